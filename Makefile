@@ -6,10 +6,10 @@ FUZZTIME ?= 30s
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench torture clients sdks golden ci dist clean
+.PHONY: help build test race lint fuzz bench torture torture-team clients sdks golden ci dist dist-same clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build ./perlica
 	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o perlica ./cmd/perlica
@@ -28,15 +28,19 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 
 bench: ## measure against bare programs, then run Go's benchmarks
 	go run ./cmd/bench
-	go test ./service/web -run 'TestBrowser/^many$$' -v | grep 'longest task' || echo "the page is not measured: there is no Chromium"
+	go test ./service/web -run 'TestBrowser/^many$$' -many 10000 -v | grep 'longest task' || echo "the page is not measured: there is no Chromium"
 	go test -run '^$$' -bench . -benchmem ./...
 
 torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Linux; root for the power cuts)
 	go test ./policy/shell -run 'TestOracle$$' -oracle 20000 -oracle-seed $(SEED) -timeout 60m -v
 	go test ./kernel/report -run 'TestVerifiersAgree$$' -agree 2000 -agree-seed $(SEED) -timeout 30m -v
-	go test ./service/acp -run 'TestTorture$$' -torture-kills 500 -torture-seed $(SEED) -timeout 30m -v
+	go test ./service/acp -run 'TestTorture$$|TestKilled$$' -torture-kills 500 -torture-seed $(SEED) -timeout 30m -v
 	go test ./service -run 'TestTorture$$' -torture-messages 500 -torture-seed $(SEED) -timeout 30m -v
-	go test ./eventlog -run 'TestTorture|TestCrowd|TestTamper|TestFlip' -torture 100000 -powercuts 100 -flips 2500 -seed $(SEED) -timeout 2h -v
+	go test ./eventlog -run 'TestTorture|TestCrowd|TestTamper|TestFlip|TestNoFlip|TestImportOfDamage|TestExportImportExport' -torture 100000 -powercuts 100 -flips 2500 -seed $(SEED) -timeout 2h -v
+
+torture-team: ## an hour of killed workers and servers of a team (Linux, PostgreSQL)
+	go test ./cmd/perlica -run 'TestTeamScripts/submit$$' -submit 100000 -v
+	go test ./service/team -run 'TestStorm$$' -storm-for 1h -storm-seed $(SEED) -timeout 2h -v
 
 clients: ## acpx and the TypeScript SDK in front of real agents, which PERLICA_REAL_AGENT starts: see CONTRIBUTING.md
 	go test ./cmd/perlica -run 'TestRealAgents$$' -timeout 30m -v
@@ -58,21 +62,13 @@ golden: ## rewrite golden files and what the documents take from the code
 ci: ## everything that must hold before a change lands
 	.ci/run
 
-dist: ## static binaries for all systems in dist/, with checksums
-	rm -rf dist
-	mkdir dist
-	set -e; for t in $(TARGETS); do \
-		os=$${t%/*} arch=$${t#*/} name=perlica_$(VERSION)_$${t%/*}_$${t#*/}; \
-		exe=perlica; if [ $$os = windows ]; then exe=perlica.exe; fi; \
-		mkdir dist/$$name; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -buildvcs=false \
-			-ldflags '-s -w -X main.version=$(VERSION)' -o dist/$$name/$$exe ./cmd/perlica; \
-		cp LICENSE README.md dist/$$name/; \
-		(cd dist && tar -cf - $$name | gzip -n -9 > $$name.tar.gz); \
-		rm -r dist/$$name; \
-		echo dist/$$name.tar.gz; \
-	done
-	cd dist && if command -v sha256sum >/dev/null; then sha256sum *.tar.gz; else shasum -a 256 *.tar.gz; fi > SHA256SUMS
+dist: ## archives, packages, bills of materials and checksums of all systems in dist/; needs GNU tar
+	packaging/dist $(VERSION) dist $(TARGETS)
+
+dist-same: ## make the archives and packages for Linux twice, in two folders, and compare every byte
+	packaging/dist $(VERSION) dist-a linux/amd64
+	packaging/dist $(VERSION) dist-b linux/amd64
+	diff -r dist-a dist-b && rm -r dist-a dist-b
 
 clean: ## remove what make built
-	rm -rf dist perlica
+	rm -rf dist dist-a dist-b perlica

@@ -33,6 +33,7 @@ var public = []string{
 	"kernel/config",
 	"kernel/fact",
 	"kernel/fact/bridge",
+	"kernel/fact/team",
 	"kernel/fact/web",
 	"kernel/filelock",
 	"kernel/project",

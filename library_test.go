@@ -2,10 +2,45 @@ package perlica_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// TestLibraryProgram builds the whole program of docs/library.md as it is printed, and runs it.
+func TestLibraryProgram(t *testing.T) {
+	page, err := os.ReadFile("docs/library.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, ok := strings.Cut(string(page), "<!-- program: begin -->\n```go\n")
+	program, _, ended := strings.Cut(program, "```\n<!-- program: end -->")
+	if !ok || !ended {
+		t.Fatal("docs/library.md has no program")
+	}
+	dir := t.TempDir()
+	file, exe, agent := filepath.Join(dir, "main.go"), filepath.Join(dir, "program.exe"), filepath.Join(dir, "perlica.exe")
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, build := range [][2]string{{exe, file}, {agent, "./cmd/perlica"}} {
+		if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", build[0], build[1]).CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", build[1], err, out)
+		}
+	}
+	// A configuration is looked for upwards, but not above the home directory.
+	home := t.TempDir()
+	cmd := exec.Command(exe, "hello")
+	cmd.Dir = filepath.Join(home, "project")
+	if err := os.Mkdir(cmd.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "HOME="+home, "PERLICA_HOME="+t.TempDir(), "AGENT='"+agent+"' agent predictable")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "You said: hello") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
 
 // TestLibraryExample keeps the program in docs/library.md equal to the one that the tests of
 // package kernel run.

@@ -52,7 +52,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			if size, _, err := l.Head(t.Context()); size != 3 || err != nil {
 				t.Errorf("%d events are on record, %v", size, err)
 			}
-			if list, err := l.Checkpoints(t.Context()); len(list) != 0 || err != nil {
+			if list, err := l.Checkpoints(t.Context(), 0); len(list) != 0 || err != nil {
 				t.Errorf("%d checkpoints were waited for, %v", len(list), err)
 			}
 			close(first.release)

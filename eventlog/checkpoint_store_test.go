@@ -52,7 +52,7 @@ func TestStoreCheckpoint(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 2 || l.Err() != nil {
+	if list, err := l.Checkpoints(t.Context(), 0); err != nil || len(list) != 2 || l.Err() != nil {
 		t.Errorf("%d are stored, want 2; %v; the log: %v", len(list), err, l.Err())
 	}
 }

@@ -71,7 +71,7 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := l.Checkpoints(t.Context())
+	list, err := l.Checkpoints(t.Context(), 0)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -150,7 +150,7 @@ func TestCheckpointOnDemand(t *testing.T) {
 	if _, err := first.Signed(all[1:]...); err != nil {
 		t.Errorf("what the old key signed: %v", err)
 	}
-	if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 2 {
+	if list, err := l.Checkpoints(t.Context(), 0); err != nil || len(list) != 2 {
 		t.Errorf("%d are stored, want 2: %v", len(list), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,7 +189,7 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 				t.Errorf("%d events, number %d: %+v, want %+v; %v", size, i, got, c, err)
 			}
 		}
-		if list, err := l.Checkpoints(t.Context()); err != nil || int64(len(list)) != size || list[size-1] != c {
+		if list, err := l.Checkpoints(t.Context(), 0); err != nil || int64(len(list)) != size || list[size-1] != c {
 			t.Errorf("%d events, %d are stored, %v", size, len(list), err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 		if !errors.Is(err, evidence.ErrKey) || c.Note != "" || c.Size != 1 {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
-		if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 0 {
+		if list, err := l.Checkpoints(t.Context(), 0); err != nil || len(list) != 0 {
 			t.Errorf("%s: stored: %v, %v", name, list, err)
 		}
 		if err := l.Close(); err != nil {
@@ -276,7 +276,7 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := l.Checkpoints(t.Context())
+	list, err := l.Checkpoints(t.Context(), 0)
 	if err != nil || len(list) < 2 {
 		t.Fatal(len(list), err)
 	}

@@ -111,15 +111,26 @@ func TestImportOfDamage(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for i := range len(text) {
-		for _, flip := range []byte{1, 0x20, 0x80, 0xff} {
+	changes := []func(i int){
+		func(i int) { try(fmt.Sprintf("without byte %d", i), text[:i]+text[i+1:]) },
+		func(i int) { try(fmt.Sprintf("byte %d twice", i), text[:i+1]+text[i:]) },
+		func(i int) { try(fmt.Sprintf("a blank before byte %d", i), text[:i]+" "+text[i:]) },
+		func(i int) { try(fmt.Sprintf("cut before byte %d", max(i, 1)), text[:max(i, 1)]) },
+	}
+	for _, flip := range []byte{1, 0x20, 0x80, 0xff} {
+		changes = append(changes, func(i int) {
 			try(fmt.Sprintf("byte %d ^ %#x", i, flip), text[:i]+string([]byte{text[i] ^ flip})+text[i+1:])
-		}
-		try(fmt.Sprintf("without byte %d", i), text[:i]+text[i+1:])
-		try(fmt.Sprintf("byte %d twice", i), text[:i+1]+text[i:])
-		try(fmt.Sprintf("a blank before byte %d", i), text[:i]+" "+text[i:])
-		if i > 0 {
-			try(fmt.Sprintf("cut before byte %d", i), text[:i])
+		})
+	}
+	// Each byte has two of the changes, of which the next byte has the next two; make torture
+	// tries all at each.
+	each := 2
+	if *tortureStates > ordinaryStates {
+		each = len(changes)
+	}
+	for i := range len(text) {
+		for n := range each {
+			changes[(2*i+n)%len(changes)](i)
 		}
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")

@@ -146,6 +146,14 @@ func (l *Log) Unfinished() bool { return l.unfinished }
 // Writer returns the id that marks the events written through this handle.
 func (l *Log) Writer() string { return l.writer }
 
+// Kept returns a payload as the log keeps it: masked, if the log masks what it takes.
+func (l *Log) Kept(payload []byte) []byte {
+	if l.redact == nil {
+		return payload
+	}
+	return l.redact(payload)
+}
+
 // Append writes the events, all or none, one after the other, and returns the Seq of
 // the last one. When it returns a nil error the events, and all that were recorded
 // before them, survive a power failure.

@@ -45,7 +45,7 @@ func proofLog(t *testing.T) (*Log, []note.Verifier, []evidence.Checkpoint) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := l.Checkpoints(t.Context())
+	list, err := l.Checkpoints(t.Context(), 0)
 	if err != nil || len(list) != 30 {
 		t.Fatal(len(list), err)
 	}

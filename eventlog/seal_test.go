@@ -55,7 +55,7 @@ func TestEachWitnessAlone(t *testing.T) {
 		}
 		return old[:at] + string(c) + old[at+1:]
 	}
-	cps, err := readerOf(t, v.path).Checkpoints(t.Context())
+	cps, err := readerOf(t, v.path).Checkpoints(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,6 @@ package eventlog
 
 import "testing"
 
-const ordinaryStates = 500
+const ordinaryStates = 240
 
 func leaveToOtherBuild(*testing.T) {}

@@ -295,7 +295,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 		t.Error(err)
 	}
 	if last == v.n {
-		t.Error("nothing was appended meanwhile")
+		t.Error("nothing was appended while it was verified")
 	}
 }
 

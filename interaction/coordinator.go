@@ -2,6 +2,7 @@ package interaction
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,6 +114,8 @@ func (c *Coordinator) remove(t *Ticket) {
 // Answer answers a question of this or of another process. When it returns nil the
 // answer is on disk and counts; if the asker is another process, it has been woken. A
 // TakenError says who was first. Any answer that does not count is recorded as such.
+//
+// A text that the log masks does not count: it would be no record of what the agent was given.
 func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answer) error {
 	q, err := Find(ctx, &c.log.Reader, id)
 	if err != nil {
@@ -120,6 +123,9 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 	}
 	if err := q.Check(a); err != nil {
 		return c.reject(ctx, q, a, err)
+	}
+	if q.Input != nil && c.kept(a).Text != a.Text {
+		return c.reject(ctx, q, a, unfit("not look like a secret, which this log masks"))
 	}
 	_, err = c.log.Append(ctx, event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
 	var conflict *eventlog.ConflictError
@@ -134,6 +140,14 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 		return nil
 	}
 	return c.Wake(q.Writer)
+}
+
+// kept is an answer as it reads on the log.
+func (c *Coordinator) kept(a Answer) (k Answer) {
+	if err := json.Unmarshal(c.log.Kept(event.NewFact(event.InteractionAnswered, "user", event.Refs{}, a).Payload), &k); err != nil {
+		return Answer{} // so much was masked that nobody could read it
+	}
+	return k
 }
 
 // reject records an answer that does not count and returns why.

@@ -159,7 +159,7 @@ func TestWhatDoesNotCountIsRecorded(t *testing.T) {
 		a    Answer
 		want error
 	}{
-		{Answer{Option: "once"}, ErrNoName},
+		{Answer{Option: "once"}, errNoName},
 		{Answer{Option: "yes", By: "p"}, ErrNotAnOption},
 		{Answer{Option: "", By: "p"}, ErrNotAnOption},
 		{Answer{Option: "once", By: "p"}, ErrWord},

@@ -9,10 +9,13 @@ import (
 type Option struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
-	// Kind is ACP's: allow_once, allow_always, reject_once, reject_always.
+	// Kind is ACP's: allow_once, allow_always, reject_once, reject_always; or "answer", where a value is
+	// asked for and not a permission.
 	Kind string `json:"kind"`
 	// Offer marks an answer that Perlica offers beside the agent's own.
 	Offer bool `json:"offer,omitempty"`
+	// Text says that the answer takes a text, for which the question's Input holds.
+	Text bool `json:"text,omitempty"`
 }
 
 // Allows reports whether choosing the option says yes. A kind that is neither a known yes
@@ -21,7 +24,7 @@ func (o Option) Allows() bool { return o.Kind != "reject_once" && o.Kind != "rej
 
 // Always reports whether choosing the option says yes for good: the agent is not held to ask
 // again. A kind that is neither a known yes nor a known no may be that.
-func (o Option) Always() bool { return o.Allows() && o.Kind != "allow_once" }
+func (o Option) Always() bool { return o.Allows() && o.Kind != "allow_once" && o.Kind != "answer" }
 
 // DenyID is the id of the option that [Refusable] adds.
 const DenyID = "perlica:deny"

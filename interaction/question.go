@@ -23,6 +23,8 @@ type Question struct {
 	// Word must be typed for a yes to count, if it is set: the question is about
 	// something that no rule may allow.
 	Word string `json:"word,omitempty"`
+	// Input is what a text must be that an answer takes; nil: no option takes one.
+	Input *Input `json:"input,omitempty"`
 	// Why says why a person is asked.
 	Why     string    `json:"why,omitempty"`
 	Expires time.Time `json:"expires"`
@@ -75,7 +77,7 @@ type Diff struct {
 // Answer is what somebody said to a question.
 type Answer struct {
 	Option string `json:"option"`          // the id of the chosen option
-	Text   string `json:"text,omitempty"`  // the word, where one must be typed
+	Text   string `json:"text,omitempty"`  // the word, or the value, where one must be typed
 	By     string `json:"by"`              // who: a user's name
 	Where  string `json:"where,omitempty"` // from where: "terminal", "pending"
 	// Always confirms that a yes for good was meant: the second key that an allow_always takes.
@@ -122,7 +124,7 @@ var (
 	ErrAmbiguous       = errors.New("that can be meant in two ways")
 	ErrWord            = errors.New("a yes to this takes the word that the question names, typed exactly")
 	ErrAlways          = errors.New("that option is a yes for good and takes a confirmation of its own: the agent will not ask again, and Perlica cannot limit what it takes the yes to cover")
-	ErrNoName          = errors.New("an answer needs a name")
+	errNoName          = errors.New("an answer needs a name")
 	ErrAgent           = errors.New("an agent's process may not answer")
 )
 
@@ -159,7 +161,7 @@ const (
 // Check returns why a may not answer q, or nil.
 func (q Question) Check(a Answer) error {
 	if a.By == "" {
-		return ErrNoName
+		return errNoName
 	}
 	if a.Origin != nil && a.Origin.Agent != "" {
 		return fmt.Errorf("%w: it descends from %s", ErrAgent, a.Origin.Agent)
@@ -173,6 +175,10 @@ func (q Question) Check(a Answer) error {
 		}
 		if o.Always() && !a.Always {
 			return ErrAlways
+		}
+		if o.Text {
+			_, err := q.Input.Value(a.Text)
+			return err
 		}
 		return nil
 	}

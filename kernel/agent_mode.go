@@ -1,6 +1,9 @@
 package kernel
 
 import (
+	"cmp"
+	"context"
+	"maps"
 	"slices"
 
 	"github.com/coder/acp-go-sdk"
@@ -70,7 +73,7 @@ func (s *agentSession) strayModes() (events []event.Event) {
 	defer s.mu.Unlock()
 	for _, to := range s.modes.between {
 		events = append(events, event.NewFact(event.PolicyUnasked, "agent", s.base, fact.UnaskedTool{
-			ToolSeen: modeTool(to), Why: "the agent changed its mode and nobody was asked",
+			ToolSeen: modeTool(agents.ModeName(s.state.Modes, to)), Why: "the agent changed its mode and nobody was asked",
 		}))
 	}
 	s.modes.between = nil
@@ -82,12 +85,24 @@ func modeTool(to string) fact.ToolSeen {
 	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode), Status: string(acp.ToolCallStatusCompleted)}
 }
 
+// otherModeName is what the agent calls a mode, if that is not its id.
+func (s *agentSession) otherModeName(id string) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if name := agents.ModeName(s.state.Modes, id); name != id {
+		return name
+	}
+	return ""
+}
+
 // Offers is what an agent offers in its session, and what is chosen.
 type Offers struct {
 	Mode     string // the present one
 	Modes    []acp.SessionMode
 	Options  []acp.SessionConfigOption
 	Commands []acp.AvailableCommand
+	Asking   []string // of the modes those that loosen nothing: in which the agent asks, is to be, or does less
+	Lost     []string // what was chosen in the session before and could not be taken up again, in words
 }
 
 // enterState takes in what the agent offers.
@@ -118,7 +133,14 @@ func (s *agentSession) offers() Offers {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := s.state
-	st.Mode = s.presentMode()
+	st.Mode, st.Lost = s.presentMode(), s.lost
+	a := s.setup.Agent
+	for _, id := range append([]string{a.Mode, a.Asking.Mode}, a.Asking.Stricter...) {
+		offered := slices.ContainsFunc(st.Modes, func(m acp.SessionMode) bool { return string(m.Id) == id })
+		if offered && !slices.Contains(st.Asking, id) {
+			st.Asking = append(st.Asking, id)
+		}
+	}
 	st.Modes, st.Options, st.Commands = slices.Clone(st.Modes), slices.Clone(st.Options), slices.Clone(st.Commands)
 	return st
 }
@@ -126,10 +148,45 @@ func (s *agentSession) offers() Offers {
 // Models returns the id of the option by which a model is chosen, its values and the present
 // one; the id is empty if the agent has no such option.
 func (o Offers) Models() (id string, values []string, now string) {
-	for _, opt := range o.Options {
-		if opt.Select != nil && agents.IsModelOption(opt.Select) {
-			return string(opt.Select.Id), agents.OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
-		}
+	if opt := agents.ModelSelect(o.Options); opt != nil {
+		return string(opt.Id), agents.OptionValues(opt.Options), string(opt.CurrentValue)
 	}
 	return "", nil, ""
+}
+
+// earlier is the mode and the model to choose: those of before, if the agent still offers them.
+func (s *agentSession) earlier() (mode, model string) {
+	mode, model = s.setup.Mode, s.setup.Model
+	if e := s.setup.Earlier.Mode; e != "" {
+		if agents.CheckMode(s.session, e) == nil {
+			mode = e
+		} else {
+			s.lost = append(s.lost, "the agent offers the mode "+cmp.Or(s.setup.Earlier.ModeName, e)+" no more")
+		}
+	}
+	if e := s.setup.Earlier.Model; e != "" && model == "" {
+		if _, err := agents.ModelOption(s.session, e); err == nil {
+			model = e
+		} else {
+			s.lost = append(s.lost, "the agent offers the model "+e+" no more")
+		}
+	}
+	return mode, model
+}
+
+// chooseOptions sets again what was chosen in the session before. What the agent offers no more is
+// left as it is.
+func (s *agentSession) chooseOptions(ctx context.Context) {
+	for _, id := range slices.Sorted(maps.Keys(s.setup.Earlier.Options)) {
+		value := s.setup.Earlier.Options[id]
+		err := agents.CheckOption(s.session, id, value)
+		if err == nil {
+			err = s.session.SetOption(ctx, id, value)
+		}
+		if err != nil {
+			s.lost = append(s.lost, "the agent's option "+id+" is not "+value+" again: "+err.Error())
+			continue
+		}
+		s.options[id] = value
+	}
 }

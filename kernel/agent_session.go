@@ -4,19 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
+	"github.com/perlica/perlica/provider/process"
 )
 
 // Setup is the agent session in which inputs are answered.
@@ -26,16 +26,27 @@ type Setup struct {
 	Dir     string          // the agent's working directory, absolute
 	Model   string          // empty: the agent's own
 	Mode    string          // empty: the mode in which the agent asks
+	// Earlier is what was chosen in the session before, and is taken up again as far as the agent offers it:
+	// the mode instead of Mode, the model where Model is empty.
+	Earlier fact.SessionConfigured
 	Servers []acp.McpServer
 	System  string // goes ahead of the first text of the agent's session
-	Budget  int    // tokens that history may take
+	// Append goes behind the agent's own system prompt, AddDirs are further roots of its session, absolute, and
+	// Extra are servers beside Servers, which replace those of the same name. An agent that does not take one of
+	// them is not prompted.
+	Append  string
+	AddDirs []string
+	Extra   []acp.McpServer
+	Budget  int // tokens that history may take
 	Temp    []string
 	Home    string
+	// Forms says that a person is there to fill in the agent's forms, which it hears.
+	Forms bool
+	// Notices says that what the agent says beside its messages is shown, which it hears.
+	Notices bool
 	// Limit is the permission mode that runs which the agent starts do not loosen. Empty: that of
 	// the turn, and in a conversation "deny".
 	Limit policy.Mode
-
-	options map[string]string // chosen in a conversation; never written to
 }
 
 // agentSession is an agent's process with its one ACP session, from start to end. It is what
@@ -44,12 +55,14 @@ type agentSession struct {
 	r     *Runner
 	setup Setup
 
-	conn     *provider.Conn // set by start, before anything else is called
+	launched *process.Launched // the process, if it was launched ahead; nil: start starts it
+	conn     *provider.Conn    // set by start, before anything else is called
 	session  *provider.Session
 	info     acp.InitializeResponse
 	mode     string            // chosen by open
 	options  map[string]string // likewise
 	how      continuation      // of earlier turns
+	lost     []string          // what of Setup.Earlier could not be taken up again; set by open
 	anew     bool              // there are no earlier turns
 	prompted bool              // it was prompted: system text and transcript have been said
 
@@ -75,19 +88,23 @@ func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *age
 	return &agentSession{r: r, setup: setup, base: base, turn: turn}
 }
 
-// start starts the agent's process.
+// start starts the agent's process, or takes the one that was launched.
 func (s *agentSession) start() (err error) {
 	a := s.setup.Agent
-	s.conn, err = provider.Start(a.Agent, provider.Options{
-		Recorder: s, Client: s,
-		Dir: s.setup.Dir, Environ: s.r.opt.Environ, Permissions: string(s.setup.Limit),
-		MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
-		Redact: s.r.opt.Redactor.Lines(),
-		Stderr: func(b []byte) {
-			s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run), "session", string(s.setup.Session), "text", string(b))
-		},
-	})
+	opt := s.setup.process(s.r.opt.Environ, s.r.opt.Redactor)
+	opt.Recorder, opt.Client, opt.Launched = s, s, s.launched
+	opt.Forms, opt.Notices = s.setup.Forms, s.setup.Notices
+	opt.MaxLine, opt.ConnectTimeout, opt.RequestTimeout = a.MaxLine, a.ConnectTimeout, a.RequestTimeout
+	opt.Stderr = func(b []byte) {
+		s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run), "session", string(s.setup.Session), "text", string(b))
+	}
+	s.conn, err = provider.Start(a.Agent, opt)
 	return err
+}
+
+// process are the options of the agent's process, which it may be launched with before there is a Runner.
+func (s Setup) process(environ []string, redactor *redact.Redactor) provider.Options {
+	return provider.Options{Dir: s.Dir, Environ: environ, Permissions: string(s.Limit), Redact: redactor.Lines()}
 }
 
 // open brings the agent to the point where it can be prompted.
@@ -96,40 +113,32 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 		return s.recordTimeout(err)
 	}
 	s.setup.Agent.Asking = s.setup.Agent.AskingOf(s.info.AgentInfo)
+	if err := s.extend(); err != nil {
+		return err
+	}
 	if err := s.enter(ctx); err != nil {
 		return s.recordTimeout(err)
 	}
 	s.enterState()
-	if s.mode, s.options, err = agents.Choose(ctx, s.session, s.setup.Agent.Asking, s.setup.Mode, s.setup.Model); err != nil {
+	mode, model := s.earlier()
+	if s.mode, s.options, err = agents.Choose(ctx, s.session, s.setup.Agent.Asking, mode, model); err != nil {
 		return offered(s.recordTimeout(err))
 	}
 	s.chooseOptions(ctx)
 	s.applyChoice(s.mode)
+	if s.turn != nil {
+		for _, lost := range s.lost {
+			s.turn.warn("earlier_choice_lost", lost)
+		}
+	}
 	can, err := json.Marshal(s.info.AgentCapabilities)
 	if err != nil {
 		return err
 	}
 	return s.r.log.Record(event.NewFact(event.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
 		Strategy: strategy, Continued: string(s.how), Agent: (*fact.AgentName)(s.info.AgentInfo), Capabilities: can,
-		Mode: s.mode, Options: s.options,
+		Mode: s.mode, ModeName: s.otherModeName(s.mode), Options: s.options,
 	}))
-}
-
-// chooseOptions sets again what was chosen in an earlier session of the agent. What it offers
-// no more is left as it is.
-func (s *agentSession) chooseOptions(ctx context.Context) {
-	for _, id := range slices.Sorted(maps.Keys(s.setup.options)) {
-		value := s.setup.options[id]
-		err := agents.CheckOption(s.session, id, value)
-		if err == nil {
-			err = s.session.SetOption(ctx, id, value)
-		}
-		if err != nil {
-			s.r.opt.Trail.Warn("the agent's option is not set again", "option", id, "value", value, "error", err.Error())
-			continue
-		}
-		s.options[id] = value
-	}
 }
 
 // enter opens a session of the agent, or continues the one that holds the latest turn.
@@ -171,11 +180,11 @@ func (s *agentSession) begin(c *client) {
 	s.mu.Lock()
 	s.turn = c
 	c.setConversation(string(s.base.Conversation))
-	between, chosen := s.modes.between, s.modeChosen()
+	between, modes, chosen := s.modes.between, s.state.Modes, s.modeChosen()
 	s.modes.between = nil
 	s.mu.Unlock()
 	for _, to := range between {
-		c.switchedMode("", to, chosen)
+		c.switchedMode("", to, modes, chosen)
 	}
 }
 
@@ -229,7 +238,7 @@ func (s *agentSession) Update(u provider.Update) {
 	}
 	s.turn.Update(u)
 	if to != "" {
-		s.turn.switchedMode(from, to, s.modeChosen())
+		s.turn.switchedMode(from, to, s.state.Modes, s.modeChosen())
 	}
 }
 

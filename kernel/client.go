@@ -17,6 +17,9 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
+// reasonBlocked is why Perlica does nothing for an agent.
+const reasonBlocked = "single_call_mode_local_tool_dispatch_disabled"
+
 // client is a turn as the agent's session sees it: it records the turn's lines, gathers the
 // answer, shows what happens and takes the agent's questions.
 type client struct {
@@ -227,8 +230,8 @@ func (c *client) refused(b provider.BlockedRequest) {
 
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 	return []event.Event{
-		event.NewFact(event.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked, Params: b.Params}),
-		event.NewFact(event.ToolResult, "perlica", refs, fact.ToolResult{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked}),
+		event.NewFact(event.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked, Params: b.Params}),
+		event.NewFact(event.ToolResult, "perlica", refs, fact.ToolResult{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked}),
 	}
 }
 

@@ -114,13 +114,29 @@ func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
 	return l.offers(), string(l.how), true
 }
 
+// Await waits until the agent has opened its session, so that Offers has what it offers. Where there
+// is none it is started, unless a turn is under way. The error says why there is none, or is ctx's.
+func (c *Conversation) Await(ctx context.Context) error {
+	c.Warm()
+	l := c.present()
+	if l == nil {
+		return ErrConversationClosed
+	}
+	select {
+	case <-l.ready:
+		return l.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // record puts a new session on record before anything else of it.
 func (c *Conversation) record() error {
 	if !c.created {
 		return nil
 	}
 	c.created = false
-	return c.r.log.Record(newSessionFact(c.setup.Session, fact.SessionCreated{Provider: c.setup.Agent.ID, Ephemeral: true}))
+	return c.r.log.Record(newSessionFact(c.setup.Session, fact.SessionCreated{Provider: c.setup.Agent.ID, Ephemeral: true, Conversation: true}))
 }
 
 // Run answers one input with at most one call in the living agent session, as Runner.Run does

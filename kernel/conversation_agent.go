@@ -182,10 +182,10 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 		if err := s.session.SetMode(ctx, mode); err != nil {
 			return err
 		}
-		c.setup.Mode = mode
+		c.setup.Mode, c.setup.Earlier.Mode, c.setup.Earlier.ModeName = mode, mode, s.otherModeName(mode)
 		c.keep(s.session.ModeOption, "")
 		s.applyChoice(mode)
-		return nil
+		return c.recordChoice(ctx)
 	})
 }
 
@@ -199,9 +199,9 @@ func (c *Conversation) SetModel(ctx context.Context, model string) error {
 		if err := s.session.SetOption(ctx, id, model); err != nil {
 			return err
 		}
-		c.setup.Model = model
+		c.setup.Model, c.setup.Earlier.Model = model, model
 		c.keep(id, "")
-		return nil
+		return c.recordChoice(ctx)
 	})
 }
 
@@ -231,14 +231,14 @@ func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 			return err
 		}
 		c.keep(id, value)
-		return nil
+		return c.recordChoice(ctx)
 	})
 }
 
 // keep remembers a value of a config option for the agent's next session; an empty one forgets
 // it. The caller holds turns.
 func (c *Conversation) keep(id, value string) {
-	options := maps.Clone(c.setup.options)
+	options := maps.Clone(c.setup.Earlier.Options)
 	delete(options, id)
 	if value != "" {
 		if options == nil {
@@ -246,7 +246,13 @@ func (c *Conversation) keep(id, value string) {
 		}
 		options[id] = value
 	}
-	c.setup.options = options
+	c.setup.Earlier.Options = options
+}
+
+// recordChoice records what was chosen, so that it is taken up again when the session is opened again.
+func (c *Conversation) recordChoice(ctx context.Context) error {
+	_, err := c.r.log.Append(ctx, event.NewFact(event.SessionConfigured, "user", event.Refs{Session: c.setup.Session}, c.setup.Earlier))
+	return err
 }
 
 func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentSession) error) error {

@@ -100,7 +100,7 @@ func TestOneAgentSessionForManyInputs(t *testing.T) {
 	}
 	defer view.Close()
 	list, err := view.List(t.Context(), true)
-	if err != nil || len(list) != 1 || list[0].Turns != 2 || !list[0].Ephemeral {
+	if err != nil || len(list) != 1 || list[0].Turns != 2 || list[0].Ephemeral {
 		t.Errorf("sessions: %+v, %v", list, err)
 	}
 }

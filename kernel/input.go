@@ -90,7 +90,7 @@ func readFile(path string) (file, error) {
 		return file{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return file{}, &fs.PathError{Op: "attach", Path: path, Err: errors.New("not a regular file")}
+		return file{}, &fs.PathError{Op: "attach", Path: path, Err: errors.New("it is not a regular file")}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -42,6 +42,10 @@ func (c *client) ask() {
 func (c *client) judge(p *provider.PermissionRequest) {
 	c.judging.Lock()
 	defer c.judging.Unlock()
+	if p.Form != nil {
+		c.open.Go(func() { c.fillForm(p) })
+		return
+	}
 	c.mu.Lock()
 	c.perms.Asked++
 	announced := c.toolCall(p.Tool.ID)
@@ -131,9 +135,8 @@ func (c *client) lastSeq() (event.Seq, error) {
 // recorded or answered, if an approval was revoked since the log ended with asOf: what was
 // decided may rest on it.
 func (c *client) decided(a asking, req policy.Request, d policy.Decision, asOf event.Seq) bool {
-	ruling := event.NewFact(event.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
-		Title: req.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
-	})
+	made := decision(req, d)
+	ruling := event.NewFact(event.PolicyDecided, "policy", c.refs(), made)
 	var unless event.Query
 	if d.By == policy.ByStanding {
 		unless = event.Query{After: asOf, Types: []event.Type{event.ApprovalRevoked}}
@@ -149,12 +152,39 @@ func (c *client) decided(a asking, req policy.Request, d policy.Decision, asOf e
 	}
 	if a.Claim() {
 		c.count(a, d.Effect == policy.Allow)
-		c.show.add(Decided{Request: a.ID, Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+		c.show.add(Decided{made, a.ID})
 	} else { // the agent has been refused since
 		c.unanswered(a.PermissionRequest, interaction.Withdrawn)
 	}
 	reply(c.run.r, a.PermissionRequest, d.OptionID, "policy", c.refs())
 	return true
+}
+
+// decision is what is on record of a decision that no person made.
+func decision(req policy.Request, d policy.Decision) fact.PolicyDecided {
+	commands, _ := commandTexts(req)
+	return fact.PolicyDecided{
+		Title: req.Title, Commands: commands, Paths: req.Paths,
+		Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
+	}
+}
+
+// commandTexts are the commands of a request as they are shown, and the directory in which they start.
+func commandTexts(req policy.Request) (texts []string, dir string) {
+	dir = req.Place.Dir
+	for _, cmd := range req.Commands {
+		text := cmd.String()
+		switch {
+		case cmd.Dir == "":
+		case len(req.Commands) == 1:
+			dir = cmd.Dir
+		default: // each may start elsewhere
+			where, _ := shell.Words([]string{"cd", cmd.Dir})
+			text = where + " && " + text
+		}
+		texts = append(texts, text)
+	}
+	return texts, dir
 }
 
 // count adds a yes or a no to the run's numbers, and to what is known of the tool.
@@ -177,24 +207,13 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 	q := interaction.Question{
 		Title: call.Title,
 		Subject: interaction.Subject{
-			Provider: c.run.t.Agent.ID, Kind: string(call.Kind), Dir: req.Place.Dir, Paths: req.Paths, Tier: string(d.Tier), RawInput: call.RawInput,
+			Provider: c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, Tier: string(d.Tier), RawInput: call.RawInput,
 		},
 		Word: d.Word, Why: d.Why,
 		Expires: c.now().Add(c.run.t.AnswerIn),
 		Refs:    c.refs(),
 	}
-	for _, cmd := range req.Commands {
-		text := cmd.String()
-		switch {
-		case cmd.Dir == "":
-		case len(req.Commands) == 1:
-			q.Subject.Dir = cmd.Dir
-		default: // each may start elsewhere
-			where, _ := shell.Words([]string{"cd", cmd.Dir})
-			text = where + " && " + text
-		}
-		q.Subject.Commands = append(q.Subject.Commands, text)
-	}
+	q.Subject.Commands, q.Subject.Dir = commandTexts(req)
 	for _, f := range req.Fields {
 		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: f.Name, Value: f.Value, Inert: f.Role == policy.Inert, Unread: f.Role == policy.Unread})
 	}

@@ -49,8 +49,10 @@ type Record struct {
 	Refused    []fact.ToolBlocked // requests of the agent
 	Unreadable int                // tools that ran unasked, of which no more is known
 
-	joiner joiner
-	asked  map[event.InteractionID]int // the questions' places
+	joiner   joiner
+	asked    map[event.InteractionID]int // the questions' places
+	prompted bool                        // to Notice: what the agent says belongs to the run
+	ended    time.Time                   // to Notice: when the outcome was written
 }
 
 // Question is a question of a run and its end.
@@ -231,7 +233,7 @@ func (r *Record) decided(e event.Event) Notice {
 	if yes := p.Effect == string(policy.Allow); e.Interaction != "" || yes != (e.Type == event.ReplySent) {
 		return nil
 	}
-	return Decided{Title: p.Title, Effect: p.Effect, By: p.By, Why: p.Why}
+	return Decided{PolicyDecided: p}
 }
 
 // Question returns what is known of a question.

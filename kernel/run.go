@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -187,9 +186,8 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 			res.Warnings = run.client.takeWarnings()
 		}
 	}()
-	setup := run.t.Setup
-	setup.Limit = cmp.Or(setup.Limit, run.t.limit())
-	run.agent = newAgentSession(run.r, setup, run.refs, run.client)
+	run.agent = newAgentSession(run.r, run.t.limited(), run.refs, run.client)
+	run.agent.launched = run.t.launched
 	run.agent.anew = run.created
 	if err = run.recordInput(); err == nil {
 		err = run.agent.start()

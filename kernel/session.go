@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -48,11 +49,63 @@ func (r *Runner) SelectSession(ctx context.Context, id event.SessionID) error {
 
 // DeleteSession takes a session off every list. Its events stay on the log.
 func (r *Runner) DeleteSession(ctx context.Context, id event.SessionID) error {
+	return r.deleteSession(ctx, id, func() error { return nil })
+}
+
+// DeleteKept has the agent of a setup delete the sessions of its own that its session had, and takes that off
+// every list. It returns how many the agent has deleted. Where the agent does not offer it, or fails, the
+// session stays on the lists.
+func (r *Runner) DeleteKept(ctx context.Context, setup Setup) (n int, err error) {
+	return n, r.deleteSession(ctx, setup.Session, func() (err error) {
+		n, err = r.deleteKept(ctx, setup)
+		return err
+	})
+}
+
+func (r *Runner) deleteKept(ctx context.Context, setup Setup) (n int, err error) {
+	var ids []event.ConversationID
+	for e, err := range r.log.Events(ctx, event.Query{Session: setup.Session, Types: []event.Type{event.Requested}}) {
+		if err != nil {
+			return 0, err
+		}
+		if e.Conversation != "" && !slices.Contains(ids, e.Conversation) {
+			ids = append(ids, e.Conversation)
+		}
+	}
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	s := newAgentSession(r, setup, event.Refs{Session: setup.Session}, nil)
+	if err := s.start(); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.end(context.WithoutCancel(ctx))) }()
+	if s.info, err = s.conn.Initialize(ctx, r.opt.Version); err != nil {
+		return 0, s.recordTimeout(err)
+	}
+	if s.info.AgentCapabilities.SessionCapabilities.Delete == nil {
+		return 0, fmt.Errorf("%s does not offer to delete its sessions", setup.Agent.ID)
+	}
+	for _, id := range ids {
+		s.setConversation(string(id))
+		if err := s.conn.DeleteKept(ctx, string(id)); err != nil {
+			return n, s.recordTimeout(err)
+		}
+		n++
+	}
+	return n, nil
+}
+
+// deleteSession takes a session off every list when first has been done, while nobody else can use it.
+func (r *Runner) deleteSession(ctx context.Context, id event.SessionID, first func() error) error {
 	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
+	if err := first(); err != nil {
+		return err
+	}
 	_, err = r.log.Append(ctx, event.NewFact(event.SessionDeleted, "user", event.Refs{Session: id}, struct{}{}))
 	return err
 }

@@ -4,7 +4,9 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -37,8 +39,8 @@ type (
 	}
 	// Decided says that a rule or a mode answered instead of a person.
 	Decided struct {
-		Title, Effect, By, Why string
-		Request                string // the id of the agent's request as it wrote it
+		fact.PolicyDecided
+		Request string // the id of the agent's request as it wrote it
 	}
 	// Blocked is a request of the agent that was refused.
 	Blocked struct{ Method string }
@@ -53,6 +55,55 @@ func (Closed) notice()  {}
 func (Decided) notice() {}
 func (Blocked) notice() {}
 func (Warned) notice()  {}
+
+// Notice applies an event of the run and returns what it means to a person who watches, nil if nothing. It is given
+// the run's events in their order, from the first one on, wherever they come from. A question is Answerable if it was
+// asked of a person: whether it has an answer by now this event does not tell. Of a payload that was removed it tells
+// little: that something happened is known all the same.
+func (r *Record) Notice(e event.Event) Notice {
+	switch err := r.Apply(e); {
+	case err != nil:
+		return Warned{Subtype: "unreadable", Detail: "an event that this version cannot read: " + string(e.Type)}
+	case e.Class != event.Frame:
+		return r.factNotice(e)
+	case r.prompted && e.Type == event.NotificationReceived && r.Update.Kind != "":
+		return Updated{r.Update}
+	}
+	return nil
+}
+
+// factNotice is Notice for a fact that was applied.
+func (r *Record) factNotice(e event.Event) Notice {
+	switch e.Type {
+	case event.MessageReceived:
+		m := r.Received
+		return Received{Run: e.Run, Session: e.Session, At: e.Time, Pruned: e.Payload == nil, Input: Input{
+			ID: e.Input, Text: m.Text, Attachments: m.Attachments, Source: m.Source, Sender: m.Sender,
+		}}
+	case event.Requested:
+		r.prompted = true
+		return Started{Result: r.Result}
+	case event.InteractionRequested:
+		q := r.Question(e.Interaction)
+		return Asked{Question: q.Question, Answerable: q.Expires.After(q.Asked)}
+	case event.InteractionAnswered, event.InteractionLapsed:
+		q := r.Question(e.Interaction)
+		return Closed{Question: q.Question, Answer: q.Answer, Reason: q.Reason}
+	case event.PolicyDecided, event.ReplySent:
+		return r.decided(e)
+	case event.ToolBlocked:
+		return Blocked{Method: r.Refused[len(r.Refused)-1].Method}
+	case event.CancelRequested:
+		return Stopping{Run: e.Run, Stop: *r.Stopped}
+	case event.Responded, event.ProviderError, event.OutcomeUnknown:
+		r.prompted, r.ended = false, e.Time
+	case event.CallEnforced: // in one commit with the outcome, and its last event
+		if r.Outcome != "" {
+			return Finished{Result: r.Result, At: r.ended}
+		}
+	}
+	return nil
+}
 
 // The queue of what is to be shown blocks the caller that adds to it beyond these limits; that
 // slows the agent down through its pipe.

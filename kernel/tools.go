@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
@@ -237,15 +238,16 @@ func freedBy(always []interaction.Question, req policy.Request) event.Interactio
 
 // switchedMode takes in that the agent has changed its mode by itself. There was no question, unless
 // an answer of this turn was a yes to that mode.
-func (c *client) switchedMode(from, to string, chosen bool) {
+func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen bool) {
 	c.mu.Lock()
 	if c.agreed[to] {
 		c.mu.Unlock()
 		return
 	}
+	to = agents.ModeName(modes, to)
 	why := "the agent changed its mode and nobody was asked"
 	if from != "" {
-		why = "the agent changed its mode from " + from + " and nobody was asked"
+		why = "the agent changed its mode from " + agents.ModeName(modes, from) + " and nobody was asked"
 	}
 	c.switched = append(c.switched, fact.UnaskedTool{
 		ToolSeen: modeTool(to), Why: why,

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,9 +9,11 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 // Turn is an input and how it is to be answered.
@@ -28,6 +31,27 @@ type Turn struct {
 	Stop <-chan Stop
 	// Show is called with what happens, one notice at a time. It may be nil.
 	Show func(Notice)
+
+	launched *process.Launched // set by Launch
+}
+
+// Launch begins to start the agent's process ahead of Runner.Run, which takes it: while the log is opened.
+// Nothing is written to it, and nothing of it read, before Run has a log to record that on. Environ and
+// redactor are those of the Runner's Options; Setup, Permissions and AnswerIn must be set. The caller must call
+// end when Run has returned, or when there will be none: it ends a process that no Run has taken.
+func (t *Turn) Launch(environ []string, redactor *redact.Redactor) (end func() error) {
+	setup := t.limited()
+	if t.launched = setup.Agent.Launch(setup.process(environ, redactor)); t.launched == nil {
+		return func() error { return nil }
+	}
+	return t.launched.End
+}
+
+// limited is the Setup of the fresh strategy, with the limit for runs that the agent starts.
+func (t Turn) limited() Setup {
+	s := t.Setup
+	s.Limit = cmp.Or(s.Limit, t.limit())
+	return s
 }
 
 // limit is the permission mode for runs that the agent starts. Where no person can be asked, they ask none.
@@ -40,8 +64,9 @@ func (t Turn) limit() policy.Mode {
 
 // Stop says who ends a turn and why.
 type Stop struct {
-	By  string `json:"by"`  // "user", "timeout", "terminated"
-	Why string `json:"why"` // in words
+	By     string `json:"by"`               // "user", "timeout", "terminated"
+	Why    string `json:"why"`              // in words
+	Person string `json:"person,omitempty"` // who it was, where Why says no more than that
 }
 
 // Outcome is how an intent ended.

@@ -28,6 +28,9 @@ type Asking struct {
 	Option string   `json:"option"` // a config option's id for session/set_config_option
 	Value  string   `json:"value"`  // the value of Option
 	Env    []string `json:"env"`    // NAME=value, added to the agent's environment by Agent.Environ
+
+	// Stricter are further modes, in which the agent does less than where it asks.
+	Stricter []string `json:"stricter,omitempty"`
 }
 
 // Environ returns the environment of an agent: what process.Environ passes with a.Env, and
@@ -44,6 +47,27 @@ func (a Agent) Environ(parent []string) ([]string, error) {
 		}
 	}
 	return env, nil
+}
+
+// Launch begins to start the agent's process ahead of Start, in the background. Start takes it as
+// Options.Launched; its other options must be the same. Nothing is written to the process before. The
+// caller must call End of what is returned. It is nil where Start will say why there can be no process.
+func (a Agent) Launch(opt Options) *process.Launched {
+	opt.defaults()
+	spec, err := a.spec(opt)
+	if err != nil {
+		return nil
+	}
+	return process.Launch(spec)
+}
+
+// spec is how the agent's process is started.
+func (a Agent) spec(opt Options) (process.Spec, error) {
+	environ, err := a.Environ(opt.Environ)
+	return process.Spec{
+		Agent: a.ID, Argv: a.Command, Env: environ, Dir: opt.Dir, Stderr: opt.Stderr, Redact: opt.Redact,
+		Grace: opt.Grace, Limit: opt.Permissions, Launched: opt.Launched,
+	}, err
 }
 
 // Exit says how an agent's process ended.

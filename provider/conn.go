@@ -30,6 +30,8 @@ type Options struct {
 	Peer     Peer   // the client whose lines are carried; nil: Perlica is the agent's only client
 	IDPrefix string // of the ids of Perlica's own requests; only with a Peer, whose ids it must differ from
 
+	Forms          bool // the agent hears that a person fills in its forms and opens its addresses
+	Notices        bool // the agent hears that a person sees its notices and how its context is compacted
 	TerminalLogins bool // the agent hears that its client can have it log in in a terminal
 
 	MaxLine        int           // bytes; longer lines end the agent. 0: 64 MiB
@@ -37,6 +39,8 @@ type Options struct {
 	RequestTimeout time.Duration // of every other method but session/prompt and authenticate. 0: 30 s
 	WriteTimeout   time.Duration // how long the agent may leave its input unread. 0: 30 s
 	Grace          time.Duration // between the steps of ending the process. 0: 2 s
+
+	Launched *process.Launched // the agent's process, from Agent.Launch; nil, or of other options: Start starts one
 
 	Stderr func([]byte)        // gets what the agent writes to its standard error; may be nil
 	Redact func([]byte) []byte // masks a line of it before it is kept or handed on; may be nil
@@ -75,6 +79,8 @@ type Conn struct {
 	end   sync.Once     // guards the closing of gone
 	quiet chan struct{} // closed when the writer has returned: nothing more leaves
 
+	opening opening // belongs to who opens the session
+
 	mu       sync.Mutex // guards what follows; never held while something blocks
 	err      *Error     // why gone is closed
 	nextID   int64
@@ -97,20 +103,11 @@ const maxEarly = 1000
 // of TypeStart.
 func Start(a Agent, opt Options) (*Conn, error) {
 	opt.defaults()
-	environ, err := a.Environ(opt.Environ)
-	if err != nil {
-		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}
+	spec, err := a.spec(opt)
+	var proc *process.Process
+	if err == nil {
+		proc, err = process.Start(spec)
 	}
-	proc, err := process.Start(process.Spec{
-		Agent:  a.ID,
-		Argv:   a.Command,
-		Env:    environ,
-		Dir:    opt.Dir,
-		Stderr: opt.Stderr,
-		Redact: opt.Redact,
-		Grace:  opt.Grace,
-		Limit:  opt.Permissions,
-	})
 	if err != nil {
 		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}
 	}

@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -174,24 +175,39 @@ func unpack(s string) []byte {
 // sort: a notice, a compaction, whatever has a kind of its own and a text in a member with a usual name.
 func (u Update) Saying() string {
 	if u.Title != "" {
-		return "the agent calls the session " + u.Title
+		return "session title: " + u.Title
 	}
-	if !u.unknown {
+	if !u.unknown || u.Kind == compactionChunk {
 		return ""
 	}
 	var v struct {
-		Message string `json:"message"`
-		Text    string `json:"text"`
-		Title   string `json:"title"`
-		Status  string `json:"status"`
-		Content struct {
-			Text string `json:"text"`
-		} `json:"content"`
+		Severity    string      `json:"severity"`
+		Message     string      `json:"message"`
+		Text        string      `json:"text"`
+		Title       string      `json:"title"`
+		Description string      `json:"description"`
+		Status      string      `json:"status"`
+		Content     blockText   `json:"content"`
+		Summary     []blockText `json:"summary"`
+		Error       string      `json:"error"`
 	}
 	_, _ = lenient(u.Raw, &v) // what can be read is shown
-	text := strings.ReplaceAll(u.Kind, "_", " ")
-	if said := cmp.Or(v.Message, v.Text, v.Title, v.Content.Text, strings.ReplaceAll(v.Status, "_", " ")); said != "" {
-		text += ": " + said
+	kind := strings.ReplaceAll(strings.TrimSuffix(u.Kind, "_update"), "_", " ")
+	if v.Severity != "" && v.Severity != "info" {
+		kind += " (" + strings.TrimSpace(strings.ReplaceAll(v.Severity, "_", " ")) + ")"
 	}
-	return text
+	words := []string{kind, cmp.Or(v.Message, v.Text, v.Title, v.Content.Text, strings.ReplaceAll(v.Status, "_", " ")), v.Description, v.Error}
+	for _, b := range v.Summary {
+		words = append(words, b.Text)
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
+}
+
+// compactionChunk is a piece of the summary that takes the place of what was said. It is on record: the
+// agent shows the whole, if at all, in a compaction_update.
+const compactionChunk = "compaction_summary_chunk"
+
+// blockText is a block of content, as far as it is text.
+type blockText struct {
+	Text string `json:"text"`
 }

@@ -42,13 +42,19 @@ func TestOnlyWhatIsEmbeddedHasContent(t *testing.T) {
 
 func TestSaying(t *testing.T) {
 	for update, want := range map[string]string{
-		`{"sessionUpdate":"session_info_update","title":"T"}`:                                 "the agent calls the session T",
-		`{"sessionUpdate":"session_info_update","updatedAt":"2026"}`:                          "",
-		`{"sessionUpdate":"notice","level":"info","message":"slow today"}`:                    "notice: slow today",
-		`{"sessionUpdate":"compaction","status":"in_progress"}`:                               "compaction: in progress",
-		`{"sessionUpdate":"context_compacted"}`:                                               "context compacted",
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}`:        "",
-		`{"sessionUpdate":"odd_note","message":{"a":1},"content":{"type":"text","text":"t"}}`: "odd note: t",
+		`{"sessionUpdate":"session_info_update","title":"T"}`:                                                                                                          "session title: T",
+		`{"sessionUpdate":"session_info_update","updatedAt":"2026"}`:                                                                                                   "",
+		`{"sessionUpdate":"notice","level":"info","message":"slow today"}`:                                                                                             "notice: slow today",
+		`{"sessionUpdate":"compaction","status":"in_progress"}`:                                                                                                        "compaction: in progress",
+		`{"sessionUpdate":"notice","severity":"info","title":"A new version"}`:                                                                                         "notice: A new version",
+		`{"sessionUpdate":"notice","severity":"_very_odd","title":"Quota","description":"9 % are left"}`:                                                               "notice (very odd): Quota: 9 % are left",
+		`{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}`:                                                                              "compaction: in progress",
+		`{"sessionUpdate":"compaction_update","compactionId":"c","status":"failed","error":"no room"}`:                                                                 "compaction: failed: no room",
+		`{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed","error":null,"summary":[{"type":"text","text":"all of it"},{"type":"image"},7]}`: "compaction: completed: all of it",
+		`{"sessionUpdate":"compaction_summary_chunk","compactionId":"c","content":{"type":"text","text":"al"}}`:                                                        "",
+		`{"sessionUpdate":"context_compacted"}`:                                                                                                                        "context compacted",
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}`:                                                                                 "",
+		`{"sessionUpdate":"odd_note","message":{"a":1},"content":{"type":"text","text":"t"}}`:                                                                          "odd note: t",
 	} {
 		_, u, ok := parseUpdate(params(update))
 		if got := u.Saying(); !ok || got != want {

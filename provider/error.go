@@ -29,7 +29,7 @@ const (
 	TypeAgent    ErrorType = "agent"    // the agent answered with an error
 	TypeAuth     ErrorType = "auth"     // the agent wants a login
 	TypeGone     ErrorType = "gone"     // the process ended or closed its output
-	TypeDeaf     ErrorType = "deaf"     // the process stopped reading its input
+	typeDeaf     ErrorType = "deaf"     // the process stopped reading its input
 	TypeTimeout  ErrorType = "timeout"  // a method's timeout passed
 	TypeProtocol ErrorType = "protocol" // the agent broke the protocol
 	TypeRecord   ErrorType = "record"   // our own log failed
@@ -108,7 +108,7 @@ func agentError(method, id string, raw []byte) *Error {
 		return e
 	}
 	e.Code, e.Message = Code(v.Code), clip(v.Message, 4000)
-	if detail := errorDetail(v.Data); detail != "" && detail != v.Message {
+	if detail := errorDetail(v.Data); !strings.Contains(v.Message, detail) {
 		e.Message += ": " + detail
 	}
 	e.Message = cmp.Or(e.Message, "an error without a message")

@@ -1,13 +1,9 @@
 package provider
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/coder/acp-go-sdk"
 )
 
 const (
@@ -117,33 +113,4 @@ func TestModeFollows(t *testing.T) {
 	if a, b := s.Options[0].Select.CurrentValue, s.Options[1].Select.CurrentValue; a != "a" || b != "ask" {
 		t.Errorf("model %q, mode %q", a, b)
 	}
-}
-
-// FuzzLenient: an answer with a session's id opens the session, whatever else it holds, and what is
-// left can be shown as JSON.
-func FuzzLenient(f *testing.F) {
-	f.Add(`"modes":{"availableModes":[{"id":5},` + goodMode + `]},"configOptions":[{"type":"x"},null,` + goodOption + `]`)
-	f.Add(`"agentInfo":3,"agentCapabilities":{"loadSession":{},"sessionCapabilities":[]},"authMethods":{"a":[]}`)
-	f.Add(`"configOptions":[{"id":"0"}]`)
-	f.Add(`"MODES":7,"modes":null,"configOptions":[[[]]]`)
-	f.Fuzz(func(t *testing.T, members string) {
-		members, _ = strings.CutSuffix(strings.TrimSpace(members), ",")
-		answer := []byte(`{` + members + `,"sessionId":"s","protocolVersion":1}`)
-		if !json.Valid(answer) {
-			t.Skip()
-		}
-		var o offer
-		if _, err := lenient(answer, &o); err != nil || o.SessionID != "s" {
-			t.Fatalf("%q, %v", o.SessionID, err)
-		}
-		var info acp.InitializeResponse
-		if _, err := lenient(answer, &info); err != nil || info.ProtocolVersion != 1 {
-			t.Fatalf("%d, %v", info.ProtocolVersion, err)
-		}
-		for _, v := range []any{o, info} {
-			if _, err := json.Marshal(v); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
 }

@@ -16,12 +16,13 @@ import (
 // ErrReplied says that a permission request has been answered or withdrawn already.
 var ErrReplied = errors.New("the permission request is no longer open")
 
-// PermissionRequest is a session/request_permission of the agent. It is answered once,
-// with Select or Cancel.
+// PermissionRequest is a session/request_permission of the agent, or an elicitation/create, which has
+// a Form. It is answered once: with Select or Cancel; one that has a Form with Fill, Decline or Cancel.
 type PermissionRequest struct {
 	ID      string // the JSON-RPC id as it was written; jsonrpc.Key finds it again
 	Tool    ToolCall
 	Options []acp.PermissionOption
+	Form    *Form // nil: it asks for a permission
 
 	conn    *Conn
 	replied atomic.Bool
@@ -98,7 +99,7 @@ func (p *PermissionRequest) Claim() bool {
 func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 	for _, o := range p.Options {
 		if o.OptionId == option {
-			return p.reply(option, acp.NewRequestPermissionOutcomeSelected(option))
+			return p.reply(option, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(option)})
 		}
 	}
 	return fmt.Errorf("provider: the agent offered no option %q", option)
@@ -106,11 +107,17 @@ func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 
 // Cancel answers that the turn was cancelled or that no one chose. It returns when the
 // answer has left.
-func (p *PermissionRequest) Cancel() error {
-	return p.reply("", acp.NewRequestPermissionOutcomeCancelled())
+func (p *PermissionRequest) Cancel() error { return p.reply("", p.cancelled()) }
+
+// cancelled is the result that says that nobody has chosen.
+func (p *PermissionRequest) cancelled() any {
+	if p.Form != nil {
+		return formResult{Action: "cancel"}
+	}
+	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}
 }
 
-func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.RequestPermissionOutcome) error {
+func (p *PermissionRequest) reply(option acp.PermissionOptionId, result any) error {
 	if !p.Claim() {
 		return ErrReplied
 	}
@@ -122,7 +129,7 @@ func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.Req
 	if peers := p.peers.Load(); peers != nil && peers.option == option && peers.line != nil {
 		return p.conn.send(peers.line, nil)
 	}
-	line, err := resultLine(p.ID, acp.RequestPermissionResponse{Outcome: outcome})
+	line, err := resultLine(p.ID, result)
 	if err != nil {
 		return err
 	}
@@ -150,6 +157,10 @@ func (c *Conn) request(env jsonrpc.Message) {
 	local := IsLocal(env.Method)
 	if c.opt.Peer != nil && (!local || c.opt.Peer.Local(env.Frame)) {
 		return // the peer has it
+	}
+	if c.opt.Forms && env.Method == acp.ClientMethodElicitationCreate {
+		c.requestForm(env)
+		return
 	}
 	c.refuse(env.ID, -32601, "Perlica does not offer "+env.Method)
 	if local {
@@ -206,11 +217,13 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 		c.warn("undecodable_request", clip(string(env.Params), 200))
 		return
 	}
-	p := &PermissionRequest{
-		ID: env.ID, Tool: v.ToolCall, Options: v.Options,
-		conn: c, done: make(chan struct{}),
-	}
-	client := c.clientOf(v.SessionID)
+	c.put(env, v.SessionID, &PermissionRequest{ID: env.ID, Tool: v.ToolCall, Options: v.Options})
+}
+
+// put hands a question to the client of its session.
+func (c *Conn) put(env jsonrpc.Message, session string, p *PermissionRequest) {
+	p.conn, p.done = c, make(chan struct{})
+	client := c.clientOf(session)
 	ours := client != nil
 	c.mu.Lock()
 	twin := c.asked[env.Key]
@@ -221,7 +234,7 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 	switch {
 	case !ours:
 		c.refuse(env.ID, -32602, "unknown session")
-		c.warn("foreign_session", "a permission request of session "+clip(v.SessionID, 80))
+		c.warn("foreign_session", "a question of session "+clip(session, 80))
 	case twin != nil:
 		// No one could tell whose answer is whose: a yes to one might be taken as a
 		// yes to the other. Both get a no.
@@ -243,7 +256,7 @@ func (c *Conn) withdraw(key string) {
 	if p == nil || p.replied.Swap(true) {
 		return
 	}
-	if line, err := resultLine(p.ID, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}); err == nil {
+	if line, err := resultLine(p.ID, p.cancelled()); err == nil {
 		c.post(line)
 	}
 	p.end.Do(func() { close(p.done) })

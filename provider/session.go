@@ -16,14 +16,10 @@ const clientName = "perlica"
 // of the protocol.
 func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeResponse, error) {
 	var r acp.InitializeResponse
-	params := acp.InitializeRequest{
-		ProtocolVersion: acp.ProtocolVersionNumber,
-		ClientInfo:      &acp.Implementation{Name: clientName, Version: version},
-		// Beside logins no capability is claimed: Perlica reads no file and runs no command.
-		ClientCapabilities: acp.ClientCapabilities{Auth: acp.AuthCapabilities{Terminal: c.opt.TerminalLogins}},
-	}
-	if c.agent.Model {
-		params.ClientCapabilities.Meta = map[string]any{"perlica.dev": map[string]bool{"http": true}}
+	params := introduction{
+		Capabilities: c.opt.capabilities(c.agent),
+		Info:         acp.Implementation{Name: clientName, Version: version},
+		Version:      acp.ProtocolVersionNumber,
 	}
 	env, err := c.call(ctx, acp.AgentMethodInitialize, params)
 	if err != nil {
@@ -32,6 +28,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	if err := c.take(env, acp.AgentMethodInitialize, "protocolVersion", &r); err != nil {
 		return r, err
 	}
+	c.opening.offered(env.Result)
 	if r.ProtocolVersion != acp.ProtocolVersionNumber {
 		return r, c.failed(acp.AgentMethodInitialize, env.ID, &Error{
 			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(env.Result), cause: ErrProtocol,
@@ -115,7 +112,7 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	if servers == nil {
 		servers = []acp.McpServer{} // the protocol wants a list
 	}
-	env, err := c.call(ctx, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: dir, McpServers: servers})
+	env, err := c.call(ctx, acp.AgentMethodSessionNew, c.opening.new(dir, servers))
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +130,7 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 // ResumeSession continues an earlier session of the agent without hearing of it again. Only
 // agents that advertise the capability know the method.
 func (c *Conn) ResumeSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
-	return c.reopen(ctx, acp.AgentMethodSessionResume, id, acp.ResumeSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers})
+	return c.reopen(ctx, acp.AgentMethodSessionResume, id, c.opening.resume(id, dir, servers))
 }
 
 // LoadSession continues an earlier session of the agent, which tells all of it again as
@@ -142,7 +139,7 @@ func (c *Conn) LoadSession(ctx context.Context, id, dir string, servers []acp.Mc
 	if servers == nil {
 		servers = []acp.McpServer{} // the protocol wants a list
 	}
-	return c.reopen(ctx, acp.AgentMethodSessionLoad, id, acp.LoadSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers})
+	return c.reopen(ctx, acp.AgentMethodSessionLoad, id, c.opening.load(id, dir, servers))
 }
 
 func (c *Conn) reopen(ctx context.Context, method, id string, request any) (*Session, error) {
@@ -191,19 +188,29 @@ func (s *Session) modeFollows(mode string) {
 	}
 }
 
-// SetOption sets one of the session's config options. Where the agent answers with all its
+// SetOption sets one of the session's config options; the values of a boolean one are on and off. Where the agent answers with all its
 // options, Options are those.
 func (s *Session) SetOption(ctx context.Context, id, value string) error {
 	var r offer
-	err := s.conn.ask(ctx, acp.AgentMethodSessionSetConfigOption, acp.SetSessionConfigOptionRequest{
-		ValueId: &acp.SetSessionConfigOptionValueId{
-			SessionId: acp.SessionId(s.ID), ConfigId: acp.SessionConfigId(id), Value: acp.SessionConfigValueId(value),
-		},
-	}, &r)
+	err := s.conn.ask(ctx, acp.AgentMethodSessionSetConfigOption, s.setting(id, value), &r)
 	if err == nil && r.ConfigOptions != nil {
 		s.Options = r.ConfigOptions
 	}
 	return err
+}
+
+// setting is the request that sets an option: one of on or off where the agent offers it so.
+func (s *Session) setting(id, value string) acp.SetSessionConfigOptionRequest {
+	for _, o := range s.Options {
+		if o.Boolean != nil && string(o.Boolean.Id) == id && (value == "on" || value == "off") {
+			return acp.SetSessionConfigOptionRequest{Boolean: &acp.SetSessionConfigOptionBoolean{
+				SessionId: acp.SessionId(s.ID), ConfigId: o.Boolean.Id, Type: "boolean", Value: value == "on",
+			}}
+		}
+	}
+	return acp.SetSessionConfigOptionRequest{ValueId: &acp.SetSessionConfigOptionValueId{
+		SessionId: acp.SessionId(s.ID), ConfigId: acp.SessionConfigId(id), Value: acp.SessionConfigValueId(value),
+	}}
 }
 
 // ListModels has a model agent ask its API which models there are; Options are those then.

@@ -76,7 +76,7 @@ func (c *Conn) post(line []byte) {
 }
 
 func deaf() *Error {
-	return &Error{Type: TypeDeaf, Message: "the agent has stopped reading its input", cause: ErrDeaf}
+	return &Error{Type: typeDeaf, Message: "the agent has stopped reading its input", cause: ErrDeaf}
 }
 
 // write is the one writer of the agent's input: what it records is in the order of what

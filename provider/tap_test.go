@@ -150,7 +150,7 @@ func deafSoon(c *Conn) { c.opt.WriteTimeout = 200 * time.Millisecond }
 func isDeaf(t *testing.T, what string, err error) {
 	t.Helper()
 	var e *Error
-	if !errors.As(err, &e) || !errors.Is(err, ErrDeaf) || e.Type != TypeDeaf {
+	if !errors.As(err, &e) || !errors.Is(err, ErrDeaf) || e.Type != typeDeaf {
 		t.Errorf("%s: %#v", what, err)
 	}
 }

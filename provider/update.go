@@ -57,10 +57,13 @@ type ToolCall struct {
 	Kind      acp.ToolKind           `json:"kind"`
 	Status    acp.ToolCallStatus     `json:"status"`
 	RawInput  json.RawMessage        `json:"rawInput"`
+	RawOutput json.RawMessage        `json:"rawOutput"`
 	Content   []ToolContent          `json:"content"`
 	Locations []acp.ToolCallLocation `json:"locations"`
 
-	partial bool // some of it could not be decoded: good to be seen, not to be judged
+	partial bool   // some of it could not be decoded: good to be seen, not to be judged
+	printed string // by its command, as far as _meta says it
+	exit    *int   // of its command, if _meta says it
 }
 
 // UnmarshalJSON decodes what names the tool call strictly and the rest as far as it goes: a
@@ -73,13 +76,16 @@ func (t *ToolCall) UnmarshalJSON(b []byte) error {
 		Kind      acp.ToolKind       `json:"kind"`
 		Status    acp.ToolCallStatus `json:"status"`
 		RawInput  json.RawMessage    `json:"rawInput"`
+		RawOutput json.RawMessage    `json:"rawOutput"`
 		Content   json.RawMessage    `json:"content"`
 		Locations json.RawMessage    `json:"locations"`
+		Meta      json.RawMessage    `json:"_meta"`
 	}
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
-	*t = ToolCall{ID: v.ID, Title: v.Title, Kind: v.Kind, Status: v.Status, RawInput: v.RawInput}
+	*t = ToolCall{ID: v.ID, Title: v.Title, Kind: v.Kind, Status: v.Status, RawInput: v.RawInput, RawOutput: v.RawOutput}
+	t.readMeta(v.Meta)
 	if len(v.Content) > 0 && json.Unmarshal(v.Content, &t.Content) != nil {
 		t.Content, t.partial = []ToolContent{{Type: "undecodable", Text: string(v.Content), Raw: v.Content}}, true
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -24,23 +25,17 @@ type reading struct {
 	who  bridge.Peer
 	m    channel.Inbound
 	open []*asked
+	say  *language.Sentences
 }
 
 func (b *Bridge) reading(ch channel.Channel, who bridge.Peer, m channel.Inbound) *reading {
-	return &reading{b, ch, who, m, b.openTo(who)}
+	return &reading{b, ch, who, m, b.openTo(who), b.say(who)}
 }
 
 // addressed is an answer to the question that it names.
 var addressed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^#([0-9a-fA-F-]{8,36})\s+(.+)$`)
 })
-
-// What is said to those whose answer cannot count.
-const (
-	notOpen  = "That question is not open to you any more; nothing was done."
-	notHere  = "That button does not belong to an open question in this chat; nothing was done."
-	notWhole = "That question has not come through as a whole here; nothing was done. `/pending` shows it, and so does `perlica pending` where Perlica runs."
-)
 
 // answer finds out whether the message answers a question. It sets f.Kind only if it does, or if
 // it was meant to and cannot. Free text chooses nothing.
@@ -80,15 +75,17 @@ func (r *reading) take(a *asked, text string, named bool, f *bridge.Received) {
 }
 
 func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Received) {
-	how := fmt.Sprintf("`#%s`, the option's number", shortID(a.ID))
+	how := fmt.Sprintf(r.say.ByID, shortID(a.ID))
 	if a.Word != "" && c.Option.Allows() {
-		how += fmt.Sprintf(" and `%s`", a.Word)
+		how = fmt.Sprintf(r.say.ByIDAndWord, shortID(a.ID), a.Word)
 	}
 	switch {
+	case c.Option.Text && (c.Word == "" || !named): // other words may begin with a number
+		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsText, how)
 	case c.Option.Always() && !(c.Always && named):
-		f.Kind, f.Word = kindRefused, fmt.Sprintf("%s Where it is meant, answer with %s and `always`.", command.GivesUp(a.Question, c.Option), how)
+		f.Kind, f.Word = kindRefused, command.GivesUp(r.say, a.Question, c.Option)+fmt.Sprintf(r.say.WhereMeant, how)
 	case a.Word != "" && c.Option.Allows() && !(c.Word == a.Word && named):
-		f.Kind, f.Word = kindRefused, fmt.Sprintf("Nothing was answered: a yes to this takes the word and the question's id. Answer with %s.", how)
+		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsWord, how)
 	case !c.Option.Allows() && (c.Word != "" || c.Always): // that is no answer of anybody
 	default:
 		f.Kind, f.Question, f.Option, f.Word, f.Always = kindAnswer, a.ID, c.Option.ID, c.Word, c.Always
@@ -98,12 +95,12 @@ func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Recei
 // pressed reads a button. It counts in the chat of its card, and, where the channel says on which
 // message it was, on that card only.
 func (r *reading) pressed(f *bridge.Received) {
-	f.Kind, f.Word = kindRefused, notHere
+	f.Kind, f.Word = kindRefused, r.say.NotHere
 	id, n, _ := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
 	which := slices.IndexFunc(r.open, func(a *asked) bool { return string(a.ID) == id })
 	i, err := strconv.Atoi(n)
 	if which < 0 || err != nil || i < 1 || i > len(r.open[which].Options) {
-		f.Word = notOpen
+		f.Word = r.say.NotOpen
 		return
 	}
 	a := r.open[which]
@@ -116,7 +113,7 @@ func (r *reading) pressed(f *bridge.Received) {
 	case on != a || at == nil:
 		return
 	case option.Allows() && !at.whole():
-		f.Word = notWhole
+		f.Word = r.say.NotWhole
 		return
 	}
 	f.Kind, f.Word = "", ""
@@ -130,7 +127,7 @@ func (r *reading) replied(ctx context.Context, text string, f *bridge.Received) 
 		switch {
 		case err != nil:
 		case choice.Option.Allows() && !r.seen(c):
-			f.Kind, f.Word = kindRefused, notWhole
+			f.Kind, f.Word = kindRefused, r.say.NotWhole
 		default:
 			r.choose(a, choice, true, f)
 		}
@@ -145,7 +142,7 @@ func (r *reading) replied(ctx context.Context, text string, f *bridge.Received) 
 		_, err = command.ReadChoice(q, text)
 	}
 	if err == nil {
-		f.Kind, f.Word = kindRefused, notOpen
+		f.Kind, f.Word = kindRefused, r.say.NotOpen
 	}
 	return nil
 }
@@ -164,7 +161,7 @@ func (r *reading) named(id, text string, f *bridge.Received) {
 	}
 	number, _, _ := strings.Cut(text, " ")
 	if _, err := strconv.Atoi(number); err == nil && len(found) == 0 {
-		f.Kind, f.Word = kindRefused, notOpen
+		f.Kind, f.Word = kindRefused, r.say.NotOpen
 	}
 }
 
@@ -185,9 +182,14 @@ func (r *reading) bare(ctx context.Context, text string) *asked {
 	return a
 }
 
-// only returns the question whose card is the only one that waits in this chat, anybody else it
+// only returns the question whose card is the only one that waits in this chat, of whichever project, anybody else it
 // was put to, if it was put there to the sender.
 func (r *reading) only() *asked {
+	for _, o := range r.b.family() {
+		if o != r.b && o.cardsIn(r.ch.Name(), r.m.Chat) > 0 {
+			return nil
+		}
+	}
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
 	var found *asked

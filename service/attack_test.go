@@ -113,12 +113,13 @@ func TestACardOnItsWay(t *testing.T) {
 				alice.expect("permission: allow")
 				return
 			}
-			alice.expect("waits behind the question")
+			held := alice.expect("this does not answer it")
 			if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
 				t.Fatalf("%d questions are open, %v", len(open), err)
 			}
 			alice.say("Reject")
 			alice.expect("permission: reject")
+			alice.confirm(held)
 			alice.expect("You said: 1")
 		})
 	}
@@ -139,11 +140,11 @@ func TestANumberForSomethingElse(t *testing.T) {
 	alice.say(`@ask execute "May I" command="make"`)
 	alice.expect("May I")
 	alice.Say(local.Message{Text: "1", ReplyTo: other.Key})
-	alice.expect("waits behind the question")
+	alice.expect("this does not answer it")
 	alice.Say(local.Message{Text: "1", ReplyTo: old.Key})
 	alice.expect("not open to you any more")
 	alice.Say(local.Message{Text: "99", ReplyTo: old.Key})
-	alice.expect("waits behind the question")
+	alice.expect("this does not answer it")
 	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
 		t.Fatalf("%d questions are open, %v", len(open), err)
 	}
@@ -240,12 +241,16 @@ func TestAnothersWordsSayNothing(t *testing.T) {
 	}
 	alice.say(`@ask execute "May I" command="make"`)
 	card := alice.expect("May I")
+	var held []local.Arrived
 	for _, m := range []local.Message{{Text: "Fwd: 1"}, {Text: "Fwd: 1", ReplyTo: card.Key}, {Text: "Fwd: /allow"}} {
 		alice.Say(m)
-		alice.expect("waits behind the question")
+		held = append(held, alice.expect("this does not answer it"))
 	}
 	alice.say("Reject")
 	alice.expect("permission: reject")
+	for _, a := range held {
+		alice.confirm(a)
+	}
 	alice.expect("You said: 1")
 	alice.expect("You said: 1")
 	alice.expect("You said: /allow")

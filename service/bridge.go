@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
@@ -24,13 +25,17 @@ import (
 
 // Settings are what may change while the bridge runs.
 type Settings struct {
-	Ack         string        // what a message is acknowledged with; empty: nothing
+	// Ack is what a message is acknowledged with; empty: nothing; AutoAck: as each platform and language
+	// has it.
+	Ack         string
+	Stream      bool          // an answer is shown as it comes, where the platform can take that back
 	Agents      int           // that live at a time
 	Idle        time.Duration // after which an agent is ended
 	MaxAge      time.Duration // of a message that is answered
 	Grace       time.Duration // of a turn when the bridge stops
 	AnswerIn    time.Duration // how long a question stays open
 	Permissions policy.Mode
+	Language    language.Language // in which those are spoken to who have chosen none
 }
 
 // Options of Open.
@@ -42,6 +47,7 @@ type Options struct {
 	Lock     string // the file of the lock
 	Files    string // a private folder
 	Channels []channel.Channel
+	LeftOut  []ChannelStatus // that are to be served and cannot be, and why
 	Settings Settings
 	// Setup returns what answers in a session, or, if it is empty or not there, in a new one:
 	// with that provider, or with the default one.
@@ -63,8 +69,9 @@ type Bridge struct {
 	lock      *flock.Flock
 	lanes     sync.WaitGroup
 	desks     sync.WaitGroup
-	slots     chan struct{} // taken by turns
+	slots     *slots
 	strangers access.Refusals
+	projects  *Projects // nil: its bot serves this one alone; does not change once it runs
 
 	// Set by Run before anything else happens.
 	turning context.Context // ends when no new turn may begin
@@ -77,10 +84,16 @@ type Bridge struct {
 	desk       map[bridge.Peer]*desk
 	lane       map[bridge.Peer]*lane
 	asked      map[event.InteractionID]*asked
-	faults     map[string]fault // of channels
+	spoken     map[bridge.Peer]language.Language // to contacts, as far as it is known; empty: as configured
+	watching   bool                              // what happens elsewhere is read
+	faults     map[string]fault                  // of channels
+	revived    map[string]chan struct{}          // by channel; see answers
 	lastErrors []string
 	closed     bool
 }
+
+// AutoAck is the acknowledgement that each platform and language has by itself.
+const AutoAck = "auto"
 
 // ErrClosed says that the bridge was closed.
 var ErrClosed = errors.New("the bridge is closed")
@@ -106,9 +119,10 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	}
 	b := &Bridge{
 		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, settings: opt.Settings,
-		slots: make(chan struct{}, opt.Settings.Agents),
+		slots: newSlots(opt.Settings.Agents),
 		desk:  map[bridge.Peer]*desk{}, lane: map[bridge.Peer]*lane{}, asked: map[event.InteractionID]*asked{},
-		faults: map[string]fault{},
+		spoken: map[bridge.Peer]language.Language{},
+		faults: map[string]fault{}, revived: map[string]chan struct{}{},
 	}
 	for _, c := range opt.Channels {
 		b.channels[c.Name()] = c
@@ -172,8 +186,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 		return err
 	}
 	var polls sync.WaitGroup
-	for _, c := range b.opt.Channels {
+	for _, c := range b.polled() {
 		polls.Go(func() { b.poll(work, c) })
+		polls.Go(func() { b.menus(work, c) })
 	}
 	b.info("serving", "channels", len(b.opt.Channels))
 	if b.opt.Serving != nil {
@@ -185,6 +200,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 		err = nil
 	}
 	polls.Wait()
+	if b.projects != nil {
+		b.projects.unpolled(b)
+	}
 	b.drain(give)
 	b.flush(mute)
 	if err == nil {
@@ -200,7 +218,12 @@ func (b *Bridge) start(ctx context.Context) error {
 		names = append(names, c.Name())
 	}
 	f := bridge.Started{PID: os.Getpid(), Version: b.opt.Version, Channels: names}
-	if _, err := b.log().Append(ctx, event.NewFact(event.ServiceStarted, "perlica", event.Refs{}, f)); err != nil {
+	events := []event.Event{event.NewFact(event.ServiceStarted, "perlica", event.Refs{}, f)}
+	for _, left := range b.opt.LeftOut {
+		b.warn("a channel is not served", "channel", left.Name, "error", left.Error)
+		events = append(events, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, bridge.Channel{Channel: left.Name, Error: left.Error}))
+	}
+	if _, err := b.log().Append(ctx, events...); err != nil {
 		return err
 	}
 	// Before anything may be called: what an earlier process called gets its outcome.
@@ -230,6 +253,14 @@ func (b *Bridge) start(ctx context.Context) error {
 			b.send(q)
 		}
 	}
+	if followers, err := b.followers(ctx); err != nil || len(followers) == 0 {
+		return errors.Join(err, b.takeUp(ctx))
+	}
+	return errors.Join(b.watch(ctx), b.takeUp(ctx))
+}
+
+// takeUp puts the messages that wait into their lines.
+func (b *Bridge) takeUp(ctx context.Context) error {
 	waiting, err := b.records.waiting(ctx)
 	if err != nil {
 		return err
@@ -238,7 +269,15 @@ func (b *Bridge) start(ctx context.Context) error {
 		if b.channels[m.Channel] == nil {
 			continue
 		}
-		b.deskOf(m.Peer).take(m)
+		_, paired, err := b.records.contact(ctx, m.Channel, m.Contact)
+		switch {
+		case err != nil:
+			return err
+		case m.Held && !paired: // else no one finds that out
+			b.deskOf(m.Peer).do(m)
+		default:
+			b.deskOf(m.Peer).take(m)
+		}
 	}
 	return nil
 }

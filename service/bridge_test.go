@@ -62,17 +62,19 @@ func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
 	}
 	alice.say("and then this")
 	alice.expect("ACK") // though the turn will not go on before it is answered
-	alice.expect("waits behind the question")
+	held := alice.expect("this does not answer it")
 	alice.say("1")
 	alice.expect("answered at")
 	alice.expect("permission: allow")
+	alice.confirm(held)
 	alice.expect("You said: and then this")
 	if n := strings.Count(w.prompts(), `"text":"1"`); n != 0 {
 		t.Error("the answer was sent as an input")
 	}
 }
 
-// TestEveryWayToAnswer: a reply to the card, the question's id, a button.
+// TestEveryWayToAnswer: a reply to the card, the question's id, a button. What was allowed, and by whom, stays
+// to be read on the card.
 func TestEveryWayToAnswer(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons = true
@@ -91,6 +93,9 @@ func TestEveryWayToAnswer(t *testing.T) {
 		alice.say(`@ask execute "Do ` + name + `" command="make ` + name + `"`)
 		card := alice.expect("Do " + name)
 		alice.Say(answer(card))
+		if edit := alice.expect("make " + name); edit.Edits != card.Key || !strings.Contains(edit.Text, alice.Name+" (local:") {
+			t.Errorf("the card does not say who allowed what: %q", edit)
+		}
 		alice.expect("permission: allow")
 		alice.Say(answer(card)) // once more
 		alice.expect("not open to you any more")
@@ -109,89 +114,6 @@ var refusals = []string{
 	"Allow once please", "ALLOW ONCE", "allow_once", "10", "11", "0", "99",
 	"不", "不要", "不行", "不可以", "先别", "等等", "等一下", "不允许", "别执行", "不同意", "拒绝", "算了", "不是1", "可以吗", "好吗", "好的", "行", "可以",
 	"允许", "同意", "一", "选1", "1吗", "先别1", "👍", "👎", "",
-}
-
-// TestFreeTextApprovesNothing: whatever is said that is no option, by itself or as a reply to
-// the card, answers nothing.
-func TestFreeTextApprovesNothing(t *testing.T) {
-	if len(refusals) < 60 {
-		t.Fatalf("only %d", len(refusals))
-	}
-	w := newWorld(t)
-	s := w.serve(local.DefaultLimits())
-	alice := w.phone("alice")
-	w.pair(s, alice)
-	alice.say(`@ask execute "Delete it all" command="make clean"`)
-	card := alice.expect("Delete it all")
-	_, id, _ := strings.Cut(card.Text, "with `#")
-	for _, text := range refusals {
-		alice.Say(local.Message{Text: text, ReplyTo: card.Key})
-		alice.say(text)
-		alice.say("#" + id[:8] + " " + text)
-	}
-	alice.say("the last one")
-	alice.expect("ACK")
-	if err := alice.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	open, err := s.r.PendingQuestions(t.Context())
-	if err != nil || len(open) != 1 {
-		t.Fatalf("%d questions are open, %v", len(open), err)
-	}
-	alice.say("/deny")
-	alice.expect("permission: reject")
-	alice.expect("You said: the last one")
-}
-
-// TestStrangersGetNoAnswer: nor do those who guess codes.
-func TestStrangersGetNoAnswer(t *testing.T) {
-	w := newWorld(t)
-	now := time.Now() // and so it stays: what is said at once is that, however slow the machine is
-	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Now = func() time.Time { return now } })
-	mallory, alice := w.phone("mallory"), w.phone("alice")
-	code, err := service.OpenPairing(t.Context(), s.r.Log(), service.DefaultRights(), "test", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong := "000000"
-	if code == wrong {
-		wrong = "000001"
-	}
-	mallory.say("hello")
-	mallory.say(wrong)
-	mallory.say(code) // at once after a wrong guess: not looked at
-	mallory.say("/help")
-	if err := mallory.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	alice.say(code[:3] + " " + code[3:]) // as it is shown
-	alice.expect("You are paired")
-	bob := w.phone("bob")
-	bob.say(code) // it counts once
-	if err := bob.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	alice.say("hi")
-	alice.expect("You said: hi")
-	contacts, err := s.Records().Contacts(t.Context())
-	if err != nil || len(contacts) != 1 || contacts[0].ID != alice.Contact {
-		t.Errorf("contacts: %+v, %v", contacts, err)
-	}
-	for _, p := range []*person{mallory, bob} {
-		if n := p.count(""); n != 0 {
-			t.Errorf("%s got %d messages", p.Name, n)
-		}
-	}
-	if err := s.Records().Unpair(t.Context(), s.r.Log(), contacts[0], "test"); err != nil {
-		t.Fatal(err)
-	}
-	alice.say("still there?")
-	if err := alice.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(w.prompts(), "still there"); n != 0 {
-		t.Error("somebody who is not paired any more was served")
-	}
 }
 
 // TestRightsAreKept: another's question is no business of a contact without admin.
@@ -324,7 +246,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 	alice.expect("did you mean /cancel?")
 	alice.say("/cancel")
 	alice.expect("asked to stop")
-	alice.expect("/cancel by ALICE (local:" + alice.Contact + ")") // before the prompt was sent or behind it
+	alice.expect("The turn was stopped by ALICE (local:" + alice.Contact + ").") // before the prompt was sent or behind it
 	alice.say("/clear")
 	alice.expect("another session")
 	alice.say("@show history\nEND")

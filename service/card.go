@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/perlica/perlica/interaction"
 	layout "github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -47,6 +46,15 @@ type card struct {
 	mu    sync.Mutex        // guards what follows
 	sent  map[string]string // the messages that have arrived: the platform's id of each
 	onWay chan struct{}     // nil: none is being sent; closed when what became of that is known
+	lost  bool              // a part of it cannot be sent
+}
+
+// lose takes note that a part of the card cannot be sent. It reports whether that is the first one.
+func (c *card) lose() (first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, c.lost = !c.lost, true
+	return first
 }
 
 // landing is how long an answer waits for the platform's word on the card.
@@ -128,21 +136,15 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		if own {
 			chat = under.Chat
 		}
-		parts := b.cut(ch.Name(), cardText(q, own, d, ch.Limits().Buttons))
-		card := &card{chat: chat, sent: map[string]string{}}
-		a.cards[c.key()] = card
-		for i, text := range parts {
-			f := bridge.Queued{ID: newID(), Peer: c.key(), Chat: chat, Kind: outCard, Text: text, Question: q.ID}
-			if i == len(parts)-1 && ch.Limits().Buttons {
-				f.Buttons = buttons(q)
-			}
-			events = append(events, queueEvent(under.input, f))
-			card.parts = append(card.parts, f.ID)
+		head := ""
+		if !own {
+			head = fmt.Sprintf(b.say(c.key()).InRunOf, d.key.Channel+":"+d.key.Contact)
 		}
+		events = append(events, b.deal(a, c, chat, under.input, head)...)
 	}
 	if a.cards[d.key] == nil {
 		events = append(events, queueEvent(under.input, bridge.Queued{Peer: d.key, Chat: under.Chat, Kind: outNotice,
-			Text: b.render(d.key.Channel, "The agent asks something that you may not answer: it waits for somebody who may, or for `perlica pending`.")}))
+			Text: b.render(d.key.Channel, b.say(d.key).MayNotSay)}))
 	}
 	b.mu.Lock()
 	b.asked[q.ID] = a
@@ -151,41 +153,21 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
 
-// cardText is a question with all that is to be judged.
-func cardText(q interaction.Question, own bool, d *desk, pressed bool) string {
-	var t strings.Builder
-	if !own {
-		fmt.Fprintf(&t, "In a run of %s:\n\n", d.key.Channel+":"+d.key.Contact)
-	}
-	command.Describe(&t, q)
-	way := "Answer with an option's number"
-	if pressed {
-		way = "Press a button, answer with an option's number"
-	}
-	fmt.Fprintf(&t, "%s, or with `#%s` and the number.", way, shortID(q.ID))
-	if q.Word != "" {
-		fmt.Fprintf(&t, " A yes takes all of it: `#%s`, the number and the word.", shortID(q.ID))
-	}
-	if slices.ContainsFunc(q.Options, interaction.Option.Always) {
-		t.WriteString(" Behind the number of a yes for good stands `always`.")
-	}
-	t.WriteString("\n")
-	return t.String()
-}
-
-const buttonPrefix = "q:"
-
-// buttonWidth is how many columns of an option a button shows; the card has all of it.
-const buttonWidth = 40
-
-func buttons(q interaction.Question) (list []bridge.Button) {
-	for i, o := range q.Options {
-		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
-		if len(data) <= 64 { // else it is answered by its number
-			list = append(list, bridge.Button{Label: layout.Label(o, buttonWidth), Data: data})
+// deal makes the card of a question for a contact, and the events of its messages. head says whose it is.
+func (b *Bridge) deal(a *asked, c Contact, chat string, input event.InputID, head string) (events []event.Event) {
+	say, limits := b.say(c.key()), b.channels[c.Channel].Limits()
+	card := &card{chat: chat, sent: map[string]string{}}
+	a.cards[c.key()] = card
+	parts := b.parts(c, a.Question, b.heading()+head, limits)
+	for i, f := range parts {
+		f.ID, f.Peer, f.Chat, f.Kind, f.Question = newID(), c.key(), chat, outCard, a.ID
+		if i == len(parts)-1 && limits.Buttons {
+			f.Buttons = buttons(say, a.Question)
 		}
+		events = append(events, queueEvent(input, f))
+		card.parts = append(card.parts, f.ID)
 	}
-	return list
+	return events
 }
 
 // leaves takes note that a message is being sent, if it belongs to the card of an open question.
@@ -219,30 +201,31 @@ func (b *Bridge) openTo(who bridge.Peer) (list []*asked) {
 }
 
 // closeCards tells everybody who was asked how a question ended.
-func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why interaction.Reason) {
+func (b *Bridge) closeCards(id event.InteractionID, a *interaction.Answer, why interaction.Reason) {
 	b.mu.Lock()
-	open := b.asked[q.ID]
-	delete(b.asked, q.ID)
+	open := b.asked[id]
+	delete(b.asked, id)
 	b.mu.Unlock()
 	if open == nil {
 		return
 	}
-	how := closedHow(q, &interaction.TakenError{Answer: a, At: b.opt.Now(), Lapsed: why})
-	b.info("question closed", "id", shortID(q.ID), "how", how)
-	events := []event.Event{cardClosed(q.ID, how)}
+	q, end := open.Question, &interaction.TakenError{Answer: a, At: b.opt.Now(), Lapsed: why}
+	how := closedHow(language.English.Sentences(), q, end)
+	b.info("question closed", "id", shortID(id), "how", how)
+	events := []event.Event{cardClosed(id, how)}
 	for who, c := range open.cards {
-		events = append(events, queueEvent("", b.closing(who, c.chat, c.parts[len(c.parts)-1], q, how)))
+		events = append(events, queueEvent("", b.closing(who, c.chat, c.parts[len(c.parts)-1], q, closedHow(b.say(who), q, end), end.Answer != nil)))
 	}
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
 
 // closedHow is what a card says of how its question ended.
-func closedHow(q interaction.Question, end *interaction.TakenError) string {
+func closedHow(say *language.Sentences, q interaction.Question, end *interaction.TakenError) string {
 	switch {
 	case end.Answer == nil && end.Lapsed == interaction.Crashed:
-		return "closed without an answer: the bridge died while it was open"
+		return say.BridgeDied
 	case end.Answer == nil:
-		return "closed without an answer: " + strings.ReplaceAll(string(end.Lapsed), "_", " ")
+		return fmt.Sprintf(say.ClosedWith, cmp.Or(say.Closings[string(end.Lapsed)], string(end.Lapsed)))
 	}
 	label := end.Answer.Option
 	for _, o := range q.Options {
@@ -250,19 +233,24 @@ func closedHow(q interaction.Question, end *interaction.TakenError) string {
 			label = o.Label
 		}
 	}
-	return fmt.Sprintf("%s answered at %s from %s: %s", end.Answer.By, end.At.Local().Format(time.TimeOnly), end.Answer.Where, label)
+	return fmt.Sprintf(say.AnsweredBy, end.Answer.By, end.At.Local().Format(time.TimeOnly), end.Answer.Where, label)
 }
 
 func cardClosed(id event.InteractionID, how string) event.Event {
 	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, bridge.CardClosed{How: how})
 }
 
-// closing edits a card where the platform can, and else sends a note.
-func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Question, how string) bridge.Queued {
-	text := fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, "use a tool")), shortID(q.ID), literal(how))
+// closing edits a card where the platform can, and else sends a note. What was answered stays to be read on an
+// edited card; where it takes more than one message, the card's earlier ones have it.
+func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Question, how string, answered bool) bridge.Queued {
+	text := b.heading() + fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, b.say(who).UseTool)), shortID(q.ID), literal(how))
 	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
+		whole := b.cut(who.Channel, text+"\n\n"+b.say(who).WhatItWas+"\n\n"+layout.Lay(q, layout.PhoneWidth).Block())
+		if answered && len(whole) == 1 {
+			f.Text = whole[0]
+		}
 	}
 	return f
 }
@@ -270,6 +258,10 @@ func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Que
 // closeOrphans closes what an earlier bridge asked: no one waits for an answer any more.
 func (b *Bridge) closeOrphans(ctx context.Context) error {
 	cards, err := b.records.orphans(ctx)
+	if err != nil {
+		return err
+	}
+	open, err := b.opt.Runner.PendingQuestions(ctx)
 	if err != nil {
 		return err
 	}
@@ -287,15 +279,22 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 			b.warn("a question cannot be read", "id", string(k.Question), "error", err.Error())
 		}
 		q.ID = k.Question
-		how := "closed without an answer: the bridge had ended"
-		if end, err := interaction.Closed(ctx, &b.log().Reader, k.Question); err != nil {
+		end, err := interaction.Closed(ctx, &b.log().Reader, k.Question)
+		if err != nil {
 			return err
-		} else if end != nil {
-			how = closedHow(q, end)
+		}
+		how := func(say *language.Sentences) string {
+			switch {
+			case end == nil && slices.ContainsFunc(open, func(o interaction.Question) bool { return o.ID == k.Question }):
+				return fmt.Sprintf(say.StillOpen, shortID(k.Question))
+			case end == nil:
+				return say.BridgeEnded
+			}
+			return closedHow(say, q, end)
 		}
 		if !seen[k.Question] {
 			seen[k.Question] = true
-			events = append(events, cardClosed(k.Question, how))
+			events = append(events, cardClosed(k.Question, how(language.English.Sentences())))
 		}
 		if sent[k.Peer] == nil {
 			sent[k.Peer] = map[event.InteractionID]bool{}
@@ -304,7 +303,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 			continue
 		}
 		sent[k.Peer][k.Question] = true
-		f := b.closing(k.Peer, k.Chat, k.ID, q, how)
+		f := b.closing(k.Peer, k.Chat, k.ID, q, how(b.say(k.Peer)), end != nil && end.Answer != nil)
 		if k.state != "sent" { // whether there is a card to edit is not known
 			f.Kind, f.Target = outNotice, ""
 		}
@@ -323,10 +322,13 @@ func (d *desk) show(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Asked:
 		if n.Answerable {
+			d.asks()
 			d.b.ask(d, n.Question)
 		}
 	case kernel.Closed:
-		d.b.closeCards(n.Question, n.Answer, n.Reason)
+		d.asked()
+		d.b.closeCards(n.Question.ID, n.Answer, n.Reason)
+		d.progress(n)
 	case kernel.Warned:
 		d.b.warn("warning of a run", "detail", n.Detail)
 	default:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestCardShowsWordsAsTheyAre(t *testing.T) {
 	const words = "a**b** _c_ `d` [e](https://f) ~g~ # <i> h* *i \\j ** `"
 	var b strings.Builder
-	command.Describe(&b, interaction.Question{
+	command.Describe(&b, language.English.Sentences(), interaction.Question{
 		ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: words, Subject: interaction.Subject{Provider: "claude"},
 		Options: []interaction.Option{{ID: "y", Label: words}},
 	})

@@ -13,6 +13,8 @@ type Checkup struct {
 	Records *Records // nil: there is no log yet, or it cannot be read
 	Lock    string   // the file of the lock
 	Setups  []Setup  // of the channels that are to be served
+
+	Projects []Setup // that the bot is to serve besides
 }
 
 // Setup is whether all is there that a channel needs.
@@ -20,6 +22,7 @@ type Setup struct {
 	Name string
 	Err  error  // what is missing
 	Hint string // what to do about it
+	Left bool   // this system cannot have it, and the bridge starts without it
 }
 
 // Run calls report with one result after another.
@@ -51,6 +54,13 @@ func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 		tell("bridge", checkup.OK, "", "was never used here")
 	}
 	c.channels(s, used, tell)
+	for _, p := range c.Projects {
+		if p.Err != nil {
+			tell("bridge-project", checkup.Warn, p.Hint, "%s is not served: %v", p.Name, p.Err)
+			continue
+		}
+		tell("bridge-project", checkup.OK, "", "%s is one of the bot's projects", p.Name)
+	}
 	if !used {
 		return
 	}
@@ -81,6 +91,8 @@ func (c Checkup) channels(s Status, used bool, tell tell) {
 		name := "channel-" + ch.Name
 		fault, ill := faults[ch.Name]
 		switch {
+		case ch.Left:
+			tell(name, checkup.Warn, fmt.Sprintf("'perlica service channel disable %s'", ch.Name), "left out: %v", ch.Err)
 		case ch.Err != nil:
 			tell(name, checkup.Fail, ch.Hint, "not set up: %v", ch.Err)
 		case ill:

@@ -1,10 +1,10 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,7 +14,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/bot"
 )
 
 // Contact is a person on a channel who may use the bridge.
@@ -26,6 +28,9 @@ type Contact struct {
 	Rights  access.Rights   `json:"rights"`
 	Paired  time.Time       `json:"paired"`
 	Session event.SessionID `json:"session"` // in which it talks; empty: in none yet
+	// Language is the one that it has chosen; empty: none.
+	Language language.Language `json:"language,omitempty"`
+	Follows  bool              `json:"follows,omitempty"` // it is told what happens in the sessions of others
 
 	fact bridge.Paired // as it is vouched for
 }
@@ -45,6 +50,24 @@ func (c Contact) Label() string {
 
 func (c Contact) key() bridge.Peer { return bridge.Peer{Channel: c.Channel, Contact: c.ID} }
 
+// say returns the sentences in which a contact is spoken to; somebody who is not paired, and one who has
+// chosen none, in the language that is configured.
+func (b *Bridge) say(who bridge.Peer) *language.Sentences {
+	b.mu.Lock()
+	l, known := b.spoken[who]
+	configured := b.settings.Language
+	b.mu.Unlock()
+	if !known {
+		c, paired, err := b.records.contact(b.hard, who.Channel, who.Contact)
+		if l = c.Language; err == nil && paired {
+			b.mu.Lock()
+			b.spoken[who] = l
+			b.mu.Unlock()
+		}
+	}
+	return cmp.Or(l, configured).Sentences()
+}
+
 // DefaultRights are those of a contact of which nothing else was said.
 func DefaultRights() access.Rights { return access.Rights{access.Ask, access.Approve} }
 
@@ -55,12 +78,7 @@ type voucher struct {
 	bridge.Paired
 }
 
-func placeOf(r *store.Reader) string {
-	if real, err := filepath.EvalSymlinks(r.Path()); err == nil {
-		return real
-	}
-	return r.Path()
-}
+func placeOf(r *store.Reader) string { return bot.Place(r.Path()) }
 
 // byToken is how the id of a local phone ends that has a token.
 var byToken = sync.OnceValue(func() *regexp.Regexp {
@@ -89,6 +107,25 @@ func Confirming(c Contact) string {
 		return fmt.Sprintf("'perlica service unpair %s', and pair that phone anew", ref)
 	}
 	return fmt.Sprintf("'perlica service pair %s' if you know it, 'perlica service unpair %s' if not", ref, ref)
+}
+
+// Grant gives a contact that Contacts has returned other rights, which count at once.
+func (r *Records) Grant(ctx context.Context, log *eventlog.Log, c Contact, rights access.Rights, by string) error {
+	if rights.String() == c.Rights.String() {
+		return nil
+	}
+	now := c.fact
+	now.Rights = rights
+	// If we die behind this, it vouches for nothing that is on record; behind the next step, both sets of
+	// rights are vouched for, and the new one is on record.
+	if err := r.vouchers.Add(ctx, voucher{r.place, now}); err != nil {
+		return err
+	}
+	f := bridge.Changed{Peer: c.key(), Rights: rights, By: by}
+	if _, err := log.Append(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
+		return err
+	}
+	return r.vouchers.Revoke(ctx, voucher{r.place, c.fact})
 }
 
 // Unpair takes a contact's rights away, whether it counts or not.

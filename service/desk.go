@@ -25,11 +25,17 @@ type desk struct {
 	mu       sync.Mutex // guards what follows
 	queue    []received
 	first    []received // ahead of the queue
+	pending  *received  // was taken out of the queue, and is not finished
+	decided  bool       // the pending one can be taken back no more
+	giveUp   func()     // ends the wait of the pending one; nil: it does not wait
 	conv     *kernel.Conversation
 	opening  sync.Mutex // held while conv is being opened or replaced; taken before mu
 	now      *received  // the message under way
 	stop     chan kernel.Stop
 	status   *status
+	sign     string   // the id of the status's message
+	asking   int      // questions of the turn under way that wait for a person
+	sayings  []string // of the turn under way: what the agent says beside its messages
 	lastUsed time.Time
 }
 
@@ -50,6 +56,13 @@ func (b *Bridge) deskOf(who bridge.Peer) *desk {
 // take puts a message that is on disk into its line.
 func (d *desk) take(m received) {
 	line, bell := &d.queue, d.wake
+	switch m.Kind {
+	case kindBack:
+		return // it was taken out already
+	case kindSend:
+		d.release(m.About)
+		return
+	}
 	if m.Kind == kindAnswer || m.Kind == kindRefused || m.Kind == kindCommand && isImmediate(m.Text) {
 		line, bell = &d.first, d.urgent
 	}
@@ -62,16 +75,28 @@ func (d *desk) take(m received) {
 	}
 }
 
-// next takes the first message out of a line; nil: there is none.
+// next takes the first message that is not held out of a line; nil: there is none.
 func (d *desk) next(line *[]received) *received {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(*line) == 0 {
+	i := slices.IndexFunc(*line, func(m received) bool { return !m.Held })
+	if i < 0 {
 		return nil
 	}
-	m := (*line)[0]
-	*line = (*line)[1:]
+	m := (*line)[i]
+	if *line = slices.Delete(*line, i, i+1); line == &d.queue {
+		d.pending, d.decided, d.giveUp = &m, m.Kind != kindInput, nil
+	}
 	return &m
+}
+
+// done takes note that the message that was taken out of a line is finished.
+func (d *desk) done(line *[]received) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if line == &d.queue {
+		d.pending = nil
+	}
 }
 
 // work does what is in a line until the bridge stops. What is not finished then is taken up
@@ -80,6 +105,7 @@ func (d *desk) work(bell chan struct{}, line *[]received) {
 	for d.b.turning.Err() == nil {
 		if m := d.next(line); m != nil {
 			d.do(*m)
+			d.done(line)
 			continue
 		}
 		select {
@@ -116,11 +142,22 @@ const mostParts = 20
 func (d *desk) finish(m received, refs event.Refs, f bridge.Finished, text string, more ...bridge.Queued) {
 	refs.Input = m.input
 	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
+	if m.Kind == kindInput && refs.Run == "" && f.How != endUnknown { // it was not called
+		left, err := d.b.leaveQueue(d.b.hard, m.input, "perlica", d.key.Channel)
+		if err != nil {
+			d.b.fail(err)
+			return
+		}
+		events = append(events, left...)
+	}
 	kind := outNotice
 	if f.How == endAnswered || f.How == endFailed || f.How == endUnknown {
 		kind = outReply
 	}
 	if text != "" {
+		if d.b.isElsewhere(d.key) {
+			text = d.b.heading() + text
+		}
 		parts := d.b.cut(d.key.Channel, text)
 		if len(parts) > mostParts && slices.ContainsFunc(more, func(q bridge.Queued) bool { return q.Part == 0 }) { // it is in the file as a whole
 			parts = append(parts[:mostParts-1], parts[len(parts)-1])
@@ -251,7 +288,7 @@ func (b *Bridge) makeRoom(me *desk) {
 		var oldest *desk
 		for _, d := range b.desk {
 			d.mu.Lock()
-			if d != me && d.conv != nil && d.conv.Alive() {
+			if d != me && d.asking == 0 && d.conv != nil && d.conv.Alive() {
 				alive++
 				if d.now == nil && (oldest == nil || d.lastUsed.Before(oldest.lastUsed)) {
 					oldest = d

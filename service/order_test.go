@@ -33,10 +33,10 @@ func button(card local.Arrived, label string) string {
 }
 
 // hears says something and waits for an answer.
-func (p *person) hears(text, answer string) {
+func (p *person) hears(text, answer string) local.Arrived {
 	p.t.Helper()
 	p.say(text)
-	p.expect(answer)
+	return p.expect(answer)
 }
 
 // unanswered fails if not exactly one question waits.
@@ -112,7 +112,7 @@ func TestACommandWithoutDoubt(t *testing.T) {
 	} {
 		card, id := alice.asks("May I", "make")
 		alice.Say(local.Message{Text: "1", ReplyTo: other.Key})
-		alice.expect("waits behind the question")
+		held := alice.expect("this does not answer it")
 		for _, text := range []string{"/allow", "/deny", "/choose 1"} {
 			alice.Say(local.Message{Text: text, ReplyTo: other.Key})
 			alice.expect("does not say which question")
@@ -120,6 +120,7 @@ func TestACommandWithoutDoubt(t *testing.T) {
 		s.unanswered(t)
 		alice.Say(answer(card, id))
 		alice.expect("permission: allow")
+		alice.confirm(held)
 		alice.expect("You said: 1")
 	}
 }
@@ -245,10 +246,10 @@ func TestAnotherChat(t *testing.T) {
 		func(local.Arrived, string) local.Message { return local.Message{Text: "1"} },
 	} {
 		card, id := alice.asks("May I", "make")
-		alice.hears(room+"1", "waits behind the question")
+		first := alice.hears(room+"1", "this does not answer it")
 		alice.hears(room+"/allow", "does not say which question")
 		alice.Say(local.Message{Text: room + "1", ReplyTo: card.Key})
-		alice.expect("waits behind the question")
+		second := alice.expect("this does not answer it")
 		alice.Say(local.Message{Text: room + "x", Button: card.Buttons[0].Data})
 		alice.expect("does not belong to an open question in this chat")
 		alice.Say(local.Message{Text: room + "x", Button: card.Buttons[0].Data, ReplyTo: card.Key})
@@ -256,6 +257,8 @@ func TestAnotherChat(t *testing.T) {
 		s.unanswered(t)
 		alice.Say(answer(card, id))
 		alice.expect("permission: allow")
+		alice.confirm(first)
+		alice.confirm(second)
 		alice.expect("You said: 1")
 		alice.expect("You said: 1")
 	}
@@ -297,7 +300,7 @@ func TestTwoOfAGroup(t *testing.T) {
 	w.pair(s, bob)
 	_, id := alice.asks("Alice's", "make")
 	bob.asks("Bob's", "make")
-	alice.hears("1", "waits behind the question")
+	alice.hears("1", "this does not answer it")
 	bob.hears("/allow", "does not say which question")
 	alice.say("#" + id + " Reject")
 	alice.expect("permission: reject")
@@ -359,6 +362,6 @@ func TestATornCard(t *testing.T) {
 	alice.expect("has not come through as a whole")
 	alice.Say(local.Message{Text: "1", ReplyTo: card.Key})
 	alice.expect("has not come through as a whole")
-	alice.hears("1", "waits behind the question")
+	alice.hears("1", "this does not answer it")
 	s.unanswered(t)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -143,23 +144,23 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		return true // it stays on record for a bridge that serves its channel
 	}
 	if q.state == "started" { // a crash came between the attempt and its end
-		if done, ok := b.undecided(ctx, ch, q, errors.New("the bridge died while it was being sent")); done || !ok {
+		if done, ok := b.undecided(ch, q, errors.New("the bridge died while it was being sent")); done || !ok {
 			return ok
 		}
 	}
-	for wait := b.opt.Backoff; ctx.Err() == nil; wait = min(2*wait, maxBackoff) {
-		decided, ok, err := b.try(ctx, ch, q)
+	for wait := b.opt.Backoff; ctx.Err() == nil; {
+		answers := b.answers(q.Channel)
+		decided, ok, err := b.step(ctx, ch, q)
+		if decided && ok && err == nil {
+			b.answered(q.Channel)
+		}
 		if decided || !ok {
 			return ok
-		}
-		var limit *channel.RateLimitError
-		if errors.As(err, &limit) {
-			wait = max(wait, limit.After)
 		}
 		if ctx.Err() == nil {
 			b.warn("a message could not be sent", "channel", q.Channel, "error", err.Error())
 		}
-		if !channel.Wait(ctx, wait) {
+		if wait, ok = b.backOff(ctx, wait, answers, err); !ok {
 			return false
 		}
 	}
@@ -169,14 +170,17 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 // try sends a message once and records the attempt. It is decided when there is nothing left to
 // send; else err says why it was not sent. ok is false where the bridge ends.
 func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decided, ok bool, err error) {
-	// A contact that was unpaired since is a stranger, to whom nothing is sent.
+	// A contact that was unpaired since is a stranger, to whom nothing is sent but why a code does not count.
 	if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err != nil {
 		if ctx.Err() == nil {
 			b.fail(err)
 		}
 		return false, false, err
-	} else if !paired {
+	} else if !paired && q.Kind != outRefusal {
 		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
+	}
+	if q.Kind == outStatus && !b.goesOn(q) {
+		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "its turn is over", Final: true}) == nil, nil
 	}
 	q.attempts++
 	// After a crash between this event and the next, whether it was sent is not known.
@@ -192,25 +196,45 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 		q.platform = id
 		return true, b.record(q, event.BridgeSent, bridge.Send{ID: q.ID, Platform: id}) == nil, nil
 	case errors.As(err, &rejected):
-		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
-		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error(), Final: true}) == nil, nil
+		decided, ok = b.refused(ctx, ch, q, err)
+		return decided, ok, err
 	case errors.Is(err, channel.ErrNotSent):
 		return false, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error()}) == nil, err
 	case ctx.Err() != nil:
 		return false, false, err // the record says that it may have been sent
 	}
-	decided, ok = b.undecided(ctx, ch, q, err)
+	q.faults++
+	if decided, ok = b.undecided(ch, q, err); decided && ok {
+		ok = b.otherwise(ctx, q)
+	}
 	return decided, ok, err
 }
 
+// goesOn reports whether the turn goes on whose progress a message shows.
+func (b *Bridge) goesOn(q *queued) bool {
+	b.mu.Lock()
+	d := b.desk[q.Peer]
+	b.mu.Unlock()
+	if d == nil { // it was an earlier bridge's
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sign == q.ID
+}
+
 // undecided records that a message may have been sent. done: it is given up, because it is better
-// lost than sent twice.
-func (b *Bridge) undecided(_ context.Context, ch channel.Channel, q *queued, why error) (done, ok bool) {
+// lost than sent twice, or than in the way of what waits behind it.
+func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok bool) {
 	f := bridge.Send{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || q.Kind == outEdit { // once more changes nothing
 		f.Unknown = false
 	} else if once(q.Kind) {
 		f.Final = true
+	}
+	if optional(q) && q.faults >= optionalFaults {
+		f.Final = true
+		b.warn("a message is given up: what waits behind it is sent", "channel", q.Channel, "error", f.Error)
 	}
 	q.repeated = q.repeated || f.Unknown && !f.Final
 	return f.Final, b.record(q, event.SendFailed, f) == nil
@@ -226,12 +250,21 @@ func (b *Bridge) record(q *queued, t event.Type, f bridge.Send) error {
 
 // attempt sends a message, or edits one.
 func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id string, err error) {
-	m := channel.Outbound{Chat: q.Chat, Text: q.Text, ReplyTo: q.ReplyTo, Key: q.ID}
+	if reactor, ok := ch.(channel.Reactor); ok && q.React != "" {
+		// Where it was refused, or the platform has failed at it, there is the word; both do no harm.
+		if err := reactor.React(ctx, q.ReplyTo, q.React); err == nil || ctx.Err() != nil || errors.Is(err, channel.ErrNotSent) {
+			return "", err
+		}
+	}
+	m := channel.Outbound{Chat: q.Chat, Text: q.Text, ReplyTo: q.ReplyTo, Key: q.ID, Silent: once(q.Kind)}
 	for _, button := range q.Buttons {
 		m.Buttons = append(m.Buttons, channel.Button(button))
 	}
 	if q.repeated && q.Kind != outEdit {
 		m.Text = channel.RepeatedMark + m.Text
+	}
+	if q.plain {
+		m = unadorned(m, ch.Limits().Format)
 	}
 	if q.Kind == outEdit {
 		editor, ok := ch.(channel.Editor)
@@ -251,24 +284,31 @@ func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id
 	return ch.Send(ctx, m)
 }
 
-// writeFile puts the whole answer into a file of its own: on the log it is there once.
+// writeFile puts what a message brings as a file into one of its own: on the log it is there once.
 func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error) {
-	res, _, err := b.opt.Runner.Recorded(ctx, q.input)
+	data, mime, err := b.content(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	name, data, mime := q.ID+".md", []byte(res.Text), "text/markdown"
-	if q.Part > 0 {
-		if data, mime, err = b.part(ctx, res.Run, q.Part); err != nil {
-			return nil, err
-		}
-		name = q.ID + filepath.Ext(q.File)
-	}
-	path := filepath.Join(b.opt.Files, name)
+	path := filepath.Join(b.opt.Files, q.ID+filepath.Ext(q.File))
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return nil, err
 	}
 	return &channel.File{Name: q.File, Path: path, MIME: mime}, nil
+}
+
+// content is a whole question, a whole answer, or a piece of one, from the record.
+func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime string, err error) {
+	if q.Kind == outCard {
+		question, err := interaction.Find(ctx, &b.log().Reader, q.Question)
+		whole := channel.Cut(cardText(b.say(q.Peer), question, false), channel.Limits{Format: channel.Plain})
+		return []byte(whole[0] + "\n"), "text/plain; charset=utf-8", err
+	}
+	res, _, err := b.opt.Runner.Recorded(ctx, q.input)
+	if err == nil && q.Part > 0 {
+		return b.part(ctx, res.Run, q.Part)
+	}
+	return []byte(res.Text), "text/markdown", err
 }
 
 // part is a piece of an answer that is no text, from the record.

@@ -38,6 +38,15 @@ func isCode(text string) bool {
 	return len(text) == 6 && strings.Trim(text, "0123456789") == ""
 }
 
+// codeIn is the code in a message of somebody, if it may be one.
+func codeIn(m channel.Inbound) string {
+	code := strings.Join(strings.Fields(strings.TrimPrefix(m.Text, "/start ")), "") // it is shown in two groups
+	if m.Quoted || !isCode(code) {
+		return ""
+	}
+	return code
+}
+
 // pairing is the code that is open.
 type pairing struct {
 	id         string
@@ -68,27 +77,28 @@ func (r *Records) openPairing(ctx context.Context, now time.Time) (p pairing, ok
 }
 
 // mayTry reports whether a sender has waited long enough since its last guess.
-func (r *Records) mayTry(ctx context.Context, who bridge.Peer, now time.Time) (bool, error) {
+func (r *Records) mayTry(ctx context.Context, who bridge.Peer, now time.Time) (may, first bool, err error) {
 	var attempts int
 	var last int64
-	err := r.view.DB().QueryRowxContext(ctx, `
+	err = r.view.DB().QueryRowxContext(ctx, `
 		SELECT attempts, last FROM strangers WHERE channel = ? AND contact = ?`, who.Channel, who.Contact).Scan(&attempts, &last)
 	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil
+		return true, true, nil
 	}
-	return err == nil && access.MayGuess(attempts, time.Unix(0, last), now), err
+	return err == nil && access.MayGuess(attempts, time.Unix(0, last), now), attempts == 0, err
 }
 
 // stranger takes in what somebody says who is not paired: the code, or nothing. No one else
-// gets an answer. The caller appends the events.
+// gets an answer, but to the first wrong code while one is open. The caller appends the events.
 func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound) ([]event.Event, error) {
 	who, now := bridge.Peer{Channel: channel, Contact: m.Contact}, b.opt.Now()
-	code := strings.Join(strings.Fields(m.Text), "") // it is shown in two groups
+	code := codeIn(m)
 	p, open, err := b.records.openPairing(ctx, now)
-	if err != nil || !open || m.Quoted || !isCode(code) {
+	if err != nil || !open || code == "" {
 		return b.ignore(who, now), err
 	}
-	if may, err := b.records.mayTry(ctx, who, now); err != nil || !may {
+	may, first, err := b.records.mayTry(ctx, who, now)
+	if err != nil || !may {
 		return b.ignore(who, now), err
 	}
 	// The attempt is counted before it is judged: a crash between gives no one another one.
@@ -96,7 +106,16 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 		return nil, err
 	}
 	if !access.IsCode(p.salt, p.hash, code) {
-		return nil, nil
+		if !first { // who guesses on gets no answer
+			return nil, nil
+		}
+		return []event.Event{queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outRefusal,
+			Text: b.render(channel, b.say(who).WrongCode)})}, nil
+	}
+	if m.Shared && p.rights.Has(access.Admin) {
+		b.warn("a contact with the right admin is not paired in a chat that others read", "contact", who.Channel+":"+who.Contact)
+		return []event.Event{queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outRefusal,
+			Text: b.render(channel, b.say(who).AdminAlone)})}, nil
 	}
 	paired := bridge.Paired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id, Message: m.ID}
 	// If we die behind this it vouches for nothing that is on record.
@@ -104,11 +123,14 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 		b.warn("no one can be paired: the user's own state cannot be written", "error", err.Error())
 		return nil, nil
 	}
+	b.mu.Lock()
+	delete(b.spoken, who) // somebody who was paired before begins anew
+	b.mu.Unlock()
 	b.info("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.String())
 	return []event.Event{
 		event.NewFact(event.ContactPaired, "user", event.Refs{}, paired),
 		queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outNotice,
-			Text: b.render(channel, "You are paired. Write to the agent; `/help` says what else can be said here.")}),
+			Text: b.render(channel, b.heading()+b.say(who).Paired)}),
 	}, nil
 }
 

@@ -2,41 +2,59 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
 
-// How often a platform is told that the agent works.
+// How often a platform is told that the agent works, where it does not say so itself.
 const (
 	typingEvery = 4 * time.Second
 	statusEvery = 3 * time.Second
 )
 
-// status shows that a turn goes on: a typing sign, and, where messages can be edited and
-// tools run, one message that is edited in place. Nothing of it is promised.
+// landingEvery is how often it is looked whether a sign of progress has arrived whose turn is over.
+const landingEvery = 100 * time.Millisecond
+
+// messageChunk is the kind of the updates that an answer is made of, as ACP has it.
+const messageChunk = "agent_message_chunk"
+
+// status shows that a turn goes on: a typing sign, and, where messages can be edited, one message that is
+// edited in place: which tools run, and, where it can be taken back, the answer as far as it has come. Nothing of it is
+// promised, and nothing waits for it: the whole answer comes as messages of its own.
 type status struct {
 	d      *desk
 	m      received
+	say    *language.Sentences
+	stream bool // the answer is shown as it comes
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	dirty  chan struct{} // capacity 1
 
 	id string // of the queued message; empty: there is none; keep's own
 
-	mu    sync.Mutex // guards what follows
-	tools int
-	title string
-	seen  map[string]bool
+	mu      sync.Mutex // guards what follows
+	answer  strings.Builder
+	tools   int
+	title   string
+	seen    map[string]bool // true: it was completed
+	refused int             // questions and requests that got no yes
 }
 
 func newStatus(d *desk, m received) *status {
 	ctx, cancel := context.WithCancel(d.b.hard)
-	s := &status{d: d, m: m, cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
+	s := &status{d: d, m: m, say: d.b.say(d.key), cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
 	ch := d.b.channels[d.key.Channel]
 	if t, ok := ch.(channel.Typist); ok {
 		s.wg.Go(func() {
@@ -48,87 +66,241 @@ func newStatus(d *desk, m received) *status {
 		})
 	}
 	if e, ok := ch.(channel.Editor); ok {
+		_, streams := ch.(channel.Streamer)
+		s.stream = streams && d.b.set().Stream
 		s.wg.Go(func() { s.keep(ctx, e) })
 	}
 	return s
 }
 
-// keep makes the message once the turn has gone on for a while, and edits it now and then.
+// keep makes the message once the turn has gone on for a while, and edits it at the platform's pace.
 func (s *status) keep(ctx context.Context, e channel.Editor) {
-	for channel.Wait(ctx, statusEvery) {
+	every := statusEvery
+	if p, ok := e.(channel.Streamer); ok {
+		every = p.Pace(s.m.Chat)
+	}
+	for wait := every; channel.Wait(ctx, wait); {
+		wait = every
 		select {
 		case <-s.dirty:
-			if s.id == "" {
-				s.make()
-			} else {
-				s.edit(ctx, e, "⏳ "+s.text())
-			}
 		default:
+			continue
+		}
+		if s.id == "" {
+			s.make()
+			continue
+		}
+		err := s.edit(ctx, e, s.shown())
+		var limit *channel.RateLimitError
+		var refused *channel.RejectedError
+		if errors.As(err, &limit) {
+			wait = max(wait, limit.After)
+			s.touch()
+		} else if errors.As(err, &refused) {
+			break // so it would be with the next one
 		}
 	}
-	over, done := context.WithTimeout(context.WithoutCancel(ctx), statusEvery)
+	<-ctx.Done()
+	if s.id != "" {
+		s.d.b.desks.Go(func() { s.finish(e) }) // the answer does not wait for it
+	}
+}
+
+// finish leaves in the message how the tools ended, or takes it back.
+func (s *status) finish(e channel.Editor) {
+	ctx, done := context.WithTimeout(context.WithoutCancel(s.d.b.hard), statusEvery)
 	defer done()
-	s.edit(over, e, "✓ "+s.text())
+	for onWay := true; onWay && channel.Wait(ctx, landingEvery); {
+		q, err := s.d.b.records.byID(ctx, s.id)
+		onWay = err == nil && q != nil && q.state != "sent" && q.state != "failed"
+	}
+	s.mu.Lock()
+	tools := s.tools
+	s.mu.Unlock()
+	if r, ok := e.(channel.Streamer); ok && tools == 0 {
+		if q, err := s.d.b.records.byID(ctx, s.id); err == nil && q != nil && q.platform != "" {
+			_ = r.Remove(ctx, q.platform) // only a sign
+		}
+		return
+	}
+	_ = s.edit(ctx, e, s.d.b.render(s.d.key.Channel, s.end())) // only a sign
 }
 
 func (s *status) make() {
 	b := s.d.b
 	s.id = newID()
+	s.d.mu.Lock()
+	s.d.sign = s.id
+	s.d.mu.Unlock()
 	_ = b.commit(b.hard, queueEvent(s.m.input, bridge.Queued{ // it ends the bridge
-		ID: s.id, Peer: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: b.render(s.d.key.Channel, "⏳ "+s.text()),
+		ID: s.id, Peer: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: s.shown(),
 	}))
+}
+
+// shown is the message while the turn goes on: the end of what the agent has said so far, and its tools.
+func (s *status) shown() string {
+	const mostOfSign = 300
+	s.mu.Lock()
+	answer, tools := s.answer.String(), s.tools
+	s.mu.Unlock()
+	name, sign := s.d.key.Channel, "⏳"
+	if tools > 0 {
+		sign += " " + s.text()
+	}
+	sign = s.d.b.render(name, sign)
+	ch := s.d.b.channels[name]
+	if strings.TrimSpace(answer) == "" || ch == nil {
+		return sign
+	}
+	if channel.Units(sign) > mostOfSign {
+		sign = "⏳"
+	}
+	limits := ch.Limits()
+	if limits.Text > 0 {
+		limits.Text -= channel.Units(sign) + len("\n\n")
+	}
+	parts := channel.Cut(answer, limits)
+	return parts[len(parts)-1] + "\n\n" + sign
 }
 
 func (s *status) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tools == 1 {
-		return "1 tool call: " + s.title
+		return fmt.Sprintf(s.say.Tool, s.title)
 	}
-	return fmt.Sprintf("%d tool calls, the last: %s", s.tools, s.title)
+	return fmt.Sprintf(s.say.Tools, s.tools, s.title)
 }
 
-func (s *status) edit(ctx context.Context, e channel.Editor, text string) {
-	if s.id == "" {
-		return
-	}
+// edit changes the message, if it has arrived.
+func (s *status) edit(ctx context.Context, e channel.Editor, text string) error {
 	q, err := s.d.b.records.byID(ctx, s.id)
 	if err != nil || q == nil || q.platform == "" {
-		return
+		return err
 	}
-	_ = e.Edit(ctx, q.platform, channel.Outbound{Chat: s.m.Chat, Text: s.d.b.render(s.d.key.Channel, text), Key: s.id}) // only a sign
+	return e.Edit(ctx, q.platform, channel.Outbound{Chat: s.m.Chat, Text: text, Key: s.id})
+}
+
+// end is what is left to be read. Only calls that were completed have the mark for it, and none for a yes
+// that nobody gave, whatever the agent says of it.
+func (s *status) end() string {
+	s.mu.Lock()
+	completed := 0
+	for _, done := range s.seen {
+		if done {
+			completed++
+		}
+	}
+	not := s.tools - max(0, min(completed, s.tools-s.refused))
+	one, tools, title := s.tools == 1, s.tools, s.title
+	s.mu.Unlock()
+	switch {
+	case not == 0:
+		return "✓ " + s.text()
+	case one:
+		return "✗ " + fmt.Sprintf(s.say.NotOne, title)
+	case not == 1:
+		return "✗ " + fmt.Sprintf(s.say.NotOneOf, tools, title)
+	}
+	return "✗ " + fmt.Sprintf(s.say.NotSeveral, not, tools, title)
+}
+
+// refuse takes note of a request that got no yes.
+func (s *status) refuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
 }
 
 // tool takes note of a tool call.
-func (s *status) tool(id, title string) {
+func (s *status) tool(id, title, state string) {
 	s.mu.Lock()
-	if title != "" && !s.seen[id] {
-		s.seen[id] = true
+	if _, seen := s.seen[id]; title != "" && !seen {
+		s.seen[id] = false
 		s.tools++
 		s.title = title
 	}
+	if _, seen := s.seen[id]; seen && state != "" {
+		s.seen[id] = state == "completed" // as ACP has it
+	}
 	s.mu.Unlock()
+	s.touch()
+}
+
+// said takes note of a piece of the answer.
+func (s *status) said(text string) {
+	if !s.stream || text == "" {
+		return
+	}
+	s.mu.Lock()
+	s.answer.WriteString(text)
+	s.mu.Unlock()
+	s.touch()
+}
+
+// touch has the message be edited soon.
+func (s *status) touch() {
 	select {
 	case s.dirty <- struct{}{}:
 	default:
 	}
 }
 
-func (s *status) end() {
+func (s *status) stop() {
 	s.cancel()
 	s.wg.Wait()
 }
 
-// progress takes note of what the agent does.
+// progress takes note of what the agent does, and of what it may not do.
 func (d *desk) progress(n kernel.Notice) {
-	u, ok := n.(kernel.Updated)
-	if !ok || u.Tool == nil {
-		return
-	}
 	d.mu.Lock()
 	s := d.status
 	d.mu.Unlock()
-	if s != nil {
-		s.tool(string(u.Tool.ID), u.Tool.Title)
+	if s == nil {
+		return
 	}
+	switch n := n.(type) {
+	case kernel.Updated:
+		if n.Kind == messageChunk {
+			s.said(n.Text)
+		}
+		if words := access.Cut(n.Saying(), longestRow); words != "" && n.Title == "" {
+			d.hear(words)
+		}
+		if n.Tool != nil {
+			s.tool(string(n.Tool.ID), n.Tool.Title, string(n.Tool.Status))
+		}
+	case kernel.Decided:
+		if n.Effect == string(policy.Deny) {
+			s.refuse()
+		}
+	case kernel.Closed:
+		allowed := func(o interaction.Option) bool { return n.Answer != nil && o.ID == n.Answer.Option && o.Allows() }
+		if !slices.ContainsFunc(n.Question.Options, allowed) {
+			s.refuse()
+		}
+	}
+}
+
+// mostSayings is how many different sayings of a turn are passed on; all are on record.
+const mostSayings = 5
+
+// hear keeps what an agent says beside its messages, a notice or a compaction, for the end of the turn.
+func (d *desk) hear(words string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.sayings) < mostSayings && !slices.Contains(d.sayings, words) {
+		d.sayings = append(d.sayings, words)
+	}
+}
+
+// said is what the agent said beside its messages, a row each.
+func (d *desk) said() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var rows []string
+	for _, words := range d.sayings {
+		rows = append(rows, "ℹ️ "+literal(words))
+	}
+	return strings.Join(rows, "\n\n")
 }

@@ -1,11 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,17 +32,45 @@ func InputID(channel, message string) event.InputID {
 	return event.InputID(channel + ":sha256:" + hex.EncodeToString(sum[:]))
 }
 
+// pace is how long a channel is let alone between polls that bring nothing new and come back sooner than
+// those that a platform holds open: else they would follow each other without end.
+type pace struct {
+	least, wait time.Duration
+	last        []string // the ids that the last poll brought
+}
+
+// longestPause is the longest time between two such polls: as long a message may wait.
+const longestPause = 5 * time.Second
+
+// pause is the time to wait behind a poll that took so long.
+func (p *pace) pause(took time.Duration, messages []channel.Inbound) time.Duration {
+	var ids []string
+	for _, m := range messages {
+		ids = append(ids, m.ID)
+	}
+	same := slices.Equal(ids, p.last) // a platform that forgets how far it was read
+	if p.last = ids; len(ids) > 0 && !same || took >= p.least {
+		p.wait = 0
+		return 0
+	}
+	p.wait = max(p.least, min(2*p.wait, longestPause))
+	return p.wait
+}
+
 // poll takes messages from a channel until ctx ends.
 func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
-	wait := b.opt.Backoff
-	cursor, err := b.records.cursor(ctx, ch.Name())
+	wait, pace := b.opt.Backoff, &pace{least: b.opt.Backoff}
+	cursor, err := b.cursor(ctx, ch.Name())
 	if err != nil {
 		b.fail(err)
 		return
 	}
 	for ctx.Err() == nil {
+		answers := b.answers(ch.Name())
+		began := time.Now()
 		messages, next, err := ch.Poll(ctx, cursor)
 		if err == nil {
+			pause := pace.pause(time.Since(began), messages)
 			b.healthy(ctx, ch.Name())
 			wait = b.opt.Backoff
 			if err = b.receive(ctx, ch, messages, cursor, next); err != nil {
@@ -50,21 +79,19 @@ func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 				}
 				return
 			}
-			cursor = next
+			if cursor = next; pause > 0 && !channel.Wait(ctx, pause) {
+				return
+			}
 			continue
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		b.ill(ctx, ch.Name(), err)
-		var limit *channel.RateLimitError
-		if errors.As(err, &limit) {
-			wait = max(wait, limit.After)
-		}
-		if !channel.Wait(ctx, wait) {
+		var more bool
+		if wait, more = b.backOff(ctx, wait, answers, err); !more {
 			return
 		}
-		wait = min(2*wait, maxBackoff)
 	}
 }
 
@@ -86,6 +113,7 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 	delete(b.faults, name)
 	b.mu.Unlock()
 	if ill {
+		b.answered(name)
 		b.info("the channel can be read again", "channel", name)
 		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, bridge.Channel{Channel: name})) // likewise
 	}
@@ -94,6 +122,9 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 // receive puts what came on disk, and the cursor behind it: a message that is not on record
 // when the bridge dies is fetched again.
 func (b *Bridge) receive(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
+	if b.projects != nil {
+		return b.projects.receive(ctx, ch, messages, cursor, next)
+	}
 	for i, m := range messages {
 		var events []event.Event
 		if !m.Own {
@@ -136,31 +167,50 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 	}
 	f := bridge.Received{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
 	for _, file := range m.Files {
-		f.Files = append(f.Files, file.Path)
+		if file.Path != "" {
+			f.Files = append(f.Files, file.Path)
+			continue
+		}
+		f.Remote = append(f.Remote, bridge.File{ID: file.Remote, Name: file.Name, MIME: file.MIME, Size: file.Size})
 	}
+	say := b.say(c.key())
 	if age := b.opt.Now().Sub(m.Sent); !m.Sent.IsZero() && age > b.set().MaxAge {
 		f.Kind = kindRefused
-		f.Word = fmt.Sprintf("This message is %s old and was not answered: nothing older than %s is. Send it again if it still matters.",
-			age.Round(time.Minute), b.set().MaxAge)
+		f.Word = fmt.Sprintf(say.TooOld, say.Span(age.Round(time.Minute)), say.Span(b.set().MaxAge))
+	} else if m.Unread != "" {
+		f.Kind, f.Word = kindRefused, fmt.Sprintf(say.NotRead, cmp.Or(say.Unread[m.Unread], m.Unread))
+	} else if isStart(m.Text) {
+		f.Kind, f.Word = kindRefused, say.Paired
 	} else if err := b.classify(ctx, ch, c, m, &f); err != nil {
+		return nil, err
+	}
+	var more []event.Event
+	switch {
+	case f.Kind == kindBack:
+		more, err = b.back(ctx, c, m, &f)
+	case f.Kind == kindSend:
+		more, err = b.confirmed(ctx, c, m, &f)
+	case f.Kind == kindInput, f.Kind == kindCommand && !isImmediate(m.Text):
+		n, _ := b.asksIn(c.key(), m.Chat)
+		f.Held = f.Kind == kindInput && n > 0
+		more = b.lineUp(c, m, input, f)
+	}
+	if err != nil {
 		return nil, err
 	}
 	b.info("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
 	events := []event.Event{event.NewFact(event.BridgeReceived, "user", event.Refs{Input: input, Interaction: f.Question}, f)}
-	if f.Kind != kindInput {
-		return events, nil
-	}
-	if ack := b.set().Ack; ack != "" {
-		events = append(events, queueEvent(input, bridge.Queued{
-			ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, Text: b.render(name, ack), ReplyTo: m.ID,
-		}))
-	}
-	if n := len(b.openTo(c.key())); n > 0 {
-		events = append(events, queueEvent(input, bridge.Queued{
-			Peer: c.key(), Chat: m.Chat, Kind: outNotice, Text: b.render(name, hint(n)), ReplyTo: m.ID,
-		}))
+	if events = append(events, more...); f.Kind == kindBack || f.Kind == kindSend {
+		events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: input}, bridge.Finished{How: endDone}))
 	}
 	return events, nil
+}
+
+// isStart reports whether a text is what Telegram's button for the first message to a bot sends, perhaps with
+// the code of the address that was followed.
+func isStart(text string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	return word == "/start"
 }
 
 // repeated refuses a message whose id is on record with another digest, and says so to its sender
@@ -183,26 +233,23 @@ func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string
 }
 
 // digest identifies what a message says: the digest of the input that its text, or its text and the
-// data of its button on a line of its own, and its files are. It is empty where a file cannot be read.
+// data of its button on a line of its own, and its files are; of a file that is still on the platform, its
+// name and size on such a line. It is empty where a file cannot be read.
 func (b *Bridge) digest(m channel.Inbound) string {
 	in := kernel.Input{Text: m.Text}
 	if m.Button != "" {
 		in.Text += "\n" + m.Button
 	}
 	for _, f := range m.Files {
-		in.Attachments = append(in.Attachments, f.Path)
+		if f.Path != "" {
+			in.Attachments = append(in.Attachments, f.Path)
+			continue
+		}
+		in.Text += fmt.Sprintf("\n%s %d", f.Name, f.Size)
 	}
 	digest, err := b.opt.Runner.Digest(in)
 	if err != nil {
 		return ""
 	}
 	return digest
-}
-
-// hint says why a message was taken for none of the answers.
-func hint(open int) string {
-	if open == 1 {
-		return "This waits behind the question above; it does not answer it. Answer with an option's number behind the question, or by replying to it."
-	}
-	return fmt.Sprintf("This waits behind %d open questions; it answers none of them. Answer with `#id` and an option's number, or by replying to the question.", open)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -12,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 )
 
@@ -56,9 +58,11 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 		Channel, Contact, Chat, Name, Rights, Pairing, Message string
 		Paired                                                 int64
 		Session                                                event.SessionID
+		Language                                               language.Language
+		Follows                                                bool
 	}
 	err := r.view.DB().SelectContext(ctx, &rows, `
-		SELECT channel, contact, chat, name, rights, paired, session, pairing, message
+		SELECT channel, contact, chat, name, rights, paired, session, pairing, message, language, follows
 		FROM contacts `+where+`
 		ORDER BY paired, channel, contact`, args...)
 	if err != nil {
@@ -79,7 +83,7 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 		if known.Has(voucher{r.place, f}) == vouched {
 			list = append(list, Contact{
 				Channel: f.Channel, ID: f.Contact, Chat: f.Chat, Name: access.Name(f.Name), Rights: f.Rights, Paired: time.Unix(0, row.Paired),
-				Session: row.Session, fact: f,
+				Session: row.Session, Language: row.Language, Follows: row.Follows, fact: f,
 			})
 		}
 	}
@@ -137,6 +141,33 @@ func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (e
 	return event.InteractionID(q), err
 }
 
+// has reports whether a message of a chat is one that was received or sent here.
+func (r *Records) has(ctx context.Context, channel, chat, platform string) (has bool, err error) {
+	err = r.view.DB().GetContext(ctx, &has, `
+		SELECT EXISTS (SELECT 1 FROM inbox WHERE input = ?)
+			OR EXISTS (SELECT 1 FROM outbox WHERE channel = ? AND platform = ? AND fact ->> 'chat' = ?)`,
+		string(InputID(channel, platform)), channel, platform, chat)
+	return has, err
+}
+
+// asked reports whether there was a card of a question whose id ends so.
+func (r *Records) asked(ctx context.Context, id string) (asked bool, err error) {
+	err = r.view.DB().GetContext(ctx, &asked, `SELECT EXISTS (SELECT 1 FROM questions WHERE substr(id, -length(?1)) = ?1)`, strings.ToLower(id))
+	return asked, err
+}
+
+// aboutOf returns the message of a person that one that was sent into a chat is about.
+func (r *Records) aboutOf(ctx context.Context, channel, chat, platform string) (event.InputID, error) {
+	var input event.InputID
+	err := r.view.DB().GetContext(ctx, &input, `
+		SELECT input FROM outbox
+		WHERE channel = ? AND platform = ? AND fact ->> 'chat' = ?`, channel, platform, chat)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return input, err
+}
+
 // received is a message that waits.
 type received struct {
 	bridge.Received
@@ -168,8 +199,12 @@ type queued struct {
 	input    event.InputID
 	state    string
 	attempts int
-	repeated bool   // the platform may have taken it before
-	platform string // its id there, once it is sent
+	faults   int     // attempts of this bridge whose end the platform left open
+	repeated bool    // the platform may have taken it before
+	platform string  // its id there, once it is sent
+	plain    bool    // it goes without formatting and buttons, which the platform refused
+	instead  *queued // says that it could not be sent
+	probed   bool    // the platform took, or refused, what is sent in its place
 }
 
 const selectQueued = `SELECT fact, input, state, attempts, repeated, platform FROM outbox `
@@ -220,10 +255,12 @@ func (r *Records) outbox(ctx context.Context, query string, args ...any) (list [
 
 // What a message of a contact is.
 const (
-	kindInput   bridge.Kind = "input"   // one call
-	kindCommand bridge.Kind = "command" // a slash command
-	kindAnswer  bridge.Kind = "answer"  // of a question
-	kindRefused bridge.Kind = "refused" // nothing is done but saying why; Word holds it
+	kindInput   bridge.Kind = "input"    // one call
+	kindCommand bridge.Kind = "command"  // a slash command
+	kindAnswer  bridge.Kind = "answer"   // of a question
+	kindRefused bridge.Kind = "refused"  // nothing is done but saying why; Word holds it
+	kindSend    bridge.Kind = "send"     // confirms a message that is held
+	kindBack    bridge.Kind = "withdraw" // takes a message that waits back
 )
 
 // What became of it.
@@ -233,6 +270,7 @@ const (
 	endUnknown  bridge.Ending = "unknown" // no one knows what became of its call
 	endDone     bridge.Ending = "done"    // of a command, of an answer that counts
 	endRefused  bridge.Ending = "refused"
+	endBack     bridge.Ending = "withdrawn" // before it was called
 )
 
 // What a message to a contact is.
@@ -243,7 +281,18 @@ const (
 	outNotice bridge.OutKind = "note"
 	outStatus bridge.OutKind = "status"
 	outEdit   bridge.OutKind = "edit" // of a message that was sent
+
+	outRefusal bridge.OutKind = "refusal" // of a code, to somebody who is not paired
 )
 
 // once reports whether a message of this kind is better lost than sent twice.
 func once(k bridge.OutKind) bool { return k == outAck || k == outStatus }
+
+// optionalFaults is how often the platform may fail at an optional message before it is given up.
+// Neither an attempt that certainly did not arrive counts nor one that a crash of the bridge broke off:
+// they say nothing of the message.
+const optionalFaults = 3
+
+// optional reports whether all that a message says is on record elsewhere, or in a message of its
+// own: a file, an edit, or one that is better lost than sent twice. Nothing waits for it for long.
+func optional(q *queued) bool { return q.File != "" || q.Kind == outEdit || once(q.Kind) }

@@ -1,4 +1,4 @@
--- The view of the bridge, version 2: see view.go.
+-- The view of the bridge, version 6: see view.go.
 CREATE TABLE bridge (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	running  INTEGER NOT NULL, -- a crash leaves it; the lock tells
@@ -23,6 +23,8 @@ CREATE TABLE contacts (
 	session TEXT    NOT NULL DEFAULT '',
 	pairing TEXT    NOT NULL,
 	message TEXT    NOT NULL,
+	language TEXT   NOT NULL DEFAULT '', -- empty: as it is configured
+	follows INTEGER NOT NULL DEFAULT 0,  -- it is told what happens in the sessions of others
 	PRIMARY KEY (channel, contact)
 ) STRICT;
 CREATE TABLE pairing ( -- the last one that was opened
@@ -46,7 +48,7 @@ CREATE TABLE inbox (
 	input    TEXT    PRIMARY KEY,
 	seq      INTEGER NOT NULL,
 	received INTEGER NOT NULL,
-	fact     TEXT    NOT NULL, -- the payload of service.message_received
+	fact     TEXT    NOT NULL, -- the payload of service.message_received, as files and its sender's confirmation have changed it
 	channel  TEXT    NOT NULL,
 	contact  TEXT    NOT NULL,
 	finished TEXT    NOT NULL DEFAULT '',

@@ -11,15 +11,34 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
 
 // immediate are the commands that do not wait for the turn under way.
-var immediate = []string{"help", "pending", "choose", "allow", "deny", "cancel", "log", "usage", "doctor", "exit", "again", "attach", "thoughts"}
+var immediate = []string{"help", "pending", "choose", "allow", "deny", "cancel", "log", "usage", "doctor", "exit", "queue", "again", "attach", "thoughts", "status", speakCommand, followCommand, projectCommand}
+
+// The commands that there are on a phone only.
+const (
+	speakCommand   = "language"
+	followCommand  = "follow"
+	projectCommand = "project"
+)
+
+// parse reads a message as a command. agents are the names of the agent's own.
+func parse(text string, agents ...string) (command.Line, error) {
+	text = strings.TrimSpace(text)
+	for _, name := range []string{speakCommand, followCommand, projectCommand} {
+		if words := strings.Fields(text); len(words) > 0 && words[0] == "/"+name && !slices.Contains(agents, name) {
+			return command.Line{Name: name, Args: strings.Join(words[1:], " ")}, nil
+		}
+	}
+	return command.Parse(text, agents...)
+}
 
 func isImmediate(text string) bool {
-	l, err := command.Parse(strings.TrimSpace(text))
+	l, err := parse(text)
 	return err == nil && slices.Contains(immediate, l.Name)
 }
 
@@ -27,6 +46,9 @@ func isImmediate(text string) bool {
 func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *bridge.Received) error {
 	if m.Quoted {
 		f.Kind = kindInput
+		return nil
+	}
+	if b.pressedWaiting(c.key(), m, f) {
 		return nil
 	}
 	r := b.reading(ch, c.key(), m)
@@ -38,10 +60,14 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 	if !strings.HasPrefix(text, "/") {
 		return nil
 	}
-	l, err := command.Parse(text, b.agentCommands(c.key())...)
+	l, err := parse(text, b.agentCommands(c.key())...)
 	switch {
 	case err != nil:
-		f.Kind, f.Word = kindRefused, err.Error()
+		f.Kind, f.Word = kindRefused, b.deskOf(c.key()).fault(err)
+	case l.Name == "withdraw", l.Name == "unqueue":
+		return b.saidWaiting(ctx, c.key(), m, kindBack, l.Args, f)
+	case l.Name == "send":
+		return b.saidWaiting(ctx, c.key(), m, kindSend, l.Args, f)
 	case l.Name == "allow", l.Name == "deny", l.Name == "choose":
 		f.Kind = kindCommand
 		// The question that is meant is that of this moment: when the command is carried out
@@ -66,7 +92,9 @@ func (b *Bridge) agentCommands(who bridge.Peer) (names []string) {
 	}
 	o, _, _ := d.opened().Offers()
 	for _, c := range o.Commands {
-		names = append(names, c.Name)
+		if c.Name != projectCommand || b.projects == nil { // where there are several it must lead back
+			names = append(names, c.Name)
+		}
 	}
 	return names
 }
@@ -80,21 +108,41 @@ func (d *desk) command(c Contact, m received) {
 			d.b.fail(err)
 			return
 		}
-		how, text = endRefused, err.Error()
+		how, text = endRefused, d.fault(err)
 	}
 	if strings.TrimSpace(text) == "" {
-		text = "Done."
+		text = d.b.say(d.key).Done
 	}
 	d.finish(m, event.Refs{}, bridge.Finished{How: how}, text)
 }
 
+// fault says to the contact what is wrong with a command.
+func (d *desk) fault(err error) string {
+	say := d.b.say(d.key)
+	var in interface {
+		error
+		In(*language.Sentences) string
+	}
+	if errors.As(err, &in) {
+		return in.In(say)
+	}
+	return say.Error(err)
+}
+
 func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) {
-	l, err := command.Parse(strings.TrimSpace(m.Text))
-	if err != nil {
+	l, err := parse(m.Text)
+	switch {
+	case err != nil:
 		return "", err
+	case l.Name == speakCommand:
+		return d.speak(ctx, l.Args)
+	case l.Name == followCommand:
+		return d.follow(ctx, c, l.Args)
+	case l.Name == projectCommand:
+		return d.project(ctx, l.Args)
 	}
 	if l.Name == "exit" { // nor is the session named by it
-		return "", errors.New("there is nothing to leave here: the bridge goes on; /clear begins a new session")
+		return "", errors.New(d.b.say(d.key).NoExit)
 	}
 	conv, err := d.conversation(ctx, c)
 	if err != nil {
@@ -103,7 +151,7 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 	host := d.b.opt.Host
 	host.Conversation, host.By, host.Where = conv, c.Label(), d.key.Channel
 	host.May = func(n command.Need) bool { return may(c.Rights, n) }
-	host.Cancel, host.Named = d.stopTurn, true
+	host.Cancel, host.Named, host.Say = d.stopTurn, true, d.b.say(d.key)
 	if m.Question != "" {
 		l.Args = string(m.Question) + " " + l.Args
 	}
@@ -114,7 +162,30 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	if where := d.b.name(); l.Name == "status" && where != "" {
+		out.Text = fmt.Sprintf(d.b.say(d.key).InProject, literal(where)) + "\n" + out.Text
+	}
 	return d.effect(ctx, conv, m, out)
+}
+
+// speak changes the language in which the contact is spoken to, or says which it is.
+func (d *desk) speak(ctx context.Context, name string) (string, error) {
+	say := d.b.say(d.key)
+	if name == "" {
+		return say.Languages, nil
+	}
+	l, ok := language.Find(name)
+	if !ok {
+		return "", fmt.Errorf(say.NoLanguage, name)
+	}
+	f := bridge.Changed{Peer: d.key, Language: string(l), By: d.key.Channel + ":" + d.key.Contact}
+	if err := d.b.commit(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
+		return "", err
+	}
+	d.b.mu.Lock()
+	d.b.spoken[d.key] = l
+	d.b.mu.Unlock()
+	return l.Sentences().LanguageIs, nil
 }
 
 // may translates the rights of contacts into those of commands.
@@ -132,13 +203,20 @@ func may(rights access.Rights, n command.Need) bool {
 
 // effect does what a command leaves to the front end.
 func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received, out command.Output) (string, error) {
+	say := d.b.say(d.key)
 	switch out.Effect {
 	case command.Thoughts:
-		return "", errors.New("thoughts are not sent to a phone; they are on the record")
+		return "", errors.New(say.NoThoughts)
 	case command.Attach:
-		return "", errors.New("send the file with the message instead")
+		return "", errors.New(say.NoAttach)
+	case command.Resume:
+		return "", errors.New(say.NoResume)
+	case command.Queue:
+		return d.lined(), nil
+	case command.Unfold:
+		return "", errors.New(say.NoFolds)
 	case command.Export:
-		return "", fmt.Errorf("the record is written where Perlica runs: perlica session export %s", conv.Session())
+		return "", fmt.Errorf(say.NoExport, conv.Session())
 	case command.Recall:
 		e, ok, err := d.b.log().Last(ctx, event.Query{Session: conv.Session(), Types: []event.Type{event.MessageReceived}})
 		var last struct {
@@ -148,19 +226,19 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 			err = e.Decode(&last)
 		}
 		if err == nil && last.Text == "" {
-			err = errors.New("there is no earlier input in this session")
+			err = errors.New(say.NoEarlierInput)
 		}
-		return "Your last input, to send again:\n\n" + last.Text, err
+		return fmt.Sprintf(say.LastInput, last.Text), err
 	case command.Switch:
 		if err := d.move(ctx, out.Session, out.Provider); err != nil {
 			return "", err
 		}
-		return "From here on this is another session.", nil
+		return say.OtherSession, nil
 	case command.Discard:
 		if err := d.move(ctx, "", ""); err != nil {
 			return "", err
 		}
-		return "The session is off every list; this is a new one.", d.b.opt.Runner.DeleteSession(ctx, conv.Session())
+		return say.Discarded, d.b.opt.Runner.DeleteSession(ctx, conv.Session())
 	}
 	return out.Text, nil
 }

@@ -1,11 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // Status is how a bridge is, as far as it is on record.
@@ -47,7 +50,7 @@ func (r *Records) Status(ctx context.Context) (s Status, err error) {
 			(SELECT count(*) FROM inbox WHERE finished = ''),
 			(SELECT count(*) FROM outbox WHERE state IN ('queued', 'started')),
 			(SELECT count(*) FROM outbox WHERE state IN ('queued', 'started') AND repeated),
-			(SELECT count(*) FROM outbox WHERE state = 'failed'),
+			(SELECT count(*) FROM outbox WHERE state = 'failed' AND kind <> 'status'),
 			(SELECT coalesce(sum(ignored), 0) FROM strangers),
 			(SELECT coalesce((SELECT error FROM outbox WHERE state = 'queued' AND error <> '' ORDER BY seq DESC LIMIT 1), ''))`).
 		Scan(&s.Waiting, &s.Unsent, &s.Unknown, &s.Failed, &s.Ignored, &s.LastWhy)
@@ -94,9 +97,12 @@ func (r *Records) Status(ctx context.Context) (s Status, err error) {
 type Live struct {
 	Status
 	Turns     []string // under way: who, and the beginning of what
-	Queued    int      // messages behind them
-	Questions []string // that wait
+	Queued    int      // messages that wait for their turn
+	InLine    int      // contacts of which one waits
+	Held      int      // messages that wait for their senders
+	Questions []string // that wait: who is asked, and what
 	Errors    []string // the last ones
+	Projects  []string // where its bot serves several: each, and how it is
 }
 
 // Live returns what the bridge does now.
@@ -104,22 +110,50 @@ func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
 	if l.Status, err = b.records.Status(ctx); err != nil {
 		return l, err
 	}
+	names := map[bridge.Peer]string{}
+	for i, name := range Names(l.Contacts) {
+		names[l.Contacts[i].key()] = name
+	}
+	who := func(p bridge.Peer) string { return cmp.Or(names[p], "somebody who was paired") }
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, d := range b.desk {
 		d.mu.Lock()
 		if d.now != nil {
 			text, _, _ := strings.Cut(strings.TrimSpace(d.now.Text), "\n")
-			l.Turns = append(l.Turns, d.key.Channel+":"+d.key.Contact+"  "+text)
+			l.Turns = append(l.Turns, who(d.key)+": "+text)
 		}
-		l.Queued += len(d.queue)
+		queued, held := d.waiting()
+		l.Queued, l.Held = l.Queued+queued, l.Held+held
+		if queued > 0 {
+			l.InLine++
+		}
 		d.mu.Unlock()
 	}
 	for _, a := range b.asked {
-		l.Questions = append(l.Questions, shortID(a.ID)+"  "+a.Title)
+		l.Questions = append(l.Questions, who(a.owner)+": "+a.Title)
 	}
 	slices.Sort(l.Turns)
 	slices.Sort(l.Questions)
 	l.Errors = slices.Clone(b.lastErrors)
 	return l, nil
 }
+
+// Names are what people call each of the contacts: by name and channel, and by the platform's id only where
+// that is not enough.
+func Names(list []Contact) (names []string) {
+	count := map[string]int{}
+	for _, c := range list {
+		count[c.called()]++
+	}
+	for _, c := range list {
+		if c.Name == "" || count[c.called()] > 1 {
+			names = append(names, c.Label())
+			continue
+		}
+		names = append(names, c.called())
+	}
+	return names
+}
+
+func (c Contact) called() string { return c.Name + " (" + c.Channel + ")" }

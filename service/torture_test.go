@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	tortureMessages = flag.Int("torture-messages", 100, "how many messages the torture test sends")
+	tortureMessages = flag.Int("torture-messages", 40, "how many messages the torture test sends")
 	tortureSeed     = flag.Uint64("torture-seed", 0, "the torture test's seed; 0: by the clock")
 )
 
@@ -52,7 +52,7 @@ func TestTorture(t *testing.T) {
 	for _, p := range people {
 		w.pair(s, p)
 		p.mu.Lock()
-		p.also = p.allow
+		p.also = func(a local.Arrived) { p.allow(a); p.confirm(a) }
 		p.mu.Unlock()
 	}
 	if err := s.stop(); err != nil {
@@ -139,7 +139,17 @@ func (p *person) outcome(text string) {
 func isAck(a local.Arrived) bool { return strings.Contains(a.Text, "ACK") }
 
 func isOutcome(a local.Arrived) bool {
-	return !isAck(a) && !strings.Contains(a.Text, "This waits behind")
+	return !isAck(a) && !strings.Contains(a.Text, "/withdraw") && !strings.Contains(a.Text, "It goes to the agent")
+}
+
+// heldAs is what a message is called that was typed while a question was open.
+var heldAs = regexp.MustCompile("It is held.*/send ([0-9a-f]{6})")
+
+// confirm has a message that is held go to the agent, if this says so.
+func (p *person) confirm(a local.Arrived) {
+	if word := heldAs.FindStringSubmatch(a.Text); word != nil {
+		p.say("/send " + word[1])
+	}
 }
 
 // asking is the end of a card, with the question's id.
@@ -161,6 +171,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 	for n, p := range people {
 		remote := p.Path == ""
 		acks, outcomes, repeats, order := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
+		held := map[string]bool{} // until it was confirmed, others went ahead
 		p.mu.Lock()
 		for _, a := range p.arrived {
 			text := strings.TrimPrefix(a.ReplyTo, p.Contact+"/")
@@ -171,6 +182,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 				acks[text]++
 				continue
 			case !isOutcome(a):
+				held[text] = held[text] || heldAs.MatchString(a.Text)
 				continue
 			case strings.HasPrefix(a.Text, "(possibly repeated)"):
 				repeats[text]++
@@ -178,7 +190,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 				outcomes[text]++
 			}
 			total[what(a.Text)]++
-			if outcomes[text]+repeats[text] == 1 {
+			if outcomes[text]+repeats[text] == 1 && !held[text] {
 				order = append(order, text)
 			}
 		}

@@ -1,9 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -11,29 +13,32 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // turn answers one input with at most one call, whatever was called before: its id tells.
 func (d *desk) turn(c Contact, m received) {
-	b := d.b
+	b, say := d.b, d.b.say(d.key)
 	if !c.Rights.Has(access.Ask) {
-		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, "You may not send inputs to the agent here.")
+		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, say.MayNotAsk)
 		return
 	}
-	select {
-	case b.slots <- struct{}{}:
-		defer func() { <-b.slots }()
-	case <-b.turning.Done():
-		return // the next start answers it
+	waiting, over := context.WithCancel(b.turning)
+	defer over()
+	d.waits(over)
+	if !d.fetch(waiting, &m) || !b.slots.take(waiting) {
+		return // it was taken back, or the next start answers it
 	}
-	if b.turning.Err() != nil {
+	defer d.rise()
+	if b.turning.Err() != nil || !d.claim() || d.takenBackElsewhere(m) {
 		return
 	}
 	conv, err := d.conversation(b.hard, c)
 	if err != nil {
 		if b.log().Err() == nil {
-			d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, notSent(err))
+			d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
 		}
 		return
 	}
@@ -57,42 +62,54 @@ func (d *desk) turn(c Contact, m received) {
 		// Nothing was sent; the next start answers it.
 	case errors.Is(err, kernel.ErrInputRunning):
 		d.finish(m, event.Refs{}, bridge.Finished{How: endUnknown, Detail: err.Error()},
-			"⚠️ Another process calls the agent with this very message. What becomes of it is on its record; it is not called again here.")
+			say.Elsewhere)
 	default:
-		d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, notSent(err))
+		d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
 	}
 }
 
-func notSent(err error) string {
-	return "⚠️ This message was not sent to the agent: " + err.Error() + "\n\nSend it again if you want to."
+// takenBackElsewhere reports whether another front end took a message back that waited, and says so.
+func (d *desk) takenBackElsewhere(m received) bool {
+	e, ok, err := d.b.inQueue(d.b.hard, m.input)
+	if err != nil {
+		d.b.fail(err)
+		return true
+	}
+	if !ok || e.Type != event.MessageWithdrawn {
+		return false
+	}
+	f, _ := fact.Decode[fact.MessageWithdrawn](e) // without it nobody is named
+	d.finish(m, event.Refs{}, bridge.Finished{How: endBack, Detail: f.Where},
+		fmt.Sprintf(d.b.say(d.key).TakenBackBy, literal(f.By), literal(f.Where)))
+	return true
 }
 
 // begin marks a message as the one under way; the returned function ends that.
 func (d *desk) begin(m received, stop chan kernel.Stop) (end func()) {
+	s := newStatus(d, m) // before mu: the bridge's is taken ahead of a desk's
 	d.mu.Lock()
-	d.now, d.stop = &m, stop
-	d.status = newStatus(d, m)
-	s := d.status
+	d.now, d.stop, d.sayings = &m, stop, nil
+	d.status = s
 	d.mu.Unlock()
 	return func() {
-		s.end()
+		s.stop()
 		d.mu.Lock()
-		d.now, d.stop, d.status, d.lastUsed = nil, nil, nil, d.b.opt.Now()
+		d.now, d.stop, d.status, d.sign, d.lastUsed = nil, nil, nil, "", d.b.opt.Now()
 		d.mu.Unlock()
 	}
 }
 
 // tell finishes a message whose call has an outcome.
 func (d *desk) tell(m received, res kernel.Result) {
-	refs := event.Refs{Session: res.Session, Run: res.Run}
+	refs, say := event.Refs{Session: res.Session, Run: res.Run}, d.b.say(d.key)
 	switch res.Outcome {
 	case kernel.OutcomeResponded:
 		text := res.Text
 		files, rows := d.parts(m, res)
 		if strings.TrimSpace(text) == "" && len(res.Content) == 0 {
-			text = "(The agent ended its turn without a word.)"
+			text = say.Silent
 		}
-		for _, more := range []string{rows, ended(res)} {
+		for _, more := range []string{rows, d.said(), ended(say, res)} {
 			if more != "" {
 				text = strings.TrimLeft(strings.TrimRight(text, "\n")+"\n\n"+more, "\n")
 			}
@@ -100,48 +117,55 @@ func (d *desk) tell(m received, res kernel.Result) {
 		d.finish(m, refs, bridge.Finished{How: endAnswered}, text, append(d.file(m, res), files...)...)
 	case kernel.OutcomeProviderError:
 		if res.Stopped != nil && res.Calls == 0 { // before anything was sent: that is no failure
-			d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()}, ended(res))
+			d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()}, ended(say, res))
 			return
 		}
 		d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()},
-			"⚠️ The agent failed: "+res.Err.Error()+partial(res)+"\n\nNothing is retried. Send the message again if you want to.")
+			strings.TrimRight(fmt.Sprintf(say.Failed, say.Error(res.Err), partial(say, res))+"\n\n"+d.said(), "\n"))
 	default:
 		known := d.known(res)
-		d.finish(m, refs, bridge.Finished{How: endUnknown, Detail: known}, "⚠️ What became of this message is not known, and it will not be sent again: "+
-			known+partial(res)+"\n\nDecide yourself whether to send it anew. The record of it: `/log show "+shortRun(res.Run)+"`")
+		d.finish(m, refs, bridge.Finished{How: endUnknown, Detail: known}, fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
 	}
 }
 
 func shortRun(id event.RunID) string { return string(id[max(0, len(id)-8):]) }
 
 // ended says why a turn ended, where that is not plain.
-func ended(res kernel.Result) string {
+func ended(say *language.Sentences, res kernel.Result) string {
 	var notes []string
 	switch {
 	case res.Stopped != nil:
-		notes = append(notes, "⏹ The turn was stopped: "+res.Stopped.Why+".")
+		notes = append(notes, stopped(say, *res.Stopped))
 	case res.StopReason == "max_tokens":
-		notes = append(notes, "✂️ The agent hit its token limit.")
+		notes = append(notes, say.TokenLimit)
 	case res.StopReason != "end_turn":
-		notes = append(notes, "⏹ The turn ended with `"+res.StopReason+"`.")
+		notes = append(notes, cmp.Or(say.StopReasons[res.StopReason], fmt.Sprintf(say.EndedWith, res.StopReason)))
 	}
 	if n := len(res.Unasked) - res.Freed(); n > 0 {
-		notes = append(notes, fmt.Sprintf("⚠️ %d of its tool calls ran without a question.", n))
+		notes = append(notes, fmt.Sprintf(say.Unasked, n))
 	}
 	if n := res.Freed(); n > 0 {
-		notes = append(notes, fmt.Sprintf("⚠️ %d of its tool calls ran unasked: a yes for good freed them.", n))
+		notes = append(notes, fmt.Sprintf(say.Freed, n))
 	}
 	if res.Pruned {
-		notes = append(notes, "Part of the answer was removed from the record.")
+		notes = append(notes, say.Pruned)
 	}
 	return strings.Join(notes, "\n")
 }
 
-func partial(res kernel.Result) string {
+// stopped says who stopped a turn, or else why it was.
+func stopped(say *language.Sentences, s kernel.Stop) string {
+	if s.Person != "" {
+		return fmt.Sprintf(say.StoppedBy, literal(s.Person))
+	}
+	return fmt.Sprintf(say.StoppedBecause, cmp.Or(say.Reasons[s.Why], s.Why))
+}
+
+func partial(say *language.Sentences, res kernel.Result) string {
 	if strings.TrimSpace(res.Text) == "" {
 		return ""
 	}
-	return "\n\nThis much had come:\n\n" + res.Text
+	return fmt.Sprintf(say.Partial, res.Text)
 }
 
 // known is what is known of a call whose outcome is not.
@@ -155,7 +179,7 @@ func (d *desk) known(res kernel.Result) string {
 	if res.Err != nil {
 		return res.Err.Error()
 	}
-	return "the agent or the bridge died while it was being answered"
+	return d.b.say(d.key).Died
 }
 
 // file is the whole answer as a file, where it is long and the platform takes files.
@@ -164,12 +188,13 @@ func (d *desk) file(m received, res kernel.Result) []bridge.Queued {
 	if limits == nil || !limits.Limits().Files || res.Pruned {
 		return nil
 	}
-	text, parts := "The whole answer as a file.", len(d.b.cut(d.key.Channel, res.Text))
+	say := d.b.say(d.key)
+	text, parts := say.WholeFile, len(d.b.cut(d.key.Channel, res.Text))
 	switch {
 	case parts < 4:
 		return nil
 	case parts > mostParts:
-		text = "The whole answer as a file. Only its beginning and its end are above."
+		text = say.CutFile
 	}
 	return []bridge.Queued{{Peer: d.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
 }
@@ -203,11 +228,81 @@ func (d *desk) parts(m received, res kernel.Result) (files []bridge.Queued, rows
 	return files, strings.Join(left, "\n\n")
 }
 
+// How often the platform may fail at a file, and how often it is tried in all, before its message goes
+// without it: while the platform cannot be reached, that says nothing of the file.
+const (
+	fetchFaults = 3
+	fetchTries  = 12
+)
+
+// fetch brings the files of a message here, and puts on record which. A slow one holds up nothing but its
+// contact's line. It returns false if ctx ends before that is done.
+func (d *desk) fetch(ctx context.Context, m *received) bool {
+	if len(m.Remote) == 0 {
+		return true
+	}
+	f := bridge.Fetched{Text: m.Text, Files: slices.Clone(m.Files)}
+	for i, file := range m.Remote {
+		path, err := d.fetchOne(ctx, m, len(m.Files)+i, file)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
+			f.Text = strings.TrimSpace(fmt.Sprintf("%s\n\n[%s could not be fetched: %s]", f.Text, file.Name, missing(err)))
+		default:
+			f.Files = append(f.Files, path)
+		}
+	}
+	if d.b.commit(d.b.hard, event.NewFact(event.FilesFetched, "perlica", event.Refs{Input: m.input}, f)) != nil {
+		return false // it ends the bridge
+	}
+	m.Text, m.Files, m.Remote = f.Text, f.Files, nil
+	return true
+}
+
+// fetchOne fetches a file, and tries it again where that may help.
+func (d *desk) fetchOne(ctx context.Context, m *received, n int, f bridge.File) (path string, err error) {
+	ch, ok := d.b.channels[d.key.Channel].(channel.Fetcher)
+	if !ok {
+		return "", &channel.RejectedError{Why: "the channel hands out no files"}
+	}
+	var refused *channel.RejectedError
+	faults := 0
+	for try, wait := 1, d.b.opt.Backoff; ; try++ {
+		answers := d.b.answers(d.key.Channel)
+		path, err = ch.Fetch(ctx, m.Message, n, channel.File{Name: f.Name, MIME: f.MIME, Remote: f.ID, Size: f.Size})
+		if err == nil || errors.As(err, &refused) || ctx.Err() != nil {
+			return path, err
+		}
+		d.b.warn("a file could not be fetched", "channel", d.key.Channel, "error", err.Error())
+		if !errors.Is(err, channel.ErrNotSent) {
+			faults++
+		}
+		if faults == fetchFaults || try == fetchTries {
+			return "", err
+		}
+		if wait, ok = d.b.backOff(ctx, wait, answers, err); !ok {
+			return "", ctx.Err()
+		}
+	}
+}
+
+// missing says to the person who sent a file why it is not there.
+func missing(err error) string {
+	var refused *channel.RejectedError
+	if errors.As(err, &refused) {
+		return refused.Why
+	}
+	return "the download failed"
+}
+
+var errNotYours = errors.New("you may not answer this question")
+
 // answer gives the answer that a message was understood as.
 func (d *desk) answer(c Contact, m received) {
 	q, err := interaction.Find(d.b.hard, &d.b.log().Reader, m.Question)
 	if err == nil && !d.b.mayAnswer(c, m.Question) {
-		err = errors.New("you may not answer this question")
+		err = errNotYours
 	}
 	if err == nil {
 		err = d.b.opt.Runner.AnswerQuestion(context.WithoutCancel(d.b.hard), q,
@@ -219,6 +314,6 @@ func (d *desk) answer(c Contact, m received) {
 	case d.b.log().Err() != nil:
 		d.b.fail(err)
 	default:
-		d.finish(m, event.Refs{Interaction: m.Question}, bridge.Finished{How: endRefused, Detail: err.Error()}, "The answer does not count: "+err.Error())
+		d.finish(m, event.Refs{Interaction: m.Question}, bridge.Finished{How: endRefused, Detail: err.Error()}, fmt.Sprintf(d.b.say(d.key).AnswerRefused, d.b.say(d.key).Error(err)))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 
 	"github.com/jmoiron/sqlx"
 
@@ -19,9 +20,9 @@ var schema string
 // projection is service_bridge.db: what the bridge knows, as tables.
 var projection = view.Projection{
 	Name:     "bridge",
-	Version:  2,
+	Version:  6,
 	Schema:   schema,
-	Types:    event.For(event.Bridge),
+	Types:    event.Known().For(event.Bridge),
 	Withheld: true, // a message counts as received when its text is gone
 	Apply:    apply,
 }
@@ -61,8 +62,10 @@ func apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		return a.channel()
 	case event.PairingOpened, event.PairingAttempted, event.StrangerIgnored:
 		return a.pairing()
-	case event.ContactPaired, event.ContactUnpaired, event.ContactSession:
+	case event.ContactPaired, event.ContactUnpaired, event.ContactSession, event.ContactChanged:
 		return a.contact()
+	case event.FilesFetched:
+		return on(a, a.fetched)
 	case event.BridgeReceived, event.BridgeFinished:
 		return a.inbox()
 	case event.BridgeQueued, event.SendStarted, event.BridgeSent, event.SendFailed:
@@ -88,7 +91,8 @@ func (a applier) bridge() error {
 	}
 	return on(a, func(f bridge.Started) error {
 		list, _ := json.Marshal(f.Channels) // strings
-		return a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), "")
+		// What cannot be read now is said anew by this bridge.
+		return errors.Join(a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), ""), a.exec(`UPDATE channels SET error = ''`))
 	})
 }
 
@@ -140,6 +144,13 @@ func (a applier) contact() error {
 		return on(a, func(f bridge.Unpaired) error {
 			return a.exec(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
 		})
+	case event.ContactChanged:
+		return on(a, func(f bridge.Changed) error {
+			return a.exec(`
+				UPDATE contacts
+				SET rights = coalesce(nullif(?, ''), rights), language = coalesce(nullif(?, ''), language), follows = coalesce(?, follows)
+				WHERE channel = ? AND contact = ?`, access.Rights(f.Rights).String(), f.Language, f.Follows, f.Channel, f.Contact)
+		})
 	}
 	return on(a, func(f bridge.Peer) error {
 		return a.exec(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
@@ -168,7 +179,7 @@ func (a applier) paired(f bridge.Paired) error {
 		DELETE FROM strangers WHERE channel = ?1 AND contact = ?2;
 		INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 		ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
-			pairing = excluded.pairing, message = excluded.message, session = ''`,
+			pairing = excluded.pairing, message = excluded.message, session = '', language = '', follows = 0`,
 		f.Channel, f.Contact, f.Chat, f.Name, access.Rights(f.Rights).String(), a.e.Time.UnixNano(), f.Pairing, f.Message)
 }
 
@@ -182,9 +193,24 @@ func (a applier) inbox() error {
 	}
 	var f bridge.Received
 	_ = a.decode(&f) // its id is in the header: it is never received again
+	if f.Kind == kindSend {
+		if err := a.exec(`
+			UPDATE inbox SET fact = json_remove(fact, '$.held')
+			WHERE input = ? AND json_valid(fact)`, string(f.About)); err != nil {
+			return err
+		}
+	}
 	return a.exec(`
 		INSERT INTO inbox (input, seq, received, fact, channel, contact) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`, string(a.e.Input), int64(a.e.Seq), a.e.Time.UnixNano(), string(a.e.Payload), f.Channel, f.Contact)
+}
+
+func (a applier) fetched(f bridge.Fetched) error {
+	files, _ := json.Marshal(f.Files) // strings
+	return a.exec(`
+		UPDATE inbox
+		SET fact = json_remove(json_set(fact, '$.text', ?, '$.files', json(?)), '$.remote')
+		WHERE input = ? AND json_valid(fact)`, f.Text, string(files), string(a.e.Input))
 }
 
 func (a applier) outbox() error {

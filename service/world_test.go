@@ -38,6 +38,8 @@ func TestMain(m *testing.M) {
 		os.Exit(countingAgent())
 	case "bridge":
 		os.Exit(bridgeProcess())
+	case "bot":
+		os.Exit(botProcess())
 	case "platform":
 		os.Exit(platformProcess())
 	}
@@ -77,8 +79,9 @@ func countingAgent() int {
 
 // world is a project on disk.
 type world struct {
-	t   testing.TB
-	dir string
+	t      testing.TB
+	dir    string
+	leaves []func() // of its phones
 }
 
 func newWorld(t testing.TB) *world {
@@ -87,13 +90,19 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	w := &world{t: t, dir: dir}
+	t.Cleanup(func() {
+		for _, leave := range w.leaves { // behind the bridges, which would wait for them with their last messages
+			leave()
+		}
+		_ = os.RemoveAll(dir)
+	})
 	for _, d := range []string{"locks", "files", "run", "agent"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &world{t: t, dir: dir}
+	return w
 }
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
@@ -119,6 +128,7 @@ func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.O
 		},
 		Setup: func(session event.SessionID, _ string) (kernel.Setup, error) {
 			return kernel.Setup{
+				Forms: true,
 				Agent: agents.Agent{
 					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
 					ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
@@ -179,6 +189,8 @@ func (w *world) serve(limits channel.Limits, change ...func(*service.Options)) *
 		return err
 	})
 	t.Cleanup(func() {
+		opt.Settings.Grace = time.Millisecond // the test is not interested in the turns that it left
+		b.Set(opt.Settings)
 		if err := s.stop(); err != nil {
 			t.Errorf("the bridge: %v", err)
 		}
@@ -209,13 +221,13 @@ func (w *world) phone(name string) *person {
 	return p
 }
 
-// run keeps a phone connected until the test ends, or leave is called.
+// run keeps a phone connected until the test's bridges have ended, or leave is called.
 func (w *world) run(p *person) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { p.Run(ctx) })
 	leave = func() { cancel(); wg.Wait() }
-	w.t.Cleanup(leave)
+	w.leaves = append(w.leaves, leave)
 	return leave
 }
 
@@ -266,7 +278,7 @@ func (p *person) say(text string) string { return p.deliver(local.Message{Text: 
 // isStatus reports whether something only says what a turn does that takes long, as each may.
 func isStatus(a local.Arrived) bool { return status.MatchString(a.Text) }
 
-var status = regexp.MustCompile(`^(⏳|✓) \d+ tool call`)
+var status = regexp.MustCompile(`^(⏳|✓|✗) \d+ (of \d+ )?tool call`)
 
 // expect waits for something that holds the text, behind what was expected before, and returns
 // it.

@@ -177,9 +177,11 @@ func (w *world) turnsOfACPX(b behind) {
 	if out := w.does(w.acpx(b, yes, "prompt", b.Plain), 0); !strings.Contains(out, b.Said) {
 		w.t.Errorf("acpx shows %q", out)
 	}
+	w.gone() // acpx keeps an agent for a moment, and refuses what comes while it leaves; the next one goes on with its session
 	w.does(w.acpx(b, yes, "prompt", b.Ask), 0)
-	w.gone()                                          // acpx keeps an agent for a moment; the next one goes on with its session
+	w.gone()
 	w.does(w.acpx(b, no, "prompt", b.AskAgain), 0, 5) // 5: every question was denied
+	w.gone()
 	slow := w.startCmd(w.acpx(b, yes, "prompt", b.Slow))
 	w.until(1, "acp.notification.received", b.Begun)
 	w.does(w.acpx(b, yes, "cancel"), 0)

@@ -9,12 +9,6 @@ import (
 )
 
 func agentCommand(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "agent", Annotations: cli.Reads.On(),
-		Short: "Be an ACP agent on standard input and output",
-		Args:  cli.Exactly(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var opt predictable.Options
 	pred := &cobra.Command{
 		Use: "predictable", Annotations: cli.Reads.On(),
@@ -32,6 +26,6 @@ for all of them. Made for trying Perlica, and any other ACP client.`,
 	}
 	pred.Flags().StringVar(&opt.Scenario, "scenario", "", "a `file` with a scenario, or the scenario itself")
 	pred.Flags().StringVar(&opt.State, "state", "", "keep sessions in this `directory`, so that later processes can load them")
-	cmd.AddCommand(pred, modelCommand(a), replayCommand(a))
-	return cmd
+	return cli.Group("agent", "Be an ACP agent on standard input and output", "Be an ACP agent on standard input and output: Perlica itself, or any other client, starts it.",
+		pred, modelCommand(a), replayCommand(a))
 }

@@ -61,7 +61,7 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 	fl.StringVar(&key.File, "key-file", "", "the `file` that holds the key, which no one else may read")
 	fl.StringVar(&options, "options", "", "`members` of the request's body, as a JSON object")
 	fl.StringVar(&price, "price", "", "what tokens cost, as a JSON `object`")
-	fl.StringVar(&schema, "schema", "", "the JSON `Schema` that answers are asked to have")
+	fl.StringVar(&schema, "schema", "", "the JSON `schema` that answers are asked to have")
 	return cmd
 }
 

@@ -147,7 +147,7 @@ func TestFiftyAnswers(t *testing.T) {
 	}
 	for _, o := range outcomes {
 		if o != "accepted\n" && !strings.Contains(o, winner+" answered first") {
-			t.Errorf("whoever lost against %s is told %q", winner, o)
+			t.Errorf("the answer that lost against %s is told %q", winner, o)
 		}
 	}
 	s.prompt("")

@@ -14,6 +14,9 @@ func TestCommandAlone(t *testing.T) {
 			t.Errorf("%s is built under two names", want.Name())
 		}
 		built[want.Name()] = true
+		if want.Name() == "completion" { // its scripts are of all of them
+			continue
+		}
 		root := newApp(version).root([]string{want.Name()})
 		if n := len(root.Commands()); n != 1 {
 			t.Errorf("%s: %d commands were built", want.Name(), n)

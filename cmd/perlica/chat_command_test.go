@@ -34,7 +34,7 @@ func TestChatAgentDies(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.expect("\r\x1b[Jperlica: predictable: the agent was ended by SIGKILL; your next line starts it again\r\n")
+	s.expect("\x1b[J\rperlica: predictable: the agent was ended by SIGKILL; your next line starts it again\r\n")
 	s.prompt("half")
 	s.press(" a line\r")
 	s.expect("in a transcript")
@@ -88,9 +88,9 @@ func TestChatSlash(t *testing.T) {
 	w.logged(1, "inbound.message.received", `"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
 	s.press("/again\r") // brings back what /attach had added; the text brings the rest
 	s.expect("attached again: my notes.txt")
-	s.expect("predictable +1 file ❯ see @\"my notes.txt\" and @\"the other.txt\"")
+	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\" and @\"the other.txt\"")
 	s.press("\x15/again\r") // once
-	s.expect("predictable +1 file ❯ see @\"my notes.txt\"")
+	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\"")
 	s.press("\x15and that\r")
 	s.expect("attached: my notes.txt\r\n")
 	s.expect("You said: and that")
@@ -110,8 +110,7 @@ func TestChatSlash(t *testing.T) {
 	w.run("log", "import", "the record.jsonl", "copy.db").exits(0)
 	s.press("/discrad\r")
 	s.expect("there is no command /discrad; did you mean /discard?")
-	s.prompt("/discrad")
-	s.press("\x15")
+	s.prompt("")
 	says("/discard kept", "use it as /discard")
 	says("//discrad", "You said: /discrad")
 	s.press("/again\r")
@@ -161,12 +160,12 @@ func TestChatAdHoc(t *testing.T) {
 	w := newWorld(t)
 	agent := `perlica agent predictable --scenario "@say it's me"`
 	s := w.terminal(nil, "--agent", agent)
-	s.expect("perlica ❯ ")
+	s.expect("perlica ask ❯ ")
 	s.press("hello\r")
 	s.expect("it's me\r\n")
-	s.expect("perlica ❯ ")
+	s.expect("perlica ask ❯ ")
 	s.press("/save mine\r")
-	s.expect("mine perlica ❯ ")
+	s.expect("mine perlica ask ❯ ")
 	s.press("/clear\r")
 	s.expect("a new session with perlica")
 	s.press("/session use mine\r")

@@ -99,7 +99,8 @@ func TestChatKilled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.scripted("#\n" + c.scenario)
-			s := w.chat()
+			s := w.terminal(nil, "chat")
+			s.prompt("")
 			s.press(c.keys)
 			w.until(1, c.until[0], c.until[1:]...)
 			if c.then != nil {
@@ -225,7 +226,8 @@ func TestChatAgentKilled(t *testing.T) {
 	t.Run("while it starts", func(t *testing.T) {
 		w := newWorld(t)
 		w.scripted("#\n[session/new]\n@hang")
-		s := w.chat()
+		s := w.terminal(nil, "chat")
+		s.prompt("")
 		s.press("hello\r")
 		w.until(1, "inbound.message.received")
 		w.until(1, "acp.request.sent", "session/new")

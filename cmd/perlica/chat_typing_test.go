@@ -40,7 +40,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 	}
 	for !strings.Contains(s.text(), "a question waits") || strings.Count(s.text(), "y") < 8 {
 		if time.Now().After(most) {
-			t.Fatal("no question waits for whoever types")
+			t.Fatal("no question waits while someone types")
 		}
 		types("y")
 	}
@@ -89,7 +89,7 @@ func TestChatAnswersInAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.terminal(func(cmd *exec.Cmd) { cmd.Stdout = f }, "chat")
-	s.prompt("")
+	s.expect("predictable ask ❯ ") // the agent has opened its session
 	for _, line := range []string{"@say one", "@say two\\n", "@plan x", "@say three"} {
 		s.press(line + "\r")
 		s.prompt("")

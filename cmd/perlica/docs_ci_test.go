@@ -8,23 +8,27 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/pb33f/go-yaml"
 )
+
+const ciKey = "perlica checkpoint keys 1\nprivate AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 var ciBlock = regexp.MustCompile("(?s)<!-- ci -->\n```sh\n(.*?)```")
 
-// TestCIRecipe runs the recipe of docs/run.md as jobs of a CI do: each on a machine of its own,
+// TestCIRecipe runs the recipe of docs/ci.md as jobs of a CI do: each on a machine of its own,
 // with the log from a cache and the key from a secret.
 func TestCIRecipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no sh")
 	}
-	page, err := os.ReadFile("../../docs/run.md")
+	page, err := os.ReadFile("../../docs/ci.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	parts := ciBlock.FindSubmatch(page)
 	if parts == nil {
-		t.Fatal("docs/run.md has no recipe")
+		t.Fatal("docs/ci.md has no recipe")
 	}
 	recipe := strings.Replace(string(parts[1]), "--provider claude", "--provider predictable", 1)
 	perlica, err := exec.LookPath("perlica")
@@ -53,7 +57,7 @@ func TestCIRecipe(t *testing.T) {
 		}
 		return cmd.ProcessState.ExitCode(), string(b)
 	}
-	const key = "perlica checkpoint keys 1\nprivate AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+	const key = ciKey
 	for i, want := range []string{`"calls":1`, `"calls":0,"replayed":true`, `"calls":0,"replayed":true`} {
 		if code, result := job(key); code != 0 || !strings.Contains(result, want) || !strings.Contains(result, "You said: hello") {
 			t.Errorf("job %d: code %d, %s", i+1, code, result)
@@ -62,5 +66,60 @@ func TestCIRecipe(t *testing.T) {
 	other := strings.Replace(key, "AAEC", "BBEC", 1)
 	if code, result := job(other); code != 1 || !strings.Contains(result, "is not trusted") || strings.Contains(result, "You said") {
 		t.Errorf("with another key: code %d, %s", code, result)
+	}
+}
+
+// TestPullRequestAction runs the step "Run" of the GitHub Action as its runner does, for a change in a repository:
+// the second time the recorded answer is printed.
+func TestPullRequestAction(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil || runtime.GOOS == "windows" {
+		t.Skip("there is no git, or no bash")
+	}
+	file, err := os.ReadFile("../../docs/ci/pull-request.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var action struct {
+		Jobs map[string]struct {
+			Steps []struct{ Name, Run string }
+		}
+	}
+	if err := yaml.Unmarshal(file, &action); err != nil {
+		t.Fatal(err)
+	}
+	script := ""
+	for _, step := range action.Jobs["review"].Steps {
+		if step.Name == "Run" {
+			script = strings.Replace(step.Run, "--provider claude", "--provider predictable", 1)
+		}
+	}
+	if !strings.Contains(script, "predictable") {
+		t.Fatalf("the action has no step that runs claude: %s", script)
+	}
+	perlica, err := exec.LookPath("perlica")
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository, runner := t.TempDir(), t.TempDir()
+	summary := filepath.Join(runner, "summary.md")
+	env := []string{"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "RUNNER_TEMP=" + runner, "GITHUB_STEP_SUMMARY=" + summary,
+		"CHECKPOINT_KEY=" + ciKey, "BASE=HEAD~1", "HEAD=HEAD", "GIT_CONFIG_NOSYSTEM=1"}
+	shell := func(script string) (string, error) {
+		cmd := exec.Command("bash", "-e", "-c", script)
+		cmd.Dir, cmd.Env = repository, env
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := shell(`git init -q; git config user.name a; git config user.email a@example.org
+		echo one > file; git add file; git commit -qm one; echo two > file; git commit -qam two`); err != nil {
+		t.Fatal(err, out)
+	}
+	for _, want := range []string{"You said: Review the attached change", "this is the recorded result"} {
+		if out, err := shell(script); err != nil || !strings.Contains(out, want) {
+			t.Errorf("%v: %s\nwant %q", err, out, want)
+		}
+	}
+	if text, err := os.ReadFile(summary); err != nil || strings.Count(string(text), "Review the attached change") != 2 {
+		t.Errorf("the summary is %q, %v", text, err)
 	}
 }

@@ -168,9 +168,13 @@ func TestCommandsInDocs(t *testing.T) {
 		for _, args := range shownCommands(page) {
 			root := newApp(version).root(nil)
 			root.InitDefaultCompletionCmd()
+			root.InitDefaultVersionFlag()
 			root.InitDefaultHelpCmd()
 			if own, agents := acp.Split(root, args); len(agents) > 0 && agents[0] == "--cli" { // of claude's login
 				args = own
+			}
+			if prints(root, args) {
+				args = append([]string{"run"}, args...)
 			}
 			if err := lookUp(root, args); err != nil {
 				t.Errorf("%s: perlica %s: %v", name, strings.Join(args, " "), err)

@@ -44,7 +44,7 @@ func TestEveryCommandHasASide(t *testing.T) {
 // TestSidesOfPersons holds what an agent must never do.
 func TestSidesOfPersons(t *testing.T) {
 	persons := map[string]cli.Side{
-		"perlica chat": cli.Acts, "perlica acp": cli.Acts, "perlica phone": cli.Acts, "perlica init": cli.Acts, "perlica config trust": cli.Acts, "perlica provider default": cli.Acts,
+		"perlica chat": cli.Acts, "perlica acp": cli.Acts, "perlica phone": cli.Acts, "perlica send": cli.Acts, "perlica cancel": cli.Acts, "perlica init": cli.Acts, "perlica config trust": cli.Acts, "perlica provider default": cli.Acts,
 		"perlica pending allow": cli.Answers, "perlica pending deny": cli.Answers, "perlica pending choose": cli.Answers,
 		"perlica policy approvals revoke": cli.Acts, "perlica log prune": cli.Acts, "perlica log resolve": cli.Acts, "perlica log open": cli.Acts,
 		"perlica log import": cli.Acts, "perlica log checkpoint": cli.Acts, "perlica log key rotate": cli.Acts,

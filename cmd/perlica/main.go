@@ -38,14 +38,21 @@ func versionCommand(a *cli.App) *cobra.Command {
 		Short: "Print the version",
 		Args:  cli.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			v := a.Version
-			if info, ok := debug.ReadBuildInfo(); ok && v == "devel" && info.Main.Version != "" && info.Main.Version != "(devel)" {
-				v = info.Main.Version
-			}
 			return a.Write(func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "perlica %s (ACP protocol version %d, %s, %s/%s)\n", v, acp.ProtocolVersionNumber, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				_, err := fmt.Fprintln(w, versionLine(a))
 				return err
 			})
 		},
 	}
+}
+
+// versionLine is what 'perlica version' and --version print.
+func versionLine(a *cli.App) string {
+	v := a.Version
+	if v == "devel" {
+		if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+			v = info.Main.Version
+		}
+	}
+	return fmt.Sprintf("perlica %s (ACP protocol version %d, %s, %s/%s)", v, acp.ProtocolVersionNumber, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,6 +77,9 @@ func answerOften(a *app, id, option, by, times string) error {
 	})
 }
 
+// afterTests removes what all tests shared.
+var afterTests = func() {}
+
 // withoutAgents takes the folders that hold an agent of the registry off PATH before the
 // tests run: the agents of anyone who runs them, and their money, are not to be used.
 type withoutAgents struct{ *testing.M }
@@ -97,6 +102,12 @@ func (w withoutAgents) Run() int {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
+	defer afterTests()
+	// Most tests wait for processes; -parallel overrides this.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return w.M.Run()
 }
 
@@ -116,11 +127,34 @@ func holdsAgent(dir string) bool {
 	return false
 }
 
-// TestScripts runs testdata/script/*.txtar. Each script has a home and a project of its
-// own, and nothing but the perlica command and the system's tools on PATH.
+// scripts are the files of the scripts. With -short, as with the race detector, only those are
+// among them whose commands run agents or serve: the others read a log or the configuration in
+// one goroutine, and each process of a race build is slow to start.
+func scripts(t *testing.T) []string {
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatal("no scripts:", err)
+	}
+	if !testing.Short() {
+		return all
+	}
+	return slices.DeleteFunc(all, func(file string) bool {
+		family, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".txtar"), "_")
+		return !slices.Contains([]string{"acp", "agent", "form", "gate", "pending", "run", "send", "service", "session", "team", "watch", "web"}, family)
+	})
+}
+
+// TestScripts runs testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
+	t.Parallel()
+	runScripts(t, scripts(t), func(*testscript.Env) error { return nil })
+}
+
+// runScripts runs scripts. Each has a home and a project of its own, and nothing but the perlica
+// command and the system's tools on PATH; setup gives it what else it needs.
+func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -136,7 +170,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TERM", "dumb")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each process of a race build takes a second to leave
 			env.Cd = project
-			return nil
+			return setup(env)
 		},
 		Cmds: scriptCommands,
 		Condition: func(name string) (bool, error) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/run"
 	"github.com/perlica/perlica/cmd/perlica/service"
 	"github.com/perlica/perlica/cmd/perlica/session"
+	"github.com/perlica/perlica/cmd/perlica/team"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/cmd/perlica/watch"
 	"github.com/perlica/perlica/cmd/perlica/web"
@@ -47,14 +50,48 @@ func unknownCommand(root *cobra.Command, word string) error {
 // main runs a command line and returns the exit code.
 func (a *app) main(args []string) int {
 	root := a.root(args)
+	if prints(root, args) {
+		args = append([]string{"run"}, args...)
+		root = a.root(args)
+	}
 	args, a.AgentArgs = acp.Split(root, args)
 	root.SetArgs(args)
+	out := &outlet{to: a.Stdout}
+	root.SetOut(out)
 	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		err = a.Write(func(io.Writer) error { return out.err })
+	}
 	code, printed := exitcode.Of(err)
 	if printed {
 		a.Complain(err)
 	}
 	return code
+}
+
+// outlet is standard output for what cobra prints, such as help, without looking whether it could.
+type outlet struct {
+	to  io.Writer
+	err error // the first
+}
+
+func (o *outlet) Write(b []byte) (int, error) {
+	if o.err == nil {
+		_, o.err = o.to.Write(b)
+	}
+	return len(b), nil // what went wrong is said once
+}
+
+// prints reports whether a command line without a command has -p: to other programs of its kind that is what run
+// is to this one.
+func prints(root *cobra.Command, args []string) bool {
+	if cmd, _, err := root.Find(args); err != nil || cmd != root {
+		return false
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "-p") || slices.Contains(args, "--print")
 }
 
 // root is the tree of commands, as far as args need it.
@@ -66,7 +103,14 @@ func (a *app) root(args []string) *cobra.Command {
 		Short: "Talk to a coding agent, one call an input, on the record",
 		Long: `Perlica stands between you and a coding agent that speaks the Agent Client
 Protocol. One input makes at most one call; nothing is executed here, nothing is
-retried, and every step is on an append-only log.`,
+retried, and every step is on an append-only log.
+
+At a terminal, 'perlica' without a command is the chat.`,
+		Example: `  perlica run "what does this repository do?"    one input, the answer, exit
+  perlica                                        the chat
+  perlica provider list                          which agents there are, and how to install them
+  perlica log show                               what happened in the last run
+  perlica doctor                                 what is broken, and what to do`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// cobra would look after this, with an error that is not known as one of usage.
@@ -79,6 +123,10 @@ retried, and every step is on an append-only log.`,
 			return a.Gate(cmd)
 		},
 		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && flags.Resume { // as others have it: the id behind the flag
+				flags.Resume, flags.Session = false, args[0]
+				return nil
+			}
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
@@ -90,7 +138,7 @@ retried, and every step is on an append-only log.`,
 				if err := a.PersonOnly("the bridge"); err != nil {
 					return err
 				}
-				return service.Serve(cmd.Context(), a.App)
+				return service.Serve(cmd.Context(), a.App, web.Beside)
 			case a.Piped(): // the chat needs a terminal; what is piped in is one input
 				return run.Run(a.App, cmd, dialog.Flags{Format: "text"}, nil)
 			case term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stderr):
@@ -102,35 +150,51 @@ retried, and every step is on an append-only log.`,
 			return cmd.Help()
 		},
 	}
-	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitcode.WithHint(exitcode.Usage.With(err), "see '%s --help'", cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand(root))
 	root.PersistentFlags().StringVar(&a.ContextFlag, "context", "", "use another set of databases, by its `name`")
+	root.Flags().BoolP("print", "p", false, "send one input, print the answer, exit: the same as 'perlica run', with its flags")
 	root.Flags().BoolVar(&serves, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
-	if len(args) > 0 && commands[args[0]] != nil { // the others, and completion, would be built for nothing
-		root.CompletionOptions.DisableDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true // it is one of ours
+	if len(args) > 0 && commands[args[0]] != nil {  // the others would be built for nothing
 		root.AddCommand(commands[args[0]](a.App))
 		return root
 	}
+	root.Version = versionLine(a.App)
+	root.SetVersionTemplate("{{.Version}}\n")
 	chat.AddFlags(a.App, root, &flags)
 	for _, command := range commands {
 		root.AddCommand(command(a.App)) // it sorts them
+	}
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		describeForShells(root)
 	}
 	return root
 }
 
 // commands are the commands below the root.
 var commands = map[string]func(*cli.App) *cobra.Command{
-	"acp": acp.Command, "agent": agentCommand, "chat": chat.Command, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
+	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command, "completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
 	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command, "provider": provider.Command,
-	"run": run.Command, "service": serviceCommand, "session": session.Command, "version": versionCommand, "watch": watch.Command,
-	"web": web.Command,
+	"run": runCommand, "send": watch.SendCommand, "service": serviceCommand, "session": session.Command, "version": versionCommand, "watch": watch.Command,
+	"team": team.Command, "web": web.Command,
 }
 
-func serviceCommand(a *cli.App) *cobra.Command { return service.Command(a, log.TailCommand(a)) }
+func serviceCommand(a *cli.App) *cobra.Command {
+	return service.Command(a, log.TailCommand(a), web.Beside)
+}
+
+// runCommand is run with --version, as other programs of its kind have it.
+func runCommand(a *cli.App) *cobra.Command {
+	cmd := run.Command(a)
+	cmd.Version = versionLine(a)
+	cmd.SetVersionTemplate("{{.Version}}\n")
+	return cmd
+}
 
 func doctorCommand(a *cli.App) *cobra.Command {
-	return doctor.Command(a, func(p *project.Project) []bridge.Setup { return service.Setups(a, p) })
+	return doctor.Command(a, func(ctx context.Context, p *project.Project) (channels, projects []bridge.Setup) {
+		return service.Setups(a, p), service.Projects(ctx, a, p)
+	})
 }

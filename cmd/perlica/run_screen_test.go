@@ -15,6 +15,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/perlica/perlica/cmd/perlica/term/termtest"
 )
 
 // screen is a terminal with perlica on it.
@@ -23,6 +25,7 @@ type screen struct {
 	pty   *os.File
 	name  string        // of the terminal
 	ended chan struct{} // closed when no one has the terminal any more
+	size  [2]int        // columns and rows, as the terminal began
 
 	mu   sync.Mutex // guards seen
 	seen []byte
@@ -58,7 +61,7 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 	}
 	cmd.Stderr = tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
-	s := &screen{pty: p, name: tty.Name(), ended: make(chan struct{})}
+	s := &screen{pty: p, name: tty.Name(), ended: make(chan struct{}), size: [2]int{int(columns), int(rows)}}
 	s.job = w.startCmd(cmd)
 	_ = tty.Close() // the child has it
 	go func() {
@@ -131,6 +134,24 @@ func (s *screen) finds(pattern string) {
 	})
 }
 
+// drawn is the terminal as a person sees it who has not changed its size.
+func (s *screen) drawn() *termtest.Terminal {
+	t := termtest.New(s.size[0], s.size[1])
+	_, _ = t.Write([]byte(s.text())) // it takes all
+	return t
+}
+
+// sees waits until a person sees the text, in rows, or could scroll back to it.
+func (s *screen) sees(text string) {
+	s.w.t.Helper()
+	s.w.eventually(fmt.Sprintf("somebody sees %q", text), func() error {
+		if all := s.drawn().All(); !strings.Contains(all, text) {
+			return fmt.Errorf("there is\n%s", all)
+		}
+		return nil
+	})
+}
+
 // press types.
 func (s *screen) press(keys string) {
 	s.w.t.Helper()
@@ -139,8 +160,15 @@ func (s *screen) press(keys string) {
 	}
 }
 
-// ask waits until a question is shown and can be answered: what was typed before has been
-// thrown away. The line behind the keys is its last.
+// pressNow is press, and what is expected next is shown after it.
+func (s *screen) pressNow(keys string) {
+	s.w.t.Helper()
+	s.from = len(sgr.ReplaceAllString(s.text(), ""))
+	s.press(keys)
+}
+
+// ask waits until a question is shown. What is typed from then on is not lost: the end of its last line, that behind
+// the keys, comes when what was typed before has been thrown away.
 func (s *screen) ask(parts ...string) {
 	s.w.t.Helper()
 	for _, p := range parts {
@@ -148,7 +176,6 @@ func (s *screen) ask(parts ...string) {
 	}
 	s.expect("from elsewhere")
 	s.expect("\n")
-	s.taken("0") // no answer; taken off the queue with the rest, or as a key
 }
 
 // taken types, and waits until that has been read.

@@ -160,7 +160,7 @@ func TestWebhook(t *testing.T) {
 	if status := g.send(g.secret, other); status != http.StatusConflict {
 		t.Errorf("another text under its id: %d", status)
 	}
-	g.got("^已收到🫡$")
+	g.got("^Received 🫡$")
 	g.got("^You said: hello$")
 	accepted(say("text", `@ask execute "Look around" command="ls -la"`))
 	card, id := g.got("ls -la")
@@ -191,8 +191,27 @@ func TestIMessage(t *testing.T) {
 	j := w.run("service", "channel", "enable", "imessage")
 	j.exits(0)
 	j.says("Messages exists on macOS only; this is linux")
-	w.run("service").exits(2)
 	w.run("service", "channel", "test", "imessage").exits(2)
+	without := w.bridge()
+	code := without.code()
+	if got := without.stderr.String(); !strings.Contains(got, `warning: a channel is not served channel="imessage" error="left out: it exists on macOS only"`) {
+		t.Errorf("the bridge says %s", got)
+	}
+	if n := w.count("service.channel_failed"); n != 1 {
+		t.Errorf("%d are on record", n)
+	}
+	status := w.run("service", "status").stdout.String()
+	if !strings.Contains(status, "channel imessage: left out: it exists on macOS only") || !strings.Contains(status, "channel local: well") {
+		t.Errorf("the status is %s", status)
+	}
+	if j := w.run("doctor"); !regexp.MustCompile(`channel-imessage +left out`).MatchString(j.stdout.String()) {
+		t.Errorf("doctor says %s", j.stdout.String())
+	}
+	without.signal(syscall.SIGTERM)
+	without.exits(0)
+	w.run("service", "channel", "disable", "local").exits(0)
+	w.run("service").exits(2)
+	w.run("service", "channel", "enable", "local").exits(0)
 	w.env = append(w.env, "TEST_SYSTEM=darwin")
 
 	dir := filepath.Join(w.home, "imsg")
@@ -232,12 +251,11 @@ func TestIMessage(t *testing.T) {
 		t.Errorf("the test says %q, %q", j.stdout.String(), j.stderr.String())
 	}
 	bridge := w.bridge()
-	code := bridge.code()
 	w.until(1, "service.cursor_moved") // from here on it is listened
 	said(code)
 	sent("You are paired")
 	said("a s3cret question")
-	sent("已收到🫡")
+	sent("Received 🫡")
 	sent("You said: a s3cret question")
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)

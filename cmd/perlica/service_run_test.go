@@ -149,22 +149,22 @@ func TestServiceReloads(t *testing.T) {
 func TestServiceScreen(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(func(c *exec.Cmd) { c.Env = append(c.Env, "NO_COLOR=1") }, "service")
-	s.expect("no one is paired: send ")
+	s.expect("  pairing   send ")
 	alice := w.phone("alice")
-	s.expect("  contact   local:alice: ask, approve")
+	s.expect("  contact   alice (local): ask, approve")
 	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 20, Cols: 50}); err != nil {
 		t.Fatal(err)
 	}
 	alice.says(`@ask execute "Run it` + strings.Repeat(" wide", 40) + `" command="make all"`)
 	s.expect("  question  ")
 	s.expect("Run it")
-	s.expect("  running   local:alice")
+	s.expect("  running   alice (local): ")
 	s.press("\x03")
 	s.expect("\r\x1b[") // behind the echo of the key
 	s.expect("  stopping")
 	w.run("pending", "deny").exits(0)
 	s.exits(0)
-	all := s.text()
+	all := strings.ReplaceAll(s.text(), "\x1b[K\x1b[C\x1b[J\r", "\x1b[J") // term.ClearBelow
 	if sgr.MatchString(all) {
 		t.Errorf("colors in spite of NO_COLOR: %q", all)
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -173,6 +174,7 @@ type Query struct {
 	Input       InputID
 	Since       time.Time // not older than
 	Before      time.Time // older than
+	Gone        bool      // whose payload is not there any more
 	Limit       int
 	Newest      bool // newest first
 }
@@ -189,4 +191,23 @@ func (q Query) OnlyFacts() bool {
 		}
 	}
 	return len(q.Types) > 0
+}
+
+// Selects reports whether q selects e, but for its Limit.
+func (q Query) Selects(e *Event) bool {
+	switch {
+	case e.Seq <= q.After, q.Until > 0 && e.Seq > q.Until:
+	case q.ID != "" && e.ID != q.ID, q.Class != "" && e.Class != q.Class, len(q.Types) > 0 && !slices.Contains(q.Types, e.Type):
+	case !q.Since.IsZero() && e.Time.Before(q.Since), !q.Before.IsZero() && !e.Time.Before(q.Before):
+	case q.Gone && e.Withheld == "":
+	default:
+		return q.selects(e.Refs)
+	}
+	return false
+}
+
+// selects is Selects as to what an event is about.
+func (q Query) selects(r Refs) bool {
+	return (q.Session == "" || r.Session == q.Session) && (q.Run == "" || r.Run == q.Run) &&
+		(q.Interaction == "" || r.Interaction == q.Interaction) && (q.Input == "" || r.Input == q.Input)
 }

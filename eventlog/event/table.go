@@ -37,7 +37,7 @@ const (
 	passes step = iota // nothing
 	Opens              // the intent: from here on the run must get an outcome
 	Ends               // the outcome
-	Closes             // the end of what is on record of the run
+	closes             // the end of what is on record of the run
 )
 
 // view is a set of views, each made of the facts whose rows name it.
@@ -50,14 +50,14 @@ const (
 	Bridge
 )
 
-// Table has a row for each type, in the order in which docs/log.md lists them.
-type Table []Row
+// table has a row for each type, in the order in which docs/log.md lists them.
+type table []Row
 
-// Known returns the table of the types that this version knows. It is a copy.
-func Known() Table { return slices.Clone(known) }
+// Known returns the table of the types that this version knows. Callers only read it.
+func Known() table { return slices.Clip(known) }
 
 // Where returns the types whose rows satisfy the condition.
-func (t Table) Where(is func(*Row) bool) (list []Type) {
+func (t table) Where(is func(*Row) bool) (list []Type) {
 	for i := range t {
 		if is(&t[i]) {
 			list = append(list, t[i].Type)
@@ -66,12 +66,11 @@ func (t Table) Where(is func(*Row) bool) (list []Type) {
 	return list
 }
 
-// Types returns every type of event that this version of Perlica knows, in the order in
-// which they are documented.
-func Types() []Type { return known.Where(func(*Row) bool { return true }) }
+// Types returns every type of event of the table, in the order in which they are documented.
+func (t table) Types() []Type { return t.Where(func(*Row) bool { return true }) }
 
 // For returns the types of which a view is made.
-func For(v view) []Type { return known.Where(func(r *Row) bool { return r.Views&v != 0 }) }
+func (t table) For(v view) []Type { return t.Where(func(r *Row) bool { return r.Views&v != 0 }) }
 
 // byType finds the rows; it is made when the first is looked for.
 var byType = sync.OnceValue(func() map[Type]*Row {
@@ -105,14 +104,21 @@ func (t Type) Step() step { return t.row().Run }
 // Outcome reports whether t ends an intent.
 func (t Type) Outcome() bool { return t.row().Run == Ends }
 
+// Closes reports whether t is the end of what is on record of its run.
+func (t Type) Closes() bool { return t.row().Run == closes }
+
 // Kept reports whether the payload is never pruned.
 func (t Type) Kept() bool { return t.row().Kept }
 
 // known is the table. Kept are the payloads without which the log could not tell what became of
 // others, or which approvals, sessions and contacts there are.
-var known = Table{
+var known = table{
 	{Type: MessageReceived, Class: Fact, Views: Sessions | Search, Payload: "fact.MessageReceived",
 		About: "an input was accepted: its text, where it came from, who sent it"},
+	{Type: MessageQueued, Class: Fact, Synced: true, Views: Search, Payload: "fact.MessageQueued",
+		About: "an input waits for its turn in a session"},
+	{Type: MessageWithdrawn, Class: Fact, Synced: true, Payload: "fact.MessageWithdrawn",
+		About: "an input that waited was taken back: it is not called"},
 	{Type: Truncated, Class: Fact, Payload: "fact.Truncated",
 		About: "history was cut: turns kept and left out, the budget, the estimate"},
 	{Type: Requested, Class: Fact, Synced: true, Once: intentPerInput, Run: Opens, Payload: "fact.Requested",
@@ -123,7 +129,7 @@ var known = Table{
 		About: "the agent answered with an error, or failed before the prompt could have left"},
 	{Type: OutcomeUnknown, Class: Fact, Once: outcomePerRun, Run: Ends, Views: Search, Payload: "fact.Failed",
 		About: "the prompt may have left and no answer came; it is never sent again"},
-	{Type: CallEnforced, Class: Fact, Run: Closes, Payload: "fact.Enforced",
+	{Type: CallEnforced, Class: Fact, Run: closes, Payload: "fact.Enforced",
 		About: "the end of a run: how many calls left, how many questions were asked"},
 	{Type: CancelRequested, Class: Fact, Synced: true, Views: Search, Payload: "kernel.Stop",
 		About: "a person or a limit stops the run"},
@@ -174,7 +180,7 @@ var known = Table{
 	{Type: InteractionResolved, Class: Fact, Once: resolutionPerQuestion, Payload: "interaction.Resolution",
 		About: "what the agent was told in the end"},
 	{Type: PolicyDecided, Class: Fact, Views: Search, Payload: "fact.PolicyDecided",
-		About: "a rule, a standing approval or a mode answered instead of a person"},
+		About: "a rule, a standing approval or a mode answered instead of a person, and about which commands and paths"},
 	{Type: PolicyUnasked, Class: Fact, Views: Search, Payload: "fact.UnaskedTool",
 		About: "a tool that may change something ran and nobody was asked, or ran as something else than was allowed, or the agent changed its mode; `freed_by` names the question whose yes for good is why"},
 	{Type: ApprovalRemembered, Class: Fact, Kept: true, Views: Approvals | Search, Payload: "policy.Approval",
@@ -185,6 +191,8 @@ var known = Table{
 		About: "a session: name and provider"},
 	{Type: SessionRenamed, Class: Fact, Kept: true, Views: Sessions | Search, Payload: "fact.SessionRenamed",
 		About: "its new name"},
+	{Type: SessionConfigured, Class: Fact, Kept: true, Views: Sessions, Payload: "fact.SessionConfigured",
+		About: "the mode, the model and the options that were chosen in it so far, to be taken up again"},
 	{Type: SessionSelected, Class: Fact, Kept: true, Views: Sessions, Payload: "struct{}",
 		About: "it is the current one"},
 	{Type: SessionDeleted, Class: Fact, Kept: true, Views: Sessions | Search, Payload: "struct{}",
@@ -209,10 +217,14 @@ var known = Table{
 		About: "it may no more"},
 	{Type: ContactSession, Class: Fact, Kept: true, Views: Bridge, Payload: "bridge.Peer",
 		About: "the session in which a contact talks"},
+	{Type: ContactChanged, Class: Fact, Kept: true, Views: Bridge, Payload: "bridge.Changed",
+		About: "other rights of a contact, its language, or whether it follows what happens at the desk"},
 	{Type: StrangerIgnored, Class: Fact, Views: Bridge, Payload: "bridge.Stranger",
 		About: "somebody who is not paired wrote: no text, and not each time"},
 	{Type: BridgeReceived, Class: Fact, Synced: true, Views: Bridge, Payload: "bridge.Received",
 		About: "a message of a contact, before it is acknowledged; `input_id` is made of its channel and id"},
+	{Type: FilesFetched, Class: Fact, Views: Bridge, Payload: "bridge.Fetched",
+		About: "its files are here, or will not be had: its text says which"},
 	{Type: BridgeFinished, Class: Fact, Views: Bridge, Payload: "bridge.Finished",
 		About: "what became of it: exactly one for each message"},
 	{Type: BridgeQueued, Class: Fact, Views: Bridge, Payload: "bridge.Queued",
@@ -225,6 +237,16 @@ var known = Table{
 		About: "the platform did not, or nobody knows; whether it is given up"},
 	{Type: CardClosed, Class: Fact, Views: Bridge, Payload: "bridge.CardClosed",
 		About: "the contacts that were asked are told how the question ended"},
+	{Type: ProjectAdded, Class: Fact, Kept: true, Payload: "bridge.Served",
+		About: "in the user's own log: the bot of one project serves another one, too"},
+	{Type: ProjectRemoved, Class: Fact, Kept: true, Payload: "bridge.Served",
+		About: "it does no more"},
+	{Type: ProjectChosen, Class: Fact, Kept: true, Payload: "bridge.Chosen",
+		About: "the project to which a contact's messages go, where its bot serves several"},
+	{Type: MessageRouted, Class: Fact, Synced: true, Kept: true, Payload: "bridge.Routed",
+		About: "the project of a message, before that has it: it goes to no other one, however often it comes; `input_id` is the message's"},
+	{Type: ChannelRead, Class: Fact, Synced: true, Kept: true, Payload: "bridge.Read",
+		About: "how far a channel has been read for all of them: what it passes is on record in their logs"},
 	{Type: VoucherGiven, Class: Fact, Synced: true, Kept: true, Payload: "fact.Voucher",
 		About: "in the user's own log: a standing yes or a contact's rights, by the hash of that decision, were given here"},
 	{Type: VoucherRevoked, Class: Fact, Synced: true, Kept: true, Payload: "fact.Voucher",
@@ -241,6 +263,16 @@ var known = Table{
 		About: "it may no more"},
 	{Type: WebRefused, Class: Fact, Payload: "web.Refused",
 		About: "a request, a credential or a browser was refused, and why: not each time"},
+	{Type: TeamJoined, Class: Fact, Synced: true, Kept: true, Payload: "team.Joined",
+		About: "in the log of a team's context: this machine belongs to the team, under which name and key"},
+	{Type: TeamMember, Class: Fact, Synced: true, Kept: true, Payload: "team.Member",
+		About: "a member's key and rights, as an admin signed them, count here from now on"},
+	{Type: TeamClaimed, Class: Fact, Synced: true, Kept: true, Payload: "team.Claimed",
+		About: "this worker owns an input of the team, for ever: its sender, the hub's generation and position"},
+	{Type: TeamRefused, Class: Fact, Synced: true, Payload: "team.Refused",
+		About: "no call is made for an input that this worker owns, and why"},
+	{Type: TeamCosigned, Class: Fact, Synced: true, Kept: true, Payload: "team.Cosigned",
+		About: "the copy of a worker's log was verified here, and its checkpoint is cosigned: nothing shorter or other is cosigned from now on"},
 	{Type: RunResolved, Class: Fact, Kept: true, Views: Search, Payload: "fact.Resolved",
 		About: "a person's judgement of an outcome that is not known"},
 	{Type: LogPruned, Class: Fact, Synced: true, Kept: true, Payload: "event.Pruning",

@@ -22,7 +22,7 @@ var columns = map[once]string{
 }
 
 // uniqueIndexes are the unique indexes that follow from a table: name, column, sorted types.
-func uniqueIndexes(table Table) map[string]string {
+func uniqueIndexes(table table) map[string]string {
 	list := map[string]string{}
 	for once, column := range columns {
 		types := table.Where(func(r *Row) bool { return r.Once == once })
@@ -60,7 +60,7 @@ func TestTheSchemaIsTheTables(t *testing.T) {
 }
 
 // page is the table of a page of the documents.
-func page(table Table) string {
+func page(table table) string {
 	var b strings.Builder
 	b.WriteString("| type | class | when |\n|---|---|---|\n")
 	for _, r := range table {
@@ -124,7 +124,7 @@ func declared(t *testing.T, folder string) map[string]bool {
 func TestPayloads(t *testing.T) {
 	folders := map[string]map[string]bool{
 		"fact": declared(t, "kernel/fact"), "kernel": declared(t, "kernel"), "interaction": declared(t, "interaction"),
-		"policy": declared(t, "policy"), "bridge": declared(t, "kernel/fact/bridge"), "web": declared(t, "kernel/fact/web"), "event": declared(t, "eventlog/event"),
+		"policy": declared(t, "policy"), "bridge": declared(t, "kernel/fact/bridge"), "web": declared(t, "kernel/fact/web"), "team": declared(t, "kernel/fact/team"), "event": declared(t, "eventlog/event"),
 	}
 	for _, r := range known {
 		if r.Class == Frame {

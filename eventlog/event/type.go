@@ -5,7 +5,10 @@ type Type string
 
 const (
 	MessageReceived Type = "inbound.message.received"
-	Truncated       Type = "context.truncated"
+	// MessageQueued and MessageWithdrawn: an input waits for its turn, and was taken back before it.
+	MessageQueued    Type = "inbound.message.queued"
+	MessageWithdrawn Type = "inbound.message.withdrawn"
+	Truncated        Type = "context.truncated"
 
 	Requested      Type = "llm.requested"
 	Responded      Type = "llm.responded"
@@ -48,7 +51,9 @@ const (
 	SessionCreated  Type = "session.created"
 	SessionRenamed  Type = "session.renamed"
 	SessionSelected Type = "session.selected"
-	SessionDeleted  Type = "session.deleted"
+	// SessionConfigured: a mode, a model or an option was chosen in a session.
+	SessionConfigured Type = "session.configured"
+	SessionDeleted    Type = "session.deleted"
 
 	ServiceStarted   Type = "service.started"
 	ServiceStopped   Type = "service.stopped"
@@ -60,14 +65,22 @@ const (
 	ContactPaired    Type = "service.contact_paired"
 	ContactUnpaired  Type = "service.contact_unpaired"
 	ContactSession   Type = "service.contact_session" // the session in which a contact talks
+	ContactChanged   Type = "service.contact_changed" // its rights, its language, what it follows
 	StrangerIgnored  Type = "service.stranger_ignored"
 	BridgeReceived   Type = "service.message_received"
+	FilesFetched     Type = "service.files_fetched" // of a message that was received
 	BridgeFinished   Type = "service.message_finished"
 	BridgeQueued     Type = "service.message_queued" // to be sent
 	SendStarted      Type = "service.send_started"
 	BridgeSent       Type = "service.message_sent"
 	SendFailed       Type = "service.send_failed"
 	CardClosed       Type = "service.question_closed" // the contacts that were asked were sent how it ended
+
+	ProjectAdded   Type = "service.project_added" // these in the user's own log: of a bot that serves several projects
+	ProjectRemoved Type = "service.project_removed"
+	ProjectChosen  Type = "service.project_chosen" // by a contact
+	MessageRouted  Type = "service.message_routed" // to one of the projects
+	ChannelRead    Type = "service.channel_read"   // how far
 
 	VoucherGiven   Type = "voucher.given"   // in the user's own log: a decision was made here
 	VoucherRevoked Type = "voucher.revoked" // it counts no more
@@ -78,6 +91,12 @@ const (
 	DevicePaired        Type = "web.device_paired"
 	DeviceRevoked       Type = "web.device_revoked"
 	WebRefused          Type = "web.refused"
+
+	TeamJoined   Type = "team.joined" // these in the log of the context that is named after the team
+	TeamMember   Type = "team.member"
+	TeamClaimed  Type = "team.claimed"
+	TeamRefused  Type = "team.refused"
+	TeamCosigned Type = "team.cosigned"
 
 	RunResolved Type = "run.resolved" // a person's judgement of an outcome that is not known
 	LogPruned   Type = "log.pruned"   // payloads are about to be removed: which, and why

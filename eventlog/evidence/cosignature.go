@@ -81,6 +81,34 @@ func (c *cosigner) Verify(msg, sig []byte) bool {
 	return ed25519.Verify(c.public, signed, sig[8:])
 }
 
+// KeyUnder returns the verifier key of the pair that vkey belongs to, under another name: a log's, or, if it cosigns,
+// that of a witness. The error wraps ErrVerifierKey.
+func KeyUnder(vkey, name string, cosigns bool) (string, error) {
+	_, rest, _ := strings.Cut(vkey, "+")
+	_, key64, _ := strings.Cut(rest, "+")
+	key, err := base64.StdEncoding.DecodeString(key64)
+	if err != nil || len(key) != 1+ed25519.PublicKeySize || key[0] != algEd25519 {
+		return "", fmt.Errorf("%w of a log: %q", ErrVerifierKey, vkey)
+	}
+	if cosigns {
+		key[0] = algCosignature
+	}
+	return fmt.Sprintf("%s+%s", KeyName(name, keyHash(name, key)), base64.StdEncoding.EncodeToString(key)), nil
+}
+
+// Cosign returns the signature line under a checkpoint by which a witness of the name says that it has seen, at that
+// time, that the checkpoint holds all of the earlier ones: cosignature/v1. Whether it does is the caller's to know.
+func (k *Keys) Cosign(name string, c Checkpoint, at time.Time) (line string, err error) {
+	if err := k.Ready(); err != nil {
+		return "", err
+	}
+	public := k.private.Public().(ed25519.PublicKey)
+	sig := binary.BigEndian.AppendUint32(nil, keyHash(name, append([]byte{algCosignature}, public...)))
+	sig = binary.BigEndian.AppendUint64(sig, uint64(at.Unix()))
+	sig = append(sig, ed25519.Sign(k.private, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", at.Unix(), c.Text()))...)
+	return fmt.Sprintf("— %s %s\n", name, base64.StdEncoding.EncodeToString(sig)), nil
+}
+
 // A Signature is one by a known key under a checkpoint.
 type Signature struct {
 	Name string    // of the key
@@ -98,19 +126,19 @@ func (c Checkpoint) Signatures(known ...note.Verifier) ([]Signature, error) {
 	if n.Text != c.Text() {
 		return nil, fmt.Errorf("%w: the note's text is another one", ErrCheckpoint)
 	}
-	var list []Signature
+	return SignaturesOf(n, known), nil
+}
+
+// SignaturesOf returns the signatures of a note that was opened with the known keys.
+func SignaturesOf(n *note.Note, known []note.Verifier) (list []Signature) {
 	for _, s := range n.Sigs {
 		found := Signature{Name: s.Name}
-		if isCosigner(known, s) {
-			b, err := base64.StdEncoding.DecodeString(s.Base64)
-			if err != nil || len(b) != 4+cosignatureSize {
-				return nil, fmt.Errorf("%w: a cosignature of another length", ErrCheckpoint) // Verify has seen it
-			}
+		if b, err := base64.StdEncoding.DecodeString(s.Base64); err == nil && isCosigner(known, s) && len(b) == 4+cosignatureSize {
 			found.Time = time.Unix(int64(binary.BigEndian.Uint64(b[4:])), 0).UTC()
 		}
 		list = append(list, found)
 	}
-	return list, nil
+	return list
 }
 
 func isCosigner(known []note.Verifier, s note.Signature) bool {

@@ -13,11 +13,13 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
 	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
@@ -64,6 +66,49 @@ func Write(ctx context.Context, r *store.Reader, w io.Writer, opt Options) (Summ
 	return x.done, err
 }
 
+// Copy writes all events up to the head's size, of a log that lies elsewhere than in a file, as Write writes those of
+// a file. It holds each against its hashes and the whole against the head's root; that payloads which are not there
+// were removed, as the log says, is the caller's to know.
+func Copy(w io.Writer, head evidence.Checkpoint, events iter.Seq2[event.Event, error]) (Summary, error) {
+	x := &exporter{w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
+	err := x.copy(head, events)
+	if err != nil {
+		err = fmt.Errorf("eventlog: export: %w", err)
+	}
+	return x.done, err
+}
+
+func (x *exporter) copy(head evidence.Checkpoint, events iter.Seq2[event.Event, error]) error {
+	x.done.Size, x.done.Root, x.done.Signed = head.Size, head.Root, head.Note != ""
+	if err := x.put(Header{Checkpoint: head}.line()); err != nil {
+		return err
+	}
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		if int64(e.Seq) > head.Size {
+			break
+		}
+		damage := x.damage(&e)
+		if damage == "" {
+			err = isText(&e)
+		} else {
+			err = fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
+		}
+		if err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+		if e.Payload == nil {
+			e.Withheld = event.Pruned
+		}
+		if err := x.write(&e); err != nil {
+			return err
+		}
+	}
+	return x.end(head.Root)
+}
+
 // exporter is one call of Write.
 type exporter struct {
 	r    *store.Reader
@@ -99,7 +144,12 @@ func (x *exporter) export(ctx context.Context) error {
 	if err := x.absent(head.Size); err != nil {
 		return err
 	}
-	if x.tree.Root() != head.Root {
+	return x.end(head.Root)
+}
+
+// end writes the last line, if the events lead to the root.
+func (x *exporter) end(root tlog.Hash) error {
+	if x.tree.Root() != root {
 		return fmt.Errorf("%w: its events do not lead to its root", fault.ErrCorrupt)
 	}
 	end := end{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
@@ -166,6 +216,11 @@ func (x *exporter) event(ctx context.Context, e *event.Event) error {
 	if e.Payload != nil && x.opt.Mask != nil && x.opt.Mask(e.Payload) {
 		e.Payload, e.Withheld = nil, event.Masked
 	}
+	return x.write(e)
+}
+
+// write writes an event that was held against its hashes.
+func (x *exporter) write(e *event.Event) error {
 	switch e.Withheld {
 	case event.Masked:
 		x.done.Masked++
@@ -183,15 +238,8 @@ func (x *exporter) event(ctx context.Context, e *event.Event) error {
 
 // check holds an event against its hashes and sees that it can be written as text.
 func (x *exporter) check(ctx context.Context, e *event.Event) error {
-	damage := ""
-	switch {
-	case int64(e.Seq) != x.tree.Size+1:
-		damage = "it is there twice"
-	case e.Payload != nil && !e.PayloadMatches():
-		damage = "the payload was edited"
-	case e.Leaf() != e.LeafHash:
-		damage = "the header was edited"
-	case e.Payload == nil:
+	damage := x.damage(e)
+	if damage == "" && e.Payload == nil {
 		known, err := x.knownGone(ctx, e)
 		if err != nil {
 			return err
@@ -203,6 +251,24 @@ func (x *exporter) check(ctx context.Context, e *event.Event) error {
 	if damage != "" {
 		return fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
 	}
+	return isText(e)
+}
+
+// damage says what speaks against the next event's being as it was written, as far as it tells by itself.
+func (x *exporter) damage(e *event.Event) string {
+	switch {
+	case int64(e.Seq) != x.tree.Size+1:
+		return "it is there twice, or one before it is missing"
+	case e.Payload != nil && !e.PayloadMatches():
+		return "the payload was edited"
+	case e.Leaf() != e.LeafHash:
+		return "the header was edited"
+	}
+	return ""
+}
+
+// isText returns an error unless an event can be written as JSON.
+func isText(e *event.Event) error {
 	for _, text := range []string{e.ID, string(e.Type), e.Actor, e.Writer, e.Context, string(e.Session),
 		string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input)} {
 		if !utf8.ValidString(text) {

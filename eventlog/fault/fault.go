@@ -68,7 +68,7 @@ func Explain(err error) error {
 		sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK:
 		kind = ErrNoLocks
 	}
-	if kind == nil || errors.Is(err, kind) {
+	if kind == nil || errors.Is(err, kind) || errors.Is(err, ErrManyOpen) {
 		return err
 	}
 	if kind == ErrReadOnly && tooManyOpen() {
@@ -97,14 +97,21 @@ func IsConstraint(err error) bool {
 	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
 }
 
-// tooManyOpen reports whether this process can open no file at all: SQLite says of each that it
-// cannot be opened.
+// filesOfALog are the files that SQLite opens for a log: itself, its write-ahead log, the index of that,
+// and their folder, to sync it.
+const filesOfALog = 4
+
+// tooManyOpen reports whether this process cannot open the files of a log, whatever they are: SQLite
+// says of each that it cannot be opened, and has closed those that it had by then.
 func tooManyOpen() bool {
-	f, err := os.Open(os.DevNull)
-	if err == nil {
-		_ = f.Close() // nothing was written
+	for range filesOfALog {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return IsManyOpen(err)
+		}
+		defer func() { _ = f.Close() }() // nothing was written
 	}
-	return IsManyOpen(err)
+	return false
 }
 
 // IsManyOpen reports whether err says that the process, or the system, has too many files open.

@@ -29,7 +29,7 @@ type Changes struct {
 	folders *folders // nil: the system does not tell
 	seen    int64
 	last    time.Time // of the last look
-	came    time.Time // when something was found, or changed by the system
+	came    time.Time // when something was found, or changed by the system; at first, when the looking began
 }
 
 // Changes begins to look at the log: the first Wait tells of what is committed from now on. Of
@@ -40,7 +40,9 @@ func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error
 	if err != nil {
 		return nil, fault.Explain(err)
 	}
-	c := &Changes{conn: conn, folders: watchFolders(append(others, filepath.Dir(r.path))...)}
+	// What is being committed in this moment may have been written before the system was asked to tell: it is on
+	// the alert from the beginning.
+	c := &Changes{conn: conn, folders: watchFolders(append(others, filepath.Dir(r.path))...), came: time.Now()}
 	if c.stmt, err = conn.PrepareContext(ctx, `PRAGMA data_version`); err == nil {
 		c.seen, err = c.version(ctx)
 	}

@@ -40,20 +40,20 @@ func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	return err
 }
 
-// Checkpoints returns the checkpoints that are stored with the log, oldest first.
-func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error) {
+// Checkpoints returns the checkpoints that are stored with the log and cover more than after events, oldest first.
+func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Checkpoint, error) {
 	if r.Version < 2 {
 		return nil, nil
 	}
 	var notes []string
-	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
+	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints WHERE size > ? ORDER BY id`, after); err != nil {
 		return nil, fault.Explain(err)
 	}
 	list := make([]evidence.Checkpoint, len(notes))
 	for i, n := range notes {
 		var err error
 		if list[i], err = evidence.ParseCheckpoint(n); err != nil {
-			return nil, fmt.Errorf("%w: checkpoint %d of the file: %w", fault.ErrCorrupt, i+1, err)
+			return nil, fmt.Errorf("%w: a checkpoint of the file: %w", fault.ErrCorrupt, err)
 		}
 	}
 	return list, nil

@@ -44,7 +44,7 @@ func TestOpenRunsNeedNoScan(t *testing.T) {
 // them, is what the table says.
 func TestStatementsNameTheTablesTypes(t *testing.T) {
 	var outcomes []string
-	for _, ty := range event.Types() {
+	for _, ty := range event.Known().Types() {
 		if ty.Outcome() {
 			outcomes = append(outcomes, "type = "+store.Literals([]event.Type{ty}))
 		}

@@ -152,6 +152,7 @@ func Conditions(q event.Query) (string, []any) {
 	add(q.Input != "", "input_id = ?", string(q.Input))
 	add(!q.Since.IsZero(), "ts >= ?", q.Since.UnixNano())
 	add(!q.Before.IsZero(), "ts < ?", q.Before.UnixNano())
+	add(q.Gone, "payload IS NULL AND payload_len > 0")
 	// Types are literals, so that SQLite sees which partial index serves.
 	switch len(q.Types) {
 	case 0:

@@ -24,6 +24,9 @@ type openRuns struct {
 const maxStored = 1 << 20
 
 func (o *openRuns) count(e *event.Event) {
+	if e.Type.Closes() {
+		o.last = e.Seq
+	}
 	switch e.Type.Step() {
 	case event.Opens:
 		if o.follow == nil {
@@ -35,8 +38,6 @@ func (o *openRuns) count(e *event.Event) {
 	case event.Ends:
 		delete(o.follow, e.Run)
 		o.ended++
-	case event.Closes:
-		o.last = e.Seq
 	}
 }
 

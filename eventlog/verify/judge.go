@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/tree"
@@ -69,6 +70,10 @@ func (v *verification) holds(s *seal) {
 	}
 	if s.known && (s.wanted || !v.opt.RequireSignature) {
 		v.rep.Signed = s.size
+	}
+	for _, w := range s.others {
+		v.rep.Cosigned = slices.DeleteFunc(v.rep.Cosigned, func(c Cosignature) bool { return c.Name == w.Name })
+		v.rep.Cosigned = append(v.rep.Cosigned, Cosignature{w.Name, s.size, w.Time})
 	}
 }
 

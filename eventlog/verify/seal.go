@@ -20,12 +20,13 @@ type seal struct {
 	evidence.Checkpoint
 	size   int64 // where it is looked at: that of the checkpoint, unless that is damaged
 	where  string
-	kind   Damage // what it is if it does not hold
-	known  bool   // one of the known keys signed it
-	wanted bool   // one of Options.Signers did
-	claim  bool   // unsigned, of the source itself: it shows nothing but its own damage
-	bare   bool   // a line of the anchor without the signature that is stored for its size
-	fault  string // why it is none, whatever the log is
+	kind   Damage               // what it is if it does not hold
+	known  bool                 // one of the known keys signed it
+	wanted bool                 // one of Options.Signers did
+	others []evidence.Signature // of known witnesses
+	claim  bool                 // unsigned, of the source itself: it shows nothing but its own damage
+	bare   bool                 // a line of the anchor without the signature that is stored for its size
+	fault  string               // why it is none, whatever the log is
 }
 
 // keptElsewhere is where Options.Since is from.
@@ -109,6 +110,11 @@ func (v *verification) sign(s *seal) {
 	s.wanted = slices.ContainsFunc(n.Sigs, func(sig note.Signature) bool {
 		return slices.ContainsFunc(v.opt.Signers, func(k note.Verifier) bool { return k.Name() == sig.Name && k.KeyHash() == sig.Hash })
 	})
+	for _, sig := range evidence.SignaturesOf(n, v.opt.Keys) {
+		if !sig.Time.IsZero() {
+			s.others = append(s.others, sig)
+		}
+	}
 	for _, u := range n.UnverifiedSigs {
 		v.unknown.count(evidence.KeyName(u.Name, u.Hash))
 	}

@@ -42,6 +42,7 @@ var sources = map[string]func(t *testing.T, p pieces) func(verify.Options) (veri
 	"a log's file":             asFile,
 	"an export":                asExport,
 	"tables of another schema": asTables,
+	"a copy on a hub":          asCopy,
 }
 
 // size of the log of the suite, and the event that is tampered with.

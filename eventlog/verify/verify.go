@@ -67,6 +67,7 @@ type Report struct {
 	Checkpoints int   // stored with the log, whose root and signature hold
 	Anchors     int   // lines of the anchor, likewise
 	Signed      int64 // how many events a checkpoint covers that a known key signed
+	Cosigned    []Cosignature
 
 	// Checkpoints of the file, and lines of the anchor, that could not be checked, because they
 	// lie in a part that is absent or damaged. Several for one size count once.
@@ -78,6 +79,13 @@ type Report struct {
 
 	Pruned   int64 // payloads that are gone, as an event says
 	Withheld int64 // payloads that did not come with an import
+}
+
+// Cosignature is the newest signature by a known witness under a checkpoint that holds.
+type Cosignature struct {
+	Name string    `json:"name"`
+	Size int64     `json:"size"`
+	Time time.Time `json:"time"`
 }
 
 // OK reports whether the log is as it was written.

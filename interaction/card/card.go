@@ -23,6 +23,9 @@ import (
 // MinWidth is the narrowest screen that a question is laid out for.
 const MinWidth = 20
 
+// PhoneWidth is how wide a question is in a message: what phones show of it in one row.
+const PhoneWidth = 44
+
 // Tone says what a row is, for front ends that colour it.
 type Tone int
 
@@ -153,7 +156,12 @@ func (l *layout) runs() {
 
 // paths are the files that the request names, those of its diffs among them.
 func paths(s interaction.Subject) []string {
-	list := slices.Clone(s.Paths)
+	var list []string
+	for _, p := range s.Paths {
+		if !slices.Contains(list, p) { // an agent may name a file as its argument and as its place
+			list = append(list, p)
+		}
+	}
 	for _, d := range s.Diffs {
 		full := d.Path
 		if !filepath.IsAbs(full) {
@@ -243,6 +251,21 @@ func (l *layout) line(label string, cells []cell, must bool, tone Tone) {
 	}
 }
 
+// Text is a text of the agent's as rows of a screen so many columns wide, behind a label of at most
+// seven letters.
+func Text(label, text string, width int) []Row {
+	l := &layout{width: max(width, MinWidth)}
+	l.text(label, text, false, Plain)
+	return l.rows
+}
+
+// Diff is a change to a file as rows of a screen so many columns wide, as in a question.
+func Diff(d interaction.Diff, width int) []Row {
+	l := &layout{width: max(width, MinWidth)}
+	l.diff(d, false)
+	return l.rows
+}
+
 // Kind is what an option does, as a sign and a word: whatever its label says.
 func Kind(o interaction.Option) (sign, word string) {
 	switch {
@@ -250,6 +273,8 @@ func Kind(o interaction.Option) (sign, word string) {
 		return "✓", "remember"
 	case o.Kind == "allow_once":
 		return "✓", "once"
+	case o.Kind == "answer":
+		return "✓", "answer"
 	case o.Kind == "allow_always":
 		return "!", "always"
 	case o.Kind == "reject_once":
@@ -269,6 +294,15 @@ func Label(o interaction.Option, most int) string {
 		most = max(most-width(head), width("“…”"))
 	}
 	return head + label(o, most)
+}
+
+// Given is the option of an answer as Label has it, with the text that was typed in place of what the
+// option says of it.
+func Given(o interaction.Option, a interaction.Answer, most int) string {
+	if o.Text {
+		o.Label, o.Offer = a.Text, false
+	}
+	return Label(o, most)
 }
 
 func label(o interaction.Option, most int) string {

@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -299,5 +300,18 @@ func TestMarked(t *testing.T) {
 	}
 	if got, want := Marked("perlica: "+Line("א\u200b“", 0)+", it ran\n1 ✓ once", 0), "perlica: א⟨rtl⟩⟨U+200B⟩⟨U+201C⟩, it ran\n  ┆ 1 ✓ once"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPathOnce: a file that an agent names twice is one row.
+func TestPathOnce(t *testing.T) {
+	var rows []string
+	for _, r := range Lay(interaction.Question{Subject: interaction.Subject{Paths: []string{"/a", "/b", "/a"}, Dir: "/"}}, 40).Rows {
+		if strings.HasPrefix(r.Head, "  path") {
+			rows = append(rows, r.Text)
+		}
+	}
+	if !slices.Equal(rows, []string{"/a", "/b"}) {
+		t.Errorf("the paths are %q", rows)
 	}
 }

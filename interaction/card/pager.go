@@ -171,6 +171,12 @@ func (p *Pager) Shown() *interaction.Shown {
 	return s
 }
 
+// Block is what a card says of its question but the title, as a block of Markdown.
+func (c Card) Block() string {
+	// Each row begins with two blanks, so that none can end the block.
+	return "```\n" + Card{Rows: c.Rows[1:]}.Text() + "```"
+}
+
 // Text is a card as text, a line for each row.
 func (c Card) Text() string {
 	var b strings.Builder

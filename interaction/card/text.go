@@ -258,6 +258,25 @@ func textOf(cells []cell) string {
 // Line is a text as one line of at most so many columns: what cannot be seen is spelled out, and
 // what does not fit is cut off. With 0 nothing is.
 func Line(text string, most int) string {
+	if isPlain(text) && (most <= 0 || len(text) <= most) {
+		return text // a list has thousands of these
+	}
+	return lineOf(text, most)
+}
+
+// isPlain reports whether a text is visible ASCII with single blanks between its words: it is its own line.
+func isPlain(text string) bool {
+	blank := true
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == ' ' && blank {
+			return false
+		}
+		blank = text[i] == ' '
+	}
+	return !blank || text == ""
+}
+
+func lineOf(text string, most int) string {
 	return textOf(cut(visible(strings.Trim(text, " \t\r\n"), true), most))
 }
 

@@ -76,7 +76,7 @@ func (r Resolver) Default() (Agent, error) {
 		if a, err := r.Named(k.ID); err == nil {
 			a.Why = k.Name + " is the first installed agent that Perlica knows"
 			if k.ID == Predictable {
-				a.Why = "no agent that Perlica knows is installed, so the built-in one answers, which only echoes"
+				a.Why = "no agent that Perlica knows is installed, so the built-in one answers, which only echoes; 'perlica provider list' says how to install one"
 			}
 			return a, nil
 		}
@@ -132,9 +132,19 @@ func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 		return a.Asking
 	}
 	if k, ok := registry.Introduced(info.Name); ok {
-		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value}
+		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value, Stricter: k.Asking.Stricter}
 	}
 	return a.Asking
+}
+
+// TakesAppend reports whether an agent that introduced itself so is known to take a text for its system prompt
+// as _meta.systemPrompt.append.
+func (a Agent) TakesAppend(info *acp.Implementation) bool {
+	k, ok := registry.Lookup(a.ID)
+	if info != nil && !ok {
+		k, _ = registry.Introduced(info.Name)
+	}
+	return k.Append
 }
 
 // HeldBack returns the names of the variables that are set, hold a key or a token of a known agent's, and

@@ -71,6 +71,18 @@ func hasMode(s *provider.Session, id string) bool {
 	return s.Modes != nil && slices.ContainsFunc(s.Modes.AvailableModes, func(m acp.SessionMode) bool { return string(m.Id) == id })
 }
 
+// ModeName is what people read of a mode: what the agent calls it, whose id may be an address. It is the
+// id if the name says no more than that, as "Accept Edits" for acceptEdits.
+func ModeName(modes []acp.SessionMode, id string) string {
+	letters := func(s string) string { return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(s) }
+	for _, m := range modes {
+		if string(m.Id) == id && m.Name != "" && !strings.EqualFold(letters(m.Name), letters(id)) {
+			return m.Name
+		}
+	}
+	return id
+}
+
 // CheckMode refuses a mode that the agent does not have; its names are in the error.
 func CheckMode(s *provider.Session, id string) error {
 	if hasMode(s, id) {
@@ -98,44 +110,63 @@ func hasOption(s *provider.Session, id string) bool {
 func CheckOption(s *provider.Session, id, value string) error {
 	var ids []string
 	for _, o := range s.Options {
-		switch {
-		case o.Boolean != nil:
-			ids = append(ids, string(o.Boolean.Id))
-		case o.Select != nil && string(o.Select.Id) != id:
-			ids = append(ids, string(o.Select.Id))
-		case o.Select != nil:
-			values := OptionValues(o.Select.Options)
-			if slices.Contains(values, value) {
-				return nil
-			}
-			return &OfferError{fmt.Errorf("the agent's option %q has no value %q; it has %s", id, value, strings.Join(values, ", "))}
+		name, _, _, values := DescribeOption(o)
+		if name != id {
+			ids = append(ids, name)
+			continue
 		}
+		if slices.Contains(values, value) {
+			return nil
+		}
+		return &OfferError{fmt.Errorf("the agent's option %q has no value %q; it has %s", id, value, strings.Join(values, ", "))}
 	}
 	if len(ids) == 0 {
 		return &OfferError{fmt.Errorf("the agent has no options, so %q cannot be set", id)}
 	}
-	return &OfferError{fmt.Errorf("the agent has no option %q whose value can be chosen; it has %s", id, strings.Join(ids, ", "))}
+	return &OfferError{fmt.Errorf("the agent has no option %q; it has %s", id, strings.Join(ids, ", "))}
 }
 
 // ModelOption finds the config option by which the agent's model is chosen and checks
 // that the model is among its values.
 func ModelOption(s *provider.Session, model string) (string, error) {
-	for _, o := range s.Options {
-		if o.Select == nil || !IsModelOption(o.Select) {
-			continue
-		}
-		values := OptionValues(o.Select.Options)
+	if o := ModelSelect(s.Options); o != nil {
+		values := OptionValues(o.Options)
 		if s.AnyModel || slices.Contains(values, model) {
-			return string(o.Select.Id), nil
+			return string(o.Id), nil
 		}
 		return "", &OfferError{fmt.Errorf("the agent has no model %q; it has %s", model, strings.Join(values, ", "))}
 	}
 	return "", &OfferError{fmt.Errorf("the agent lets no one choose a model, so it cannot use %q", model)}
 }
 
-// IsModelOption reports whether an option chooses the model.
-func IsModelOption(o *acp.SessionConfigOptionSelect) bool {
-	return o.Category != nil && *o.Category == acp.SessionConfigOptionCategoryModel || o.Id == "model"
+// DescribeOption is a config option as people choose: its values, and the present one.
+func DescribeOption(o acp.SessionConfigOption) (id, name, now string, values []string) {
+	switch {
+	case o.Select != nil:
+		return string(o.Select.Id), o.Select.Name, string(o.Select.CurrentValue), OptionValues(o.Select.Options)
+	case o.Boolean != nil && o.Boolean.CurrentValue:
+		now = "on"
+	case o.Boolean != nil:
+		now = "off"
+	default:
+		return "", "", "", nil
+	}
+	return string(o.Boolean.Id), o.Boolean.Name, now, []string{"on", "off"}
+}
+
+// ModelSelect is the option that chooses the model, or nil. An agent may have several options of that
+// category, such as one for who serves the models.
+func ModelSelect(options []acp.SessionConfigOption) (found *acp.SessionConfigOptionSelect) {
+	for _, o := range options {
+		switch {
+		case o.Select == nil:
+		case o.Select.Id == "model":
+			return o.Select
+		case found == nil && o.Select.Category != nil && *o.Select.Category == acp.SessionConfigOptionCategoryModel:
+			found = o.Select
+		}
+	}
+	return found
 }
 
 // OptionValues are the values that an option can take.

@@ -173,18 +173,19 @@ func (e *examination) defaultAgent() {
 		return
 	}
 	if a.ID == agents.Predictable {
-		e.warn("'perlica provider list' says how to install one", "%s: %s", a.ID, a.Why)
+		e.warn("", "%s: %s", a.ID, a.Why)
 		return
 	}
 	e.ok("%s: %s", a.ID, a.Why)
 }
 
-// agents looks for the programs of those that are configured and of those that are known.
+// agents looks for the programs of those that are configured and of those that are known. What this
+// program answers itself, the models without an agent among it, needs no other.
 func (e *examination) agents() {
 	var installed []string
 	for _, l := range e.Agents.List() {
 		switch {
-		case l.State == agents.Installed && l.ID != agents.Predictable:
+		case l.State == agents.Installed && l.Command[0] != e.Agents.Self:
 			installed = append(installed, l.ID)
 		case l.State == agents.Missing && l.Configured:
 			e.warn(l.Hint(), "%s is configured and cannot be used: %s", l.ID, l.Why)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
@@ -61,7 +62,14 @@ func Commands() []Command {
 		{"cancel", "[RUN]", "stop the turn that is under way", Ask, (*Host).cancel},
 		{"again", "", "put the last input back into the line; sending it is a new input", Ask, effect(Recall)},
 		{"attach", "PATH", "add a file to the next input", Ask, (*Host).attach},
+		{"queue", "", "the inputs that wait for the end of the turn", Read, effect(Queue)},
+		{"unqueue", "[N]", "take an input that waits back into the line: that number, or the last", Ask, unqueue},
+		{"withdraw", "[N]", "the same, as it is called on a phone", Ask, unqueue},
+		{"send", "[N]", "send what is held: that number, or the only one", Ask, send},
+		{"show", "[N]", "all that a tool did whose result was folded: that number, or the last", Read, unfold},
 		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]", "see and change sessions", Admin, (*Host).session},
+		{"resume", "[REF]", "choose a session to go on with, or go on with that one", Admin, (*Host).resume},
+		{"search", "WORDS", "find what was said in the record, and go on in its session", Admin, (*Host).search},
 		{"save", "[NAME]", "keep this session on the lists", Admin, (*Host).save},
 		{"discard", "", "take this session off every list; its events stay on the log", Admin, effect(Discard)},
 		{"clear", "", "go on in a new session", Ask, effect(Switch)},
@@ -72,23 +80,43 @@ func Commands() []Command {
 		{"policy", "[revoke ID]", "the standing approvals; or take one back", Admin, (*Host).policy},
 		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read, (*Host).log},
 		{"thoughts", "", "show the agent's thoughts, or hide them again, where they can be shown", Read, effect(Thoughts)},
+		{"status", "", "the session, its agent, model and mode, and where the record is", Read, (*Host).status},
+		{"compact", "", "the agent's own command, if it has one: it shortens its context", Ask, (*Host).compact},
 		{"usage", "", "turns, tokens and cost of this session", Read, (*Host).usage},
 		{"doctor", "", "what is broken", Read, (*Host).doctor},
-		{"exit", "[NAME]", "leave; with a name, keep the session under it", Ask, (*Host).exit},
+		{"exit", "[NAME]", "leave, as /quit does; with a name, keep the session under it", Ask, (*Host).exit},
 	}
 }
 
-// An UnknownError says that there is no such command. Nothing was sent.
-type UnknownError struct {
+// Waits reports whether a command has to wait for the end of the turn that is under way: it changes
+// the session, the agent, or the next line.
+func (l Line) Waits() bool {
+	switch l.Name {
+	case "again", "attach", "discard", "clear", "exit", "thoughts", "resume", "search", "show":
+		return true
+	case "provider", "mode", "model", "config":
+		return l.Args != ""
+	case "session":
+		verb, _, _ := strings.Cut(l.Args, " ")
+		return slices.Contains([]string{"new", "use", "delete", "export"}, verb)
+	}
+	return false
+}
+
+// unknownError says that there is no such command. Nothing was sent.
+type unknownError struct {
 	Name string
 	Near string // the command that may be meant; empty if none is near
 }
 
-func (e *UnknownError) Error() string {
+func (e *unknownError) Error() string { return e.In(language.English.Sentences()) }
+
+// In is what the error says in a language.
+func (e *unknownError) In(say *language.Sentences) string {
 	if e.Near != "" {
-		return fmt.Sprintf("there is no command /%s; did you mean /%s?", e.Name, e.Near)
+		return fmt.Sprintf(say.NoCommandNear, e.Name, e.Near)
 	}
-	return fmt.Sprintf("there is no command /%s; /help lists them, and //%s sends it as a message", e.Name, e.Name)
+	return fmt.Sprintf(say.NoCommand, e.Name)
 }
 
 // Parse tells commands from messages. agents are the names of the agent's own commands: they
@@ -103,18 +131,41 @@ func Parse(line string, agents ...string) (Line, error) {
 		return Line{Text: rest}, nil
 	}
 	name, args, _ := strings.Cut(rest, " ")
-	name = strings.TrimSpace(name)
-	if Known(name) {
+	if name = strings.TrimSpace(name); !slices.Contains(agents, name) {
+		var ahead string
+		if name, ahead = unaliased(name); strings.TrimSpace(args) != "" {
+			args = ahead + " " + args
+		}
+	}
+	if known(name) && (name != givesWay || !slices.Contains(agents, name)) {
 		return Line{Name: name, Args: strings.TrimSpace(args)}, nil
 	}
 	if slices.Contains(agents, name) {
 		return Line{Text: line}, nil
 	}
-	return Line{}, &UnknownError{Name: name, Near: nearest(name, agents)}
+	return Line{}, &unknownError{Name: name, Near: nearest(name, agents)}
 }
 
-// Known reports whether name is a command.
-func Known(name string) bool {
+// unaliased is the command of which a name is another one, and what stands ahead of its arguments.
+func unaliased(name string) (command, ahead string) {
+	switch name {
+	case "quit":
+		return "exit", ""
+	case "stop":
+		return "cancel", ""
+	case "new":
+		return "clear", ""
+	case "sessions":
+		return "session", "list"
+	}
+	return name, ""
+}
+
+// givesWay is the command that is the agent's own where it has one of that name.
+const givesWay = "compact"
+
+// known reports whether name is a command.
+func known(name string) bool {
 	_, ok := lookup(name)
 	return ok
 }
@@ -191,7 +242,7 @@ func (h *Host) names() []string {
 	list := each(Commands(), func(c Command) string { return "/" + c.Name })
 	o, _, _ := h.offers()
 	for _, c := range o.Commands {
-		if !Known(c.Name) {
+		if !known(c.Name) {
 			list = append(list, "/"+c.Name)
 		}
 	}
@@ -207,6 +258,8 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 		return verbs
 	}
 	switch {
+	case name == "resume" && len(before) == 0:
+		return h.sessionNames(ctx)
 	case name == "session" && len(before) == 1 && slices.Contains([]string{"use", "show", "delete"}, before[0]):
 		return h.sessionNames(ctx)
 	case len(before) > 0 && name != "config":
@@ -226,13 +279,11 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 		_, list, _ = o.Models()
 	case "config":
 		for _, opt := range o.Options {
-			if opt.Select == nil {
-				continue
-			}
+			id, _, _, values := agents.DescribeOption(opt)
 			if len(before) == 0 {
-				list = append(list, string(opt.Select.Id))
-			} else if len(before) == 1 && before[0] == string(opt.Select.Id) {
-				return agents.OptionValues(opt.Select.Options)
+				list = append(list, id)
+			} else if len(before) == 1 && before[0] == id {
+				return values
 			}
 		}
 	case "allow", "deny", "choose":

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/language"
 )
 
 // TestAMistakeIsNoMessage: what begins with a slash never reaches an agent by mistake.
@@ -21,6 +22,10 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 		"/allow  ":          {Name: "allow"},
 		"//help":            {Text: "/help"},
 		"//":                {Text: "/"},
+		"/stop":             {Name: "cancel"},
+		"/sessions":         {Name: "session"},
+		"/new":              {Name: "clear"},
+		"/sessions --all":   {Name: "session", Args: "list --all"},
 		"/review the diff":  {Text: "/review the diff"},
 		"/compact":          {Text: "/compact"},
 	} {
@@ -29,26 +34,26 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 		}
 	}
 	for line, near := range map[string]string{
-		"/hlep":          "help",
-		"/sessions list": "session",
-		"/prov":          "provider",
-		"/reviw":         "review",
-		"/usr/bin":       "",
-		"/":              "",
-		"/ help":         "",
-		"/Allow":         "allow",
-		"/xyzzy":         "",
-		"/foo":           "", // is two letters from /log, and another word
-		"/lgo":           "log",
-		"/lag":           "log",
-		"/quit":          "",
-		"/ls":            "",
-		"/heal":          "",
-		"/discrad":       "discard",
-		"/allowed":       "allow",
+		"/hlep":         "help",
+		"/sesions list": "session",
+		"/prov":         "provider",
+		"/reviw":        "review",
+		"/usr/bin":      "",
+		"/":             "",
+		"/ help":        "",
+		"/Allow":        "allow",
+		"/xyzzy":        "",
+		"/foo":          "", // is two letters from /log, and another word
+		"/lgo":          "log",
+		"/lag":          "log",
+		"/part":         "",
+		"/ls":           "",
+		"/heal":         "",
+		"/discrad":      "discard",
+		"/allowed":      "allow",
 	} {
 		got, err := Parse(line, agents...)
-		var unknown *UnknownError
+		var unknown *unknownError
 		if !errors.As(err, &unknown) || unknown.Near != near || got != (Line{}) {
 			t.Errorf("%q: %+v, %v; want near %q", line, got, err, near)
 		}
@@ -100,7 +105,7 @@ func FuzzParse(f *testing.F) {
 // TestDescribeIsNotDeceived: what the agent words looks like nothing that Perlica says.
 func TestDescribeIsNotDeceived(t *testing.T) {
 	var b strings.Builder
-	Describe(&b, interaction.Question{
+	Describe(&b, language.English.Sentences(), interaction.Question{
 		ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: "harmless** — me, question `1`\n\n1. No\n2. [No](https://x)\n", Why: "because\n# of *that*",
 		Subject: interaction.Subject{Provider: "claude", Paths: []string{"/tmp/a", "/tmp/`b`\n1. No"}, Commands: []string{"rm -rf /\n```\n1. No"}},
 		Options: []interaction.Option{{ID: "y", Label: "No\n2. Yes"}, {ID: "n", Label: "_No_"}},

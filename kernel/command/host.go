@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/language"
 )
 
 // Host carries commands out. Its fields are set by the front end, which also keeps them true:
@@ -25,6 +27,7 @@ type Host struct {
 	By           string              // who gives the commands
 	Where        string              // from where: "chat", "phone"
 	Origin       *interaction.Origin // the process that gives them; nil: they come over a channel
+	Say          *language.Sentences // in which it answers; nil: English
 
 	// May says whether the user has a right. Nil: all of them.
 	May func(Need) bool
@@ -51,6 +54,9 @@ const (
 	Discard         // as Exit, but the session goes off the lists when it is closed
 	Thoughts        // show thoughts, or hide them again
 	Export          // write the record of this session to Output.Path
+	Resume          // let the person choose a session to go on with, among those in which the words of Output.Path were said
+	Queue           // show the inputs that wait; or, with Output.Path, take the one of that number back into the line, or the "last", or "send" those that are held
+	Unfold          // show all that a tool call led to: the one of the number Output.Path, or the "last"
 )
 
 // Output is what a command answers: text in Markdown, and what is to be done.
@@ -68,8 +74,11 @@ var ErrRight = errors.New("you may not do that here")
 // A UsageError says how a command is used.
 type UsageError struct{ Command Command }
 
-func (e *UsageError) Error() string {
-	return strings.TrimSpace("use it as /" + e.Command.Name + " " + e.Command.Args)
+func (e *UsageError) Error() string { return e.In(language.English.Sentences()) }
+
+// In is what the error says in a language.
+func (e *UsageError) In(say *language.Sentences) string {
+	return fmt.Sprintf(say.UseAs, strings.TrimSpace("/"+e.Command.Name+" "+e.Command.Args))
 }
 
 // Do carries out a command that Parse found. The error is for the user: it says what is
@@ -77,7 +86,7 @@ func (e *UsageError) Error() string {
 func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	c, ok := lookup(l.Name)
 	if !ok {
-		return Output{}, &UnknownError{Name: l.Name, Near: nearest(l.Name, nil)}
+		return Output{}, &unknownError{Name: l.Name, Near: nearest(l.Name, nil)}
 	}
 	need := c.Need
 	if l.Args == "" && need == Admin && !slices.Contains([]string{"save", "discard"}, l.Name) {
@@ -100,6 +109,9 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	return out, err
 }
 
+// say returns the sentences in which the host answers.
+func (h *Host) say() *language.Sentences { return cmp.Or(h.Say, language.English.Sentences()) }
+
 func (h *Host) attach(_ context.Context, args []string) (Output, error) {
 	if len(args) == 0 {
 		return Output{}, errUsage
@@ -115,6 +127,32 @@ func unquoted(path string) string {
 	return path
 }
 
+func (h *Host) resume(ctx context.Context, args []string) (Output, error) {
+	if len(args) == 0 {
+		return Output{Effect: Resume}, nil
+	}
+	return h.sessionUse(ctx, args)
+}
+
+func (h *Host) search(_ context.Context, args []string) (Output, error) {
+	if len(args) == 0 {
+		return Output{}, errUsage
+	}
+	return Output{Effect: Resume, Path: strings.Join(args, " ")}, nil
+}
+
+func unqueue(_ *Host, _ context.Context, args []string) (Output, error) {
+	return Output{Effect: Queue, Path: cmp.Or(strings.Join(args, " "), "last")}, nil
+}
+
+func send(*Host, context.Context, []string) (Output, error) {
+	return Output{Effect: Queue, Path: "send"}, nil
+}
+
+func unfold(_ *Host, _ context.Context, args []string) (Output, error) {
+	return Output{Effect: Unfold, Path: cmp.Or(strings.Join(args, " "), "last")}, nil
+}
+
 var errUsage = errors.New("that is not how it is used")
 
 func effect(e Effect) func(*Host, context.Context, []string) (Output, error) {
@@ -123,32 +161,67 @@ func effect(e Effect) func(*Host, context.Context, []string) (Output, error) {
 
 func (h *Host) help(_ context.Context, args []string) (Output, error) {
 	var b strings.Builder
-	for _, c := range Commands() {
-		if len(args) > 0 && c.Name != strings.TrimPrefix(args[0], "/") {
+	for _, c := range h.listed() {
+		if len(args) > 0 && !same(c.Name, strings.TrimPrefix(args[0], "/")) {
 			continue
 		}
 		fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+c.Name+" "+c.Args), c.Help)
 	}
 	if b.Len() == 0 {
 		name := strings.TrimPrefix(args[0], "/")
-		return Output{}, &UnknownError{Name: name, Near: nearest(name, nil)}
+		return Output{}, &unknownError{Name: name, Near: nearest(name, nil)}
 	}
 	if len(args) == 0 {
 		if o, _, ok := h.offers(); ok && len(o.Commands) > 0 {
-			b.WriteString("\nThe agent's own, sent to it as they are:\n\n")
+			b.WriteString(h.say().AgentsOwn)
 			for _, c := range o.Commands {
-				list(&b, false, agentsOwn(c.Name), literal(brief(c.Description)))
+				h.list(&b, false, agentsOwn(c.Name), literal(brief(c.Description)))
 			}
 		}
-		b.WriteString("\n`//x` sends `/x` to the agent.\n")
+		b.WriteString(h.say().SlashSlash)
 	}
 	return Output{Text: b.String()}, nil
+}
+
+// same reports whether two names are those of one command.
+func same(a, b string) bool {
+	a, aheadA := unaliased(a)
+	b, aheadB := unaliased(b)
+	return a == b && aheadA == aheadB
+}
+
+// listed are the commands of which help tells: those of a phone, which has fewer and may speak another
+// language, as far as the contact may give them; else all.
+func (h *Host) listed() (list []language.Command) {
+	if h.Say != nil {
+		return h.allowed()
+	}
+	for _, c := range Commands() {
+		list = append(list, language.Command{Name: c.Name, Args: c.Args, Help: c.Help})
+	}
+	return list
+}
+
+// allowed are the commands of a phone that its contact may give: also one that only lists without arguments.
+func (h *Host) allowed() (list []language.Command) {
+	for _, c := range h.Say.Commands {
+		name, _ := unaliased(c.Name)
+		known, ok := lookup(name)
+		need := known.Need
+		if c.Args != "" && need == Admin {
+			need = Read
+		}
+		if !ok || h.May == nil || h.May(need) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // agentsOwn is how an agent's own command is typed: one that bears the name of a command of ours
 // takes two slashes.
 func agentsOwn(name string) string {
-	if Known(name) {
+	if known(name) && name != givesWay {
 		return "//" + name
 	}
 	return "/" + name
@@ -174,12 +247,12 @@ func (h *Host) exit(ctx context.Context, args []string) (Output, error) {
 }
 
 func (h *Host) cancel(ctx context.Context, args []string) (Output, error) {
-	stop := kernel.Stop{By: "user", Why: "/cancel by " + h.By + " from the " + h.Where}
+	stop := kernel.Stop{By: "user", Why: "/cancel by " + h.By + " from the " + h.Where, Person: h.By}
 	if len(args) == 0 {
 		if h.Cancel == nil || !h.Cancel(stop) {
 			return Output{}, errors.New("no turn is under way here; /cancel RUN stops one elsewhere")
 		}
-		return Output{Text: "The agent was asked to stop."}, nil
+		return Output{Text: h.say().AskedToStop}, nil
 	}
 	run, err := h.findRun(ctx, args[0])
 	if err != nil {
@@ -188,7 +261,7 @@ func (h *Host) cancel(ctx context.Context, args []string) (Output, error) {
 	if err := h.Runner.CancelRun(ctx, run, stop); err != nil {
 		return Output{}, err
 	}
-	return Output{Text: "Its process was told to stop it."}, nil
+	return Output{Text: h.say().StopsElsewhere}, nil
 }
 
 // offers are the agent's; there are none while no agent has opened its session.
@@ -200,10 +273,10 @@ func (h *Host) offers() (kernel.Offers, string, bool) {
 }
 
 // list writes a list, with a mark at the chosen one.
-func list(b *strings.Builder, chosen bool, name, text string) {
+func (h *Host) list(b *strings.Builder, chosen bool, name, text string) {
 	mark := ""
 	if chosen {
-		mark = " (now)"
+		mark = h.say().Now
 	}
 	if text != "" {
 		text = " — " + text

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -28,34 +29,47 @@ func (h *Host) concerns(session event.SessionID) bool { return h.Only == "" || h
 func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	open, err := h.open(ctx)
 	if err != nil || len(open) == 0 {
-		return Output{Text: "No question waits."}, err
+		return Output{Text: h.say().NoQuestion}, err
 	}
 	var b strings.Builder
 	for _, q := range open {
-		Describe(&b, q)
+		Describe(&b, h.say(), q)
 	}
-	b.WriteString("\nAnswer with `/choose ID N`, `/allow ID` or `/deny ID`.\n")
+	b.WriteString(h.say().HowToAnswer)
 	return Output{Text: b.String()}, nil
 }
 
-// cardWidth is how wide a question is in a message: what phones show of it in one row.
-const cardWidth = 44
-
 // Describe writes a question with all that is to be judged and its numbered options, in
 // Markdown.
-func Describe(b *strings.Builder, q interaction.Question) {
-	fmt.Fprintf(b, "**%s** — %s, question `%s`\n", literal(cmp.Or(q.Title, "use a tool")), literal(q.Subject.Provider), short(string(q.ID)))
-	// Each row begins with two blanks, so that none can end the block.
-	c := card.Card{Rows: card.Lay(q, cardWidth).Rows[1:]}
-	fmt.Fprintf(b, "\n```\n%s```\n", c.Text())
+func Describe(b *strings.Builder, say *language.Sentences, q interaction.Question) {
+	fmt.Fprintf(b, say.Asks, literal(cmp.Or(q.Title, say.UseTool)), literal(q.Subject.Provider), short(string(q.ID)))
+	b.WriteString("\n" + card.Lay(q, card.PhoneWidth).Block() + "\n")
+	if address := plainAddress(q); address != "" {
+		fmt.Fprintf(b, "\n"+say.Address+"\n", address)
+	}
 	if q.Word != "" {
-		fmt.Fprintf(b, "\nA yes takes the word `%s`.\n", q.Word)
+		fmt.Fprintf(b, "\n"+say.TakesWord+"\n", q.Word)
+	}
+	if i := slices.IndexFunc(q.Options, func(o interaction.Option) bool { return o.Text }); i >= 0 {
+		fmt.Fprintf(b, "\n"+say.TakesText+"\n", i+1)
 	}
 	b.WriteString("\n")
 	for i, o := range q.Options {
-		fmt.Fprintf(b, "%d. %s\n", i+1, escaper.Replace(card.Label(o, 0)))
+		fmt.Fprintf(b, "%d. %s\n", i+1, escaper.Replace(say.Option(o, 0)))
 	}
 	b.WriteString("\n")
+}
+
+// plainAddress is the address that a form of the agent's wants to be opened, in one piece, to be copied; empty
+// if it has signs that do not show as they are.
+func plainAddress(q interaction.Question) string {
+	for _, f := range q.Subject.Fields {
+		odd := strings.ContainsFunc(f.Value, func(c rune) bool { return c <= ' ' || c > '~' || c == '`' })
+		if q.Subject.Kind == "form" && f.Name == "address" && !odd {
+			return f.Value
+		}
+	}
+	return ""
 }
 
 // literal is Markdown that shows an agent's words as they are, in one line: they must not look
@@ -151,6 +165,9 @@ const always = "always"
 // two ways, since an agent may call its options anything, is refused.
 func ReadChoice(q interaction.Question, text string) (Choice, error) {
 	var found []Choice
+	if c, ok := readText(q, text); ok {
+		return c, nil
+	}
 	_, first := q.Choose(text)
 	read := func(text string, c Choice) {
 		if o, err := q.Choose(text); err == nil {
@@ -178,6 +195,16 @@ func ReadChoice(q interaction.Question, text string) (Choice, error) {
 	return Choice{}, fmt.Errorf("%w: %q", interaction.ErrAmbiguous, text)
 }
 
+// readText reads the number of an option that takes a text, and the text behind it.
+func readText(q interaction.Question, text string) (Choice, bool) {
+	number, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	o, err := q.Choose(number)
+	if i := slices.Index(q.Options, o); err != nil || !o.Text || number != fmt.Sprint(i+1) {
+		return Choice{}, false
+	}
+	return Choice{Option: o, Word: strings.TrimSpace(rest)}, true
+}
+
 // without is a text without the word at its end, if it stands there.
 func without(text, word string) (string, bool) {
 	rest, ok := strings.CutSuffix(strings.TrimSpace(text), " "+word)
@@ -185,9 +212,8 @@ func without(text, word string) (string, bool) {
 }
 
 // GivesUp says what a yes for good gives up, which is not confirmed to be meant.
-func GivesUp(q interaction.Question, o interaction.Option) string {
-	return fmt.Sprintf("Nothing was answered. %q is a yes for good: it would let %s do what it takes that to cover and never ask again, and Perlica cannot limit it.",
-		strings.Join(strings.Fields(o.Label), " "), cmp.Or(q.Subject.Provider, "the agent"))
+func GivesUp(say *language.Sentences, q interaction.Question, o interaction.Option) string {
+	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(o.Label), " "), cmp.Or(q.Subject.Provider, say.TheAgent))
 }
 
 func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
@@ -221,13 +247,15 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Ou
 	o := c.Option
 	a := interaction.Answer{Option: o.ID, By: h.By, Where: h.Where, Origin: h.Origin, Always: c.Always}
 	switch {
-	case q.Word != "" && o.Allows():
+	case o.Text && c.Word == "":
+		return Output{}, errors.New("that option asks for a text: write it behind the number")
+	case o.Text, q.Word != "" && o.Allows():
 		a.Text = c.Word
 	case c.Word != "":
 		return Output{}, errUsage
 	}
 	if o.Always() && !c.Always {
-		return Output{}, fmt.Errorf("%s Where it is meant: /choose %s N %s", GivesUp(q, o), short(string(q.ID)), strings.TrimSpace(q.Word+" "+always))
+		return Output{}, fmt.Errorf("%s"+h.say().WhereMeantChoose, GivesUp(h.say(), q, o), short(string(q.ID)), strings.TrimSpace(q.Word+" "+always))
 	}
 	err := h.Runner.AnswerQuestion(ctx, q, a)
 	if errors.Is(err, interaction.ErrWord) {
@@ -236,7 +264,15 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Ou
 	if err != nil {
 		return Output{}, err
 	}
-	return Output{Text: fmt.Sprintf("Answered `%s`: %s", short(string(q.ID)), escaper.Replace(card.Label(o, 0)))}, nil
+	return Output{Text: fmt.Sprintf(h.say().Answered, short(string(q.ID)), escaper.Replace(given(h.say(), o, a)))}, nil
+}
+
+// given is the option of an answer, as card.Given has it.
+func given(say *language.Sentences, o interaction.Option, a interaction.Answer) string {
+	if o.Text {
+		o.Label, o.Offer = a.Text, false
+	}
+	return say.Option(o, 0)
 }
 
 func (h *Host) findRun(ctx context.Context, ref string) (event.RunID, error) {

@@ -2,9 +2,11 @@ package command
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/language"
 )
 
 // TestReadChoice: an option, its word and its confirmation, and nothing that could be two things:
@@ -28,6 +30,18 @@ func TestReadChoice(t *testing.T) {
 	for _, text := range []string{"", "root", "always", "1 ROOT", "2 always please", "1root", "4"} {
 		if got, err := ReadChoice(q, text); err == nil {
 			t.Errorf("%q chooses %+v", text, got)
+		}
+	}
+}
+
+// TestAddressInOnePiece: an address to be opened is shown in one piece, unless its signs could be taken for others.
+func TestAddressInOnePiece(t *testing.T) {
+	long := "https://sign.in.example/" + strings.Repeat("a", 80)
+	for address, whole := range map[string]bool{long: true, "https://e.example/`x`": false, "https://ех.example": false, "https://e.example/\u202ex": false} {
+		var b strings.Builder
+		Describe(&b, language.English.Sentences(), interaction.Question{Subject: interaction.Subject{Kind: "form", Fields: []interaction.Field{{Name: "address", Value: address}}}})
+		if strings.Contains(b.String(), "`"+address+"`") != whole {
+			t.Errorf("%q: %s", address, b.String())
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -40,9 +41,9 @@ func (h *Host) log(ctx context.Context, args []string) (Output, error) {
 			return Output{}, err
 		}
 		if !rep.OK() {
-			return Output{Text: fmt.Sprintf("**The record is damaged** (%s), first at event %d: %s", rep.Findings[0].Kind, rep.FirstBad, rep.Findings[0].What)}, nil
+			return Output{Text: fmt.Sprintf(h.say().Damaged, rep.Findings[0].Kind, rep.FirstBad, rep.Findings[0].What)}, nil
 		}
-		return Output{Text: fmt.Sprintf("All %d events are as they were written; %d of them are covered by a signature. Root: `%s`", rep.Events, rep.Signed, rep.Root)}, nil
+		return Output{Text: fmt.Sprintf(h.say().Verified, rep.Events, rep.Signed, rep.Root)}, nil
 	case len(args) == 1:
 		if n, err := strconv.Atoi(args[0]); err == nil && n > 0 && n <= 1000 {
 			return h.events(ctx, n)
@@ -58,10 +59,14 @@ func (h *Host) events(ctx context.Context, n int) (Output, error) {
 		if err != nil {
 			return Output{}, err
 		}
-		lines = append(lines, fmt.Sprintf("%d  %s  %s  %s", e.Seq, e.Time.Local().Format(time.TimeOnly), e.Type, report.Summarize(e)))
+		name := fmt.Sprintf("%s  %s ", e.Time.Local().Format(time.TimeOnly), h.called(e.Type))
+		if h.Say == nil {
+			name = fmt.Sprintf("%d  %s", e.Seq, name)
+		}
+		lines = append(lines, name+" "+report.Summarize(e))
 	}
 	if len(lines) == 0 {
-		return Output{Text: "Nothing is on the log of this session yet."}, nil
+		return Output{Text: h.say().NothingOnLog}, nil
 	}
 	var b strings.Builder
 	b.WriteString("```\n")
@@ -70,6 +75,19 @@ func (h *Host) events(ctx context.Context, n int) (Output, error) {
 	}
 	b.WriteString("```\n")
 	return Output{Text: b.String()}, nil
+}
+
+// called is what an event is called: on a phone no one knows the types.
+func (h *Host) called(t event.Type) string {
+	if h.Say == nil {
+		return string(t)
+	}
+	name := report.StepNote{Type: t}.Words()
+	if name == string(t) { // it is called by its type there
+		_, name, _ = strings.Cut(name, ".")
+		name = strings.NewReplacer("_", " ", ".", " ").Replace(name)
+	}
+	return name + ":"
 }
 
 // story tells the facts of a run, a line each.
@@ -83,7 +101,7 @@ func (h *Host) story(ctx context.Context, ref string) (Output, error) {
 		if err != nil {
 			return Output{}, err
 		}
-		fmt.Fprintf(&b, "- %s `%s` %s\n", e.Time.Local().Format(time.TimeOnly), e.Type, report.Summarize(e))
+		fmt.Fprintf(&b, "- %s `%s` %s\n", e.Time.Local().Format(time.TimeOnly), h.called(e.Type), report.Summarize(e))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -120,9 +138,10 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 		}
 		calls, took = calls+r.Calls, took+r.Duration
 	}
-	text := fmt.Sprintf("%s, %s, %s", count(n, "turn"), count(calls, "call"), took.Round(time.Second))
+	say := h.say()
+	text := fmt.Sprintf("%s, %s, %s", language.Count(n, say.Turn, say.Turns), language.Count(calls, say.Call, say.Calls), say.Span(took))
 	if in+out > 0 {
-		text += fmt.Sprintf(", %d tokens in, %d out", in, out)
+		text += fmt.Sprintf(say.Tokens, in, out)
 	}
 	for currency, amount := range cost {
 		if amount == 0 {
@@ -130,7 +149,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 		}
 		text += ", " + fact.Cost{Amount: amount, Currency: currency}.String()
 	}
-	return Output{Text: text + "."}, nil
+	return Output{Text: text + say.Stop}, nil
 }
 
 func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
@@ -147,6 +166,6 @@ func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
 		}
 		b.WriteString("\n")
 	})
-	fmt.Fprintf(&b, "\n%d checks are well.\n", good)
+	fmt.Fprintf(&b, h.say().ChecksAreWell, good)
 	return Output{Text: b.String()}, nil
 }

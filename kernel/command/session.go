@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
 )
@@ -51,26 +52,19 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 			}
 			name := cmp.Or(s.Name, short(string(s.ID)))
 			here := s.ID == h.Conversation.Session()
-			list(&b, here, name, about(s))
+			h.list(&b, here, name, h.about(s))
 		}
 		return err
 	})
 	if err == nil && b.Len() == 0 {
-		b.WriteString("No session is kept; `/session list --all` lists the others, too.")
+		b.WriteString(h.say().NoSession)
 	}
 	return Output{Text: b.String()}, err
 }
 
 // about says what a session is, beside its name.
-func about(s sessions.Session) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, count(s.Turns, "turn"), s.Title), ", ")
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+func (h *Host) about(s sessions.Session) string {
+	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, language.Count(s.Turns, h.say().Turn, h.say().Turns), s.Title), ", ")
 }
 
 func (h *Host) sessionNew(ctx context.Context, args []string) (Output, error) {
@@ -86,7 +80,10 @@ func (h *Host) sessionNew(ctx context.Context, args []string) (Output, error) {
 
 func (h *Host) sessionUse(ctx context.Context, args []string) (Output, error) {
 	s, err := h.findSession(ctx, args)
-	return Output{Effect: Switch, Session: s.ID, Provider: s.Provider}, err
+	if err != nil {
+		return Output{}, err
+	}
+	return Output{Effect: Switch, Session: s.ID, Provider: s.Provider}, nil
 }
 
 func (h *Host) findSession(ctx context.Context, args []string) (s sessions.Session, err error) {
@@ -118,7 +115,7 @@ func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	if len(list) == turnsShown {
-		fmt.Fprintf(&b, "The newest %d turns; `perlica session show %s -n -1` shows all.\n\n", turnsShown, id)
+		fmt.Fprintf(&b, h.say().NewestTurns, turnsShown, id)
 	}
 	for _, t := range list {
 		fmt.Fprintf(&b, "> %s\n\n%s\n\n", strings.ReplaceAll(t.Text, "\n", "\n> "), t.Answer)
@@ -127,7 +124,7 @@ func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
 		}
 	}
 	if len(list) == 0 {
-		b.WriteString("It has no turns yet.")
+		b.WriteString(h.say().NoTurns)
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -146,7 +143,7 @@ func (h *Host) sessionCurrent(ctx context.Context, args []string) (Output, error
 		s = found
 		return err
 	})
-	text := fmt.Sprintf("`%s` — %s", id, about(s))
+	text := fmt.Sprintf("`%s` — %s", id, h.about(s))
 	if s.Name != "" {
 		text = fmt.Sprintf("%s: %s", s.Name, text)
 	}
@@ -178,7 +175,7 @@ func (h *Host) sessionDelete(ctx context.Context, args []string) (Output, error)
 	if err := h.Runner.DeleteSession(ctx, s.ID); err != nil {
 		return Output{}, err
 	}
-	return Output{Text: "It is off every list. Its events stay on the log."}, nil
+	return Output{Text: h.say().OffLists}, nil
 }
 
 // save keeps the session on the lists, under a name if one is given, else under its title.
@@ -201,5 +198,5 @@ func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 	if err := h.Runner.RenameSession(ctx, id, name); err != nil {
 		return Output{}, err
 	}
-	return Output{Text: fmt.Sprintf("The session is kept as %q.", name)}, nil
+	return Output{Text: fmt.Sprintf(h.say().KeptAs, name)}, nil
 }

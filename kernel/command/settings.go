@@ -6,11 +6,23 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
-var errNotYet = errors.New("the agent has not opened its session yet; it says what it offers when it has answered an input")
+// offered is what the agent offers, as soon as it has opened its session.
+func (h *Host) offered(ctx context.Context) (kernel.Offers, error) {
+	if err := h.Conversation.Await(ctx); err != nil {
+		return kernel.Offers{}, err
+	}
+	o, _, ok := h.offers()
+	if !ok {
+		return o, errors.New("the agent has just ended; the next input starts it again")
+	}
+	return o, nil
+}
 
 func (h *Host) provider(_ context.Context, args []string) (Output, error) {
 	if len(args) > 1 {
@@ -25,7 +37,7 @@ func (h *Host) provider(_ context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, l := range h.Agents.List() {
-		list(&b, false, l.ID, string(l.State))
+		h.list(&b, false, l.ID, string(l.State))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -38,22 +50,25 @@ func (h *Host) mode(ctx context.Context, args []string) (Output, error) {
 		if err := h.Conversation.SetMode(ctx, args[0]); err != nil {
 			return Output{}, err
 		}
-		return Output{Text: "The agent is in the mode `" + args[0] + "`."}, nil
+		o, _, _ := h.offers()
+		return Output{Text: fmt.Sprintf(h.say().InMode, agents.ModeName(o.Modes, args[0]))}, nil
 	}
-	o, _, ok := h.offers()
-	if !ok {
-		return Output{}, errNotYet
+	o, err := h.offered(ctx)
+	if err != nil {
+		return Output{}, err
 	}
 	var b strings.Builder
 	for _, m := range o.Modes {
 		text := m.Name
-		if m.Description != nil {
+		if called := agents.ModeName(o.Modes, string(m.Id)); m.Description != nil && called == string(m.Id) {
 			text = *m.Description
+		} else if m.Description != nil {
+			text = called + ": " + *m.Description
 		}
-		list(&b, string(m.Id) == o.Mode, string(m.Id), text)
+		h.list(&b, string(m.Id) == o.Mode, string(m.Id), text)
 	}
 	if b.Len() == 0 {
-		return Output{Text: "The agent has no modes."}, nil
+		return Output{Text: h.say().NoModes}, nil
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -66,24 +81,22 @@ func (h *Host) model(ctx context.Context, args []string) (Output, error) {
 		if err := h.Conversation.SetModel(ctx, args[0]); err != nil {
 			return Output{}, err
 		}
-		return Output{Text: "The agent uses the model `" + args[0] + "`."}, nil
+		return Output{Text: fmt.Sprintf(h.say().UsesModel, args[0])}, nil
 	}
-	if h.Conversation != nil {
-		if err := h.Conversation.ListModels(ctx); err != nil {
-			return Output{}, err
-		}
+	if err := h.Conversation.ListModels(ctx); err != nil {
+		return Output{}, err
 	}
-	o, _, ok := h.offers()
-	if !ok {
-		return Output{}, errNotYet
+	o, err := h.offered(ctx)
+	if err != nil {
+		return Output{}, err
 	}
 	id, values, now := o.Models()
 	if id == "" {
-		return Output{Text: "The agent lets no one choose a model."}, nil
+		return Output{Text: h.say().NoModels}, nil
 	}
 	var b strings.Builder
 	for _, v := range values {
-		list(&b, v == now, v, "")
+		h.list(&b, v == now, v, "")
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -95,31 +108,26 @@ func (h *Host) option(ctx context.Context, args []string) (Output, error) {
 		if err := h.Conversation.SetOption(ctx, args[0], args[1]); err != nil {
 			return Output{}, err
 		}
-		return Output{Text: fmt.Sprintf("`%s` is `%s`.", args[0], args[1])}, nil
+		return Output{Text: fmt.Sprintf(h.say().OptionIs, args[0], args[1])}, nil
 	default:
 		return Output{}, errUsage
 	}
-	o, _, ok := h.offers()
-	if !ok {
-		return Output{}, errNotYet
+	o, err := h.offered(ctx)
+	if err != nil {
+		return Output{}, err
 	}
 	var b strings.Builder
 	for _, opt := range o.Options {
-		switch {
-		case opt.Select != nil:
-			values := agents.OptionValues(opt.Select.Options)
-			for i, v := range values {
-				if v == string(opt.Select.CurrentValue) {
-					values[i] += " (now)"
-				}
+		id, name, now, values := agents.DescribeOption(opt)
+		for i, v := range values {
+			if v == now {
+				values[i] += h.say().Now
 			}
-			list(&b, false, string(opt.Select.Id), opt.Select.Name+": "+strings.Join(values, ", "))
-		case opt.Boolean != nil:
-			list(&b, false, string(opt.Boolean.Id), fmt.Sprintf("%s: %t", opt.Boolean.Name, opt.Boolean.CurrentValue))
 		}
+		h.list(&b, false, id, name+": "+strings.Join(values, ", "))
 	}
 	if b.Len() == 0 {
-		return Output{Text: "The agent has no options."}, nil
+		return Output{Text: h.say().NoOptions}, nil
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -138,15 +146,57 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 		if err := h.Runner.RevokeApprovals(ctx, append(approvals[:0:0], a), h.By); err != nil {
 			return Output{}, err
 		}
-		return Output{Text: "Taken back: " + a.String()}, nil
+		return Output{Text: fmt.Sprintf(h.say().Revoked, a)}, nil
 	case len(args) > 0:
 		return Output{}, errUsage
 	case len(approvals) == 0:
-		return Output{Text: "There are no standing approvals."}, nil
+		return Output{Text: h.say().NoApprovals}, nil
 	}
 	var b strings.Builder
 	for _, a := range approvals {
-		list(&b, false, short(a.ID), fmt.Sprintf("%s %s, by %s", a.Effect, a, a.By))
+		h.list(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, a.Effect, a, a.By))
 	}
 	return Output{Text: b.String()}, nil
+}
+
+func (h *Host) status(ctx context.Context, _ []string) (Output, error) {
+	o, err := h.offered(ctx)
+	if err != nil {
+		return Output{}, err
+	}
+	var b strings.Builder
+	say := h.say()
+	err = h.view(ctx, func(v *sessions.View) error {
+		s, err := v.Find(ctx, string(h.Conversation.Session()))
+		if errors.Is(err, sessions.ErrNoSession) { // nothing was said in it
+			s, err = sessions.Session{Provider: h.Conversation.Provider()}, nil
+		}
+		h.list(&b, false, string(h.Conversation.Session()), say.TheSession+h.about(s))
+		return err
+	})
+	if err != nil {
+		return Output{}, err
+	}
+	h.list(&b, false, h.Conversation.Provider(), say.ItsAgent)
+	if _, _, model := o.Models(); model != "" {
+		h.list(&b, false, model, say.ItsModel)
+	}
+	if o.Mode != "" {
+		h.list(&b, false, agents.ModeName(o.Modes, o.Mode), say.ItsMode)
+	}
+	open, err := h.open(ctx)
+	if err != nil {
+		return Output{}, err
+	}
+	h.list(&b, false, h.Workspace.Root, say.TheProject)
+	h.list(&b, false, h.Runner.Log().Path(), say.TheLog)
+	if len(open) > 0 {
+		fmt.Fprintf(&b, say.QuestionsWait, len(open))
+	}
+	return Output{Text: b.String()}, nil
+}
+
+// compact is what /compact does where the agent has no command of that name.
+func (h *Host) compact(context.Context, []string) (Output, error) {
+	return Output{}, errors.New("this agent has no /compact of its own; agents shorten their context by themselves when it is full, and /clear goes on in a new session")
 }

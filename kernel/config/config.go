@@ -34,11 +34,16 @@ type Config struct {
 	Chat             Chat
 	Editor           struct{ ClientTools, Mode, Answers string }          // of perlica acp: refuse or judge; ask or leave; ordinary, asked or none
 	Web              struct{ Listen, PublicURL, Cert, Key, Proxy string } // of perlica web; "" means: none, and the usual address
-	Providers        map[string]Provider                                  // those any layer mentions; see Provider
-	MCPServers       []MCPServer                                          // user file first, then project file
-	Rules            []policy.Rule                                        // user file first, then project file, in order
-	SystemPrompt     string                                               // prompts/system.md, once trusted
-	Service          Service
+	Team             struct {                                             // of a team of machines; "" means: none
+		URL      string            // of its hub, a connection string
+		Default  bool              // inputs of run go there
+		Projects map[string]string // the directories of the projects that are served here, by name
+	}
+	Providers    map[string]Provider // those any layer mentions; see Provider
+	MCPServers   []MCPServer         // user file first, then project file
+	Rules        []policy.Rule       // user file first, then project file, in order
+	SystemPrompt string              // prompts/system.md, once trusted
+	Service      Service
 
 	Project  Project
 	Withheld []string // what the project file may not do before it is trusted, a line each
@@ -67,6 +72,7 @@ type Chat struct {
 	Idle     time.Duration // an agent that has nothing to do is ended after this
 	Notify   string        // off, bell or osc9
 	Thoughts bool          // they are shown
+	Queue    bool          // Enter during a turn queues the next input
 }
 
 // Service is the configuration of the messaging bridge.
@@ -75,11 +81,14 @@ type Service struct {
 	Telegram Telegram
 	Webhook  Webhook
 	IMessage IMessage
+	Language string        // in which those are spoken to who have chosen none
 	Ack      string        // "" means: none
+	Stream   bool          // an answer is shown as it comes
 	Agents   int           // that live at a time
 	Idle     time.Duration // after which an agent is ended
 	MaxAge   time.Duration // of a message that is answered
 	Grace    time.Duration // of a turn when the bridge stops
+	Web      string        // where the page is served, too; "": it is not
 }
 
 // Telegram is what the channel of that name needs. "" means: as the channel has it.

@@ -86,6 +86,22 @@ func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml"
 // project. It has no configuration.
 func (d Dirs) Own() (ws Workspace, context string) { return Workspace{Root: d.State}, "user" }
 
+// Teams is the workspace below the user's state of what this machine does for teams: a context for each, of its name.
+// It has no configuration.
+func (d Dirs) Teams() Workspace { return Workspace{Root: filepath.Join(d.State, "teams")} }
+
+// EnsureTeam makes the directories of a team's context, as Workspace.Ensure does.
+func (d Dirs) EnsureTeam(name string) (ContextPaths, error) {
+	if d.State == "" {
+		return ContextPaths{}, ErrNoHome
+	}
+	ws := d.Teams()
+	if err := os.MkdirAll(ws.Root, 0o700); err != nil {
+		return ContextPaths{}, err
+	}
+	return ws.Ensure(name)
+}
+
 // EnsureOwn makes the directories of the user's own context, as Workspace.Ensure does.
 func (d Dirs) EnsureOwn() (ContextPaths, error) {
 	if d.State == "" {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ type row struct {
 	secret    bool // values are masked in listings
 	adds      bool // a list to which each file adds, instead of replacing it
 	loosens   loosening
+	personal  bool   // an error in a project's file, trusted or not
 	exampleID string // what stands for <id> in examples; empty: a provider's
 	store     func(target, any)
 }
@@ -151,6 +153,9 @@ var table = []row{
 	{name: "chat.thoughts", kind: boolean, def: false,
 		help:  "The chat shows the agent's thoughts.",
 		store: func(t target, v any) { t.config.Chat.Thoughts = v.(bool) }},
+	{name: "chat.queue", kind: boolean, def: true,
+		help:  "Enter during a turn of the chat queues what is typed as the next input. Where it is `false`, what is typed stands in the next prompt.",
+		store: func(t target, v any) { t.config.Chat.Queue = v.(bool) }},
 	{name: "editor.client_tools", kind: text, def: "refuse", choices: []string{"refuse", "judge"}, loosens: always,
 		help:  "Whether an editor may read and write files and run commands for the agent of `perlica acp`: never, or where the policy, or a person at another front end, allows it.",
 		store: func(t target, v any) { t.config.Editor.ClientTools = v.(string) }},
@@ -218,11 +223,17 @@ var table = []row{
 	{name: "service.imessage.sms", kind: boolean, example: "true", loosens: always,
 		help:  "Take SMS and RCS, too, whose senders can be forged.",
 		store: func(t target, v any) { t.config.Service.IMessage.SMS = v.(bool) }},
-	{name: "service.ack", kind: text, def: "已收到🫡",
-		help:  "What a message is acknowledged with as soon as it is on disk. Empty: nothing.",
+	{name: "service.language", kind: text, def: "en", choices: []string{"en", "zh"},
+		help:  "The language in which the bridge speaks to those who have chosen none by `/language`: English or Chinese.",
+		store: func(t target, v any) { t.config.Service.Language = v.(string) }},
+	{name: "service.ack", kind: text, def: "auto",
+		help:  "What a message is acknowledged with, without a sound, as soon as it is on disk: a text. `auto`: a reaction where the platform has them, else a word in the contact's language. Empty: nothing.",
 		store: func(t target, v any) { t.config.Service.Ack = v.(string) }},
+	{name: "service.stream", kind: boolean, def: true,
+		help:  "Where the platform lets messages be edited and removed, an answer is shown as it comes, in one message without a sound that the whole answer takes the place of.",
+		store: func(t target, v any) { t.config.Service.Stream = v.(bool) }},
 	{name: "service.agents", kind: integer, def: 4, min: 1, max: 100, loosens: whenHigher,
-		help:  "How many agents the bridge keeps at a time: so many contacts are answered side by side.",
+		help:  "How many agents the bridge keeps at a time: so many contacts are answered side by side. Those that wait for a person's answer are not counted.",
 		store: func(t target, v any) { t.config.Service.Agents = v.(int) }},
 	{name: "service.idle", kind: duration, def: 15 * time.Minute,
 		help:  "An agent of the bridge that has had nothing to do for so long is ended; its session is continued with the next message.",
@@ -233,7 +244,9 @@ var table = []row{
 	{name: "service.grace", kind: duration, def: 20 * time.Second,
 		help:  "How long a turn may go on when the bridge is told to stop; then it is cancelled.",
 		store: func(t target, v any) { t.config.Service.Grace = v.(time.Duration) }},
-
+	{name: "service.web.listen", kind: text, example: `"127.0.0.1:8788"`, check: checkNotEmpty, loosens: always,
+		help:  "Where the bridge serves the page and HTTP, too, as `perlica web` does with the keys of `web`. It counts in the user's configuration alone. Absent: it does not.",
+		store: func(t target, v any) { t.config.Service.Web = v.(string) }},
 	{name: "web.listen", kind: text, example: `"127.0.0.1:8788"`, check: checkNotEmpty, loosens: always,
 		help:  "Where `perlica web` listens, as `host:port`. Absent: `127.0.0.1:8788`. The keys of `web` count in the user's configuration alone.",
 		store: func(t target, v any) { t.config.Web.Listen = v.(string) }},
@@ -249,6 +262,19 @@ var table = []row{
 	{name: "web.behind_proxy", kind: text, example: `"10.0.0.7"`, check: checkNotEmpty, loosens: always,
 		help:  "The address, or the network, of the proxy that speaks TLS. Others may not connect then, and where a request comes from is what it says in `X-Forwarded-For`.",
 		store: func(t target, v any) { t.config.Web.Proxy = v.(string) }},
+
+	{name: "team.url", kind: text, example: `"postgres://alice@db.example.org/team?sslmode=verify-full"`, check: checkNotEmpty, secret: true, loosens: always, personal: true,
+		help:  "The database of the team, as a connection string of PostgreSQL. TLS is required, except on a Unix socket and on loopback. Shown masked. The keys of `team` are an error in a project's file.",
+		store: func(t target, v any) { t.config.Team.URL = v.(string) }},
+	{name: "team.default", kind: boolean, def: false, loosens: always, personal: true,
+		help:  "`perlica run` hands its inputs to the team, as with `--team`; `--team=false` runs one here.",
+		store: func(t target, v any) { t.config.Team.Default = v.(bool) }},
+	{name: "team.projects.<id>", kind: text, example: `"/home/alice/src/website"`, exampleID: "website", check: checkSecretFile, loosens: always, personal: true,
+		help: "The directory in which `perlica team work` answers the inputs of a project, by the project's name. Absent: the directory in which it is started, under its own name.",
+		store: func(t target, v any) {
+			t.config.Team.Projects = maps.Collect(maps.All(t.config.Team.Projects)) // nil: there was none
+			t.config.Team.Projects[t.id] = v.(string)
+		}},
 
 	{name: "runtime.context_budget_ratio", kind: number, def: 0.8, min: 0.01, max: 1,
 		help:  "The share of a provider's context window that earlier turns may fill in a fresh session.",
@@ -315,21 +341,6 @@ var table = []row{
 		store: func(t target, v any) { t.rule.Reason = v.(string) }},
 }
 
-// toolKinds are the kinds of tool calls ACP knows.
-var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
-
-// section says what a row's value belongs to: a provider, an element of a list, or
-// "" for the Config itself.
-func (r *row) section() string {
-	if strings.HasPrefix(r.name, "providers."+anyID) {
-		return providerSection
-	}
-	if list, _, ok := strings.Cut(r.name, "[]."); ok {
-		return list
-	}
-	return ""
-}
-
 // static says whether the row is a single key, with one value at most.
 func (r *row) static() bool {
 	return !strings.Contains(r.name, anyID) && !strings.Contains(r.name, "[]")
@@ -352,41 +363,4 @@ func rowOf(key string) (r *row, id string) {
 		}
 	}
 	return nil, ""
-}
-
-// isSection says whether keys lie below a path.
-func isSection(path []string) bool {
-	for i := range table {
-		if rest, ok := within(table[i].name, path); ok && rest != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// below returns what the keys and sections next below a path are called.
-func below(path []string) []string {
-	var names []string
-	for i := range table {
-		rest, _ := within(table[i].name, path)
-		next, _, _ := strings.Cut(rest, ".")
-		next = strings.TrimSuffix(next, "[]")
-		if next != "" && (len(names) == 0 || names[len(names)-1] != next) {
-			names = append(names, next)
-		}
-	}
-	return names
-}
-
-// within cuts a path off the beginning of a row's name.
-func within(name string, path []string) (rest string, ok bool) {
-	for _, part := range path {
-		var next string
-		next, name, _ = strings.Cut(name, ".")
-		next = strings.TrimSuffix(next, "[]")
-		if next != part && (next != anyID || !validID(part)) {
-			return "", false
-		}
-	}
-	return name, true
 }

@@ -73,7 +73,7 @@ func TestDefaultsMeetTheirOwnChecks(t *testing.T) {
 
 func TestDefaultFile(t *testing.T) {
 	golden(t, filepath.Join("testdata", "config.toml"), defaultFile())
-	layer := readLayer("project file", "f", []byte(defaultFile()))
+	layer := readLayer("user file", "f", []byte(defaultFile()))
 	if len(layer.problems) > 0 || len(layer.entries) > 0 || len(layer.elements) > 0 {
 		t.Errorf("the default file sets something: %v %v", layer.problems, layer.entries)
 	}
@@ -90,7 +90,7 @@ func TestDefaultFileUncommented(t *testing.T) {
 			b.WriteString(body + "\n")
 		}
 	}
-	layer := readLayer("project file", "f", []byte(b.String()))
+	layer := readLayer("user file", "f", []byte(b.String()))
 	if len(layer.problems) > 0 {
 		t.Errorf("%v\n%s", layer.problems, b.String())
 	}

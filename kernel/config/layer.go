@@ -34,6 +34,9 @@ type layer struct {
 	more     int // problems beyond maxProblems
 }
 
+// projectFile names the layer of a project, in which no key may stand that is a user's own.
+const projectFile = "project file"
+
 // readLayer checks a file against the table of keys. What is wrong is left out of the
 // entries and put among the problems.
 func readLayer(name, source string, data []byte) *layer {
@@ -104,6 +107,10 @@ func (l *layer) entry(at []string, row *row, id string, v any) {
 		return
 	}
 	line := l.doc.lineOf(at)
+	if row.personal && l.name == projectFile {
+		l.problem(at, fault{reason: "is a user's own: it does not come with a project"})
+		return
+	}
 	l.entries = append(l.entries, entry{setting{row, strings.Join(at, "."), id, value, l.origin(line)}, line})
 }
 

@@ -127,7 +127,7 @@ func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	l.config.Project.Digest = files.digest()
 	l.config.Project.Trusted = l.trusted(ws, dirs, environ)
 	if files.config != nil {
-		layer := readLayer("project file", ws.ConfigFile(), files.config)
+		layer := readLayer(projectFile, ws.ConfigFile(), files.config)
 		l.problems = append(l.problems, layer.problems...)
 		l.tighten(layer)
 	}

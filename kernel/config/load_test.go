@@ -81,8 +81,8 @@ func TestDefaults(t *testing.T) {
 		p.ws.Exists = exists
 		c := p.mustLoad()
 		want := Config{ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
-			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false}, Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
-			Service: Service{Channels: map[string]bool{}, Ack: "已收到🫡", Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
+			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true}, Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
+			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
 		want.settings = c.settings
 		if !reflect.DeepEqual(*c, want) {
 			t.Errorf("got %+v\nwant %+v", *c, want)
@@ -200,12 +200,15 @@ path = "**/*.{key,pem}"
 idle = "1m"
 notify = "off"
 thoughts = true
+queue = false
 [editor]
 client_tools = "judge"
 mode = "leave"
 answers = "none"
 [service]
+language = "zh"
 ack = ""
+stream = false
 agents = 2
 idle = "1s"
 max_age = "2s"
@@ -236,10 +239,14 @@ public_url = "https://example.org/perlica"
 tls_cert = "~/cert"
 tls_key = "~/key"
 behind_proxy = "10.0.0.7"
+[team]
+url = "postgres://u:hunter2@db.example.org/t"
+default = true
+projects.website = "/srv/website"
 `)
 	c := p.mustLoad()
 	want := Config{DefaultProvider: "my-agent", ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
-		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave", "none"},
+		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true, false}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave", "none"},
 		Web: struct{ Listen, PublicURL, Cert, Key, Proxy string }{"127.0.0.1:2", "https://example.org/perlica", "~/cert", "~/key", "10.0.0.7"},
 		Service: Service{
 			Channels: map[string]bool{"local": false, "other": true},
@@ -249,7 +256,7 @@ behind_proxy = "10.0.0.7"
 				AllowRemote: true, Format: "plain", TextLimit: 2000, Buttons: true, Dedupes: true,
 			},
 			IMessage: IMessage{"my-imsg", true},
-			Ack:      "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
+			Language: "zh", Ack: "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{
 			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
@@ -264,6 +271,7 @@ behind_proxy = "10.0.0.7"
 			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:52"},
 		},
 	}
+	want.Team.URL, want.Team.Default, want.Team.Projects = "postgres://u:hunter2@db.example.org/t", true, map[string]string{"website": "/srv/website"}
 	want.settings = c.settings
 	for i := range c.MCPServers {
 		c.MCPServers[i].Origin = p.text(c.MCPServers[i].Origin)

@@ -103,3 +103,40 @@ func printable(s string) string {
 	}
 	return s
 }
+
+// isSection says whether keys lie below a path.
+func isSection(path []string) bool {
+	for i := range table {
+		if rest, ok := within(table[i].name, path); ok && rest != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// below returns what the keys and sections next below a path are called.
+func below(path []string) []string {
+	var names []string
+	for i := range table {
+		rest, _ := within(table[i].name, path)
+		next, _, _ := strings.Cut(rest, ".")
+		next = strings.TrimSuffix(next, "[]")
+		if next != "" && (len(names) == 0 || names[len(names)-1] != next) {
+			names = append(names, next)
+		}
+	}
+	return names
+}
+
+// within cuts a path off the beginning of a row's name.
+func within(name string, path []string) (rest string, ok bool) {
+	for _, part := range path {
+		var next string
+		next, name, _ = strings.Cut(name, ".")
+		next = strings.TrimSuffix(next, "[]")
+		if next != part && (next != anyID || !validID(part)) {
+			return "", false
+		}
+	}
+	return name, true
+}

@@ -202,3 +202,15 @@ func TestTrustOfTwoProjects(t *testing.T) {
 		t.Error("trust in one project ends that in another")
 	}
 }
+
+// TestPersonalKeys: where a team's hub is does not come with a project, trusted or not.
+func TestPersonalKeys(t *testing.T) {
+	for _, line := range []string{`team.url = "postgres://db.example.org/t"`, `team.default = true`, `team.projects.x = "/x"`} {
+		p := newPlace(t)
+		p.project(line)
+		p.env = []string{"PERLICA_TRUST_PROJECT=1"}
+		if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "is a user's own") {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}

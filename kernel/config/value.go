@@ -337,3 +337,18 @@ func checkRulePath(s string) string {
 	}
 	return ""
 }
+
+// toolKinds are the kinds of tool calls ACP knows.
+var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+
+// section says what a row's value belongs to: a provider, an element of a list, or
+// "" for the Config itself.
+func (r *row) section() string {
+	if strings.HasPrefix(r.name, "providers."+anyID) {
+		return providerSection
+	}
+	if list, _, ok := strings.Cut(r.name, "[]."); ok {
+		return list
+	}
+	return ""
+}

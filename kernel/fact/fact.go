@@ -12,7 +12,10 @@
 package fact
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -62,19 +65,38 @@ type LoginEnded struct {
 // PolicyDecided is the payload of policy.decided: a rule or a mode answered instead of a
 // person.
 type PolicyDecided struct {
-	Title    string `json:"title"`
-	Effect   string `json:"effect"`
-	By       string `json:"by"` // rule, mode, standing, tier
-	Rule     any    `json:"rule,omitempty"`
-	Approval string `json:"approval,omitempty"` // the id of the standing approval that answered
-	Why      string `json:"why"`
-	Option   string `json:"option,omitempty"`
+	Title    string   `json:"title"`              // the agent's
+	Commands []string `json:"commands,omitempty"` // what was judged
+	Paths    []string `json:"paths,omitempty"`    // likewise
+	Effect   string   `json:"effect"`
+	By       string   `json:"by"` // rule, mode, standing, tier; or form: it is not asked
+	Rule     any      `json:"rule,omitempty"`
+	Approval string   `json:"approval,omitempty"` // the id of the standing approval that answered
+	Why      string   `json:"why"`
+	Option   string   `json:"option,omitempty"`
+}
+
+// What is what was decided about: the agent's title, and the commands and paths that were judged, as far as
+// the title does not name them. It holds words of the agent's.
+func (p PolicyDecided) What() string {
+	title := cmp.Or(p.Title, "a tool")
+	named := strings.Trim(title, "`")
+	var judged []string
+	for _, one := range slices.Concat(p.Commands, p.Paths) {
+		if one != named && !strings.HasSuffix(named, " "+one) && !slices.Contains(judged, one) {
+			judged = append(judged, one)
+		}
+	}
+	if len(judged) == 0 {
+		return title
+	}
+	return title + ": " + strings.Join(judged, "; ")
 }
 
 // ReplySent is the payload of acp.reply.sent and acp.reply.failed: what the agent was answered.
 type ReplySent struct {
 	RequestID string `json:"request_id"`
-	Outcome   string `json:"outcome"` // selected, cancelled
+	Outcome   string `json:"outcome"` // selected, cancelled; of a form accept, decline, cancel
 	Option    string `json:"option,omitempty"`
 	Kind      string `json:"kind,omitempty"` // of the option
 	By        string `json:"by"`
@@ -92,6 +114,18 @@ type SessionCreated struct {
 	Name      string `json:"name,omitempty"`
 	Provider  string `json:"provider"`
 	Ephemeral bool   `json:"ephemeral"` // lists only on demand
+	// Conversation says that it is on the lists as soon as something was said in it, though it is ephemeral:
+	// a chat's, not that of a single run.
+	Conversation bool `json:"conversation,omitempty"`
+}
+
+// SessionConfigured is the payload of session.configured: all that was chosen in a session so far. What is
+// empty was not.
+type SessionConfigured struct {
+	Mode     string            `json:"mode,omitempty"`
+	ModeName string            `json:"mode_name,omitempty"` // what the agent calls it, if that is not its id
+	Model    string            `json:"model,omitempty"`
+	Options  map[string]string `json:"options,omitempty"` // by the agent's ids
 }
 
 // SessionRenamed is the payload of session.renamed. Those of session.selected and
@@ -107,7 +141,8 @@ type SessionStarted struct {
 	Agent        *AgentName        `json:"agent,omitempty"`
 	Capabilities json.RawMessage   `json:"capabilities"` // the agent's, as the protocol has them
 	Mode         string            `json:"mode,omitempty"`
-	Options      map[string]string `json:"options,omitempty"` // config options that were set
+	ModeName     string            `json:"mode_name,omitempty"` // what the agent calls it, if that is not its id
+	Options      map[string]string `json:"options,omitempty"`   // config options that were set
 }
 
 // AgentName is what an agent calls itself, in SessionStarted.
@@ -159,9 +194,6 @@ type ToolResult struct {
 	Reason    string `json:"reason"` // ReasonBlocked
 }
 
-// ReasonBlocked is why Perlica does nothing for an agent.
-const ReasonBlocked = "single_call_mode_local_tool_dispatch_disabled"
-
 // MessageReceived is the payload of inbound.message.received: what was asked.
 type MessageReceived struct {
 	Text        string   `json:"text"`
@@ -170,6 +202,20 @@ type MessageReceived struct {
 	Sender      string   `json:"sender"`
 	Dir         string   `json:"dir"`
 	Provider    string   `json:"provider"`
+}
+
+// MessageQueued is the payload of inbound.message.queued: what is to be asked when it is its turn.
+type MessageQueued struct {
+	Text        string   `json:"text"`
+	Attachments []string `json:"attachments,omitempty"` // absolute paths; they are read when it is called
+	Source      string   `json:"source"`
+	Sender      string   `json:"sender"`
+}
+
+// MessageWithdrawn is the payload of inbound.message.withdrawn: an input that waited was taken back.
+type MessageWithdrawn struct {
+	By    string `json:"by"`
+	Where string `json:"where"`
 }
 
 // Truncated is the payload of context.truncated: how much history did not fit, or is gone.

@@ -35,19 +35,42 @@ func TestNamesStay(t *testing.T) {
 			`{"calls":1,"blocked_tool_calls":2,"debug_lines_lost":3,"permissions":{"asked":4,"allowed":5,"denied":6,"unanswered":7},"unasked_tools":8,"freed_tools":9}`},
 		{UnaskedTool{tool, "w", "q"}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w","freed_by":"q"}`},
 		{UnaskedTool{tool, "w", ""}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w"}`},
-		{ToolBlocked{"fs/x", "7", ReasonBlocked, json.RawMessage(`[1]`)},
+		{ToolBlocked{"fs/x", "7", "single_call_mode_local_tool_dispatch_disabled", json.RawMessage(`[1]`)},
 			`{"method":"fs/x","request_id":"7","reason":"single_call_mode_local_tool_dispatch_disabled","params":[1]}`},
 		{ToolResult{false, "fs/x", "7", "r"}, `{"ok":false,"method":"fs/x","request_id":"7","reason":"r"}`},
-		{SessionCreated{"n", "p", true}, `{"name":"n","provider":"p","ephemeral":true}`},
+		{SessionCreated{"n", "p", true, false}, `{"name":"n","provider":"p","ephemeral":true}`},
+		{SessionCreated{"", "p", true, true}, `{"provider":"p","ephemeral":true,"conversation":true}`},
 		{SessionRenamed{"n"}, `{"name":"n"}`},
 		{SessionClosed{true, "e"}, `{"requested":true,"error":"e"}`},
 		{OversizedLine{9, "s", []byte("h")}, `{"length":9,"sha256":"s","head":"aA=="}`},
 		{RequestTimeout{"m", "1s"}, `{"method":"m","after":"1s"}`},
-		{PolicyDecided{"t", "allow", "rule", 1, "a", "w", "o"}, `{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
+		{PolicyDecided{"t", nil, nil, "allow", "rule", 1, "a", "w", "o"}, `{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
+		{PolicyDecided{"t", []string{"ls"}, []string{"/p"}, "deny", "tier", nil, "", "w", ""}, `{"title":"t","commands":["ls"],"paths":["/p"],"effect":"deny","by":"tier","why":"w"}`},
 		{ReplySent{"7", "selected", "o", "k", "b", "e"}, `{"request_id":"7","outcome":"selected","option":"o","kind":"k","by":"b","error":"e"}`},
 	} {
 		if e := event.NewFact("x", "user", event.Refs{}, c.fact); string(e.Payload) != c.want {
 			t.Errorf("%T:\n %s, want\n %s", c.fact, e.Payload, c.want)
+		}
+	}
+}
+
+// TestWhat: what was judged stands beside the agent's title, unless it is the title's word or end.
+func TestWhat(t *testing.T) {
+	for want, p := range map[string]PolicyDecided{
+		"a tool":                            {},
+		"ls":                                {Title: "ls", Commands: []string{"ls"}},
+		"`ls`":                              {Title: "`ls`", Commands: []string{"ls"}},
+		"Only ls: ls -R":                    {Title: "Only ls", Commands: []string{"ls -R", "ls -R"}},
+		"ls (harmless): rm x":               {Title: "ls (harmless)", Commands: []string{"rm x"}},
+		"Echo rm x now: rm x":               {Title: "Echo rm x now", Commands: []string{"rm x"}},
+		"run_commands: ls":                  {Title: "run_commands: ls", Commands: []string{"ls"}},
+		"Write /w/a":                        {Title: "Write /w/a", Paths: []string{"/w/a"}},
+		"Write a: /w/a; /w/b":               {Title: "Write a", Paths: []string{"/w/a", "/w/b", "/w/a"}},
+		"Create file: /p/yes.txt":           {Title: "Create file", Paths: []string{"/p/yes.txt"}},
+		"a tool: go test ./...; /w; /w/sub": {Commands: []string{"go test ./..."}, Paths: []string{"/w", "/w/sub"}},
+	} {
+		if got := p.What(); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

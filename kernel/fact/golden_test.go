@@ -20,7 +20,7 @@ func same[T any](payload []byte) ([]byte, error) {
 }
 
 var payloads = map[string]func([]byte) ([]byte, error){
-	"fact.MessageReceived": same[MessageReceived], "fact.Truncated": same[Truncated], "fact.Requested": same[Requested],
+	"fact.MessageReceived": same[MessageReceived], "fact.MessageQueued": same[MessageQueued], "fact.SessionConfigured": same[SessionConfigured], "fact.MessageWithdrawn": same[MessageWithdrawn], "fact.Truncated": same[Truncated], "fact.Requested": same[Requested],
 	"fact.Responded": same[Responded], "fact.Failed": same[Failed], "fact.Enforced": same[Enforced], "fact.Resolved": same[Resolved],
 	"fact.ToolBlocked": same[ToolBlocked], "fact.ToolResult": same[ToolResult], "fact.OversizedLine": same[OversizedLine],
 	"fact.RequestTimeout": same[RequestTimeout], "fact.SessionStarted": same[SessionStarted], "fact.SessionClosed": same[SessionClosed],

@@ -173,11 +173,10 @@ func Count(dir string) (held, left int, err error) {
 			sessions++ // not tried: a run that starts at this moment would find it busy
 			continue
 		}
-		id, ok := strings.CutPrefix(strings.TrimSuffix(name, ".lock"), "run-")
-		if !ok {
+		if !strings.HasPrefix(name, "run-") {
 			continue
 		}
-		alive, err := Held(Run(dir, id))
+		alive, err := Held(filepath.Join(dir, name)) // it may hold a digest in the place of the run's id
 		switch {
 		case err != nil:
 			return 0, 0, err
@@ -193,11 +192,38 @@ func Count(dir string) (held, left int, err error) {
 	return held, left, nil
 }
 
+// Sessions returns who holds which session, of those whose locks lie in dir.
+func Sessions(dir string) (map[string]*BusyError, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	holders := map[string]*BusyError{}
+	for _, entry := range entries {
+		id, ok := strings.CutPrefix(strings.TrimSuffix(entry.Name(), ".lock"), "session-")
+		if !ok {
+			continue
+		}
+		path := filepath.Join(dir, entry.Name())
+		held, err := Held(path)
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			holders[id] = Holder(path)
+		}
+	}
+	return holders, nil
+}
+
 // Run is the path of a run's lock in dir.
 func Run(dir, run string) string { return lockPath(dir, "run", run) }
 
 // Session is the path of a session's lock in dir.
 func Session(dir, session string) string { return lockPath(dir, "session", session) }
+
+// Input is the path of the lock of an input that is worked on for a team, in dir.
+func Input(dir, input string) string { return lockPath(dir, "input", input) }
 
 // Server is the path of the lock of the process that serves browsers, in the dir of the user's own
 // context. The address at which it does is who it is signed by.

@@ -29,6 +29,8 @@ type Project struct {
 	Workspace config.Workspace
 	Config    *config.Config
 	Environ   []string // what agents' environments are chosen from
+
+	team bool // its record is that of a team: see ForTeam
 }
 
 // Find finds the project of a directory and loads its configuration; settings take the place of
@@ -121,7 +123,10 @@ func (p *Project) options() (kernel.Options, error) {
 		return kernel.Options{}, err
 	}
 	ensure := func() (config.ContextPaths, error) { return p.Workspace.Ensure(p.Config.ContextID) }
-	if p.isUser() {
+	switch {
+	case p.team:
+		ensure = func() (config.ContextPaths, error) { return p.Dirs.EnsureTeam(p.Config.ContextID) }
+	case p.isUser():
 		ensure = p.Dirs.EnsureOwn
 	}
 	paths, err := ensure()

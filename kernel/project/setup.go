@@ -31,6 +31,9 @@ type Choice struct {
 	Env         []string // names of variables that the agent is given, too
 	Dir         string   // its working directory, absolute
 	Model, Mode string
+	Append      string          // goes behind the agent's own system prompt
+	AddDirs     []string        // further roots of its session, absolute
+	Servers     []acp.McpServer // MCP servers beside the configured ones
 	Schema      json.RawMessage // that a model without an agent is asked to answer in; nil: any text
 }
 
@@ -100,9 +103,17 @@ func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel
 	if agent.Model {
 		c.Model = "" // it is named on its command line
 	}
+	earlier := s.Choice
+	if c.Mode != "" {
+		earlier.Mode, earlier.ModeName = "", ""
+	}
+	if c.Model != "" {
+		earlier.Model = ""
+	}
 	return kernel.Setup{
-		Agent: agent, Session: s.ID, Dir: cmp.Or(c.Dir, p.Dir), Model: c.Model, Mode: cmp.Or(c.Mode, agent.Mode),
-		Servers: p.Servers(), System: p.Config.SystemPrompt, Budget: p.budget(agent.ID),
+		Earlier: earlier,
+		Agent:   agent, Session: s.ID, Dir: cmp.Or(c.Dir, p.Dir), Model: c.Model, Mode: cmp.Or(c.Mode, agent.Mode),
+		Servers: p.Servers(), System: p.Config.SystemPrompt, Append: c.Append, AddDirs: c.AddDirs, Extra: c.Servers, Budget: p.budget(agent.ID),
 		Home: p.Dirs.Home, Temp: TempDirs(), Limit: policy.Mode(p.Config.Permissions),
 	}
 }
@@ -131,6 +142,7 @@ func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.S
 		return kernel.Setup{}, err
 	}
 	setup := p.Setup(c, agent, s)
+	setup.Forms, setup.Notices = p.Mode() != policy.ModeDeny, true
 	setup.Limit = p.Mode()
 	return setup, nil
 }

@@ -65,6 +65,26 @@ func User(dir string, environ []string, settings map[string]string) (*Project, e
 	})
 }
 
+// ForTeam is Find for work that is done for a team: the agents, the settings and the rules are those of the directory,
+// and the record is the context of the team's name below the user's own state, which all directories share.
+func ForTeam(dir string, environ []string, settings map[string]string, team string) (*Project, error) {
+	settings = maps.Clone(settings)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	settings["context.default_id"] = team
+	p, err := Find(dir, environ, settings)
+	p.team = true
+	return p, err
+}
+
+// Team is ForTeam without a directory: for the team's log itself.
+func Team(dir string, environ []string, team string) (*Project, error) {
+	p, err := load(dir, environ, map[string]string{"context.default_id": team}, func(dirs config.Dirs) (config.Workspace, error) { return dirs.Teams(), nil })
+	p.team = true
+	return p, err
+}
+
 // isUser reports whether p is what User returns.
 func (p *Project) isUser() bool {
 	ws, context := p.Dirs.Own()

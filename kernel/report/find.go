@@ -21,17 +21,18 @@ var (
 	ErrAmbiguousRef = errors.New("more than one thing on the log matches")
 )
 
-// Found is what a reference names: exactly one of its fields is set.
+// Found is what a reference names: exactly one of its fields is set, or of a question its run, too.
 type Found struct {
-	Event   *event.Event
-	Run     event.RunID
-	Session event.SessionID
+	Event    *event.Event
+	Run      event.RunID
+	Session  event.SessionID
+	Question event.InteractionID
 }
 
 // FindRecord returns what ref names on the log: an event by its seq or its id; a run by its
 // id, by a unique beginning or end of it, or by its input's id; a session likewise or by its
-// name. Runs come before sessions: the two often have the same beginning. The error is
-// ErrNotFound or ErrAmbiguousRef.
+// name; a question by its id or a unique part of it. Runs come before sessions: the two often have
+// the same beginning. The error is ErrNotFound or ErrAmbiguousRef.
 func FindRecord(ctx context.Context, log *store.Reader, ref string) (Found, error) {
 	if e, ok, err := findEvent(ctx, log, ref); ok || err != nil {
 		return Found{Event: &e}, err
@@ -41,7 +42,17 @@ func FindRecord(ctx context.Context, log *store.Reader, ref string) (Found, erro
 		return Found{Run: run}, err
 	}
 	session, err := FindSession(ctx, log, ref)
-	return Found{Session: session}, err
+	if !errors.Is(err, ErrNotFound) {
+		return Found{Session: session}, err
+	}
+	q, qerr := FindQuestion(ctx, log, ref)
+	switch {
+	case errors.Is(qerr, ErrNoQuestion):
+		return Found{}, err
+	case errors.Is(qerr, ErrAmbiguousQuestion):
+		return Found{}, fmt.Errorf("%w: %s", ErrAmbiguousRef, ref)
+	}
+	return Found{Run: q.Refs.Run, Question: q.ID}, qerr
 }
 
 // findEvent finds an event by its number or its whole id.

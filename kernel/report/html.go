@@ -188,7 +188,7 @@ func (r *pageStory) tell(step Step) {
 			class = "bad"
 		}
 		r.ended = r.ended || w.Type.Outcome()
-		r.add(at, pageStep{Class: class, Head: w.Words() + ": " + w.Text})
+		r.add(at, pageStep{Class: class, Head: w.Words() + ": " + w.Text, Body: r.changes(w.Unasked)})
 	}
 }
 
@@ -231,21 +231,7 @@ func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
 		body = append(body, r.block(c)...)
 	}
 	for _, d := range q.Subject.Diffs {
-		var lines []pagePiece
-		text := string(diff.Diff(d.Path, []byte(d.Old), d.Path, []byte(d.New)))
-		for line := range strings.Lines(r.text(text)) {
-			class := ""
-			switch {
-			case strings.HasPrefix(line, "diff "):
-				continue
-			case strings.HasPrefix(line, "+"):
-				class = "add"
-			case strings.HasPrefix(line, "-"):
-				class = "del"
-			}
-			lines = append(lines, pagePiece{class, line})
-		}
-		body = append(body, lines)
+		body = append(body, r.change(d.Path, d.Old, d.New))
 	}
 	for _, t := range q.Subject.Text {
 		body = append(body, r.block(t)...)
@@ -254,6 +240,40 @@ func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
 		body = append(body, r.block(strings.Join(q.Subject.Paths, "\n"))...)
 		if raw := string(q.Subject.RawInput); raw != "{}" && raw != "null" {
 			body = append(body, r.block(raw)...)
+		}
+	}
+	return body
+}
+
+// change is what a diff changes.
+func (r *pageStory) change(path, before, after string) (lines []pagePiece) {
+	text := string(diff.Diff(path, []byte(before), path, []byte(after)))
+	for line := range strings.Lines(r.text(text)) {
+		class := ""
+		switch {
+		case strings.HasPrefix(line, "diff "):
+			continue
+		case strings.HasPrefix(line, "+"):
+			class = "add"
+		case strings.HasPrefix(line, "-"):
+			class = "del"
+		}
+		lines = append(lines, pagePiece{class, line})
+	}
+	return lines
+}
+
+// changes are the files that a tool call changed of which nobody was asked.
+func (r *pageStory) changes(u *unasked) (body [][]pagePiece) {
+	if u == nil {
+		return nil
+	}
+	for _, l := range u.Call.Locations {
+		body = append(body, r.block(l.Path)...)
+	}
+	for _, c := range u.Call.Content {
+		if c.Type == "diff" {
+			body = append(body, r.change(c.Path, c.OldText, c.NewText))
 		}
 	}
 	return body

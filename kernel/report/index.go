@@ -81,6 +81,9 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 	event.MessageReceived: one(kindInput, func(p fact.MessageReceived, _ asked) string {
 		return parts(p.Text, p.Attachments...)
 	}),
+	event.MessageQueued: one(kindInput, func(p fact.MessageQueued, _ asked) string {
+		return parts(p.Text, p.Attachments...)
+	}),
 	event.Responded: func(e event.Event, _ asked) ([]passage, error) {
 		p, err := fact.Decode[fact.Responded](e)
 		return []passage{{kindAnswer, p.Text}, {kindTool, toolTitles(p.Tools)}}, err
@@ -106,7 +109,7 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 		return parts(answerSummary(p.Answer)+", which does not count: "+p.Why, q.Title)
 	}),
 	event.PolicyDecided: one(kindDecision, func(p fact.PolicyDecided, _ asked) string {
-		return parts(p.Effect+": "+p.Title, p.Why, "by "+p.By)
+		return parts(p.Effect+": "+p.What(), p.Why, "by "+p.By)
 	}),
 	event.ApprovalRemembered: one(kindDecision, func(p policy.Approval, _ asked) string {
 		return string(p.Effect) + " " + p.String() + ", said " + p.By

@@ -28,7 +28,7 @@ type Search struct {
 // caller must Close it, before the log.
 func OpenSearch(ctx context.Context, log *store.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, view.Projection{
-		Name: "search", Version: 2, Schema: searchSchema, Types: event.For(event.Search), Apply: (&indexer{progress: progress}).apply,
+		Name: "search", Version: 2, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).apply,
 	})
 	if err != nil {
 		return nil, err

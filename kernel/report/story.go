@@ -45,7 +45,10 @@ type (
 		Thought bool
 	}
 	// StepTool is a tool call as the agent first reported it, or its end.
-	StepTool struct{ fact.ToolSeen }
+	StepTool struct {
+		fact.ToolSeen
+		Call provider.ToolCall // all that was said of it so far
+	}
 	// StepAsked is a question that was put to a person.
 	StepAsked struct{ interaction.Question }
 	// StepClosed says how a question ended and how long it took.
@@ -65,11 +68,20 @@ type (
 	}
 	// StepNote is any other fact, in words, and a piece of the answer that is no text.
 	StepNote struct {
-		Type event.Type
-		Text string
-		Bad  bool
+		Type    event.Type
+		Text    string
+		Bad     bool
+		Unasked *unasked // of policy.unasked_tool
 	}
 )
+
+// unasked is a tool call that a person should have been asked about and was not.
+type unasked struct {
+	Call   provider.ToolCall    // as the agent reported it; empty for a change of its mode
+	Always interaction.Question // whose yes for good freed it; without an ID: there is none, or not on record
+	Yes    *interaction.Answer  // that yes, given at YesAt
+	YesAt  time.Time
+}
 
 // Story tells a run from its events, in the order in which they are on the log; q narrows
 // it further. Frames become what they mean; those that mean nothing to a reader, such as
@@ -77,7 +89,10 @@ type (
 func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
-		n := narrator{yield: yield, used: usedIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
+		n := narrator{
+			yield: yield, used: usedIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]provider.ToolCall{},
+			always: func(u *unasked, id event.InteractionID) { u.findAlways(ctx, log, id) },
+		}
 		for e, err := range log.Events(ctx, q) {
 			if err != nil {
 				yield(Step{}, err)
@@ -99,7 +114,24 @@ type narrator struct {
 	thought bool            // whether that is a thought
 	saidAt  Step
 	spoken  strings.Builder // all messages so far
-	tools   map[acp.ToolCallId]fact.ToolSeen
+	tools   map[acp.ToolCallId]provider.ToolCall
+	always  func(*unasked, event.InteractionID)
+}
+
+// findAlways reads the question whose yes for good freed the tool. What cannot be read stays empty: the
+// story goes on.
+func (u *unasked) findAlways(ctx context.Context, log *store.Reader, id event.InteractionID) {
+	q, err := interaction.Find(ctx, log, id)
+	if err != nil {
+		return
+	}
+	u.Always = q
+	for e, err := range log.Events(ctx, event.Query{Interaction: q.ID, Types: []event.Type{event.InteractionAnswered}}) {
+		if a, aerr := fact.Decode[interaction.Answer](e); err == nil && aerr == nil {
+			u.Yes, u.YesAt = &a, e.Time
+		}
+		break
+	}
 }
 
 // flush tells what has been said so far; it is false if the caller's loop has ended.
@@ -189,6 +221,15 @@ func (n *narrator) fact(e event.Event) any {
 		o.Shown = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
 		return o
 	case e.Payload == nil:
+	case e.Type == event.PolicyUnasked:
+		if u, err := fact.Decode[fact.UnaskedTool](e); err == nil {
+			step := note(e)
+			step.Unasked = &unasked{Call: n.tools[acp.ToolCallId(u.ID)]}
+			if u.FreedBy != "" {
+				n.always(step.Unasked, u.FreedBy)
+			}
+			return step
+		}
 	case e.Type == event.InteractionRequested:
 		return StepAsked{q.Question}
 	case e.Type == event.InteractionAnswered, e.Type == event.InteractionLapsed:
@@ -223,20 +264,13 @@ func (n *narrator) say(e event.Event, s StepSaid) bool {
 
 // tool tells of a tool call when it is first reported and when it has ended.
 func (n *narrator) tool(e event.Event, t provider.ToolCall) bool {
-	seen, known := n.tools[t.ID]
-	seen.ID = string(t.ID)
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{{&seen.Title, t.Title}, {&seen.Kind, string(t.Kind)}, {&seen.Status, string(t.Status)}} {
-		if f.from != "" {
-			*f.to = f.from
-		}
-	}
-	n.tools[t.ID] = seen
-	ended := t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
-	if known && !ended {
+	call, known := n.tools[t.ID]
+	call.Merge(t)
+	n.tools[t.ID] = call
+	if known && !t.Over() {
 		return true
 	}
-	return n.put(e, StepTool{seen})
+	return n.put(e, StepTool{
+		ToolSeen: fact.ToolSeen{ID: string(call.ID), Title: call.Title, Kind: string(call.Kind), Status: string(call.Status)}, Call: call,
+	})
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact/team"
 	"github.com/perlica/perlica/kernel/fact/web"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -54,6 +54,10 @@ var summaries = map[event.Type]summarized{
 	event.MessageReceived: titled("the input", func(p fact.MessageReceived) string {
 		return fmt.Sprintf("%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
 	}),
+	event.MessageQueued: titled("queued", func(p fact.MessageQueued) string {
+		return fmt.Sprintf("%s (%s, %s)", beginning(p.Text), p.Sender, p.Source)
+	}),
+	event.MessageWithdrawn: titled("taken back", func(p fact.MessageWithdrawn) string { return "by " + joined(p.By, p.Where) }),
 	event.Truncated: titled("history cut", func(p fact.Truncated) string {
 		text := fmt.Sprintf("%s of history kept, %d left out; the budget is %d tokens", english.Plural(p.Kept, "turn", ""), p.Dropped, p.Budget)
 		if p.Gone > 0 {
@@ -120,7 +124,7 @@ var summaries = map[event.Type]summarized{
 		return text
 	}),
 	event.PolicyDecided: titled("policy", func(p fact.PolicyDecided) string {
-		return fmt.Sprintf("%s: %s (%s)", p.Effect, cmp.Or(p.Title, "a tool"), p.Why)
+		return fmt.Sprintf("%s: %s (%s)", p.Effect, p.What(), p.Why)
 	}),
 	event.PolicyUnasked: titled("ran unasked", func(p fact.UnaskedTool) string {
 		text := fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), cmp.Or(p.Kind, "of no kind"), p.Why)
@@ -136,6 +140,9 @@ var summaries = map[event.Type]summarized{
 
 	event.SessionCreated: titled("a new session", func(p fact.SessionCreated) string {
 		return strings.TrimSpace(p.Name + " with " + p.Provider)
+	}),
+	event.SessionConfigured: titled("chosen", func(p fact.SessionConfigured) string {
+		return joined("mode "+cmp.Or(p.ModeName, p.Mode, "as it is"), "model "+cmp.Or(p.Model, "as it is"))
 	}),
 	event.SessionRenamed:  summary(func(p fact.SessionRenamed) string { return "to " + p.Name }),
 	event.SessionSelected: summary(func(struct{}) string { return "is the current one" }),
@@ -155,6 +162,7 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.ContactUnpaired: summary(func(p bridge.Unpaired) string { return peer(p.Peer) + " by " + p.By }),
 	event.ContactSession:  summary(peer),
+	event.ContactChanged:  summary(changed),
 	event.StrangerIgnored: summary(func(p bridge.Stranger) string {
 		if p.Since > 0 {
 			return fmt.Sprintf("%s, and %d before", peer(p.Peer), p.Since)
@@ -162,12 +170,21 @@ var summaries = map[event.Type]summarized{
 		return peer(p.Peer)
 	}),
 	event.BridgeReceived: summary(func(p bridge.Received) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
+	event.FilesFetched: summary(func(p bridge.Fetched) string {
+		return joined(fmt.Sprintf("%d files", len(p.Files)), p.Text)
+	}),
 	event.BridgeFinished: summary(func(p bridge.Finished) string { return joined(string(p.How), p.Detail) }),
 	event.BridgeQueued:   summary(func(p bridge.Queued) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
 	event.SendStarted:    summary(func(p bridge.Send) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
 	event.BridgeSent:     summary(func(bridge.Send) string { return "the platform has it" }),
 	event.SendFailed:     summary(sendSummary),
 	event.CardClosed:     summary(func(p bridge.CardClosed) string { return beginning(p.How) }),
+
+	event.ProjectAdded:   summary(servedSummary),
+	event.ProjectRemoved: summary(servedSummary),
+	event.ProjectChosen:  summary(func(p bridge.Chosen) string { return peer(p.Peer) + " is in " + p.Log }),
+	event.MessageRouted:  summary(func(p bridge.Routed) string { return p.Channel + ":" + p.Message + " goes to " + p.Log }),
+	event.ChannelRead:    summary(func(p bridge.Read) string { return p.Channel + " to " + beginning(p.Cursor) }),
 
 	event.VoucherGiven:   summary(func(p fact.Voucher) string { return "counts here: " + p.Decision }),
 	event.VoucherRevoked: summary(func(p fact.Voucher) string { return "counts no more: " + p.Decision }),
@@ -191,6 +208,17 @@ var summaries = map[event.Type]summarized{
 		}
 		return text
 	}),
+
+	event.TeamJoined: summary(func(p team.Joined) string { return fmt.Sprintf("%s, as %s", p.Name, p.As) }),
+	event.TeamMember: summary(func(p team.Member) string {
+		if p.Gone {
+			return fmt.Sprintf("%s left, by %s", p.Name, p.Signer)
+		}
+		return fmt.Sprintf("%s may %s, by %s", p.Name, strings.Join(p.Rights, ", "), p.Signer)
+	}),
+	event.TeamClaimed:  summary(func(p team.Claimed) string { return fmt.Sprintf("for %s, from %s", p.Project, p.Sender) }),
+	event.TeamRefused:  summary(func(p team.Refused) string { return beginning(p.Why) }),
+	event.TeamCosigned: summary(func(p team.Cosigned) string { return fmt.Sprintf("%s, up to event %d", p.Worker, p.Size) }),
 
 	event.RunResolved: titled("judged", func(p fact.Resolved) string {
 		verdict := "was not sent"
@@ -242,7 +270,7 @@ func startedSummary(p fact.SessionStarted) string {
 		parts = append(parts, strings.TrimSpace(p.Agent.Name+" "+p.Agent.Version))
 	}
 	if p.Mode != "" {
-		parts = append(parts, "mode "+p.Mode)
+		parts = append(parts, "mode "+cmp.Or(p.ModeName, p.Mode))
 	}
 	return strings.Join(append(parts, "strategy "+p.Strategy), ", ")
 }
@@ -260,6 +288,10 @@ func answerSummary(a interaction.Answer) string {
 		text += " (" + a.Where + ")"
 	}
 	return text
+}
+
+func servedSummary(p bridge.Served) string {
+	return p.Project + " by the bot of " + p.Home + ", by " + p.By
 }
 
 func peer(p bridge.Peer) string { return p.Channel + ":" + p.Contact }
@@ -299,47 +331,6 @@ func optionIDs(options []interaction.Option) string {
 	return strings.Join(ids, ", ")
 }
 
-// summarizeFrame says what a line of the protocol is.
-func summarizeFrame(line []byte) string {
-	if u, ok := provider.ParseUpdate(line, ""); ok {
-		switch {
-		case u.Text != "":
-			return u.Kind + ": " + beginning(u.Text)
-		case u.Block != nil:
-			return u.Kind + ": " + beginning(u.Block.String())
-		case u.Title != "":
-			return u.Kind + ": " + beginning(u.Title)
-		case u.Tool != nil:
-			return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
-		case u.Usage != nil:
-			return fmt.Sprintf("%s: %d of %d tokens", u.Kind, u.Usage.Used, u.Usage.Size)
-		case u.Plan != nil:
-			return u.Kind + ": " + english.Plural(len(u.Plan), "step", "")
-		}
-		return u.Kind
-	}
-	var v struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-		Result json.RawMessage `json:"result"`
-		Error  json.RawMessage `json:"error"`
-	}
-	if json.Unmarshal(line, &v) != nil {
-		return beginning(string(line))
-	}
-	switch {
-	case v.Method != "" && v.ID != nil:
-		return v.Method + " #" + string(v.ID)
-	case v.Method != "":
-		return v.Method
-	case v.Error != nil:
-		return "error to #" + string(v.ID) + ": " + beginning(string(v.Error))
-	case v.ID != nil:
-		return "answer to #" + string(v.ID) + ": " + beginning(string(v.Result))
-	}
-	return beginning(string(line))
-}
-
 // summaryRunes is how much of a text a summary shows.
 const summaryRunes = 200
 
@@ -359,3 +350,18 @@ func millis(n int64) string { return (time.Duration(n) * time.Millisecond).Strin
 
 // words makes a reason such as time_is_up readable.
 func words(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
+
+// changed sums up what was changed of a contact.
+func changed(p bridge.Changed) string {
+	var what []string
+	if len(p.Rights) > 0 {
+		what = append(what, "may "+rights(p.Rights))
+	}
+	if p.Language != "" {
+		what = append(what, "is spoken to in "+p.Language)
+	}
+	if p.Follows != nil {
+		what = append(what, map[bool]string{true: "follows", false: "does not follow"}[*p.Follows])
+	}
+	return peer(p.Peer) + " " + strings.Join(what, ", ") + ", by " + p.By
+}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSummarizeHasWordsForEveryFact(t *testing.T) {
-	for _, typ := range event.Types() {
+	for _, typ := range event.Known().Types() {
 		if _, ok := summaries[typ]; ok != (typ.Class() == event.Fact) {
 			t.Errorf("%s: words: %v", typ, ok)
 		}
@@ -20,8 +20,8 @@ func TestSummarizeHasWordsForEveryFact(t *testing.T) {
 // TestEveryTextIsSearched: the index is made of the types that have texts, and of the end of
 // sessions, whose names it forgets.
 func TestEveryTextIsSearched(t *testing.T) {
-	for _, typ := range event.Types() {
-		indexed := slices.Contains(event.For(event.Search), typ)
+	for _, typ := range event.Known().Types() {
+		indexed := slices.Contains(event.Known().For(event.Search), typ)
 		if want := texts[typ] != nil || typ == event.SessionDeleted; indexed != want {
 			t.Errorf("%s: indexed: %v", typ, indexed)
 		}

@@ -7,6 +7,7 @@ package sessions
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,6 +38,8 @@ type Session struct {
 	Created   time.Time       `json:"created"`
 	Used      time.Time       `json:"used"` // when it last took an input
 	Current   bool            `json:"current"`
+
+	Choice fact.SessionConfigured `json:"-"` // what was chosen in it, and is taken up again
 }
 
 // View is the view of the sessions. Delete its file and it comes back from the log.
@@ -44,22 +47,23 @@ type View struct{ view *view.View }
 
 var sessions = view.Projection{
 	Name:    "sessions",
-	Version: 3,
+	Version: 4,
 	Schema: `
 		CREATE TABLE sessions (
 			id        TEXT    PRIMARY KEY,
 			name      TEXT    NOT NULL,
 			provider  TEXT    NOT NULL,
-			ephemeral INTEGER NOT NULL,
+			ephemeral INTEGER NOT NULL, -- 2: until its first input
 			title     TEXT    NOT NULL DEFAULT '',
 			turns     INTEGER NOT NULL DEFAULT 0,
 			answered  INTEGER NOT NULL DEFAULT 0, -- of the turns
 			created   INTEGER NOT NULL, -- nanoseconds since the Unix epoch, as is used
 			used      INTEGER NOT NULL,
+			choice    TEXT    NOT NULL DEFAULT '{}', -- session.configured
 			seq       INTEGER NOT NULL  -- of the last fact about it
 		) STRICT;
 		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
-	Types:    event.For(event.Sessions),
+	Types:    event.Known().For(event.Sessions),
 	Withheld: true, // that there was a turn is known when its text is not
 	Apply:    applySession,
 }
@@ -81,13 +85,18 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		return exec(`
 			INSERT INTO sessions (id, name, provider, ephemeral, created, used, seq)
 			VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO NOTHING`, id, f.Name, f.Provider, f.Ephemeral, at, at, seq)
+			ON CONFLICT DO NOTHING`, id, f.Name, f.Provider, ephemeral(f), at, at, seq)
 	case event.SessionRenamed:
 		f, err := fact.Decode[fact.SessionRenamed](e)
 		if err != nil {
 			return nil
 		}
 		return exec(`UPDATE sessions SET name = ?, ephemeral = 0, seq = ? WHERE id = ?`, f.Name, seq, id)
+	case event.SessionConfigured:
+		if _, err := fact.Decode[fact.SessionConfigured](e); err != nil {
+			return nil
+		}
+		return exec(`UPDATE sessions SET choice = ?, seq = ? WHERE id = ?`, string(e.Payload), seq, id)
 	case event.SessionSelected:
 		return errors.Join(exec(`DELETE FROM current`), exec(`INSERT INTO current (id) VALUES (?)`, id))
 	case event.SessionDeleted:
@@ -99,12 +108,24 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		}
 		return exec(`
 			UPDATE sessions
-			SET title = CASE title WHEN '' THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?
+			SET title = CASE title WHEN '' THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?,
+				ephemeral = ephemeral = 1
 			WHERE id = ?`, title(m.Text), at, seq, id)
 	case event.Responded:
 		return exec(`UPDATE sessions SET answered = answered + 1 WHERE id = ?`, id)
 	}
 	return nil
+}
+
+// ephemeral is how long a session lists only on demand: 0 never, 1 always, 2 until its first input.
+func ephemeral(f fact.SessionCreated) int {
+	switch {
+	case !f.Ephemeral:
+		return 0
+	case f.Conversation:
+		return 2
+	}
+	return 1
 }
 
 // title is the first line of a text that is not empty, at most 80 runes of it.
@@ -140,7 +161,7 @@ func (s *View) Named(ctx context.Context, name string, except event.SessionID) (
 }
 
 const selectSessions = `
-	SELECT s.id, s.name, s.provider, s.ephemeral, s.title, s.turns, s.created, s.used, c.id IS NOT NULL
+	SELECT s.id, s.name, s.provider, s.ephemeral <> 0, s.title, s.turns, s.created, s.used, s.choice, c.id IS NOT NULL
 	FROM sessions AS s
 	LEFT JOIN current AS c ON c.id = s.id`
 
@@ -216,8 +237,14 @@ func (s *View) query(ctx context.Context, query string, args ...any) ([]Session,
 	for rows.Next() {
 		var x Session
 		var created, used int64
-		if err := rows.Scan(&x.ID, &x.Name, &x.Provider, &x.Ephemeral, &x.Title, &x.Turns, &created, &used, &x.Current); err != nil {
+		var choice []byte
+		if err := rows.Scan(&x.ID, &x.Name, &x.Provider, &x.Ephemeral, &x.Title, &x.Turns, &created, &used, &choice, &x.Current); err != nil {
 			return nil, err
+		}
+		if len(choice) > len("{}") {
+			if err := json.Unmarshal(choice, &x.Choice); err != nil {
+				return nil, err
+			}
 		}
 		x.Created, x.Used = time.Unix(0, created), time.Unix(0, used)
 		list = append(list, x)

@@ -31,7 +31,9 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -81,7 +83,14 @@ func members(n kernel.Notice) (kind string, line Line) {
 		}
 		return "answer", line
 	case kernel.Decided:
-		return "answer", Line{"title": n.Title, "effect": n.Effect, "by": n.By, "why": n.Why}
+		line := Line{"title": n.Title, "effect": n.Effect, "by": n.By, "why": n.Why}
+		if len(n.Commands) > 0 {
+			line["commands"] = n.Commands
+		}
+		if len(n.Paths) > 0 {
+			line["paths"] = n.Paths
+		}
+		return "answer", line
 	case kernel.Blocked:
 		return "blocked", Line{"method": n.Method}
 	case kernel.Warned:
@@ -211,6 +220,23 @@ func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 		}
 	}
 	return r
+}
+
+// Kernel returns the result that NewResult was given, as far as it is in there.
+func (r Result) Kernel() kernel.Result {
+	res := kernel.Result{
+		Run: event.RunID(r.RunID), Input: event.InputID(r.InputID), Session: event.SessionID(r.SessionID), Provider: r.Provider,
+		Outcome: kernel.Outcome(r.Outcome), Text: r.Text, StopReason: r.StopReason, Cost: r.Cost, Duration: time.Duration(r.DurationMS) * time.Millisecond,
+		Permissions: r.Permissions, Unasked: r.Unasked, Blocked: r.Blocked, Calls: r.Calls, Err: r.Error, Stopped: r.Stopped,
+		Replayed: r.Replayed, Pruned: r.Pruned, Warnings: r.Warnings,
+	}
+	if string(r.Usage) != "null" {
+		res.Usage = r.Usage
+	}
+	for _, c := range r.Content {
+		res.Content = append(res.Content, c.Block)
+	}
+	return res
 }
 
 // Failed reports whether a run has no whole answer.

@@ -14,9 +14,9 @@ var ownCommands = []string{
 	"config trust", "config edit", "config set", "policy approvals revoke", "policy approvals add", "init",
 	"log resolve", "log prune", "log open", "log import", "log key rotate", "log key import", "log checkpoint", "log trust",
 	"provider default", "provider login", "provider logout", "session use", "session rename", "session delete", "session rm", "session new",
-	"service run", "service start", "service stop", "service pair", "service unpair", "service enable", "service disable", "service channel enable",
+	"service run", "service start", "service stop", "service pair", "service unpair", "service rights", "service enable", "service disable", "service channel enable",
 	"service channel disable", "service channel use", "service send", "service contacts add",
-	"team init", "team join", "team work", "team submit", "team keep", "team resolve",
+	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve", "team adopt", "team keep", "team pending choose",
 }
 
 // ownReaders are the commands of Perlica that only show something, and the one that
@@ -25,12 +25,12 @@ var ownReaders = []string{
 	"run", "exec", "watch", "doctor", "version", "completion", "help", "agent", "pending list", "pending ls", "pending show", "pending", "config show", "config path", "config check", "config",
 	"policy check", "policy approvals list", "policy approvals ls", "policy approvals", "policy", "log list", "log ls", "log tail", "log show", "log search", "log verify", "log export", "log prove", "log stats",
 	"log key show", "log key", "log", "provider list", "provider ls", "provider show", "provider test", "provider", "session list", "session ls", "session current", "session show", "session export", "session",
-	"service status", "service contacts", "web devices", "service logs", "service channel list", "service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
-	"team status", "team inputs", "team pending", "team workers", "team fetch",
+	"service status", "service contacts", "service projects", "web devices", "service logs", "service channel list", "service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
+	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls", "team workers", "team fetch",
 }
 
 // ownValued are the options of Perlica, of all its commands, that take a value.
-const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --save-to --cwd --model --mode --permissions --allow --deny --wait-permissions --output-format --timeout --session-strategy --format --config"
+const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --save-to --cwd --model --mode --permissions --allow --deny --append-system --add-dir --mcp-config --resume --schema --wait-permissions --output-format --timeout --session-strategy --format --config"
 
 // ownCommand says whether a command of Perlica, given the words after its name, is one
 // that no agent may run: it answers, grants, trusts, revokes, resolves, prunes, changes
@@ -46,9 +46,9 @@ func ownCommand(args []field) bool {
 		return true
 	}
 	if first := operands[0].text; first == "run" || first == "exec" {
-		// An input of an existing session is one at another front end; a rule that allows is a grant.
-		// What is written to files is done in Perlica's name.
-		return has(opts, "-s", "--session", "-c", "--continue", "--allow", "--save-to")
+		// An input of an existing session is one at another front end; a rule that allows is a grant,
+		// and an MCP server a program. What is written to files is done in Perlica's name.
+		return has(opts, "-s", "--session", "--resume", "-c", "--continue", "--allow", "--mcp-config", "--save-to")
 	}
 	words := ""
 	for _, f := range operands[:min(4, len(operands))] {

@@ -29,7 +29,7 @@ func TestOwnCommand(t *testing.T) {
 	}
 	for words, want := range map[string]bool{
 		"": true, "no-such-command": true, "--service": true, "run -s x hi": true, "run -sx hi": true, "run -c hi": true, "run -qc hi": true,
-		"run --session=x hi": true, "run --continue hi": true, "run --allow x hi": true, "run --allow=x hi": true, "run --deny -c hi": false, "run hi": false, "run pending allow": false, "exec -s x hi": true, "run --sess x hi": true,
+		"run --session=x hi": true, "run --continue hi": true, "run --allow x hi": true, "run --allow=x hi": true, "run --deny -c hi": false, "run --resume x hi": true, "run --mcp-config x hi": true, "run --append-system -c hi": false, "run --schema --version -c hi": true, "run -pc hi": true, "run -p hi": false, "run hi": false, "run pending allow": false, "exec -s x hi": true, "run --sess x hi": true,
 		"pending allow x --help": false, "log key": false, "log key rotate --json": true, "policy check -- perlica pending allow": false,
 	} {
 		if got := refused(words); got != want {

@@ -27,7 +27,7 @@ var projection = view.Projection{
 			seq      INTEGER NOT NULL,
 			approval TEXT NOT NULL
 		) STRICT`,
-	Types: event.For(event.Approvals),
+	Types: event.Known().For(event.Approvals),
 	Apply: applyApproval,
 }
 

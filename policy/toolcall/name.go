@@ -166,5 +166,5 @@ var ofAgent = sync.OnceValue(func() map[string]map[string]role {
 // titles are the agents whose title is the command where they say it nowhere else.
 // @google/gemini-cli 0.61: the title is the command alone, and the content tells
 // "[in DIR] (description) [background]"; earlier ones have that after the command. Qwen, which
-// came of it, sends its tools' arguments.
-var titles = map[string]bool{"gemini": true}
+// came of it, sends its tools' arguments. pi-acp 0.0.34: the title of a shell command is the command.
+var titles = map[string]bool{"gemini": true, "pi": true}

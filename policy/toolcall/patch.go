@@ -1,9 +1,13 @@
 package toolcall
 
 import (
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perlica/perlica/policy"
 )
 
 var (
@@ -11,11 +15,53 @@ var (
 	patchMove = lazily(`^(?:\*\*\* )?(?:rename|copy|Rename|Copy|Move) (?:from|to)[: ] ?(.+)$`)
 	diffGit   = lazily(`^diff --git "?(?:a/)?(.+?)"? "?(?:b/)?(.+?)"?$`)
 	diffFile  = lazily(`^(?:---|\+\+\+) (.+)$`)
+	mnemonic  = lazily(`^[ciow12]/(.+)$`)
 	diffIndex = lazily(`^Index: (.+)$`)
 	diffHunk  = lazily(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 	hunksOnly = lazily(`^\s*(@@ |<{5,9} SEARCH\n|-{5,9} SEARCH\n)`) // changes of a file that another field names
 	isPatch   = lazily(`(?m)^(\*\*\* Begin Patch|\*\*\* (Add|Update|Delete) File: |--- \S.*\n\+\+\+ \S|diff --git )`)
 )
+
+func (r *reader) patch(name, s string) {
+	paths, removed := patchPaths(s)
+	if len(paths) == 0 {
+		if hunksOnly().MatchString(s) {
+			r.bodies = append(r.bodies, Diff{New: s})
+			return
+		}
+		if isWord(s) {
+			r.field(name, s, policy.Plain)
+			return
+		}
+		r.unread(name, s)
+		return
+	}
+	r.patched, r.unpatched = append(r.patched, paths...), append(r.unpatched, removed...)
+	if len(r.call.Diffs) == 0 {
+		r.bodies = append(r.bodies, Diff{New: s})
+	}
+}
+
+// patches takes in the files that patches name, when all other paths are known.
+func (r *reader) patches() {
+	others := slices.Clone(r.paths)
+	// The prefix of a side takes the place of the slash with which an absolute path begins: that path is
+	// meant where the call names it elsewhere. Both are possible where it is not below the place of the call:
+	// then "a/.env" beside "/.env" is that file of the place, and is judged as such.
+	meant := func(p string) string {
+		full := "/" + p
+		if !filepath.IsLocal(p) || !slices.Contains(others, full) || !strings.HasPrefix(full, strings.TrimSuffix(r.place.Dir, "/")+"/") {
+			return p
+		}
+		return full
+	}
+	for _, p := range r.patched {
+		r.path(meant(p))
+	}
+	for _, p := range r.unpatched {
+		r.removes = append(r.removes, r.absolute(meant(p)))
+	}
+}
 
 // patchPaths are the files that a patch names, in the forms of apply_patch and of diff, and
 // those of them that it removes.
@@ -71,10 +117,16 @@ func (p *patchReader) line(line string) {
 }
 
 // file takes a line that names one side of a diff. A file whose other side is /dev/null
-// comes or goes.
+// comes or goes; some agents put the prefix of a side before that, too. Of git's other prefixes
+// (diff.mnemonicPrefix) it cannot be told whether they are folders: both files are named.
 func (p *patchReader) file(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest
+	} else if m := mnemonic().FindStringSubmatch(name); m != nil {
+		p.add(m[1])
+	}
+	if name == "dev/null" {
+		name = "/dev/null"
 	}
 	if !old && name == "/dev/null" && p.before != "" {
 		p.removed = append(p.removed, p.before)

@@ -79,6 +79,8 @@ type reader struct {
 	guesses  []shell.Command
 	bodies   []Diff
 	mode     string
+
+	patched, unpatched []string // the files that patches name, and those that they remove
 }
 
 // What an agent sends is bounded, so that reading it is.
@@ -109,6 +111,7 @@ func (r *reader) finish() {
 	if len(r.commands) == 0 && !r.lost && r.acts() {
 		r.title()
 	}
+	r.patches()
 	for _, c := range r.commands {
 		if c.Dir != "" {
 			r.path(c.Dir)

@@ -134,11 +134,16 @@ func TestPaths(t *testing.T) {
 		`{"anything":"/etc/passwd"}`:                  {"/etc/passwd"},
 		`{"anything":"file:///etc/passwd"}`:           {"/etc/passwd"},
 		`{"changes":{"/etc/x":{"type":"add"}}}`:       {"/etc/x"},
-		`{"patch":"*** Begin Patch\n*** Delete File: /etc/passwd\n*** End Patch"}`:                                {"/etc/passwd"},
-		`{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: ../b\n@@\n-x\n+y"}`:                          {"/w/proj/a", "/w/b"},
-		`"*** Begin Patch\n*** Add File: /etc/cron.d/x\n+y\n*** End Patch"`:                                       {"/etc/cron.d/x"},
-		`{"diff":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /no\n+++ /neither\n y\n--- /dev/null\n+++ b/../../n\n"}`: {"/w/proj/x", "/n"},
-		`{"diff":"diff --git a/x b/../y\nrename from x\nrename to ../y"}`:                                         {"/w/proj/x", "/w/y"},
+		`{"patch":"*** Begin Patch\n*** Delete File: /etc/passwd\n*** End Patch"}`:                                                {"/etc/passwd"},
+		`{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: ../b\n@@\n-x\n+y"}`:                                          {"/w/proj/a", "/w/b"},
+		`"*** Begin Patch\n*** Add File: /etc/cron.d/x\n+y\n*** End Patch"`:                                                       {"/etc/cron.d/x"},
+		`{"diff":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /no\n+++ /neither\n y\n--- /dev/null\n+++ b/../../n\n"}`:                 {"/w/proj/x", "/n"},
+		`{"diff":"diff --git a/w/proj/n b/w/proj/n\n--- a/dev/null\n+++ b/w/proj/n\n@@ -1,0 +1,1 @@\n+x","fileName":"/w/proj/n"}`: {"/w/proj/n"},
+		`{"diff":"--- a/w/proj/n\n+++ b/w/proj/n\n@@ -1 +1 @@\n-x\n+y"}`:                                                          {"/w/proj/w/proj/n"}, // nothing says that it is absolute
+		`{"diff":"--- a/../../etc/x\n+++ b/../../etc/x\n@@ -1 +1 @@\n-x\n+y","path":"/etc/x"}`:                                    {"/etc/x", "/etc/x"},
+		`{"diff":"--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-x\n+y","path":"/.env"}`:                                                   {"/.env", "/w/proj/.env"},
+		`{"diff":"--- i/.env\n+++ w/.env\n@@ -1 +1 @@\n-x\n+y"}`:                                                                  {"/w/proj/.env", "/w/proj/i/.env", "/w/proj/w/.env"},
+		`{"diff":"diff --git a/x b/../y\nrename from x\nrename to ../y"}`:                                                         {"/w/proj/x", "/w/y"},
 	} {
 		if r := readInput("edit", raw); !slices.Equal(cleaned(r.Paths), want) {
 			t.Errorf("%s: %q, want %q", raw, r.Paths, want)

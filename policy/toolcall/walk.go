@@ -318,31 +318,6 @@ func namedValue(list []member) (string, bool) {
 	return name + "=" + value, found == 3 && len(list) == 2
 }
 
-func (r *reader) patch(name, s string) {
-	paths, removed := patchPaths(s)
-	if len(paths) == 0 {
-		if hunksOnly().MatchString(s) {
-			r.bodies = append(r.bodies, Diff{New: s})
-			return
-		}
-		if isWord(s) {
-			r.field(name, s, policy.Plain)
-			return
-		}
-		r.unread(name, s)
-		return
-	}
-	for _, p := range paths {
-		r.path(p)
-	}
-	for _, p := range removed {
-		r.removes = append(r.removes, r.absolute(p))
-	}
-	if len(r.call.Diffs) == 0 {
-		r.bodies = append(r.bodies, Diff{New: s})
-	}
-}
-
 func (r *reader) body(name, s string) {
 	if isPatch().MatchString(s) && strings.Contains(s, "*** ") {
 		r.patch(name, s)

@@ -104,7 +104,8 @@ func (env *Message) parse(line []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Skip(); !errors.Is(err, io.EOF) { // something follows the object
+	// Something follows the object: Skip alone takes the beginning of another one for the end.
+	if d.Next() != jx.Invalid || !errors.Is(d.Skip(), io.EOF) {
 		return ErrMessage
 	}
 	if string(id) != "null" {

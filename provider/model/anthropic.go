@@ -32,6 +32,9 @@ func anthropicBody(s Settings, history []turn) (map[string]any, error) {
 		return object{"type": "document", "source": object{"type": "base64", "media_type": p.mime, "data": p.data}}
 	})
 	body := object{"model": s.Model, "messages": list, "stream": true, "max_tokens": anthropicMaxTokens}
+	if s.system != "" {
+		body["system"] = s.system
+	}
 	if s.Schema != nil {
 		body["output_config"] = object{"format": object{"type": "json_schema", "schema": s.Schema}}
 	}

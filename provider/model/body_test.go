@@ -150,3 +150,31 @@ func TestEmptyAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestSystemPrompt: the text stands in the API's own field, ahead of all turns, and an option does not replace it unseen.
+func TestSystemPrompt(t *testing.T) {
+	turns := []turn{{blocks: []block{{Type: "text", Text: "hi"}}}}
+	for api, want := range map[API]string{
+		Anthropic:  `"system":"Be brief."`,
+		OpenAI:     `"instructions":"Be brief."`,
+		OpenAIChat: `"messages":[{"content":"Be brief.","role":"system"},{"content":"hi","role":"user"}]`,
+		Gemini:     `"systemInstruction":{"parts":[{"text":"Be brief."}]}`,
+	} {
+		for system, n := range map[string]int{"Be brief.": 1, "": 0} {
+			body, err := mappings[api].body(Settings{API: api, Model: "m", system: system}, turns)
+			b, merr := merged(body, nil)
+			if err != nil || merr != nil || strings.Count(string(b), want) != n || n == 0 && strings.Contains(string(b), "ystem") {
+				t.Errorf("%s: %s, %v, %v", api, b, err, merr)
+			}
+		}
+	}
+	p := connect(t, Settings{API: Anthropic, Model: "m", BaseURL: "http://127.0.0.1:1", Options: map[string]json.RawMessage{"system": json.RawMessage(`"Be long."`)}}, true)
+	m := p.call("session/new", `{"cwd":"/","mcpServers":[],"systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."}]}}`)
+	var opened struct{ SessionID string }
+	if err := json.Unmarshal(m.Result, &opened); err != nil {
+		t.Fatal(err)
+	}
+	if m := p.await(p.ask(opened.SessionID, "hi"), nil); m.Error == nil || !strings.Contains(m.Error.Message, `the option "system" takes the place`) {
+		t.Errorf("%+v", m)
+	}
+}

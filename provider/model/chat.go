@@ -33,6 +33,9 @@ func chatBody(s Settings, history []turn) (map[string]any, error) {
 		m["content"] = plain(m["content"].([]any))
 	}
 	body := object{"model": s.Model, "messages": list, "stream": true, "stream_options": object{"include_usage": true}}
+	if s.system != "" {
+		body["messages"] = append([]object{{"role": "system", "content": s.system}}, list...)
+	}
 	if s.Schema != nil {
 		body["response_format"] = object{"type": "json_schema", "json_schema": object{"name": "answer", "schema": s.Schema, "strict": true}}
 	}

@@ -31,6 +31,9 @@ func geminiBody(s Settings, history []turn) (map[string]any, error) {
 		delete(m, "content")
 	}
 	body := object{"contents": list}
+	if s.system != "" {
+		body["systemInstruction"] = object{"parts": []object{{"text": s.system}}}
+	}
 	if s.Schema != nil {
 		body["generationConfig"] = object{"responseMimeType": "application/json", "responseJsonSchema": s.Schema}
 	}

@@ -46,6 +46,7 @@ type Settings struct {
 	Options map[string]json.RawMessage
 	// Schema is a JSON Schema that the answer is asked to have; nil: any text.
 	Schema json.RawMessage
+	system string // what the session has for the API's system field
 	// Price is what tokens cost; nil: unknown.
 	Price *Price
 }

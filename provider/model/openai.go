@@ -27,6 +27,9 @@ func responsesBody(s Settings, history []turn) (map[string]any, error) {
 		return object{"type": "input_file", "filename": p.name, "file_data": p.dataURL()}
 	})
 	body := object{"model": s.Model, "input": list, "stream": true, "store": false}
+	if s.system != "" {
+		body["instructions"] = s.system
+	}
 	if s.Schema != nil {
 		body["text"] = object{"format": object{"type": "json_schema", "name": "answer", "schema": s.Schema, "strict": true}}
 	}

@@ -74,7 +74,7 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	s := r.agent.settings
 	m := mappings[s.API]
 	r.agent.mu.Lock()
-	s.Model = r.session.model
+	s.Model, s.system = r.session.model, r.session.system
 	r.agent.mu.Unlock()
 	history := append(r.session.history[:len(r.session.history):len(r.session.history)], r.turn)
 	if s.Blind && r.turn.hasFiles() {
@@ -83,6 +83,13 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	body, err := m.body(s, history)
 	if err != nil {
 		return stopReason{}, err
+	}
+	if s.system != "" {
+		for _, name := range systemFields {
+			if _, set := s.Options[name]; set && body[name] != nil {
+				return stopReason{}, &inputError{fmt.Sprintf("the option %q takes the place of the session's system prompt", name)}
+			}
+		}
 	}
 	encoded, err := merged(body, s.Options)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -57,6 +58,7 @@ type session struct {
 	history []turn
 	cost    float64  // so far
 	model   string   // that is asked
+	system  string   // for the API's system field
 	models  []string // that there are, as far as somebody asked
 	cancel  context.CancelFunc
 }
@@ -116,7 +118,12 @@ func (a *agent) requested(ctx context.Context, m message) {
 	case "initialize":
 		a.initialize(m)
 	case "session/new":
-		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model, models: []string{a.settings.Model}}
+		system, err := systemOf(m.Params)
+		if err != nil {
+			a.refuse(m.ID, &rpcError{Code: codeInvalidParams, Message: err.Error()})
+			return
+		}
+		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model, models: []string{a.settings.Model}, system: system}
 		a.mu.Lock()
 		a.sessions[s.id] = s
 		answer := object{"sessionId": s.id, "configOptions": s.options()}
@@ -157,11 +164,38 @@ func (a *agent) initialize(m message) {
 		"protocolVersion": 1,
 		"agentCapabilities": object{
 			"promptCapabilities":  object{"image": true, "embeddedContext": true},
-			"sessionCapabilities": object{"close": object{}},
+			"sessionCapabilities": object{"close": object{}, "systemPrompt": object{}},
 		},
 		"agentInfo":   object{"name": "perlica-model", "title": a.settings.Model + " (" + string(a.settings.API) + ")", "version": "1"},
 		"authMethods": []any{},
 	})
+}
+
+// systemFields are the members of a body that hold a system prompt alone.
+var systemFields = []string{"system", "instructions", "systemInstruction"}
+
+// systemOf is the text for the system prompt that opens a session with these parameters; there may be none.
+func systemOf(params json.RawMessage) (string, error) {
+	var p struct {
+		SystemPrompt *struct {
+			Mode    string  `json:"mode"`
+			Content []block `json:"content"`
+		} `json:"systemPrompt"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil || p.SystemPrompt == nil {
+		return "", nil // other members are not looked at here
+	}
+	texts := []string{}
+	for _, b := range p.SystemPrompt.Content {
+		if b.Type != "text" {
+			return "", errors.New("a systemPrompt is of text alone")
+		}
+		texts = append(texts, b.Text)
+	}
+	if p.SystemPrompt.Mode != "append" {
+		return "", fmt.Errorf("there is no mode %q of a systemPrompt here: there is append", p.SystemPrompt.Mode)
+	}
+	return strings.Join(texts, "\n\n"), nil
 }
 
 // prompt starts a run.

@@ -193,6 +193,10 @@ func (a *agent) respond(r *request) *rpcError {
 		if a.offers().has(r.method) {
 			return a.listSessions(r)
 		}
+	case "session/delete":
+		if a.offers().has(r.method) {
+			return a.deleteSession(r)
+		}
 	case "session/close":
 		if a.offers().has(r.method) {
 			return a.closeSession(r)
@@ -232,7 +236,7 @@ func (a *agent) offers() (o offers) {
 func initializeResult(kept bool) json.RawMessage {
 	load, more := "false", ""
 	if kept {
-		load, more = "true", `,"resume":{},"list":{}`
+		load, more = "true", `,"resume":{},"list":{},"delete":{}`
 	}
 	return json.RawMessage(`{"protocolVersion":1,"agentCapabilities":{"loadSession":` + load +
 		`,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},` +

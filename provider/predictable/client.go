@@ -44,7 +44,12 @@ func writeFile(a *args) action {
 }
 
 func elicit(a *args) action {
-	message, schema := a.word("MESSAGE"), a.jsonKey("schema")
+	message, schema, url := a.word("MESSAGE"), a.jsonKey("schema"), a.key("url", "")
+	if url != "" {
+		return callStep("elicitation/create", func(o *object) {
+			o.str("mode", "url").str("message", message).str("elicitationId", "e-1").str("url", url)
+		})
+	}
 	if schema == "" {
 		schema = `{"type":"object","properties":{"answer":{"type":"string","title":"Answer"}},"required":["answer"]}`
 	}

@@ -38,12 +38,12 @@ var directives = [...]Directive{
 	{Name: "update", Args: "JSON [session=ID]", prepare: update, Help: "Any session/update, byte for byte: unknown kinds, contents and fields, large integers, another session."},
 
 	// What is done, or rather claimed.
-	{Name: "tool", Args: "KIND TITLE " + toolArgs + " [steps=STATUS,…] [text=OUTPUT]", prepare: tool, Help: "A tool call without a question, reported pending, in_progress, completed (or as steps= says). announce=no leaves out the tool_call, so that its updates refer to nothing."},
+	{Name: "tool", Args: "KIND TITLE " + toolArgs + " [steps=STATUS,…] [text=OUTPUT] [exit=N]", prepare: tool, Help: "A tool call without a question, reported pending, in_progress, completed (or as steps= says). announce=no leaves out the tool_call, so that its updates refer to nothing."},
 	{Name: "ask", Args: "KIND TITLE " + toolArgs + " [options=ID:KIND[:NAME],…] [count=N] [wait=no] [rpcid=JSON]", prepare: ask, Help: "Asks for permission, says `permission: OPTION-ID`, `permission: cancelled` or `permission: error …`, and claims to have done it or not. count= asks N times at once and says `permission TOOL-CALL-ID: …` as answers come; wait=no goes on without them; rpcid= is the request's id; announce=no leaves out the tool call's own updates. After a cancel it still waits for its answers. In a mode named auto it does not ask."},
 	{Name: "read", Args: "PATH", prepare: readFile, Help: "Requests fs/read_text_file and says what came back."},
 	{Name: "write", Args: "PATH TEXT", prepare: writeFile, Help: "Requests fs/write_text_file and says what came back."},
 	{Name: "terminal", Args: "COMMAND [ARG…]", prepare: terminal, Help: "Requests terminal/create and, if there is one, waits for its exit, takes its output and releases it; says what came back each time."},
-	{Name: "elicit", Args: "MESSAGE [schema=JSON]", prepare: elicit, Help: "Requests elicitation/create (a form) and says what came back."},
+	{Name: "elicit", Args: "MESSAGE [schema=JSON] [url=URL]", prepare: elicit, Help: "Requests elicitation/create (a form, or an address) and says what came back."},
 	{Name: "request", Args: "METHOD [JSON] [wait=no] [rpcid=JSON]", prepare: sendRequest, Help: "Any request. Says `METHOD: result JSON` or `METHOD: error CODE MESSAGE`. Without JSON, params hold the session id."},
 	{Name: "notify", Args: "METHOD [JSON]", prepare: notify, Help: "Any notification."},
 

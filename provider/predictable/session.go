@@ -294,9 +294,13 @@ func (a *agent) listSessions(r *request) *rpcError {
 		found[id] = s.cwd
 	}
 	a.mu.Unlock()
+	var only struct{ CWD string }
+	_ = json.Unmarshal(r.params, &only) // what does not decode leaves nothing out
 	ids := make([]string, 0, len(found))
-	for id := range found {
-		ids = append(ids, id)
+	for id, cwd := range found {
+		if only.CWD == "" || only.CWD == cwd {
+			ids = append(ids, id)
+		}
 	}
 	sort.Strings(ids)
 	list := make([]string, len(ids))
@@ -316,6 +320,28 @@ func (a *agent) closeSession(r *request) *rpcError {
 	a.mu.Lock()
 	delete(a.sessions, r.sid)
 	a.mu.Unlock()
+	r.result = json.RawMessage("{}")
+	return nil
+}
+
+// deleteSession cancels what runs in the session and removes its file, too. One that there is not is
+// deleted as well: so the protocol wants it.
+func (a *agent) deleteSession(r *request) *rpcError {
+	var p struct {
+		SessionID string `json:"sessionId"`
+	}
+	if e := r.decode(&p); e != nil {
+		return e
+	}
+	if s, _ := a.session(r.params); s != nil {
+		a.cancel(s)
+	}
+	a.mu.Lock()
+	delete(a.sessions, p.SessionID)
+	a.mu.Unlock()
+	if name := a.file(p.SessionID); name != "" {
+		_ = os.Remove(name) // one that stays is listed again
+	}
 	r.result = json.RawMessage("{}")
 	return nil
 }

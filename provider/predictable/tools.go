@@ -60,13 +60,15 @@ func (t toolCall) describe(o *object, status string) *object {
 	return o.raw("rawInput", t.input)
 }
 
-// progress is a tool_call_update with a new status and, if there is any, output.
-func (t toolCall) progress(status, output string) []byte {
+// progress is a tool_call_update with a new status and, if there is any, output and exit code.
+func (t toolCall) progress(status, output, exit string) []byte {
 	o := (&object{}).str("sessionUpdate", "tool_call_update").str("toolCallId", t.id).str("status", status)
 	if output != "" {
 		text := (&object{}).str("type", "text").str("text", output).end()
 		o.raw("content", "["+string((&object{}).str("type", "content").raw("content", string(text)).end())+"]")
-		o.raw("rawOutput", string((&object{}).str("output", output).end()))
+	}
+	if output != "" || exit != "" {
+		o.raw("rawOutput", string((&object{}).optional("output", output).raw("exit_code", exit).end()))
 	}
 	return o.end()
 }
@@ -88,16 +90,19 @@ func (t toolCall) numbered(a *agent, i int) toolCall {
 func tool(a *args) action {
 	t := toolCallArgs(a)
 	steps := strings.Split(a.key("steps", "pending,in_progress,completed"), ",")
-	output := a.key("text", "")
+	output, exit := a.key("text", ""), ""
+	if e, ok := a.take("exit"); ok {
+		exit = strconv.Itoa(a.atoi("exit", e.s, 0, 255))
+	}
 	return func(ctx context.Context, r *request) error {
 		t := t.numbered(r.agent, 0)
 		for i, status := range steps {
-			u := t.progress(status, "")
+			u := t.progress(status, "", "")
 			switch {
 			case i == 0 && t.announce:
 				u = t.describe((&object{}).str("sessionUpdate", "tool_call"), status).end()
 			case i == len(steps)-1:
-				u = t.progress(status, output)
+				u = t.progress(status, output, exit)
 			}
 			if err := r.update(ctx, u); err != nil {
 				return err
@@ -240,12 +245,12 @@ func (q question) report(ctx context.Context, r *request, t toolCall, outcome st
 		return err
 	}
 	if !allowed {
-		return r.update(ctx, t.progress("failed", ""))
+		return r.update(ctx, t.progress("failed", "", ""))
 	}
-	if err := r.update(ctx, t.progress("in_progress", "")); err != nil {
+	if err := r.update(ctx, t.progress("in_progress", "", "")); err != nil {
 		return err
 	}
-	return r.update(ctx, t.progress("completed", "Nothing was done: this agent only claims to."))
+	return r.update(ctx, t.progress("completed", "Nothing was done: this agent only claims to.", ""))
 }
 
 func describeError(raw json.RawMessage) string {

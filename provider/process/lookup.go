@@ -167,6 +167,25 @@ func Environ(parent, extra []string) ([]string, error) {
 	return environ(parent, extra, runtime.GOOS == "windows")
 }
 
+// IsSet reports whether a name, as Environ takes them, stands for a variable of parent.
+func IsSet(parent []string, name string) bool {
+	fold := folded(runtime.GOOS == "windows")
+	for _, kv := range parent {
+		if variable, _, ok := strings.Cut(kv, "="); ok && anyPasses([]string{name}, fold(variable), fold) {
+			return true
+		}
+	}
+	return false
+}
+
+// folded makes names of variables comparable.
+func folded(windows bool) func(string) string {
+	if windows {
+		return strings.ToUpper
+	}
+	return func(s string) string { return s }
+}
+
 func environ(parent, extra []string, windows bool) ([]string, error) {
 	for _, name := range extra {
 		if err := checkEnvName(name); err != nil {
@@ -177,12 +196,7 @@ func environ(parent, extra []string, windows bool) ([]string, error) {
 	if windows {
 		pass = append(pass, passedEnvWindows...)
 	}
-	fold := func(s string) string {
-		if windows {
-			return strings.ToUpper(s)
-		}
-		return s
-	}
+	fold := folded(windows)
 	var out []string
 	at := map[string]int{}
 	for _, kv := range parent {

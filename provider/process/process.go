@@ -46,6 +46,8 @@ type Spec struct {
 	Redact func([]byte) []byte // masks a line of stderr before it is kept or handed on; may be nil
 	Grace  time.Duration       // between closing stdin, SIGTERM and SIGKILL; zero: 2 s
 	Limit  string              // the permission mode of the run, for descendants; empty: "deny"
+
+	Launched *Launched // is taken if it was launched with the same; nil: none was
 }
 
 // Process is a running agent and everything it started.
@@ -83,6 +85,11 @@ type Forced struct {
 // Start starts an agent in a process group (Windows: a job object) of its
 // own. The error is a *StartError unless the system ran out of something.
 func Start(spec Spec) (*Process, error) {
+	if spec.Launched != nil {
+		if p, err, ok := spec.Launched.take(spec); ok {
+			return p, err
+		}
+	}
 	path, err := resolve(spec)
 	if err != nil {
 		return nil, err

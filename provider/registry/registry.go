@@ -31,6 +31,7 @@ type Known struct {
 	Approval string          // marks its elicitations that ask for approval; see provider.Agent
 	Asks     string          // when it asks, in a few words
 	Note     string          // what else is worth knowing; may be empty
+	Append   bool            // it takes a text for its system prompt as _meta.systemPrompt.append, also where it does not say so
 	Model    *Model          // it is a model without an agent; nil: it is an agent
 }
 
@@ -122,7 +123,7 @@ func (k Known) clone() Known {
 		k.Commands[i] = slices.Clone(c)
 	}
 	k.Env = slices.Clone(k.Env)
-	k.Asking.Env = slices.Clone(k.Asking.Env)
+	k.Asking.Env, k.Asking.Stricter = slices.Clone(k.Asking.Env), slices.Clone(k.Asking.Stricter)
 	return k
 }
 
@@ -139,7 +140,8 @@ var known = []Known{
 			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE",
 			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "MAX_THINKING_TOKENS",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER"},
-		Asking: provider.Asking{Mode: "default"},
+		Append: true,
+		Asking: provider.Asking{Mode: "default", Stricter: []string{"plan"}},
 		Asks:   "before what it holds dangerous; its own settings can allow more",
 		Note:   "`claude-code-acp` is the adapter's former name. Needs Node 22.",
 	},
@@ -163,8 +165,8 @@ var known = []Known{
 		Env: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
 			"GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI", "GEMINI_MODEL", "GOOGLE_GEMINI_BASE_URL",
 			"GEMINI_CLI_HOME"},
-		Asking: provider.Asking{Mode: "default"},
-		Asks:   "before edits and commands",
+		Asking: provider.Asking{Mode: "default", Stricter: []string{"plan"}},
+		Asks:   "before edits, and before commands but those that it holds harmless",
 		Note:   "older versions: `gemini --experimental-acp`",
 	},
 	{
@@ -184,8 +186,8 @@ var known = []Known{
 		Install:  "npm install -g @qwen-code/qwen-code",
 		Login:    "run `qwen` and log in, or set OPENAI_API_KEY",
 		Env:      []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
-		Asking:   provider.Asking{Mode: "default"},
-		Asks:     "before edits and commands; left alone it edits unasked",
+		Asking:   provider.Asking{Mode: "default", Stricter: []string{"plan"}},
+		Asks:     "before edits, and before commands but those that it holds harmless; left alone it edits unasked",
 	},
 	{
 		ID: "copilot", Says: "Copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
@@ -217,10 +219,12 @@ var known = []Known{
 		ID: "cline", Says: "cline", Name: "Cline", Website: "https://cline.bot/cli",
 		Commands: [][]string{{"cline", "--acp"}},
 		Install:  "npm install -g cline",
-		Login:    "run `cline auth`",
-		Env:      []string{"CLINE_API_KEY", "CLINE_DIR", "CLINE_DATA_DIR", "CLINE_SANDBOX", "CLINE_SANDBOX_DATA_DIR"},
-		Asks:     "before edits and commands",
-		Note:     "Starts a daemon outside its process group; Perlica ends it on Linux.",
+		Login:    "run `cline auth`, or set CLINE_API_KEY",
+		Env: []string{"CLINE_API_KEY", "CLINE_PROVIDER", "CLINE_MODEL", "CLINE_DIR", "CLINE_DATA_DIR", "CLINE_TEAM_DATA_DIR",
+			"CLINE_SANDBOX", "CLINE_SANDBOX_DATA_DIR", "CLINE_NO_AUTO_UPDATE"},
+		Asking: provider.Asking{Option: "auto_approve", Value: "off"},
+		Asks:   "before edits and commands",
+		Note:   "Starts a daemon outside its process group; Perlica ends it on Linux.",
 	},
 	{
 		ID: "auggie", Name: "Auggie", Website: "https://www.augmentcode.com/",
@@ -281,14 +285,14 @@ var known = []Known{
 	{
 		ID: "pi", Says: "pi-acp", Name: "pi", Website: "https://github.com/svkozak/pi-acp",
 		Commands: [][]string{{"pi-acp"}},
-		Install:  "npm install -g pi-acp",
+		Install:  "npm install -g pi-acp @earendil-works/pi-coding-agent",
 		Env: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "DEEPSEEK_API_KEY",
 			"MISTRAL_API_KEY", "GROQ_API_KEY", "CEREBRAS_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "AI_GATEWAY_API_KEY",
 			"ZAI_API_KEY", "KIMI_API_KEY", "MINIMAX_API_KEY", "FIREWORKS_API_KEY", "HF_TOKEN", "OPENCODE_API_KEY",
 			"PI_ACP_PI_COMMAND", "PI_ACP_ENABLE_EMBEDDED_CONTEXT", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
 			"PI_OFFLINE", "PI_SKIP_VERSION_CHECK", "PI_TELEMETRY"},
 		Asks: "never",
-		Note: "An adapter by a third party.",
+		Note: "An adapter by a third party. With pi 0.73.1 it never opens a session.",
 	},
 	{
 		ID: "amp", Name: "Amp", Website: "https://github.com/tao12345666333/amp-acp",

@@ -77,10 +77,7 @@ func (k *killed) ask(id int, method string, params any) (m message, ok bool) {
 func TestKilled(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.stop()
-	n := 30
-	if testing.Short() {
-		n = 8
-	}
+	n := max(10, *tortureKills/5)
 	for i := range n {
 		params := func(s string) map[string]any {
 			p := promptOf(s, fmt.Sprintf("@say answer %d", i))

@@ -78,7 +78,7 @@ func (p *prompt) show(n kernel.Notice) {
 		p.closed(n)
 	case kernel.Decided:
 		if n.Effect == string(policy.Deny) {
-			p.notice(n.Title+" was refused by", n.By+":", n.Why)
+			p.notice(n.What()+" was refused by", n.By+":", n.Why)
 		}
 	case kernel.Blocked:
 		p.s.r.opt.Log("%s was refused: an editor's files and terminals are not offered to the agent", n.Method)

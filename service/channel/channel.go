@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -44,10 +45,42 @@ type Editor interface {
 	Edit(ctx context.Context, id string, m Outbound) error
 }
 
+// A Streamer is a channel that can show an answer as it comes: in one message, which is edited and in the end
+// taken back.
+type Streamer interface {
+	Editor
+	// Pace is how far apart at least the edits of one message in a chat are.
+	Pace(chat string) time.Duration
+	// Remove takes a message that Send has returned the id of off the chat.
+	Remove(ctx context.Context, id string) error
+}
+
+// A Fetcher is a channel whose messages name files that are still on the platform.
+type Fetcher interface {
+	// Fetch brings a file of a message to this machine and returns its path; n is its place among the
+	// message's files. It may take minutes. A *RejectedError says that it never will be had. The same
+	// file of the same message takes the same place when it is fetched again.
+	Fetch(ctx context.Context, message string, n int, f File) (path string, err error)
+}
+
 // A Typist is a channel that can show that somebody is typing. The sign fades by itself within
 // seconds.
 type Typist interface {
 	Typing(ctx context.Context, chat string) error
+}
+
+// A Reactor is a channel that can put a sign on a message of a person.
+type Reactor interface {
+	// React puts an emoji on a message that Poll returned; Send's promises are its own. Where that cannot be
+	// had in the chat it is a *RejectedError.
+	React(ctx context.Context, message, emoji string) error
+}
+
+// A Menu is a channel whose platform shows people which commands there are.
+type Menu interface {
+	// SetMenu has the platform show the commands, each with what it does, to those who use it in a language; empty:
+	// to all others.
+	SetMenu(ctx context.Context, language string, commands iter.Seq2[string, string]) error
 }
 
 // A Refuser is a channel whose sender waits for an answer: it can be told that a message was not
@@ -95,24 +128,32 @@ type Inbound struct {
 	// ReplyTo is the id of the message that it answers, if it does; of one that cannot be named,
 	// such as a story or a message of another chat, any words that are no id.
 	ReplyTo string
-	Button  string // the data of the button that was pressed, if one was; Text is then its label
+	Shared  bool // several people read the chat
+	// Unread names what came that is neither a text nor a file, such as "a sticker": its sender is told that
+	// it is not read. Empty: there is a text, a file or a button.
+	Unread string
+	Button string // the data of the button that was pressed, if one was; Text is then its label
 }
 
 // File is a file that came or goes with a message.
 type File struct {
-	Name string
-	Path string // on this machine
-	MIME string
+	Name   string
+	Path   string // on this machine; empty: it is still on the platform
+	MIME   string
+	Remote string // the platform's id of it, with which a [Fetcher] has it; empty: it needs none
+	Size   int64  // in bytes, as far as the platform says so
 }
 
 // Outbound is a message to a person.
 type Outbound struct {
 	Chat    string
 	Text    string // in the channel's Format
+	Plain   bool   // the text has no formatting, whatever the channel's Format is
 	Buttons []Button
 	File    *File
 	ReplyTo string // the id of a message of the person; empty: none
 	Key     string // the same for every attempt to send the same message
+	Silent  bool   // it makes no sound where the platform can do without
 }
 
 // RepeatedMark begins a message that the platform may have taken before.
@@ -147,10 +188,10 @@ func (e *RateLimitError) Error() string {
 // Unwrap makes it an ErrNotSent.
 func (e *RateLimitError) Unwrap() error { return ErrNotSent }
 
-// A RejectedError says that the platform refuses a message for good, and why.
+// A RejectedError says that the platform refuses for good what it was asked for, a message most often, and why.
 type RejectedError struct{ Why string }
 
-func (e *RejectedError) Error() string { return "the platform refuses the message: " + e.Why }
+func (e *RejectedError) Error() string { return "the platform refuses: " + e.Why }
 
 // A ConflictError says that a message came with the id of an earlier one, and with another text,
 // another button or other files, or that this cannot be said because no digest of the earlier one is

@@ -213,3 +213,15 @@ func isWord(r rune) bool {
 func isURL(s string) bool {
 	return (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "mailto:")) && !strings.ContainsAny(s, " \t<>\"")
 }
+
+var tag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`</?(?:b|strong|i|em|u|s|a|code|pre|blockquote)(?:\s[^<>]*)?>`)
+})
+
+// Unformatted is a text in a format as plain text. Markdown can be read as it is.
+func Unformatted(text string, f Format) string {
+	if f != HTML {
+		return text
+	}
+	return html.UnescapeString(tag().ReplaceAllString(text, ""))
+}

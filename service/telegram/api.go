@@ -26,6 +26,7 @@ type answer struct {
 type update struct {
 	ID       int64     `json:"update_id"`
 	Message  *message  `json:"message"`
+	Edited   *message  `json:"edited_message"`
 	Callback *callback `json:"callback_query"`
 }
 
@@ -50,7 +51,19 @@ type message struct {
 	Voice    *file     `json:"voice"`
 	Audio    *file     `json:"audio"`
 	Video    *file     `json:"video"`
+	Note     *file     `json:"video_note"`
 	Keyboard *keyboard `json:"reply_markup"`
+	Thread   int64     `json:"message_thread_id"`
+	Topic    bool      `json:"is_topic_message"` // else Thread is a row of answers
+	Album    string    `json:"media_group_id"`   // the same for all messages of one album
+	Changed  int64     `json:"edit_date"`
+
+	// What is neither a text nor a file.
+	Sticker  *struct{} `json:"sticker"`
+	Location *struct{} `json:"location"`
+	Contact  *struct{} `json:"contact"`
+	Poll     *struct{} `json:"poll"`
+	Dice     *struct{} `json:"dice"`
 }
 
 type user struct {
@@ -62,7 +75,8 @@ type user struct {
 }
 
 type chat struct {
-	ID int64 `json:"id"`
+	ID   int64  `json:"id"`
+	Type string `json:"type"` // "private", "group", "supergroup", "channel"
 }
 
 type file struct {
@@ -92,12 +106,14 @@ type button struct {
 // outgoing are the parameters of sendMessage and editMessageText.
 type outgoing struct {
 	Chat      string    `json:"chat_id"`
-	Message   int64     `json:"message_id,omitempty"` // that is edited
+	Thread    int64     `json:"message_thread_id,omitempty"` // the topic of a forum
+	Message   int64     `json:"message_id,omitempty"`        // that is edited
 	Text      string    `json:"text"`
 	ParseMode string    `json:"parse_mode,omitempty"`
 	ReplyTo   *reply    `json:"reply_parameters,omitempty"`
 	Keyboard  *keyboard `json:"reply_markup,omitempty"`
 	Preview   preview   `json:"link_preview_options"`
+	Silent    bool      `json:"disable_notification,omitempty"`
 }
 
 type reply struct {

@@ -21,6 +21,7 @@ const maxAnswer = 16 << 20
 // badRequest is an answer 400: the server has understood and will not do it.
 type badRequest struct {
 	*channel.RejectedError
+	moved int64 // the chat that a group has become; 0: none
 }
 
 // Unwrap makes it a *channel.RejectedError.
@@ -64,7 +65,10 @@ func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, 
 		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
 	var a answer
-	if err := json.Unmarshal(text, &a); err != nil || !a.OK {
+	if json.Unmarshal(text, &a) != nil {
+		return foreign(resp)
+	}
+	if !a.OK {
 		return refusal(resp, a)
 	}
 	if result == nil {
@@ -76,8 +80,24 @@ func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, 
 	return nil
 }
 
-// refusal is the error of an answer that is no yes, perhaps of something between here and the
-// server, which does not speak its language.
+// foreign is the error of an answer that is no JSON: it is of something between here and the server, such as a
+// proxy, which may lose its way to it for a moment. What it says is the server's word only where it must be so,
+// from either of them.
+func foreign(resp *http.Response) error {
+	switch code := resp.StatusCode; code {
+	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
+		return refusal(resp, answer{})
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
+		return fmt.Errorf("%w: something before the server wants a login (%d)", channel.ErrNotSent, code)
+	default:
+		if code >= 300 && code < 400 {
+			return refusal(resp, answer{})
+		}
+		return fmt.Errorf("the answer is not the Bot API's (%d): a proxy's perhaps", code)
+	}
+}
+
+// refusal is the error of an answer that is no yes.
 func refusal(resp *http.Response, a answer) error {
 	code := a.ErrorCode
 	if code == 0 {
@@ -91,7 +111,7 @@ func refusal(resp *http.Response, a answer) error {
 	switch {
 	case code == http.StatusTooManyRequests:
 		return &channel.RateLimitError{After: retryAfter(resp, a)}
-	case code == http.StatusUnauthorized, code == http.StatusNotFound:
+	case code == http.StatusUnauthorized:
 		return fmt.Errorf("%w: the server does not accept the token (%s)", channel.ErrNotSent, said)
 	case code == http.StatusConflict:
 		return fmt.Errorf("%w: another program polls with this token, or a webhook is set (%s)", channel.ErrNotSent, said)
@@ -99,8 +119,8 @@ func refusal(resp *http.Response, a answer) error {
 		if a.Parameters.MigrateTo != 0 {
 			said += fmt.Sprintf("; the group is now %d", a.Parameters.MigrateTo)
 		}
-		return &badRequest{&channel.RejectedError{Why: said}}
-	case code == http.StatusForbidden, code == http.StatusRequestEntityTooLarge:
+		return &badRequest{&channel.RejectedError{Why: said}, a.Parameters.MigrateTo}
+	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusRequestEntityTooLarge:
 		return &channel.RejectedError{Why: said}
 	case code >= 300 && code < 400:
 		return fmt.Errorf("%w: the server redirects, which is not followed (%s)", channel.ErrNotSent, said)
@@ -128,7 +148,7 @@ func (c *Channel) clean(err error) error {
 	var kind error
 	switch {
 	case errors.As(err, &bad):
-		return &badRequest{&channel.RejectedError{Why: c.hide(bad.Why)}}
+		return &badRequest{&channel.RejectedError{Why: c.hide(bad.Why)}, bad.moved}
 	case errors.As(err, &rejected):
 		return &channel.RejectedError{Why: c.hide(rejected.Why)}
 	case errors.Is(err, context.Canceled):

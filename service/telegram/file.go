@@ -25,7 +25,7 @@ func (m *message) files() (list []file) {
 		mime string
 	}{
 		{m.Document, "document", ""}, {m.largest(), "photo.jpg", "image/jpeg"}, {m.Voice, "voice.ogg", "audio/ogg"},
-		{m.Audio, "audio", ""}, {m.Video, "video.mp4", "video/mp4"},
+		{m.Audio, "audio", ""}, {m.Video, "video.mp4", "video/mp4"}, {m.Note, "video.mp4", "video/mp4"},
 	} {
 		if f.f == nil {
 			continue
@@ -50,33 +50,21 @@ func (m *message) largest() *file {
 	return &m.Photo[len(m.Photo)-1]
 }
 
-// final reports whether a file will not be had by trying again.
-func final(err error) bool {
-	var refused *channel.RejectedError
-	return errors.Is(err, attachment.ErrTooLarge) || errors.As(err, &refused)
-}
+// fileTime is how many times as long as another request a file may take.
+const fileTime = 10
 
-// why is an error in words for the person who sent the file.
-func why(err error) string {
-	if errors.Is(err, attachment.ErrTooLarge) {
-		return "it is too large"
+// Fetch brings a file that Poll has named into the private folder.
+func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.File) (string, error) {
+	switch {
+	case c.opt.Files == "":
+		return "", &channel.RejectedError{Why: "files are not taken here"}
+	case f.Size > c.opt.MaxFile:
+		return "", tooLarge()
 	}
-	var refused *channel.RejectedError
-	if errors.As(err, &refused) {
-		return refused.Why
-	}
-	return "the download failed"
-}
-
-// fetch brings the n-th file of a message into the private folder.
-func (c *Channel) fetch(ctx context.Context, message string, n int, f file) (string, error) {
-	if f.Size > c.opt.MaxFile {
-		return "", attachment.ErrTooLarge
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, fileTime*c.opt.Timeout)
 	defer cancel()
 	var at file
-	if err := c.call(ctx, "getFile", map[string]string{"file_id": f.ID}, &at); err != nil {
+	if err := c.call(ctx, "getFile", map[string]string{"file_id": f.Remote}, &at); err != nil {
 		return "", err
 	}
 	// A server in local mode names a file of its own disk. What a server says is no reason to
@@ -85,11 +73,16 @@ func (c *Channel) fetch(ctx context.Context, message string, n int, f file) (str
 		return "", &channel.RejectedError{Why: "the server does not hand it out over HTTP"}
 	}
 	saved, err := c.download(ctx, message, n, f.Name, at.Path)
-	if err != nil {
+	switch {
+	case errors.Is(err, attachment.ErrTooLarge):
+		return "", tooLarge()
+	case err != nil:
 		return "", c.clean(fmt.Errorf("telegram: a file: %w", err))
 	}
 	return saved, nil
 }
+
+func tooLarge() error { return &channel.RejectedError{Why: "it is too large"} }
 
 func (c *Channel) download(ctx context.Context, message string, n int, name, at string) (string, error) {
 	parts := strings.Split(at, "/")
@@ -100,9 +93,9 @@ func (c *Channel) download(ctx context.Context, message string, n int, name, at 
 	if err != nil {
 		return "", channel.WithoutURL(err)
 	}
-	resp, err := c.client.Do(req)
+	resp, err := channel.Do(c.client, req)
 	if err != nil {
-		return "", channel.WithoutURL(err)
+		return "", err
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read, or is of no use
 	if resp.StatusCode != http.StatusOK {
@@ -126,7 +119,11 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 	// written by another goroutine.
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
-	fields := [][2]string{{"chat_id", o.Chat}, {"caption", o.Text}, {"parse_mode", o.ParseMode}, {"reply_parameters", asJSON(o.ReplyTo)}, {"reply_markup", asJSON(o.Keyboard)}}
+	thread := ""
+	if o.Thread != 0 {
+		thread = decimal(o.Thread)
+	}
+	fields := [][2]string{{"chat_id", o.Chat}, {"message_thread_id", thread}, {"caption", o.Text}, {"parse_mode", o.ParseMode}, {"reply_parameters", asJSON(o.ReplyTo)}, {"reply_markup", asJSON(o.Keyboard)}}
 	for _, field := range fields {
 		if field[1] != "" {
 			err = errors.Join(err, w.WriteField(field[0], field[1]))

@@ -20,7 +20,7 @@ const staleAfter = 6 * 24 * time.Hour
 // pollSlack is how much later than the server promises its answer may come.
 const pollSlack = 15 * time.Second
 
-// tries is how often something that goes with an update is tried before it goes without.
+// tries is how often a sign of waiting is tried to be ended.
 const tries = 3
 
 // press is a button that was pressed and shows that it waits.
@@ -31,28 +31,27 @@ type press struct {
 }
 
 // Poll returns what people wrote and pressed. It confirms to the server what lies before the
-// cursor and nothing else. Their files have been fetched when it returns; one that cannot be had
-// is named in the text instead.
+// cursor and nothing else. Their files are named, for [Channel.Fetch].
 func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
 	offset, err := c.offset(cursor)
 	if err != nil {
 		return nil, cursor, err
 	}
-	params := struct {
-		Offset  int64    `json:"offset,omitempty"`
-		Timeout int      `json:"timeout"`
-		Allowed []string `json:"allowed_updates"`
-	}{offset, int(c.opt.PollFor / time.Second), []string{"message", "callback_query"}}
-	var raw []json.RawMessage
+	c.learnName(ctx)
 	release := c.answerPresses(ctx, offset)
-	pctx, cancel := context.WithTimeout(ctx, c.opt.PollFor+pollSlack)
-	err = c.call(pctx, "getUpdates", params, &raw)
-	cancel()
+	raw, err := c.updates(ctx, offset, c.opt.PollFor)
 	release()
+	if err == nil && endsInAlbum(raw) && channel.Wait(ctx, c.albumWait) {
+		var all []json.RawMessage // nothing is confirmed yet: they come again, with the rest
+		if all, err = c.updates(ctx, offset, 0); len(all) >= len(raw) {
+			raw = all
+		}
+	}
 	if err != nil {
 		return nil, cursor, err
 	}
 	next = cursor
+	album := ""
 	for _, r := range raw {
 		var id struct {
 			ID int64 `json:"update_id"`
@@ -60,19 +59,52 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 		if err := json.Unmarshal(r, &id); err != nil {
 			return list, next, fmt.Errorf("telegram: getUpdates: an update without an id: %w", err)
 		}
-		m, ok, err := c.inbound(ctx, r, id.ID)
-		if err != nil && next != cursor {
-			return list, next, nil // what came before it is not held up
-		}
-		if err != nil {
-			return nil, cursor, err
-		}
-		if ok {
-			list = append(list, m)
+		if m, of, ok := c.inbound(r, id.ID); ok {
+			if last := len(list) - 1; of != "" && of == album && last >= 0 {
+				list[last].Files = append(list[last].Files, m.Files...)
+				list[last].Text = strings.Trim(list[last].Text+"\n"+m.Text, "\n")
+			} else {
+				list = append(list, m)
+			}
+			album = of
 		}
 		next = fmt.Sprintf("%d@%d", id.ID+1, c.now().Unix())
 	}
 	return list, next, nil
+}
+
+// updates asks the server for what has happened from the offset on; it waits for something that long.
+func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration) (raw []json.RawMessage, err error) {
+	params := struct {
+		Offset  int64    `json:"offset,omitempty"`
+		Timeout int      `json:"timeout"`
+		Allowed []string `json:"allowed_updates"`
+	}{offset, int(wait / time.Second), []string{"message", "edited_message", "callback_query"}}
+	ctx, cancel := context.WithTimeout(ctx, wait+pollSlack)
+	defer cancel()
+	err = c.call(ctx, "getUpdates", params, &raw)
+	return raw, err
+}
+
+// endsInAlbum reports whether the last update is of an album, of which more may come: the messages of one
+// come one by one, within a moment.
+func endsInAlbum(raw []json.RawMessage) bool {
+	var u update
+	return len(raw) > 0 && json.Unmarshal(raw[len(raw)-1], &u) == nil && u.Message != nil && u.Message.Album != ""
+}
+
+// learnName asks for the bot's name, by which commands in groups are addressed. Without it they count as
+// addressed to this bot.
+func (c *Channel) learnName(ctx context.Context) {
+	if c.username != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	var me user
+	if err := c.call(ctx, "getMe", struct{}{}, &me); err == nil {
+		c.username = me.Username
+	}
 }
 
 // offset is what a cursor says: the next update's number, and when the last one came.
@@ -123,27 +155,37 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 	}
 }
 
-// inbound is what an update says, if it is a message of a person.
-func (c *Channel) inbound(ctx context.Context, raw json.RawMessage, id int64) (m channel.Inbound, ok bool, err error) {
+// inbound is what an update says, if it is of a person; album names the album that it belongs to.
+func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, album string, ok bool) {
 	var u update
 	if json.Unmarshal(raw, &u) != nil {
-		return m, false, nil // of a form that is not known: it must not stop those behind it
+		return m, "", false // of a form that is not known: it must not stop those behind it
 	}
 	switch {
 	case u.Callback != nil && u.Callback.Message != nil && !u.Callback.From.Bot:
 		c.presses = append(c.presses, press{id: u.Callback.ID, update: id})
-		return c.pressed(u.Callback), true, nil
-	case u.Message != nil && u.Message.From != nil && u.Message.Sender == nil && (!u.Message.From.Bot || decimal(u.Message.From.ID) == c.self):
-		// Behind a chat anybody may hide: an anonymous administrator has the same id in every
-		// group. Rights belong to people.
-		return c.written(ctx, u.Message, id)
+		return c.pressed(u.Callback), "", true
+	case u.Message != nil && c.isPersons(u.Message):
+		m, ok = c.written(u.Message)
+		return m, u.Message.Album, ok
+	case u.Edited != nil && c.isPersons(u.Edited) && u.Edited.Text+u.Edited.Caption != "": // else a location that moves
+		m, _ = c.written(u.Edited)
+		m.ID += ":" + decimal(u.Edited.Changed)
+		m.Text, m.Files, m.Unread = "", nil, "an edited message"
+		return m, "", true
 	}
-	return m, false, nil
+	return m, "", false
+}
+
+// isPersons reports whether a message is of a person, or of this bot. Behind a chat anybody may hide: an
+// anonymous administrator has the same id in every group. Rights belong to people.
+func (c *Channel) isPersons(m *message) bool {
+	return m.From != nil && m.Sender == nil && (!m.From.Bot || decimal(m.From.ID) == c.self)
 }
 
 func (c *Channel) pressed(b *callback) channel.Inbound {
 	m := channel.Inbound{
-		ID: "press:" + b.ID, Chat: decimal(b.Message.Chat.ID), Contact: decimal(b.From.ID), Name: name(&b.From),
+		ID: "press:" + b.ID, Chat: chatOf(b.Message), Shared: b.Message.Chat.isShared(), Contact: decimal(b.From.ID), Name: name(&b.From),
 		Sent: c.now(), Own: decimal(b.From.ID) == c.self, ReplyTo: messageID(b.Message), Button: b.Data,
 	}
 	if b.Message.Keyboard != nil {
@@ -158,10 +200,25 @@ func (c *Channel) pressed(b *callback) channel.Inbound {
 	return m
 }
 
-func (c *Channel) written(ctx context.Context, msg *message, id int64) (channel.Inbound, bool, error) {
-	m := channel.Inbound{
-		ID: messageID(msg), Chat: decimal(msg.Chat.ID), Contact: decimal(msg.From.ID), Name: name(msg.From),
-		Text: msg.Text + msg.Caption, Sent: time.Unix(msg.Date, 0), Own: decimal(msg.From.ID) == c.self,
+// chatOf is where answers to a message go: its chat, and in a forum its topic.
+func chatOf(m *message) string {
+	if m.Topic && m.Thread != 0 {
+		return decimal(m.Chat.ID) + "/" + decimal(m.Thread)
+	}
+	return decimal(m.Chat.ID)
+}
+
+// isShared reports whether several people read a chat. Servers of before its type was said have groups
+// with negative ids.
+func (c chat) isShared() bool { return c.Type != "" && c.Type != "private" || c.ID < 0 }
+
+func (c *Channel) written(msg *message) (m channel.Inbound, ok bool) {
+	m = channel.Inbound{
+		ID: messageID(msg), Chat: chatOf(msg), Shared: msg.Chat.isShared(), Contact: decimal(msg.From.ID), Name: name(msg.From),
+		Sent: time.Unix(msg.Date, 0), Own: decimal(msg.From.ID) == c.self,
+	}
+	if m.Text, ok = c.addressed(msg.Text + msg.Caption); !ok {
+		return m, false // to another bot
 	}
 	m.Quoted = msg.Forward != nil || msg.Forward6 != 0 || msg.Via != nil || msg.Offline
 	switch {
@@ -172,31 +229,51 @@ func (c *Channel) written(ctx context.Context, msg *message, id int64) (channel.
 	case msg.Quote != nil:
 		m.ReplyTo = elsewhere
 	}
-	files := msg.files()
-	if m.Text == "" && len(files) == 0 {
-		return m, false, nil // a sticker, somebody who joined a group
+	if msg.Topic && msg.ReplyTo != nil && msg.ReplyTo.ID == msg.Thread {
+		m.ReplyTo = "" // what is written in a topic answers the message that made it
 	}
-	if m.Own || c.opt.Files == "" || c.opt.Accept != nil && !c.opt.Accept(m.Contact) {
-		return m, true, nil
+	for _, f := range msg.files() {
+		m.Files = append(m.Files, channel.File{Name: f.Name, MIME: f.MIME, Remote: f.ID, Size: f.Size})
 	}
-	for i, f := range files {
-		path, err := c.fetch(ctx, m.ID, i, f)
-		if err != nil && ctx.Err() != nil {
-			return m, false, err
-		}
-		if err != nil && !final(err) {
-			if c.failures[id]++; c.failures[id] < tries {
-				return m, false, err
-			}
-		}
-		if err != nil {
-			m.Text = strings.TrimSpace(fmt.Sprintf("%s\n\n[%s could not be fetched: %s]", m.Text, f.Name, why(err)))
-			continue
-		}
-		m.Files = append(m.Files, channel.File{Name: f.Name, Path: path, MIME: f.MIME})
+	if m.Text == "" && len(m.Files) == 0 {
+		m.Unread = msg.unread()
 	}
-	delete(c.failures, id)
-	return m, true, nil
+	return m, m.Text != "" || len(m.Files) > 0 || m.Unread != "" // else somebody has joined a group
+}
+
+// unread names what a message is that has neither a text nor a file, if a person has sent it.
+func (m *message) unread() string {
+	for _, kind := range []struct {
+		there *struct{}
+		name  string
+	}{
+		{m.Sticker, "a sticker"}, {m.Location, "a location"}, {m.Contact, "a contact"}, {m.Poll, "a poll"}, {m.Dice, "a roll of dice"},
+	} {
+		if kind.there != nil {
+			return kind.name
+		}
+	}
+	return ""
+}
+
+// addressed is a text without the bot's name behind a command, with which commands in groups are addressed;
+// ok is false if it is another bot's.
+func (c *Channel) addressed(text string) (string, bool) {
+	if !strings.HasPrefix(text, "/") {
+		return text, true
+	}
+	end := strings.IndexAny(text, " \n")
+	if end < 0 {
+		end = len(text)
+	}
+	command, name, named := strings.Cut(text[:end], "@")
+	switch {
+	case !named || strings.Contains(command[1:], "/"):
+		return text, true
+	case c.username != "" && !strings.EqualFold(name, c.username):
+		return "", false
+	}
+	return command + text[end:], true
 }
 
 // elsewhere is what a message answers that is not in its chat, or cannot be named.

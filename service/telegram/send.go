@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
-	"regexp"
+	"iter"
 	"strconv"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/perlica/perlica/service/channel"
 )
@@ -33,7 +32,7 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 		return "", err
 	}
 	// The text's message has the buttons.
-	if _, err := c.document(ctx, m, outgoing{Chat: o.Chat}); err != nil {
+	if _, err := c.document(ctx, m, outgoing{Chat: o.Chat, Thread: o.Thread}); err != nil {
 		return "", fmt.Errorf("telegram: the text was sent, but not its file: %s", err.Error())
 	}
 	return id, nil
@@ -61,25 +60,109 @@ func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error
 	return err
 }
 
+// Remove deletes a message of the bot, which Telegram allows for two days.
+func (c *Channel) Remove(ctx context.Context, id string) error {
+	chat, number, err := parseID(id)
+	if err != nil {
+		return err
+	}
+	params := struct {
+		Chat    string `json:"chat_id"`
+		Message int64  `json:"message_id"`
+	}{chat, number}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	return c.call(ctx, "deleteMessage", params, nil)
+}
+
+// Pace leaves room for what is not optional: https://core.telegram.org/bots/faq allows a bot about one message a
+// second in a chat, and twenty a minute in a group.
+func (c *Channel) Pace(chat string) time.Duration {
+	if strings.HasPrefix(chat, "-") { // a group
+		return 10 * time.Second
+	}
+	return 3 * time.Second
+}
+
+// React puts an emoji on a message of a person.
+func (c *Channel) React(ctx context.Context, message, emoji string) error {
+	chat, number, err := parseID(message)
+	if err != nil {
+		return err
+	}
+	type reaction struct {
+		Type  string `json:"type"`
+		Emoji string `json:"emoji"`
+	}
+	params := struct {
+		Chat     string     `json:"chat_id"`
+		Message  int64      `json:"message_id"`
+		Reaction []reaction `json:"reaction"`
+	}{chat, number, []reaction{{"emoji", emoji}}}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	return c.call(ctx, "setMessageReaction", params, nil)
+}
+
+// SetMenu sets the list that Telegram shows to who types a slash.
+func (c *Channel) SetMenu(ctx context.Context, language string, commands iter.Seq2[string, string]) error {
+	type item struct {
+		Command string `json:"command"`
+		Help    string `json:"description"`
+	}
+	params := struct {
+		Commands []item `json:"commands"`
+		Language string `json:"language_code,omitempty"`
+	}{Language: language}
+	for name, help := range commands {
+		params.Commands = append(params.Commands, item{name, help})
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	return c.call(ctx, "setMyCommands", params, nil)
+}
+
 // Typing shows for some seconds that somebody is typing.
 func (c *Channel) Typing(ctx context.Context, chat string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	return c.call(ctx, "sendChatAction", map[string]string{"chat_id": chat, "action": "typing"}, nil)
+	params := struct {
+		Chat   string `json:"chat_id"`
+		Thread int64  `json:"message_thread_id,omitempty"`
+		Action string `json:"action"`
+	}{Action: "typing"}
+	params.Chat, params.Thread, _ = place(chat) // what is no chat the server refuses
+	return c.call(ctx, "sendChatAction", params, nil)
+}
+
+// place is the chat that a message goes to, and the topic in it, if the chat is a forum's.
+func place(chat string) (id string, thread int64, err error) {
+	id, topic, forum := strings.Cut(chat, "/")
+	if _, err = strconv.ParseInt(id, 10, 64); err == nil && forum {
+		thread, err = strconv.ParseInt(topic, 10, 64)
+	}
+	if err != nil {
+		return "", 0, &channel.RejectedError{Why: fmt.Sprintf("%.40q is no chat", chat)}
+	}
+	return id, thread, nil
 }
 
 // compose checks what can be checked without the server.
 func compose(m channel.Outbound) (o outgoing, err error) {
-	if _, err := strconv.ParseInt(m.Chat, 10, 64); err != nil {
-		return o, &channel.RejectedError{Why: fmt.Sprintf("%.40q is no chat", m.Chat)}
+	chat, thread, err := place(m.Chat)
+	if err != nil {
+		return o, err
 	}
 	if channel.Units(m.Text) > maxText { // Telegram counts without the tags; with them is on the safe side
 		return o, &channel.RejectedError{Why: fmt.Sprintf("its text is longer than %d", maxText)}
 	}
-	o = outgoing{Chat: m.Chat, Text: m.Text, ParseMode: "HTML", Preview: preview{true}}
+	o = outgoing{Chat: chat, Thread: thread, Text: m.Text, ParseMode: "HTML", Preview: preview{true}, Silent: m.Silent}
+	if m.Plain {
+		o.ParseMode = ""
+	}
 	if m.ReplyTo != "" {
-		chat, number, err := parseID(m.ReplyTo)
-		if err == nil && chat == m.Chat { // a press has no message; elsewhere there is none to answer
+		in, number, err := parseID(m.ReplyTo)
+		if err == nil && in == chat { // a press has no message; elsewhere there is none to answer
 			o.ReplyTo = &reply{number, true}
 		}
 	}
@@ -101,6 +184,10 @@ func (c *Channel) formatted(ctx context.Context, o outgoing, method string) (str
 	defer cancel()
 	var sent message
 	err := c.call(ctx, method, o, &sent)
+	if chat := moved(err); chat != "" {
+		o.Chat, o.ReplyTo = chat, nil // the messages of the old group have other numbers
+		err = c.call(ctx, method, o, &sent)
+	}
 	if said(err, "can't parse") {
 		err = c.call(ctx, method, o.plain(), &sent)
 	}
@@ -112,21 +199,30 @@ func (c *Channel) formatted(ctx context.Context, o outgoing, method string) (str
 
 func (c *Channel) document(ctx context.Context, m channel.Outbound, o outgoing) (string, error) {
 	id, err := c.sendDocument(ctx, m, o)
+	if chat := moved(err); chat != "" {
+		o.Chat, o.ReplyTo = chat, nil
+		id, err = c.sendDocument(ctx, m, o)
+	}
 	if said(err, "can't parse") {
 		return c.sendDocument(ctx, m, o.plain())
 	}
 	return id, err
 }
 
-var tag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`</?(?:b|strong|i|em|u|s|a|code|pre|blockquote)(?:\s[^<>]*)?>`)
-})
-
 // plain is o without its formatting.
 func (o outgoing) plain() outgoing {
 	o.ParseMode = ""
-	o.Text = html.UnescapeString(tag().ReplaceAllString(o.Text, ""))
+	o.Text = channel.Unformatted(o.Text, channel.HTML)
 	return o
+}
+
+// moved is the chat that a group has become, if an error says so. Telegram has sent nothing then.
+func moved(err error) string {
+	var bad *badRequest
+	if !errors.As(err, &bad) || bad.moved == 0 {
+		return ""
+	}
+	return strconv.FormatInt(bad.moved, 10)
 }
 
 // said reports whether an error is an answer 400 with these words. Telegram has no other sign.

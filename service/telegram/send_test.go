@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +39,12 @@ func TestSendAndEdit(t *testing.T) {
 	}
 	if m := w.Messages()[0]; m.Text != "<b>Ada</b> said yes" || len(m.Edits) != 1 || len(m.Buttons) != 0 {
 		t.Errorf("edited to %+v", m)
+	}
+	if err := w.bot.Remove(t.Context(), id); err != nil || !w.Messages()[0].Removed {
+		t.Errorf("it was not removed: %v", err)
+	}
+	if private, group := w.bot.Pace("42"), w.bot.Pace("-100/3"); private < time.Second || group < 3*time.Second {
+		t.Errorf("edits come every %s, in a group every %s", private, group)
 	}
 	if err := w.bot.Typing(t.Context(), "42"); err != nil || w.Calls("sendChatAction") != 1 {
 		t.Errorf("typing: %v", err)
@@ -76,10 +83,14 @@ func TestSendFaults(t *testing.T) {
 		{"429", telegramtest.Fault{Status: 429, Say: "Too Many Requests: retry after 5", RetryAfter: 5}, notSent, 0},
 		{"400", telegramtest.Fault{Status: 400, Say: "Bad Request: chat not found"}, refused, 0},
 		{"403", telegramtest.Fault{Status: 403, Say: "Forbidden: bot was blocked by the user"}, refused, 0},
+		{"404", telegramtest.Fault{Status: 404, Say: "Not Found"}, refused, 0},
 		{"401", telegramtest.Fault{Status: 401, Say: "Unauthorized"}, notSent, 0},
 		{"413", telegramtest.Fault{Status: 413, Raw: true, Say: "too large"}, refused, 0},
 		{"302", telegramtest.Fault{Status: 302, Raw: true}, notSent, 0},
 		{"500", telegramtest.Fault{Status: 500, Say: "Internal Server Error: " + token}, unknown, 0},
+		{"a proxy's 404", telegramtest.Fault{Status: 404, Raw: true, Say: "<html>not found</html>"}, unknown, 0},
+		{"a proxy's 400", telegramtest.Fault{Status: 400, Raw: true, Say: "<html>plain HTTP was sent to an HTTPS port</html>"}, unknown, 0},
+		{"a proxy's 401", telegramtest.Fault{Status: 401, Raw: true, Say: "<html>"}, notSent, 0},
 		{"502", telegramtest.Fault{Status: 502, Raw: true, Say: "<html>" + token}, unknown, 0},
 		{"403 with the token", telegramtest.Fault{Status: 403, Say: token}, refused, 0},
 		{"400 with the token", telegramtest.Fault{Status: 400, Say: token}, refused, 0},
@@ -110,6 +121,39 @@ func TestSendFaults(t *testing.T) {
 				holdsToken(t, err)
 			}
 		})
+	}
+}
+
+// TestAGroupThatMoved: what is for a group that has become another one goes there.
+func TestAGroupThatMoved(t *testing.T) {
+	server := telegramtest.New(token)
+	old := 0
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if bytes.Contains(body, []byte("-4242")) {
+			old++
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-10077}}`)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.ServeHTTP(w, r)
+	}))
+	defer h.Close()
+	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = h.URL })
+	for _, m := range []channel.Outbound{
+		{Chat: "-4242", Text: "hi", ReplyTo: "-4242:3"},
+		{Chat: "-4242", Text: "hi", File: &channel.File{Name: "a.txt", Path: temp(t, "x")}},
+	} {
+		if id, err := w.bot.Send(t.Context(), m); err != nil || !strings.HasPrefix(id, "-10077:") {
+			t.Errorf("%q, %v", id, err)
+		}
+	}
+	if n := len(server.Messages()); n != 2 || old != 2 {
+		t.Errorf("%d arrived, %d were for the old group", n, old)
 	}
 }
 
@@ -217,35 +261,35 @@ func TestTextWithoutItsFile(t *testing.T) {
 	}
 }
 
+// TestFilesArrive: a poll names files, and fetches none.
 func TestFilesArrive(t *testing.T) {
-	w := start(t, only("file", telegramtest.Fault{Status: 500}), func(o *telegram.Options) {
-		o.MaxFile = 10
-		o.Accept = func(contact string) bool { return contact == "7" }
-	})
+	w := start(t, nil, func(o *telegram.Options) { o.MaxFile = 10 })
 	w.AddFile("pic", telegramtest.File{Data: []byte("jpeg")})
 	w.AddFile("doc", telegramtest.File{Data: []byte("text")})
 	w.AddFile("big", telegramtest.File{Data: []byte("01234567890")})
-	w.Say(42, 7, "Ada", "look")
 	w.SayMore(42, 7, "Ada", map[string]any{"caption": "this", "photo": []any{map[string]any{"file_id": "small"}, map[string]any{"file_id": "pic"}}})
 	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "doc", "file_name": "../../a.txt", "mime_type": "text/plain"}})
+	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "big", "file_name": "big.bin", "file_size": 11}})
 	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "big", "file_name": "big.bin"}})
 	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "gone", "file_name": "gone.bin"}})
-	w.SayMore(42, 8, "Eve", map[string]any{"document": map[string]any{"file_id": "doc", "file_name": "x"}})
-	list, next := w.poll(t, "")
-	if len(list) != 1 || list[0].Text != "look" {
-		t.Fatalf("what comes ahead of a file that cannot be had yet: %+v", list)
-	}
-	list, _ = w.poll(t, next)
-	if len(list) != 5 {
+	list, _ := w.poll(t, "")
+	if len(list) != 5 || w.Calls("getFile")+w.Calls("file") > 0 {
 		t.Fatalf("got %+v", list)
 	}
 	for i, want := range []string{"jpeg", "text"} {
-		f := list[i].Files
-		if len(f) != 1 {
-			t.Fatalf("got %+v", list[i])
+		m := list[i]
+		if len(m.Files) != 1 || m.Files[0].Path != "" {
+			t.Fatalf("got %+v", m)
 		}
-		if b, err := os.ReadFile(f[0].Path); string(b) != want || err != nil {
-			t.Errorf("%s holds %q, %v", f[0].Path, b, err)
+		path, err := w.bot.Fetch(t.Context(), m.ID, 0, m.Files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); string(b) != want || err != nil {
+			t.Errorf("%s holds %q, %v", path, b, err)
+		}
+		if again, err := w.bot.Fetch(t.Context(), m.ID, 0, m.Files[0]); again != path || err != nil {
+			t.Errorf("fetched again it is %s, %v", again, err)
 		}
 	}
 	if f := list[0].Files[0]; list[0].Text != "this" || f.MIME != "image/jpeg" || f.Name != "photo.jpg" {
@@ -254,32 +298,25 @@ func TestFilesArrive(t *testing.T) {
 	if f := list[1].Files[0]; f.MIME != "text/plain" || f.Name != "a.txt" {
 		t.Errorf("got %+v", f)
 	}
-	if len(list[2].Files) != 0 || list[2].Text != "[big.bin could not be fetched: it is too large]" {
-		t.Errorf("got %+v", list[2])
-	}
-	if len(list[3].Files) != 0 || !strings.Contains(list[3].Text, "[gone.bin could not be fetched: 400") {
-		t.Errorf("got %+v", list[3])
-	}
-	if len(list[4].Files) != 0 {
-		t.Errorf("a stranger's file was fetched: %+v", list[4])
+	for i, want := range map[int]string{2: "it is too large", 3: "it is too large", 4: "400"} {
+		_, err := w.bot.Fetch(t.Context(), list[i].ID, 0, list[i].Files[0])
+		var refused *channel.RejectedError
+		if !errors.As(err, &refused) || !strings.HasPrefix(refused.Why, want) {
+			t.Errorf("%d: %v", i, err)
+		}
 	}
 }
 
-// TestAFileThatNeverComes does not hold up its message for ever.
+// TestAFileThatNeverComes is no refusal, and shows no token.
 func TestAFileThatNeverComes(t *testing.T) {
 	w := start(t, func(method string, _ int) telegramtest.Fault { return telegramtest.Fault{Drop: method == "file"} })
 	w.AddFile("doc", telegramtest.File{Data: []byte("text")})
-	w.SayMore(42, 7, "Ada", map[string]any{"caption": "see", "document": map[string]any{"file_id": "doc", "file_name": "a"}})
-	for range 2 {
-		_, _, err := w.bot.Poll(t.Context(), "")
-		if err == nil {
-			t.Fatal("the file did not come, but the poll says nothing")
-		}
-		holdsToken(t, err)
+	_, err := w.bot.Fetch(t.Context(), "42:1", 0, channel.File{Name: "a", Remote: "doc"})
+	var refused *channel.RejectedError
+	if err == nil || errors.As(err, &refused) {
+		t.Errorf("%v", err)
 	}
-	if list, _ := w.poll(t, ""); len(list) != 1 || list[0].Text != "see\n\n[a could not be fetched: the download failed]" {
-		t.Errorf("got %+v", list)
-	}
+	holdsToken(t, err)
 }
 
 func temp(t *testing.T, data string) string {

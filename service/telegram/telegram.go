@@ -54,14 +54,11 @@ func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
 type Options struct {
 	Token   Token
 	BaseURL string        // of a Bot API server; empty: DefaultBaseURL
-	Files   string        // the private folder for files that come; empty: they are not fetched
+	Files   string        // the private folder for files that are fetched; empty: none are
 	MaxFile int64         // of a file that comes, in bytes; 0: 20 MiB
 	PollFor time.Duration // how long the server holds a poll open; 0: 50 s
-	Timeout time.Duration // of any other request; 0: 30 s
+	Timeout time.Duration // of any other request, a tenth of a file's; 0: 30 s
 	Client  *http.Client  // nil: one of its own. Its CheckRedirect is not used
-	// Accept says whose files are fetched; nil: everybody's. It is called by Poll. A stranger
-	// should not be able to fill the disk.
-	Accept func(contact string) bool
 }
 
 // Channel is a bot. Its methods may be called from several goroutines, Poll from one at a time.
@@ -74,14 +71,18 @@ type Channel struct {
 	now    func() time.Time
 
 	// Of Poll alone.
-	presses  []press       // buttons whose sign of waiting is to be ended
-	failures map[int64]int // how often the files of an update could not be fetched
+	presses   []press // buttons whose sign of waiting is to be ended
+	username  string  // the bot's; empty until the server has said it
+	albumWait time.Duration
 }
 
 var _ interface {
 	channel.Channel
-	channel.Editor
+	channel.Streamer
 	channel.Typist
+	channel.Reactor
+	channel.Menu
+	channel.Fetcher
 } = (*Channel)(nil)
 
 var tokenForm = sync.OnceValue(func() *regexp.Regexp {
@@ -105,7 +106,7 @@ func New(opt Options) (*Channel, error) {
 	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
 	return &Channel{
 		opt: opt, client: channel.Client(opt.Client), base: strings.TrimRight(opt.BaseURL, "/"), self: m[1], secret: m[2],
-		now: time.Now, failures: map[int64]int{},
+		now: time.Now, albumWait: time.Second,
 	}, nil
 }
 
@@ -121,6 +122,18 @@ func (c *Channel) Probe(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("@%s (%s)", me.Username, name(&me)), nil
+}
+
+// PairingLink is the address that opens a chat with the bot, in which the first press of a button sends the
+// code, as https://core.telegram.org/bots/features#deep-linking says.
+func (c *Channel) PairingLink(ctx context.Context, code string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	var me user
+	if err := c.call(ctx, "getMe", struct{}{}, &me); err != nil {
+		return "", err
+	}
+	return "https://t.me/" + url.PathEscape(me.Username) + "?start=" + url.QueryEscape(code), nil
 }
 
 // Limits are those of the Bot API.

@@ -121,7 +121,7 @@ func TestMessagesArrive(t *testing.T) {
 	w.Push(map[string]any{"channel_post": map[string]any{"text": "x"}})
 	w.Say(42, 7, "Ada", "last")
 	list, next := w.poll(t, "")
-	if len(list) != 4 {
+	if len(list) != 5 {
 		t.Fatalf("%d messages: %+v", len(list), list)
 	}
 	if m := list[0]; m.ID != "42:1" || m.Chat != "42" || m.Contact != "7" || m.Name != "Ada" || m.Text != "hello" || m.Own || m.Sent.Unix() != 1700000000 {
@@ -130,7 +130,7 @@ func TestMessagesArrive(t *testing.T) {
 	if m := list[1]; m.Chat != "-100" || m.ReplyTo != "-100:9" || m.ID != "-100:2" {
 		t.Errorf("got %+v", m)
 	}
-	if !list[2].Own || list[3].Text != "last" {
+	if !list[2].Own || list[3].Unread != "a sticker" || list[4].Text != "last" || list[0].Shared || !list[1].Shared {
 		t.Errorf("got %+v", list[2:])
 	}
 	if w.Unconfirmed() != 8 {
@@ -203,6 +203,10 @@ func TestPollFaults(t *testing.T) {
 			return errors.As(err, &limit) && limit.After == 17*time.Second
 		}},
 		{"409", telegramtest.Fault{Status: 409, Say: "Conflict"}, func(err error) bool { return strings.Contains(err.Error(), "another program polls") }},
+		{"404", telegramtest.Fault{Status: 404, Say: "Not Found"}, func(err error) bool {
+			return strings.Contains(err.Error(), "getUpdates: the platform refuses: 404 Not Found")
+		}},
+		{"a proxy's 404", telegramtest.Fault{Status: 404, Raw: true, Say: "<html>"}, func(err error) bool { return strings.Contains(err.Error(), "not the Bot API's (404)") }},
 		{"502", telegramtest.Fault{Status: 502, Raw: true, Say: "<html>" + token}, func(err error) bool { return strings.Contains(err.Error(), "502") }},
 		{"half", telegramtest.Fault{Half: true}, func(err error) bool { return strings.Contains(err.Error(), "breaks off") }},
 		{"drop", telegramtest.Fault{Drop: true}, func(err error) bool { return true }},

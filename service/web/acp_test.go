@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/device/devicetest"
 )
@@ -53,13 +50,19 @@ type acpMessage struct {
 // dial asks for a WebSocket.
 func (w *world) dial(token, query string, change ...func(http.Header)) (*client, *http.Response, error) {
 	w.t.Helper()
+	return w.dialAt(w.http.URL, token, query, change...)
+}
+
+// dialAt asks the server, or a proxy before it, for a WebSocket.
+func (w *world) dialAt(at, token, query string, change ...func(http.Header)) (*client, *http.Response, error) {
+	w.t.Helper()
 	header := http.Header{"Authorization": {"Bearer " + token}}
 	for _, f := range change {
 		f(header)
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), longest)
 	w.t.Cleanup(cancel)
-	conn, res, err := websocket.Dial(ctx, w.http.URL+acpPath+query, &websocket.DialOptions{HTTPHeader: header, Host: header.Get("Host"), HTTPClient: w.http.Client()})
+	conn, res, err := websocket.Dial(ctx, at+acpPath+query, &websocket.DialOptions{HTTPHeader: header, Host: header.Get("Host"), HTTPClient: w.http.Client()})
 	if err != nil {
 		return nil, res, err
 	}
@@ -73,9 +76,15 @@ func (w *world) connect(token string, query ...string) *client {
 	w.t.Helper()
 	c, _, err := w.dial(token, strings.Join(query, ""))
 	check(w.t, err)
+	return c.initialize()
+}
+
+// initialize says who the client is.
+func (c *client) initialize() *client {
+	c.w.t.Helper()
 	m, _ := c.call("initialize", `{"protocolVersion":1,"clientInfo":{"name":"other","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true}}`)
 	if m.Result.ProtocolVersion != 1 {
-		w.t.Fatalf("%+v", m)
+		c.w.t.Fatalf("%+v", m)
 	}
 	return c
 }
@@ -178,15 +187,7 @@ func facts[T any](w *world, dir string, kind event.Type) (list []T) {
 // TestACP: a client has a turn, sees what the agent says, and answers what it asks, under the name of its
 // program.
 func TestACP(t *testing.T) {
-	w := newWorld(t, 2, func(o *Options) {
-		home := o.Dirs.Config
-		check(t, os.MkdirAll(home, 0o700))
-		keeps := fmt.Sprintf("[providers.keeps]\nadapter.command = %q\nadapter.args = [\"agent\", \"predictable\", %q]\n", os.Args[0], t.TempDir())
-		check(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(keeps), 0o600))
-		here, err := project.Find(o.Here.Dir, o.Environ, nil)
-		check(t, err)
-		o.Here = here
-	})
+	w := newWorld(t, 2, provider(t, "keeps", t.TempDir()))
 	c := w.connect(w.token, "?provider=keeps")
 	id := c.session(w.dirs[1])
 	if m, text := c.call("session/prompt", inSession(id, "@say Hello")); m.Result.StopReason != "end_turn" || !strings.Contains(text, "Hello") {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,8 +16,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/pb33f/libopenapi"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service/access"
@@ -145,6 +142,7 @@ func TestRawRequests(t *testing.T) {
 
 // TestSlowRequests: who reads a stream slowly is let go after a while, and holds up no other.
 func TestSlowRequests(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, func(o *Options) { o.Patience = time.Second })
 	narrow := httptest.NewUnstartedServer(w.server)
 	narrow.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -263,63 +261,6 @@ func (w *world) pair(key devicetest.Key, name string, rights ...access.Right) st
 		w.t.Errorf("%+v", state)
 	}
 	return state.Device
-}
-
-// TestRandomRequests: requests made from the description, with values from anywhere, get answers that
-// are as described, and never an error of the server's own.
-func TestRandomRequests(t *testing.T) {
-	w := newWorld(t, 1)
-	sent := w.ask(w.dirs[0], "@say Hello")
-	doc, err := libopenapi.NewDocument(description)
-	check(t, err)
-	model, err := doc.BuildV3Model()
-	check(t, err)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	values := []string{
-		"", "0", "-1", "1", "9999999999999999999", "true", "x", w.dirs[0], "default", sent["run_id"].(string), sent["session_id"].(string), "open", "all",
-		"%", "\x00", "\n", "../..", "🙂", "\u202e", "2026-11-23T00:00:00Z", "input", "hello", strings.Repeat("a", 5000), `{"a":1}`, "eyJCZWZvcmUiOjF9", "a.b.c", "-.-",
-	}
-	pick := func() string { return values[rnd.IntN(len(values))] }
-	for range 12 {
-		for path, item := range model.Model.Paths.PathItems.FromOldest() {
-			for method, op := range item.GetOperations().FromOldest() {
-				query := url.Values{}
-				at := path
-				for _, p := range op.Parameters {
-					switch v := pick(); {
-					case p.In == "path":
-						at = strings.ReplaceAll(at, "{"+p.Name+"}", url.PathEscape(strings.Trim(v, "./")+"x"))
-					case p.In == "query" && rnd.IntN(2) == 0:
-						query.Set(p.Name, v)
-					}
-				}
-				if path == "/v1/pairing/{pairing}" || path == "/readyz" && rnd.IntN(8) > 0 {
-					continue
-				}
-				var body any
-				if op.RequestBody != nil {
-					body = w.randomBody(rnd, pick)
-				}
-				got := w.do(strings.ToUpper(method), at+"?"+query.Encode(), body, json_)
-				if got.status >= 500 {
-					t.Errorf("%s %s?%s: %d %s", method, at, query.Encode(), got.status, got.body)
-				}
-			}
-		}
-	}
-}
-
-// randomBody is an object with some of the members that bodies have, and no input that would be called.
-func (w *world) randomBody(rnd *rand.Rand, pick func() string) object {
-	o := object{}
-	for _, name := range []string{"context", "id", "session", "provider", "attachments", "permissions", "dir", "option", "digest", "signature", "word", "always", "shown", "code", "pairing", "name", "key", "why"} {
-		if rnd.IntN(6) == 0 {
-			o[name] = []any{pick(), rnd.IntN(10), nil, true, []string{pick()}, object{pick(): pick()}}[rnd.IntN(6)]
-		}
-	}
-	return o
 }
 
 // safeBuffer is a buffer for several goroutines.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -126,20 +127,24 @@ func testKilled(t *testing.T, b *browser) {
 	p.lines(300)
 }
 
-// testMany: 10,000 events in one session are shown whole, and the page stays one that scrolls.
+// many is how many events the session of testMany has; make bench takes 10,000.
+var many = flag.Int("many", 2000, "how many events are in the session of TestBrowser/many")
+
+// testMany: a session of many events is shown whole, and the page stays one that scrolls.
 func testMany(t *testing.T, b *browser) {
 	p := b.paired("desk", desk)
-	session, _ := b.send("@stream 6000 30", "")
+	texts, tools := *many*6/10, *many*3/20 // of two events each, and the turns have some
+	session, _ := b.send(fmt.Sprintf("@stream %d 30", texts), "")
 	p.visit(b.sessionAt(session))
 	p.wait("document.querySelectorAll('.turn .outcome').length === 1")
 	var script strings.Builder
-	for i := range 1500 {
+	for i := range tools {
 		fmt.Fprintf(&script, "@tool read \"Look at %d\" id=t%d text=x\n", i, i)
 	}
 	b.send(script.String(), session)
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
-	p.lines(6000)
-	if n := js[int](p, "document.querySelectorAll('.tool').length"); n != 1500 {
+	p.lines(texts)
+	if n := js[int](p, "document.querySelectorAll('.tool').length"); n != tools {
 		t.Errorf("%d tools", n)
 	}
 	p.front() // a page behind another one draws nothing
@@ -171,5 +176,5 @@ func testMany(t *testing.T, b *browser) {
 	t.Logf("the longest task while %.0f px were scrolled: %.0f ms (0: none of 50 ms; one that was busy for 150 ms was measured as %.0f)", measured[2], measured[1], measured[0])
 	p.do(chromedp.Reload())
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
-	p.lines(6000)
+	p.lines(texts)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,18 +25,21 @@ import (
 )
 
 // TestBrowser is the page in a real browser: one Chromium for all of it, and a profile of its own for
-// each device.
+// each device. A page behind another one draws nothing, and so they go one after the other.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser is started")
 	}
+	t.Parallel()
 	ctx := chromium(t)
 	for name, test := range map[string]func(*testing.T, *browser){
 		"pairing": testPairing, "refused pairing": testRefusedPairing, "turn": testTurn, "question": testQuestion, "race": testRace, "offline": testOffline,
 		"dangerous": testDangerous, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany, "looks": testLooks,
-		"shell": testShell, "push": testPush, "iphone": testIPhone,
+		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage)}) })
+		t.Run(name, func(t *testing.T) {
+			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, provider(t, "claude", chooses))})
+		})
 	}
 }
 
@@ -56,7 +60,9 @@ func chromium(t *testing.T) context.Context {
 		t.Skip("there is no Chromium here: the page is not tested")
 	}
 	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("ignore-certificate-errors", true)} // a service worker takes https
+		chromedp.Flag("ignore-certificate-errors", true), // a service worker takes https
+		// Without a person there is no address bar to type in: its two hidden pages would take half of the time.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,WebUIOmniboxPopup,WebUIOmniboxAimPopup,SpareRendererForSitePerProcess")}
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
@@ -71,8 +77,9 @@ func chromium(t *testing.T) context.Context {
 // browser is where the devices of one test are.
 type browser struct {
 	*world
-	t   *testing.T
-	ctx context.Context
+	t     *testing.T
+	ctx   context.Context
+	proxy string // the address at which a proxy shows the page; empty: there is none
 }
 
 // tab is a page that is open in a profile.
@@ -278,7 +285,7 @@ func (b *browser) pair(p *tab, name string, yes bool, rights ...access.Right) (c
 	b.t.Helper()
 	pairing, err := b.devices.OpenPairing(b.t.Context(), rights, "test")
 	check(b.t, err)
-	p.do(chromedp.Navigate(b.http.URL + "/#pair=" + pairing.Code))
+	p.do(chromedp.Navigate(cmp.Or(b.proxy, b.http.URL+"/") + "#pair=" + pairing.Code))
 	p.wait("document.querySelector('input[name=device]')")
 	js[any](p, "document.querySelector('input[name=device]').value = ''")
 	p.write("input[name=device]", name)

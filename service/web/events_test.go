@@ -125,8 +125,10 @@ func (w *world) ask(dir, text string) object {
 // TestCursor: a stream that goes on at any cursor of another misses nothing of any log and repeats
 // nothing, whether it comes from the ring or from the log.
 func TestCursor(t *testing.T) {
+	t.Parallel()
 	for name, ring := range map[string]int{"ring": 0, "log": 1} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, 2, func(o *Options) { o.Ring = ring })
 			live := w.follow("/v1/events?after=0", "")
 			defer live.close()
@@ -216,6 +218,7 @@ func TestRevokedInMidStream(t *testing.T) {
 // TestReplacedLog: a stream says that another log lies in the place of the one that it followed, and a
 // cursor of the one before is refused.
 func TestReplacedLog(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2)
 	w.use(w.dirs[1])
 	other := w.dirs[1] + "-other"

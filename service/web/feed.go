@@ -40,14 +40,15 @@ type feed struct {
 	over   chan struct{} // closed when the reader has ended
 	most   int           // bytes of lines that are kept
 
-	mu     sync.Mutex // guards what follows
-	base   event.Seq  // the ring has all lines behind this event
-	first  int64      // the number of the ring's first line
-	ring   []line
-	bytes  int
-	states map[event.SessionID]line // who holds a session in which a turn is under way
-	err    error                    // why it ended
-	bells  map[*follower]struct{}
+	mu      sync.Mutex // guards what follows
+	base    event.Seq  // the ring has all lines behind this event
+	first   int64      // the number of the ring's first line
+	ring    []line
+	bytes   int
+	states  map[event.SessionID]line // who holds a session in which a turn is under way
+	err     error                    // why it ended
+	waiting int                      // of bells those that are true
+	bells   map[*follower]bool       // who follows; true: it has had all lines, and waits for the next
 }
 
 // follow returns the log's feed with one follower more, which must leave it.
@@ -64,7 +65,7 @@ func (l *eventLog) follow(f *follower, log *store.Reader) (*feed, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.feed = &feed{
 		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq,
-		states: map[event.SessionID]line{}, bells: map[*follower]struct{}{f: {}},
+		states: map[event.SessionID]line{}, bells: map[*follower]bool{f: false},
 	}
 	go l.feed.run(ctx, l.place, log, l.info, l.paths.Locks)
 	return l.feed, nil
@@ -135,6 +136,21 @@ func (f *feed) put(one line) {
 	f.ringBells()
 }
 
+// waits has a follower woken with the next line. The caller holds mu.
+func (f *feed) waits(one *follower) {
+	if waits, follows := f.bells[one]; follows && !waits {
+		f.bells[one] = true
+		f.waiting++
+	}
+}
+
+// tryAgain is waits for one that could not read the log now.
+func (f *feed) tryAgain(one *follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waits(one)
+}
+
 // fail ends the feed for those who follow it.
 func (f *feed) fail(err error) {
 	f.mu.Lock()
@@ -143,11 +159,19 @@ func (f *feed) fail(err error) {
 	f.ringBells()
 }
 
-// ringBells wakes the followers. The caller holds mu.
+// ringBells wakes the followers that wait: each line of a flood would wake all the others again and again.
+// The caller holds mu.
 func (f *feed) ringBells() {
-	for one := range f.bells {
-		one.ring()
+	if f.waiting == 0 {
+		return
 	}
+	for one, waits := range f.bells {
+		if waits {
+			f.bells[one] = false
+			one.ring()
+		}
+	}
+	f.waiting = 0
 }
 
 // join adds a follower, unless the feed has ended.
@@ -155,7 +179,7 @@ func (f *feed) join(one *follower) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil {
-		f.bells[one] = struct{}{}
+		f.bells[one] = false
 	}
 	return f.err == nil
 }
@@ -163,6 +187,9 @@ func (f *feed) join(one *follower) bool {
 // leave takes a follower away; with the last one the reader ends.
 func (f *feed) leave(one *follower) {
 	f.mu.Lock()
+	if f.bells[one] {
+		f.waiting--
+	}
 	delete(f.bells, one)
 	last := len(f.bells) == 0
 	if last && f.err == nil {
@@ -175,7 +202,7 @@ func (f *feed) leave(one *follower) {
 	}
 }
 
-// end ends the feed, whoever follows it.
+// end ends the feed for all its followers.
 func (f *feed) end() {
 	f.cancel()
 	<-f.over
@@ -203,13 +230,15 @@ func (f *feed) enter(after event.Seq) (next int64, states []line, upTo event.Seq
 	return f.first + int64(i), states, 0, true
 }
 
-// from returns the lines from a number on. It is false if the first of them is not kept any more.
-func (f *feed) from(next int64) (lines []line, now int64, ok bool, err error) {
+// from returns the lines from a number on, behind which the follower waits for the next. It is false if the
+// first of them is not kept any more.
+func (f *feed) from(one *follower, next int64) (lines []line, now int64, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if next < f.first {
 		return nil, 0, false, f.err
 	}
+	f.waits(one)
 	lines = f.ring[next-f.first:]
 	return lines[:len(lines):len(lines)], f.first + int64(len(f.ring)), true, f.err
 }

@@ -44,7 +44,7 @@ func TestFollowers(t *testing.T) {
 		})
 	}
 	began := time.Now()
-	w.ask(w.dirs[0], strings.Repeat("@say x\n", pieces))
+	w.ask(w.dirs[0], strings.Repeat("@say x\n", pieces-1)+"@say "+strings.Repeat("y", 2*batch)) // a line that is sent in parts
 	ran := time.Since(began)
 	all.Wait()
 	var m runtime.MemStats

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -43,6 +42,8 @@ type inputBodyJSON struct {
 		Data []byte `json:"data"`
 	} `json:"attachments"`
 	Permissions string `json:"permissions"`
+	Model       string `json:"model"`
+	Mode        string `json:"mode"`
 	Dir         string `json:"dir"`
 	Wait        bool   `json:"wait"`
 }
@@ -54,6 +55,9 @@ const (
 	maxAttached    = 16 << 20
 	maxID          = 200
 )
+
+// mostInputs is how many inputs may be under way or wait, which they do in memory.
+const mostInputs = 100
 
 // check returns what is wrong with the input by itself.
 func (in *inputBodyJSON) check() error {
@@ -133,9 +137,10 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	if err := r.decode(&in); err != nil {
 		return err
 	}
-	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		if in.ID != "" && in.ID != key {
-			return badRequest.is("id and Idempotency-Key differ")
+	if keys := r.Header["Idempotency-Key"]; len(keys) > 0 {
+		key := keys[0]
+		if len(keys) > 1 || key == "" || in.ID != "" && in.ID != key {
+			return badRequest.is("there are several ids, or an empty one")
 		}
 		in.ID = key
 	}
@@ -157,6 +162,8 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	select {
 	case <-accepted:
 	case <-f.over:
+	case <-s.opt.Devices.Revoked(r.visitor.ID): // of what becomes of it the device learns nothing
+		return unauthorized.is(errRevoked.Error())
 	case <-r.Context().Done(): // the run goes on
 		return nil
 	}
@@ -221,6 +228,9 @@ func (s *Server) join(r *request, l *eventLog, in inputBodyJSON) (*flight, error
 		}
 		return f, nil
 	}
+	if len(s.inputs.under) >= mostInputs {
+		return nil, tooMany.is(fmt.Sprintf("%d inputs are under way or wait, and nothing was sent", mostInputs))
+	}
 	f := &flight{id: id, print: in.print(), accepted: make(chan struct{}), over: make(chan struct{})}
 	s.inputs.under[key] = f
 	visitor := r.visitor
@@ -276,11 +286,11 @@ func (s *Server) fly(f *flight, l *eventLog, in inputBodyJSON, visitor device.Vi
 		}
 		return res, err
 	}
-	return s.turn(f, l, in, dir, t)
+	return s.turn(f, l, in, dir, t, visitor)
 }
 
 // turn answers an input in a conversation.
-func (s *Server) turn(f *flight, l *eventLog, in inputBodyJSON, dir string, t kernel.Turn) (kernel.Result, error) {
+func (s *Server) turn(f *flight, l *eventLog, in inputBodyJSON, dir string, t kernel.Turn, visitor device.Visitor) (kernel.Result, error) {
 	k, err := s.talks.take(s.hard, l, talkKey{l.place, event.SessionID(in.Session)}, in.Provider, dir)
 	if err != nil {
 		return kernel.Result{}, err
@@ -292,7 +302,14 @@ func (s *Server) turn(f *flight, l *eventLog, in inputBodyJSON, dir string, t ke
 		}
 		defer func() { <-place }()
 	}
+	if _, ok := s.opt.Devices.Find(visitor.ID); !ok { // it waited
+		return kernel.Result{}, unfit.is("the device that sent it was revoked while it waited, and nothing was sent")
+	}
 	s.talks.makeRoom(k)
+	if err := s.choose(k, in); err != nil {
+		return kernel.Result{}, err
+	}
+	defer s.learn(l.place, k)
 	res, err := k.conv.Run(s.hard, t)
 	if errors.Is(err, kernel.ErrInputRunning) {
 		if intent, ok, ierr := k.runner.Log().Intent(context.WithoutCancel(s.hard), t.Input.ID); ok && ierr == nil {
@@ -316,25 +333,6 @@ func (s *Server) wait(place chan struct{}, queued func()) error {
 	case <-s.stopping:
 		return stoppingNow.is("nothing was sent")
 	}
-}
-
-// strict orders the modes, the strictest first.
-var strict = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
-
-// tightened is the mode that an input asks for, which may be stricter than the project's, not looser.
-func tightened(p *project.Project, asked string) (policy.Mode, error) {
-	own := p.Mode()
-	if asked == "" {
-		return own, nil
-	}
-	i := slices.Index(strict, policy.Mode(asked))
-	switch {
-	case i < 0:
-		return "", badRequest.is("permissions must be deny, ask, reads or allow")
-	case i > slices.Index(strict, own):
-		return "", forbidden.is(fmt.Sprintf("the project's permissions are %q; from outside they can only be stricter", own))
-	}
-	return policy.Mode(asked), nil
 }
 
 // below is the working directory that an input asks for: the project's or one below it, whatever links

@@ -3,7 +3,9 @@ package web
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +143,41 @@ func optionOf(t *testing.T, q object, kind string) string {
 	return ""
 }
 
+// TestForm: the fields of a form are questions; a text that does not fit is refused with a reason, and a
+// value is chosen by its option.
+func TestForm(t *testing.T) {
+	w := newWorld(t, 1)
+	input := object{
+		"project": w.dirs[0], "text": `@elicit Release schema={"properties":{"n":{"type":"integer","title":"How many","maximum":9},"b":{"type":"boolean","title":"Sure"}}}`,
+	}
+	w.do("POST", "/v1/inputs", input, withKey("form")).want(202)
+	q := w.question()
+	text := items(q, "options")[0]
+	if q["title"] != "How many" || q["input"].(object)["type"] != "integer" || text["text"] != true || text["always"] != false {
+		t.Errorf("%v", q)
+	}
+	answer := func(q object, option any, word string) *response {
+		return w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": option, "digest": q["digest"], "word": word})
+	}
+	if p := answer(q, text["id"], "10").problem(unfit); !strings.Contains(fmt.Sprint(p), "at most 9") {
+		t.Errorf("%v", p)
+	}
+	answer(q, text["id"], "7").want(200)
+	for _, option := range []int{1, 0} { // no, and send
+		next := w.do("GET", "/v1/questions?project="+url.QueryEscape(w.dirs[0]), nil)
+		for len(items(next.want(200).object(), "questions")) == 0 {
+			next = w.do("GET", "/v1/questions?project="+url.QueryEscape(w.dirs[0]), nil)
+		}
+		q = items(next.object(), "questions")[0]
+		answer(q, items(q, "options")[option]["id"], "").want(200)
+	}
+	input["wait"] = true
+	done := w.do("POST", "/v1/inputs", input, withKey("form")).want(200).object()
+	if said := fmt.Sprint(done["result"].(object)["text"]); !strings.Contains(said, `{"action":"accept","content":{"b":false,"n":7}}`) {
+		t.Errorf("the agent was given %s", said)
+	}
+}
+
 // TestOneAnswer: of answers from two devices over HTTP and from another process at one instant one
 // counts, and the others are told whose.
 func TestOneAnswer(t *testing.T) {
@@ -272,7 +309,7 @@ func TestOnlyTightens(t *testing.T) {
 	for dir, want := range map[string]kind{"..": forbidden, "/etc": forbidden, "link": forbidden, "sub/../..": forbidden, "none": unfit} {
 		w.do("POST", "/v1/inputs", in(object{"dir": dir})).problem(want)
 	}
-	for member, value := range map[string]any{"mcp_servers": []any{}, "command": "sh", "env": []string{"X"}, "model": "x"} {
+	for member, value := range map[string]any{"mcp_servers": []any{}, "command": "sh", "env": []string{"X"}, "append_system": "x"} {
 		w.do("POST", "/v1/inputs", in(object{member: value})).problem(badRequest)
 	}
 	w.do("POST", "/v1/inputs", in(object{"attachments": []string{"/etc/passwd"}})).problem(badRequest)

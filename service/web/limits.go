@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limits are how many requests are taken: by client, whoever it is, and by visitor. A page with all
+// limits are how many requests are taken: by client and by visitor. A page with all
 // its tabs stays far below.
 type limits struct{ ofClient, ofVisitor *limit }
 

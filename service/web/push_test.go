@@ -41,6 +41,7 @@ func as(token string) func(*http.Request) {
 // TestPush: a device with approve is woken when a question is asked, by whatever process, and one that
 // shows the question is not. What was a revoked device's is removed.
 func TestPush(t *testing.T) {
+	t.Parallel()
 	service, option := withPush(t)
 	w := newWorld(t, 2, option)
 	phone, desk := w.newToken("phone", access.Read, access.Approve), w.newToken("desk", access.Read, access.Approve)
@@ -90,6 +91,7 @@ func TestPush(t *testing.T) {
 // TestPushAfterRestart: a subscription outlives the server, a question of another process wakes, and a
 // stream of a page that does not ask for the questions is not taken for one that is shown.
 func TestPushAfterRestart(t *testing.T) {
+	t.Parallel()
 	service, option := withPush(t)
 	w := newWorld(t, 1, option, func(o *Options) { o.Foreground = time.Millisecond })
 	w.do("POST", "/v1/push/subscribe", service.Subscribe()).want(200)

@@ -199,7 +199,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 	}
 	a := interaction.Answer{Option: body.Option, Always: body.Always, By: r.visitor.Label(), Where: source, Shown: body.Shown}
 	i := slices.IndexFunc(q.Options, func(o interaction.Option) bool { return o.ID == body.Option })
-	if i >= 0 && q.Word != "" && q.Options[i].Allows() {
+	if i >= 0 && (q.Options[i].Text || q.Word != "" && q.Options[i].Allows()) {
 		a.Text = body.Word
 	}
 	if err := signed(r, q, body, &a); err != nil {

@@ -23,6 +23,8 @@ func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range []route{
 		{pattern: "GET /v1/self", serve: s.self},
+		{pattern: "GET /v1/devices", right: access.Admin, serve: s.deviceList},
+		{pattern: "POST /v1/devices/{id}/revoke", limit: smallBody, serve: s.revoke},
 		{pattern: "POST /v1/pairing/begin", open: true, limit: smallBody, serve: s.pairingBegin},
 		{pattern: "POST /v1/pairing", open: true, limit: smallBody, serve: s.pairing},
 		{pattern: "GET /v1/pairing/{pairing}", open: true, serve: s.pairingState},
@@ -79,6 +81,11 @@ func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", http.MethodGet)
 		return badMethod.is("the page is asked for with GET")
+	}
+	if s.opt.Base != "" && r.URL.Path == s.opt.Base { // its files are below it
+		w.Header().Set("Location", s.opt.Base+"/")
+		w.WriteHeader(http.StatusPermanentRedirect)
+		return nil
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == "" {

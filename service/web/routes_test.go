@@ -99,6 +99,7 @@ func TestRights(t *testing.T) {
 	}{
 		{"GET", "/v1/contexts", access.Read}, {"GET", "/v1/events", access.Read}, {"GET", "/metrics", access.Read},
 		{"GET", "/openapi.json", access.Read}, {"POST", "/v1/inputs", access.Ask}, {"GET", "/acp", access.Ask}, {"POST", "/v1/runs/x/cancel", access.Ask},
+		{"GET", "/v1/devices", access.Admin}, {"POST", "/v1/devices/x/revoke", access.Admin},
 		{"POST", "/v1/questions/x/answer", access.Approve}, {"GET", "/v1/push", access.Approve}, {"POST", "/v1/push/subscribe", access.Approve},
 	} {
 		for right, token := range tokens {

@@ -243,11 +243,13 @@ func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	why := "stopped by " + r.visitor.Label()
+	stop := kernel.Stop{By: streamjson.ByUser, Why: "stopped by " + r.visitor.Label()}
 	if body.Why != "" {
-		why += ": " + body.Why
+		stop.Why += ": " + body.Why
+	} else {
+		stop.Person = r.visitor.Label()
 	}
-	if err := runner.CancelRun(context.WithoutCancel(r.Context()), id, kernel.Stop{By: streamjson.ByUser, Why: why}); err != nil {
+	if err := runner.CancelRun(context.WithoutCancel(r.Context()), id, stop); err != nil {
 		return err
 	}
 	return reply(w, http.StatusAccepted, struct {

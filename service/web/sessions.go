@@ -112,15 +112,16 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	type shown struct {
-		ID      string `json:"id"`
-		Name    string `json:"name"`
-		State   string `json:"state"`
-		Why     string `json:"why,omitempty"`
-		Default bool   `json:"default"`
+		ID      string  `json:"id"`
+		Name    string  `json:"name"`
+		State   string  `json:"state"`
+		Why     string  `json:"why,omitempty"`
+		Default bool    `json:"default"`
+		Offers  *offers `json:"offers,omitempty"`
 	}
 	list := []shown{}
 	for _, a := range p.Resolver().List() {
-		list = append(list, shown{a.ID, a.Name, string(a.State), a.Why, a.Default})
+		list = append(list, shown{a.ID, a.Name, string(a.State), a.Why, a.Default, s.offered(talkKey{at: l.place}, a.ID)})
 	}
 	return reply(w, http.StatusOK, map[string]any{"providers": list})
 }
@@ -223,8 +224,9 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 	}
 	shown := struct {
 		session
-		Turns []runShown `json:"turn_list"`
-		Next  string     `json:"next,omitempty"`
+		Turns  []runShown `json:"turn_list"`
+		Offers *offers    `json:"offers,omitempty"`
+		Next   string     `json:"next,omitempty"`
 	}{session: session{place: l.place}, Turns: []runShown{}}
 	err = l.viewing(r.Context(), log, func(v *sessions.View) (err error) {
 		shown.Session, err = v.Find(r.Context(), string(id))
@@ -233,6 +235,7 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	shown.Offers = s.offered(talkKey{l.place, id}, shown.Provider)
 	turns, err := report.ReadTurns(r.Context(), log, id, from.Before, n)
 	if err != nil {
 		return err

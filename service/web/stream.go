@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -40,11 +42,19 @@ func (f *follower) ring() {
 	}
 }
 
-// How much of a stream is put into one write, and how long nothing is written after a write: what comes
-// in the meantime goes with the next.
+// How much of a stream is put into one write, and how long nothing is written after a write, longer where
+// there are many streams: what comes in the meantime goes with the next.
 const (
-	batch = 64 << 10
-	pace  = 20 * time.Millisecond
+	batch     = 64 << 10
+	pace      = 20 * time.Millisecond
+	perStream = time.Millisecond / 2
+)
+
+// What all streams together are sent in a second, and at once: the run that they follow goes first, and many who
+// follow a flood have it a little later. One or two never wait.
+const (
+	outflow = 32 << 20
+	atOnce  = 1 << 20
 )
 
 // stream sends what happens until the client goes, the device is revoked or the server stops. A client
@@ -53,6 +63,12 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return nil
+	}
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return tooMany.is(fmt.Sprintf("%d streams are open", cap(s.streams)))
 	}
 	c, of, bad, err := marks(r.Context(), list, after)
 	if err != nil {
@@ -80,7 +96,7 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 		}
 	}
 	defer s.present.enter(r.visitor.ID)()
-	if f.named("open", opened); f.flush() != nil {
+	if f.named("open", opened); f.flush(r.Context()) != nil {
 		return nil
 	}
 	f.run(r, r.where())
@@ -108,16 +124,16 @@ func (f *follower) run(r *request, where place) {
 			if len(f.buf) == 0 {
 				continue
 			}
-			if f.flush() != nil {
+			if f.flush(ctx) != nil {
 				return
 			}
 			bell = nil
-			paced.Reset(pace)
+			paced.Reset(max(pace, time.Duration(len(f.s.streams))*perStream))
 		case <-paced.C:
 			bell = f.bell
 		case <-beat.C:
 			f.buf = append(f.buf, ": alive\nid: "+f.cursor.String()+"\n\n"...)
-			if f.flush() != nil {
+			if f.flush(ctx) != nil {
 				return
 			}
 		case <-again.C:
@@ -155,15 +171,16 @@ func (f *follower) pullOne(ctx context.Context, t *track) error {
 		}
 		if !t.in {
 			if ok, err := f.catchUp(ctx, t); !ok || err != nil {
+				t.feed.tryAgain(f)
 				return err
 			}
 		}
-		lines, next, ok, failed := t.feed.from(t.next)
+		lines, next, ok, failed := t.feed.from(f, t.next)
 		if !ok && failed == nil {
 			t.in = false // it fell out of the ring
 			continue
 		}
-		if err := f.lines(t, lines); err != nil {
+		if err := f.lines(ctx, t, lines); err != nil {
 			return err
 		}
 		if t.next = max(t.next, next); failed == nil {
@@ -193,12 +210,8 @@ func (f *follower) catchUp(ctx context.Context, t *track) (bool, error) {
 			}
 			return true, nil
 		}
-		var gone error // the client
-		seq, err := t.l.recordedLines(ctx, t.log, m.seq, upTo, func(one line) bool {
-			gone = f.lines(t, []line{one})
-			return gone == nil
-		})
-		if err != nil || gone != nil {
+		lines, seq, err := f.recorded(ctx, t, m.seq, upTo)
+		if gone := f.lines(ctx, t, lines); gone != nil || err != nil {
 			return false, gone
 		}
 		m = f.cursor[at]
@@ -207,8 +220,32 @@ func (f *follower) catchUp(ctx context.Context, t *track) (bool, error) {
 	}
 }
 
+// How much of a log is read at once for one who follows, and for how many at a time.
+const (
+	stretch = 4 * batch
+	readers = 4
+)
+
+// recorded reads a stretch of the log, and how far it goes. While it is sent, which a slow client draws out,
+// nothing of the log is held.
+func (f *follower) recorded(ctx context.Context, t *track, after, upTo event.Seq) (lines []line, seq event.Seq, err error) {
+	select {
+	case f.s.reading <- struct{}{}:
+		defer func() { <-f.s.reading }()
+	case <-ctx.Done():
+		return nil, after, ctx.Err()
+	}
+	size := 0
+	seq, err = t.l.recordedLines(ctx, t.log, after, upTo, func(one line) bool {
+		lines = append(lines, one)
+		size += len(one.data)
+		return size < stretch
+	})
+	return lines, seq, err
+}
+
 // lines puts lines of a log into the buffer, and sends what is a batch.
-func (f *follower) lines(t *track, lines []line) error {
+func (f *follower) lines(ctx context.Context, t *track, lines []line) error {
 	at := t.l.short()
 	m := f.cursor[at]
 	if m.origin == "" && len(lines) > 0 {
@@ -228,14 +265,31 @@ func (f *follower) lines(t *track, lines []line) error {
 		}
 		f.buf = append(append(f.buf, "id: "...), ahead...)
 		f.buf = append(strconv.AppendInt(f.buf, int64(one.seq), 36), behind...)
-		f.data(one.data)
-		if len(f.buf) >= batch {
-			if err := f.flush(); err != nil {
-				return err
-			}
+		if err := f.line(ctx, one); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// line ends an event in the buffer with a line, and sends what is a batch. A large line, such as an outcome with
+// all of its text, is not copied: all followers have it in the same moment.
+func (f *follower) line(ctx context.Context, one line) error {
+	if len(one.data) < batch {
+		f.data(one.data)
+	} else {
+		f.buf = append(f.buf, "\ndata: "...)
+		for _, part := range [][]byte{f.buf, one.data} {
+			if err := f.send(ctx, part); err != nil {
+				return err
+			}
+		}
+		f.buf = append(f.buf[:0], "\n\n"...)
+	}
+	if len(f.buf) < batch {
+		return nil
+	}
+	return f.flush(ctx)
 }
 
 // event puts an event into the buffer.
@@ -261,10 +315,21 @@ func (f *follower) named(name string, v any) {
 	f.event(f.cursor.String(), data)
 }
 
-// flush sends what is in the buffer. A client has so long to take it.
-func (f *follower) flush() error {
+// send writes a part of the stream when it is its turn. A client has so long to take it.
+func (f *follower) send(ctx context.Context, b []byte) error {
+	for left := len(b); left > 0; left -= atOnce {
+		if err := f.s.outflow.WaitN(ctx, min(left, atOnce)); err != nil {
+			return err
+		}
+	}
 	_ = f.out.SetWriteDeadline(time.Now().Add(f.s.opt.Patience)) // where there is none a write waits for the connection's end
-	_, err := f.w.Write(f.buf)
+	_, err := f.w.Write(b)
+	return err
+}
+
+// flush sends what is in the buffer.
+func (f *follower) flush(ctx context.Context) error {
+	err := f.send(ctx, f.buf)
 	if f.buf = f.buf[:0]; err == nil {
 		err = f.out.Flush()
 	}

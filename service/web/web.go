@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/web/device"
@@ -69,6 +71,9 @@ type Server struct {
 
 	verifying  chan struct{} // capacity 1: one log is verified at a time
 	clients    chan struct{} // a place for each ACP client
+	streams    chan struct{} // a place for each stream of events
+	reading    chan struct{} // a place for each stream that reads what its feed does not have any more
+	outflow    *rate.Limiter // of all streams, in bytes
 	slots      chan struct{} // a place for each turn that may be under way
 	push       *push.Sender
 	subscribed chan struct{} // capacity 1: a device may have subscribed
@@ -76,6 +81,7 @@ type Server struct {
 	present    present
 	inputs     inputs
 	talks      talks
+	learned    learned
 	counts     counters
 }
 
@@ -94,10 +100,11 @@ func New(opt Options) *Server {
 	opt.Base = strings.TrimSuffix(opt.Base, "/")
 	s := &Server{
 		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
-		verifying: make(chan struct{}, 1), clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
-		inputs: inputs{under: map[inputKey]*flight{}},
-		talks:  talks{open: map[talkKey]*talk{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
-		counts: counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),
+		verifying: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams), reading: make(chan struct{}, readers), outflow: rate.NewLimiter(outflow, atOnce), clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		inputs:  inputs{under: map[inputKey]*flight{}},
+		talks:   talks{open: map[talkKey]*talk{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
+		learned: learned{of: map[learnedKey]*offers{}},
+		counts:  counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),
 	}
 	s.push = push.New(push.Options{Dir: opt.Dirs.PushDir(), Trail: opt.Trail, Due: s.due, Transport: opt.Push})
 	s.hard, s.end = context.WithCancelCause(context.Background())
@@ -105,6 +112,9 @@ func New(opt Options) *Server {
 	s.watching.Go(s.watchQuestions)
 	return s
 }
+
+// mostStreams is how many streams of events may be open at a time.
+const mostStreams = 1000
 
 func orDefault[T comparable](v, otherwise T) T {
 	var zero T

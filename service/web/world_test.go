@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -27,12 +28,15 @@ import (
 )
 
 // TestMain is the built-in agent where the registry starts Perlica's own executable as one. A further
-// argument is where it keeps sessions.
+// argument is where it keeps sessions, or its scenario.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
 		opt := predictable.Options{}
 		if len(os.Args) > 3 {
 			opt.State = os.Args[3]
+			if strings.HasPrefix(opt.State, "[") {
+				opt.State, opt.Scenario = "", os.Args[3]
+			}
 		}
 		if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, opt); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -40,6 +44,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	_ = flag.Set("test.parallel", "4") // most of the tests that are parallel wait: for a browser, or for two seconds to pass
 	os.Exit(m.Run())
 }
 
@@ -100,21 +105,35 @@ func newWorld(t *testing.T, projects int, change ...func(*Options)) *world {
 		}
 	})
 	w.user = runner
-	w.devices, err = device.Open(t.Context(), runner.Log(), device.Options{})
-	check(t, err)
-	t.Cleanup(func() { _ = w.devices.Close() })
 	here, err := project.Find(w.dirs[0], w.environ, nil)
 	check(t, err)
-	w.opt = Options{Dirs: own.Dirs, Environ: w.environ, Version: "test", Here: here, Devices: w.devices}
+	w.opt = Options{Dirs: own.Dirs, Environ: w.environ, Version: "test", Here: here}
 	for _, f := range change {
 		f(&w.opt)
 	}
+	w.devices, err = device.Open(t.Context(), runner.Log(), device.Options{Base: w.opt.Base})
+	check(t, err)
+	t.Cleanup(func() { _ = w.devices.Close() })
+	w.opt.Devices = w.devices
 	for _, dir := range w.dirs[1:] {
 		w.use(dir)
 	}
 	w.token = w.newToken("program", access.Read, access.Ask, access.Approve)
 	w.start()
 	return w
+}
+
+// provider configures the built-in agent under another name.
+func provider(t *testing.T, name, argument string) func(*Options) {
+	return func(o *Options) {
+		t.Helper()
+		check(t, os.MkdirAll(o.Dirs.Config, 0o700))
+		text := fmt.Sprintf("[providers.%s]\nadapter.command = %q\nadapter.args = [\"agent\", \"predictable\", %q]\n", name, os.Args[0], argument)
+		check(t, os.WriteFile(filepath.Join(o.Dirs.Config, "config.toml"), []byte(text), 0o600))
+		here, err := project.Find(o.Here.Dir, o.Environ, nil)
+		check(t, err)
+		o.Here = here
+	}
 }
 
 // use opens a project's log for work, as a first run there would.
@@ -202,7 +221,9 @@ func (w *world) do(method, path string, body any, change ...func(*http.Request))
 // try is do where the server may be gone.
 func (w *world) try(method, path string, body any, change ...func(*http.Request)) (*response, error) {
 	w.t.Helper()
-	req := w.request(method, path, body)
+	ctx, cancel := context.WithTimeout(w.t.Context(), longest) // a stream that should have been refused does not end
+	defer cancel()
+	req := w.request(method, path, body).WithContext(ctx)
 	for _, f := range change {
 		f(req)
 	}

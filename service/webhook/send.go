@@ -27,6 +27,7 @@ type post struct {
 	Buttons []button `json:"buttons,omitempty"`
 	File    *file    `json:"file,omitempty"`
 	Key     string   `json:"key,omitempty"`
+	Silent  bool     `json:"silent,omitempty"`
 }
 
 type button struct {
@@ -75,7 +76,10 @@ func (c *Channel) compose(kind string, m channel.Outbound) (p post, err error) {
 	if n := channel.Units(m.Text); c.opt.Text > 0 && n > c.opt.Text {
 		return p, &channel.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, c.opt.Text)}
 	}
-	p = post{Type: kind, Chat: m.Chat, Text: m.Text, Format: string(c.opt.Format), ReplyTo: m.ReplyTo, Key: m.Key}
+	p = post{Type: kind, Chat: m.Chat, Text: m.Text, Format: string(c.opt.Format), ReplyTo: m.ReplyTo, Key: m.Key, Silent: m.Silent}
+	if m.Plain {
+		p.Format = string(channel.Plain)
+	}
 	for _, b := range m.Buttons {
 		p.Buttons = append(p.Buttons, button{b.Label, b.Data})
 	}

@@ -189,3 +189,17 @@ func TestRefusedHere(t *testing.T) {
 		t.Errorf("limits %+v", got)
 	}
 }
+
+// TestPlain: a text that has no formatting says so to its receiver, whatever the others have.
+func TestPlain(t *testing.T) {
+	r := receive(t, func(http.ResponseWriter, int) {})
+	ch := open(t, to(r.URL), func(o *webhook.Options) { o.Format = channel.HTML })
+	for _, plain := range []bool{false, true} {
+		if _, err := ch.Send(t.Context(), channel.Outbound{Chat: "c", Text: "a < b", Plain: plain}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.posts[0]["format"] != "html" || r.posts[1]["format"] != "plain" {
+		t.Errorf("posted %v", r.posts)
+	}
+}

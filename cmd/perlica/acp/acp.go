@@ -38,8 +38,8 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Be the ACP agent that an editor starts, and start the real one: what the editor
 and the agent say to each other goes on byte for byte, and is on the record. Each prompt
 is an input that makes at most one call; questions are judged by the policy, and can be
-answered in the editor, at another terminal ('perlica pending') or from a phone, by
-whoever is first.
+answered in the editor, at another terminal ('perlica pending') or from a phone: the
+first answer counts.
 
 Put it into the editor's configuration where the agent's command stands; --setup prints
 what to paste. See docs/acp.md.
@@ -137,6 +137,9 @@ func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice projec
 	}
 	if warning != "" {
 		a.Note("warning: " + warning)
+	}
+	if text := f.NotSet(a.Environ); text != "" {
+		a.Note(text)
 	}
 	if choice, err = f.Choice(); err != nil {
 		return nil, nil, choice, agent, err

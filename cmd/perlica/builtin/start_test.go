@@ -17,7 +17,9 @@ const maxInit = 8 << 10
 
 // mayInit are the packages that allocate more, in every command, and why.
 var mayInit = map[string]string{
+	"encoding/xml":                               "a table of HTML's entities; the driver of PostgreSQL reads XML",
 	"unicode":                                    "tables of the standard library by name",
+	"github.com/mattn/go-runewidth":              "a table of the widths of the first characters",
 	"github.com/dustin/go-humanize":              "its expressions are compiled at start",
 	"github.com/yuin/goldmark/util":              "its expressions are compiled at start",
 	"github.com/yuin/goldmark/parser":            "its expressions are compiled at start",
@@ -27,7 +29,8 @@ var mayInit = map[string]string{
 	"github.com/perlica/perlica/kernel/report":   "words for each type of event",
 }
 
-// frontEnd are packages that the agent's process must not initialise.
+// frontEnd are packages that the agent's process must not initialise. One that allocates nothing may be: the
+// order is that of import paths as far as imports leave it open.
 var frontEnd = []string{
 	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy", "github.com/perlica/perlica/eventlog",
 	"github.com/perlica/perlica/kernel", "golang.org/x/", "github.com/go-faster", "log/slog", "math/big", "mime", "modernc.org/m",
@@ -81,9 +84,9 @@ func TestStart(t *testing.T) {
 		}
 	})
 	t.Run("agent", func(t *testing.T) {
-		for name := range inits(t, program, "agent", "predictable") {
+		for name, bytes := range inits(t, program, "agent", "predictable") {
 			for _, bad := range frontEnd {
-				if strings.HasPrefix(name, bad) {
+				if bytes > 0 && strings.HasPrefix(name, bad) {
 					t.Errorf("the agent's process initialises %s", name)
 				}
 			}

@@ -25,6 +25,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/policy"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -37,7 +38,10 @@ func AddFlags(a *cli.App, cmd *cobra.Command, f *Flags) { (&app{a}).addChatFlags
 func Run(a *cli.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(cmd, f) }
 
 // Flags are the flags of the chat: those of run that make sense there.
-type Flags struct{ dialog.Flags }
+type Flags struct {
+	dialog.Flags
+	Resume bool // choose the session from a list
+}
 
 // Command returns the command.
 func Command(c *cli.App) *cobra.Command {
@@ -61,6 +65,8 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 	dialog.AddFlags(cmd, &f.Flags)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow")
+	fl.BoolVar(&f.Resume, "resume", false, "choose the session to go on with from a list")
+	cmd.MarkFlagsMutuallyExclusive("resume", "session", "continue")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")
 	dialog.CompleteFlags(a.App, cmd)
 }
@@ -83,18 +89,29 @@ type chat struct {
 	agent    agents.Agent
 	conv     *kernel.Conversation
 	host     *command.Host
-	turns    int  // of this session
-	prompted bool // in this conversation
-	thoughts bool // are shown
+	hint     func(error) string // what to do about an error of the agent
+	turns    int                // of this session
+	prompted bool               // in this conversation
+	thoughts bool               // are shown
 	attached []string
 	last     string   // the last input
 	with     []string // the files that were attached to it by command
 	next     string   // what stands in the next prompt
+	doubtful string   // the line of which was said that it may not be what it seems
 
-	mu   sync.Mutex       // guards what follows
-	stop *signals.Stopper // of the turn under way, or of a command
-	line *term.Status     // where the turn under way shows what it does
-	edit *editor.Editor   // nil before the first prompt
+	results  []result // of the tool calls that were shown, in their order
+	backlog  *backlog
+	commands sync.WaitGroup // those that were given during the turn under way
+
+	mu      sync.Mutex           // guards what follows
+	head    string               // of the prompt: the session and its agent
+	beside  string               // of the prompt: what is attached and queued
+	now     string               // of the prompt: the agent's model and mode
+	full    string               // of the prompt: how full the agent's context is
+	awaited *kernel.Conversation // whose agent is started; nil: the one that was is left
+	stop    *signals.Stopper     // of the turn under way, or of a command
+	line    *term.Status         // where the turn under way shows what it does
+	edit    *editor.Editor       // nil before the first prompt
 
 	suspended chan struct{} // closed when the process has been continued; nil: it was not stopped by its user
 }
@@ -135,6 +152,7 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 			err = exitcode.Log.With(cerr)
 		}
 	}()
+	c.backlog = &backlog{c: c}
 	release := c.signals()
 	defer release()
 	return c.run()
@@ -150,13 +168,19 @@ func (c *chat) run() error {
 		c.note(fmt.Sprintf("an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
 	s, err := c.f.Find(c.ctx, c.r)
+	if c.f.Resume {
+		err = c.tty.Session(func(keys *term.Keys) (err error) {
+			s, err = c.chooseSession(c.ctx, keys, "")
+			return err
+		})
+	}
 	if err != nil {
 		return exitcode.OfRefusal(err).With(err)
 	}
 	if err := c.enter(s, ""); err != nil {
 		return exitcode.OfRefusal(err).With(err)
 	}
-	err = c.tty.Session(c.talk)
+	err = c.tty.Ahead(c.talk)
 	if cerr := c.leave(); err == nil {
 		err = cerr
 	}
@@ -167,18 +191,18 @@ func (c *chat) run() error {
 	return err
 }
 
-// enter begins a conversation in a session; an empty one is new, with the given provider.
-func (c *chat) enter(s sessions.Session, provider string) (err error) {
+// enter begins a conversation in a session; an empty one is new, with the given agent.
+func (c *chat) enter(s sessions.Session, name string) (err error) {
 	f := c.f.Flags
-	if provider != "" {
-		f.Provider, f.Agent = provider, ""
+	if name != "" {
+		f.Provider, f.Agent = name, ""
 	}
-	if s.Provider != "" && provider != "" {
+	if s.Provider != "" && name != "" {
 		f.Provider = "" // it is the session's
 	}
 	choice, badDir := f.Choice()
-	agent := c.agent
-	if agent.Why = ""; provider == "" || provider != agent.ID { // else it may be of no configuration
+	agent, adHoc := c.agent, c.f.Agent != "" && (name == "" || name == c.agent.ID)
+	if agent.Why = ""; name == "" || name != agent.ID { // else it may be of no configuration
 		if agent, err = f.ChooseAgent(c.ctx, c.p, c.r, choice, s); err != nil {
 			return err
 		}
@@ -188,6 +212,7 @@ func (c *chat) enter(s sessions.Session, provider string) (err error) {
 	}
 	setup := c.p.Setup(choice, agent, s)
 	setup.Limit = c.p.Mode() // there is a terminal
+	setup.Forms, setup.Notices = setup.Limit != policy.ModeDeny, true
 	conv, err := c.r.Converse(c.ctx, setup, c.p.Config.Chat.Idle, "chat")
 	if err != nil {
 		return busyHint(err, s)
@@ -197,14 +222,25 @@ func (c *chat) enter(s sessions.Session, provider string) (err error) {
 		c.above(printing.OneLine(err.Error()) + "; your next line starts it again")
 	})
 	conv.Warm()
+	held := agent.HeldBack(c.a.Environ)
+	hint := func(err error) string { return dialog.AgentHint(err, agent.ID, adHoc, held) }
+	c.hint = hint
 	c.session, c.agent, c.conv, c.turns, c.prompted = s, agent, conv, s.Turns, false
 	c.session.ID = conv.Session()
 	c.host = &command.Host{
 		Runner: c.r, Conversation: conv, Agents: c.p.Resolver(), Workspace: c.p.Workspace, Dirs: c.p.Dirs,
 		By: cli.UserName(c.a.Getenv), Where: "chat", Origin: c.a.Origin(),
 	}
-	c.greet(s)
-	return nil
+	c.host.Cancel = c.cancelTurn
+	c.mu.Lock()
+	c.now, c.full, c.awaited = "", "", conv
+	c.mu.Unlock()
+	c.greet(s, setup.Earlier)
+	if s.Turns > 0 {
+		c.showEarlier(s)
+	}
+	go func() { c.started(conv, hint, conv.Await(c.ctx)) }() // ends with the chat, or when the agent is there
+	return c.backlog.open(c.ctx, c.session.ID)
 }
 
 // busyHint says who holds a session and how to look at it.
@@ -225,38 +261,39 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	c.edit = edit
 	c.mu.Unlock()
 	c.keys = &chatKeys{keys: keys, edit: edit}
+	edit.Early(c.ctx)
 	c.paste(true)
 	defer c.paste(false)
 	defer func() { err = errors.Join(err, edit.Close()) }()
-	interrupted := false
-	for {
-		text := c.next
-		c.next = ""
-		line, err := edit.Line(c.ctx, c.prompt(), text)
+	var watching sync.WaitGroup
+	ctx, stopWatching := context.WithCancel(c.ctx)
+	defer watching.Wait()
+	defer stopWatching()
+	watching.Go(func() { c.backlog.watch(ctx) })
+	for interrupted := false; ; {
+		if in, ok := c.backlog.next(); ok && c.ctx.Err() == nil {
+			c.sendQueued(in)
+			continue
+		}
+		c.backlog.announce()
+		line, err := c.readLine(edit)
 		switch {
+		case errors.Is(err, errQueued):
+			continue
 		case errors.Is(err, editor.ErrInterrupted):
 			if interrupted && line == "" {
 				return nil
 			}
-			if line == "" && len(c.attached) > 0 {
-				c.attached = nil
-				c.note("nothing is attached any more")
-				continue
-			}
-			if interrupted = line == ""; interrupted {
-				c.note("Ctrl-C once more leaves; so do Ctrl-D and /exit")
-			}
+			interrupted = c.interrupted(line)
 			continue
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), err != nil && c.ctx.Err() != nil:
 			return nil
 		case err != nil:
-			if c.ctx.Err() != nil {
-				return nil
-			}
 			return err
 		}
 		interrupted = false
 		if strings.TrimSpace(line) == "" {
+			c.backlog.confirm()
 			continue
 		}
 		if leave := c.take(line); leave || c.ctx.Err() != nil {
@@ -265,23 +302,61 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	}
 }
 
+// readLine reads a line, or fails with errQueued: an input of another process is to be sent first,
+// and what was typed stands in the next line.
+func (c *chat) readLine(edit *editor.Editor) (string, error) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer cancel(nil)
+	defer c.backlog.reading(func() { cancel(errQueued) })()
+	c.setHead(len(c.attached), c.backlog.count())
+	c.showOffers(c.conv)
+	text := c.next
+	c.next = ""
+	line, err := edit.Line(ctx, c.prompt, text)
+	if err != nil && errors.Is(context.Cause(ctx), errQueued) {
+		c.next = line
+		return "", errQueued
+	}
+	return line, err
+}
+
+// interrupted does what Ctrl-C means at the prompt, and reports whether the next one leaves.
+func (c *chat) interrupted(line string) bool {
+	switch {
+	case line != "":
+		return false
+	case len(c.attached) > 0:
+		c.attached = nil
+		c.note("nothing is attached any more")
+		return false
+	}
+	c.note("Ctrl-C once more leaves; so do Ctrl-D and /exit")
+	return true
+}
+
 func (c *chat) leaveConversation() {
 	if c.conv == nil {
 		return
 	}
+	c.mu.Lock()
+	c.awaited = nil
+	c.mu.Unlock()
 	if err := c.conv.Close(context.WithoutCancel(c.ctx)); err != nil {
 		c.note("warning: closing the session: " + err.Error())
 	}
 	c.conv = nil
 }
 
-// leave ends the chat. A session that is on no list is easily lost: how to find it is said.
+// leave ends the chat and says how to go on with its session.
 func (c *chat) leave() error {
 	if c.conv == nil {
 		return nil // it was discarded
 	}
 	id := c.conv.Session()
 	c.leaveConversation()
+	if n := c.backlog.count(); n > 0 {
+		c.note(printing.Count(n, "queued input") + " stay in this session, and wait for your Enter when you open it again")
+	}
 	if c.turns == 0 {
 		return nil
 	}
@@ -293,14 +368,21 @@ func (c *chat) leave() error {
 	if err = errors.Join(err, view.Close()); err != nil {
 		return nil // it was discarded: there is nothing to find
 	}
-	if s.Ephemeral {
-		how := "perlica -c goes on with it"
-		if c.f.Agent != "" {
-			how = "perlica -c with the same --agent goes on with it"
-		}
-		c.note("the session is not on the lists: " + how + ", /save there keeps it")
-	}
+	c.note(c.farewell(s))
 	return nil
+}
+
+// farewell names a session and the command that goes on with it.
+func (c *chat) farewell(s sessions.Session) string {
+	id, with := printing.Short(s.ID), ""
+	if c.f.Agent != "" {
+		with = " with the same --agent"
+	}
+	name := ""
+	if s.Name != "" {
+		name = " (" + printing.OneLine(s.Name) + ")"
+	}
+	return fmt.Sprintf("session %s%s: perlica -s %s%s goes on with it", id, name, id, with)
 }
 
 // sessionOf reads what is on record about a session.

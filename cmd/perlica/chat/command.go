@@ -6,16 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/markdown"
+	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
@@ -25,52 +28,109 @@ import (
 
 // take does what a line says and reports whether the chat is over.
 func (c *chat) take(line string) (leave bool) {
-	var agents []string
-	if o, _, ok := c.conv.Offers(); ok {
-		for _, a := range o.Commands {
-			agents = append(agents, a.Name)
-		}
-	}
-	l, err := command.Parse(line, agents...)
+	doubted := c.doubtful == line
+	c.doubtful = ""
+	l, err := command.Parse(line, c.agentCommands()...)
 	switch {
 	case err != nil:
 		c.a.Complain(err)
-		c.next = line
 	case l.Name != "":
-		ctx, cancel := context.WithCancelCause(c.ctx)
-		stop := signals.New(cancel)
-		c.under(stop, nil)
-		c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
-		out, err := c.host.Do(ctx, l)
-		c.keys.end()
-		c.under(nil, nil)
-		givenUp := ctx.Err() != nil
-		cancel(nil)
-		if givenUp && errors.Is(err, context.Canceled) {
-			err = fmt.Errorf("/%s was given up", l.Name)
-		}
-		if err != nil {
-			c.a.Complain(err)
-			return false
-		}
-		c.print(out.Text)
-		return c.effect(out)
+		return c.do(l)
+	case strings.TrimSpace(l.Text) == "?":
+		c.print(keysHelp)
+	case !doubted && c.doubts(l.Text):
+		c.doubtful = line
+		c.stand(line)
 	default:
-		c.send(line, l.Text)
+		c.say(line, l.Text)
 	}
 	return false
 }
 
+// do carries out a command, and reports whether the chat is over.
+func (c *chat) do(l command.Line) (leave bool) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	stop := signals.New(cancel)
+	c.under(stop, nil)
+	c.keys.begin(c.events(func() { cancel(context.Canceled) }), c.hangup)
+	out, err := c.host.Do(ctx, l)
+	c.keys.end()
+	c.under(nil, nil)
+	givenUp := ctx.Err() != nil
+	cancel(nil)
+	if givenUp && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("/%s was given up", l.Name)
+	}
+	if hint := c.hint(err); hint != "" {
+		err = exitcode.WithHint(err, "%s", hint)
+	}
+	if err != nil {
+		c.a.Complain(err)
+		return false
+	}
+	c.print(out.Text)
+	return c.effect(out)
+}
+
+// doubts says why a text may not be what who wrote it takes it for: it is sent with the next Enter.
+func (c *chat) doubts(text string) (doubtful bool) {
+	if strings.HasPrefix(text, "!") {
+		c.note("Perlica runs nothing: this is text for the agent, and Enter sends it; Ctrl-Z is the way to the shell")
+		return true
+	}
+	for _, name := range c.missing(text) {
+		doubtful = true
+		c.note("@" + name + " is no file in " + c.dir() + "; Enter sends it as text")
+	}
+	return doubtful
+}
+
+// during carries out a command that was given while a turn is under way.
+func (c *chat) during(l command.Line, say func(string)) {
+	out, err := c.host.Do(c.ctx, l)
+	switch {
+	case err != nil:
+		say(err.Error())
+	case out.Effect == command.Queue:
+		c.unqueue(out.Path, say)
+	default:
+		c.tell(out.Text)
+	}
+}
+
+// tell prints a text while a turn may be under way.
+func (c *chat) tell(text string) {
+	c.mu.Lock()
+	line := c.line
+	c.mu.Unlock()
+	if line == nil {
+		c.print(text)
+	} else if text != "" {
+		line.Print(func(w io.Writer) { _, _ = io.WriteString(w, c.rendered(text)) })
+	}
+}
+
+// agentCommands are the names of the agent's own commands, as far as it has said them.
+func (c *chat) agentCommands() (names []string) {
+	if o, _, ok := c.conv.Offers(); ok {
+		for _, a := range o.Commands {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
 func (c *chat) print(text string) {
-	if text == "" {
-		return
+	if text != "" {
+		_, _ = io.WriteString(c.a.Stderr, c.rendered(text)) // a terminal that is gone is noticed elsewhere
 	}
+}
+
+func (c *chat) rendered(text string) string {
 	if c.dumb {
-		text = term.Sanitize(text) + "\n"
-	} else {
-		text = markdown.Render(text, c.styles, term.Width(c.a.Stderr))
+		return term.Sanitize(text) + "\n"
 	}
-	_, _ = io.WriteString(c.a.Stderr, text) // a terminal that is gone is noticed elsewhere
+	return markdown.Render(text, c.styles, term.Width(c.a.Stderr))
 }
 
 // effect does the chat's part of a command.
@@ -101,6 +161,14 @@ func (c *chat) effect(out command.Output) (leave bool) {
 		c.attached = append(c.attached, path)
 	case command.Export:
 		c.export(out.Path)
+	case command.Resume:
+		c.resume(out.Path)
+	case command.Queue:
+		c.unqueue(out.Path, c.note)
+	case command.Unfold:
+		if err := c.unfold(out.Path); err != nil {
+			c.a.Complain(err)
+		}
 	case command.Switch:
 		c.change(out)
 	case command.None:
@@ -109,6 +177,41 @@ func (c *chat) effect(out command.Output) (leave bool) {
 		}
 	}
 	return false
+}
+
+// unqueue takes a queued input back into the next line: the one of that number, or the "last"; without
+// either it lists them. "send" has those that are held sent.
+func (c *chat) unqueue(number string, say func(string)) {
+	if number == "send" {
+		c.backlog.confirm()
+		return
+	}
+	if number == "" {
+		say(c.backlog.list())
+		return
+	}
+	n, err := strconv.Atoi(number)
+	if number != "last" && (err != nil || n < 1) {
+		say(printing.OneLine(number) + " is no number of a queued input: /queue lists them")
+		return
+	}
+	line, err := c.backlog.takeBack(n)
+	if err != nil {
+		say(err.Error())
+		return
+	}
+	say("taken back: " + printing.OneLine(line))
+	c.stand(line)
+}
+
+// stand has a line stand in the next prompt, behind what stands there.
+func (c *chat) stand(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != "" {
+		c.next += "\n"
+	}
+	c.next += line
 }
 
 // recall puts the last input back into the line, with the files that commands had attached to it;
@@ -227,6 +330,34 @@ func (c *chat) paths(path, mark string) (words []string) {
 		words = append(words, word)
 	}
 	return words
+}
+
+// missing returns what a text names with an @, and what looks like a path, where there is no such file.
+func (c *chat) missing(text string) (names []string) {
+	for _, m := range mention().FindAllStringSubmatch(text, -1) {
+		name := cmp.Or(m[1], strings.TrimRight(m[2], `.,:;!?)"'`))
+		if strings.ContainsAny(name, "./") && len(c.mentioned(m[0])) == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// pasted is what stands in the line for a paste: an image that was dropped on the terminal comes as its path.
+func (c *chat) pasted(text string) string {
+	path := strings.TrimSpace(text)
+	if n := len(path); n > 2 && (path[0] == '\'' || path[0] == '"') && path[n-1] == path[0] {
+		path = path[1 : n-1]
+	} else if u, err := url.Parse(path); err == nil && u.Scheme == "file" {
+		path = u.Path
+	} else {
+		path = regexp.MustCompile(`\\(.)`).ReplaceAllString(path, "$1")
+	}
+	images := []string{".png", ".jpg", ".jpeg", ".gif", ".webp"}
+	if strings.ContainsAny(path, "\n\"") || !filepath.IsAbs(path) || !slices.Contains(images, strings.ToLower(filepath.Ext(path))) || !isFile(path) {
+		return text
+	}
+	return `@"` + path + `" `
 }
 
 // mentioned returns the files that a text names with an @. What is no file stays text.

@@ -38,7 +38,9 @@ func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
 			}
 		},
 		Complete: c.complete,
+		Pasted:   c.pasted,
 		Edit:     c.editElsewhere,
+		Cycle:    c.cycleMode,
 	}
 	if canSuspend {
 		o.Suspend = c.suspend

@@ -2,19 +2,29 @@ package chat
 
 import (
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // greet says where the person is.
-func (c *chat) greet(s sessions.Session) {
+func (c *chat) greet(s sessions.Session, choice fact.SessionConfigured) {
 	if c.agent.Why != "" {
 		c.note("using " + c.agent.ID + ": " + c.agent.Why)
+	}
+	if text := c.f.NotSet(c.a.Environ); text != "" {
+		c.note(text)
 	}
 	what := "a new session"
 	if s.ID != "" {
@@ -31,6 +41,9 @@ func (c *chat) greet(s sessions.Session) {
 		what += "; /help lists the commands"
 	}
 	c.note(what)
+	if text := printing.Choice(choice); text != "" {
+		c.note("taken up again as it was chosen in this session, as far as the agent offers it: " + text)
+	}
 }
 
 // note prints a line about the chat, not of it.
@@ -40,46 +53,153 @@ func (c *chat) inset(text string) string {
 	return c.styles.Dim(card.Marked("perlica: "+text, term.Width(c.a.Stderr))) + "\n"
 }
 
-// above is note while somebody may be writing a line.
-func (c *chat) above(text string) {
+// above is note while somebody may be writing a line, or a turn be under way.
+func (c *chat) above(text string) { c.printAbove(c.inset(text)) }
+
+func (c *chat) printAbove(lines string) {
 	c.mu.Lock()
-	edit := c.edit
+	edit, line := c.edit, c.line
 	c.mu.Unlock()
-	if edit == nil {
-		c.note(text)
-		return
+	switch {
+	case line != nil:
+		line.Print(func(w io.Writer) { _, _ = io.WriteString(w, lines) })
+	case edit == nil:
+		fmt.Fprint(c.a.Stderr, lines)
+	default:
+		edit.Above(lines)
 	}
-	edit.Above(c.inset(text))
 }
 
-// prompt names the session and its agent.
-func (c *chat) prompt() string {
+// started says what came of an agent's start while somebody writes the first line: that it failed, or what it
+// does not offer any more. Where a turn waits for it, that says it.
+func (c *chat) started(conv *kernel.Conversation, hint func(error) string, err error) {
+	c.mu.Lock()
+	left := c.awaited != conv || c.ctx.Err() != nil || c.line != nil && err != nil
+	c.mu.Unlock()
+	switch {
+	case left:
+	case err != nil:
+		text := c.inset(printing.OneLine(err.Error()) + "; your next line starts the agent again")
+		if hint := hint(err); hint != "" {
+			text += c.styles.Dim("hint: "+term.Sanitize(hint)) + "\n"
+		}
+		c.printAbove(text)
+	default:
+		c.showOffers(conv)
+		o, _, _ := conv.Offers()
+		for _, lost := range o.Lost {
+			c.above("as it was chosen in this session before, it cannot be: " + printing.OneLine(lost))
+		}
+	}
+}
+
+// setHead says what the prompt names: the session, its agent, how many files go with the line, and how many
+// inputs are queued.
+func (c *chat) setHead(files, queued int) {
 	name := c.session.Name
 	if name == "" {
 		name = string(c.session.ID)
 		name = name[max(0, len(name)-4):]
 	}
-	mark := "❯"
+	var beside []string
+	if files > 0 {
+		beside = append(beside, "+"+printing.Count(files, "file"))
+	}
+	if queued > 0 {
+		beside = append(beside, fmt.Sprintf("%d queued", queued))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head = c.styles.Dim(printing.OneLine(name)) + " " + c.styles.Cyan(printing.OneLine(c.agent.ID)) + " "
+	c.beside = strings.Join(beside, " ")
+}
+
+// longestName is how much of a model's or a mode's name stands in the prompt.
+const longestName = 24
+
+// showOffers has the prompt say in which model and mode the agent is. Where there is no agent it
+// says what it said last: the next one is put into the same.
+func (c *chat) showOffers(conv *kernel.Conversation) {
+	o, _, ok := conv.Offers()
+	if !ok {
+		return
+	}
+	var now []string
+	if _, _, model := o.Models(); model != "" && model != "default" { // which says no more than nothing
+		now = append(now, card.Line(model, longestName))
+	}
+	if len(o.Modes) > 1 {
+		now = append(now, card.Line(agents.ModeName(o.Modes, o.Mode), longestName))
+	}
+	c.mu.Lock()
+	changed, edit := c.now != strings.Join(now, " "), c.edit
+	c.now = strings.Join(now, " ")
+	c.mu.Unlock()
+	if changed && edit != nil && !c.dumb {
+		edit.Redraw(false)
+	}
+}
+
+// cycleMode puts the agent into the next of its modes.
+func (c *chat) cycleMode() {
+	o, _, ok := c.conv.Offers()
+	if !ok || len(o.Modes) < 2 {
+		c.note("the agent has no modes to choose from, or has not said so yet")
+		return
+	}
+	next := o.Modes[0].Id
+	for i, m := range o.Modes[:len(o.Modes)-1] {
+		if string(m.Id) == o.Mode {
+			next = o.Modes[i+1].Id
+		}
+	}
+	c.do(command.Line{Name: "mode", Args: string(next)})
+	c.showOffers(c.conv)
+}
+
+// prompt is what stands before the line.
+func (c *chat) prompt() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	head, mark := c.head, c.styles.Bold("❯")
+	for _, part := range []string{c.styles.Dim(c.now), c.styles.Dim(c.full), c.beside} {
+		if term.Columns(part) > 0 {
+			head += part + " "
+		}
+	}
 	if c.dumb {
 		mark = ">"
 	}
-	if len(c.attached) > 0 {
-		mark = fmt.Sprintf("+%s %s", printing.Count(len(c.attached), "file"), mark)
-	}
-	return c.styles.Dim(printing.OneLine(name)) + " " + c.styles.Cyan(printing.OneLine(c.agent.ID)) + " " + c.styles.Bold(mark) + " "
+	return head + mark + " "
 }
 
-// redraw draws the prompt or the status line again, if there is one.
-func (c *chat) redraw(lost bool) {
-	c.mu.Lock()
-	edit, line := c.edit, c.line
-	c.mu.Unlock()
+// redraw draws the prompt or the status line again, if there is one: somebody else had the terminal.
+func (c *chat) redraw() {
+	edit, line := c.drawn()
 	if edit != nil {
-		edit.Redraw(lost)
+		edit.Redraw(true)
 	}
 	if line != nil {
-		line.Redraw(lost)
+		line.Redraw()
 	}
+}
+
+// resized is redraw where the size of the terminal changes.
+func (c *chat) resized() {
+	edit, line := c.drawn()
+	if edit != nil {
+		edit.Resized()
+	}
+	if line != nil {
+		line.Resized()
+	}
+}
+
+// drawn is what may be on the terminal.
+func (c *chat) drawn() (*editor.Editor, *term.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.edit, c.line
 }
 
 // chatView shows a turn of the chat, and shows what only its own terminal shows.
@@ -87,15 +207,22 @@ type chatView struct {
 	*dialog.TurnView
 	c     *chat
 	alive bool // the agent was there in an earlier turn
+	run   event.RunID
 }
 
 func newChatView(c *chat, say *dialog.Printer) *chatView {
-	return &chatView{TurnView: dialog.NewTurnView(c.a.App, say), c: c, alive: c.prompted && c.conv.Alive()}
+	v := &chatView{c: c, alive: c.prompted && c.conv.Alive()}
+	v.TurnView = dialog.NewTurnView(c.a.App, say, func(tool string) string {
+		c.results = append(c.results, result{v.run, tool})
+		return fmt.Sprintf("/show %d", len(c.results))
+	})
+	return v
 }
 
 func (v *chatView) show(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Started:
+		v.run = n.Run
 		v.started()
 		v.Say.Show(n)
 	case kernel.Updated:
@@ -129,6 +256,11 @@ func (v *chatView) started() {
 func (v *chatView) finish(res kernel.Result, err error) {
 	v.End()
 	v.Say.Finish(res, err)
+	if full := v.Full(); full != "" {
+		v.c.mu.Lock()
+		v.c.full = full
+		v.c.mu.Unlock()
+	}
 	if text := v.Usage(res); err == nil && text != "" {
 		fmt.Fprintln(v.A.Stderr, v.Say.Styles.Dim(text))
 	}

@@ -49,9 +49,9 @@ func (c *chat) signal(sig os.Signal) {
 		}
 		_ = c.tty.Again() // the shell that continued the process may have changed the mode
 		c.paste(true)
-		c.redraw(true)
+		c.redraw()
 	case syscall.SIGWINCH:
-		c.redraw(false)
+		c.resized()
 	default:
 		c.quit(signals.StopOf(sig))
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -25,10 +25,18 @@ import (
 // LongTurn is how long a turn takes whose end is announced.
 const LongTurn = 10 * time.Second
 
-// send gives the agent one input, which is what a line says, and shows what comes of it.
-func (c *chat) send(line, text string) {
+// fit says what is wrong with a text that is too large to be sent, or no text.
+func fit(text string) error {
 	if len(text) > cli.MaxInput || !utf8.ValidString(text) {
-		c.a.Complain(fmt.Errorf("the text is no UTF-8, or has more than %d bytes", cli.MaxInput))
+		return fmt.Errorf("the text is no UTF-8, or has more than %d bytes", cli.MaxInput)
+	}
+	return nil
+}
+
+// say sends the text of a line, with the files that are attached and those that it names.
+func (c *chat) say(line, text string) {
+	if err := fit(text); err != nil {
+		c.a.Complain(err)
 		return
 	}
 	files := slices.Clone(c.attached)
@@ -37,7 +45,12 @@ func (c *chat) send(line, text string) {
 			files = append(files, f)
 		}
 	}
-	for _, f := range files {
+	c.send(line, kernel.Input{Text: text, Attachments: files, Source: "chat", Sender: cli.UserName(c.a.Getenv)})
+}
+
+// send gives the agent one input, which is what a line says, and shows what comes of it.
+func (c *chat) send(line string, in kernel.Input) {
+	for _, f := range in.Attachments {
 		c.note("attached: " + c.relative(f))
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.ctx))
@@ -52,9 +65,12 @@ func (c *chat) send(line, text string) {
 	asker := dialog.NewAskerAt(c.a.App, c.r, say, c.keys, "chat")
 	asker.Stop, asker.Suspend, asker.Calm = stop, c.suspend, c.keys.calm
 	t := kernel.Turn{
-		Input: kernel.Input{Text: text, Attachments: files, Source: "chat", Sender: cli.UserName(c.a.Getenv)},
+		Input: in,
 		Stop:  stop.First,
 		Show: func(n kernel.Notice) {
+			if q, ok := n.(kernel.Asked); ok && q.Answerable {
+				c.backlog.hold("a question came in between")
+			}
 			asker.Show(n)
 			view.show(n)
 		},
@@ -64,7 +80,7 @@ func (c *chat) send(line, text string) {
 		say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
 	}
 	c.under(stop, say.Status)
-	c.keys.begin(c.events(func() { stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}) }, say), c.hangup)
+	c.keys.begin(c.turnEvents(stop, say), c.hangup)
 	say.SetStatus("working")
 	if _, _, ready := c.conv.Offers(); !ready {
 		say.SetStatus("starting " + printing.OneLine(c.agent.ID))
@@ -73,29 +89,46 @@ func (c *chat) send(line, text string) {
 	asker.Close()
 	c.keys.end()
 	c.under(nil, nil)
+	c.commands.Wait()
 	if err == nil {
 		if serr := say.Save(ctx, c.r, res); serr != nil {
 			c.a.Complain(fmt.Errorf("--save-to: %w", serr))
 		}
 	}
 	view.finish(res, err)
+	if err == nil {
+		if derr := say.Draw(ctx, c.r, res); derr != nil {
+			c.a.Complain(fmt.Errorf("the images of the answer are not drawn: %w", derr))
+		}
+	}
 	fmt.Fprintln(c.a.Stderr) // room before the next prompt
-	c.keep(line, res, err)
+	c.keep(line, in.ID != "", res, err)
+	switch {
+	case res.Stopped != nil:
+		c.backlog.hold("the turn was stopped")
+	case err != nil, res.Outcome != kernel.OutcomeResponded:
+		c.backlog.hold("the turn did not end with an answer")
+	}
 }
 
 // keep keeps in mind the line that was sent, as it was typed: what stands behind two slashes is
-// no command when it comes back either. What was refused comes back into the line.
-func (c *chat) keep(line string, res kernel.Result, err error) {
+// no command when it comes back either. What was refused comes back into the line, or waits on.
+func (c *chat) keep(line string, queued bool, res kernel.Result, err error) {
 	if err != nil {
 		c.a.Complain(err)
 		var record *eventlog.WriteError
 		if errors.As(err, &record) {
 			c.note("nothing was sent")
 		}
-		c.next = line
+		if !queued {
+			c.stand(line)
+		}
 		return
 	}
-	c.last, c.with, c.attached = line, c.attached, nil
+	c.last, c.with = line, nil
+	if !queued { // what is attached is for the next line
+		c.with, c.attached = c.attached, nil
+	}
 	c.turns++
 	c.prompted = true
 	if res.Duration >= LongTurn && res.Stopped == nil {
@@ -103,16 +136,30 @@ func (c *chat) keep(line string, res kernel.Result, err error) {
 	}
 }
 
-// events are what happens at the keyboard during a turn.
-func (c *chat) events(interrupt func(), say *dialog.Printer) editor.Events {
-	return editor.Events{
-		Interrupt: interrupt,
-		Typed: func(text string) {
-			if say != nil {
-				say.SetTyped(strings.ReplaceAll(text, "\n", "⏎"))
-			}
-		},
+// events are what happens at the keyboard during a command.
+func (c *chat) events(interrupt func()) editor.Events {
+	return editor.Events{Interrupt: interrupt, Typed: func(string) {}}
+}
+
+// turnEvents are what happens at the keyboard during a turn.
+func (c *chat) turnEvents(stop *signals.Stopper, say *dialog.Printer) editor.Events {
+	interrupt := func() { stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}) }
+	var escaped sync.Once // Esc asks; only Ctrl-C ends the agent that does not answer
+	on := c.events(interrupt)
+	on.Escape = func() { escaped.Do(interrupt) }
+	on.Typed = say.Status.SetTyped
+	if !c.p.Config.Chat.Queue {
+		return on
 	}
+	on.Enter = func(line string) { c.entered(line, say.Note) }
+	on.Back = func() string {
+		line, err := c.backlog.takeBack(0)
+		if err == nil {
+			say.Note("taken back: " + printing.OneLine(line))
+		}
+		return line // there may be none
+	}
+	return on
 }
 
 // under says which turn is under way, or which command, and its status line.

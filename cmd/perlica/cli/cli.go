@@ -193,6 +193,12 @@ func Between(least int, names ...string) cobra.PositionalArgs {
 	}
 }
 
+// AtLeast wants the named arguments; of the last there may be more.
+func AtLeast(names ...string) cobra.PositionalArgs {
+	between := Between(len(names), names...)
+	return func(cmd *cobra.Command, args []string) error { return between(cmd, args[:min(len(args), len(names))]) }
+}
+
 // CompleteFirst gives a shell the values of a command's first argument.
 func CompleteFirst(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

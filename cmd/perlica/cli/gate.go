@@ -45,15 +45,8 @@ func (s Side) On() map[string]string { return map[string]string{sideKey: string(
 
 // SideOf is the side of a command. What cobra makes itself changes nothing.
 func SideOf(cmd *cobra.Command) Side {
-	switch cmd.Root() {
-	case cmd, cmd.Parent():
-		if name := cmd.Name(); name == "help" || name == "completion" || name == cobra.ShellCompRequestCmd {
-			return Reads
-		}
-	default:
-		if cmd.Parent().Name() == "completion" {
-			return Reads
-		}
+	if cmd.Parent() == cmd.Root() && cmd.Name() == cobra.ShellCompRequestCmd {
+		return Reads
 	}
 	return Side(cmd.Annotations[sideKey])
 }

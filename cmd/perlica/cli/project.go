@@ -55,7 +55,11 @@ func WriteLog(w io.Writer, l logtrust.Log, s term.Styles) error {
 // askToTrust asks once, at a terminal, whether the log that keeps a command from working is to be
 // trusted. It returns the error as it is where nothing can be asked.
 func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtrust.UnknownError, err error) error {
-	err = exitcode.WithHint(err, "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust")
+	hint := "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust"
+	if p.Dir != p.Workspace.Root { // it was found above, and perhaps is not what was meant
+		hint += "; or leave it: " + exitcode.OwnProject
+	}
+	err = exitcode.WithHint(err, "%s", hint)
 	if !term.IsTerminal(a.Stdin) || !term.IsTerminal(a.Stderr) || !a.Attended() {
 		return err
 	}
@@ -244,7 +248,9 @@ func (a *App) OrNone(err error) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	a.Note(none.Error())
+	if !a.UserFlag { // which has no --context
+		a.Note(none.Error())
+	}
 	return nil
 }
 

@@ -107,8 +107,7 @@ func InitCommand(c *cli.App) *cobra.Command {
 		Use: "init", Annotations: cli.Acts.On(),
 		Short: "Write .perlica_config with commented defaults",
 		Long: `Make .perlica_config with a config.toml in which every key stands as a comment, with
-its default and what it does. Nothing works without it that does not work with it:
-it is a place to begin.
+its default and what it does. It is not needed: everything works without it.
 
 It is made at the top of the git work tree, else in the working directory. A file that
 exists is never overwritten.`,

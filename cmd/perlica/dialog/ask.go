@@ -32,6 +32,7 @@ type Asker struct {
 	// answerTo is set where the questions are those of other processes: Ctrl-C then ends the
 	// watching, and no key a turn. Nil: they are r's own.
 	AnswerTo func(context.Context, interaction.Question, interaction.Answer) error
+	Away     bool // with AnswerTo: they are those of this command's own turn, which goes on elsewhere
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -52,6 +53,15 @@ type keyboard interface {
 type openQuestion struct {
 	interaction.Question
 	closed chan struct{}
+}
+
+// CanAsk reports whether NewAsker would have a terminal to ask at.
+func CanAsk(a *cli.App) bool {
+	if !term.IsTerminal(a.Stderr) || !a.Attended() {
+		return false
+	}
+	tty, err := term.OpenTTY()
+	return err == nil && tty.Close() == nil
 }
 
 // NewAsker opens the terminal, if there is one to ask on: standard error is one, and the

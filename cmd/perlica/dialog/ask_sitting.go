@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
@@ -66,7 +67,7 @@ func (s *sitting) screen() (width, height int) {
 func (s *sitting) layOut() error {
 	s.width, s.height = s.screen()
 	s.pager = card.NewPager(s.q, s.width, s.height, card.Hints{
-		Choose:    keysHint(s.q, s.k.AnswerTo != nil),
+		Choose:    keysHint(s.q, s.k.AnswerTo != nil && !s.k.Away),
 		Turn:      "y goes on, v shows all, n or Esc no",
 		Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
 		Elsewhere: "from elsewhere: perlica pending show " + printing.Short(s.q.ID),
@@ -74,16 +75,25 @@ func (s *sitting) layOut() error {
 	return s.draw(true)
 }
 
-// draw shows the page. What was typed before it was there answers nothing.
+// draw shows the page.
 func (s *sitting) draw(first bool) error {
 	rows := s.pager.Draw()
+	before := ""
+	if first && len(rows) < s.height-1 {
+		before = "\n"
+	}
+	return s.show(before + printing.Drawn(rows, s.k.say.Styles))
+}
+
+// show shows what is asked. What was typed before it could be read answers nothing. The end of its last line comes
+// behind that: what is typed when all of it is there is not lost.
+func (s *sitting) show(text string) (err error) {
 	s.k.say.Status.Print(func(w io.Writer) {
-		if first && len(rows) < s.height-1 {
-			_, _ = io.WriteString(w, "\n") // a terminal that is gone says so to its reader
-		}
-		_, _ = io.WriteString(w, printing.Drawn(rows, s.k.say.Styles))
+		_, _ = io.WriteString(w, strings.TrimSuffix(text, "\n")) // a terminal that is gone says so to its reader
+		err = s.keys.Discard()
+		_, _ = io.WriteString(w, "\n")
 	})
-	return s.keys.Discard()
+	return err
 }
 
 // next waits for a key, or until the terminal has another size.
@@ -191,28 +201,49 @@ func (s *sitting) give(ctx context.Context, o interaction.Option) (done bool, er
 			return done, err
 		}
 	}
-	if s.q.Word != "" && o.Allows() {
-		s.k.say.Status.Print(func(w io.Writer) {
-			fmt.Fprintf(w, "  Type %s and Enter to go on, Esc to go back: ", s.k.say.Styles.Bold(card.Line(s.q.Word, 0)))
-		})
-		answer.Text, err = s.keys.Line(ctx)
-		s.k.say.Status.Print(func(io.Writer) {}) // ends the line, if that has not happened yet
-		if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
+	switch {
+	case s.q.Word != "" && o.Allows():
+		answer.Text, err = s.typed(ctx, "Type "+s.k.say.Styles.Bold(card.Line(s.q.Word, 0))+" and Enter to go on, Esc to go back: ")
+	case o.Text:
+		answer.Text, err = s.value(ctx)
+	}
+	if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	return s.k.record(ctx, s.q, answer)
+}
+
+// typed asks for a line.
+func (s *sitting) typed(ctx context.Context, prompt string) (string, error) {
+	s.k.say.Status.Print(func(w io.Writer) { fmt.Fprint(w, "  "+prompt) })
+	text, err := s.keys.Line(ctx)
+	s.k.say.Status.Print(func(io.Writer) {}) // ends the line, if that has not happened yet
+	return text, err
+}
+
+// value asks for a text until it fits.
+func (s *sitting) value(ctx context.Context) (string, error) {
+	for {
+		text, err := s.typed(ctx, "Your answer and Enter, Esc to go back: ")
+		if err != nil {
+			return "", err
+		}
+		_, err = s.q.Input.Value(text)
+		if err == nil {
+			return text, nil
+		}
+		s.k.say.Note(err.Error())
+	}
 }
 
 // confirmed asks whether a yes for good is meant. Without one the question may be done with here
 // all the same.
 func (s *sitting) confirmed(ctx context.Context) (yes, done bool, err error) {
 	rows := card.Note("A yes for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover. y: that is meant; any other key: back.", s.width)
-	s.k.say.Status.Print(func(w io.Writer) { _, _ = io.WriteString(w, printing.Drawn(rows, s.k.say.Styles)) }) // as in draw
-	if err := s.keys.Discard(); err != nil {
+	if err := s.show(printing.Drawn(rows, s.k.say.Styles)); err != nil {
 		return false, false, err
 	}
 	key, resized, err := s.next(ctx)
@@ -243,7 +274,7 @@ func (k *Asker) record(ctx context.Context, q interaction.Question, answer inter
 	case errors.As(err, &taken):
 		k.say.Note(taken.Error())
 		return true, nil
-	case errors.Is(err, interaction.ErrWord):
+	case errors.Is(err, interaction.ErrWord), errors.Is(err, interaction.ErrNotAnOption):
 		k.say.Note(err.Error())
 		return false, nil
 	case k.AnswerTo != nil:

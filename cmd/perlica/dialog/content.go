@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -25,7 +27,8 @@ type saved struct {
 // Save writes what the agent embedded in an answer to files in the directory of --save-to, if there is one.
 // Their names are of its own making and nothing is overwritten. It is called before Finish, which names them.
 func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
-	if p.saveTo == "" || !hasEmbedded(res.Content) {
+	want := embedded(res.Content)
+	if p.saveTo == "" || want == 0 {
 		return nil
 	}
 	if err := os.MkdirAll(p.saveTo, 0o700); err != nil {
@@ -37,7 +40,7 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result)
 		if err != nil {
 			return err
 		}
-		if b.Embedded() && n < len(res.Content) {
+		if b.Embedded() && b.Size > 0 && n < len(res.Content) {
 			path, err := saveBlock(p.saveTo, "perlica-"+printing.Short(res.Run), n+1, b)
 			if err != nil {
 				return err
@@ -46,16 +49,43 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result)
 		}
 		n++
 	}
+	if left := want - len(p.saved); left > 0 { // masked before it was recorded, or pruned
+		return fmt.Errorf("%d of the %d files are not on record as they came", left, want)
+	}
 	return nil
 }
 
-func hasEmbedded(list []provider.Block) bool {
-	for _, b := range list {
-		if !b.Link() {
-			return true
+// mostDrawn is how many images of an answer are drawn.
+const mostDrawn = 8
+
+// Draw draws the images of an answer on the terminal of standard error, where that can. They are taken from the record.
+func (p *Printer) Draw(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
+	columns, drawn := term.Width(p.a.Stderr), 0
+	if columns == 0 || embedded(res.Content) == 0 {
+		return nil
+	}
+	for b, err := range r.Content(context.WithoutCancel(ctx), res.Run) {
+		if err != nil {
+			return err
+		}
+		if drawing := picture(b.Data, columns, p.a.Getenv); drawing != "" && drawn < mostDrawn {
+			drawn++
+			if _, err := io.WriteString(p.a.Stderr, drawing); err != nil {
+				return err
+			}
 		}
 	}
-	return false
+	return nil
+}
+
+// embedded is how many pieces of an answer held something.
+func embedded(list []provider.Block) (n int) {
+	for _, b := range list {
+		if !b.Link() && b.Size > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // mostNames is how many names are tried for a file.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,9 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 	defer func() { _ = p.Status.Close() }() // a terminal that is gone shows nothing
 	if p.format != "text" {
 		rec := streamjson.NewResult(res, err, exitcode.ErrorType(err))
+		if p.Misfit != nil && !rec.IsError {
+			rec.IsError, rec.Error = true, &provider.Error{Provider: res.Provider, Message: p.Misfit.Error(), Type: "schema"}
+		}
 		for _, s := range p.saved {
 			rec.Content[s.block].Path = s.path
 		}
@@ -95,8 +99,6 @@ func (p *Printer) explainEnd(res kernel.Result) {
 	switch {
 	case res.Outcome == kernel.OutcomeUnknown:
 		p.wrong("the outcome is unknown: "+printing.Message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
-	case res.Err != nil && res.Err.Type == provider.TypeAuth:
-		p.wrong(printing.Message(res.Err), printing.LoginHint(res.Provider, p.Held))
 	case res.Err != nil:
 		p.wrong(printing.Message(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:
@@ -126,28 +128,43 @@ func (p *Printer) explainStop(res kernel.Result) {
 
 // errorHint says what to do about a provider's error.
 func (p *Printer) errorHint(res kernel.Result, show string) string {
-	switch res.Err.Type {
+	switch hint := AgentHint(res.Err, res.Provider, p.adHoc, p.Held); {
+	case hint != "":
+		return hint
+	case res.Calls == 0:
+		return "nothing was sent. The record: " + show
+	}
+	return "the record: " + show
+}
+
+// AgentHint says what to do about an agent's error, as far as its type says it; held are the variables that may
+// hold its key and that it was not handed.
+func AgentHint(err error, id string, adHoc bool, held []string) string {
+	var e *provider.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Type {
+	case provider.TypeAuth:
+		return printing.LoginHint(id, adHoc, held)
 	case provider.TypeStart:
-		if exitcode.IsManyOpen(res.Err) {
-			return exitcode.HintOf(res.Err)
+		if exitcode.IsManyOpen(e) {
+			return exitcode.HintOf(e)
 		}
-		if p.adHoc {
+		if adHoc {
 			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
 		}
-		return "see 'perlica provider show " + res.Provider + "'"
+		return "see 'perlica provider show " + id + "'"
 	case provider.TypeTimeout:
-		hint := printing.TimeoutHint(res.Provider, p.adHoc)
-		if !p.adHoc {
-			hint += "; 'perlica provider test " + res.Provider + "' tries it"
+		hint := printing.TimeoutHint(id, adHoc)
+		if !adHoc {
+			hint += "; 'perlica provider test " + id + "' tries it"
 		}
 		return hint
 	case provider.TypeRecord:
 		return "nothing more was sent; 'perlica doctor' says what is wrong with the log"
 	}
-	if res.Calls == 0 {
-		return "nothing was sent. The record: " + show
-	}
-	return "the record: " + show
+	return ""
 }
 
 // json prints one object on a line of its own.

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/process"
@@ -42,8 +43,11 @@ type Flags struct {
 	Format                 string
 	Json, IgnoreClosedPipe bool
 	Newline                bool // at the end of the answer, also where no terminal shows it
-	Thoughts               bool
-	SaveTo                 string // the directory for what of an answer is no text
+	Thoughts, Verbose      bool
+	Append                 string   // a text for the system prompt, or @ and a file
+	AddDirs                []string // further roots of the agent's session
+	McpFile                string   // MCP servers
+	SaveTo                 string   // the directory for what of an answer is no text
 	Timeout                time.Duration
 	Wait, Strict           bool
 	SchemaFile             string
@@ -62,6 +66,7 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
 	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
+	fl.StringArrayVar(&f.AddDirs, "add-dir", nil, "give the agent this `directory` beside its working directory; may be repeated")
 	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
 	fl.StringVar(&f.SaveTo, "save-to", "", "write images and files that the agent sends to this `directory`")
 	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
@@ -127,6 +132,21 @@ func (f Flags) ConfigFlags() map[string]string {
 	return flags
 }
 
+// NotSet says which variables of --env the environment does not have, which the agent therefore misses; it is
+// empty if there are none.
+func (f Flags) NotSet(environ []string) string {
+	var names []string
+	for _, name := range f.Env {
+		if !process.IsSet(environ, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "--env: not set here, so the agent does not get it: " + strings.Join(names, ", ")
+}
+
 // Choice is what the flags say of the agent.
 func (f Flags) Choice() (c project.Choice, err error) {
 	c = project.Choice{Provider: f.Provider, Command: f.Agent, Env: f.Env, Model: f.Model, Mode: f.Mode, Schema: f.Schema}
@@ -138,7 +158,7 @@ func (f Flags) Choice() (c project.Choice, err error) {
 			return c, exitcode.Usagef("--cwd %s: no such directory", f.Cwd)
 		}
 	}
-	return c, nil
+	return c, f.extend(&c)
 }
 
 // Input is a text as what is to be answered.
@@ -146,7 +166,7 @@ func (f Flags) Input(a *cli.App, text string) kernel.Input {
 	return kernel.Input{ID: event.InputID(f.InputID), Text: text, Attachments: f.Attach, Source: "run", Sender: cli.UserName(a.Getenv)}
 }
 
-// Find finds the session that -s or -c names; without either it is a new one.
+// Find finds the session that -s or -c names, or that of the run that -s names; without either it is a new one.
 func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, err error) {
 	if f.Session == "" && !f.Cont {
 		return sessions.Session{}, nil
@@ -163,7 +183,16 @@ func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, 
 		}
 		return s, err
 	}
-	return view.Find(ctx, f.Session)
+	s, err = view.Find(ctx, f.Session)
+	if errors.Is(err, sessions.ErrNoSession) {
+		if run, rerr := report.FindRun(ctx, &r.Log().Reader, f.Session); rerr == nil {
+			input, ok, rerr := r.Log().Last(ctx, event.Query{Run: run, Types: []event.Type{event.MessageReceived}})
+			if rerr == nil && ok {
+				return view.Find(ctx, string(input.Session))
+			}
+		}
+	}
+	return s, err
 }
 
 // ChooseAgent finds the agent that answers in a session.
@@ -208,6 +237,7 @@ func CompleteFlags(a *cli.App, cmd *cobra.Command) {
 		"output-format": fixed("text", "json", "stream-json"),
 		"provider":      a.CompleteProviders,
 		"session":       a.CompleteSessions,
+		"resume":        a.CompleteSessions,
 	} {
 		if cmd.Flags().Lookup(flag) != nil { // the chat has fewer
 			cli.CompleteFlag(cmd, flag, f)

@@ -31,6 +31,7 @@ type Printer struct {
 	quiet    bool
 	newline  bool // ends the answer, wherever it goes
 	thoughts bool
+	verbose  bool // the ids, the plan and the beginning of each tool, too
 	Styles   term.Styles
 	Status   *term.Status
 	stop     *signals.Stopper // stopped when standard output is closed
@@ -50,6 +51,8 @@ type Printer struct {
 	adHoc  bool // the agent is one of --agent
 	strict bool // a tool that ran unasked is an error
 
+	Misfit error // the answer does not have the form that was asked for
+
 	saveTo  string
 	saved   []saved
 	Unsaved error           // why Save did not write all
@@ -59,13 +62,12 @@ type Printer struct {
 	statusMu sync.Mutex // guards what follows, and which text comes last
 	stopped  bool       // the turn was asked to end
 	doing    string     // what the status line says
-	typed    string     // what the chat's user has typed since the turn began
 }
 
 // NewPrinter returns a printer for one run; a closed standard output stops it through stop.
 func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper) *Printer {
 	p := &Printer{
-		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
+		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts || f.Verbose, verbose: f.Verbose, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
 		Styles: term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr)),
 		Tools:  map[acp.ToolCallId]string{}, sayings: map[string]bool{},
 	}
@@ -153,6 +155,9 @@ func (p *Printer) Show(n kernel.Notice) {
 	}
 	switch n := n.(type) {
 	case kernel.Started:
+		if p.verbose {
+			p.Note(fmt.Sprintf("run %s, session %s", n.Run, n.Session))
+		}
 		p.SetStatus(n.Provider + " is working")
 	case kernel.Updated:
 		p.update(n)
@@ -164,13 +169,16 @@ func (p *Printer) Show(n kernel.Notice) {
 		p.showStatus()
 		p.closedLine(n)
 	case kernel.Decided:
-		p.Note(fmt.Sprintf("%s: %s (%s)", n.Effect, printing.OneLine(n.Title), printing.OneLine(n.Why)))
+		p.Note(fmt.Sprintf("%s: %s (%s)", n.Effect, card.Line(n.What(), mostJudged), printing.OneLine(n.Why)))
 	case kernel.Blocked:
 		p.Note("refused: " + printing.OneLine(n.Method) + ": Perlica touches no files and runs no commands for an agent")
 	case kernel.Warned:
 		p.Note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + printing.OneLine(n.Detail))
 	}
 }
+
+// mostJudged is how many columns what a rule decided about has; 'perlica log show' shows all of it.
+const mostJudged = 300
 
 func (p *Printer) update(n kernel.Updated) {
 	switch {
@@ -185,6 +193,10 @@ func (p *Printer) update(n kernel.Updated) {
 		p.SetStatus("thinking")
 	case n.Tool != nil:
 		p.tool(*n.Tool)
+	case n.Kind == provider.PlanChanged && p.verbose:
+		for _, e := range n.Plan {
+			p.Line(p.Styles.Dim(fmt.Sprintf("plan: %s: %s", e.Status, p.row(e.Content, 20))))
+		}
 	default:
 		p.saying(n.Update)
 	}
@@ -213,21 +225,29 @@ func (p *Printer) outputFailed(err error) {
 }
 
 func (p *Printer) tool(t provider.ToolCall) {
-	switch t.Status {
-	case acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed:
-		if title, ok := p.Tools[t.ID]; ok && !p.quiet {
-			mark := p.Styles.Green("✓")
-			if t.Status == acp.ToolCallStatusFailed {
-				mark = p.Styles.Red("✗")
-			}
-			p.Line(mark + " " + p.Styles.Dim(p.row(title, 2)))
-		}
-		delete(p.Tools, t.ID)
-	default:
-		if t.Title != "" || p.Tools[t.ID] == "" {
-			p.Tools[t.ID] = t.Title
-		}
+	switch {
+	case t.Over():
+		p.toolOver(t, "")
+		return
+	case t.Title != "" && t.Title != p.Tools[t.ID] && p.verbose:
+		p.Line(p.Styles.Dim("▸ " + p.row(t.Title, 2)))
 	}
+	if t.Title != "" || p.Tools[t.ID] == "" {
+		p.Tools[t.ID] = t.Title
+	}
+	p.showStatus()
+}
+
+// toolOver says that a tool call has ended that was said to run, and what came of it.
+func (p *Printer) toolOver(t provider.ToolCall, outcome string) {
+	if title, ok := p.Tools[t.ID]; ok && !p.quiet {
+		mark := p.Styles.Green("✓")
+		if t.Status == acp.ToolCallStatusFailed {
+			mark = p.Styles.Red("✗")
+		}
+		p.Line(mark + " " + p.Styles.Dim(p.row(title, 2+term.Columns(outcome))+outcome))
+	}
+	delete(p.Tools, t.ID)
 	p.showStatus()
 }
 
@@ -237,25 +257,8 @@ func (p *Printer) SetStatus(text string) {
 	defer p.statusMu.Unlock()
 	if !p.stopped {
 		p.doing = text
-		p.drawStatus()
-	}
-}
-
-// SetTyped shows what is being typed for the next prompt.
-func (p *Printer) SetTyped(text string) {
-	p.statusMu.Lock()
-	defer p.statusMu.Unlock()
-	p.typed = text
-	p.drawStatus()
-}
-
-// drawStatus sets the status line. The caller holds statusMu.
-func (p *Printer) drawStatus() {
-	if p.typed == "" {
 		p.Status.Set(p.doing)
-		return
 	}
-	p.Status.Set(p.doing + " ❯ " + p.typed)
 }
 
 // Stopping says that the turn was asked to end, and what can be done if it does not. It
@@ -265,7 +268,7 @@ func (p *Printer) Stopping() {
 	defer p.statusMu.Unlock()
 	p.stopped = true
 	p.doing = "stopping: waiting for the agent; Ctrl-C ends it at once"
-	p.drawStatus()
+	p.Status.Set(p.doing)
 }
 
 func (p *Printer) showStatus() {
@@ -305,7 +308,11 @@ func (p *Printer) closedLine(n kernel.Closed) {
 				where = "with perlica pending" // alone it reads as if it still were
 			}
 			sign, word := card.Kind(o)
-			p.Note(fmt.Sprintf("%s %s, %s: %s (%s, %s)", sign, word, card.Line(o.Label, 40), title, n.Answer.By, where))
+			label := card.Line(o.Label, 40)
+			if o.Text {
+				label = "“" + card.Line(n.Answer.Text, 40) + "”"
+			}
+			p.Note(fmt.Sprintf("%s %s, %s: %s (%s, %s)", sign, word, label, title, n.Answer.By, where))
 		}
 	}
 }

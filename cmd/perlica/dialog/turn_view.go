@@ -3,6 +3,8 @@ package dialog
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -29,23 +31,46 @@ type TurnView struct {
 	quick  bool             // there is a status line
 
 	thought strings.Builder
-	diffs   map[acp.ToolCallId]string
-	named   map[acp.ToolCallId]bool // tools whose beginning was shown
-	plan    string                  // its entries, as last shown
+	calls   map[acp.ToolCallId]*toolShown
+	folded  func(tool string) string // what is said of a result that was folded, and how to see all of it
+	plan    string                   // its entries, as last shown
 	step    string
 	used    *acp.UsageUpdate
 }
 
-// NewTurnView returns the view of one turn, which prints through say.
-func NewTurnView(a *cli.App, say *Printer) *TurnView {
-	v := &TurnView{A: a, Say: say, diffs: map[acp.ToolCallId]string{}, named: map[acp.ToolCallId]bool{}}
+// toolShown is a tool call of the turn, as far as it was reported.
+type toolShown struct {
+	provider.ToolCall
+	named bool // its beginning was shown
+	over  bool // its end was shown, and nothing of it is kept
+}
+
+// NewTurnView returns the view of one turn, which prints through say. folded says how all of a tool
+// call's result can be seen.
+func NewTurnView(a *cli.App, say *Printer, folded func(tool string) string) *TurnView {
+	v := &TurnView{A: a, Say: say, calls: map[acp.ToolCallId]*toolShown{}, folded: folded}
 	say.beside = true
 	v.quick = term.StatusWidth(a.Stderr, a.Getenv) != nil
 	if term.IsTerminal(a.Stdout) && !cli.IsDumb(a) {
-		v.stream = markdown.NewStream(say.Status.Through(say.raw), term.NewStyles(a.Getenv, true), func() int { return term.Width(a.Stdout) })
+		styles := term.NewStyles(a.Getenv, true)
+		if v.quick && sameTerminal(a.Stdout, a.Stderr) {
+			v.stream = markdown.NewLiveStream(say.raw, say.Status, styles, func() (int, int) { return term.Width(a.Stdout), term.Height(a.Stdout) })
+		} else {
+			v.stream = markdown.NewStream(say.Status.Through(say.raw), styles, func() int { return term.Width(a.Stdout) })
+		}
 		say.out, say.Answer = v.stream, nil
 	}
 	return v
+}
+
+// sameTerminal reports whether two files are one terminal.
+func sameTerminal(a, b *os.File) bool {
+	if !term.IsTerminal(a) || !term.IsTerminal(b) {
+		return false
+	}
+	x, xerr := a.Stat()
+	y, yerr := b.Stat()
+	return runtime.GOOS == "windows" || xerr == nil && yerr == nil && os.SameFile(x, y) // there a process has one console
 }
 
 // Update shows what the agent said.
@@ -62,7 +87,7 @@ func (v *TurnView) Update(n kernel.Updated) {
 			v.open = !strings.HasSuffix(n.Text, "\n")
 		}
 		v.Say.update(n)
-		v.tail()
+		v.Say.SetStatus("working")
 	case n.Kind == provider.AgentThoughtChunk:
 		if v.Say.thoughts {
 			v.Flush()
@@ -86,26 +111,6 @@ func (v *TurnView) Update(n kernel.Updated) {
 	default:
 		v.Say.saying(n.Update)
 	}
-}
-
-// tail shows the end of what is not finished yet in the status line.
-func (v *TurnView) tail() {
-	if v.stream == nil || !v.quick {
-		return
-	}
-	room := max(term.Width(v.A.Stderr)-16, 16)
-	text := []rune(printing.OneLine(v.stream.Tail(4 * room)))
-	if len(text) > room {
-		text = text[len(text)-room:]
-	}
-	for len(text) > 0 && term.Columns(string(text)) > room {
-		text = text[1:]
-	}
-	if len(text) == 0 {
-		v.Say.SetStatus("working")
-		return
-	}
-	v.Say.SetStatus("… " + strings.TrimSpace(string(text)))
 }
 
 // Flush shows what came before something else.
@@ -132,20 +137,57 @@ func (v *TurnView) thoughtLines(text string) {
 	}
 }
 
-// tool shows a tool call: in the status line while it runs, as a line when it is over. Where
-// there is no status line, its beginning is a line, too.
+// tool shows a tool call: in the status line while it runs, as a line with its result when it is over.
+// Where there is no status line, its beginning is a line, too.
 func (v *TurnView) tool(t provider.ToolCall) {
-	added, removed := 0, 0
-	for _, c := range t.Content {
-		if c.Type != "diff" {
-			continue
+	call := v.calls[t.ID]
+	if call == nil {
+		call = &toolShown{}
+		v.calls[t.ID] = call
+	}
+	if call.over {
+		return
+	}
+	call.Merge(t)
+	if !call.Over() {
+		if call.Title != "" && !v.quick && !call.named {
+			call.named = true
+			v.Say.Line("… " + v.Say.row(call.Title, 2))
 		}
+		v.Say.tool(t)
+		return
+	}
+	if call.Title != "" { // it may never have been said to run
+		v.Say.Tools[t.ID] = call.Title
+	}
+	v.Say.toolOver(call.ToolCall, changed(call.ToolCall)+exited(call.ToolCall))
+	v.result(call.ToolCall)
+	*call = toolShown{over: true}
+}
+
+// result shows what a tool call led to, folded.
+func (v *TurnView) result(t provider.ToolCall) {
+	width := cmp.Or(term.Width(v.A.Stderr), printing.UnknownWidth)
+	rows, more := printing.Result(t, width, true)
+	text := printing.Drawn(rows, v.Say.Styles)
+	if more > 0 {
+		text += "  " + v.Say.Styles.Dim(card.Line("… "+printing.Count(more, "more line")+": "+v.folded(string(t.ID)), width-2)) + "\n"
+	}
+	if text != "" {
+		v.Say.Line(strings.TrimSuffix(text, "\n"))
+	}
+}
+
+// changed counts the lines that a tool call added and removed.
+func changed(t provider.ToolCall) string {
+	added, removed := 0, 0
+	for _, c := range printing.Changes(t) {
 		count := map[string]int{}
-		for line := range strings.Lines(c.OldText) {
+		for line := range strings.Lines(c.Old) {
 			count[line]++
 			removed++
 		}
-		for line := range strings.Lines(c.NewText) {
+		for line := range strings.Lines(c.New) {
 			if count[line] > 0 {
 				count[line]--
 				removed--
@@ -154,23 +196,18 @@ func (v *TurnView) tool(t provider.ToolCall) {
 			}
 		}
 	}
-	if added+removed > 0 {
-		v.diffs[t.ID] = fmt.Sprintf(" (+%d −%d)", added, removed)
+	if added+removed == 0 {
+		return ""
 	}
-	if t.Status == acp.ToolCallStatusFailed {
-		delete(v.diffs, t.ID) // nothing was changed
+	return fmt.Sprintf(" (+%d −%d)", added, removed)
+}
+
+// exited is the exit code of a tool call's command, if the agent says it.
+func exited(t provider.ToolCall) string {
+	if code, ok := t.ExitCode(); ok {
+		return fmt.Sprintf(" (exit %d)", code)
 	}
-	over := t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
-	if t.Title != "" && !over && !v.quick && !v.named[t.ID] {
-		v.named[t.ID] = true
-		v.Say.Line("… " + v.Say.row(t.Title, 2))
-	}
-	if title, ok := v.Say.Tools[t.ID]; ok && over {
-		v.Say.Tools[t.ID] = title + v.diffs[t.ID]
-	} else if !ok && over && t.Title != "" {
-		v.Say.Tools[t.ID] = t.Title + v.diffs[t.ID] // it was never said to run
-	}
-	v.Say.tool(t)
+	return ""
 }
 
 // showPlan shows a plan when its entries are new, and then only how far it is.
@@ -226,6 +263,14 @@ func (v *TurnView) End() {
 	v.open, v.plan, v.step = false, "", ""
 }
 
+// Full says how full the agent's context is, as far as the agent said; else it is empty.
+func (v *TurnView) Full() string {
+	if u := v.used; u != nil && u.Size > 0 && 100*int64(u.Used) >= int64(u.Size) {
+		return fmt.Sprintf("%d%%", 100*int64(u.Used)/int64(u.Size))
+	}
+	return ""
+}
+
 // Usage is what the turn took, as far as the agent says. Agents that count nothing say zero.
 func (v *TurnView) Usage(res kernel.Result) string {
 	var parts []string
@@ -239,8 +284,8 @@ func (v *TurnView) Usage(res kernel.Result) string {
 		}
 		parts = append(parts, text)
 	}
-	if u := v.used; u != nil && u.Size > 0 && 100*int64(u.Used) >= int64(u.Size) {
-		parts = append(parts, fmt.Sprintf("context %d%%", 100*int64(u.Used)/int64(u.Size)))
+	if full := v.Full(); full != "" {
+		parts = append(parts, "context "+full)
 	}
 	if res.Cost != nil && res.Cost.Amount >= 0.005 {
 		parts = append(parts, printing.OneLine(res.Cost.String())+" so far")

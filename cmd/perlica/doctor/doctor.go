@@ -21,13 +21,17 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/team"
 )
 
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
-// Command returns the command; setups says how the bridge's channels are set up.
-func Command(c *cli.App, setups func(*project.Project) []service.Setup) *cobra.Command {
+// Setups says how the bridge's channels are set up, and how the projects are that its bot serves besides.
+type Setups func(ctx context.Context, p *project.Project) (channels, projects []service.Setup)
+
+// Command returns the command.
+func Command(c *cli.App, setups Setups) *cobra.Command {
 	a := &app{c}
 	var format string
 	var asJSON bool
@@ -35,7 +39,7 @@ func Command(c *cli.App, setups func(*project.Project) []service.Setup) *cobra.C
 		Use: "doctor", Annotations: cli.Reads.On(),
 		Short: "Check what runs depend on; exit code 1 if something is broken",
 		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
-did not end, the agents, and the messaging bridge. Each result is ok, warn or fail, and
+did not end, the agents, the messaging bridge, and the team's hub. Each result is ok, warn or fail, and
 says what to do.
 
 Nothing is changed: files are opened read-only, no run is recovered, no agent is started,
@@ -69,7 +73,7 @@ type doctorReport struct {
 	Checks  []checkup.Check `json:"checks"`
 }
 
-func (a *app) doctor(ctx context.Context, setups func(*project.Project) []service.Setup, asJSON bool) error {
+func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 	p, err := a.Locate(nil)
 	rep := doctorReport{Schema: streamjson.Schema, Version: a.Version, Checks: []checkup.Check{}}
 	var failed error
@@ -89,7 +93,11 @@ func (a *app) doctor(ctx context.Context, setups func(*project.Project) []servic
 		Dirs: p.Dirs, Workspace: p.Workspace, Config: p.Config, Broken: err, Agents: p.Resolver(), Auditor: report.NewAuditor,
 	}.Run(ctx, take)
 	if err == nil {
-		a.checkBridge(ctx, p, setups(p), take)
+		channels, projects := setups(ctx, p)
+		a.checkBridge(ctx, p, service.Checkup{Lock: p.Workspace.Service().Lock, Setups: channels, Projects: projects}, take)
+		if opt, terr := team.OptionsOf(p, "", a.Version); terr == nil { // else no hub is configured
+			opt.Checkup(ctx, exitcode.HintOf, take)
+		}
 	}
 	rep.OK = rep.Failed == 0
 	if asJSON {
@@ -108,8 +116,7 @@ func (a *app) doctor(ctx context.Context, setups func(*project.Project) []servic
 
 // checkBridge looks at the messaging bridge. Its view is built in a temporary folder: nothing
 // in the project is changed.
-func (a *app) checkBridge(ctx context.Context, p *project.Project, setups []service.Setup, report func(checkup.Check)) {
-	c := service.Checkup{Lock: p.Workspace.Service().Lock, Setups: setups}
+func (a *app) checkBridge(ctx context.Context, p *project.Project, c service.Checkup, report func(checkup.Check)) {
 	if log, _, err := a.Reader(ctx, p); err == nil { // else the log's own checks say why
 		defer func() { _ = log.Close() }() // read from only
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {

@@ -1,7 +1,9 @@
 package editor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -20,7 +22,7 @@ func (l *line) key(e *Editor, k key) {
 	case k.kind == keyNewline, k.kind == keyControl && k.control == readline.CharEnter:
 		l.text = append(l.text, '\n')
 	case k.kind == keyPaste:
-		l.text = append(l.text, []rune(e.fold(k.text))...)
+		l.text = append(l.text, []rune(e.paste(k.text))...)
 	case k.kind == keyLines:
 		l.text = append(l.text, []rune(visible(k.text))...)
 	case k.kind != keyControl:
@@ -41,7 +43,12 @@ func (l *line) key(e *Editor, k key) {
 // Events are what happens while there is no prompt.
 type Events struct {
 	Interrupt func()            // Ctrl-C
+	Escape    func()            // Esc; may be nil
 	Typed     func(text string) // the line has changed; it is not shown by the editor
+	// Enter takes the line, with pastes unfolded; it is then empty again. Nil: Enter breaks the line.
+	Enter func(line string)
+	// Back returns what stands in an empty line after Up, if anything; may be nil.
+	Back func() string
 }
 
 // Ahead collects what is typed until ctx ends; it appears in the next prompt. It returns
@@ -60,17 +67,76 @@ func (e *Editor) Ahead(ctx context.Context, on Events) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case k.kind == keyControl && k.control == readline.CharInterrupt:
-			on.Interrupt()
-		case k.kind == keyControl && k.control == readline.CharCtrlZ:
-			if e.o.Suspend != nil {
-				e.o.Suspend()
-			}
-		default:
-			e.ahead.key(e, k)
-			on.Typed(string(e.ahead.text))
+		e.aheadKey(k, on)
+	}
+}
+
+// errNone ends Early.
+var errNone = errors.New("editor: nothing more was typed")
+
+// Early takes what was typed before there was an editor; it appears in the first prompt.
+func (e *Editor) Early(ctx context.Context) {
+	read := func(ctx context.Context, wait time.Duration) ([]byte, error) {
+		b, err := e.keys.Read(ctx, cmp.Or(wait, time.Millisecond))
+		if len(b) == 0 && err == nil && wait == 0 {
+			err = errNone
 		}
+		return b, err
+	}
+	for {
+		k, err := e.dec.next(ctx, read)
+		if err != nil {
+			return // a terminal that is gone says so to the first prompt
+		}
+		e.ahead.key(e, k)
+	}
+}
+
+// aheadKey does what a key means while there is no prompt.
+func (e *Editor) aheadKey(k key, on Events) {
+	control := byte(0)
+	if k.kind == keyControl {
+		control = k.control
+	}
+	switch {
+	case control == readline.CharInterrupt:
+		on.Interrupt()
+		return
+	case k.kind == keyEscape:
+		if on.Escape != nil {
+			on.Escape()
+		}
+		return
+	case control == readline.CharCtrlZ:
+		if e.o.Suspend != nil {
+			e.o.Suspend()
+		}
+		return
+	case control == readline.CharEnter && on.Enter != nil:
+		e.enter(on)
+	case control == readline.CharPrev && on.Back != nil && len(e.ahead.text) == 0:
+		if text := on.Back(); len(text) > maxInline {
+			e.ahead.text = []rune(e.fold(text))
+		} else {
+			e.ahead.text = []rune(visible(text))
+		}
+	default:
+		e.ahead.key(e, k)
+	}
+	on.Typed(string(e.ahead.text))
+}
+
+// enter hands over the line that is typed, unless it goes on in the next one.
+func (e *Editor) enter(on Events) {
+	text := string(e.ahead.text)
+	if continues(text) {
+		e.ahead.text = []rune(strings.TrimSuffix(text, `\`) + "\n")
+		return
+	}
+	e.ahead.text = nil
+	if strings.TrimSpace(text) != "" {
+		e.remember(text)
+		on.Enter(e.unfold(text))
 	}
 }
 

@@ -20,7 +20,9 @@ const (
 	keyDelete          // forward
 	keyNewline         // a line break in the line
 	keyPaste
-	keyLines // several lines that came at once
+	keyLines   // several lines that came at once
+	keyEscape  // Esc, pressed alone
+	keyBackTab // Shift-Tab
 )
 
 // key is a keystroke, or a paste as a whole.
@@ -77,7 +79,11 @@ func (d *decoder) next(ctx context.Context, read readFunc) (key, error) {
 			return key{}, err
 		}
 		if len(b) == 0 { // no more of it will come
+			alone := string(d.buf) == "\x1b"
 			d.drop(len(d.buf))
+			if alone {
+				return key{kind: keyEscape}, nil
+			}
 			continue
 		}
 		d.buf = append(d.buf, b...)
@@ -175,7 +181,7 @@ func decode(b []byte) (k key, n int, more bool) {
 			return key{kind: keyControl, control: markEdit}, 2, false
 		}
 		return key{}, 1, false
-	case c == 0, c == markOp, c == markEdit, c == 0x1c, c == 0x1f:
+	case c == 0, c == markOp, c == markEdit, c == markCycle, c == 0x1f:
 		return key{}, 1, false
 	case c < ' ', c == 0x7f:
 		return key{kind: keyControl, control: c}, 1, false
@@ -246,6 +252,8 @@ func named(params string, final byte) key {
 			return key{kind: keyMeta, control: 'b'}
 		}
 		return control(readline.CharBackward)
+	case 'Z':
+		return key{kind: keyBackTab}
 	case 'H':
 		return control(readline.CharLineStart)
 	case 'F':

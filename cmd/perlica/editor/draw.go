@@ -16,14 +16,14 @@ type canvas struct {
 	size func() (w, h int)
 	dumb bool
 
-	rows   []int  // the columns of each row that is shown
-	row    int    // the one with the cursor
-	shown  string // on a dumb terminal: what stands there
-	column int    // and where the cursor is in it
+	rows   []string // that are shown
+	row    int      // the one with the cursor
+	column int      // and where the cursor is in it
+	shown  string   // on a dumb terminal: what stands there
 }
 
 // fresh forgets what is shown: the cursor stands at the beginning of an empty line.
-func (c *canvas) fresh() { c.rows, c.row, c.shown, c.column = nil, 0, "", 0 }
+func (c *canvas) fresh() { c.rows, c.row, c.column, c.shown = nil, 0, 0, "" }
 
 func (c *canvas) clear() {
 	if !c.dumb {
@@ -48,15 +48,20 @@ func (c *canvas) above(lines string) {
 		return
 	}
 	w, _ := c.size()
-	c.write(c.home(w) + "\x1b[J" + lines)
+	c.write(c.home(w) + term.ClearBelow + lines)
 	c.fresh()
 }
 
 // home goes to the beginning of what is shown, on a terminal of w columns.
 func (c *canvas) home(w int) string {
 	up := 0
-	for _, used := range c.rows[:min(c.row, len(c.rows))] { // a narrower terminal has broken the rows
-		up += term.Rows(used, w)
+	if c.row < len(c.rows) { // a narrower terminal has broken the rows, that of the cursor perhaps before it
+		for _, row := range c.rows[:c.row] {
+			up += term.Rows(row, w)
+		}
+		if row := c.rows[c.row]; term.Rows(row, w) > 1 {
+			up += term.Rows(through(row, c.column), w) - 1
+		}
 	}
 	if up == 0 {
 		return "\r"
@@ -142,7 +147,7 @@ func (c *canvas) draw(prompt string, text []rune, pos int) {
 			b.WriteString("\n")
 		}
 		b.WriteString(r + "\x1b[K")
-		c.rows = append(c.rows, term.Columns(r))
+		c.rows = append(c.rows, r)
 	}
 	b.WriteString("\x1b[J\r")
 	if n := len(rows) - 1 - row; n > 0 {
@@ -151,7 +156,7 @@ func (c *canvas) draw(prompt string, text []rune, pos int) {
 	if column > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(column) + "C")
 	}
-	c.row = row
+	c.row, c.column = row, column
 	c.write(b.String())
 }
 
@@ -196,6 +201,16 @@ func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	b.WriteString(strings.Repeat("\b", end-at))
 	c.shown, c.column = line, at
 	c.write(b.String())
+}
+
+// through is the beginning of a row, which may be styled, with the character in that column.
+func through(row string, column int) string {
+	for i := range row {
+		if term.Columns(row[:i]) > column {
+			return row[:i]
+		}
+	}
+	return row
 }
 
 // cut is what of a text stands between two columns.

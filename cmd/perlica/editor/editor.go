@@ -32,6 +32,7 @@ var ErrInterrupted = errors.New("editor: interrupted")
 var (
 	errEdit    = errors.New("editor: the line goes to another editor")
 	errSuspend = errors.New("editor: suspended")
+	errCycle   = errors.New("editor: the next of what Shift-Tab chooses from")
 )
 
 // Options are what an Editor works with.
@@ -46,10 +47,14 @@ type Options struct {
 	// Complete returns the words that may stand in place of what lies between the returned
 	// position, in bytes, and the end of before.
 	Complete func(before string) (from int, words []string)
+	// Pasted returns what a paste stands for, such as the file that it names; nil: itself.
+	Pasted func(text string) string
 	// Edit lets another program change the text. Suspend stops the process. The terminal is
-	// the editor's again when they return. Where they are nil the keys do nothing.
+	// the editor's again when they return. Cycle chooses something that the prompt shows. Where they
+	// are nil the keys do nothing.
 	Edit    func(text string) (string, error)
 	Suspend func()
+	Cycle   func() // Shift-Tab
 }
 
 // Editor reads lines from a terminal in raw mode. Line and Ahead are for one goroutine at a
@@ -68,7 +73,7 @@ type Editor struct {
 	mu      sync.Mutex // guards what follows
 	canvas  canvas
 	active  bool
-	prompt  string
+	prompt  func() string
 	text    []rune
 	pos     int
 	search  string                                     // what readline asks while it searches
@@ -79,6 +84,8 @@ type Editor struct {
 	folded  []fold                                     // pastes
 	counted int                                        // pastes so far
 	rawEOT  bool                                       // Ctrl-D came as such, not as the Delete key
+	settle  term.Settle                                // after a change of the terminal's size
+	later   *time.Timer                                // of the drawing that waits for that; nil: none does
 }
 
 // New returns an Editor that reads from keys.
@@ -107,11 +114,12 @@ func (e *Editor) Close() error {
 	return e.rl.Close()
 }
 
-// Line shows a prompt and returns the line that is sent, with pastes unfolded. The line begins
-// with text, or with what was typed ahead. It returns [ErrInterrupted], io.EOF (Ctrl-D on an
-// empty line, or the terminal is gone) or ctx's error; with the first, the line that was given
-// up, so that its caller knows whether there was one.
-func (e *Editor) Line(ctx context.Context, prompt, text string) (string, error) {
+// Line shows a prompt and returns the line that is sent, with pastes unfolded. prompt is asked for it
+// whenever it is drawn, and must not use the Editor. The line begins with text, or with what was
+// typed ahead. It returns [ErrInterrupted], io.EOF (Ctrl-D on an empty line, or the terminal is gone)
+// or ctx's error; with the first the line that was given up, so that its caller knows whether there
+// was one, and with the last the line so far, which may be the text of another Line.
+func (e *Editor) Line(ctx context.Context, prompt func() string, text string) (string, error) {
 	if ahead := e.takeAhead(); text == "" {
 		text = ahead
 	} else if ahead != "" {
@@ -122,6 +130,8 @@ func (e *Editor) Line(ctx context.Context, prompt, text string) (string, error) 
 		switch {
 		case errors.Is(err, errSuspend):
 			e.o.Suspend()
+		case errors.Is(err, errCycle):
+			e.o.Cycle()
 		case errors.Is(err, errEdit):
 			edited, eerr := e.o.Edit(e.unfold(line))
 			if eerr != nil {
@@ -144,7 +154,7 @@ func continues(line string) bool {
 	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
 }
 
-func (e *Editor) read(ctx context.Context, prompt, text string) (string, error) {
+func (e *Editor) read(ctx context.Context, prompt func() string, text string) (string, error) {
 	e.rl.ResetHistory()
 	if len(e.past) == 0 {
 		_ = e.rl.SaveHistory("") // readline's search needs an entry, whatever it is
@@ -168,6 +178,7 @@ func (e *Editor) read(ctx context.Context, prompt, text string) (string, error) 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.atRest()
 	e.active = false
 	if err == nil {
 		err = e.reason
@@ -184,8 +195,7 @@ func (e *Editor) read(ctx context.Context, prompt, text string) (string, error) 
 	return line, err
 }
 
-// Redraw draws the prompt again, after the size of the terminal has changed or somebody else
-// had it.
+// Redraw draws the prompt again, which may be another one. If the line is lost somebody else had the terminal.
 func (e *Editor) Redraw(lost bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -198,6 +208,30 @@ func (e *Editor) Redraw(lost bool) {
 	e.draw()
 }
 
+// Resized draws the prompt again when the terminal has settled: its size changes.
+func (e *Editor) Resized() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.settle.Changed(time.Now()); e.active {
+		e.draw()
+	}
+}
+
+// unsettled is for how long nothing is to be drawn. The caller holds mu, as that of atRest.
+func (e *Editor) unsettled() time.Duration {
+	columns, _ := e.o.Size()
+	return e.settle.Left(time.Now(), columns)
+}
+
+// atRest waits, without mu, until the terminal has settled: for those who cannot come back.
+func (e *Editor) atRest() {
+	for tries, left := 0, e.unsettled(); left > 0 && tries < 10; tries, left = tries+1, e.unsettled() {
+		e.mu.Unlock()
+		time.Sleep(left)
+		e.mu.Lock()
+	}
+}
+
 // Above shows lines above the prompt, if there is one, else where the cursor is.
 func (e *Editor) Above(lines string) {
 	e.mu.Lock()
@@ -206,6 +240,7 @@ func (e *Editor) Above(lines string) {
 		e.out(lines)
 		return
 	}
+	e.atRest()
 	e.canvas.above(lines)
 	e.draw()
 }
@@ -214,11 +249,25 @@ func (e *Editor) out(s string) { _, _ = io.WriteString(e.o.Out, s) } // a termin
 
 // draw shows the line as it is. The caller holds mu.
 func (e *Editor) draw() {
-	prompt := e.prompt
+	if left := e.unsettled(); left > 0 {
+		if e.later == nil {
+			e.later = time.AfterFunc(left, e.drawLater)
+		}
+		return
+	}
+	prompt := e.prompt()
 	if e.search != "" {
 		prompt = e.o.Styles.Dim(e.search) + " "
 	}
 	e.canvas.draw(prompt, e.text, e.pos)
+}
+
+func (e *Editor) drawLater() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.later = nil; e.active {
+		e.draw()
+	}
 }
 
 // nothing completes nothing and paints nothing: both are done here.

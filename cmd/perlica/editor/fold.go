@@ -11,6 +11,14 @@ const maxInline = 500
 // fold is a text that stands in the line as one word.
 type fold struct{ label, text string }
 
+// paste returns what stands in the line for what was pasted.
+func (e *Editor) paste(text string) string {
+	if e.o.Pasted != nil {
+		text = e.o.Pasted(text)
+	}
+	return e.fold(text)
+}
+
 // fold returns what stands in the line for a text: itself if it is short, else a label.
 func (e *Editor) fold(text string) string {
 	text = strings.TrimRight(text, "\n")

@@ -11,8 +11,9 @@ import (
 
 // The bytes that are passed to readline for what it has no key for.
 const (
-	markOp   = 0x1d // the next of ops
-	markEdit = 0x1e
+	markCycle = 0x1c
+	markOp    = 0x1d // the next of ops
+	markEdit  = 0x1e
 )
 
 // pump is readline's standard input. It is closed but while a line is read, and after each
@@ -37,11 +38,12 @@ func (p *pump) open(ctx context.Context) {
 	p.cond.Broadcast()
 }
 
-// pass lets bytes through again.
-func (p *pump) pass() {
+// pass lets bytes through again behind one that did not end the line. Where that could not have ended it, the gate, if it
+// is closed, is so for one behind it.
+func (p *pump) pass(behind rune) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gate = true
+	p.gate = p.gate || mayEnd(behind)
 	p.cond.Broadcast()
 }
 
@@ -69,7 +71,7 @@ func (p *pump) Read(b []byte) (int, error) {
 			n := 0
 			for n < len(b) && n < len(p.queue) && p.gate {
 				b[n] = p.queue[n]
-				p.gate = !mayEnd(b[n])
+				p.gate = !mayEnd(rune(b[n]))
 				n++
 			}
 			p.queue = p.queue[n:]
@@ -92,9 +94,9 @@ func (p *pump) Read(b []byte) (int, error) {
 	}
 }
 
-func mayEnd(c byte) bool {
-	switch c {
-	case readline.CharInterrupt, readline.CharDelete, readline.CharBell, readline.CharEnter, readline.CharCtrlZ, markEdit:
+func mayEnd(r rune) bool {
+	switch r {
+	case readline.CharInterrupt, readline.CharDelete, readline.CharBell, readline.CharEnter, readline.CharCtrlZ, markEdit, markCycle:
 		return true
 	}
 	return false
@@ -127,10 +129,12 @@ func (e *Editor) encode(k key) []byte {
 			}
 			return text, pos
 		})
+	case keyBackTab:
+		return []byte{markCycle}
 	case keyNewline:
 		return later(insert("\n"))
 	case keyPaste:
-		return later(insert(e.fold(k.text)))
+		return later(insert(e.paste(k.text)))
 	case keyLines:
 		return later(insert(visible(k.text)))
 	}
@@ -156,10 +160,10 @@ func (e *Editor) filter(r rune) (rune, bool) {
 		}
 		return readline.CharEnter, true
 	}
-	stay := func(r rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
+	stay := func(as rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
 		e.op = op
-		e.in.pass()
-		return r, true
+		e.in.pass(r)
+		return as, true
 	}
 	same := func(text []rune, pos int) ([]rune, int) { return text, pos }
 	switch r {
@@ -184,22 +188,15 @@ func (e *Editor) filter(r rune) (rune, bool) {
 			return end(io.EOF)
 		}
 		return stay(r, nil)
-	case readline.CharBell:
-		if searching {
+	case readline.CharBell, markEdit, readline.CharCtrlZ, markCycle:
+		if searching && r == readline.CharBell {
 			e.search = ""
 			return stay(r, nil)
 		}
-		fallthrough
-	case markEdit:
-		if e.o.Edit == nil {
-			return stay(readline.CharBell, same)
+		if reason := e.aside(r); reason != nil {
+			return end(reason)
 		}
-		return end(errEdit)
-	case readline.CharCtrlZ:
-		if e.o.Suspend == nil {
-			return stay(readline.CharBell, same)
-		}
-		return end(errSuspend)
+		return stay(readline.CharBell, same)
 	case markOp:
 		op := e.ops[0]
 		e.ops = e.ops[1:]
@@ -222,6 +219,19 @@ func (e *Editor) filter(r rune) (rune, bool) {
 		e.search = "" // it leaves its search
 	}
 	return r, usable(r)
+}
+
+// aside is why a key ends the reading of the line for a while; nil: it does not.
+func (e *Editor) aside(r rune) error {
+	switch {
+	case r == readline.CharCtrlZ && e.o.Suspend != nil:
+		return errSuspend
+	case r == markCycle && e.o.Cycle != nil:
+		return errCycle
+	case (r == readline.CharBell || r == markEdit) && e.o.Edit != nil:
+		return errEdit
+	}
+	return nil
 }
 
 // usable reports whether readline has an effect for a character; it would write the others

@@ -20,6 +20,10 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Code is the exit code of a process. The errors of a command line get theirs here and nowhere
@@ -96,7 +100,7 @@ func codeOfFault(err error) Code {
 	var problems config.Problems
 	var workspace *config.WorkspaceError
 	var context *config.ContextNameError
-	if errors.As(err, &problems) || errors.As(err, &workspace) || errors.As(err, &context) {
+	if errors.As(err, &problems) || errors.As(err, &workspace) || errors.As(err, &context) || errors.Is(err, team.ErrNoHub) || errors.Is(err, hub.ErrURL) || errors.Is(err, proposal.ErrName) {
 		return Usage
 	}
 	return Failure
@@ -211,7 +215,23 @@ func HintOf(err error) string {
 	if errors.As(err, &agent) {
 		return agent.Hint
 	}
-	return cmp.Or(hintOfLog(err), hintOfFault(err))
+	return cmp.Or(hintOfPlace(err), hintOfLog(err), hintOfFault(err), hintOfTeam(err))
+}
+
+// OwnProject is how to work below a project that cannot be used, or that is not meant.
+const OwnProject = "'mkdir .perlica_config' makes a project of the working directory"
+
+// hintOfPlace knows what to do where the user's or the project's folders cannot be used.
+func hintOfPlace(err error) string {
+	var problems config.Problems
+	var workspace *config.WorkspaceError
+	switch {
+	case errors.As(err, &problems) && errors.Is(err, fs.ErrPermission):
+		return "let this user read it; where HOME is another user's, set HOME or PERLICA_HOME"
+	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsManyOpen(err): // those have hints of their own
+		return "make that folder yours to write, or work below it: " + OwnProject
+	}
+	return ""
 }
 
 // OneLine returns an error that says an error and its hint in one line. Its exit code is the same.
@@ -235,6 +255,41 @@ func hintOfFault(err error) string {
 		return "nothing was sent; --wait waits until it is done"
 	case errors.Is(err, filelock.ErrBusy):
 		return "--wait waits until it is free; 'perlica watch' follows it"
+	}
+	return ""
+}
+
+// hintOfTeam knows what to do about the faults of a team and its hub.
+func hintOfTeam(err error) string {
+	for _, known := range []struct {
+		is   error
+		hint string
+	}{
+		{team.ErrNoHub, "set PERLICA_TEAM_URL, or team.url in your own configuration"},
+		{hub.ErrNoTeam, "make one there: perlica team init"},
+		{hub.ErrStandby, "name the primary server; a standby that is to take its place is promoted, then adopted: perlica team adopt"},
+		{hub.ErrNotAdopted, "it was promoted or restored; if it is to go on, an admin says so: perlica team adopt"},
+		{hub.ErrURL, "for example postgres://NAME@db.example.org/perlica?sslmode=verify-full"},
+		{hub.ErrNotAllowed, "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see docs/team.md"},
+		{hub.ErrEnded, "nothing was taken; submit again"},
+		{hub.ErrSameServer, "if a copy of its disk was put back nevertheless: perlica team adopt --even"},
+		{team.ErrNotJoined, "perlica team join NAME"},
+		{team.ErrNotConfirmed, "an admin confirms it: perlica team confirm NAME"},
+		{team.ErrGone, "perlica team join NAME asks to be confirmed again"},
+		{team.ErrKeyChanged, "perlica team join NAME, then an admin confirms the new key"},
+		{team.ErrTaken, "choose another name"},
+		{team.ErrNoRight, "perlica team members shows who has it"},
+		{copies.ErrOtherLog, "one name has one log, for ever: join under another name, see 'Copies' in docs/team.md"},
+		{copies.ErrNone, "perlica log verify --team lists the copies"},
+		{team.ErrOtherTeam, "a context keeps to its team: another team takes another name"},
+	} {
+		if errors.Is(err, known.is) {
+			return known.hint
+		}
+	}
+	var known interface{ Hint() string } // an error of the hub's whose hint depends on what the server said
+	if errors.As(err, &known) {
+		return known.Hint()
 	}
 	return ""
 }

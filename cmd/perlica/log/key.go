@@ -42,7 +42,7 @@ func (a *app) logKeyShowCommand() *cobra.Command {
 		Use: "show", Annotations: cli.Reads.On(),
 		Short: "Print the verifier keys of this context's log",
 		Long: `Print by which keys the checkpoints of this context's log can be verified: the one in use,
-and those that it replaced. They are no secret: give them to whoever checks checkpoints and
+and those that it replaced. They are no secret: give them to those who check checkpoints and
 proofs, by a way on which nobody can exchange them. The file that the command names is one:
 it holds the private key.
 
@@ -109,7 +109,7 @@ func (a *app) logKeyRotateCommand() *cobra.Command {
 here: its public half is kept. Its private half is gone, and with it the means to sign in
 its name.
 
-Whoever verifies your checkpoints elsewhere needs the new verifier key: 'perlica log key
+Those who verify your checkpoints elsewhere need the new verifier key: 'perlica log key
 show' prints it.`,
 		Example: `  perlica log key rotate`,
 		Args:    cli.Exactly(), ValidArgsFunction: cli.NoFiles,

@@ -52,7 +52,7 @@ logs/ are not touched. See docs/retention.md.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.logPrune(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.Before, "before", "", "events before then: 90d, 2026-11-21, or RFC 3339 (a `time`)")
+	fl.StringVar(&f.Before, "before", "", "events before this `time`: 90d, yesterday, 2026-11-21, or RFC 3339")
 	fl.StringVar(&f.Run, "run", "", "events of this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "", "events of this `session`: its id, the beginning or end of it, or its name")
 	fl.StringVar(&f.keep, "keep", "", "\"facts\": remove only the lines of the protocol; `what` else there is stays")

@@ -73,8 +73,8 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 		return exitcode.WithHint(exitcode.Usage.With(err), "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
 	})
 	fl := cmd.Flags()
-	fl.StringVar(&f.since, "since", "", "only what happened since then: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21 (a `time`)")
-	fl.StringVar(&f.before, "before", "", "only what happened before then (a `time`)")
+	fl.StringVar(&f.since, "since", "", "only what happened since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+	fl.StringVar(&f.before, "before", "", "only what happened before this `time`")
 	fl.StringVar(&f.provider, "provider", "", "only sessions with this `provider`")
 	fl.StringVarP(&f.session, "session", "s", "", "only this `session`: its id, the beginning or end of it, or its name")
 	fl.StringArrayVar(&f.kinds, "kind", nil, "only texts of this `kind`; may be repeated: "+kindNames())
@@ -199,6 +199,9 @@ func (a *app) printHits(ctx context.Context, s *report.Search, w report.Wanted, 
 func hitLines(h report.Hit, s term.Styles) string {
 	e := h.Event
 	head := fmt.Sprintf("%s %6d  %-8s  %s", e.Time.Local().Format(lineTime), e.Seq, h.Kind, lineRuns(e))
+	if e.Run != "" {
+		head += "  session " + printing.Short(string(e.Session))
+	}
 	if h.Provider != "" {
 		head += "  " + printing.OneLine(h.Provider)
 	}

@@ -1,7 +1,6 @@
 package log
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -21,8 +20,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/interaction/card"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -30,27 +27,29 @@ import (
 func (a *app) logShowCommand() *cobra.Command {
 	var f selection.Filter
 	cmd := &cobra.Command{
-		Use: "show RUN | SESSION | SEQ | EVENT-ID", Annotations: cli.Reads.On(),
-		Short: "Show a run as a story, a session's runs, or one event in full",
-		Long: `Show what the log holds about one thing.
+		Use: "show [RUN | SESSION | QUESTION | SEQ | EVENT-ID]", Annotations: cli.Reads.On(),
+		Short: "Show a run as a story, a session's runs, a question, or one event in full",
+		Long: `Show what the log holds about one thing; without an argument, about the last run.
 
 A run (its id, the beginning or end of it, or its input's id) is told as a story: who
 asked what, what the agent said and did, what it asked and who answered, and how it
 ended. Times count from the input. A session (its id, a part of it, or its name) is the
-stories of its runs. An event (its seq or its whole id) is shown in full: facts as JSON,
+stories of its runs. A question (its id or a part of it) is what was asked and who
+answered. An event (its seq or its whole id) is shown in full: facts as JSON,
 frames byte for byte as they crossed the wire, save that control characters are made
 visible.
 
 With --type or --json the events themselves are listed.`,
-		Example: `  perlica log show 1a2b3c4d
+		Example: `  perlica log show
+  perlica log show 1a2b3c4d
   perlica log show 42
   perlica log show 1a2b3c4d --type 'interaction.*'
   perlica log show my-session --since 2h
   perlica log show 1a2b3c4d --json > run.ndjson`,
-		Args: cli.Exactly("RUN, SESSION, SEQ or EVENT-ID"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
+		Args: cli.Between(0, "RUN, SESSION, QUESTION, SEQ or EVENT-ID"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
-				return signals.IgnoreClosedPipe(a.logShow(cmd.Context(), log, args[0], f))
+				return signals.IgnoreClosedPipe(a.logShow(cmd.Context(), log, strings.Join(args, ""), len(args) == 0, f))
 			})
 		},
 	}
@@ -58,14 +57,19 @@ With --type or --json the events themselves are listed.`,
 	return cmd
 }
 
-func (a *app) logShow(ctx context.Context, log *store.Reader, ref string, f selection.Filter) error {
+func (a *app) logShow(ctx context.Context, log *store.Reader, ref string, last bool, f selection.Filter) error {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
 	}
-	found, err := report.FindRecord(ctx, log, ref)
+	var found report.Found
+	if last {
+		found.Run, err = lastRun(ctx, log, q)
+	} else {
+		found, err = report.FindRecord(ctx, log, ref)
+	}
 	if err != nil {
-		return selection.NotFound("run, session or event", ref, err)
+		return selection.NotFound("run, session, question or event", ref, err)
 	}
 	out := a.eventWriter(a.Stdout, f.Json)
 	if !narrow(&q, found) {
@@ -87,6 +91,15 @@ func (a *app) logShow(ctx context.Context, log *store.Reader, ref string, f sele
 	return err
 }
 
+// lastRun is the run that was begun last, of those that q may select.
+func lastRun(ctx context.Context, log *store.Reader, q event.Query) (event.RunID, error) {
+	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
+	if err == nil && !ok {
+		err = errors.New("there is no such run on the log yet")
+	}
+	return e.Run, err
+}
+
 // narrow makes q select no more than what was found. It returns false if they exclude each other.
 func narrow(q *event.Query, found report.Found) bool {
 	if e := found.Event; e != nil {
@@ -97,6 +110,7 @@ func narrow(q *event.Query, found report.Found) bool {
 	if found.Run != "" && q.Run != "" && q.Run != found.Run || found.Session != "" && q.Session != "" && q.Session != found.Session {
 		return false
 	}
+	q.Interaction = found.Question
 	if found.Run != "" {
 		q.Run = found.Run
 	} else {
@@ -137,7 +151,7 @@ func (a *app) tellRun(ctx context.Context, log *store.Reader, out *eventWriter, 
 		}
 		n.tell(step)
 	}
-	if !n.ended && n.begun {
+	if !n.ended && n.begun && q.Interaction == "" {
 		n.line(time.Time{}, n.s.Yellow("no outcome on record: the run is under way, or its process is gone"))
 	}
 	return outputErr(out.w.Flush())
@@ -177,177 +191,4 @@ func payloadInFull(e event.Event) string {
 		return pretty.String()
 	}
 	return string(e.Payload)
-}
-
-// storyteller writes a run's steps for people. Flush returns its writer's error.
-type storyteller struct {
-	w *bufio.Writer
-	s term.Styles
-
-	start time.Time
-	begun bool
-	ended bool // the outcome was written
-}
-
-// indent sets text off from the column of times.
-const indent = "           "
-
-func (n *storyteller) tell(step report.Step) {
-	if n.start.IsZero() {
-		n.start = step.At
-	}
-	n.begun = true
-	switch w := step.What.(type) {
-	case report.StepInput:
-		n.input(step.At, w)
-	case report.StepSaid:
-		what := "the agent says:"
-		if w.Thought {
-			what = "the agent thinks:"
-		}
-		n.line(step.At, n.s.Cyan(what))
-		n.block(w.Text, w.Thought)
-	case report.StepTool:
-		n.tool(step.At, w)
-	case report.StepAsked:
-		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim("  question "+printing.OneLine(printing.Short(w.ID))))
-		n.raw(printing.Drawn(card.Lay(w.Question, printing.UnknownWidth).Rows[1:], n.s))
-	case report.StepClosed:
-		n.line(step.At, n.closed(w))
-	case report.StepOutcome:
-		n.outcome(step.At, w)
-	case report.StepNote:
-		style := n.s.Dim
-		if w.Bad {
-			style = n.s.Red
-		}
-		n.line(step.At, style(printing.OneLine(w.Words())+": ")+printing.OneLine(w.Text))
-	}
-}
-
-// line writes one line of the story; a zero time leaves the column empty.
-func (n *storyteller) line(at time.Time, text string) {
-	column := indent
-	if !at.IsZero() {
-		column = n.s.Dim(fmt.Sprintf("%+9.3fs", at.Sub(n.start).Seconds())) + " "
-	}
-	_, _ = n.w.WriteString(column + text + "\n") // Flush tells
-}
-
-// block writes a text of several lines, set off.
-func (n *storyteller) block(text string, dim bool) {
-	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(text), "\n"), "\n") {
-		if dim {
-			line = n.s.Dim(line)
-		}
-		n.line(time.Time{}, "  "+line)
-	}
-}
-
-// raw writes lines that are harmless and styled already.
-func (n *storyteller) raw(text string) {
-	if text == "" {
-		return
-	}
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		n.line(time.Time{}, strings.TrimPrefix(line, "  "))
-	}
-}
-
-func (n *storyteller) input(at time.Time, in report.StepInput) {
-	_ = printing.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below
-		{"run", string(in.Run)},
-		{"session", string(in.Session)},
-		{"input", string(in.Input)},
-		{"when", at.Local().Format(lineTime)},
-		{"provider", in.Provider},
-		{"in", in.Dir},
-	})
-	_, _ = n.w.WriteString("\n")
-	if in.Pruned {
-		n.line(at, n.s.Dim("what was asked is no longer on record"))
-		return
-	}
-	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", printing.OneLine(in.Sender), printing.OneLine(in.Source))))
-	n.block(in.Text, false)
-	for _, path := range in.Attachments {
-		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+printing.OneLine(path))
-	}
-}
-
-func (n *storyteller) tool(at time.Time, t report.StepTool) {
-	title := cmp.Or(t.Title, t.ID)
-	mark := "•"
-	switch t.Status {
-	case "completed":
-		mark = n.s.Green("✓")
-	case "failed":
-		mark = n.s.Red("✗")
-	}
-	text := mark + " " + printing.OneLine(title)
-	if t.Kind != "" {
-		text += n.s.Dim(" (" + printing.OneLine(t.Kind) + ")")
-	}
-	if t.Status != "" {
-		text += n.s.Dim(" " + strings.ReplaceAll(printing.OneLine(t.Status), "_", " "))
-	}
-	n.line(at, text)
-}
-
-func (n *storyteller) closed(c report.StepClosed) string {
-	which := n.s.Dim("  question " + printing.OneLine(printing.Short(c.Question.ID)))
-	if c.Answer == nil {
-		return n.s.Red("! no one answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
-	}
-	label := printing.OneLine(c.Answer.Option)
-	allows := true
-	for _, o := range c.Question.Options {
-		if o.ID == c.Answer.Option {
-			label, allows = card.Label(o, 60), o.Allows()
-		}
-	}
-	mark := n.s.Green("! ")
-	if !allows {
-		mark = n.s.Red("! ")
-	}
-	return fmt.Sprintf("%s%s answers from %s: %s, after %s%s",
-		mark, printing.OneLine(c.Answer.By), printing.OneLine(c.Answer.Where), n.s.Bold(label), printing.Took(c.Took), which)
-}
-
-func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
-	n.ended = true
-	if o.Pruned {
-		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
-		return
-	}
-	if o.Outcome == kernel.OutcomeResponded {
-		if !o.Shown && o.Text != "" {
-			n.line(at, n.s.Cyan("the answer:"))
-			n.block(o.Text, false)
-		}
-		text := n.s.Green("responded") + ": " + printing.OneLine(o.StopReason) + " after " + printing.Took(o.Duration)
-		if o.First > 0 {
-			text += ", first update after " + printing.Took(o.First)
-		}
-		if in, out, ok := o.Tokens(); ok {
-			text += fmt.Sprintf(", %d tokens in, %d out", in, out)
-		}
-		if o.Cost != nil {
-			text += ", " + printing.OneLine(o.Cost.String())
-		}
-		n.line(at, text)
-		return
-	}
-	what := "provider error"
-	if o.Outcome == kernel.OutcomeUnknown {
-		what = "outcome unknown"
-	}
-	n.line(at, n.s.Red(what)+": "+printing.OneLine(printing.Message(o.Err))+" after "+printing.Took(o.Duration))
-	if o.Known != "" {
-		n.line(time.Time{}, "  "+printing.OneLine(o.Known))
-	}
-	if !o.Shown && o.Text != "" {
-		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
-		n.block(o.Text, false)
-	}
 }

@@ -47,8 +47,8 @@ there are is said.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.logStats(cmd.Context(), f, q, by) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.Since, "since", "", "only inputs since then: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21 (a `time`)")
-	fl.StringVar(&f.Before, "before", "", "only inputs before then (a `time`)")
+	fl.StringVar(&f.Since, "since", "", "only inputs since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+	fl.StringVar(&f.Before, "before", "", "only inputs before this `time`")
 	fl.StringVar(&by, "by", "day", "whose numbers, a `kind`: day, person, session or project")
 	fl.StringVar(&q.Provider, "provider", "", "only runs of this provider, by its `name`")
 	fl.BoolVar(&f.Json, "json", false, "print one JSON object")

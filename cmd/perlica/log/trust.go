@@ -67,8 +67,11 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 	case len(args) > 0:
 		paths = args
 	default:
-		context, err := p.Workspace.Context(p.Config.ContextID)
+		log, context, err := a.Reader(ctx, p) // it says how a log comes to be, where there is none
 		if err != nil {
+			return err
+		}
+		if err := log.Close(); err != nil {
 			return err
 		}
 		paths = []string{context.EventLog}

@@ -33,6 +33,7 @@ type verifyFlags struct {
 	keys  []string
 
 	requireSignature bool
+	team             bool
 }
 
 func (a *app) logVerifyCommand() *cobra.Command {
@@ -49,7 +50,7 @@ Without FILE it is the log of this context. FILE is a log, or what 'perlica log 
 wrote; - is standard input, for an export alone. Nothing is written.
 
 It finds edits, deletions, insertions and reorderings, and a cut end where a checkpoint or
-the anchor covers it. Against whoever holds the key as well, keep a checkpoint elsewhere
+the anchor covers it. Against anyone who holds the key as well, keep a checkpoint elsewhere
 and give it with --since.
 
 Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`,
@@ -59,6 +60,12 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
   perlica log verify run.jsonl`,
 		Args: cli.Between(0, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.team {
+				if len(args) > 0 || f.since+f.proof != "" || len(f.keys) > 0 || f.requireSignature {
+					return exitcode.WithHint(exitcode.Usagef("--team goes with --json alone"), "'perlica team fetch WORKER' makes a FILE of one copy")
+				}
+				return a.verifyTeam(cmd.Context(), f.json)
+			}
 			if f.proof != "" {
 				if len(args) > 0 || f.since != "" {
 					return exitcode.WithHint(exitcode.Usagef("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
@@ -75,6 +82,7 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
 	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY`: a checkpoint that holds must be signed by it, and what is not covered is said; may be repeated")
+	fl.BoolVar(&f.team, "team", false, "verify the copies of all workers' logs on the team's hub, by the keys that are pinned here; see docs/team.md")
 	fl.BoolVar(&f.requireSignature, "require-signature", false, "a log of which nothing is signed by one of the keys is damaged; --key says so, too")
 	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', or - for standard input, without any log")
 	return cmd
@@ -90,13 +98,14 @@ type verified struct {
 	Kind     verify.Damage `json:"kind,omitempty"`   // of the first finding
 	Damage   string        `json:"damage,omitempty"` // likewise
 
-	Signed      int64 `json:"signed_events"`              // covered by a signature of a known key, or of one that is asked for
-	Uncovered   int64 `json:"uncovered_events,omitempty"` // those behind them, where a signature is asked for
-	Checkpoints int   `json:"checkpoints"`
-	Anchors     int   `json:"anchors"`
-	Pruned      int64 `json:"pruned_payloads,omitempty"`
-	Withheld    int64 `json:"withheld_payloads,omitempty"`
-	Absent      int64 `json:"absent_events,omitempty"`
+	Signed      int64                `json:"signed_events"`              // covered by a signature of a known key, or of one that is asked for
+	Cosigned    []verify.Cosignature `json:"cosigned,omitempty"`         // by known witnesses
+	Uncovered   int64                `json:"uncovered_events,omitempty"` // those behind them, where a signature is asked for
+	Checkpoints int                  `json:"checkpoints"`
+	Anchors     int                  `json:"anchors"`
+	Pruned      int64                `json:"pruned_payloads,omitempty"`
+	Withheld    int64                `json:"withheld_payloads,omitempty"`
+	Absent      int64                `json:"absent_events,omitempty"`
 
 	Findings []verify.Finding `json:"findings,omitempty"`
 	More     int              `json:"more_findings,omitempty"`
@@ -231,7 +240,7 @@ func (v *verified) take(rep verify.Report) {
 	if rep.Root != [len(rep.Root)]byte{} {
 		v.Root = rep.Root.String()
 	}
-	v.Signed, v.Checkpoints, v.Anchors = rep.Signed, rep.Checkpoints, rep.Anchors
+	v.Signed, v.Cosigned, v.Checkpoints, v.Anchors = rep.Signed, rep.Cosigned, rep.Checkpoints, rep.Anchors
 	if v.required {
 		v.Uncovered = max(rep.Events+rep.Absent-rep.Signed, 0)
 	}
@@ -274,6 +283,7 @@ func (v verified) write(w io.Writer, s term.Styles) error {
 		line("root:   %s", v.Root)
 	}
 	v.writeSigned(line)
+	writeCosigned(v.Cosigned, line)
 	if len(v.NotChecked) > 0 {
 		var what []string
 		for _, kind := range v.NotChecked {

@@ -18,13 +18,13 @@ import (
 var grammar = sync.OnceValue(func() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithInlineParsers(parser.DefaultInlineParsers()...),
+		parser.WithInlineParsers(append(parser.DefaultInlineParsers(), util.Prioritized(strikeParser{}, 500))...),
 	)
 })
 
 type renderer struct {
 	styles term.Styles
-	width  func() int
+	width  int   // columns of the terminal, 0 if they are not known
 	fence  fence // of the code that is being shown
 }
 
@@ -44,8 +44,8 @@ func (r *renderer) render(b Block) string {
 	}
 	src := strings.ReplaceAll(b.Text, "\r\n", "\n")
 	if t, ok := parseTable(src); ok {
-		if s, ok := r.table(t); ok {
-			return s
+		if head, body, ok := r.table(t); ok {
+			return head + body
 		}
 		return strings.TrimRight(src, "\n") + "\n"
 	}
@@ -77,7 +77,7 @@ func tangled(src string) bool {
 		begins := true
 		for _, c := range []byte(line) {
 			switch c {
-			case '[', ']', '!', '<', '*', '_', '`':
+			case '[', ']', '!', '<', '*', '_', '`', '~':
 				marks++
 			}
 			begins = begins && strings.IndexByte("> \t-*+.)0123456789", c) >= 0
@@ -166,7 +166,16 @@ func (r *renderer) block(out *strings.Builder, n ast.Node, src []byte, p prefix)
 			out.WriteString(p.first + strings.TrimRight(string(n.ClosureLine.Value(src)), "\n") + "\n")
 		}
 	default: // a paragraph, or the text of an item
-		out.WriteString(r.wrap(r.inline(n, src, 0), p))
+		spans := r.inline(n, src, 0)
+		if n.Parent().Kind() == ast.KindListItem && n.PreviousSibling() == nil {
+			var box string
+			if box, spans = task(spans); strings.HasSuffix(p.first, bullet) && box != "" {
+				p.first = strings.TrimSuffix(p.first, bullet) + box
+			} else {
+				p = prefix{p.first + box, p.rest + strings.Repeat(" ", term.Columns(box))}
+			}
+		}
+		out.WriteString(r.wrap(spans, p))
 	}
 }
 
@@ -183,10 +192,13 @@ func (r *renderer) lines(out *strings.Builder, n ast.Node, src []byte) {
 	}
 }
 
+// bullet stands before the items of a list without numbers; one that is a task has its box there.
+const bullet = "• "
+
 func (r *renderer) list(out *strings.Builder, n *ast.List, src []byte, p prefix) {
 	number := n.Start
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		mark := "• "
+		mark := bullet
 		if n.IsOrdered() {
 			mark = strconv.Itoa(number) + string(n.Marker) + " "
 			number++
@@ -214,6 +226,7 @@ const (
 	italic
 	code
 	faint
+	struck
 	hard // the end of a line
 )
 
@@ -258,6 +271,8 @@ func (r *renderer) piece(n ast.Node, src []byte, st style) (spans []span) {
 			mark, inner = "**", bold
 		}
 		spans = around(mark, st, r.inline(n, src, st|inner))
+	case *strike:
+		spans = around("~~", st, r.inline(n, src, st|struck))
 	case *ast.Link:
 		spans = link(r.inline(n, src, st), string(n.Destination))
 	case *ast.Image:

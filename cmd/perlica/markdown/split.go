@@ -1,9 +1,6 @@
 package markdown
 
-import (
-	"cmp"
-	"strings"
-)
+import "strings"
 
 // Kind says what a block is.
 type Kind int
@@ -86,13 +83,13 @@ func (s *Splitter) Flush() (done []Block) {
 	return done
 }
 
-// tail is the end of what is not finished.
-func (s *Splitter) tail(most int) string {
-	text := cmp.Or(s.rest, s.block.String())
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[len(text)-most:], "")
-	}
-	return text
+// pending is what is not finished.
+func (s *Splitter) pending() string { return s.block.String() + s.rest }
+
+// cut cuts the beginning of what is not finished, as if the text ended there.
+func (s *Splitter) cut(text string) []Block {
+	t := Splitter{fence: s.fence}
+	return append(t.Feed(text), t.Flush()...)
 }
 
 // end finishes the block that is being collected. Blank lines at the end of a list are none of

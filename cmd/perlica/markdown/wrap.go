@@ -13,11 +13,17 @@ const minWidth = 20
 // wrap sets spans in lines. Words that are longer than a line are left whole, for the terminal
 // to break: so they can be copied.
 func (r *renderer) wrap(spans []span, p prefix) string {
-	width := r.width() - 1
+	width := r.width - 1
 	l := lines{r: r, p: p, width: max(width-term.Columns(p.rest), minWidth)}
 	if width < 0 {
 		l.width = 1 << 30
 	}
+	l.set(spans)
+	return l.out.String()
+}
+
+// set sets spans, and ends the line.
+func (l *lines) set(spans []span) {
 	for _, s := range spans {
 		if s.style == hard {
 			l.newline()
@@ -30,7 +36,6 @@ func (r *renderer) wrap(spans []span, p prefix) string {
 		}
 	}
 	l.newline()
-	return l.out.String()
 }
 
 // wordEnd measures what cannot be broken at the beginning of a text: spaces, one wide
@@ -144,6 +149,9 @@ func (r *renderer) paint(text string, st style) string {
 	}
 	if st&italic != 0 {
 		text = r.styles.Italic(text)
+	}
+	if st&struck != 0 {
+		text = r.styles.Strike(text)
 	}
 	if st&faint != 0 {
 		text = r.styles.Dim(text)

@@ -1,6 +1,7 @@
 package pending
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,7 @@ may be left out: a no can be asked for again.`,
 
 func (a *app) pendingChooseCommand() *cobra.Command {
 	var answer interaction.Answer
+	var text string
 	cmd := &cobra.Command{
 		Use: "choose ID N|OPTION-ID|LABEL", Annotations: cli.Answers.On(),
 		Short: "Answer a question with any of its options",
@@ -79,22 +81,30 @@ func (a *app) pendingChooseCommand() *cobra.Command {
 by its id, or by its exact label. Nothing else is understood: free text chooses nothing.
 
 An option that says yes for good counts only with --always: the agent will not ask again,
-and Perlica cannot limit what it takes the yes to cover.`,
+and Perlica cannot limit what it takes the yes to cover. One that asks for a text takes it
+with --text.`,
 		Example: `  perlica pending choose 3f2a91bc 2
+  perlica pending choose 3f2a91bc 1 --text main
   perlica pending choose 3f2a91bc allow_always --always
   perlica pending choose 3f2a91bc "Yes, and tell me more"`,
 		Args: cli.Exactly("ID", "N|OPTION-ID|LABEL"), ValidArgsFunction: a.completeChoice,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			answer.Text = cmp.Or(answer.Text, text)
 			return a.answerPending(cmd.Context(), args, answer, func(q interaction.Question) (interaction.Option, error) {
 				o, err := q.Choose(args[1])
-				if err != nil {
+				switch given := cmd.Flags().Changed("text"); {
+				case err != nil:
 					err = exitcode.WithHint(err, "'perlica pending show %s' lists the options", printing.Short(q.ID))
+				case given != o.Text:
+					err = exitcode.Usagef("--text goes with the options that ask for a text, and with no other")
 				}
 				return o, err
 			})
 		},
 	}
+	cmd.Flags().StringVar(&text, "text", "", "the `text` that the option asks for")
 	cmd.Flags().StringVar(&answer.Text, "word", "", "the `word` that a dangerous question names")
+	cmd.MarkFlagsMutuallyExclusive("text", "word")
 	cmd.Flags().BoolVar(&answer.Always, "always", false, "confirm a yes for good")
 	return cmd
 }
@@ -138,7 +148,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	}
 	answer.Option, answer.By, answer.Where = o.ID, cli.UserName(a.Getenv), "pending"
 	answer.Origin = a.Origin()
-	if q.Word == "" || !o.Allows() {
+	if !o.Text && (q.Word == "" || !o.Allows()) {
 		answer.Text = ""
 	}
 	err = a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
@@ -150,7 +160,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	if err != nil {
 		return a.answerErr(q, o, err)
 	}
-	if err := a.Say("answered %s: %s", printing.Short(q.ID), card.Label(o, 0)); err != nil {
+	if err := a.Say("answered %s: %s", printing.Short(q.ID), card.Given(o, answer, 0)); err != nil {
 		return err
 	}
 	return a.Write(func(w io.Writer) error {

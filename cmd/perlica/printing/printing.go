@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/registry"
@@ -34,10 +37,13 @@ func Message(e *provider.Error) string {
 }
 
 // LoginHint is how to log in to an agent; held are the variables that may hold its key and that it was
-// not handed.
-func LoginHint(id string, held []string) string {
+// not handed. One of --agent has no name to log in by.
+func LoginHint(id string, adHoc bool, held []string) string {
 	if len(held) > 0 {
 		return "set here and not handed to the agent: " + strings.Join(held, ", ") + "; '--env " + held[0] + "' hands it over"
+	}
+	if adHoc {
+		return "log in with the agent's own command, or hand it the variable with its key: '--env NAME'; then try again"
 	}
 	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != agents.Predictable {
 		return k.Login
@@ -140,6 +146,21 @@ func Ago(at, now time.Time) string {
 func Short[T ~string](id T) string {
 	s := string(id)
 	return s[max(0, len(s)-8):]
+}
+
+// Choice says which mode, model and options were chosen in a session; it is empty if none were.
+func Choice(c fact.SessionConfigured) string {
+	var parts []string
+	if c.Mode != "" {
+		parts = append(parts, "mode "+OneLine(cmp.Or(c.ModeName, c.Mode)))
+	}
+	if c.Model != "" {
+		parts = append(parts, "model "+OneLine(c.Model))
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Options)) {
+		parts = append(parts, OneLine(id)+" "+OneLine(c.Options[id]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // SessionName is a session's name, or else the given part of its id.

@@ -66,37 +66,48 @@ was asked and what came of it is on your own log.`,
 	}
 }
 
-// visit is an agent that is logged in to, or out of.
+// visit is an agent that is talked to without a prompt.
 type visit struct {
 	*app
 	project *project.Project
-	own     *project.Project // the user's own, on whose log it is recorded
+	own     *project.Project // the user's own, on whose log a login is recorded
 	agent   agents.Agent
 	options agents.ProbeOptions
 }
 
 // visiting calls do with the agent of a name.
 func (a *app) visiting(ctx context.Context, name string, env []string, do func(*visit) error) error {
-	p, err := a.configured()
+	v, err := a.visit(testFlags{env: env}, name)
 	if err != nil {
-		return err
-	}
-	v := &visit{app: a, project: p}
-	if v.agent, err = a.testedAgent(p, testFlags{env: env}, name); err != nil {
 		return err
 	}
 	if v.agent.Model || v.agent.ID == agents.Predictable {
 		return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s has no login", v.agent.ID), "see 'perlica provider show %s'", v.agent.ID))
 	}
-	if v.own, err = project.User(p.Dir, a.Environ, nil); err != nil {
+	if v.own, err = project.User(v.project.Dir, a.Environ, nil); err != nil {
 		return exitcode.Usage.With(err)
+	}
+	v.options.TerminalLogins = true
+	return do(v)
+}
+
+// visit finds the agent that is to be talked to.
+func (a *app) visit(f testFlags, name string) (*visit, error) {
+	p, err := a.configured()
+	if err != nil {
+		return nil, err
+	}
+	agent, err := a.testedAgent(p, f, name)
+	if err != nil {
+		return nil, err
 	}
 	redactor, err := p.Redactor()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.options = agents.ProbeOptions{Dir: p.Dir, Environ: a.Environ, Version: a.Version, Redactor: redactor, TerminalLogins: true}
-	return do(v)
+	return &visit{app: a, project: p, agent: agent, options: agents.ProbeOptions{
+		Dir: p.Dir, Environ: a.Environ, Version: a.Version, Redactor: redactor,
+	}}, nil
 }
 
 // talk calls do with the running agent, until Ctrl-C.
@@ -188,7 +199,7 @@ func (v *visit) choose(list []acp.AuthMethod, id string) (acp.AuthMethod, error)
 		rows = append(rows, row{printing.OneLine(own), printing.OneLine(name)})
 	}
 	if len(list) == 0 {
-		return acp.AuthMethod{}, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", printing.LoginHint(v.agent.ID, v.agent.HeldBack(v.Environ))))
+		return acp.AuthMethod{}, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", printing.LoginHint(v.agent.ID, false, v.agent.HeldBack(v.Environ))))
 	}
 	if err := v.Write(func(w io.Writer) error { return writeRows(w, v.Styles(v.Stdout), rows) }); err != nil {
 		return acp.AuthMethod{}, err

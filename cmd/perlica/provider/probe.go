@@ -151,7 +151,7 @@ func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent a
 func probeHint(r agents.ProbeReport, adHoc bool, held []string) string {
 	switch r.Err.Type {
 	case provider.TypeAuth:
-		return printing.LoginHint(r.Provider, held)
+		return printing.LoginHint(r.Provider, adHoc, held)
 	case provider.TypeTimeout:
 		return printing.TimeoutHint(r.Provider, adHoc)
 	case provider.TypeStart:
@@ -212,6 +212,9 @@ func probeRows(r agents.ProbeReport) []row {
 	}
 	rows = append(rows, row{"modes", modes(r)})
 	for _, o := range r.Options {
+		if s := o.Select; len(r.Modes) > 0 && s != nil && s.Category != nil && *s.Category == acp.SessionConfigOptionCategoryMode {
+			continue // the same once more
+		}
 		rows = append(rows, optionRow(o, r.Selected))
 	}
 	for _, w := range r.Warnings {
@@ -277,7 +280,10 @@ func modes(r agents.ProbeReport) string {
 	var names []string
 	for _, m := range r.Modes {
 		name := string(m.Id)
-		if name == r.Mode {
+		if called := agents.ModeName(r.Modes, name); called != name { // the id is what --mode takes
+			name = called + ": " + name
+		}
+		if string(m.Id) == r.Mode {
 			name += " (selected)"
 		}
 		names = append(names, name)
@@ -286,18 +292,14 @@ func modes(r agents.ProbeReport) string {
 }
 
 func optionRow(o acp.SessionConfigOption, selected map[string]string) row {
-	switch {
-	case o.Select != nil:
-		current := string(o.Select.CurrentValue)
-		if v, ok := selected[string(o.Select.Id)]; ok {
-			current = v
-		}
-		values := strings.Join(agents.OptionValues(o.Select.Options), ", ")
-		return row{"option " + printing.OneLine(string(o.Select.Id)), fmt.Sprintf("%s, of: %s", current, values)}
-	case o.Boolean != nil:
-		return row{"option " + printing.OneLine(string(o.Boolean.Id)), fmt.Sprint(o.Boolean.CurrentValue)}
+	id, _, now, values := agents.DescribeOption(o)
+	if id == "" {
+		return row{}
 	}
-	return row{}
+	if v, ok := selected[id]; ok {
+		now = v
+	}
+	return row{"option " + printing.OneLine(id), fmt.Sprintf("%s, of: %s", now, strings.Join(values, ", "))}
 }
 
 func steps(list []agents.ProbeStep) string {

@@ -30,7 +30,7 @@ func Command(c *cli.App) *cobra.Command {
 	return cli.Group("provider", "List, show, test and choose agents; log in to them",
 		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
 of the configuration, or the built-in one. See docs/agents.md.`,
-		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerDefaultCommand(),
+		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerSessionsCommand(), a.providerDefaultCommand(),
 		a.providerLoginCommand(), a.providerLogoutCommand())
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -35,11 +36,12 @@ func Command(a *cli.App) *cobra.Command { return (&app{a}).runCommand() }
 
 // Run sends the input that args, a file or standard input hold, as the command does with these flags.
 func Run(a *cli.App, cmd *cobra.Command, f dialog.Flags, args []string) error {
-	return (&app{a}).run(cmd, f, args)
+	return (&app{a}).run(cmd, f, teamFlags{}, args)
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f dialog.Flags
+	var tf teamFlags
 	cmd := &cobra.Command{
 		Use: "run [TEXT… | -]", Annotations: cli.Runs.On(),
 		Aliases: []string{"exec"},
@@ -59,7 +61,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
   perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, tf, args) },
 	}
 	dialog.AddFlags(cmd, &f)
 	fl := cmd.Flags()
@@ -80,13 +82,15 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
 	fl.StringVar(&f.SchemaFile, "schema", "", "exit code 1 if the answer is not JSON of the JSON Schema in this `file`")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
+	addTeamFlags(cmd, &tf)
+	dialog.AddExtraFlags(cmd, &f)
 	dialog.CompleteFlags(a.App, cmd)
 	return cmd
 }
 
 // run is the command: it gathers what the kernel needs, lets it run the turn, and turns
 // the result into output and an exit code.
-func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
+func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf teamFlags, args []string) error {
 	dialog.Warm()
 	f.Program = cmd.CommandPath()
 	if f.Json {
@@ -112,12 +116,11 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
 		}
 		f.Schema = s.text
 	}
-	res, err := a.answer(ctx, f, args, stop, say)
+	res, err := a.answer(ctx, cmd, f, tf, args, stop, say)
 	var misfit error
 	if s != nil && err == nil && res.Outcome == kernel.OutcomeResponded {
-		if misfit = s.check(res.Text); misfit != nil {
-			res.Warnings = append(res.Warnings, "schema: "+misfit.Error())
-		}
+		misfit = s.check(res.Text)
+		say.Misfit = misfit
 	}
 	say.Finish(res, err)
 	if err != nil {
@@ -132,17 +135,17 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
 		return max(code, exitcode.Failure).With(exitcode.WithHint(fmt.Errorf("--save-to: %w", say.Unsaved),
 			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
+	if misfit != nil && slices.Contains([]exitcode.Code{0, exitcode.Strict, exitcode.Unanswered}, code) { // the others come first
+		return exitcode.Failure.With(exitcode.WithHint(misfit, "nothing is sent again; the answer is on record: perlica log show %s", res.Run))
+	}
 	if code != 0 {
 		return code.With(nil)
-	}
-	if misfit != nil {
-		return exitcode.Failure.With(exitcode.WithHint(misfit, "nothing is sent again; the answer is on record: perlica log show %s", res.Run))
 	}
 	return nil
 }
 
 // answer gathers the input and lets the kernel answer it.
-func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf teamFlags, args []string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	if err := f.Check(); err != nil {
 		return kernel.Result{}, err
 	}
@@ -160,11 +163,8 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 		return kernel.Result{}, err
 	}
 	if limit != "" {
-		if f.SaveTo != "" {
-			return kernel.Result{}, exitcode.Usagef("--save-to is refused: %s", limit)
-		}
-		if len(f.Allow) > 0 {
-			return kernel.Result{}, exitcode.Usagef("--allow is refused: %s", limit)
+		if err := f.Refused(limit); err != nil {
+			return kernel.Result{}, err
 		}
 		say.Note("warning: " + limit)
 	}
@@ -183,11 +183,29 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 	for _, w := range p.Config.Warnings {
 		say.Note(w)
 	}
+	there, err := teamIsMeant(cmd, tf, p)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	if there {
+		return a.answerThere(ctx, p, f, tf, text, stop, say)
+	}
+	return a.answerHere(ctx, p, f, text, stop, say)
+}
+
+// answerHere lets the kernel answer the input.
+func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+	t, end := a.launch(p, f)
+	defer func() {
+		if err := end(); err != nil {
+			say.Note("warning: " + err.Error())
+		}
+	}()
 	r, done, err := a.Open(ctx, p)
 	if err != nil {
 		return kernel.Result{}, exitcode.Log.With(err)
 	}
-	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
+	res, err := a.runTurn(ctx, p, r, f, t, text, stop, say)
 	cerr := done()
 	if errors.Is(cerr, fault.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
 		return res, exitcode.Log.With(cerr)
@@ -198,8 +216,38 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 	return res, err
 }
 
+// launch begins to start the agent while the log is opened, if nothing on the log says which agent it is
+// or that none is needed. Not before the first log is made: an agent that is older than all that it could
+// touch would pass for one that did not start this (see cli.App.PersonOnly). What is wrong with the choice
+// is said when the log is open, as it is without this.
+func (a *app) launch(p *project.Project, f dialog.Flags) (t kernel.Turn, end func() error) {
+	end = func() error { return nil }
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil || f.Session != "" || f.Cont || f.InputID != "" {
+		return t, end
+	}
+	if _, err := os.Stat(paths.EventLog); err != nil {
+		return t, end
+	}
+	redactor, err := p.Redactor()
+	if err != nil {
+		return t, end
+	}
+	c, err := f.Choice()
+	if err != nil {
+		return t, end
+	}
+	agent, err := p.Agent(c, sessions.Session{})
+	if err != nil {
+		return t, end
+	}
+	t.Setup = p.Setup(c, agent, sessions.Session{})
+	t.Permissions, t.AnswerIn = p.Answering(dialog.CanAsk(a.App), f.WaitPermissions)
+	return t, t.Launch(p.Environ, redactor)
+}
+
 // runTurn recovers what earlier processes left, chooses session and agent, and runs.
-func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	var recovered []kernel.Result
 	if r.Unfinished() {
 		var err error
@@ -216,21 +264,31 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 		return kernel.Result{}, err
 	}
 	c, badDir := f.Choice()
-	agent, err := f.ChooseAgent(ctx, p, r, c, session)
-	if err != nil {
-		return kernel.Result{}, err
+	agent := t.Agent
+	if agent.ID == "" { // it was not launched
+		if agent, err = f.ChooseAgent(ctx, p, r, c, session); err != nil {
+			return kernel.Result{}, err
+		}
 	}
 	say.Held = agent.HeldBack(a.Environ)
 	if agent.Why != "" {
 		say.Note("using " + agent.ID + ": " + agent.Why)
+	}
+	if text := f.NotSet(a.Environ); text != "" {
+		say.Note(text)
 	}
 	if badDir != nil {
 		return kernel.Result{}, badDir
 	}
 	asker := dialog.NewAsker(a.App, r, say)
 	defer asker.Close()
-	t := kernel.Turn{Setup: p.Setup(c, agent, session), Wait: f.Wait, Input: f.Input(a.App, text)}
+	t.Setup, t.Wait, t.Input = p.Setup(c, agent, session), f.Wait, f.Input(a.App, text)
+	if choice := printing.Choice(t.Earlier); choice != "" {
+		say.Note("taken up again as it was chosen in this session, as far as the agent offers it: " + choice)
+	}
 	t.Permissions, t.AnswerIn = p.Answering(asker.Available(), f.WaitPermissions)
+	t.Forms = t.AnswerIn > 0 && t.Permissions != policy.ModeDeny
+	t.Notices = true
 	if t.Permissions == policy.ModeAllow {
 		say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
 	}
@@ -268,7 +326,7 @@ func (a *app) text(f dialog.Flags, args []string, stop <-chan kernel.Stop) (stri
 	case f.File != "" && !dash:
 		b, err := os.ReadFile(f.File)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("--file: %w", err)
 		}
 		text = string(b)
 	case !dash:

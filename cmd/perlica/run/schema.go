@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -25,7 +26,10 @@ func readSchema(path string) (*schema, error) {
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, exitcode.Usagef("--schema %s is no JSON Schema: %v", path, err)
+		return nil, exitcode.Usagef("--schema %s is not a JSON Schema: %v", path, err)
+	}
+	if name := unknownType(b); name != "" { // nothing would be of it, and the call is made by then
+		return nil, exitcode.Usagef("--schema %s: there is no type %q in JSON Schema", path, name)
 	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
@@ -34,11 +38,56 @@ func readSchema(path string) (*schema, error) {
 	return &schema{b, resolved}, nil
 }
 
+// unknownType is a type that a schema names and that JSON does not have, or "".
+func unknownType(schema []byte) string {
+	var in func(v any) string
+	in = func(v any) string {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				if name := in(item); name != "" {
+					return name
+				}
+			}
+		case map[string]any:
+			for key, value := range v {
+				switch key {
+				case "const", "default", "enum", "examples": // values, in which type is a name like any other
+					continue
+				case "type":
+					for _, t := range append(list(value), value) {
+						if name, ok := t.(string); ok && !slices.Contains(types, name) {
+							return name
+						}
+					}
+				}
+				if name := in(value); name != "" {
+					return name
+				}
+			}
+		}
+		return ""
+	}
+	var v any
+	if err := json.Unmarshal(schema, &v); err != nil {
+		return "" // which is said of it elsewhere
+	}
+	return in(v)
+}
+
+var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// list is a value as the list that it is, or none.
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
 // check says why a text is not of the schema.
 func (s *schema) check(text string) error {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return errors.New("the answer does not have the form of --schema: it is no JSON")
+		return errors.New("the answer does not have the form of --schema: it is not JSON")
 	}
 	if err := s.resolved.Validate(v); err != nil {
 		return fmt.Errorf("the answer does not have the form of --schema: %w", err)

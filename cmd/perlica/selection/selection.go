@@ -45,8 +45,8 @@ func AddReferences(a *cli.App, cmd *cobra.Command, f *Filter) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "", "only events of this `session`: its id, the beginning or end of it, or its name")
-	fl.StringVar(&f.Since, "since", "", "only events since then: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21 (a `time`)")
-	fl.StringVar(&f.Before, "before", "", "only events before then (a `time`)")
+	fl.StringVar(&f.Since, "since", "", "only events since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+	fl.StringVar(&f.Before, "before", "", "only events before this `time`")
 	cli.CompleteFlag(cmd, "run", CompleteRuns(a))
 	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
 }
@@ -108,7 +108,7 @@ func matchTypes(patterns []string) ([]event.Type, error) {
 	var found []event.Type
 	for _, p := range patterns {
 		any := false
-		for _, t := range event.Types() {
+		for _, t := range event.Known().Types() {
 			ok, err := path.Match(p, string(t))
 			if err != nil {
 				return nil, exitcode.Usagef("--type %q: %w", p, err)
@@ -129,7 +129,7 @@ func matchTypes(patterns []string) ([]event.Type, error) {
 func nearestTypes(p string) string {
 	word := strings.Trim(p, "*.")
 	var near []string
-	for _, t := range event.Types() {
+	for _, t := range event.Known().Types() {
 		if word != "" && strings.Contains(string(t), word) {
 			near = append(near, string(t))
 		}
@@ -143,7 +143,7 @@ func nearestTypes(p string) string {
 func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	groups := map[string]bool{}
-	for _, t := range event.Types() {
+	for _, t := range event.Known().Types() {
 		head, _, _ := strings.Cut(string(t), ".")
 		if !groups[head] {
 			groups[head] = true

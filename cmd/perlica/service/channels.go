@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/imessage"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -48,9 +49,12 @@ func servedChannels(p *project.Project) (names []string, err error) {
 	return names, nil
 }
 
-// openChannels opens the channels that are to be served. paired says who is paired, once the
-// bridge is open.
-func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel, done func() error, err error) {
+// leftOut is said of imessage where it cannot be.
+const leftOut = "left out: it exists on macOS only"
+
+// openChannels opens the channels that are to be served, and says which are left out because this system
+// cannot have them. paired says who is paired, once the bridge is open.
+func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel, left []service.ChannelStatus, done func() error, err error) {
 	done = func() error {
 		var err error
 		for _, c := range list {
@@ -62,24 +66,34 @@ func (a *app) openChannels(p *project.Project, paired func(channel, contact stri
 	}
 	names, err := servedChannels(p)
 	if err != nil {
-		return nil, done, err
+		return nil, nil, done, err
 	}
 	var opens []openChannel
 	for _, name := range names { // all are looked at before the first one listens
 		open, err := channels[name](a, p, func(contact string) bool { return paired(name, contact) })
-		if err != nil {
-			return nil, done, exitcode.Usage.With(fmt.Errorf("channel %s: %w", name, err))
+		if errors.Is(err, imessage.ErrSystem) && len(names) > 1 {
+			left = append(left, service.ChannelStatus{Name: name, Error: leftOut})
+			continue
 		}
-		opens = append(opens, open)
+		if err != nil {
+			return nil, nil, done, exitcode.Usage.With(fmt.Errorf("channel %s: %w", name, err))
+		}
+		opens = append(opens, func() (channel.Channel, error) {
+			c, err := open()
+			if err != nil {
+				err = fmt.Errorf("channel %s: %w", name, err)
+			}
+			return c, err
+		})
 	}
-	for i, open := range opens {
+	for _, open := range opens {
 		c, err := open()
 		if err != nil {
-			return nil, done, errors.Join(fmt.Errorf("channel %s: %w", names[i], err), done())
+			return nil, nil, done, errors.Join(err, done())
 		}
 		list = append(list, c)
 	}
-	return list, done, nil
+	return list, left, done, nil
 }
 
 func (a *app) serviceChannelCommand() *cobra.Command {
@@ -153,6 +167,9 @@ func (a *app) toggleChannel(name string, on bool) error {
 	if on {
 		// It is enabled all the same: what is missing is said here, and by 'perlica service'.
 		if _, err := channels[name](a, p, nil); err != nil {
+			if errors.Is(err, imessage.ErrSystem) {
+				a.Note("the bridge starts without it here")
+			}
 			a.Complain(fmt.Errorf("it is not set up yet: %w", err))
 		} else {
 			a.Note("try it with 'perlica service channel test " + name + "'")

@@ -18,7 +18,6 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
-	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -45,6 +44,7 @@ type serviceReport struct {
 	service.Status
 	Holder    *service.HeldError `json:"bridge"` // null: none runs
 	Questions int                `json:"questions"`
+	Projects  []servedProject    `json:"projects,omitempty"` // that its bot serves besides
 }
 
 func (a *app) serviceStatusCommand() *cobra.Command {
@@ -80,21 +80,16 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		return err
 	}
 	rep.Questions = len(open)
+	if rep.Projects, err = a.projects(ctx, p); err != nil {
+		return err
+	}
 	return a.Show(asJSON, rep, func(w io.Writer, _ term.Styles) error {
 		if rep.Holder != nil {
 			fmt.Fprintf(w, "running: process %d, since %s\n", rep.Holder.PID, rep.Holder.Since.Local().Format(time.DateTime))
 		} else {
 			fmt.Fprintln(w, "not running")
 		}
-		for _, c := range rep.Channels {
-			state := "well"
-			if c.Error != "" {
-				state = c.Error
-			}
-			if rep.Holder != nil && c.Served || c.Error != "" {
-				fmt.Fprintf(w, "channel %s: %s\n", term.Sanitize(c.Name), term.Sanitize(state))
-			}
-		}
+		writeServed(w, rep)
 		for _, c := range rep.Unconfirmed {
 			fmt.Fprintln(w, unconfirmed(c))
 		}
@@ -107,7 +102,11 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		if rep.Unknown > 0 {
 			perhaps = fmt.Sprintf(" (of which %d may have been sent before)", rep.Unknown)
 		}
-		fmt.Fprintf(w, "%s, %s without an outcome, %s, %d to be sent%s\n", printing.Count(len(rep.Contacts), "contact"),
+		contacts := printing.Count(len(rep.Contacts), "contact")
+		if n := len(rep.Unconfirmed); n > 0 {
+			contacts += fmt.Sprintf(" and %d on record only", n)
+		}
+		fmt.Fprintf(w, "%s, %s without an outcome, %s, %d to be sent%s\n", contacts,
 			printing.Count(rep.Waiting, "message"), printing.Count(rep.Questions, "open question"), rep.Unsent, perhaps)
 		if rep.LastWhy != "" {
 			fmt.Fprintf(w, "sending failed: %s\n", term.Sanitize(rep.LastWhy))
@@ -120,46 +119,20 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 	})
 }
 
-func (a *app) servicePairCommand() *cobra.Command {
-	var rights string
-	cmd := &cobra.Command{
-		Use: "pair [CONTACT]", Annotations: cli.Acts.On(), Short: "Show a code with which somebody is paired",
-		Long: `Show a code of six digits. Whoever sends it to a channel of the bridge within five
-minutes is paired. It counts once, and replaces the code before.
-
-With CONTACT: let a contact count that is on record here and that you have not paired here,
-since the log was copied, or written by an earlier version. It gets the rights on record.
-
-Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
-admin changes what stays and, with approve, answers everybody's questions.`,
-		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
-		Args:    cli.Between(0, "CONTACT"), ValidArgsFunction: cli.NoFiles,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				if cmd.Flags().Changed("rights") {
-					return exitcode.Usagef("a contact that is confirmed has the rights on record: --rights is for a new one")
-				}
-				return a.confirmContact(cmd.Context(), args[0])
-			}
-			rs, err := access.Parse(rights, "contact", access.OfContacts())
-			if err != nil {
-				return exitcode.Usage.With(err)
-			}
-			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
-				code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
-				if err != nil {
-					return err
-				}
-				if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
-					a.Note("no bridge runs here: start one with 'perlica service'")
-				}
-				a.Note("send this to a channel of the bridge within five minutes:")
-				return a.Say("%s", code)
-			})
-		},
+// writeServed says how the projects and the channels are.
+func writeServed(w io.Writer, rep serviceReport) {
+	for _, p := range rep.Projects {
+		fmt.Fprintf(w, "project %s: %s\n", printing.OneLine(p.Name), printing.OneLine(p.State))
 	}
-	cmd.Flags().StringVar(&rights, "rights", "ask,approve", "what the contact may do: `rights` out of ask, approve and admin")
-	return cmd
+	for _, c := range rep.Channels {
+		state := "well"
+		if c.Error != "" {
+			state = c.Error
+		}
+		if rep.Holder != nil && c.Served || c.Error != "" {
+			fmt.Fprintf(w, "channel %s: %s\n", term.Sanitize(c.Name), term.Sanitize(state))
+		}
+	}
 }
 
 func (a *app) serviceContactsCommand() *cobra.Command {
@@ -313,7 +286,7 @@ type invitation struct {
 	screen  *serviceScreen
 	code    string
 	left    int
-	silent  bool // it was said that no code is shown
+	said    string // last, of how a code is had
 }
 
 func newInvitation(a *app, log *eventlog.Log, records *service.Records, screen *serviceScreen) *invitation {
@@ -325,33 +298,44 @@ func newInvitation(a *app, log *eventlog.Log, records *service.Records, screen *
 	return i
 }
 
-// look returns the code that is to be shown, if there is one, and prints it where there is no
-// view. A code that ran out, or was guessed at too often, is replaced.
+// look returns what the view says of pairing, and prints it where there is no view: a code, as long as no one
+// is paired, else how one is had. A code that ran out, or was guessed at too often, is replaced.
 func (i *invitation) look(ctx context.Context, paired bool) string {
-	if paired {
-		i.code = ""
-		return ""
-	}
 	now := time.Now()
 	open, mine, err := i.records.Pairing(ctx, i.code, now)
-	if err != nil {
-		return "" // the bridge says it
-	}
-	if mine {
-		return i.code
-	}
-	i.code = ""
 	switch {
-	case open: // somebody has asked for one, which must not be replaced
-	case i.left > 0:
-		i.left--
-		if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), cli.UserName(i.a.Getenv), now); err != nil {
-			return ""
-		}
-		i.screen.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)
-	case !i.silent:
-		i.silent = true
-		i.screen.log.Info("no one is paired: 'perlica service pair' shows a code")
+	case err != nil:
+		return "" // the bridge says it
+	case paired:
+		i.code = ""
+		return i.say("'perlica service pair' shows a code for one more contact")
+	case mine:
+		return i.invite()
+	case open: // somebody has asked for one, or an earlier bridge has shown it: it must not be replaced
+		i.code = ""
+		return i.say("an earlier code still counts; 'perlica service pair' makes another")
+	case i.left == 0:
+		i.code = ""
+		return i.say("no one is paired: 'perlica service pair' shows a code")
 	}
-	return i.code
+	i.left--
+	if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), cli.UserName(i.a.Getenv), now); err != nil {
+		return ""
+	}
+	i.screen.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)
+	return i.invite()
+}
+
+// invite is how somebody is paired with the code that is shown.
+func (i *invitation) invite() string {
+	return fmt.Sprintf("send %s %s to a channel; 'perlica phone' is the phone of local", i.code[:3], i.code[3:])
+}
+
+// say is text, which is printed where it is not what was said last.
+func (i *invitation) say(text string) string {
+	if i.said != text {
+		i.said = text
+		i.screen.log.Info(text)
+	}
+	return text
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -115,6 +116,7 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 	}
 	h := &handset{a: a, last: time.Now()}
 	online, off := context.WithCancel(ctx)
+	connected := make(chan struct{})
 	var once sync.Once
 	phone := &local.Phone{
 		Path: local.Path(p.Dirs.Runtime, p.Workspace.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.show,
@@ -126,7 +128,7 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 		Refused: func(r local.Refusal) { a.Note(r.Error) },
 		Online: func(on bool) {
 			if on {
-				once.Do(func() { a.Note("connected as " + name + "; Ctrl-D leaves") })
+				once.Do(func() { close(connected); a.Note("connected as " + name + "; Ctrl-D leaves") })
 			} else if online.Err() == nil {
 				a.Note("the bridge is gone; what you write is kept until it is back")
 			}
@@ -136,6 +138,9 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 	running.Go(func() { phone.Run(online) })
 	defer running.Wait()
 	defer off()
+	if err := a.findBridge(ctx, p, connected); err != nil {
+		return err
+	}
 	lines := make(chan string)
 	go func() { // ends with standard input, or with the process
 		defer close(lines)
@@ -150,7 +155,11 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				return h.leave(ctx, phone, wait)
+				if err := a.flush(ctx, p, phone); err != nil {
+					return err
+				}
+				h.leave(ctx, wait)
+				return nil
 			}
 			if rest, more := strings.CutSuffix(line, "\\"); more {
 				text += rest + "\n"
@@ -191,11 +200,56 @@ func keepToken(path, token string) error {
 	return os.Link(f.Name(), path)
 }
 
-// leave waits until all was accepted, and until nothing came for a while.
-func (h *handset) leave(ctx context.Context, phone *local.Phone, wait time.Duration) error {
-	if err := phone.Flush(ctx); err != nil {
-		return nil // interrupted
+// How long a bridge that is just being started may take to be there, and to listen, and how often it is
+// looked for.
+const (
+	startTime  = 2 * time.Second
+	listenTime = 10 * time.Second
+	lookForIt  = 250 * time.Millisecond
+)
+
+// findBridge waits until the phone is connected. It fails if there is no bridge, or if the one that there is
+// does not listen.
+func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-chan struct{}) error {
+	for begun := time.Now(); ; {
+		select {
+		case <-connected:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookForIt):
+		}
+		held, err := service.Holder(p.Workspace.Service().Lock)
+		switch {
+		case err != nil:
+			return err
+		case held == nil && time.Since(begun) > startTime:
+			return exitcode.WithHint(errors.New("no bridge runs for this project"), "start it in another terminal: 'perlica service'")
+		case held != nil && time.Since(begun) > listenTime:
+			return exitcode.WithHint(errors.New("the bridge of this project does not serve the channel local"),
+				"'perlica service channel enable local', and start the bridge anew")
+		}
 	}
+}
+
+// flush waits until the bridge has all that was typed. It fails if the bridge is gone.
+func (a *app) flush(ctx context.Context, p *project.Project, phone *local.Phone) error {
+	for {
+		moment, cancel := context.WithTimeout(ctx, lookForIt)
+		err := phone.Flush(moment)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if held, err := service.Holder(p.Workspace.Service().Lock); err != nil || held == nil {
+			return errors.Join(err, exitcode.WithHint(errors.New("the bridge is gone, and does not have all that was typed"),
+				"start it in another terminal, 'perlica service', and type it again"))
+		}
+	}
+}
+
+// leave waits until nothing came for a while.
+func (h *handset) leave(ctx context.Context, wait time.Duration) {
 	h.mu.Lock()
 	h.last = time.Now() // an answer cannot have come before
 	h.mu.Unlock()
@@ -204,12 +258,12 @@ func (h *handset) leave(ctx context.Context, phone *local.Phone, wait time.Durat
 		left := wait - time.Since(h.last)
 		h.mu.Unlock()
 		if left <= 0 {
-			return nil
+			return
 		}
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }

@@ -49,7 +49,7 @@ func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (open
 	}
 	opt := telegram.Options{Token: telegram.Token(token), BaseURL: s.BaseURL}
 	if paired != nil {
-		opt.Files, opt.Accept = filesOf(p, "telegram"), paired
+		opt.Files = filesOf(p, "telegram")
 	}
 	c, err := telegram.New(opt)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) setups(p *project.Project) (list []service.Setup) {
 	}
 	for _, name := range names {
 		_, err := channels[name](a, p, nil)
-		list = append(list, service.Setup{Name: name, Err: err, Hint: exitcode.HintIn(err)})
+		list = append(list, service.Setup{Name: name, Err: err, Hint: exitcode.HintIn(err), Left: len(names) > 1 && errors.Is(err, imessage.ErrSystem)})
 	}
 	return list
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -17,7 +15,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/service"
-	"github.com/perlica/perlica/service/local"
 )
 
 // When it is looked what the bridge does: for a view, which is painted only when it changed,
@@ -77,11 +74,11 @@ func (s *serviceScreen) every(l service.Live) time.Duration {
 	return screenIdle
 }
 
-func (s *serviceScreen) show(l service.Live, code string) {
+func (s *serviceScreen) show(l service.Live, pairing string) {
 	if !s.live {
 		return
 	}
-	text := s.render(l, code)
+	text := s.render(l, pairing)
 	if text == s.shown {
 		return
 	}
@@ -95,17 +92,13 @@ func (s *serviceScreen) show(l service.Live, code string) {
 func (s *serviceScreen) close() {
 	rows := 0
 	for line := range strings.Lines(s.shown) {
-		rows += max(1, (runewidth.StringWidth(colors().ReplaceAllString(strings.TrimRight(line, "\n"), ""))+s.width()-1)/s.width())
+		rows += term.Rows(strings.TrimRight(line, "\n"), s.width())
 	}
 	if rows > 0 {
-		fmt.Fprintf(s.a.Stderr, "\r\x1b[%dA\x1b[J", rows)
+		fmt.Fprintf(s.a.Stderr, "\r\x1b[%dA"+term.ClearBelow, rows)
 	}
 	s.shown = ""
 }
-
-var colors = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\x1b\[[0-9;]*m`)
-})
 
 func (s *serviceScreen) width() int {
 	if w := term.Width(s.a.Stderr); w > 0 {
@@ -116,7 +109,7 @@ func (s *serviceScreen) width() int {
 
 // render is the view. No line is wider than the terminal, and there are no more than it has:
 // it is painted over by their number.
-func (s *serviceScreen) render(l service.Live, code string) string {
+func (s *serviceScreen) render(l service.Live, pairing string) string {
 	styles := s.a.Styles(s.a.Stderr)
 	var lines []string
 	line := func(style func(string) string, label, format string, args ...any) {
@@ -131,35 +124,44 @@ func (s *serviceScreen) render(l service.Live, code string) string {
 	if s.stopping {
 		line(styles.Yellow, "stopping", "turns under way may end; once more ends at once")
 	}
-	for _, q := range l.Questions {
-		line(styles.Yellow, "question", "%s", q)
+	for _, rows := range []struct {
+		style func(string) string
+		label string
+		texts []string
+	}{{styles.Yellow, "question", l.Questions}, {styles.Cyan, "running", l.Turns}, {nil, "project", l.Projects}} {
+		for _, text := range rows.texts {
+			line(rows.style, rows.label, "%s", text)
+		}
 	}
-	for _, t := range l.Turns {
-		line(styles.Cyan, "running", "%s", t)
+	if l.Queued > 0 {
+		line(nil, "waiting", "%s of %s to be answered", printing.Count(l.Queued, "message"), printing.Count(l.InLine, "contact"))
 	}
-	if l.Queued > 0 || l.Unsent > 0 {
-		line(nil, "waiting", "%s to be answered, %d to be sent", printing.Count(l.Queued, "message"), l.Unsent)
+	if l.Held > 0 {
+		line(nil, "held", "%s until who wrote confirms", printing.Count(l.Held, "message"))
+	}
+	if l.Unsent > 0 {
+		line(nil, "sending", "%s", printing.Count(l.Unsent, "message"))
 	}
 	for _, c := range l.Channels {
 		switch {
 		case c.Error != "":
-			line(styles.Red, "channel", "%s: %s (since %s)", c.Name, c.Error, c.Since.Local().Format(time.TimeOnly))
+			line(styles.Red, "channel", "%s, since %s: %s", c.Name, c.Since.Local().Format(time.TimeOnly), c.Error)
 		case c.Served:
 			line(nil, "channel", "%s", c.Name)
 		}
 	}
-	if code != "" {
-		line(styles.Green, "pairing", "no one is paired: send %s %s to a channel ('perlica phone' is the phone of local)", code[:3], code[3:])
+	if pairing != "" {
+		line(styles.Green, "pairing", "%s", pairing)
 	}
 	for _, e := range l.Errors {
 		line(styles.Dim, "warning", "%s", e)
 	}
-	for _, c := range l.Contacts {
-		who := c.Label()
-		if c.Channel == local.Name {
-			who = contactRef(c, l.Contacts)
-		}
-		line(nil, "contact", "%s: %s", who, c.Rights.Shown())
+	names := service.Names(l.Contacts)
+	for i, c := range l.Contacts {
+		line(nil, "contact", "%s: %s", names[i], c.Rights.Shown())
+	}
+	if n := len(l.Unconfirmed); n > 0 {
+		line(styles.Yellow, "contacts", "%d on record only, without rights: 'perlica service contacts'", n)
 	}
 	if most := max(term.Height(s.a.Stderr), 4) - 2; len(lines) > most && term.Height(s.a.Stderr) > 0 {
 		lines = append(lines[:most], fmt.Sprintf("  and %s\n", printing.Count(len(lines)-most, "line")))

@@ -20,24 +20,32 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
+// Beside starts what goes on beside the bridge until ctx is done, and says on lines of its own what there is
+// to say. wait returns when it is over.
+type Beside func(ctx context.Context, a *cli.App, say func(string)) (wait func() error, err error)
+
 // PhoneCommand returns the command that is a phone of the local channel.
 func PhoneCommand(a *cli.App) *cobra.Command { return (&app{a}).phoneCommand() }
 
-// Serve runs the bridge until a signal ends it.
-func Serve(ctx context.Context, a *cli.App) error { return (&app{a}).serve(ctx) }
+// Serve runs the bridge, and what goes on beside it, until a signal ends it.
+func Serve(ctx context.Context, a *cli.App, beside Beside) error { return (&app{a}).serve(ctx, beside) }
 
 // Setups says of each channel that is to be served whether all is there that it needs.
 func Setups(a *cli.App, p *project.Project) []service.Setup { return (&app{a}).setups(p) }
 
-// Command returns the command with those below it; tail shows and follows events.
-func Command(c *cli.App, tail *cobra.Command) *cobra.Command {
+// Command returns the command with those below it; tail shows and follows events, beside goes on beside the
+// bridge.
+func Command(c *cli.App, tail *cobra.Command, beside Beside) *cobra.Command {
 	a := &app{c}
 	cmd := cli.Group("service", "Let people drive the agent from a phone",
 		`Run the messaging bridge in the foreground: it takes messages from its channels,
@@ -48,15 +56,15 @@ the code that is shown into the phone.
 
 SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; a second one
 ends at once, and the next start tells what is known. SIGHUP reads the configuration again.`,
-		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
-		a.serviceChannelCommand(), serviceLogsCommand(tail))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) }
+		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
+		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(), serviceLogsCommand(tail))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), beside) }
 	cmd.Annotations = cli.Acts.On()
 	return cmd
 }
 
 // serve runs the bridge until a signal ends it.
-func (a *app) serve(ctx context.Context) (err error) {
+func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 	signals.SurviveBrokenPipes()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -77,28 +85,74 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
 		return exitcode.WithHint(held, "see 'perlica service status'")
 	}
-	var b *service.Bridge // is there before anything is polled
-	list, closeChannels, err := a.openChannels(p, func(channel, contact string) bool {
-		paired, err := b.Records().Paired(ctx, channel, contact)
-		return paired && err == nil
-	})
+	added, ever, err := a.added(ctx, p)
+	if err != nil {
+		return err
+	}
+	r := &running{runner: runner} // is there before anything is polled
+	list, left, closeChannels, err := a.openChannels(p, func(channel, contact string) bool { return r.paired(ctx, channel, contact) })
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeChannels()) }()
 	screen := newServiceScreen(a)
-	b, err = service.Open(ctx, service.Options{
-		Runner: runner, Context: p.Config.ContextID, Version: a.Version,
-		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: list, Settings: serviceSettings(p),
-		Setup: func(id event.SessionID, provider string) (kernel.Setup, error) {
-			return p.Conversation(context.Background(), runner, id, provider)
-		}, Log: screen.log, Serving: func() { newNotifier(a.Getenv).send("READY=1") },
-		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs},
-	})
-	if err != nil {
+	opt := options(a, p, runner, paths, list, screen.log)
+	opt.LeftOut, opt.Serving = left, func() { newNotifier(a.Getenv).send("READY=1") }
+	if r.home, err = service.Open(ctx, opt); err != nil {
 		return err
 	}
-	return a.serveOpen(ctx, stop, b, runner, screen)
+	r.whole = r.home
+	if ever {
+		all, reloads, done, err := a.several(ctx, p, added, r.home, opt)
+		defer func() { _ = done() }() // what failed is on record
+		if err != nil {
+			return errors.Join(err, r.home.Close(context.WithoutCancel(ctx)))
+		}
+		r.all, r.whole, r.reloads = all, all, reloads
+	}
+	during, end := context.WithCancel(ctx)
+	wait, err := beside(during, a.App, func(text string) { screen.log.Info(text) })
+	if err != nil {
+		end()
+		return errors.Join(err, r.whole.Close(context.WithoutCancel(ctx)))
+	}
+	err = a.serveOpen(ctx, stop, r, screen)
+	end()
+	return errors.Join(err, wait())
+}
+
+// options are those of a project's bridge.
+func options(a *app, p *project.Project, runner *kernel.Runner, paths config.ServicePaths, channels []channel.Channel, log *slog.Logger) service.Options {
+	return service.Options{
+		Runner: runner, Context: p.Config.ContextID, Version: a.Version,
+		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: channels, Settings: serviceSettings(p),
+		Setup: func(id event.SessionID, provider string) (kernel.Setup, error) {
+			return p.Conversation(context.Background(), runner, id, provider)
+		}, Log: log,
+		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs},
+	}
+}
+
+// running is what runs: the bridge of the project, and those of others that its bot serves.
+type running struct {
+	runner  *kernel.Runner
+	home    *service.Bridge
+	all     *service.Projects // nil: there are no others
+	reloads []func()          // of the others' settings
+	whole   interface {
+		Run(ctx context.Context) error
+		Live(ctx context.Context) (service.Live, error)
+		Close(ctx context.Context) error
+	}
+}
+
+// paired reports whether a contact is paired in any of the projects.
+func (r *running) paired(ctx context.Context, channel, contact string) bool {
+	if r.all != nil {
+		return r.all.Paired(ctx, channel, contact)
+	}
+	paired, err := r.home.Records().Paired(ctx, channel, contact)
+	return paired && err == nil
 }
 
 // serviceSignals are the signals that the bridge's process gets.
@@ -109,32 +163,32 @@ type serviceSignals struct {
 }
 
 // serveOpen runs an open bridge with all that stands beside it, and closes it.
-func (a *app) serveOpen(ctx context.Context, stop func(), b *service.Bridge, runner *kernel.Runner, screen *serviceScreen) (err error) {
+func (a *app) serveOpen(ctx context.Context, stop func(), r *running, screen *serviceScreen) (err error) {
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
 	sig := serviceSignals{make(chan os.Signal, 1), ctx.Done(), stop}
 	signal.Notify(sig.reload, syscall.SIGHUP)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		a.beside(beside, b, runner, screen, sig)
+		a.beside(beside, r, screen, sig)
 	}()
-	err = b.Run(ctx)
+	err = r.whole.Run(ctx)
 	end()
 	<-over
 	signal.Stop(sig.reload)
-	return errors.Join(err, b.Close(context.WithoutCancel(ctx)))
+	return errors.Join(err, r.whole.Close(context.WithoutCancel(ctx)))
 }
 
 // beside is what goes on while the bridge runs and while it stops: the view, pairing, the
 // watchdog, reloading.
-func (a *app) beside(ctx context.Context, b *service.Bridge, runner *kernel.Runner, screen *serviceScreen, sig serviceSignals) {
+func (a *app) beside(ctx context.Context, r *running, screen *serviceScreen, sig serviceSignals) {
 	notify := newNotifier(a.Getenv)
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	defer screen.close()
-	invitation := newInvitation(a, runner.Log(), b.Records(), screen)
+	invitation := newInvitation(a, r.runner.Log(), r.home.Records(), screen)
 	for {
-		live, err := b.Live(ctx)
+		live, err := r.whole.Live(ctx)
 		if err == nil {
 			notify.send("WATCHDOG=1")
 			screen.show(live, invitation.look(ctx, len(live.Contacts) > 0))
@@ -152,7 +206,7 @@ func (a *app) beside(ctx context.Context, b *service.Bridge, runner *kernel.Runn
 				sig.stop()
 				continue
 			}
-			a.reload(b, screen)
+			a.reload(r, screen)
 		case <-sig.stopping:
 			sig.stopping = nil
 			sig.stop() // a second signal is a crash, of which the next start tells the truth
@@ -166,20 +220,23 @@ func (a *app) beside(ctx context.Context, b *service.Bridge, runner *kernel.Runn
 }
 
 // reload takes in the configuration again; one with mistakes changes nothing.
-func (a *app) reload(b *service.Bridge, screen *serviceScreen) {
+func (a *app) reload(r *running, screen *serviceScreen) {
 	p, err := a.Locate(nil)
 	if err != nil {
 		screen.log.Warn("the configuration was not read again", "error", err.Error())
 		return
 	}
-	b.Set(serviceSettings(p))
+	r.home.Set(serviceSettings(p))
+	for _, reload := range r.reloads {
+		reload()
+	}
 	screen.log.Info("the configuration was read again; channels and agents stay as they are")
 }
 
 func serviceSettings(p *project.Project) service.Settings {
 	s := p.Config.Service
 	return service.Settings{
-		Ack: s.Ack, Agents: s.Agents, Idle: s.Idle, MaxAge: s.MaxAge, Grace: s.Grace,
+		Language: language.Language(s.Language), Ack: s.Ack, Stream: s.Stream, Agents: s.Agents, Idle: s.Idle, MaxAge: s.MaxAge, Grace: s.Grace,
 		AnswerIn: p.Config.AnswerTimeout, Permissions: p.Mode(),
 	}
 }

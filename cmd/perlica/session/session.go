@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -38,67 +37,19 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 // changingSession finds a session and calls f with the context open for writing. A
 // context without a log is not made for that.
 func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s sessions.Session) error) error {
-	var s sessions.Session
-	err := a.ViewingSessions(ctx, func(view *sessions.View, _ *store.Reader) (err error) {
-		s, err = view.Find(ctx, ref)
-		return err
-	})
+	s, err := a.foundSession(ctx, ref)
 	if err != nil {
 		return err
 	}
 	return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error { return f(r, s) })
 }
 
-func (a *app) sessionListCommand() *cobra.Command {
-	var all, asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(),
-		Aliases: []string{"ls"},
-		Short:   "List the sessions, the last used first",
-		Long: `List the sessions, the last used first. A star marks the current one. Sessions that
-a run made for itself are listed with --all.`,
-		Example: `  perlica session list
-  perlica session list --all --json | jq -r '.[].id'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []sessions.Session
-			err := a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) (err error) {
-				list, err = view.List(cmd.Context(), all)
-				return err
-			})
-			if err := a.OrNone(err); err != nil {
-				return err
-			}
-			if asJSON {
-				return a.PrintJSON(append([]sessions.Session{}, list...))
-			}
-			return a.printSessions(list, all)
-		},
-	}
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that a run made for itself")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	return cmd
-}
-
-func (a *app) printSessions(list []sessions.Session, all bool) error {
-	if len(list) == 0 {
-		hint := "perlica session new NAME makes one"
-		if !all {
-			hint += "; --all lists those that runs made for themselves"
-		}
-		a.Note("there is no session; " + hint)
-		return nil
-	}
-	now := time.Now()
-	g := printing.Grid{Head: []string{" ", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
-	for _, s := range list {
-		mark := " "
-		if s.Current {
-			mark = "*"
-		}
-		g.Add(mark, printing.SessionName(s, printing.Short(s.ID)), s.Provider, strconv.Itoa(s.Turns), printing.Ago(s.Used, now), s.Title)
-	}
-	return a.Table(g)
+func (a *app) foundSession(ctx context.Context, ref string) (s sessions.Session, err error) {
+	err = a.ViewingSessions(ctx, func(view *sessions.View, _ *store.Reader) (err error) {
+		s, err = view.Find(ctx, ref)
+		return err
+	})
+	return s, err
 }
 
 func (a *app) sessionNewCommand() *cobra.Command {
@@ -220,33 +171,68 @@ without --all from then on.`,
 }
 
 func (a *app) sessionDeleteCommand() *cobra.Command {
-	return &cobra.Command{
+	var kept bool
+	cmd := &cobra.Command{
 		Use: "delete REF", Annotations: cli.Acts.On(),
 		Aliases: []string{"rm"},
 		Short:   "Take a session off the lists; the log keeps it",
 		Long: `Take a session off every list. It cannot be continued any more; what happened in it
 stays on the log, and 'perlica log show ID' still shows it. A session in which a run is
-under way is not deleted.`,
+under way is not deleted.
+
+With --from-agent the agent is started first and deletes what it keeps of the session
+itself, where it offers that (ACP's session/delete). What it was asked and answered is on
+the log. If it does not offer that or fails, the session stays on the lists.`,
+		Example: `  perlica session delete 1a2b3c4d
+  perlica session delete refactoring --from-agent`,
 		Args: cli.Exactly("REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
-				err := r.DeleteSession(cmd.Context(), s.ID)
-				if errors.Is(err, filelock.ErrBusy) {
-					why := "a run is under way in it"
-					if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
-						why = busy.Error()
-					}
-					return exitcode.WithHint(fmt.Errorf("%s is busy: %s", printing.SessionName(s, string(s.ID)), why),
-						"wait for it, or stop it; nothing was deleted")
-				}
-				if err != nil {
-					return err
-				}
-				return a.Say("deleted %s: it is off the lists; its %s on the log: perlica log show %s",
-					printing.SessionName(s, string(s.ID)), stay(s.Turns), s.ID)
-			})
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.sessionDelete(cmd.Context(), args[0], kept) },
 	}
+	cmd.Flags().BoolVar(&kept, "from-agent", false, "have the agent delete what it keeps of the session, too")
+	return cmd
+}
+
+func (a *app) sessionDelete(ctx context.Context, ref string, kept bool) error {
+	s, err := a.foundSession(ctx, ref)
+	if err != nil {
+		return err
+	}
+	also := ""
+	err = a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
+		if !kept {
+			return r.DeleteSession(ctx, s.ID)
+		}
+		agent, err := p.Agent(project.Choice{}, s)
+		if err != nil {
+			return exitcode.Usage.With(exitcode.WithHint(err, "without --from-agent it goes off the lists alone; nothing was deleted"))
+		}
+		n := 0
+		err = signals.Interruptible(ctx, "the agent may have deleted what it was asked to", func(ctx context.Context) error {
+			n, err = r.DeleteKept(ctx, p.Setup(project.Choice{}, agent, s))
+			return err
+		})
+		also = fmt.Sprintf("; %s deleted %s of its own", agent.ID, printing.Count(n, "session"))
+		switch {
+		case err == nil, errors.Is(err, filelock.ErrBusy):
+			return err
+		case n > 0:
+			err = fmt.Errorf("%w; %s of its own were deleted before", err, printing.Count(n, "session"))
+		}
+		return exitcode.WithHint(err, "without --from-agent the session goes off the lists alone; it is still on them")
+	})
+	if errors.Is(err, filelock.ErrBusy) {
+		why := "a run is under way in it"
+		if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
+			why = busy.Error()
+		}
+		return exitcode.WithHint(fmt.Errorf("%s is busy: %s", printing.SessionName(s, string(s.ID)), why),
+			"wait for it, or stop it; nothing was deleted")
+	}
+	if err != nil {
+		return err
+	}
+	return a.Say("deleted %s: it is off the lists; its %s on the log: perlica log show %s%s",
+		printing.SessionName(s, string(s.ID)), stay(s.Turns), s.ID, also)
 }
 
 // stay says that so many turns remain.

@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// KeyKind says what was pressed.
-type KeyKind int
+// keyKind says what was pressed.
+type keyKind int
 
 const (
-	KeyRune KeyKind = iota // a printing character, in Key.Rune
+	KeyRune keyKind = iota // a printing character, in Key.Rune
 	keyEnter
 	KeyEsc // Esc alone; arrow and function keys are ignored
 	keyBackspace
@@ -27,7 +27,7 @@ const (
 
 // Key is one keystroke.
 type Key struct {
-	Kind KeyKind
+	Kind keyKind
 	Rune rune
 }
 
@@ -145,6 +145,9 @@ func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	}
 	return b, err
 }
+
+// Unread gives back what Read returned and nobody used: it is read next.
+func (k *Keys) Unread(b []byte) { k.buf = append(b[:len(b):len(b)], k.buf...) }
 
 // Line reads a line, shows it as it is typed and returns it without its end. The cursor stays
 // where the line ends: somebody else may have gone on below it.

@@ -16,20 +16,28 @@ const redrawEvery = 100 * time.Millisecond
 type Clock struct {
 	Now       func() time.Time
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
+	Sleep     func(d time.Duration)
 }
+
+// ClearBelow clears, from the first column on, the row of the cursor and all below it, and leaves the cursor
+// there. tmux takes what would clear a whole screen for a reason to keep all of it in its history: this
+// clears the first column by itself.
+const ClearBelow = "\x1b[K\x1b[C\x1b[J\r"
 
 // SystemClock returns the clock on the wall.
 func SystemClock() Clock {
 	return Clock{
 		Now:       time.Now,
 		AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
+		Sleep:     time.Sleep,
 	}
 }
 
 // Status is one line at the bottom of a terminal that says what is going on and for
-// how long, counted from [NewStatus] or Restart. It is drawn at most ten times a second, and
+// how long, counted from [NewStatus] or Restart. Below it stands what is being typed. It is drawn at most ten times a second, and
 // only when the text or the second has changed; while it shows nothing no timer
-// runs. All that goes to the same terminal must go through Print or Through. It is
+// runs. All that goes to the same terminal must go through Print or Through. While the terminal's size
+// changes nothing is drawn, and what is printed waits: see [Settle]. It is
 // safe for concurrent use; errors of the terminal are ignored.
 type Status struct {
 	w      io.Writer
@@ -40,13 +48,15 @@ type Status struct {
 	mu      sync.Mutex // guards what follows, and writing to the terminal
 	start   time.Time
 	text    string
-	drawn   string // what the line shows; "" if there is no line
-	used    int    // its columns
+	typed   string // what stands below the line
+	drawn   string // what is on the screen, row by row; "" if there is no line
 	last    time.Time
 	stop    func() bool // the timer of the next drawing, if one is set
 	midline bool        // permanent text ended without a newline: no room for the line
 	aside   bool        // somebody else has the terminal
 	closed  bool
+	live    *Live  // text above the line that may change; nil: there is none
+	settle  Settle // after a change of the terminal's size
 }
 
 // NewStatus returns a status line on w, which shows nothing yet. With a nil width it
@@ -66,9 +76,22 @@ func (s *Status) Set(text string) {
 	s.text = text
 	if text == "" {
 		s.cancel()
+		s.atRest()
 		s.erase()
 		return
 	}
+	s.redraw()
+}
+
+// SetTyped changes what is being typed, which stands in full below the line: as many rows as that
+// takes. Control characters in it are made visible.
+func (s *Status) SetTyped(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text = Sanitize(text); text == s.typed || s.closed || s.width == nil {
+		return
+	}
+	s.typed = text
 	s.redraw()
 }
 
@@ -87,6 +110,7 @@ func (s *Status) Clear() { s.Set("") }
 func (s *Status) Print(f func(w io.Writer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.atRest()
 	s.erase()
 	if s.midline {
 		s.write("\n")
@@ -110,6 +134,7 @@ type through struct {
 func (t through) Write(p []byte) (int, error) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
+	t.s.atRest()
 	t.s.erase()
 	tl := &tail{w: t.out}
 	defer t.s.after(tl)
@@ -120,6 +145,7 @@ func (t through) Write(p []byte) (int, error) {
 // stopped.
 func (s *Status) Aside(f func()) {
 	s.mu.Lock()
+	s.atRest()
 	s.aside = true
 	s.cancel()
 	s.erase()
@@ -132,13 +158,13 @@ func (s *Status) Aside(f func()) {
 	s.redraw()
 }
 
-// Redraw draws the line again, at once: the size of the terminal has changed or, if the line is
-// lost, somebody else had the terminal.
-func (s *Status) Redraw(lost bool) {
+// Redraw draws the line again, at once: somebody else had the terminal.
+func (s *Status) Redraw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if lost {
-		s.drawn, s.used = "", 0
+	s.drawn = ""
+	if s.live != nil {
+		s.live.hidden()
 	}
 	s.last = time.Time{}
 	s.redraw()
@@ -148,9 +174,13 @@ func (s *Status) Redraw(lost bool) {
 func (s *Status) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.atRest()
 	s.closed = true
 	s.cancel()
 	s.erase()
+	if s.live != nil {
+		s.live.cancel()
+	}
 	return nil
 }
 
@@ -178,19 +208,30 @@ func (s *Status) after(t *tail) {
 
 // redraw draws now, or as soon as that may be, and arranges for the next second.
 func (s *Status) redraw() {
+	if s.live != nil && !s.closed {
+		s.live.resized()
+		s.live.due()
+	}
 	if s.text == "" || s.closed || s.midline || s.aside {
 		s.cancel()
 		return
 	}
 	now := s.clock.Now()
-	if wait := redrawEvery - now.Sub(s.last); wait > 0 && wait <= redrawEvery {
+	wait := s.unsettled()
+	if since := redrawEvery - now.Sub(s.last); since <= redrawEvery {
+		wait = max(wait, since)
+	}
+	if wait > 0 {
 		s.arm(wait)
 		return
 	}
-	if line, used := s.line(now); line != s.drawn {
-		home, rest := s.home()
-		s.write(home + line + rest)
-		s.drawn, s.used, s.last = line, used, now
+	if line := s.line(now); line != s.drawn {
+		home, rest := s.home(0)
+		if rest == ClearBelow || strings.Contains(line, "\n") {
+			rest = "\x1b[J" // behind the line
+		}
+		s.write(home + strings.ReplaceAll(line, "\n", "\x1b[K\n") + rest)
+		s.drawn, s.last = line, now
 	}
 	s.arm(time.Second - now.Sub(s.start)%time.Second)
 }
@@ -214,18 +255,23 @@ func (s *Status) tick() {
 }
 
 func (s *Status) erase() {
-	if s.drawn != "" {
-		home, rest := s.home()
+	above := 0
+	if s.live != nil {
+		above = rowsOn(s.live.rows, s.width())
+		s.live.hidden()
+	}
+	if s.drawn != "" || above > 0 {
+		home, rest := s.home(above)
 		s.write(home + rest)
-		s.drawn, s.used = "", 0
+		s.drawn = ""
 	}
 }
 
-// home goes to the beginning of what is drawn, and rest clears what is left of it there. A
-// terminal that was made narrower since has broken the line.
-func (s *Status) home() (home, rest string) {
-	if up := Rows(s.used, s.width()) - 1; up > 0 {
-		return fmt.Sprintf("\r\x1b[%dA", up), "\x1b[J"
+// home goes to the beginning of what is drawn, with the rows above the line that are meant, and rest
+// clears what is left of it there. A terminal that was made narrower since has broken the line.
+func (s *Status) home(above int) (home, rest string) {
+	if up := above + s.height(s.width()) - 1; up > 0 {
+		return fmt.Sprintf("\r\x1b[%dA", up), ClearBelow
 	}
 	return "\r", "\x1b[K"
 }
@@ -234,18 +280,42 @@ func (s *Status) write(text string) {
 	_, _ = io.WriteString(s.w, text) // a terminal that is gone is no reason to stop
 }
 
-// line is the text and the elapsed time, cut to the terminal's width, and how many columns they
-// take. The last column stays empty: in it some terminals wrap.
-func (s *Status) line(now time.Time) (line string, used int) {
+// height is how many rows of a terminal of that width the line takes, with what stands below it; where
+// nothing is drawn, the row of the cursor.
+func (s *Status) height(columns int) (n int) {
+	for _, row := range strings.Split(s.drawn, "\n") {
+		n += Rows(row, columns)
+	}
+	return n
+}
+
+// lines is how many rows the line was given when it was drawn.
+func (s *Status) lines() int { return strings.Count(s.drawn, "\n") + 1 }
+
+// mostTyped is how many rows of what is being typed are shown: the last ones.
+const mostTyped = 10
+
+// line is the text and the elapsed time, cut to the terminal's width, with the rows of what is being
+// typed below it. The last column stays empty: in it some terminals wrap.
+func (s *Status) line(now time.Time) (line string) {
 	elapsed := elapsed(now.Sub(s.start))
 	columns := s.width() - 1
-	room := columns - len(elapsed) - 1
-	if room < 1 {
-		text := truncate(s.text, max(columns, 0))
-		return text, Columns(text)
+	if room := columns - len(elapsed) - 1; room < 1 {
+		line = truncate(s.text, max(columns, 0))
+	} else {
+		line = truncate(s.text, room) + " " + s.styles.Dim(elapsed)
 	}
-	text := truncate(s.text, room)
-	return text + " " + s.styles.Dim(elapsed), Columns(text) + 1 + len(elapsed)
+	const mark = "❯ "
+	if s.typed == "" || columns <= 2*len(mark) {
+		return line
+	}
+	c := runewidth.Condition{StrictEmojiNeutral: true}
+	rows := strings.Split(c.Wrap(mark+strings.ReplaceAll(s.typed, "\t", " "), columns), "\n")
+	if n := len(rows) - mostTyped; n > 0 {
+		rows = rows[n:]
+		rows[0] = truncate("…"+rows[0], columns)
+	}
+	return line + "\n" + strings.Join(rows, "\n")
 }
 
 func elapsed(d time.Duration) string {
@@ -271,13 +341,27 @@ func Columns(text string) int {
 	return c.StringWidth(text)
 }
 
-// Rows is how many rows of a terminal a line takes that is used columns wide. A terminal of no
-// columns does not say how many it has.
-func Rows(used, columns int) int {
-	if columns < 1 {
+// Rows is how many rows of a terminal of that many columns a line takes that is drawn as text. A wide
+// character for which there is no room goes to the next row. A terminal of no columns does not say how many
+// it has.
+func Rows(text string, columns int) int {
+	if columns < 1 || Columns(text) <= columns {
 		return 1
 	}
-	return max(used-1, 0)/columns + 1
+	rows, used := 1, 0
+	c := runewidth.Condition{StrictEmojiNeutral: true}
+	for before, rest, styled := strings.Cut(text, "\x1b["); ; before, rest, styled = strings.Cut(rest, "\x1b[") {
+		for _, r := range before {
+			w := c.RuneWidth(r)
+			if used += w; used > columns {
+				rows, used = rows+1, w
+			}
+		}
+		if !styled {
+			return rows
+		}
+		_, rest, _ = strings.Cut(rest, "m")
+	}
 }
 
 // truncate cuts text to a display width; it does not ask the locale either.

@@ -46,6 +46,7 @@ func (c *fakeClock) clock() Clock {
 				return ok
 			}
 		},
+		Sleep: c.advance,
 	}
 }
 
@@ -202,17 +203,17 @@ func TestStatusStepsAside(t *testing.T) {
 	st.Aside(func() {
 		want(t, &s, eraseLine)
 		st.Set("y")
-		st.Redraw(true)
+		st.Redraw()
 		c.advance(3 * time.Second)
 		want(t, &s, "")
 		if c.pending() != 0 {
-			t.Errorf("%d timers meanwhile", c.pending())
+			t.Errorf("%d timers in between", c.pending())
 		}
 		st.Print(func(w io.Writer) { io.WriteString(w, "note\n") })
 		want(t, &s, "note\n")
 	})
 	want(t, &s, "\ry 3s\x1b[K")
-	st.Redraw(true) // anyone who had the terminal did not say so
+	st.Redraw() // anyone who had the terminal did not say so
 	want(t, &s, "\ry 3s\x1b[K")
 	st.Close()
 	st.Aside(func() {})
@@ -229,17 +230,21 @@ func TestStatusOnANarrowerTerminal(t *testing.T) {
 	st.Set(strings.Repeat("中", 20) + " and more") // 49 columns, with a blank and the time 52
 	s.take()
 	width = 26 // two rows
-	st.Redraw(false)
+	st.Resized()
+	want(t, &s, "")
+	c.advance(settleFor)
 	want(t, &s, "\r\x1b[1A"+strings.Repeat("中", 10)+"… \x1b[2m0s\x1b[22m\x1b[J")
 	width = 5
-	c.advance(time.Second)
-	want(t, &s, "\r\x1b[4A… \x1b[2m1s\x1b[22m\x1b[J")
+	c.advance(900 * time.Millisecond) // it is noticed by the next drawing
+	want(t, &s, "")
+	c.advance(settleFor)
+	want(t, &s, "\r\x1b[5A… \x1b[2m1s\x1b[22m\x1b[J")
 	width = 80
 	c.advance(time.Second)
 	s.take()
 	width = 51
 	st.Print(func(w io.Writer) { io.WriteString(w, "note\n") })
-	if got := s.take(); !strings.HasPrefix(got, "\r\x1b[1A\x1b[Jnote\n") {
+	if got := s.take(); !strings.HasPrefix(got, "\r\x1b[1A中") || !strings.HasSuffix(got, "\x1b[J\r\x1b[Knote\n") { // drawn by what the timer began, and then taken away
 		t.Errorf("on the terminal: %q", got)
 	}
 	c.advance(redrawEvery)

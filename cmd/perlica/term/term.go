@@ -83,6 +83,9 @@ func (s Styles) Dim(text string) string { return s.wrap("\x1b[2m", text, "\x1b[2
 // Italic returns text italic, where text is coloured.
 func (s Styles) Italic(text string) string { return s.wrap("\x1b[3m", text, "\x1b[23m") }
 
+// Strike returns text struck through, where text is coloured.
+func (s Styles) Strike(text string) string { return s.wrap("\x1b[9m", text, "\x1b[29m") }
+
 // Red returns text red, where text is coloured.
 func (s Styles) Red(text string) string { return s.wrap("\x1b[31m", text, "\x1b[39m") }
 

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// ErrClosed is returned by a [TTY] after Close, ErrBusy while another question has it.
-var (
-	ErrClosed = errors.New("term: closed")
-	ErrBusy   = errors.New("term: the terminal is answering another question")
-)
+// ErrClosed is returned by a [TTY] after Close.
+var ErrClosed = errors.New("term: closed")
+
+// errBusy is returned while another question has it.
+var errBusy = errors.New("term: the terminal is answering another question")
 
 // TTY is the controlling terminal, opened for keys; standard input may be something
 // else. It is safe for concurrent use.
@@ -38,8 +38,19 @@ func openTTY(path string) (*TTY, error) {
 // Session calls f with the terminal in raw mode: no echo, Ctrl-C is a key, and
 // output keeps its newlines, so that f may draw. What was typed before is discarded.
 // The mode is restored when f returns or panics. A Session within a Session, or
-// beside one, returns [ErrBusy].
-func (t *TTY) Session(f func(*Keys) error) (err error) {
+// beside one, fails.
+func (t *TTY) Session(f func(*Keys) error) error {
+	return t.Ahead(func(k *Keys) error {
+		if err := k.Discard(); err != nil {
+			return fmt.Errorf("term: discard: %w", err)
+		}
+		return f(k)
+	})
+}
+
+// Ahead is a [TTY.Session] that begins with what was typed before. While the terminal was not in raw mode
+// an Enter became a line feed.
+func (t *TTY) Ahead(f func(*Keys) error) (err error) {
 	if err := t.begin(); err != nil {
 		return err
 	}
@@ -48,11 +59,7 @@ func (t *TTY) Session(f func(*Keys) error) (err error) {
 			err = e
 		}
 	}()
-	k := &Keys{in: t.dev}
-	if err := k.Discard(); err != nil {
-		return fmt.Errorf("term: discard: %w", err)
-	}
-	return f(k)
+	return f(&Keys{in: t.dev})
 }
 
 func (t *TTY) begin() error {
@@ -62,7 +69,7 @@ func (t *TTY) begin() error {
 	case t.closed:
 		return ErrClosed
 	case t.inUse:
-		return ErrBusy
+		return errBusy
 	}
 	restore, err := t.dev.raw()
 	if err != nil {

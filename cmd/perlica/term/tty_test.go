@@ -69,7 +69,7 @@ func TestSessionReadsKeys(t *testing.T) {
 				t.Errorf("%v, %v, want %v", got, err, want)
 			}
 		}
-		if err := tty.Session(nil); !errors.Is(err, ErrBusy) {
+		if err := tty.Session(nil); !errors.Is(err, errBusy) {
 			t.Errorf("a second Session: %v", err)
 		}
 		return io.ErrNoProgress
@@ -138,6 +138,24 @@ func TestTypeAheadAnswersNothing(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestAhead: what was typed before is the first that is read, and an unfinished line, too.
+func TestAhead(t *testing.T) {
+	tty, screen := terminal(t)
+	typed(t, screen, "a\nb")
+	arrived(t, tty)
+	err := tty.Ahead(func(k *Keys) error {
+		for _, want := range []Key{r('a'), {Kind: keyEnter}, r('b')} {
+			if got, err := k.Next(t.Context()); got != want || err != nil {
+				t.Errorf("%v, %v, want %v", got, err, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -115,7 +116,7 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 	// What stops a run, Ctrl-C at a question or a closed pipe, ends the watching.
 	stop := &signals.Stopper{First: make(chan kernel.Stop, 1), OnStop: end, End: func(error) { end() }}
 	w := &watcher{a: a, say: dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Thoughts: thoughts}, stop)}
-	w.view = dialog.NewTurnView(a.App, w.say)
+	w.view = w.newView("")
 	w.asker = dialog.NewAsker(a.App, nil, w.say)
 	w.asker.Stop = stop
 	w.asker.AnswerTo = func(ctx context.Context, q interaction.Question, answer interaction.Answer) error {
@@ -180,9 +181,14 @@ func (w *watcher) show(n kernel.Notice) {
 	}
 }
 
+// newView is the view of a turn.
+func (w *watcher) newView(run event.RunID) *dialog.TurnView {
+	return dialog.NewTurnView(w.a.App, w.say, func(string) string { return "perlica log show " + printing.Short(run) })
+}
+
 // received shows what was asked, and by whom.
 func (w *watcher) received(n kernel.Received) {
-	w.view = dialog.NewTurnView(w.a.App, w.say)
+	w.view = w.newView(n.Run)
 	w.say.Status.Restart()
 	s := w.say.Styles
 	who := fmt.Sprintf("%s (%s)  ", printing.OneLine(n.Input.Sender), printing.OneLine(n.Input.Source))

@@ -13,11 +13,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/kernel"
@@ -58,39 +60,109 @@ func (a *app) listen(ctx context.Context, f settings) (err error) {
 	signals.SurviveBrokenPipes()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	here, err := a.here(f.only)
+	here, own, err := a.projects(f.only)
 	if err != nil {
 		return err
 	}
-	own, err := project.User(here.Dir, a.Environ, nil)
+	s, err := a.site(ctx, f.from(own), here, own)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return s.serve(ctx, func() {
+		stop() // a second signal ends at once
+		a.Note("stopping: turns under way may end")
+	}, func(ctx context.Context) {
+		a.Note("the page is at " + s.at.url)
+		a.firstPairing(ctx, s.devices, s.runner, s.at.url)
+	})
+}
+
+// Beside serves the page beside the bridge, if the user's configuration says so, until ctx is done; say is told
+// where. The caller must call wait behind that, which returns when all is closed.
+func Beside(ctx context.Context, c *cli.App, say func(string)) (wait func() error, err error) {
+	a := &app{c}
+	here, own, err := a.projects("")
+	if err != nil || own.Config.Service.Web == "" {
+		return func() error { return nil }, err
+	}
+	s, err := a.site(ctx, settings{listen: own.Config.Service.Web}.from(own), here, own)
+	if err != nil {
+		return nil, err
+	}
+	over := make(chan error, 1)
+	go func() {
+		err := s.serve(ctx, func() {}, func(context.Context) { say("the page is at " + s.at.url + "; 'perlica web pair' lets a browser in") })
+		if err != nil {
+			say("the page is not served any more: " + err.Error())
+		}
+		over <- errors.Join(err, s.close())
+	}()
+	return func() error { return <-over }, nil
+}
+
+// site is what is served, and all that is open for it.
+type site struct {
+	at      *address
+	handler *web.Server
+	devices *device.Devices
+	runner  *kernel.Runner // of the user's own log
+	grace   time.Duration
+	closing []func() error
+}
+
+// close closes what is open, the last first.
+func (s *site) close() (err error) {
+	for _, one := range slices.Backward(s.closing) {
+		err = errors.Join(err, one())
+	}
+	return err
+}
+
+// projects are the one in which the server is started, and the user's own.
+func (a *app) projects(only string) (here, own *project.Project, err error) {
+	if here, err = a.here(only); err != nil {
+		return nil, nil, err
+	}
+	own, err = project.User(here.Dir, a.Environ, nil)
+	return here, own, err
+}
+
+// site listens, and opens what is served. The caller must close it.
+func (a *app) site(ctx context.Context, f settings, here, own *project.Project) (s *site, err error) {
+	s = &site{grace: here.Config.Service.Grace}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
 	runner, done, err := a.Open(ctx, own)
 	if err != nil {
-		return err
+		return s, err
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	at, err := f.from(own).resolve(a.Getenv)
+	s.runner, s.closing = runner, append(s.closing, done)
+	at, err := f.resolve(a.Getenv)
 	if err != nil {
-		return err
+		return s, err
 	}
-	defer func() { _ = at.Close() }() // closed twice, by those who serve
+	s.at, s.closing = at, append(s.closing, func() error {
+		_ = at.Close() // closed before, by those who serve
+		return nil
+	})
 	release, err := serve(own, at.url)
 	if err != nil {
-		return err
+		return s, err
 	}
-	defer release()
-	devices, err := device.Open(ctx, runner.Log(), device.Options{Base: at.base, Client: at.client})
-	if err != nil {
-		return err
+	s.closing = append(s.closing, func() error { release(); return nil })
+	if s.devices, err = device.Open(ctx, runner.Log(), device.Options{Base: at.base, Client: at.client}); err != nil {
+		return s, err
 	}
-	defer func() { err = errors.Join(err, devices.Close()) }()
-	handler := web.New(web.Options{
-		Dirs: own.Dirs, Environ: a.Environ, Version: a.Version, Here: here, Only: f.only != "", Devices: devices,
+	s.closing = append(s.closing, s.devices.Close)
+	s.handler = web.New(web.Options{
+		Dirs: own.Dirs, Environ: a.Environ, Version: a.Version, Here: here, Only: f.only != "", Devices: s.devices,
 		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(),
 	})
-	return a.serving(ctx, stop, at, handler, devices, runner, here.Config.Service.Grace)
+	return s, nil
 }
 
 // here is the project in which the server is started.
@@ -115,45 +187,45 @@ func (a *app) here(only string) (*project.Project, error) {
 // drainTime is how long answers under way may take when the server is told to stop.
 const drainTime = 5 * time.Second
 
-// serving serves until ctx is done; then streams end, answers are finished, and turns under way may go on
-// for the time of grace.
-func (a *app) serving(ctx context.Context, stop func(), at *address, handler *web.Server, devices *device.Devices, runner *kernel.Runner, grace time.Duration) error {
+// serve serves until ctx is done; then stopping is called, streams end, answers are finished, and turns under
+// way may go on for the time of grace. started runs beside it, until its context is done at the latest.
+func (s *site) serve(ctx context.Context, stopping func(), started func(context.Context)) error {
+	during, end := context.WithCancel(ctx)
+	defer end()
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		TLSConfig: at.tls, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		TLSConfig: s.at.tls, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	over := make(chan error, 1)
 	go func() {
-		if at.tls != nil {
-			over <- server.ServeTLS(at.Listener, "", "")
+		if s.at.tls != nil {
+			over <- server.ServeTLS(s.at.Listener, "", "")
 		} else {
-			over <- server.Serve(at.Listener)
+			over <- server.Serve(s.at.Listener)
 		}
 	}()
-	a.Note("the page is at " + at.url)
-	paired := make(chan struct{})
+	beside := make(chan struct{})
 	go func() {
-		defer close(paired)
-		a.firstPairing(ctx, devices, runner, at.url)
+		defer close(beside)
+		started(during)
 	}()
 	var err error
 	select {
 	case err = <-over:
-		stop()
 	case <-ctx.Done():
-		stop() // a second signal ends at once
-		a.Note("stopping: turns under way may end")
+		stopping()
 	}
-	handler.Stop()
+	end()
+	s.handler.Stop()
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if server.Shutdown(draining) != nil {
 		_ = server.Close() // what is left is slow
 	}
-	<-paired
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	<-beside
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
-	return errors.Join(err, handler.Close(ending))
+	return errors.Join(err, s.handler.Close(ending))
 }
 
 // firstPairing pairs a browser where nothing is paired yet.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"rsc.io/qr"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
@@ -131,7 +130,7 @@ func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Right
 		return err
 	}
 	if reachable(at) {
-		if err := a.Write(func(w io.Writer) error { return writeQR(w, address) }); err != nil {
+		if err := a.Write(func(w io.Writer) error { return printing.WriteQR(w, address) }); err != nil {
 			return err
 		}
 	}
@@ -184,33 +183,4 @@ func reachable(at string) bool {
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	return err != nil || !ip.IsLoopback()
-}
-
-// writeQR draws a QR code with two rows of it in each line, dark on light whatever the terminal's
-// colours are.
-func writeQR(w io.Writer, text string) error {
-	code, err := qr.Encode(text, qr.L)
-	if err != nil {
-		return err
-	}
-	const quiet = 2 // modules around it
-	var b strings.Builder
-	for y := -quiet; y < code.Size+quiet; y += 2 {
-		b.WriteString("\x1b[30;107m")
-		for x := -quiet; x < code.Size+quiet; x++ {
-			switch upper, lower := code.Black(x, y), code.Black(x, y+1); {
-			case upper && lower:
-				b.WriteString("█")
-			case upper:
-				b.WriteString("▀")
-			case lower:
-				b.WriteString("▄")
-			default:
-				b.WriteString(" ")
-			}
-		}
-		b.WriteString("\x1b[0m\n")
-	}
-	_, err = io.WriteString(w, b.String())
-	return err
 }

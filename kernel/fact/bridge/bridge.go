@@ -77,6 +77,15 @@ type Unpaired struct {
 	By string `json:"by"`
 }
 
+// Changed is the payload of service.contact_changed. What is absent stays as it was.
+type Changed struct {
+	Peer
+	Rights   []Right `json:"rights,omitempty"`
+	Language string  `json:"language,omitempty"`
+	Follows  *bool   `json:"follows,omitempty"` // it is told what happens in the sessions of others
+	By       string  `json:"by"`
+}
+
 // Stranger is the payload of service.stranger_ignored.
 type Stranger struct {
 	Peer
@@ -93,7 +102,8 @@ type Received struct {
 	Name     string              `json:"name,omitempty"`
 	Message  string              `json:"message"` // the platform's id
 	Text     string              `json:"text"`
-	Files    []string            `json:"files,omitempty"` // paths
+	Files    []string            `json:"files,omitempty"`  // paths
+	Remote   []File              `json:"remote,omitempty"` // that are still on the platform
 	Sent     time.Time           `json:"sent"`
 	Kind     Kind                `json:"kind"`
 	Question event.InteractionID `json:"question,omitempty"` // that it answers
@@ -101,6 +111,23 @@ type Received struct {
 	Word     string              `json:"word,omitempty"`
 	Always   bool                `json:"always,omitempty"`
 	Digest   string              `json:"input_sha256,omitempty"` // of the input, as llm.requested has it
+	Held     bool                `json:"held,omitempty"`         // it is not called before its sender confirms it
+	About    event.InputID       `json:"about,omitempty"`        // the message that this one confirms or takes back
+}
+
+// File is a file of a message that is still on the platform.
+type File struct {
+	ID   string `json:"id"` // the platform's
+	Name string `json:"name"`
+	MIME string `json:"mime,omitempty"`
+	Size int64  `json:"size,omitempty"`
+}
+
+// Fetched is the payload of service.files_fetched. It takes the place of what service.message_received
+// says of the files, and of the text: that names the files that will not be had.
+type Fetched struct {
+	Text  string   `json:"text"`
+	Files []string `json:"files,omitempty"` // paths
 }
 
 // Ending is what became of a message of a contact.
@@ -130,7 +157,8 @@ type Queued struct {
 	Text     string              `json:"text"` // in the channel's format
 	Buttons  []Button            `json:"buttons,omitempty"`
 	ReplyTo  string              `json:"reply_to,omitempty"`
-	File     string              `json:"file,omitempty"`   // the whole answer under this name
+	React    string              `json:"react,omitempty"`  // the emoji on the message ReplyTo that stands for the text where it can
+	File     string              `json:"file,omitempty"`   // the whole answer, or, of a card, the whole question, under this name
 	Part     int                 `json:"part,omitempty"`   // the file is this piece of the answer that is no text, from 1
 	Target   string              `json:"target,omitempty"` // the id of the queued message that this one edits
 	Question event.InteractionID `json:"question,omitempty"`
@@ -149,4 +177,35 @@ type Send struct {
 // CardClosed is the payload of service.question_closed.
 type CardClosed struct {
 	How string `json:"how"`
+}
+
+// Served is the payload of service.project_added and service.project_removed.
+type Served struct {
+	Home    string `json:"home"`    // the log of the project whose bot it is
+	Project string `json:"project"` // its folder
+	Context string `json:"context"`
+	Log     string `json:"log"`
+	By      string `json:"by"`
+}
+
+// Chosen is the payload of service.project_chosen.
+type Chosen struct {
+	Home string `json:"home"`
+	Peer
+	Log string `json:"log"` // of the project
+}
+
+// Routed is the payload of service.message_routed.
+type Routed struct {
+	Home    string `json:"home"`
+	Channel string `json:"channel"`
+	Message string `json:"message"` // the platform's id
+	Log     string `json:"log"`     // of the project
+}
+
+// Read is the payload of service.channel_read.
+type Read struct {
+	Home    string `json:"home"`
+	Channel string `json:"channel"`
+	Cursor  string `json:"cursor"`
 }

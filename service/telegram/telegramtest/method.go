@@ -171,8 +171,14 @@ func (s *Server) do(r *http.Request, method string, req request, f Fault) (any, 
 		return s.updates(r, req, f)
 	case "sendMessage", "sendDocument", "editMessageText":
 		return s.send(method, req)
+	case "deleteMessage":
+		return s.remove(req)
 	case "answerCallbackQuery", "sendChatAction":
 		return true, nil
+	case "setMyCommands":
+		return s.menu(req)
+	case "setMessageReaction":
+		return s.react(req)
 	case "getFile":
 		return s.file(req.text("file_id"))
 	}
@@ -223,7 +229,7 @@ func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) 
 
 // send keeps a message or a change of one.
 func (s *Server) send(method string, req request) (any, *problem) {
-	m := Sent{Chat: req.number("chat_id"), Text: req.text("text") + req.text("caption"), ParseMode: req.text("parse_mode"), File: req.file}
+	m := Sent{Chat: req.number("chat_id"), Thread: req.number("message_thread_id"), Text: req.text("text") + req.text("caption"), ParseMode: req.text("parse_mode"), Silent: req.text("disable_notification") == "true", File: req.file}
 	most := 4096
 	if method == "sendDocument" {
 		most = 1024
@@ -268,6 +274,56 @@ func (s *Server) send(method string, req request) (any, *problem) {
 	}
 	s.change(record{Sent: []Sent{m}, Last: m.ID})
 	return map[string]any{"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "text": m.Text}, nil
+}
+
+// remove takes a message off.
+func (s *Server) remove(req request) (any, *problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.Sent, func(m Sent) bool {
+		return m.ID == req.number("message_id") && m.Chat == req.number("chat_id") && !m.Removed
+	})
+	if i < 0 {
+		return nil, &problem{400, "Bad Request: message to delete not found"}
+	}
+	m := s.Sent[i]
+	m.Removed = true
+	s.change(record{Sent: []Sent{m}, Last: s.Last})
+	return true, nil
+}
+
+// menu keeps the commands for a language.
+func (s *Server) menu(req request) (any, *problem) {
+	var list []Command
+	_ = json.Unmarshal([]byte(req.text("commands")), &list) // none is none
+	for _, c := range list {
+		if !commandName.MatchString(c.Command) || c.Description == "" || len(c.Description) > 256 {
+			return nil, &problem{400, "Bad Request: BOT_COMMAND_INVALID"}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change(record{Menus: map[string][]Command{req.text("language_code"): list}})
+	return true, nil
+}
+
+var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+// react puts a reaction on a message of a person, as far as Telegram knows the emoji.
+func (s *Server) react(req request) (any, *problem) {
+	var list []struct{ Emoji string }
+	_ = json.Unmarshal([]byte(req.text("reaction")), &list) // none is none
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch n := req.number("message_id"); {
+	case len(list) != 1 || !slices.Contains([]string{"👍", "👀", "👌", "🫡"}, list[0].Emoji):
+		return nil, &problem{400, "Bad Request: REACTION_INVALID"}
+	case n < 1 || n > s.Last:
+		return nil, &problem{400, "Bad Request: message to react not found"}
+	default:
+		s.change(record{Reactions: []Reaction{{req.number("chat_id"), n, list[0].Emoji}}})
+		return true, nil
+	}
 }
 
 var (

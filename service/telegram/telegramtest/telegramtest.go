@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -45,6 +46,22 @@ type record struct {
 	Sent      []Sent          `json:"sent,omitempty"`
 	Files     map[string]File `json:"files,omitempty"`
 	Last      int64           `json:"last,omitempty"` // the last message's number
+	Reactions []Reaction      `json:"reactions,omitempty"`
+
+	Menus map[string][]Command `json:"menus,omitempty"` // by the code of their language
+}
+
+// Command is one that the platform shows to people.
+type Command struct {
+	Command     string `json:"command"`
+	Description string `json:"description"`
+}
+
+// Reaction is an emoji of the bot on a message of a person.
+type Reaction struct {
+	Chat    int64  `json:"chat"`
+	Message int64  `json:"message"`
+	Emoji   string `json:"emoji"`
 }
 
 // Update is an update as it goes to the bot.
@@ -57,12 +74,15 @@ type Update struct {
 type Sent struct {
 	ID        int64    `json:"id"`
 	Chat      int64    `json:"chat"`
-	Text      string   `json:"text"` // of a file: its caption
+	Thread    int64    `json:"thread,omitempty"` // the topic of a forum
+	Text      string   `json:"text"`             // of a file: its caption
 	ParseMode string   `json:"parse_mode,omitempty"`
 	ReplyTo   int64    `json:"reply_to,omitempty"`
 	Buttons   []Button `json:"buttons,omitempty"`
+	Silent    bool     `json:"silent,omitempty"`
 	File      *File    `json:"file,omitempty"`
 	Edits     []string `json:"edits,omitempty"` // the texts that it had before
+	Removed   bool     `json:"removed,omitempty"`
 }
 
 // Button is a button below a message.
@@ -132,6 +152,11 @@ func (s *Server) apply(r record) {
 	}
 	s.Confirmed = max(s.Confirmed, r.Confirmed)
 	s.Last = max(s.Last, r.Last)
+	s.Reactions = append(s.Reactions, r.Reactions...)
+	if s.Menus == nil {
+		s.Menus = map[string][]Command{}
+	}
+	maps.Copy(s.Menus, r.Menus)
 }
 
 // change applies and keeps a change; the caller holds mu.
@@ -220,6 +245,20 @@ func (s *Server) Messages() []Sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.Sent)
+}
+
+// Reacted are the reactions of the bot, in their order.
+func (s *Server) Reacted() []Reaction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.record.Reactions)
+}
+
+// Menu are the commands that are shown in a language.
+func (s *Server) Menu(language string) []Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.record.Menus[language])
 }
 
 // Unconfirmed is how many updates the bot has not confirmed.

@@ -56,6 +56,16 @@ func List(ctx context.Context, log *store.Reader) ([]Device, error) {
 	return s.list(), nil
 }
 
+// List returns the devices that are paired now, in the order in which they were.
+func (d *Devices) List(ctx context.Context) ([]Device, error) {
+	if err := d.refresh(ctx); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state.list(), nil
+}
+
 // Options say how devices are judged.
 type Options struct {
 	Base   string                       // the path below which a proxy shows what is served; it is part of what is signed

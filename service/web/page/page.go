@@ -9,16 +9,33 @@ package page
 import (
 	"embed"
 	"io/fs"
+	"path"
+	"regexp"
 )
 
 //go:embed assets
 var assets embed.FS
 
-// Files are the page's files; index.html is where it begins.
+// Files are the page's files, to be read with fs.ReadFile; index.html is where it begins. A module comes
+// without its comments: that is what a phone is sent. Its lines keep their numbers.
 func Files() fs.FS {
-	files, err := fs.Sub(assets, "assets")
+	sub, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
-	return files
+	return files{sub}
+}
+
+// files are those of a folder.
+type files struct{ fs.FS }
+
+var comment = regexp.MustCompile(`(?m)^\t*//.*$`)
+
+// ReadFile reads a file as it is to be sent.
+func (f files) ReadFile(name string) ([]byte, error) {
+	data, err := fs.ReadFile(f.FS, name)
+	if err == nil && path.Ext(name) == ".js" {
+		data = comment.ReplaceAll(data, nil)
+	}
+	return data, err
 }

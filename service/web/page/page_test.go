@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
-// most is how large the page may be, all languages and drawings with it.
+// most is how large the page may be as it is sent, all languages and drawings with it.
 const most = 150 << 10
 
 func read(t *testing.T, name string) string {
@@ -45,6 +46,37 @@ func TestSize(t *testing.T) {
 	t.Logf("%d bytes in %d files", size, len(names(t)))
 	if size >= most {
 		t.Errorf("the page has %d bytes, and may have less than %d", size, most)
+	}
+}
+
+var (
+	pattern = regexp.MustCompile("/[^/]*`[^/]*/")
+	remark  = regexp.MustCompile(`(?m)^\s*//`)
+)
+
+// TestComments: what is left out of the modules are lines of comment, and no text that looks like one.
+func TestComments(t *testing.T) {
+	f := files{fstest.MapFS{
+		"x.js":  {Data: []byte("// one\nlet a = 'http://x'; // two\n\t// three\n\tconst b = 1;\n")},
+		"x.css": {Data: []byte("// one\n")},
+	}}
+	for name, want := range map[string]string{"x.js": "\nlet a = 'http://x'; // two\n\n\tconst b = 1;\n", "x.css": "// one\n"} {
+		if got, err := fs.ReadFile(f, name); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	for _, name := range names(t) {
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		if remark.MatchString(read(t, name)) {
+			t.Errorf("%s has comments", name)
+		}
+		for i, line := range strings.Split(read(t, name), "\n") { // a text over several lines could have a line that looks like one
+			if strings.Count(pattern.ReplaceAllString(line, ""), "`")%2 != 0 {
+				t.Errorf("%s:%d begins a text that goes on in the next line", name, i+1)
+			}
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
-// This device: its name, what it may do, what it prefers, and how it leaves.
+// This device: its name, what it may do, what it prefers, and how it leaves. An administrator sees the
+// others, too, and can revoke them.
 import * as device from './device.js';
-import {get, me} from './api.js';
-import {h, icon, said, replace, dialog, choice} from './dom.js';
-import {t, choose, language, languages} from './i18n.js';
+import {get, post, me, may} from './api.js';
+import {h, icon, said, replace, dialog, choice, loading, announce} from './dom.js';
+import {t, ago, choose, language, languages} from './i18n.js';
+import {failure} from './now.js';
 import {thoughts} from './turn.js';
 import {live} from './live.js';
 import {off, waking} from './push.js';
@@ -10,11 +12,49 @@ import {start} from './app.js';
 
 const rights = ['read', 'ask', 'approve', 'admin'];
 
+const revoke = (id) => post('v1/devices/' + encodeURIComponent(id) + '/revoke', {});
+
+async function sure(what, why) {
+	return await dialog(h('h2', what), h('p', why),
+		h('div.options', h('button', {value: 'back'}, t('back')), h('button', {value: 'yes', class: 'no'}, what))) === 'yes';
+}
+
+// others are the devices that may come in besides, for those who may revoke them.
+function others() {
+	const list = h('ul.list', {id: 'others'});
+	const foot = h('div', loading());
+	const out = async (d) => {
+		if (!await sure(t('revoke'), t('revoke.why', {name: d.name}))) return;
+		try {
+			await revoke(d.id);
+			announce(t('revoke.done', {name: d.name}));
+			await look();
+		} catch (err) {
+			replace(foot, failure(err));
+		}
+	};
+	const item = (d) => h('li.item', h('div.row.apart', h('div', said('div.title', d.name),
+		h('div.meta', h('span.chip', t('device.' + d.kind)), d.rights.map((r) => h('span', t('right.' + r))),
+			d.browser && said('span', d.browser), d.address && h('span', d.address), h('time', {datetime: d.paired, title: d.paired}, ago(d.paired)))),
+	h('button', {class: 'danger', 'aria-label': t('revoke') + ': ' + d.name, onclick: () => out(d)}, t('revoke'))));
+	const look = async () => {
+		const all = (await get('v1/devices')).devices.filter((d) => d.id !== me().id);
+		replace(list, all.map(item));
+		list.hidden = all.length === 0;
+		replace(foot, all.length === 0 && h('p.dim', t('device.alone')));
+	};
+	look().catch((err) => replace(foot, failure(err)));
+	return [list, foot];
+}
+
 async function signOut() {
-	const said = await dialog(h('h2', t('signout')), h('p', t('signout.why')), h('pre.command', 'perlica web revoke ' + me().name),
-		h('div.options', h('button', {value: 'back'}, t('back')), h('button', {value: 'yes', class: 'no'}, t('signout'))));
-	if (said !== 'yes') return;
+	if (!await sure(t('signout'), t('signout.why'))) return;
 	await off().catch(() => {}); // the server removes it with the device
+	try {
+		await revoke(me().id);
+	} catch (err) {
+		if (!await sure(t('signout'), t('signout.offline') + ' perlica web revoke ' + me().name)) return;
+	}
 	live.stop();
 	await device.forget();
 	sessionStorage.clear();
@@ -39,7 +79,7 @@ export function devices(main) {
 	const think = choice(t('thoughts'), 'thoughts', [['hidden', t('thoughts.hidden')], ['shown', t('thoughts.shown')]], thoughts.shown ? 'shown' : 'hidden',
 		() => { thoughts.shown = think.el.value === 'shown'; });
 	replace(main, self, waking(), h('section.card', h('h2', t('preferences')), h('div.filters', lang.label, think.label)),
-		h('section.card', h('h2', t('device.others')), h('p.dim', t('device.others.why')),
-			h('pre.command', 'perlica web pair\nperlica web devices\nperlica web revoke NAME')));
+		h('section.card', h('h2', t('device.others')), may('admin') ? others() : h('p.dim', t('device.others.why')),
+			h('p.dim', t('device.pair')), h('pre.command', 'perlica web pair')));
 	get('v1/self').then((s) => replace(self, card(s))).catch(() => {});
 }

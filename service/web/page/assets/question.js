@@ -12,7 +12,7 @@ const folded = 24;
 
 const base = (path) => path.split('/').filter(Boolean).pop() || path;
 
-// place names the project of something, and the whole path to those who ask.
+// place names the project of something.
 export const place = (x) => said('span', base(x.project) + (x.context && x.context !== 'default' ? ' · ' + x.context : ''), {title: x.project});
 
 const link = (view, id, x) => '#/' + view + '/' + encodeURIComponent(id) + '?' + new URLSearchParams({project: x.project, context: x.context});
@@ -22,11 +22,10 @@ export const runLink = (x) => link('run', x.run_id, x);
 // kinds are the options' kinds as Perlica names them, whatever their labels say.
 function kindOf(o) {
 	if (o.kind === 'allow_once') return o.offer ? 'remember' : 'once';
-	return {allow_always: 'always', reject_once: 'no', reject_always: 'never'}[o.kind] || 'unknown';
+	return {answer: 'answer', allow_always: 'always', reject_once: 'no', reject_always: 'never'}[o.kind] || 'unknown';
 }
 
-// Seen knows which rows have been on the screen. A row that is higher than the screen must have
-// passed it from its beginning to its end.
+// Seen knows which rows have been on the screen, each from its beginning to its end.
 class Seen {
 	constructor(rows, changed) {
 		this.all = rows.map((el) => ({el, to: 0}));
@@ -115,7 +114,7 @@ export class Card {
 			h('h3', {id: 'q-' + q.id}, h('span.dim', t('question.asks', {who: q.subject.provider}), ' '), said('span', q.title ? title.text : t('question.tool'))));
 	}
 
-	// groups are the rows behind their labels. What need not be seen is cut where it is long.
+	// groups are the rows behind their labels.
 	groups() {
 		const out = [];
 		let group;
@@ -204,9 +203,9 @@ export class Card {
 			if (await this.confirm() !== 'yes') return;
 			more.always = true;
 		}
-		if (o.allows && this.q.word) {
-			more.word = await this.word();
-			if (!more.word) return;
+		if (o.text || o.allows && this.q.word) {
+			more.word = await this.word(o.text);
+			if (more.word === undefined) return;
 		}
 		await this.give(o, more);
 	}
@@ -216,15 +215,15 @@ export class Card {
 			h('div.options', h('button', {value: 'back'}, t('back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
 	}
 
-	// word asks for the word that a yes takes; it is empty if nothing came of it.
-	async word() {
-		const q = this.q;
-		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = input.value !== q.word; }});
-		const yes = h('button', {value: 'yes', class: 'always', disabled: true}, t('word.yes'));
+	// word asks for a text, or for the word that a yes takes; it is undefined if nothing came of it.
+	async word(free) {
+		const {word} = this.q;
+		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = !free && input.value !== word; }});
+		const yes = h('button', {value: 'yes', class: free ? 'yes' : 'always', disabled: !free}, t(free ? 'compose.send' : 'word.yes'));
 		const back = h('button', {onclick: (e) => e.target.closest('dialog').close('back')}, t('back'));
-		const said = await dialog(h('h2', t('word.title')), h('p', t('word.why')), h('p.word', q.word),
-			h('label', t('word.type', {word: q.word}), input), h('div.options', back, yes));
-		return said === 'yes' && input.value === q.word ? input.value : '';
+		const said = await dialog(free ? h('h2', t('word.text')) : [h('h2', t('word.title')), h('p', t('word.why')), h('p.word', word)],
+			h('label', free ? '' : t('word.type', {word}), input), h('div.options', back, yes));
+		return said === 'yes' ? input.value : undefined;
 	}
 
 	// give sends an answer. Nothing is closed here before Perlica has said that it is on record.

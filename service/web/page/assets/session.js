@@ -1,5 +1,5 @@
 // A session: its turns as they are on record, the one under way as it comes, and the next input.
-import {get, post, Events} from './api.js';
+import {get, post, may, Events} from './api.js';
 import {h, icon, said, replace, announce, soon, loading, warn, choice} from './dom.js';
 import {t} from './i18n.js';
 import {live} from './live.js';
@@ -24,7 +24,9 @@ class Session {
 		this.list = h('div');
 		this.waiting = h('div');
 		this.loading = loading();
-		this.composer = new Composer(id, () => ({...where, session: id}), (a, text) => this.sent(a, text));
+		this.choices = choices();
+		this.composer = new Composer(id, () => ({...where, session: id, ...this.choices.said()}), (a, text) => this.sent(a, text));
+		this.composer.form.prepend(this.choices.el);
 		this.newest = h('button', {class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
 		replace(main, this.about, this.older, this.loading, this.list, this.waiting);
 		frame.content.append(this.composer.el, this.newest);
@@ -97,8 +99,15 @@ class Session {
 
 	named(s) {
 		this.provider = s.provider;
+		if (may('ask')) this.choices.offer(s.offers);
 		this.frame.name(s.name || s.title || t('session.unnamed'));
 		replace(this.about, place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})));
+	}
+
+	// again reads what can be chosen now: an agent says so once it runs.
+	async again() {
+		const s = await get('v1/sessions/' + encodeURIComponent(this.id), {...this.where, limit: 1}).catch(() => undefined);
+		if (s && !this.closed) this.named(s);
 	}
 
 	none() { replace(this.list, h('div.empty', icon('sessions'), h('p', t('session.empty')))); }
@@ -162,7 +171,10 @@ class Session {
 		}
 		if (!turn || !turn.take(line)) return;
 		touched.add(turn);
-		if (line.type === 'run.finished') announce(t('run.ended'));
+		if (line.type === 'run.finished') {
+			announce(t('run.ended'));
+			this.again();
+		}
 		if (line.type.startsWith('run.')) this.look();
 	}
 
@@ -227,6 +239,28 @@ class Session {
 	}
 }
 
+// choices are the agent's models and modes, of what it offers; said() is what was chosen among them. What was chosen
+// stays while it is still offered; the same offer once more changes nothing, as somebody may be choosing.
+function choices() {
+	const box = h('details.choices', {hidden: true});
+	let model;
+	let mode;
+	let offered;
+	return {
+		el: box,
+		offer(o) {
+			if (offered === JSON.stringify(o)) return;
+			offered = JSON.stringify(o);
+			const of = (name, list, now, chosen) => list.length > 1 && choice(t(name), name, [['', now ? t('choice.now', {now: (list.find(([id]) => id === now) || [0, now])[1]}) : t('choice.own')], ...list.filter(([id]) => id !== now)], (chosen && chosen.el.value) || '');
+			model = o && of('model', o.models.map((m) => [m, m]), o.model, model);
+			mode = o && of('mode', o.modes.map((m) => [m.id, m.name || m.id]), o.mode, mode);
+			box.hidden = !model && !mode;
+			replace(box, h('summary', t('choice')), h('div.filters', model && model.label, mode && mode.label));
+		},
+		said: () => ({model: model && model.el.value || undefined, mode: mode && mode.el.value || undefined}),
+	};
+}
+
 // session is the view of one session, or of one that is to begin.
 export function session(main, route, frame) {
 	if (!route.id) return fresh(main, frame);
@@ -238,18 +272,22 @@ export function session(main, route, frame) {
 function fresh(main, frame) {
 	frame.name(t('session.new'));
 	const project = choice(t('project'), 'project', [], '', () => agents());
-	const provider = choice(t('provider'), 'provider', []);
+	const provider = choice(t('provider'), 'provider', [], '', () => offer());
+	const more = choices();
 	const permissions = choice(t('permissions'), 'permissions', ['', 'ask', 'reads', 'deny'].map((p) => [p, t('permissions.' + (p || 'own'))]));
 	const alerts = h('div');
-	replace(main, alerts, h('section.card', h('div.filters', [project, provider, permissions].map((c) => h('div.whole', c.label)))),
+	replace(main, alerts, h('section.card', h('div.filters', [project, provider, permissions].map((c) => h('div.whole', c.label))), more.el),
 		h('div.empty', h('p', t('session.new.why'))));
 	let contexts = [];
+	let usable = [];
+	const offer = () => more.offer((usable.find((p) => provider.el.value ? p.id === provider.el.value : p.default) || {}).offers);
 
 	async function agents() {
 		const c = contexts[project.el.selectedIndex];
 		const {providers} = await get('v1/providers', {project: c.project, context: c.context});
-		const usable = providers.filter((p) => p.state === 'installed');
+		usable = providers.filter((p) => p.state === 'installed');
 		replace(provider.el, h('option', {value: ''}, t('provider.default')), usable.map((p) => h('option', {value: p.id}, p.name || p.id)));
+		offer();
 	}
 
 	(async () => {
@@ -264,7 +302,7 @@ function fresh(main, frame) {
 	})();
 	const composer = new Composer('new', () => {
 		const c = contexts[project.el.selectedIndex];
-		return c && {project: c.project, context: c.context, provider: provider.el.value || undefined, permissions: permissions.el.value || undefined};
+		return c && {project: c.project, context: c.context, provider: provider.el.value || undefined, permissions: permissions.el.value || undefined, ...more.said()};
 	}, (a) => { location.hash = sessionLink(a); });
 	frame.content.append(composer.el);
 	composer.typed();

@@ -146,7 +146,7 @@ export class Turn {
 	on_answer(line) {
 		if (!line.id) {
 			const good = line.effect === 'allow';
-			this.put(remark(good ? 'check' : 'shield', good ? 'good' : '', t('decided.' + (good ? 'allow' : 'deny'), {by: name('by', line.by)}), ' ', said('span', line.title), line.why && [' · ', said('span', line.why)]));
+			this.put(remark(good ? 'check' : 'shield', good ? 'good' : '', t('decided.' + (good ? 'allow' : 'deny'), {by: name('by', line.by)}), ' ', said('span', judged(line)), line.why && [' · ', said('span', line.why)]));
 			return;
 		}
 		const slot = this.slots.get(line.id);
@@ -193,6 +193,13 @@ export class Turn {
 		for (const slot of this.slots.values()) if (slot.card) slot.card.drop();
 	}
 }
+
+// judged is what was decided about: the agent's title, and the commands and paths that were judged.
+const judged = (line) => {
+	const title = line.title || t('question.tool');
+	const more = [...line.commands || [], ...line.paths || []].filter((x) => x !== title && !title.endsWith(' ' + x));
+	return [title, more.join('; ')].filter(Boolean).join(': ');
+};
 
 // Tool is a tool call: one line, with what it holds behind it.
 class Tool {

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// How many follow a flood over HTTP, how many of them slowly, and of how many updates it is.
+const (
+	webFollowers = 200
+	webSlow      = 40
+	webUpdates   = 20_000
+	webRounds    = 3
+)
+
+// webs compares a run in 'perlica web' that many follow, from another process, with the same run alone. They
+// take turns.
+func webs(dir string, _ options) {
+	perlica := filepath.Join(dir, "perlica")
+	build(perlica, "./cmd/perlica")
+	s := startWeb(dir, perlica)
+	var alone, followed []time.Duration
+	for i := range webRounds + 1 {
+		took := s.flood()
+		f := s.follow()
+		with := s.flood()
+		f.end()
+		if i > 0 { // the first makes the files and warms the caches
+			alone, followed = append(alone, took), append(followed, with)
+		}
+	}
+	s.end()
+	ratio(fmt.Sprintf("a run of %d updates, followed by %d", webUpdates, webFollowers), ms(median(followed)), ms(median(alone)), "ms", "at most 1.3")
+	if peak := peakMemory(s.cmd.ProcessState); peak > 0 {
+		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 200)\n", "  the server's peak of resident memory", float64(peak)/(1<<20), "", "MB")
+	}
+}
+
+// webServer is 'perlica web' in a process of its own.
+type webServer struct {
+	cmd            *exec.Cmd
+	at             string // host:port
+	token, project string
+}
+
+var webAddress = regexp.MustCompile(`the page is at http://([0-9.:]+)/`)
+
+func startWeb(dir, perlica string) *webServer {
+	s := &webServer{project: filepath.Join(dir, "project")}
+	check(os.MkdirAll(s.project, 0o700))
+	command := func(argv ...string) *exec.Cmd {
+		cmd := exec.Command(perlica, argv...)
+		cmd.Dir = s.project
+		cmd.Env = []string{"PATH=" + dir, "HOME=" + dir, "PERLICA_HOME=" + filepath.Join(dir, "home")}
+		return cmd
+	}
+	cmd := command("web", "token", "bench", "--rights", "read,ask")
+	s.token = strings.TrimSpace(string(must(cmd.Output())))
+	s.cmd = command("web", "--listen", "127.0.0.1:0")
+	lines := bufio.NewScanner(must(s.cmd.StderrPipe()))
+	check(s.cmd.Start())
+	for s.at == "" && lines.Scan() {
+		if m := webAddress.FindStringSubmatch(lines.Text()); m != nil {
+			s.at = m[1]
+		}
+	}
+	go func() {
+		for lines.Scan() { // else it waits for who reads
+		}
+	}()
+	return s
+}
+
+func (s *webServer) end() {
+	check(s.cmd.Process.Signal(syscall.SIGTERM))
+	check(s.cmd.Wait())
+}
+
+// flood has one run of many updates, and returns how long it took.
+func (s *webServer) flood() time.Duration {
+	body := must(json.Marshal(map[string]any{"project": s.project, "text": fmt.Sprintf("@stream %d 40", webUpdates), "wait": true}))
+	req := must(http.NewRequest("POST", "http://"+s.at+"/v1/inputs", bytes.NewReader(body)))
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("Content-Type", "application/json")
+	start := time.Now()
+	res := must(http.DefaultClient.Do(req))
+	answer := must(io.ReadAll(res.Body))
+	took := time.Since(start)
+	if res.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte(`"outcome":"responded"`)) {
+		check(fmt.Errorf("%s: %.300s", res.Status, answer))
+	}
+	check(res.Body.Close())
+	return took
+}
+
+// followers are the process of those who follow: this program with "followers", the address and the token.
+type followers struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// follow starts them, and returns when all of them follow.
+func (s *webServer) follow() *followers {
+	cmd := exec.Command(must(os.Executable()), "followers", s.at, s.token)
+	cmd.Stderr = os.Stderr
+	f := &followers{cmd: cmd, in: must(cmd.StdinPipe()), out: bufio.NewReader(must(cmd.StdoutPipe()))}
+	check(cmd.Start())
+	must(f.out.ReadString('\n'))
+	return f
+}
+
+// end says that the run is over, and waits until each has all of it.
+func (f *followers) end() {
+	check(f.in.Close())
+	check(f.cmd.Wait())
+}
+
+// followAll is the process of the followers. It fails where one misses an event, or gets one twice.
+func followAll(at, token string) {
+	over := make(chan struct{})
+	var opened, all sync.WaitGroup
+	opened.Add(webFollowers)
+	failed := make(chan error, webFollowers)
+	for i := range webFollowers {
+		all.Go(func() {
+			f := &webFollower{at: at, token: token}
+			if i < webSlow {
+				f.over = over
+			}
+			failed <- f.run(opened.Done)
+		})
+	}
+	opened.Wait()
+	fmt.Println("ready")
+	must(io.Copy(io.Discard, os.Stdin))
+	close(over)
+	all.Wait()
+	close(failed)
+	for err := range failed {
+		check(err)
+	}
+}
+
+// webFollower follows all logs.
+type webFollower struct {
+	at, token string
+	over      <-chan struct{} // of a slow one: closed when the run is over; then it goes on at its cursor, no slower than others
+	cursor    string
+	texts     int
+	finished  bool
+}
+
+var errSlow = errors.New("the run is over")
+
+// run reads until the run has finished.
+func (f *webFollower) run(opened func()) error {
+	err := f.read(f.over, opened)
+	if f.over != nil && !f.finished && (errors.Is(err, errSlow) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)) {
+		<-f.over
+		err = f.read(nil, func() {})
+	}
+	if err == nil && f.texts != webUpdates {
+		err = fmt.Errorf("a follower, slow: %t, has %d updates of %d", f.over != nil, f.texts, webUpdates)
+	}
+	return err
+}
+
+// read reads a stream. A slow one takes four kilobytes in 20 ms.
+func (f *webFollower) read(over <-chan struct{}, opened func()) error {
+	req, err := http.NewRequest("GET", "http://"+f.at+"/v1/events", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+f.token)
+	if f.cursor != "" {
+		req.Header.Set("Last-Event-ID", f.cursor)
+	}
+	res, err := (&http.Transport{DisableKeepAlives: true, ReadBufferSize: 4 << 10}).RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("a follower, slow: %t, cannot follow from %q: %w", f.over != nil, f.cursor, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("a follower, slow: %t, gets %s", f.over != nil, res.Status)
+	}
+	defer func() { _ = res.Body.Close() }() // it is read from only
+	from := io.Reader(res.Body)
+	if over != nil {
+		from = &slowly{res.Body, over}
+	}
+	in := bufio.NewScanner(from)
+	in.Buffer(make([]byte, 4<<10), 8<<20) // the outcome has all of the text
+	cursor, text := "", false
+	for in.Scan() {
+		line := in.Bytes()
+		switch {
+		case len(line) == 0: // the event is whole
+			if f.cursor = cmp.Or(cursor, f.cursor); text {
+				f.texts++
+			}
+			if text = false; f.finished {
+				return nil
+			}
+		case bytes.HasPrefix(line, []byte("id: ")):
+			cursor = string(line[4:])
+		case bytes.HasPrefix(line, []byte("event: open")):
+			opened()
+		case bytes.HasPrefix(line, []byte("data: ")):
+			text = bytes.Contains(line, []byte(`"type":"text"`))
+			f.finished = bytes.Contains(line, []byte(`"type":"run.finished"`))
+		}
+	}
+	f.finished = false // it was cut off in the middle
+	return cmp.Or(in.Err(), io.ErrUnexpectedEOF)
+}
+
+// slowly reads a little at a time, until the run is over.
+type slowly struct {
+	from io.Reader
+	over <-chan struct{}
+}
+
+func (s *slowly) Read(b []byte) (int, error) {
+	select {
+	case <-s.over:
+		return 0, errSlow
+	case <-time.After(20 * time.Millisecond):
+		return s.from.Read(b)
+	}
+}

@@ -1,0 +1,95 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/perlica/perlica/cmd/perlica/editor"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// result names a tool call whose result was folded: what it led to is on record.
+type result struct {
+	run  event.RunID
+	tool string
+}
+
+// unfold shows all that a tool call led to: the one of that number, or the last.
+func (c *chat) unfold(number string) error {
+	n, err := strconv.Atoi(number)
+	switch {
+	case len(c.results) == 0:
+		return errors.New("no result was folded in this chat yet; perlica log show tells a run")
+	case number == "last":
+		n = len(c.results)
+	case err != nil, n < 1, n > len(c.results):
+		return fmt.Errorf("%q is no number of a folded result: they go from 1 to %d", printing.OneLine(number), len(c.results))
+	}
+	rows, err := c.wholeResult(c.results[n-1])
+	if err != nil {
+		return err
+	}
+	if pager := c.a.Getenv("PAGER"); pager != "" && !c.dumb {
+		return c.pageElsewhere(pager, rows)
+	}
+	text := strings.Split(strings.TrimSuffix(printing.Drawn(rows, c.styles), "\n"), "\n")
+	err = editor.Page(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(term.Height(c.a.Stderr), 2) }, text)
+	if errors.Is(err, io.EOF) {
+		return nil // the next line finds that the terminal is gone
+	}
+	return err
+}
+
+// wholeResult reads from the record what a tool call led to.
+func (c *chat) wholeResult(of result) ([]card.Row, error) {
+	var last *report.StepTool
+	for step, err := range report.Story(c.ctx, &c.r.Log().Reader, of.run, event.Query{}) {
+		if err != nil {
+			return nil, err
+		}
+		if t, ok := step.What.(report.StepTool); ok && t.ID == of.tool {
+			last = &t
+		}
+	}
+	if last == nil {
+		return nil, errors.New("it is no longer on record")
+	}
+	width := max(term.Width(c.a.Stderr), card.MinWidth)
+	rows := card.Text("tool", last.Title, width)
+	if input := string(last.Call.RawInput); input != "" && input != "{}" {
+		rows = append(rows, card.Text("input", input, width)...)
+	}
+	whole, _ := printing.Result(last.Call, width, false)
+	return append(rows, whole...), nil
+}
+
+// pageElsewhere hands rows to the user's own pager.
+func (c *chat) pageElsewhere(pager string, rows []card.Row) error {
+	var text strings.Builder
+	for _, r := range rows {
+		text.WriteString(r.String() + "\n")
+	}
+	c.paste(false)
+	defer c.paste(true)
+	return c.tty.Aside(func() error {
+		cmd := exec.Command("sh", "-c", pager) // a command of the shell, as git does it
+		if runtime.GOOS == "windows" {
+			words := strings.Fields(pager)
+			cmd = exec.Command(words[0], words[1:]...)
+		}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text.String()), c.a.Stderr, c.a.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("PAGER: %w", err)
+		}
+		return nil
+	})
+}

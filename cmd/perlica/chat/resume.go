@@ -1,0 +1,231 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/editor"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/sessions"
+)
+
+// errNoChoice says that no session was chosen.
+var errNoChoice = errors.New("no session was chosen")
+
+// What of the earlier turns is shown when a session is opened again.
+const (
+	shownTurns = 2
+	shownLines = 30 // of an answer, the last
+)
+
+// showEarlier shows the last turns of a session, from the record.
+func (c *chat) showEarlier(s sessions.Session) {
+	turns, err := report.ReadTurns(c.ctx, &c.r.Log().Reader, s.ID, 0, shownTurns)
+	if err != nil {
+		c.note("the earlier turns cannot be read: " + err.Error())
+		return
+	}
+	for _, t := range turns {
+		if t.Pruned {
+			c.note("a turn that is no longer on record, run " + printing.Short(t.Run))
+			continue
+		}
+		fmt.Fprintln(c.a.Stderr, c.styles.Dim(t.At.Local().Format(time.DateTime)+" ❯ "+printing.OneLine(t.Text)))
+		lines := strings.SplitAfter(c.rendered(t.Answer), "\n")
+		if n := len(lines) - shownLines; n > 0 && t.Answer != "" {
+			c.note(fmt.Sprintf("%d lines above: perlica log show %s", n, printing.Short(t.Run)))
+			lines = lines[n:]
+		}
+		if t.Answer != "" {
+			fmt.Fprint(c.a.Stderr, strings.Join(lines, ""))
+		}
+		if end := t.Ending(); end != "" {
+			c.note(printing.OneLine(end))
+		}
+	}
+}
+
+// chooseSession lets the person choose a session, first among those with the words, or fails with errNoChoice.
+func (c *chat) chooseSession(ctx context.Context, keys *term.Keys, words string) (s sessions.Session, err error) {
+	view, err := c.r.Sessions(ctx)
+	if err != nil {
+		return s, err
+	}
+	list, err := view.List(ctx, false)
+	if err = errors.Join(err, view.Close()); err != nil {
+		return s, err
+	}
+	if c.conv != nil {
+		list = slices.DeleteFunc(list, func(s sessions.Session) bool { return s.ID == c.conv.Session() })
+	}
+	if len(list) == 0 {
+		return s, fmt.Errorf("%w: there is none to go on with", errNoChoice)
+	}
+	choice := &sessionList{c: c, ctx: ctx, list: list, costs: map[event.SessionID]string{}, now: time.Now()}
+	defer choice.close()
+	if c.dumb {
+		return choice.number(keys, words)
+	}
+	i, err := editor.Pick(ctx, keys, editor.List{
+		Out: c.a.Stderr, Styles: c.styles, Title: "go on with", Words: words,
+		Size: func() (int, int) { return term.Width(c.a.Stderr), term.Height(c.a.Stderr) },
+		Find: choice.find, Row: choice.row,
+	})
+	if errors.Is(err, editor.ErrInterrupted) {
+		return s, errNoChoice
+	}
+	if err != nil {
+		return s, err
+	}
+	return list[i], nil
+}
+
+// sessionList is the sessions that are chosen from.
+type sessionList struct {
+	c     *chat
+	ctx   context.Context
+	list  []sessions.Session
+	costs map[event.SessionID]string
+	now   time.Time
+
+	texts  *report.Search // nil: it was not needed yet, or cannot be had
+	remove func()
+	tried  bool
+}
+
+// find returns the sessions that have all words in their titles, names, ids or agents, and behind them
+// those in whose texts they stand.
+func (l *sessionList) find(words string) (rows []int) {
+	wanted := strings.Fields(strings.ToLower(words))
+	in := map[event.SessionID]bool{}
+	for i, s := range l.list {
+		text := strings.ToLower(string(s.ID) + "\n" + s.Name + "\n" + s.Provider + "\n" + s.Title)
+		if !slices.ContainsFunc(wanted, func(w string) bool { return !strings.Contains(text, w) }) {
+			rows, in[s.ID] = append(rows, i), true
+		}
+	}
+	if len(wanted) == 0 {
+		return rows
+	}
+	at := map[event.SessionID]int{}
+	for i, s := range l.list {
+		at[s.ID] = i
+	}
+	for _, id := range l.inTexts(wanted) {
+		if i, ok := at[id]; ok && !in[id] {
+			rows, in[id] = append(rows, i), true
+		}
+	}
+	return rows
+}
+
+// mostHits is how many texts are looked at for the sessions that they are of.
+const mostHits = 100
+
+// inTexts returns the sessions in whose texts the words stand, the newest first.
+func (l *sessionList) inTexts(words []string) (ids []event.SessionID) {
+	if !l.tried {
+		l.tried = true
+		if paths, err := l.c.p.Workspace.Context(l.c.p.Config.ContextID); err == nil {
+			// Without an index titles are searched only.
+			l.texts, l.remove, _ = project.OpenView(paths.Search, func(path string) (*report.Search, error) {
+				return report.OpenSearch(l.ctx, &l.c.r.Log().Reader, path, func(event.Seq) {})
+			})
+		}
+	}
+	if l.texts == nil {
+		return nil
+	}
+	n := 0
+	for h, err := range l.texts.Find(l.ctx, report.Wanted{Phrases: words}) {
+		if n++; err != nil || n > mostHits {
+			break
+		}
+		ids = append(ids, h.Event.Session)
+	}
+	return ids
+}
+
+func (l *sessionList) close() {
+	if l.texts != nil {
+		_ = l.texts.Close() // it was read from
+		l.remove()
+	}
+}
+
+// row is a session for people: its name, when it was used, its agent, its turns, what it cost, its title.
+func (l *sessionList) row(i, columns int) []string {
+	s := l.list[i]
+	head := fmt.Sprintf("%-8s  %-8s  %-10s  %8s  ", card.Line(printing.SessionName(s, printing.Short(s.ID)), 24),
+		printing.Ago(s.Used, l.now), card.Line(s.Provider, 16), printing.Count(s.Turns, "turn"))
+	if cost := l.cost(s.ID); cost != "" {
+		head += cost + "  "
+	}
+	head = card.Line(head, max(columns, 1))
+	return []string{head, l.c.styles.Dim(card.Line(s.Title, max(columns-term.Columns(head), 1)))}
+}
+
+// cost is what the agent last said that the session has cost.
+func (l *sessionList) cost(id event.SessionID) string {
+	if text, ok := l.costs[id]; ok {
+		return text
+	}
+	text := ""
+	e, ok, err := l.c.r.Log().Last(l.ctx, event.Query{Session: id, Types: []event.Type{event.Responded}})
+	if err == nil && ok {
+		if f, err := fact.Decode[fact.Responded](e); err == nil && f.Cost != nil {
+			text = printing.OneLine(f.Cost.String())
+		}
+	}
+	l.costs[id] = text
+	return text
+}
+
+// number lets the person choose by number, where the terminal cannot move its cursor.
+func (l *sessionList) number(keys *term.Keys, words string) (s sessions.Session, err error) {
+	var shown []sessions.Session
+	for _, i := range l.find(words) {
+		shown = append(shown, l.list[i])
+	}
+	shown = shown[:min(len(shown), 20)]
+	for i, s := range shown {
+		at := slices.IndexFunc(l.list, func(o sessions.Session) bool { return o.ID == s.ID })
+		fmt.Fprintf(l.c.a.Stderr, "%2d  %s\n", i+1, strings.Join(l.row(at, max(term.Width(l.c.a.Stderr), 40)-5), ""))
+	}
+	fmt.Fprint(l.c.a.Stderr, "number: ")
+	line, err := keys.Line(l.ctx)
+	fmt.Fprintln(l.c.a.Stderr)
+	if errors.Is(err, term.ErrInterrupted) || errors.Is(err, term.ErrEscaped) {
+		return s, errNoChoice
+	}
+	if err != nil {
+		return s, err
+	}
+	n := 0
+	if _, err := fmt.Sscan(line, &n); err != nil || n < 1 || n > len(shown) {
+		return s, fmt.Errorf("%w: %q is no number of the list", errNoChoice, printing.OneLine(line))
+	}
+	return shown[n-1], nil
+}
+
+// resume goes on in a session that the person chooses, first among those with the words.
+func (c *chat) resume(words string) {
+	s, err := c.chooseSession(c.ctx, c.keys.keys, words)
+	if err != nil {
+		c.a.Complain(err)
+		return
+	}
+	if err := c.enter(s, c.agent.ID); err != nil {
+		c.a.Complain(err)
+	}
+}

@@ -1,0 +1,105 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+)
+
+// TestChatLive: words are shown as they come, drawn again as what they turn out to be, and all of
+// them stand there in the end, once, however long the answer is.
+func TestChatLive(t *testing.T) {
+	for _, columns := range []uint16{60, 80, 200} {
+		for _, colour := range []string{"", "NO_COLOR=1"} {
+			t.Run(fmt.Sprint(columns, colour), func(t *testing.T) {
+				w := newWorld(t)
+				mark, strong := "", "粗体"
+				if colour != "" {
+					w.env = append(w.env, colour)
+					mark, strong = "# ", "**粗体**"
+				}
+				s := w.terminalOf(columns, 25, nil)
+				s.expect("predictable ask ❯ ") // the agent has opened its session
+				s.press(`@say # 标题\n\n一段 **粗` + "\x0a@hang\r")
+				s.sees("\n" + mark + "标题\n\n一段 **粗\n") // and the paragraph has not ended
+				s.press("\x03")
+				s.sees("perlica: stopped: interrupted")
+				s.prompt("")
+				s.press(`@say 二段 **粗` + "\x0a" + `@say 体** 和` + "\x0a" + `@say 更多\n\n| 名 | b |\n|---|---|\n| 一二 |` +
+					"\x0a" + `@say  x |\n\n- [x] 好` + "\x0a@hang\r")
+				s.sees("\n二段 " + strong + " 和更多\n\n名   │ b\n─────┼──\n一二 │ x\n\n☑ 好\n")
+				s.press("\x03")
+				s.prompt("")
+				s.press("@stream 60 50\r")
+				s.prompt("")
+				s.bye()
+				all := s.drawn()
+				if len(all.Strange) > 0 {
+					t.Errorf("the terminal was sent %q", all.Strange)
+				}
+				for i := range 60 {
+					if n := strings.Count(all.All(), fmt.Sprintf("%09d", i)); n != 1 {
+						t.Errorf("line %d is shown %d times:\n%s", i, n, all.All())
+					}
+				}
+				w.audit()
+			})
+		}
+	}
+}
+
+// TestChatTyped: what is typed during a turn stands in full below the status line, also where it is longer
+// than a row, and the answer goes on above it.
+func TestChatTyped(t *testing.T) {
+	for _, columns := range []uint16{60, 80, 200} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			w := newWorld(t)
+			s := w.terminalOf(columns, 12, nil)
+			s.expect("predictable ask ❯ ")
+			s.press("@say # one\\n\\n\x0a@sleep 300ms\x0a@say two **three\x0a@sleep 300ms\x0a@say  four**\x0a@hang\r")
+			s.expect("one")
+			typed := ""
+			for range 3 * int(columns) / 80 {
+				part := strings.Repeat("中", 20) // more at once is taken for a paste
+				typed += part
+				s.press(part)
+				s.sees("\n" + strings.Join(broken("❯ "+typed, int(columns)-1), "\n") + "\n")
+			}
+			s.sees("one\n\ntwo three four\n")
+			s.sees("\n" + strings.Join(broken("❯ "+typed, int(columns)-1), "\n") + "\n")
+			s.press("\x15")
+			s.press("short")
+			s.sees("\n❯ short\n")
+			if text := s.drawn().All(); strings.Contains(text, "中") {
+				t.Errorf("what was taken back is still there:\n%s", text)
+			}
+			s.press("\x03")
+			s.prompt("short")
+			s.press("\x15")
+			s.prompt("")
+			s.bye()
+			if all := s.drawn(); len(all.Strange) > 0 || strings.Contains(all.All(), "working") {
+				t.Errorf("the terminal was sent %q and shows\n%s", all.Strange, all.All())
+			}
+			w.audit()
+		})
+	}
+}
+
+// broken is a text in rows of at most so many columns.
+func broken(text string, columns int) []string {
+	rows := []string{""}
+	for _, r := range text {
+		last := len(rows) - 1
+		if term.Columns(rows[last]+string(r)) > columns {
+			rows = append(rows, string(r))
+		} else {
+			rows[last] += string(r)
+		}
+	}
+	return rows
+}

@@ -1,0 +1,114 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// lines are numbered lines, as a script of the predictable agent writes them.
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `%03d\n`, i+1)
+	}
+	return b.String()
+}
+
+// TestChatResult: what a finished tool call led to is shown folded, and /show unfolds it, page by page.
+func TestChatResult(t *testing.T) {
+	for _, columns := range []uint16{60, 200} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			w := newWorld(t)
+			s := w.terminalOf(columns, 12, nil)
+			s.expect("predictable ask ❯ ")
+			s.pressNow("/show\r")
+			s.sees("perlica: no result was folded in this chat yet")
+			s.pressNow(`@tool execute "测试" command="go test ./..." exit=2 text="` + lines(30) + "\"\r")
+			s.sees("\n✓ 测试 (exit 2)\n  output  │ 001\n          │ 002\n          │ 003\n          │ 004\n  … 26 more lines: /show 1\n")
+			s.prompt("")
+			s.pressNow(`@tool edit Edit path=a.go old="a\nb\n" new="a\nB\n"` + "\r")
+			s.sees("\n✓ Edit (+1 −1)\n  diff    │ a.go\n          │ @@ -1,2 +1,2 @@\n          │  a\n          │ -b\n          │ +B\n")
+			s.prompt("")
+			s.pressNow(`@tool edit Edit path=a.go old="a\n" new="b\n" steps=pending,failed` + "\r")
+			s.sees("\n✗ Edit\n")
+			s.prompt("")
+			s.pressNow("/show 9\r")
+			s.sees(`perlica: "9" is no number of a folded result: they go from 1 to 1`)
+			s.pressNow("/show 1\r")
+			s.sees("\n          │ 009\n-- 11 of 32 rows: Space, Enter, q --")
+			s.pressNow("\r")
+			s.sees("\n          │ 010\n-- 12 of 32 rows: Space, Enter, q --")
+			s.pressNow(" ")
+			s.sees("-- 23 of 32 rows: Space, Enter, q --")
+			s.pressNow("q/show\r") // at once: what is typed ahead is not lost
+			s.sees("-- 11 of 32 rows: Space, Enter, q --")
+			s.pressNow("  ")
+			s.sees("\n          │ 030\n")
+			s.prompt("")
+			s.bye()
+			if all := s.drawn(); len(all.Strange) > 0 {
+				t.Errorf("the terminal was sent %q", all.Strange)
+			}
+			w.audit()
+		})
+	}
+}
+
+// TestChatPager: PAGER shows what is unfolded, where it is set, and what it says of its end is said.
+func TestChatPager(t *testing.T) {
+	w := newWorld(t)
+	seen := filepath.Join(t.TempDir(), "seen")
+	w.env = append(w.env, "PAGER=cat > "+seen+"; exit 3")
+	s := w.terminalOf(80, 25, nil)
+	s.expect("predictable ask ❯ ")
+	s.press(`@tool execute test text="` + lines(30) + "\"\r")
+	s.sees("… 26 more lines: /show 1\n")
+	s.prompt("")
+	s.press("/show\r")
+	s.sees("exit status 3")
+	s.prompt("")
+	s.bye()
+	b, err := os.ReadFile(seen)
+	if err != nil || !strings.Contains(string(b), "\n          │ 030\n") || strings.Contains(string(b), "\x1b") {
+		t.Errorf("the pager was handed %q, %v", b, err)
+	}
+}
+
+// TestUnaskedStory: the story of a run tells what ran unasked, with what it changed and the yes for
+// good that freed it.
+func TestUnaskedStory(t *testing.T) {
+	w := newWorld(t)
+	s := w.terminalOf(100, 40, nil)
+	s.expect("predictable ask ❯ ")
+	s.press(`@ask execute make command="make x"` + "\r")
+	s.ask()
+	s.press("4")
+	s.expect("any other key: back.\r\n")
+	s.press("y")
+	s.sees("permission: allow-always")
+	s.prompt("")
+	s.press(`@tool execute "make y" command="make y"` + "\x0a" + `@tool edit "Edit a.go" path=a.go old="a\n" new="b\n"` + "\r")
+	s.sees("✓ Edit a.go")
+	s.prompt("")
+	s.bye()
+	j := w.run("log", "show")
+	j.exits(0)
+	story := j.stdout.String()
+	for _, want := range []string{
+		"ran unasked: make y (execute): it ran and nobody was asked: a yes for good freed it",
+		`           input   │ {"command":"make y"}`,
+		"freed by a yes for good to “predictable asks: make”",
+		"answered from chat at ", "! always “Always allow”",
+		"ran unasked: Edit a.go (edit): it ran and nobody was asked",
+		"           path    │ a.go\n           diff    │ a.go\n                   │ @@ -1,1 +1,1 @@\n                   │ -a\n                   │ +b\n",
+	} {
+		if !strings.Contains(story, want) {
+			t.Errorf("the story does not say %q:\n%s", want, story)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// listedSession is what 'perlica session list --json' says of one.
+type listedSession struct {
+	ID, Title string
+	Ephemeral bool
+}
+
+// listed are the sessions that 'perlica session list' prints.
+func (w *world) listed(args ...string) (list []listedSession) {
+	w.t.Helper()
+	j := w.run(append([]string{"session", "list", "--json"}, args...)...)
+	j.exits(0)
+	if err := json.Unmarshal([]byte(j.stdout.String()), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	return list
+}
+
+// TestChatsAreListed: a chat in which something was said is on the lists under its first line, one that stayed
+// empty is not, nor is a run's session.
+func TestChatsAreListed(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.bye()
+	s = w.chat()
+	s.send("the first line", "You said: the first line")
+	s.bye()
+	w.run("run", "a run").exits(0)
+	list := w.listed()
+	if len(list) != 1 || list[0].Title != "the first line" || list[0].Ephemeral {
+		t.Errorf("%+v", list)
+	}
+	if all := w.listed("--all"); len(all) != 3 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestChatResume: a session is chosen from a list that is searched over titles and texts, and its last turns
+// are shown again, from the record.
+func TestChatResume(t *testing.T) {
+	w := newWorld(t)
+	for _, topic := range []string{"apples", "@usage 5 100 cost=0.25USD\x0apears"} {
+		s := w.chat()
+		s.press("talk of " + topic + "\r")
+		s.prompt("")
+		s.send("more, of the "+strings.ToUpper(topic[len(topic)-5:]), "You said: more")
+		s.bye()
+	}
+	s := w.terminal(nil, "--resume")
+	s.finds("go on with ❯ ")
+	s.expect("2 of them")
+	s.press("apples")
+	s.expect("go on with ❯ apples")
+	s.expect("1 of them")
+	s.press("\r")
+	s.expect("2 turns")
+	s.expect("❯ talk of apples")
+	s.expect("You said: talk of apples")
+	s.expect("You said: more, of the PPLES")
+	s.prompt("")
+	s.press("/resume\r")
+	s.expect("1 of them") // this one is not among them
+	s.press("\x1b")
+	s.expect("no session was chosen")
+	s.prompt("")
+	s.press("/resume\r")
+	s.expect("1 of them")
+	s.press("\x1b[B\x1b[A\r")
+	s.expect("talk of ")
+	s.prompt("")
+	s.bye()
+
+	s = w.chat()
+	s.press("/search pples\r")
+	s.expect("go on with ❯ pples")
+	s.expect("1 of them")
+	s.press("\r")
+	s.expect("talk of apples")
+	s.prompt("")
+	s.bye()
+
+	// A word that stands in the text only is found there.
+	s = w.terminal(nil, "--resume")
+	s.expect("2 of them")
+	s.press("pples ")
+	s.expect("1 of them")
+	s.press("\x03")
+	s.exits(1)
+	s.shows("no session was chosen")
+
+	id := w.listed()[0].ID
+	s = w.terminal(nil, "--resume", id)
+	s.prompt("")
+	s.bye()
+	w.audit()
+}
+
+// TestRunInTheSessionOfARun: -s takes a run, too.
+func TestRunInTheSessionOfARun(t *testing.T) {
+	w := newWorld(t)
+	j := w.run("run", "--json", "first")
+	j.exits(0)
+	var res struct {
+		Run     string `json:"run_id"`
+		Session string `json:"session_id"`
+	}
+	if err := json.Unmarshal([]byte(j.stdout.String()), &res); err != nil {
+		t.Fatal(err)
+	}
+	j = w.run("run", "--json", "-s", res.Run, "second")
+	j.exits(0)
+	if !strings.Contains(j.stdout.String(), res.Session) {
+		t.Errorf("%s is not in session %s", j.stdout.String(), res.Session)
+	}
+}
+
+// TestChoicesAreTakenUpAgain: the mode that was chosen in a session holds when it is opened again, which is
+// said; and said to be lost where the agent does not offer it any more.
+func TestChoicesAreTakenUpAgain(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.send("hello", "You said: hello")
+	s.press("/mode auto\r")
+	s.expect("The agent is in the mode auto")
+	s.expect("predictable auto ❯ \x1b[K")
+	s.bye()
+	w.logged(1, "session.configured", `{"mode":"auto"}`)
+
+	s = w.terminal(nil, "-c")
+	s.expect("taken up again as it was chosen in this session, as far as the agent offers it: mode auto")
+	s.expect("predictable auto ❯ \x1b[K")
+	s.bye()
+	j := w.run("run", "-c", "again")
+	j.exits(0)
+	j.says("mode auto")
+
+	w.scripted("#\n[initialize]\n@unset agentCapabilities.loadSession\n@unset agentCapabilities.sessionCapabilities\n[session/new]\n@unset modes")
+	s = w.terminal(nil, "-c")
+	s.expect("the agent offers the mode auto no more")
+	s.bye()
+	j = w.run("run", "-c", "once more")
+	j.exits(0)
+	j.says("warning: earlier choice lost: the agent offers the mode auto no more")
+	j = w.run("run", "-c", "--mode", "none", "once more")
+	j.exits(0)
+	if said := j.stderr.String(); strings.Contains(said, "auto") {
+		t.Errorf("with a mode of its own it says %q", said)
+	}
+	w.audit()
+}

@@ -1,0 +1,86 @@
+package dialog
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// AddExtraFlags adds the flags of run that not every agent can take, and those that are there under the name that
+// other programs have for them.
+func AddExtraFlags(cmd *cobra.Command, f *Flags) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.Append, "append-system", "", "put this `text` behind the agent's own system prompt; @FILE reads it from a file")
+	fl.StringVar(&f.McpFile, "mcp-config", "", "hand the agent the MCP servers in this `file`, too: a JSON object with mcpServers")
+	fl.StringVar(&f.Session, "resume", "", "continue a `session`: the same as --session")
+	fl.BoolP("print", "p", false, "changes nothing: run always prints the answer and exits")
+	fl.BoolVar(&f.Verbose, "verbose", false, "say on standard error what the agent plans, thinks and does, and the ids")
+	cmd.MarkFlagsMutuallyExclusive("session", "resume")
+	cmd.MarkFlagsMutuallyExclusive("resume", "continue")
+	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
+}
+
+// Refused says which of the flags a run that an agent starts does not take, under this limit: who gives a yes,
+// names a program for the agent to start or has files written is a person.
+func (f Flags) Refused(limit string) error {
+	switch {
+	case len(f.Allow) > 0:
+		return exitcode.Usagef("--allow is refused: %s", limit)
+	case f.SaveTo != "":
+		return exitcode.Usagef("--save-to is refused: %s", limit)
+	case f.McpFile != "":
+		return exitcode.Usagef("--mcp-config is refused: %s", limit)
+	}
+	return nil
+}
+
+// extend adds to the choice what only some agents take.
+func (f Flags) extend(c *project.Choice) (err error) {
+	for _, dir := range f.AddDirs {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		if info, err := os.Stat(abs); dir == "" || err != nil || !info.IsDir() {
+			return exitcode.Usagef("--add-dir %s: no such directory", dir)
+		}
+		c.AddDirs = append(c.AddDirs, abs)
+	}
+	if f.McpFile != "" {
+		b, err := os.ReadFile(f.McpFile)
+		if err == nil {
+			c.Servers, err = project.MCPServers(b)
+		}
+		if err != nil {
+			return exitcode.Usagef("--mcp-config %s: %w", f.McpFile, err)
+		}
+	}
+	c.Append, err = f.system()
+	return err
+}
+
+// system is the text of --append-system.
+func (f Flags) system() (string, error) {
+	text := f.Append
+	if file, ok := strings.CutPrefix(text, "@"); ok {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return "", exitcode.Usagef("--append-system: %w", err)
+		}
+		text = string(b)
+	}
+	switch {
+	case f.Append != "" && strings.TrimSpace(text) == "":
+		return "", exitcode.Usagef("--append-system: there is no text")
+	case !utf8.ValidString(text) || len(text) > cli.MaxInput:
+		return "", exitcode.Usagef("--append-system: the text must be UTF-8 of at most %d bytes", cli.MaxInput)
+	}
+	return text, nil
+}

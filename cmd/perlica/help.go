@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+)
+
+// helpCommand is the help for a command, by its name. Another name is an error, as it is without help.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND…]", Annotations: cli.Reads.On(),
+		Short: "Help about any command",
+		Long:  "Show the help of a command: the same as COMMAND --help.",
+		Example: `  perlica help run
+  perlica help log verify`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) (names []string, _ cobra.ShellCompDirective) {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, sub := range cmd.Commands() {
+				if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), word) {
+					names = append(names, sub.Name()+"\t"+sub.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			switch {
+			case err != nil:
+				return exitcode.Usage.With(err)
+			case cmd == root && len(rest) > 0:
+				return unknownCommand(root, rest[0])
+			case len(rest) > 0 && cmd.HasSubCommands():
+				return cmd.ValidateArgs(rest)
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// flagError says what to do about a flag that is not there, or has a value that it does not take.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	bad := exitcode.Usage.With(err)
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if run, _, err := cmd.Root().Find([]string{"run"}); err == nil && cmd == cmd.Root() && run.Flags().Lookup(name) != nil {
+			return exitcode.WithHint(bad, "--%s is a flag of 'perlica run'", name)
+		}
+		if near := nearestFlag(cmd, name); near != "" {
+			return exitcode.WithHint(bad, "did you mean --%s? See '%s --help'", near, cmd.CommandPath())
+		}
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == "duration":
+		return exitcode.WithHint(bad, "it is a number with a unit: 90s, 10m, 2h")
+	}
+	return exitcode.WithHint(bad, "see '%s --help'", cmd.CommandPath())
+}
+
+// nearestFlag is the flag of cmd that a name most likely meant, or "".
+func nearestFlag(cmd *cobra.Command, name string) string {
+	best, at := "", min(3, len(name))
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := levenshtein.Distance(name, f.Name, nil); d < at && !f.Hidden {
+			best, at = f.Name, d
+		}
+	})
+	return best
+}

@@ -1,0 +1,233 @@
+package log
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// storyteller writes a run's steps for people. Flush returns its writer's error.
+type storyteller struct {
+	w *bufio.Writer
+	s term.Styles
+
+	start time.Time
+	begun bool
+	ended bool // the outcome was written
+}
+
+// indent sets text off from the column of times.
+const indent = "           "
+
+func (n *storyteller) tell(step report.Step) {
+	if n.start.IsZero() {
+		n.start = step.At
+	}
+	n.begun = true
+	switch w := step.What.(type) {
+	case report.StepInput:
+		n.input(step.At, w)
+	case report.StepSaid:
+		what := "the agent says:"
+		if w.Thought {
+			what = "the agent thinks:"
+		}
+		n.line(step.At, n.s.Cyan(what))
+		n.block(w.Text, w.Thought)
+	case report.StepTool:
+		n.tool(step, w)
+	case report.StepAsked:
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim("  question "+printing.OneLine(printing.Short(w.ID))))
+		n.raw(printing.Drawn(card.Lay(w.Question, printing.UnknownWidth).Rows[1:], n.s))
+	case report.StepClosed:
+		n.line(step.At, n.closed(w))
+	case report.StepOutcome:
+		n.outcome(step.At, w)
+	case report.StepNote:
+		style := n.s.Dim
+		if w.Bad {
+			style = n.s.Red
+		}
+		n.line(step.At, style(printing.OneLine(w.Words())+": ")+printing.OneLine(w.Text))
+		n.unasked(w)
+	}
+}
+
+// line writes one line of the story; a zero time leaves the column empty.
+func (n *storyteller) line(at time.Time, text string) {
+	column := indent
+	if !at.IsZero() {
+		column = n.s.Dim(fmt.Sprintf("%+9.3fs", at.Sub(n.start).Seconds())) + " "
+	}
+	_, _ = n.w.WriteString(column + text + "\n") // Flush tells
+}
+
+// block writes a text of several lines, set off.
+func (n *storyteller) block(text string, dim bool) {
+	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(text), "\n"), "\n") {
+		if dim {
+			line = n.s.Dim(line)
+		}
+		n.line(time.Time{}, "  "+line)
+	}
+}
+
+// raw writes lines that are harmless and styled already.
+func (n *storyteller) raw(text string) {
+	if text == "" {
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		n.line(time.Time{}, strings.TrimPrefix(line, "  "))
+	}
+}
+
+func (n *storyteller) input(at time.Time, in report.StepInput) {
+	_ = printing.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below
+		{"run", string(in.Run)},
+		{"session", string(in.Session)},
+		{"input", string(in.Input)},
+		{"when", at.Local().Format(lineTime)},
+		{"provider", in.Provider},
+		{"in", in.Dir},
+	})
+	_, _ = n.w.WriteString("\n")
+	if in.Pruned {
+		n.line(at, n.s.Dim("what was asked is no longer on record"))
+		return
+	}
+	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", printing.OneLine(in.Sender), printing.OneLine(in.Source))))
+	n.block(in.Text, false)
+	for _, path := range in.Attachments {
+		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+printing.OneLine(path))
+	}
+}
+
+func (n *storyteller) tool(step report.Step, t report.StepTool) {
+	title := cmp.Or(t.Title, t.ID)
+	mark := "•"
+	switch t.Status {
+	case "completed":
+		mark = n.s.Green("✓")
+	case "failed":
+		mark = n.s.Red("✗")
+	}
+	text := mark + " " + printing.OneLine(title)
+	if t.Kind != "" {
+		text += n.s.Dim(" (" + printing.OneLine(t.Kind) + ")")
+	}
+	if t.Status != "" {
+		text += n.s.Dim(" " + strings.ReplaceAll(printing.OneLine(t.Status), "_", " "))
+	}
+	if code, ok := t.Call.ExitCode(); ok {
+		text += n.s.Dim(fmt.Sprintf(", exit code %d", code))
+	}
+	n.line(step.At, text)
+	if !t.Call.Over() {
+		return
+	}
+	rows, more := printing.Result(t.Call, printing.UnknownWidth, true)
+	n.raw(printing.Drawn(rows, n.s))
+	if more > 0 {
+		n.line(time.Time{}, n.s.Dim(fmt.Sprintf("… %s: perlica log show %d", printing.Count(more, "more line"), step.Seq)))
+	}
+}
+
+// unasked tells of a tool call that nobody was asked about: what it changed, and what freed it.
+func (n *storyteller) unasked(note report.StepNote) {
+	u := note.Unasked
+	if u == nil {
+		return
+	}
+	var rows []card.Row
+	for _, l := range u.Call.Locations {
+		rows = append(rows, card.Text("path", l.Path, printing.UnknownWidth)...)
+	}
+	changes := printing.Changes(u.Call)
+	for _, d := range changes {
+		rows = append(rows, card.Diff(d, printing.UnknownWidth)...)
+	}
+	if input := string(u.Call.RawInput); len(changes) == 0 && input != "" && input != "{}" {
+		rows = append(rows, card.Text("input", input, printing.UnknownWidth)...)
+	}
+	n.raw(printing.Drawn(rows, n.s))
+	if u.Always.ID == "" {
+		return
+	}
+	n.line(time.Time{}, "freed by a yes for good to “"+printing.QuestionTitle(u.Always)+"”"+n.s.Dim("  question "+printing.OneLine(printing.Short(u.Always.ID))))
+	if a := u.Yes; a != nil {
+		label := printing.OneLine(a.Option)
+		for _, o := range u.Always.Options {
+			if o.ID == a.Option {
+				label = card.Label(o, 60)
+			}
+		}
+		n.line(time.Time{}, fmt.Sprintf("  %s answered from %s at %s: %s", printing.OneLine(a.By), printing.OneLine(a.Where), u.YesAt.Local().Format(lineTime), n.s.Bold(label)))
+	}
+}
+
+func (n *storyteller) closed(c report.StepClosed) string {
+	which := n.s.Dim("  question " + printing.OneLine(printing.Short(c.Question.ID)))
+	if c.Answer == nil {
+		return n.s.Red("! no one answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
+	}
+	label := printing.OneLine(c.Answer.Option)
+	allows := true
+	for _, o := range c.Question.Options {
+		if o.ID == c.Answer.Option {
+			label, allows = card.Given(o, *c.Answer, 60), o.Allows()
+		}
+	}
+	mark := n.s.Green("! ")
+	if !allows {
+		mark = n.s.Red("! ")
+	}
+	return fmt.Sprintf("%s%s answers from %s: %s, after %s%s",
+		mark, printing.OneLine(c.Answer.By), printing.OneLine(c.Answer.Where), n.s.Bold(label), printing.Took(c.Took), which)
+}
+
+func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
+	n.ended = true
+	if o.Pruned {
+		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
+		return
+	}
+	if o.Outcome == kernel.OutcomeResponded {
+		if !o.Shown && o.Text != "" {
+			n.line(at, n.s.Cyan("the answer:"))
+			n.block(o.Text, false)
+		}
+		text := n.s.Green("responded") + ": " + printing.OneLine(o.StopReason) + " after " + printing.Took(o.Duration)
+		if o.First > 0 {
+			text += ", first update after " + printing.Took(o.First)
+		}
+		if in, out, ok := o.Tokens(); ok {
+			text += fmt.Sprintf(", %d tokens in, %d out", in, out)
+		}
+		if o.Cost != nil {
+			text += ", " + printing.OneLine(o.Cost.String())
+		}
+		n.line(at, text)
+		return
+	}
+	what := "provider error"
+	if o.Outcome == kernel.OutcomeUnknown {
+		what = "outcome unknown"
+	}
+	n.line(at, n.s.Red(what)+": "+printing.OneLine(printing.Message(o.Err))+" after "+printing.Took(o.Duration))
+	if o.Known != "" {
+		n.line(time.Time{}, "  "+printing.OneLine(o.Known))
+	}
+	if !o.Shown && o.Text != "" {
+		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
+		n.block(o.Text, false)
+	}
+}

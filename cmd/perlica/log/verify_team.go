@@ -1,0 +1,112 @@
+package log
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/service/team"
+)
+
+// verifiedCopy is what log verify --team found of the copy of a worker's log.
+type verifiedCopy struct {
+	Worker   string               `json:"worker"`
+	Origin   string               `json:"origin"`
+	OK       bool                 `json:"ok"`
+	Problem  string               `json:"problem,omitempty"`
+	Events   int64                `json:"events"`
+	Root     string               `json:"root,omitempty"`
+	Signed   int64                `json:"signed_events"`
+	Cosigned []verify.Cosignature `json:"cosigned,omitempty"`
+	Pruned   int64                `json:"pruned_payloads,omitempty"`
+	Findings []verify.Finding     `json:"findings,omitempty"`
+	More     int                  `json:"more_findings,omitempty"`
+	Warnings []string             `json:"warnings,omitempty"`
+}
+
+// verifyTeam verifies the copies of all workers' logs on the hub, by the keys that are pinned here.
+func (a *app) verifyTeam(ctx context.Context, asJSON bool) error {
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	opt, err := team.OptionsOf(p, "", a.Version)
+	if err != nil {
+		return err
+	}
+	t, err := team.Open(ctx, opt)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = t.Close() }() // it was read from
+	k, err := t.Keeper(ctx, false, func() verify.Auditor { return &report.Audit{} })
+	if err != nil {
+		return err
+	}
+	list, err := k.Round(ctx, true)
+	if err != nil {
+		return err
+	}
+	found, sound := make([]verifiedCopy, 0, len(list)), true
+	for _, v := range list {
+		c := verifiedCopy{
+			Worker: v.Worker, Origin: v.Origin, OK: v.Problem == "", Problem: v.Problem, Events: v.Events, Signed: v.Signed,
+			Cosigned: v.Report.Cosigned, Pruned: v.Pruned, Findings: v.Findings, More: v.More, Warnings: v.Warnings,
+		}
+		if v.Root != [len(v.Root)]byte{} {
+			c.Root = v.Root.String()
+		}
+		found, sound = append(found, c), sound && c.OK
+	}
+	if asJSON {
+		err = a.PrintJSON(found)
+	} else {
+		err = a.Write(func(w io.Writer) error {
+			_, err := io.WriteString(w, copiesText(found, a.Styles(a.Stdout)))
+			return err
+		})
+	}
+	if err == nil && !sound {
+		err = exitcode.Failure.With(nil)
+	}
+	return err
+}
+
+func copiesText(list []verifiedCopy, s term.Styles) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if len(list) == 0 {
+		line("there is no copy on the hub")
+	}
+	for _, c := range list {
+		if c.OK {
+			line("%s %s: %s, signed up to event %d", s.Green("OK"), c.Worker, printing.Count(int(c.Events), "event"), c.Signed)
+		} else {
+			line("%s %s: %s", s.Red("DAMAGED"), c.Worker, term.Sanitize(c.Problem))
+		}
+		for i, f := range c.Findings {
+			if i > 0 && i < shownFindings { // the first is the problem
+				line("  %s: %s", f.Kind, term.Sanitize(f.What))
+			}
+		}
+		writeCosigned(c.Cosigned, func(format string, args ...any) { line("  "+format, args...) })
+		for _, text := range c.Warnings {
+			line("  warning: %s", term.Sanitize(text))
+		}
+	}
+	return b.String()
+}
+
+// writeCosigned tells which known witnesses cosigned.
+func writeCosigned(list []verify.Cosignature, line func(format string, args ...any)) {
+	for _, c := range list {
+		line("cosigned: up to event %d by %s, %s", c.Size, term.Sanitize(c.Name), c.Time.Format(time.RFC3339))
+	}
+}

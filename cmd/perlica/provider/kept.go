@@ -1,0 +1,152 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/provider"
+)
+
+func (a *app) providerSessionsCommand() *cobra.Command {
+	var f testFlags
+	var all bool
+	cmd := &cobra.Command{
+		Use: "sessions [NAME]", Annotations: cli.Runs.On(),
+		Short: "List the sessions that an agent keeps itself; no prompt is sent",
+		Long: `Start an agent and list the sessions of its own that it keeps for this project, where it
+offers that (ACP's session/list): also those that were made without Perlica. Without a name
+it is the default agent. No prompt is sent, and nothing is recorded.
+
+PERLICA is the session in which Perlica has the agent's; 'perlica session delete REF
+--from-agent' deletes both.`,
+		Example: `  perlica provider sessions claude
+  perlica provider sessions codex --all --json | jq -r '.[].id'`,
+		Args:              cli.Between(0, "NAME"),
+		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.agent != "" && len(args) > 0 {
+				return exitcode.Usagef("give a NAME or --agent, not both")
+			}
+			return a.providerSessions(cmd.Context(), f, strings.Join(args, ""), all)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.BoolVarP(&all, "all", "a", false, "those of every directory")
+	fl.BoolVar(&f.json, "json", false, "print a JSON array")
+	return cmd
+}
+
+// keptSession is a session that an agent keeps.
+type keptSession struct {
+	ID      string          `json:"id"` // the agent's own
+	Title   string          `json:"title"`
+	Updated string          `json:"updated_at"` // as the agent wrote it
+	Dir     string          `json:"cwd"`
+	AddDirs []string        `json:"additional_directories"`
+	Session event.SessionID `json:"session_id"` // Perlica's; empty: it has none
+}
+
+func (a *app) providerSessions(ctx context.Context, f testFlags, name string, all bool) error {
+	v, err := a.visit(f, name)
+	if err != nil {
+		return err
+	}
+	var found []acp.SessionInfo
+	var more bool
+	err = v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
+		if info.AgentCapabilities.SessionCapabilities.List == nil {
+			return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s does not offer to list its sessions", v.agent.ID), "'perlica session list' lists those of Perlica"))
+		}
+		dir := v.project.Dir
+		if all {
+			dir = ""
+		}
+		found, more, err = c.KeptSessions(ctx, dir)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	held, err := a.heldHere(ctx)
+	if err != nil {
+		return err
+	}
+	list := []keptSession{}
+	for _, s := range found {
+		list = append(list, keptSession{
+			ID: string(s.SessionId), Title: *cmp.Or(s.Title, new(string)), Updated: *cmp.Or(s.UpdatedAt, new(string)), Dir: s.Cwd,
+			AddDirs: append([]string{}, s.AdditionalDirectories...), Session: held[event.ConversationID(s.SessionId)],
+		})
+	}
+	if more {
+		a.Note("warning: the agent has more sessions than were asked for")
+	}
+	if f.json {
+		return a.PrintJSON(list)
+	}
+	return v.printKept(list, all)
+}
+
+// heldHere says which of the agents' sessions belong to which of Perlica's, as far as those are on the lists.
+func (a *app) heldHere(ctx context.Context) (map[event.ConversationID]event.SessionID, error) {
+	held := map[event.ConversationID]event.SessionID{}
+	if p, err := a.Locate(nil); err != nil || !p.Workspace.Exists {
+		return held, err
+	}
+	return held, a.OrNone(a.Reading(ctx, func(log *store.Reader, _ *project.Project) error {
+		for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.Requested, event.SessionDeleted}}) {
+			if err != nil {
+				return err
+			}
+			if held[e.Conversation] = e.Session; e.Type == event.SessionDeleted {
+				for c, s := range held {
+					if s == e.Session {
+						delete(held, c)
+					}
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+func (v *visit) printKept(list []keptSession, all bool) error {
+	if len(list) == 0 {
+		v.Note(v.agent.ID + " keeps no session for this directory; --all lists those of every one")
+		return nil
+	}
+	head := []string{"SESSION", "PERLICA", "LAST USED", "TITLE"}
+	if all {
+		head = append(head, "DIRECTORY")
+	}
+	g := printing.Grid{Head: head}
+	for _, s := range list {
+		own, used := "", s.Updated
+		if s.Session != "" {
+			own = printing.Short(s.Session)
+		}
+		if at, err := time.Parse(time.RFC3339, s.Updated); err == nil {
+			used = printing.Ago(at, time.Now())
+		}
+		row := []string{s.ID, own, used, s.Title}
+		if all {
+			row = append(row, s.Dir)
+		}
+		g.Add(row...)
+	}
+	return v.Table(g)
+}

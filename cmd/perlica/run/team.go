@@ -1,0 +1,358 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// teamFlags are the flags of run that hand its input to a team.
+type teamFlags struct {
+	on        bool
+	project   string
+	labels    []string
+	priority  int
+	notBefore string
+}
+
+func addTeamFlags(cmd *cobra.Command, f *teamFlags) {
+	fl := cmd.Flags()
+	fl.BoolVar(&f.on, "team", false, "hand the input to the team of team.url, and wait for its result; see docs/team.md")
+	fl.StringVar(&f.project, "team-project", "", "with --team: the project, by its `name` in the team; else that of this folder")
+	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
+	fl.IntVar(&f.priority, "team-priority", 0, "with --team: inputs of a higher `number` are taken first")
+	fl.StringVar(&f.notBefore, "team-not-before", "", "with --team: not to be taken before this `time`, RFC 3339")
+}
+
+// alone are the flags of run that say how an agent is run here, and do not go with --team.
+var alone = []string{"agent", "env", "session", "resume", "continue", "cwd", "add-dir", "model", "mode", "allow", "deny", "wait", "wait-permissions",
+	"append-system", "mcp-config", "save-to", "schema"}
+
+// teamIsMeant reports whether the input goes to the team: where --team says so, or, without it, team.default.
+func teamIsMeant(cmd *cobra.Command, f teamFlags, p *project.Project) (bool, error) {
+	on := f.on
+	if fl := cmd.Flags().Lookup("team"); fl == nil || !fl.Changed {
+		on = p.Config.Team.Default && fl != nil
+	}
+	return on, checkTeam(cmd, on)
+}
+
+// checkTeam refuses flags that do not go together.
+func checkTeam(cmd *cobra.Command, on bool) error {
+	for _, name := range alone {
+		if fl := cmd.Flags().Lookup(name); on && fl != nil && fl.Changed {
+			return exitcode.WithHint(exitcode.Usagef("--%s and --team exclude each other: the worker's own settings count", name), "--team=false runs it here")
+		}
+	}
+	for _, name := range []string{"team-project", "team-label", "team-priority", "team-not-before"} {
+		if fl := cmd.Flags().Lookup(name); !on && fl != nil && fl.Changed {
+			return exitcode.Usagef("--%s goes with --team", name)
+		}
+	}
+	return nil
+}
+
+// remote is an input that a team answers.
+type remote struct {
+	t    *team.Team
+	id   string
+	say  *dialog.Printer
+	ask  *dialog.Asker
+	live *team.Live
+	open map[event.InteractionID]proposal.Question // that the hub has, and are shown
+	came map[event.InteractionID]time.Time         // when the hub first had a question
+	said map[event.InteractionID]bool              // the questions that the copy has
+	seen map[event.InteractionID]bool              // the questions that are or were shown
+	past map[event.InteractionID]bool              // whose end is shown
+	does string                                    // what was said of its state
+	gone bool                                      // the run's beginning is shown
+}
+
+// answerThere hands the input to the team and waits for its result.
+func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flags, tf teamFlags, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+	d := team.Draft{
+		ID: f.InputID, Text: text, Project: team.ProjectName(tf.project, p), Provider: f.Provider, Permissions: f.Permissions, Labels: tf.labels, Priority: tf.priority,
+	}
+	if tf.notBefore != "" {
+		at, err := time.Parse(time.RFC3339, tf.notBefore)
+		if err != nil {
+			return kernel.Result{}, exitcode.Usagef("--team-not-before is a time such as 2026-12-24T18:00:00Z, not %q", tf.notBefore)
+		}
+		d.NotBefore = at
+	}
+	for _, path := range f.Attach {
+		file, err := team.ReadFile(path)
+		if err != nil {
+			return kernel.Result{}, exitcode.Usagef("--attach: %w", err)
+		}
+		d.Attachments = append(d.Attachments, file)
+	}
+	if err := d.Check(); err != nil {
+		return kernel.Result{}, exitcode.Usage.With(err)
+	}
+	opt, err := team.OptionsOf(p, "", a.Version)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	t, err := team.Open(ctx, opt)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	defer func() { _ = t.Close() }() // nothing of this input is on this machine's log
+	live, err := t.Live(ctx)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	drafts := []team.Draft{d}
+	came, err := t.Submit(ctx, drafts, nil)
+	var fate *team.FateError
+	r := &remote{
+		t: t, id: drafts[0].ID, say: say, live: live, open: map[event.InteractionID]proposal.Question{},
+		came: map[event.InteractionID]time.Time{}, said: map[event.InteractionID]bool{}, seen: map[event.InteractionID]bool{}, past: map[event.InteractionID]bool{},
+	}
+	switch {
+	case errors.As(err, &fate):
+		return unknown(r.id, err.Error()), nil
+	case errors.Is(err, hub.ErrUnsure):
+		say.Note("warning: the hub's standby has not confirmed the input; if the hub fails now it may be lost")
+	case err != nil:
+		return kernel.Result{}, err
+	}
+	if came[r.id] == hub.Differs {
+		return kernel.Result{}, exitcode.WithHint(exitcode.Usagef("the input %s was submitted before with another text or other attachments", r.id), "another input takes another --input-id")
+	}
+	r.ask = dialog.NewAsker(a.App, nil, say)
+	defer r.ask.Close()
+	r.ask.Stop, r.ask.Away, r.ask.AnswerTo = stop, true, r.answer
+	return r.wait(ctx, stop, came[r.id] == hub.There)
+}
+
+// unknown is the result of an input of which nobody knows what became.
+func unknown(id, why string) kernel.Result {
+	return kernel.Result{Input: event.InputID(id), Outcome: kernel.OutcomeUnknown, Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
+}
+
+// wait waits for the input's end. A stop cancels it there.
+func (r *remote) wait(ctx context.Context, stop *signals.Stopper, before bool) (kernel.Result, error) {
+	under, end := context.WithCancel(ctx)
+	defer end()
+	stopped := make(chan kernel.Stop, 1)
+	go func() { // ends with the waiting
+		select {
+		case s := <-stop.First:
+			stopped <- s
+			r.cancel(under)
+		case <-under.Done():
+		}
+	}()
+	r.live.Look, r.live.Note = r.look, r.say.Note
+	if !before { // else its recorded result is shown, as on one machine
+		r.live.Show = r.notice
+	}
+	s, err := r.live.Wait(under, r.id)
+	var why *kernel.Stop
+	select {
+	case s := <-stopped:
+		why = &s
+	default:
+	}
+	if err != nil {
+		var cause *kernel.StoppedError
+		if errors.As(err, &cause) {
+			r.say.Line("perlica: the input goes on at its worker: perlica team inputs " + r.id)
+		}
+		return kernel.Result{}, err
+	}
+	return r.result(s, why, before)
+}
+
+// cancel has the input stopped, as soon as the hub can be reached.
+func (r *remote) cancel(ctx context.Context) {
+	for {
+		_, err := r.t.Cancel(ctx, r.id)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		r.say.Note("the stop has not reached the hub yet: " + err.Error())
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// result is what has become of the input, as run has it.
+func (r *remote) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel.Result, error) {
+	switch s.State {
+	case hub.Withdrawn:
+		return kernel.Result{}, &kernel.StoppedError{Stop: cmpStop(stopped, kernel.Stop{By: "user", Why: "withdrawn from the queue"})}
+	case hub.Adopted, hub.Lost:
+		return unknown(r.id, "the hub was replaced before the input's outcome was known there"), nil
+	case hub.Resolved:
+		return unknown(r.id, "a member closed it, the outcome is not known: "+s.Note), nil
+	}
+	found, err := team.ResultOf(s)
+	if err != nil {
+		return kernel.Result{}, fmt.Errorf("the result on the hub cannot be read: %w", err)
+	}
+	if s.State == hub.Refused {
+		why := "no reason is given"
+		if found.Error != nil {
+			why = found.Error.Message
+		}
+		if found.Stopped != nil {
+			return kernel.Result{}, &kernel.StoppedError{Stop: cmpStop(stopped, *found.Stopped)}
+		}
+		return kernel.Result{}, exitcode.WithHint(exitcode.Failure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)), "a new input takes a new id")
+	}
+	res := found.Kernel()
+	res.Replayed = before
+	if res.Stopped != nil && stopped != nil {
+		res.Stopped = stopped
+	}
+	if !before {
+		r.finish(res)
+	}
+	return res, nil
+}
+
+// finish shows what the copy has not shown of a run that is over.
+func (r *remote) finish(res kernel.Result) {
+	if !r.gone {
+		r.say.Show(kernel.Started{Result: res})
+	}
+	rest, ok := r.live.Rest(res.Text)
+	if !ok {
+		r.say.Note("warning: what was shown so far, from the copy of the worker's log, is not the beginning of the result's text, which follows: the worker's log may mask secrets, or somebody edited the copy, which 'perlica log verify --team' would find")
+		rest = "\n" + res.Text
+	}
+	if rest != "" {
+		r.say.Show(kernel.Updated{Update: provider.Update{Kind: provider.AgentMessageChunk, Text: rest}})
+	}
+	for _, w := range res.Warnings {
+		r.say.Note("warning: " + w)
+	}
+}
+
+func cmpStop(here *kernel.Stop, there kernel.Stop) kernel.Stop {
+	if here != nil {
+		return *here
+	}
+	return there
+}
+
+// copyWait is how long a question waits for what the agent said before it.
+const copyWait = 2 * time.Second
+
+// look shows what changed while the input is waited for.
+func (r *remote) look(s hub.Status, open []proposal.Question) {
+	if s.State != r.does && !s.Ended() {
+		r.does = s.State
+		r.say.SetStatus(cmp.Or(map[string]string{hub.Claimed: s.Worker + " is working", hub.Queued: "waiting for a worker", hub.Waiting: "waiting for its time"}[s.State], s.State))
+	}
+	still := map[event.InteractionID]bool{}
+	for _, q := range open {
+		var shown interaction.Question
+		if json.Unmarshal(q.Question, &shown) != nil || string(shown.ID) != q.ID {
+			continue // not what a worker writes
+		}
+		still[shown.ID] = true
+		if r.came[shown.ID].IsZero() {
+			r.came[shown.ID] = time.Now()
+		}
+		// What the agent said before it comes first, unless the copy is behind.
+		if !r.seen[shown.ID] && (r.said[shown.ID] || r.live.Show == nil || time.Since(r.came[shown.ID]) > copyWait) {
+			r.open[shown.ID], r.seen[shown.ID] = q, true
+			r.show(kernel.Asked{Question: shown, Answerable: true})
+		}
+	}
+	for id, q := range r.open {
+		if !still[id] {
+			r.closed(q)
+		}
+	}
+}
+
+// notice shows what the run says, by the copy of the worker's log. A question that can be answered is shown when the hub
+// has it, too, and its end when either says so first.
+func (r *remote) notice(n kernel.Notice) {
+	switch n := n.(type) {
+	case kernel.Started:
+		r.gone = true
+	case kernel.Asked:
+		if r.said[n.ID] = true; n.Answerable {
+			return
+		}
+		r.seen[n.ID] = true
+	case kernel.Closed:
+		r.end(n)
+		return
+	case kernel.Received, kernel.Stopping, kernel.Finished: // who waits for a run knows
+		return
+	}
+	r.show(n)
+}
+
+// end shows the end of a question, once, and before it a question that was not seen while it was open.
+func (r *remote) end(n kernel.Closed) {
+	id := n.Question.ID
+	if r.past[id] {
+		return
+	}
+	if !r.seen[id] {
+		r.show(kernel.Asked{Question: n.Question})
+	}
+	delete(r.open, id)
+	r.seen[id], r.past[id] = true, true
+	r.show(n)
+}
+
+// closed shows how a question ended.
+func (r *remote) closed(q proposal.Question) {
+	var n kernel.Closed
+	_ = json.Unmarshal(q.Question, &n.Question) // it was read before
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, end, err := r.t.Hub.Verdict(ctx, q.ID, r.t.As); err == nil && end != nil {
+		var e team.QuestionEnd
+		_ = json.Unmarshal(end, &e) // without it the question is closed all the same
+		n.Answer, n.Reason = e.Answer, e.Reason
+	}
+	r.end(n)
+}
+
+func (r *remote) show(n kernel.Notice) {
+	r.ask.Show(n)
+	r.say.Show(n)
+}
+
+// answer proposes an answer that was given here.
+func (r *remote) answer(ctx context.Context, q interaction.Question, a interaction.Answer) error {
+	list, err := r.t.Hub.Questions(ctx, r.id)
+	if err != nil {
+		return err
+	}
+	for _, open := range list {
+		if open.ID == string(q.ID) {
+			return r.t.Answer(ctx, open, a)
+		}
+	}
+	return errors.New("the question is closed")
+}

@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) servicePairCommand() *cobra.Command {
+	var rights string
+	cmd := &cobra.Command{
+		Use: "pair [CONTACT]", Annotations: cli.Acts.On(), Short: "Show a code with which somebody is paired",
+		Long: `Show a code of six digits. The contact that sends it to a channel of the bridge within five
+minutes is paired. It counts once, and replaces the code before.
+
+With CONTACT: let a contact count that is on record here and that you have not paired here,
+since the log was copied, or written by an earlier version. It gets the rights on record.
+
+Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
+admin changes what stays and, with approve, answers everybody's questions.`,
+		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
+		Args:    cli.Between(0, "CONTACT"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if cmd.Flags().Changed("rights") {
+					return exitcode.Usagef("a contact that is confirmed has the rights on record: --rights is for a new one")
+				}
+				return a.confirmContact(cmd.Context(), args[0])
+			}
+			rs, err := access.Parse(rights, "contact", access.OfContacts())
+			if err != nil {
+				return exitcode.Usage.With(err)
+			}
+			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
+				code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
+				if err != nil {
+					return err
+				}
+				if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
+					a.Note("no bridge runs here: start one with 'perlica service'")
+				}
+				a.Note("send this to a channel of the bridge within five minutes:")
+				if err := a.Say("%s", code); err != nil {
+					return err
+				}
+				return a.showLink(cmd.Context(), p, code)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&rights, "rights", "ask,approve", "what the contact may do: `rights` out of ask, approve and admin")
+	return cmd
+}
+
+func (a *app) serviceRightsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rights CONTACT RIGHTS", Annotations: cli.Acts.On(), Short: "Change what a contact may do",
+		Long: `Give a paired contact other rights, out of ask, approve and admin, in place of those that it
+has. They count from its next message or answer on; its session stays.`,
+		Example: "  perlica service rights local:alice ask,approve,admin",
+		Args:    cli.Exactly("CONTACT", "RIGHTS"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rights, err := access.Parse(args[1], "contact", access.OfContacts())
+			if err != nil {
+				return exitcode.Usage.With(err)
+			}
+			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
+				c, err := findContact(cmd.Context(), args[0], records.Contacts)
+				if err != nil {
+					return err
+				}
+				return a.Writing(cmd.Context(), func(r *kernel.Runner, _ *project.Project) error {
+					if err := records.Grant(cmd.Context(), r.Log(), c, rights, cli.UserName(a.Getenv)); err != nil {
+						return err
+					}
+					return a.Say("%s has the rights %s", printing.OneLine(c.Label()), rights.Shown())
+				})
+			})
+		},
+	}
+}
+
+// linkTime is how long a platform may take to say by which address its bot is reached.
+const linkTime = 10 * time.Second
+
+// showLink shows the address that has Telegram send a code, and on a terminal as a QR code. The bots of the other
+// channels have none.
+func (a *app) showLink(ctx context.Context, p *project.Project, code string) error {
+	const name = "telegram"
+	if !isServed(p, name) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	link, err := a.pairingLink(ctx, p, name, code)
+	if err != nil { // the code can be typed
+		a.Note("no address of the bot: " + printing.OneLine(err.Error()))
+		return nil
+	}
+	a.Note("or open this on the phone: " + link)
+	if !term.IsTerminal(a.Stderr) {
+		return nil
+	}
+	return printing.WriteQR(a.Stderr, link)
+}
+
+func (a *app) pairingLink(ctx context.Context, p *project.Project, name, code string) (string, error) {
+	open, err := channels[name](a, p, nil)
+	if err != nil {
+		return "", err
+	}
+	ch, err := open()
+	if err != nil {
+		return "", err
+	}
+	linker, ok := ch.(interface {
+		PairingLink(ctx context.Context, code string) (string, error)
+	})
+	if !ok {
+		return "", errors.New("it has none")
+	}
+	return linker.PairingLink(ctx, code)
+}

@@ -1,0 +1,371 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/bot"
+)
+
+// homeOf is the log of a project, by which its bot is known.
+func homeOf(p *project.Project) (string, error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	return bot.Place(paths.EventLog), err
+}
+
+// added returns the projects that the bot of a project serves beside it, and whether it ever had one.
+func (a *app) added(ctx context.Context, p *project.Project) (list []bridge.Served, ever bool, err error) {
+	home, err := homeOf(p)
+	if err != nil {
+		return nil, false, err
+	}
+	own, err := project.User(p.Dir, a.Environ, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	r, _, err := own.OpenReader(ctx)
+	if errors.As(err, &project.NoLogError{}) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("your own log: %w", err)
+	}
+	list, ever, err = bot.Projects(ctx, r, home)
+	return list, ever, errors.Join(err, r.Close())
+}
+
+// find finds a project that was added.
+func (a *app) find(f bridge.Served) (*project.Project, error) {
+	if _, err := os.Stat(f.Project); err != nil {
+		return nil, err
+	}
+	return project.Find(f.Project, a.Environ, map[string]string{"context.default_id": f.Context})
+}
+
+// names are what people call projects: by their folders' names, and by more of the path where that is not enough.
+func names(dirs ...string) (list []string) {
+	for i, dir := range dirs {
+		name := filepath.Base(dir)
+		for j, other := range dirs {
+			if i != j && strings.EqualFold(filepath.Base(other), name) {
+				name = filepath.Join(filepath.Base(filepath.Dir(dir)), filepath.Base(dir))
+			}
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+// namesOf are the names of a project and of those that its bot serves besides.
+func namesOf(p *project.Project, list []bridge.Served) []string {
+	dirs := []string{p.Workspace.Root}
+	for _, f := range list {
+		dirs = append(dirs, f.Project)
+	}
+	return names(dirs...)
+}
+
+// several opens the bridges of a bot that serves more than the project whose bridge is open, which has home's
+// options. reloads have their settings read again.
+func (a *app) several(ctx context.Context, p *project.Project, list []bridge.Served, b *service.Bridge, home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
+	var closing []func() error
+	done = func() (err error) {
+		for i := range closing {
+			err = errors.Join(err, closing[len(closing)-1-i]())
+		}
+		return err
+	}
+	own, err := project.User(p.Dir, a.Environ, nil)
+	if err != nil {
+		return nil, nil, done, err
+	}
+	runner, close, err := a.Open(ctx, own)
+	if err != nil {
+		return nil, nil, done, err
+	}
+	closing = append(closing, close)
+	log, err := homeOf(p)
+	if err != nil {
+		return nil, nil, done, err
+	}
+	record, err := bot.Open(ctx, runner.Log(), log)
+	if err != nil {
+		return nil, nil, done, err
+	}
+	all = service.NewProjects(record)
+	called := namesOf(p, list)
+	all.Join(called[0], log, b, nil)
+	for i, f := range list {
+		other, close, err := a.another(ctx, f, called[i+1], home)
+		if closing = append(closing, close); err != nil {
+			home.Log.Warn("a project is not served", "project", called[i+1], "error", err.Error())
+		} else {
+			reloads = append(reloads, func() {
+				if p, err := a.find(f); err == nil { // else it stays as it is
+					other.Set(serviceSettings(p))
+				}
+			})
+		}
+		all.Join(called[i+1], f.Log, other, err)
+	}
+	return all, reloads, done, nil
+}
+
+// another opens the bridge of a project that was added. done closes what is below it, and is not nil.
+func (a *app) another(ctx context.Context, f bridge.Served, name string, home service.Options) (b *service.Bridge, done func() error, err error) {
+	done = func() error { return nil }
+	p, err := a.find(f)
+	if err != nil {
+		return nil, done, err
+	}
+	paths, err := p.Workspace.EnsureService()
+	if err != nil {
+		return nil, done, err
+	}
+	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
+		return nil, done, held
+	}
+	runner, close, err := p.Open(ctx, a.Version) // nobody is asked whether it is to be trusted: 'service add' did
+	if err != nil {
+		return nil, done, err
+	}
+	b, err = service.Open(ctx, options(a, p, runner, paths, home.Channels, slog.New(named{home.Log.Handler(), name})))
+	return b, close, err
+}
+
+// named says of each row of a log to which project it belongs.
+type named struct {
+	slog.Handler
+	project string
+}
+
+func (n named) Handle(ctx context.Context, r slog.Record) error {
+	r = r.Clone()
+	r.AddAttrs(slog.String("project", n.project))
+	return n.Handler.Handle(ctx, r)
+}
+
+// servedProject is a project of a bot, as it is seen from outside.
+type servedProject struct {
+	Name    string `json:"name"`
+	Project string `json:"project"`
+	Context string `json:"context"`
+	State   string `json:"state"` // "served", "not running", or why it is not served
+	Served  bool   `json:"served"`
+	Hint    string `json:"-"`
+}
+
+// projects are the projects of a bot beside its home, as they are seen from outside.
+func (a *app) projects(ctx context.Context, p *project.Project) ([]servedProject, error) {
+	added, _, err := a.added(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	home, err := service.Holder(p.Workspace.Service().Lock)
+	if err != nil {
+		return nil, err
+	}
+	called, list := namesOf(p, added)[1:], []servedProject{}
+	for i, f := range added {
+		s := servedProject{Name: called[i], Project: f.Project, Context: f.Context}
+		s.State, s.Hint = a.stateOf(ctx, f, home)
+		s.Served = s.State == "served"
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// stateOf says how a project is that the bot of the bridge serves; bridge is nil where none runs.
+func (a *app) stateOf(ctx context.Context, f bridge.Served, bridge *service.HeldError) (state, hint string) {
+	p, err := a.find(f)
+	if err != nil {
+		return err.Error(), "'perlica service remove " + f.Project + "', if it is gone for good"
+	}
+	r, _, err := p.OpenReader(ctx)
+	if err == nil {
+		err = r.Close()
+	}
+	if err != nil {
+		return err.Error(), "'perlica doctor' in that project says more"
+	}
+	held, err := service.Holder(p.Workspace.Service().Lock)
+	switch {
+	case err != nil:
+		return err.Error(), ""
+	case held != nil && (bridge == nil || held.PID != bridge.PID):
+		return fmt.Sprintf("served by another bridge, process %d", held.PID), "end that one, and start this bridge anew"
+	case bridge == nil:
+		return "not running", ""
+	case held == nil:
+		return "not served", "the bridge says why when it is started anew"
+	}
+	return "served", ""
+}
+
+// Projects says of each project that a bot serves beside its own whether it does.
+func Projects(ctx context.Context, a *cli.App, p *project.Project) (list []service.Setup) {
+	found, err := (&app{a}).projects(ctx, p)
+	if err != nil {
+		return []service.Setup{{Name: "projects", Err: err}}
+	}
+	for _, s := range found {
+		setup := service.Setup{Name: s.Name, Hint: s.Hint}
+		if !s.Served && s.State != "not running" {
+			setup.Err = errors.New(s.State)
+		}
+		list = append(list, setup)
+	}
+	return list
+}
+
+func (a *app) serviceAddCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "add PROJECT", Annotations: cli.Acts.On(), Short: "Have this project's bot serve another project, too",
+		Long: `Have the bot of this project serve the one in the folder PROJECT, too, from its next start on. Each
+keeps its own log, contacts and rights: pair in each. A contact of several goes from one to
+another with /project.`,
+		Example: "  perlica service add ../shop", Args: cli.Exactly("PROJECT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			other, err := a.other(args[0])
+			if err != nil {
+				return err
+			}
+			p, err := a.Locate(nil)
+			if err != nil {
+				return err
+			}
+			if sameFile(p.Workspace.Root, other.Workspace.Root) {
+				return exitcode.Usagef("%s is the project whose bot it is: it is served anyway", printing.OneLine(args[0]))
+			}
+			_, done, err := a.Open(cmd.Context(), other) // it is made, or trusted, here and not by a bridge without a terminal
+			if err != nil {
+				return err
+			}
+			if err := done(); err != nil {
+				return err
+			}
+			f := bridge.Served{Project: realPath(other.Workspace.Root), Context: other.Config.ContextID}
+			if f.Log, err = homeOf(other); err != nil {
+				return err
+			}
+			if err := a.record(cmd.Context(), p, f, bot.Add); err != nil {
+				return err
+			}
+			a.Note("pair there, too: 'perlica service pair' in " + printing.OneLine(f.Project))
+			return a.Say("%s: added; a bridge that runs has to be started anew", printing.OneLine(f.Project))
+		},
+	}
+}
+
+func (a *app) serviceRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove PROJECT", Annotations: cli.Acts.On(), Short: "Have this project's bot no longer serve another project",
+		Long: `Have the bot of this project no longer serve another one, named as 'perlica service projects' does or
+by its folder. What waits there stays on its record, and is answered when a bridge serves it again.`,
+		Example: "  perlica service remove shop", Args: cli.Exactly("PROJECT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.Locate(nil)
+			if err != nil {
+				return err
+			}
+			list, _, err := a.added(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			called := namesOf(p, list)
+			for i, f := range list {
+				if !strings.EqualFold(called[i+1], args[0]) && f.Project != realPath(args[0]) {
+					continue
+				}
+				if err := a.record(cmd.Context(), p, f, bot.Remove); err != nil {
+					return err
+				}
+				return a.Say("%s: removed; a bridge that runs has to be started anew", printing.OneLine(f.Project))
+			}
+			return exitcode.WithHint(fmt.Errorf("the bot of this project does not serve %q beside it", args[0]), "see 'perlica service projects'")
+		},
+	}
+}
+
+func (a *app) serviceProjectsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "projects", Annotations: cli.Reads.On(), Short: "List the projects that this project's bot serves beside it",
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := a.Locate(nil)
+			if err != nil {
+				return err
+			}
+			list, err := a.projects(cmd.Context(), p)
+			if err != nil || asJSON {
+				return errors.Join(err, a.PrintJSON(list))
+			}
+			if len(list) == 0 {
+				a.Note("it serves this project alone; 'perlica service add PROJECT' adds another")
+				return nil
+			}
+			g := printing.Grid{Head: []string{"NAME", "STATE", "FOLDER"}}
+			for _, s := range list {
+				g.Add(s.Name, s.State, s.Project)
+			}
+			return a.Table(g)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// other finds the project of a folder.
+func (a *app) other(dir string) (*project.Project, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, exitcode.Usagef("there is no folder %s", printing.OneLine(dir))
+	}
+	return project.Find(dir, a.Environ, nil)
+}
+
+// record writes that a project is served, or no more, into the user's own log.
+func (a *app) record(ctx context.Context, p *project.Project, f bridge.Served, write func(context.Context, *eventlog.Log, bridge.Served) error) error {
+	var err error
+	if f.Home, err = homeOf(p); err != nil {
+		return err
+	}
+	f.By = cli.UserName(a.Getenv)
+	own, err := project.User(p.Dir, a.Environ, nil)
+	if err != nil {
+		return err
+	}
+	r, done, err := a.Open(ctx, own)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(ctx, r.Log(), f), done())
+}
+
+func sameFile(a, b string) bool { return realPath(a) == realPath(b) }
+
+// realPath is an absolute path with links followed, where it is there.
+func realPath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return bot.Place(path)
+}

@@ -1,0 +1,148 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
+)
+
+func (a *app) sessionListCommand() *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Annotations: cli.Reads.On(),
+		Aliases: []string{"ls"},
+		Short:   "List the sessions, the last used first, and what runs in them",
+		Long: `List the sessions, the last used first. A star marks the current one. Where a process
+holds a session, such as a chat, it is said instead of when it was last used, and whether
+a turn is under way. Sessions that a run made for itself are listed while it runs, and
+with --all.`,
+		Example: `  perlica session list
+  perlica session list --all --json | jq -r '.[].id'
+  perlica session list --json | jq -r '.[] | select(.run_id).id'   # where a turn is under way`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list := []listed{}
+			err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
+				return cli.ViewSessions(cmd.Context(), log, p, func(view *sessions.View) (err error) {
+					list, err = listSessions(cmd.Context(), view, log, p, all)
+					return err
+				})
+			})
+			if err := a.OrNone(err); err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(list)
+			}
+			return a.printSessions(list, all)
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that a run made for itself")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// listed is a session and who holds it.
+type listed struct {
+	sessions.Session
+	HeldBy string      `json:"held_by,omitempty"` // "chat", "service", "run"; empty: nobody does
+	PID    int         `json:"pid,omitempty"`
+	Run    event.RunID `json:"run_id,omitempty"` // the turn that is under way
+}
+
+// listSessions returns the sessions, and those of single runs that are under way.
+func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p *project.Project, all bool) ([]listed, error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	holders, err := filelock.Sessions(paths.Locks)
+	if err != nil {
+		return nil, err
+	}
+	// The sessions of runs that have ended may be many times as many as the others.
+	known, err := view.List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]listed, 0, len(known))
+	for _, s := range known {
+		one, err := heldBy(ctx, log, s, holders[string(s.ID)])
+		if err != nil {
+			return nil, err
+		}
+		delete(holders, string(s.ID))
+		list = append(list, one)
+	}
+	for id, holder := range holders {
+		s, err := view.Find(ctx, id)
+		if err != nil {
+			continue // it was deleted, or its run has not begun
+		}
+		one, err := heldBy(ctx, log, s, holder)
+		if err != nil {
+			return nil, err
+		}
+		if one.Run != "" {
+			list = append([]listed{one}, list...)
+		}
+	}
+	return list, nil
+}
+
+// heldBy says who holds a session, and which turn is under way in it.
+func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *filelock.BusyError) (listed, error) {
+	one := listed{Session: s}
+	if holder == nil {
+		return one, nil
+	}
+	one.HeldBy, one.PID = cmp.Or(holder.By, "run"), holder.PID
+	begun, ok, err := log.Last(ctx, event.Query{Session: s.ID, Types: []event.Type{event.MessageReceived}})
+	if err != nil || !ok {
+		return one, err
+	}
+	_, over, err := log.Last(ctx, event.Query{Run: begun.Run, Types: event.Known().Where(func(r *event.Row) bool { return r.Run == event.Ends })})
+	if err == nil && !over {
+		one.Run = begun.Run
+	}
+	return one, err
+}
+
+func (a *app) printSessions(list []listed, all bool) error {
+	if len(list) == 0 {
+		hint := "perlica session new NAME makes one"
+		if !all {
+			hint += "; --all lists those that runs made for themselves"
+		}
+		a.Note("there is no session; " + hint)
+		return nil
+	}
+	now := time.Now()
+	g := printing.Grid{Head: []string{" ", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
+	for _, s := range list {
+		mark := " "
+		if s.Current {
+			mark = "*"
+		}
+		used := printing.Ago(s.Used, now)
+		switch {
+		case s.Run != "":
+			used = "a turn is under way (" + s.HeldBy + ")"
+		case s.HeldBy != "":
+			used = "open (" + s.HeldBy + ")"
+		}
+		g.Add(mark, printing.SessionName(s.Session, printing.Short(s.ID)), s.Provider, strconv.Itoa(s.Turns), used, s.Title)
+	}
+	return a.Table(g)
+}

@@ -1,0 +1,169 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/copies"
+)
+
+// Times of a keeper. What was verified is not read again before wholeEvery has passed.
+const (
+	keepEvery  = 10 * time.Second
+	wholeEvery = time.Hour
+)
+
+// toVerify is what to do about a copy that is not what it should be.
+const toVerify = "perlica log verify --team says more; docs/team.md says what to do"
+
+// audit judges the events of a copy as those of a log.
+func audit() verify.Auditor { return &report.Audit{} }
+
+func (a *app) keepCommand() *cobra.Command {
+	var once bool
+	cmd := &cobra.Command{
+		Use: "keep", Annotations: cli.Acts.On(),
+		Short: "Verify the copies of all workers' logs, and cosign what is sound",
+		Long: `Verify the copies of all workers' logs on the hub: every hash is computed again, every
+signed checkpoint compared, the rules of the contract judged. The newest checkpoint of each
+copy that is sound is cosigned (C2SP cosignature/v1), if it holds all that this machine cosigned
+before: what that is stands in its own log. Its own copy is verified and not cosigned.
+
+A copy is read from its beginning at the start and once an hour, else only what is new.`,
+		Example: `  perlica team keep
+  perlica team keep --once     # exit code 1 if a copy is not what it should be`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.keep(cmd.Context(), t, once) })
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "verify each copy once, and end")
+	return cmd
+}
+
+// keep keeps the copies until a signal ends it.
+func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
+	k, err := t.Keeper(ctx, true, audit)
+	if err != nil {
+		return err
+	}
+	ctx, release := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer release()
+	said := map[string]string{}
+	trouble := ""
+	var whole time.Time // when all was verified
+	for {
+		again := time.Since(whole) >= wholeEvery
+		err := t.Refresh(ctx)
+		var list []copies.Verdict
+		if err == nil {
+			list, err = k.Round(ctx, again)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && once:
+			return err
+		case err != nil && err.Error() != trouble:
+			trouble = err.Error()
+			a.lines(trouble)
+		case err == nil:
+			if trouble = ""; again {
+				whole = time.Now()
+			}
+		}
+		bad := a.tellVerdicts(list, said)
+		if once {
+			return bad
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(keepEvery):
+		}
+	}
+}
+
+// tellVerdicts says what changed, and returns an error if a copy is not what it should be.
+func (a *app) tellVerdicts(list []copies.Verdict, said map[string]string) (err error) {
+	for _, v := range list {
+		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, printing.Count(int(v.Size), "event"), v.Checkpoint, v.Cosigned)
+		if v.Problem != "" {
+			text = v.Worker + ": " + v.Problem
+			err = exitcode.WithHint(errors.New("not all copies are what they should be"), toVerify)
+		}
+		if said[v.Worker] != text {
+			said[v.Worker] = text
+			a.lines(text)
+		}
+	}
+	return err
+}
+
+func (a *app) fetchCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "fetch WORKER", Annotations: cli.Reads.On(),
+		Short: "Write the copy of a worker's log to a file",
+		Long: `Verify the copy of a worker's log and write it to a file, up to its newest signed
+checkpoint, with the signatures of those that keep the copies. The file is an export:
+'perlica log verify FILE' checks it anywhere, without the hub, and 'perlica log import' makes a
+log of it. A copy that is not sound is not written.`,
+		Example: `  perlica team fetch build1
+  perlica team fetch build1 -o - | perlica log verify -`,
+		Args: cli.Exactly("WORKER"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				return a.fetch(cmd.Context(), t, args[0], file)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; - is standard output; else WORKER.jsonl")
+	return cmd
+}
+
+func (a *app) fetch(ctx context.Context, t *team.Team, worker, file string) error {
+	file = cmp.Or(file, worker+".jsonl")
+	var v copies.Verdict
+	var sum export.Summary
+	err := a.WriteTo(file, func(w io.Writer) (err error) {
+		v, sum, err = t.Fetch(ctx, worker, w, audit)
+		if err == nil && !v.Sound() {
+			err = exitcode.WithHint(fmt.Errorf("the copy of %s is not what it should be: %s", worker, v.Problem), toVerify)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if v.Problem != "" {
+		a.Note("warning: " + v.Problem)
+	}
+	var keys []string
+	for _, key := range append(t.LogKeys(worker, v.Origin), t.WitnessKeys()...) {
+		keys = append(keys, "--key '"+key+"'")
+	}
+	count, command := fmt.Sprintf("%s of %s, of %d on the hub", printing.Count(int(sum.Events), "event"), worker, v.Size), "perlica log verify "+file+" "+strings.Join(keys, " ")
+	if file == "-" {
+		a.lines(count + "; verify them anywhere: " + command)
+		return nil
+	}
+	return a.Say("%s; verify them anywhere:\n%s", count, command)
+}

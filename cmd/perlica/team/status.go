@@ -1,0 +1,275 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// statusJSON is what status prints as JSON.
+type statusJSON struct {
+	Team       string         `json:"team"`
+	Server     int            `json:"server_version"`
+	Schema     int            `json:"schema"`
+	Generation string         `json:"generation"`
+	Adopted    bool           `json:"adopted"`
+	Inputs     map[string]int `json:"inputs"` // of this generation, by state
+	Workers    int            `json:"workers"`
+	Alive      int            `json:"workers_alive"`
+	Questions  int            `json:"questions"`
+}
+
+// silence is after which a worker is taken for gone in lists. Nothing else follows from it.
+const silence = 15 * time.Second
+
+func (a *app) statusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status", Annotations: cli.Reads.On(),
+		Short: "Say how the hub, its inputs and its workers are",
+		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				s, err := gather(cmd.Context(), t)
+				if err != nil {
+					return err
+				}
+				return a.Show(asJSON, s, func(w io.Writer, st term.Styles) error {
+					_, err := io.WriteString(w, s.text(st))
+					return err
+				})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func gather(ctx context.Context, t *team.Team) (s statusJSON, err error) {
+	state := t.State()
+	s = statusJSON{Team: state.Name, Server: state.Server, Schema: state.Schema, Generation: state.Generation, Adopted: state.Adopted}
+	if s.Inputs, err = t.Hub.Counts(ctx); err != nil {
+		return s, err
+	}
+	workers, now, err := t.Hub.Workers(ctx)
+	if err != nil {
+		return s, err
+	}
+	for _, w := range workers {
+		s.Workers++
+		if now.Sub(w.Heard) < silence {
+			s.Alive++
+		}
+	}
+	questions, err := t.Hub.Questions(ctx, "")
+	s.Questions = len(questions)
+	return s, err
+}
+
+func (s statusJSON) text(st term.Styles) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintln(&b, st.Dim(fmt.Sprintf("%-11s", name)), fmt.Sprintf(format, args...))
+	}
+	row("team", "%s (PostgreSQL %d.%d)", s.Team, s.Server/10000, s.Server%10000)
+	generation := s.Generation
+	if !s.Adopted {
+		generation += "; this server is another one: nothing is taken until an admin adopts it"
+	}
+	row("generation", "%s", generation)
+	row("workers", "%d, %d of them heard of lately", s.Workers, s.Alive)
+	row("questions", "%d open", s.Questions)
+	var counts []string
+	for _, state := range states {
+		if n := s.Inputs[state]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	if counts == nil {
+		counts = []string{"none"}
+	}
+	row("inputs", "%s", strings.Join(counts, ", "))
+	return b.String()
+}
+
+func (a *app) workersCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "workers", Annotations: cli.Reads.On(),
+		Short: "List the workers: what they serve, and when they were last heard of",
+		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				list, now, err := t.Hub.Workers(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.PrintJSON(append([]hub.Worker{}, list...))
+				}
+				g := printing.Grid{Head: []string{"WORKER", "HEARD", "SLOTS", "PROJECTS", "LABELS"}}
+				for _, w := range list {
+					g.Add(w.Name, printing.Took(max(0, now.Sub(w.Heard)).Round(time.Second))+" ago", fmt.Sprint(w.Slots), strings.Join(w.Projects, ","), strings.Join(w.Labels, ","))
+				}
+				return a.Table(g)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) pendingCommand() *cobra.Command {
+	var text string
+	var always, asJSON bool
+	answer := &cobra.Command{
+		Use: "choose ID N", Annotations: cli.Answers.On(),
+		Short: "Answer a question by the number of an option",
+		Long: `Answer a question by the number of an option, as 'perlica team pending' lists them. The
+worker that asked decides whether the answer counts: the first one on its log does.`,
+		Args: cli.Exactly("ID", "N"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.PersonOnly("an answer to a question of the team"); err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				return a.answer(cmd.Context(), t, args[0], args[1], text, always)
+			})
+		},
+	}
+	answer.Flags().StringVar(&text, "text", "", "the `text` that an option takes, or the word that a yes takes")
+	answer.Flags().BoolVar(&always, "always", false, "a yes for good is meant")
+	list := &cobra.Command{
+		Use: "list", Annotations: cli.Reads.On(), Aliases: []string{"ls"},
+		Short: "List the open questions of all workers, with their options",
+		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.listQuestions(cmd.Context(), t, asJSON) })
+		},
+	}
+	cmd := cli.Group("pending", "List the open questions of all workers, and answer them", `List the open questions of all workers, and answer them.
+
+'perlica team pending' alone is 'perlica team pending list'.`, list, answer)
+	cmd.RunE = list.RunE
+	for _, c := range []*cobra.Command{cmd, list} {
+		c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	}
+	return cmd
+}
+
+// question is a question of the hub.
+type question struct {
+	interaction.Question
+	of proposal.Question
+}
+
+// questions are the open ones, as far as they can be read.
+func questions(list []proposal.Question) (open []question) {
+	for _, q := range list {
+		o := question{of: q}
+		if json.Unmarshal(q.Question, &o.Question) == nil && string(o.ID) == q.ID {
+			open = append(open, o)
+		}
+	}
+	return open
+}
+
+// openJSON is what 'perlica pending --json' has of a question, with its worker and input.
+type openJSON struct {
+	interaction.Question
+	Short  string    `json:"short_id"`
+	Worker string    `json:"worker"`
+	Input  string    `json:"input_id"`
+	Asked  time.Time `json:"asked"` // by the hub's clock
+}
+
+func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) error {
+	list, err := t.Hub.Questions(ctx, "")
+	if err != nil {
+		return err
+	}
+	open := questions(list)
+	if asJSON {
+		all := []openJSON{}
+		for _, q := range open {
+			all = append(all, openJSON{q.Question, printing.Short(q.ID), q.of.Worker, q.of.Input, q.of.Asked})
+		}
+		return a.PrintJSON(all)
+	}
+	if len(open) == 0 {
+		a.Note("no question waits")
+		return nil
+	}
+	return a.Write(func(w io.Writer) error {
+		for _, q := range open {
+			if _, err := io.WriteString(w, a.drawn(q.Question)); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(w, "question %s of %s, input %s: perlica team pending choose %[1]s N\n", printing.Short(q.ID), q.of.Worker, q.of.Input)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// drawn is a question with its options, as wide as standard output is.
+func (a *app) drawn(q interaction.Question) string {
+	c := card.Lay(q, cmp.Or(max(term.Width(a.Stdout), 0), printing.UnknownWidth))
+	return printing.Drawn(append(c.Rows, c.Options...), a.Styles(a.Stdout))
+}
+
+func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
+	list, err := t.Hub.Questions(ctx, "")
+	if err != nil {
+		return err
+	}
+	var found []question
+	for _, q := range questions(list) {
+		if strings.HasSuffix(string(q.ID), id) {
+			found = append(found, q)
+		}
+	}
+	if len(found) != 1 {
+		return exitcode.WithHint(fmt.Errorf("%d open questions have ids that end with %q", len(found), id), "perlica team pending lists them")
+	}
+	q := found[0]
+	option, err := q.Choose(choice)
+	if err != nil {
+		return exitcode.Usage.With(err)
+	}
+	ans := interaction.Answer{Option: option.ID, Text: text, By: t.As, Always: always}
+	if err := q.Check(ans); err != nil {
+		return exitcode.Usage.With(err)
+	}
+	err = t.Answer(ctx, q.of, ans)
+	var uncounted *team.UncountedError
+	switch {
+	case err == nil:
+		return a.Say("answered %s: %s", printing.Short(q.ID), card.Given(option, ans, 0))
+	case errors.As(err, &uncounted):
+		return fmt.Errorf("the answer does not count: %s", uncounted.Why)
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitcode.WithHint(errors.New("the worker has not said whether the answer counts"), "it may still: perlica team pending")
+	}
+	return err
+}

@@ -1,0 +1,301 @@
+// Package team is the family of commands for a team of machines: its hub, its members, its inputs and the work of
+// this machine for it.
+package team
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the commands.
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
+	return cli.Group("team", "Work with several machines over one hub",
+		`Work with several machines over one hub, a PostgreSQL database (15 or newer). Each
+input is taken by one machine, for ever, and called at most once there, on that
+machine's own log.
+
+Where the hub is, team.url in your own configuration says, or PERLICA_TEAM_URL: see
+docs/team.md.`,
+		a.initCommand(), a.joinCommand(), a.confirmCommand(), a.leaveCommand(), a.membersCommand(), a.workCommand(), a.submitCommand(),
+		a.statusCommand(), a.inputsCommand(), a.pendingCommand(), a.workersCommand(), a.cancelCommand(), a.resolveCommand(), a.adoptCommand(),
+		a.keepCommand(), a.fetchCommand())
+}
+
+// options are how the team is opened that the settings name; url takes the place of theirs.
+func (a *app) options(url string) (opt team.Options, p *project.Project, err error) {
+	if p, err = a.Locate(nil); err != nil {
+		return opt, p, err
+	}
+	opt, err = team.OptionsOf(p, url, a.Version)
+	return opt, p, err
+}
+
+// with calls f with the team, opened as the member that this machine is.
+func (a *app) with(ctx context.Context, f func(t *team.Team, p *project.Project) error) error {
+	opt, p, err := a.options("")
+	if err != nil {
+		return err
+	}
+	t, err := team.Open(ctx, opt)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(t, p), t.Close())
+}
+
+func (a *app) initCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "init [URL]", Annotations: cli.Acts.On(),
+		Short: "Make a team of an empty database, or bring its schema up to date",
+		Long: `Make a team of the database at URL, or at team.url: a schema "perlica" and the roles
+perlica_member and perlica_admin, which cannot log in. Nothing else is installed. Your
+key becomes that of the first admin; 'perlica team join NAME' makes you a member.
+
+Where there is a team its schema is brought up to the version of this Perlica.`,
+		Example: `  perlica team init postgres:///perlica?host=/var/run/postgresql
+  perlica team init --name website 'postgres://db.example.org/perlica?sslmode=verify-full'`,
+		Args: cli.Between(0, "URL"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt, _, err := a.options(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			state, made, before, err := team.Init(cmd.Context(), opt, name)
+			switch {
+			case err != nil:
+				return err
+			case made:
+				return a.Say("the team %s is made, generation %s", state.Name, state.Generation)
+			case before != state.Schema:
+				return a.Say("the team %s has schema version %d now, before %d", state.Name, state.Schema, before)
+			}
+			return a.Say("the team %s is there, its schema is up to date", state.Name)
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "team", "the team's `name`, which is that of its context, too")
+	return cmd
+}
+
+func (a *app) joinCommand() *cobra.Command {
+	var url string
+	cmd := &cobra.Command{
+		Use: "join NAME", Annotations: cli.Acts.On(),
+		Short: "Ask to belong to the team, under a name",
+		Long: `Ask to belong to the team, under a name that is this machine's from then on. An admin
+confirms it with 'perlica team confirm NAME', and compares the key that is printed here.
+The first admin's own key needs no confirmation.`,
+		Args: cli.Exactly("NAME"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt, p, err := a.options(url)
+			if err != nil {
+				return err
+			}
+			t, confirmed, err := team.Join(cmd.Context(), opt, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = t.Close() }() // what it wrote is on disk
+			if url != "" {
+				if err := config.Set(p.Dirs.ConfigFile(), "team.url", url); err != nil {
+					return err
+				}
+			}
+			if confirmed {
+				return a.Say("%s belongs to the team %s", t.As, t.State().Name)
+			}
+			return a.Say("%s asks to belong to the team %s, with the key\n%s\nAn admin confirms it: perlica team confirm %s", t.As, t.State().Name, t.Key, t.As)
+		},
+	}
+	cmd.Flags().StringVar(&url, "hub", "", "the hub's connection string, a `URL`; it is kept in your own configuration")
+	return cmd
+}
+
+func (a *app) confirmCommand() *cobra.Command {
+	var key string
+	rights := []string{team.Ask, team.Approve}
+	cmd := &cobra.Command{
+		Use: "confirm [NAME]", Annotations: cli.Acts.On(),
+		Short: "Make a member of a machine that asks to join; without NAME, list those that ask",
+		Long: `Make a member of a machine that asks to join. Compare its key with the one that
+'perlica team join' printed there, or give that one with --key: anyone who has the
+database's password can ask under any name.
+
+Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin.`,
+		Args: cli.Between(0, "NAME"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, r := range rights {
+				if !slices.Contains([]string{team.Ask, team.Approve, team.Admin}, r) {
+					return exitcode.Usagef("--rights are ask, approve and admin, not %q", r)
+				}
+			}
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				asked, err := t.Hub.Requests(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if len(args) == 0 {
+					return a.listRequests(asked)
+				}
+				i := slices.IndexFunc(asked, func(r proposal.Request) bool { return r.Name == args[0] })
+				if i < 0 {
+					return exitcode.WithHint(fmt.Errorf("%s does not ask to join", args[0]), "perlica team confirm lists who does")
+				}
+				if key == "" {
+					yes, err := a.Confirm(cmd.Context(), fmt.Sprintf("%s, who logs in as %s, has the key %s\nIs that the key that 'perlica team join' printed there?", asked[i].Name, asked[i].Login, asked[i].Key))
+					switch {
+					case err != nil:
+						return exitcode.WithHint(err, "--key KEY confirms the one that 'perlica team join' printed there")
+					case !yes:
+						return errors.New("not confirmed")
+					}
+					key = asked[i].Key
+				}
+				if err := t.Confirm(cmd.Context(), args[0], key, rights); err != nil {
+					return err
+				}
+				return a.Say("%s belongs to the team and may %s", args[0], strings.Join(rights, ", "))
+			})
+		},
+	}
+	cmd.Flags().StringSliceVar(&rights, "rights", rights, "what the member may do: ask, approve, admin; a `list` with commas")
+	cmd.Flags().StringVar(&key, "key", "", "confirm this `key` without being asked")
+	return cmd
+}
+
+func (a *app) listRequests(asked []proposal.Request) error {
+	if len(asked) == 0 {
+		a.Note("no machine asks to join")
+		return nil
+	}
+	g := printing.Grid{Head: []string{"NAME", "LOGIN", "KEY"}}
+	for _, r := range asked {
+		g.Add(r.Name, r.Login, r.Key)
+	}
+	return a.Table(g)
+}
+
+func (a *app) leaveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "leave NAME", Annotations: cli.Acts.On(),
+		Short: "End a membership, as an admin",
+		Long: `End a membership. The hub takes nothing more from it at once; workers pin that within
+a minute. What it submitted and is claimed already goes on. Revoke its role's
+password, too.`,
+		Args: cli.Exactly("NAME"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				if err := t.Leave(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+				return a.Say("%s has left the team", args[0])
+			})
+		},
+	}
+}
+
+func (a *app) membersCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "members", Annotations: cli.Reads.On(),
+		Short: "List the members that this machine knows, with their rights and keys",
+		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				list := t.Members()
+				if asJSON {
+					return a.PrintJSON(list) // this machine is one of them
+				}
+				g := printing.Grid{Head: []string{"NAME", "RIGHTS", "LOGIN", "KEY"}}
+				for _, m := range list {
+					rights := strings.Join(m.Rights, ",")
+					if m.Gone {
+						rights = "left"
+					}
+					g.Add(m.Name, rights, m.Login, m.Key)
+				}
+				return a.Table(g)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) adoptCommand() *cobra.Command {
+	var even, yes bool
+	cmd := &cobra.Command{
+		Use: "adopt", Annotations: cli.Acts.On(),
+		Short: "Go on with a server that was promoted or restored",
+		Long: `Go on with the server that team.url names although it is not the one on which the
+present generation began: a promoted standby, or a restored backup, may have
+forgotten claims. A new generation begins. Every input without an outcome on this hub is
+closed as unknown and never claimed again; workers that own one do what they own,
+once, and their outcome is shown when they report it.
+
+An id that was chosen by hand is promised one call within a generation. Ids that this
+hub has never seen cannot be known: submit under a new id what must not be done twice.`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				if !yes {
+					ok, err := a.Confirm(cmd.Context(), "Every input without an outcome on this hub is closed as unknown and never claimed again, and ids that this hub has forgotten can be called once more. Adopt it?")
+					switch {
+					case err != nil:
+						return err
+					case !ok:
+						return errors.New("not adopted")
+					}
+				}
+				done, err := t.Adopt(cmd.Context(), even)
+				if err != nil {
+					return err
+				}
+				return a.Say("generation %s: closed %s that waited and %s that workers own", t.State().Generation,
+					printing.Count(done.Queued, "input"), printing.Count(done.Claimed, "input"))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&even, "even", false, "also where the server is the same as far as it can tell: a copy of its disk was put back")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// directory is a directory of the configuration, with ~ for the home.
+func directory(p *project.Project, dir string) (string, error) {
+	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+		dir = filepath.Join(p.Dirs.Home, rest)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", exitcode.Usagef("%s: no such directory", dir)
+	}
+	return dir, nil
+}
+
+// lines writes a note on standard error for each.
+func (a *app) lines(text string) {
+	_ = a.Write(func(io.Writer) error { // in order with what is printed
+		_, err := fmt.Fprintln(a.Stderr, "perlica: "+printing.OneLine(text))
+		return err
+	})
+}

@@ -1,0 +1,108 @@
+package team
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team"
+)
+
+func (a *app) workCommand() *cobra.Command {
+	var opt team.WorkerOptions
+	var projects []string
+	cmd := &cobra.Command{
+		Use: "work", Annotations: cli.Acts.On(),
+		Short: "Take inputs of the team and have them answered here",
+		Long: `Take inputs of the team and have them answered here, by the agents, rules and
+permissions of the projects that are served: those of team.projects, of --project, or the
+one in which this is started. Questions can be answered by every member that may, and
+here with 'perlica pending' in the folder of the team's log.
+
+SIGTERM or Ctrl-C takes no more inputs and waits for those under way; a second one ends
+their agents.`,
+		Example: `  perlica team work
+  perlica team work -n 4 --label gpu --project website=/srv/website`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opt.Slots < 1 {
+				return exitcode.Usagef("-n is at least 1")
+			}
+			return a.with(cmd.Context(), func(t *team.Team, p *project.Project) (err error) {
+				if opt.Projects, err = serve(p, projects); err != nil {
+					return err
+				}
+				return a.work(cmd.Context(), t, opt)
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&opt.Slots, "slots", "n", 1, "how many inputs are answered at a time, a `number`")
+	cmd.Flags().StringArrayVar(&opt.Labels, "label", nil, "a `label` that inputs may want; may be repeated")
+	cmd.Flags().StringArrayVar(&projects, "project", nil, "serve a project in a directory, as `NAME=DIR`; may be repeated")
+	return cmd
+}
+
+// serve are the projects that are served: the given ones, else those of the configuration, else this one.
+func serve(p *project.Project, given []string) (dirs map[string]string, err error) {
+	dirs = map[string]string{}
+	for _, g := range given {
+		name, dir, ok := strings.Cut(g, "=")
+		if !ok || name == "" {
+			return nil, exitcode.Usagef("--project is NAME=DIR, not %q", g)
+		}
+		if dirs[name], err = directory(p, dir); err != nil {
+			return nil, err
+		}
+	}
+	if len(dirs) > 0 {
+		return dirs, nil
+	}
+	for name, dir := range p.Config.Team.Projects {
+		if dirs[name], err = directory(p, dir); err != nil {
+			return nil, err
+		}
+	}
+	if len(dirs) == 0 {
+		dirs[team.ProjectName("", p)] = p.Dir
+	}
+	return dirs, nil
+}
+
+// work runs a worker until a signal ends it: the first drains, the second ends the agents.
+func (a *app) work(ctx context.Context, t *team.Team, opt team.WorkerOptions) (err error) {
+	opt.Note = a.lines
+	w, err := team.NewWorker(ctx, t, opt)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := w.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	drain, release := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer release()
+	hard, end := context.WithCancel(ctx)
+	defer end()
+	context.AfterFunc(drain, func() {
+		again, stop := signal.NotifyContext(hard, syscall.SIGTERM, syscall.SIGINT)
+		release()
+		defer stop()
+		a.lines("no more inputs are taken; those under way end first")
+		<-again.Done()
+		end()
+	})
+	names := make([]string, 0, len(opt.Projects))
+	for name, dir := range opt.Projects {
+		names = append(names, fmt.Sprintf("%s in %s", name, dir))
+	}
+	a.lines(fmt.Sprintf("%s works for the team %s: %s", t.As, t.State().Name, strings.Join(names, ", ")))
+	return w.Run(drain, hard)
+}

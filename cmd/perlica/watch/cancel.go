@@ -1,0 +1,70 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// CancelCommand returns the command that stops a turn of another process.
+func CancelCommand(c *cli.App) *cobra.Command {
+	a := &app{c}
+	return &cobra.Command{
+		Use: "cancel [RUN]", Annotations: cli.Acts.On(),
+		Short: "Stop a turn, whatever process it happens in",
+		Long: `Stop the turn that is under way: its agent is asked to cancel, as with Ctrl-C in its own
+terminal, and its process reports how it ended. RUN is its run's id, or the beginning or end of
+it; without it there must be one only. The stop is on record when this command returns.`,
+		Example: `  perlica cancel
+  perlica cancel 3f2a91bc`,
+		Args: cli.Between(0, "RUN"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
+				return a.cancel(cmd.Context(), r, p, args)
+			})
+		},
+	}
+}
+
+func (a *app) cancel(ctx context.Context, r *kernel.Runner, p *project.Project, args []string) error {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return err
+	}
+	unfinished, err := kernel.ListUnfinished(ctx, &r.Log().Reader, paths.Locks)
+	if err != nil {
+		return err
+	}
+	var live []event.RunID
+	var names []string
+	for _, u := range unfinished {
+		id := string(u.Run)
+		if u.Alive && (len(args) == 0 || strings.HasPrefix(id, args[0]) || strings.HasSuffix(id, args[0]) || strings.HasPrefix(printing.Short(id), args[0])) {
+			live, names = append(live, u.Run), append(names, printing.Short(id))
+		}
+	}
+	switch {
+	case len(live) == 0 && len(args) > 0:
+		return exitcode.WithHint(fmt.Errorf("no turn of run %s is under way", printing.OneLine(args[0])), "for what was said and done: perlica log show %s", printing.OneLine(args[0]))
+	case len(live) == 0:
+		return errors.New("no turn is under way")
+	case len(live) > 1:
+		return exitcode.Usage.With(fmt.Errorf("%d turns are under way: name one: %s", len(live), strings.Join(names, ", ")))
+	}
+	by := cli.UserName(a.Getenv)
+	if err := r.CancelRun(ctx, live[0], kernel.Stop{By: streamjson.ByUser, Why: "perlica cancel by " + by, Person: by}); err != nil {
+		return err
+	}
+	return a.Say("run %s was told to stop", names[0])
+}

@@ -1,0 +1,151 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/queue"
+	"github.com/perlica/perlica/kernel/sessions"
+)
+
+// SendCommand returns the command that queues an input for a chat.
+func SendCommand(c *cli.App) *cobra.Command {
+	a := &app{c}
+	var id string
+	var files []string
+	cmd := &cobra.Command{
+		Use: "send SESSION (TEXT… | -)", Annotations: cli.Acts.On(),
+		Short: "Put an input into the queue of a chat in another terminal",
+		Long: `Put an input into the queue of a session that is open in a chat. The chat sends it when it
+is its turn, as what is queued there: after an answer, or when the person at the chat confirms
+it. It is on record when this command returns, which does not wait for the answer: 'perlica
+watch SESSION' shows it. With - the text is read from standard input.
+
+Where no chat is open nothing is queued: 'perlica run -s SESSION' sends an input there.`,
+		Example: `  perlica send refactoring "and run the tests"
+  git diff | perlica send --input-id "$id" 3f2a91bc -`,
+		Args: cli.AtLeast("SESSION", "TEXT"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := a.text(args[1:])
+			if err != nil {
+				return exitcode.Usage.With(err)
+			}
+			return a.send(cmd.Context(), args[0], event.InputID(id), text, files)
+		},
+	}
+	cmd.Flags().StringVar(&id, "input-id", "", "this input's own `id`: one that was queued or called before is refused")
+	cmd.Flags().StringArrayVar(&files, "attach", nil, "add a `file` to the input")
+	return cmd
+}
+
+// text is what the arguments say, or standard input.
+func (a *app) text(args []string) (string, error) {
+	text := strings.Join(args, " ")
+	if text == "-" {
+		b, err := io.ReadAll(io.LimitReader(a.Stdin, cli.MaxInput+1))
+		if err != nil {
+			return "", fmt.Errorf("standard input: %w", err)
+		}
+		text = string(b)
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", errors.New("there is no text to send")
+	case !utf8.ValidString(text), len(text) > cli.MaxInput:
+		return "", fmt.Errorf("the text is no UTF-8, or has more than %d bytes", cli.MaxInput)
+	}
+	return text, nil
+}
+
+func (a *app) send(ctx context.Context, ref string, id event.InputID, text string, files []string) error {
+	m := fact.MessageQueued{Text: text, Source: "send", Sender: cli.UserName(a.Getenv)}
+	for _, f := range files {
+		path, err := filepath.Abs(f)
+		if err != nil {
+			return err
+		}
+		m.Attachments = append(m.Attachments, path)
+	}
+	if id == "" {
+		id = event.InputID(uuid.Must(uuid.NewV7()).String())
+	}
+	var s sessions.Session
+	err := a.ViewingSessions(ctx, func(view *sessions.View, _ *store.Reader) (err error) {
+		s, err = view.Find(ctx, ref)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
+		if err := a.chatHolds(p, s); err != nil {
+			return err
+		}
+		if p.Config.RedactBeforeHash {
+			redactor, err := p.Redactor()
+			if err != nil {
+				return err
+			}
+			if redactor.Text(text) != text {
+				return errors.New("the text holds what is masked on the log, from which the chat would read it; type it there")
+			}
+		}
+		if _, err := r.Digest(kernel.Input{Text: text, Attachments: m.Attachments}); err != nil {
+			return exitcode.Usage.With(err) // a file that cannot be read
+		}
+		if err := queue.Add(ctx, r.Log(), s.ID, id, m); err != nil {
+			return err
+		}
+		q := queue.Queue{Session: s.ID}
+		if err := q.Read(ctx, &r.Log().Reader); err != nil {
+			return err
+		}
+		place := "sent by now"
+		if i := slices.IndexFunc(q.Inputs, func(in queue.Input) bool { return in.ID == id }); i >= 0 {
+			place = fmt.Sprintf("number %d in its queue", i+1)
+		}
+		return a.Say("input %s is on record, %s; to follow the session: perlica watch %s", id, place, printing.Short(string(s.ID)))
+	})
+}
+
+// chatHolds says what to do where no chat has a session open.
+func (a *app) chatHolds(p *project.Project, s sessions.Session) error {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return err
+	}
+	lock := filelock.Session(paths.Locks, string(s.ID))
+	held, err := filelock.Held(lock)
+	if err != nil {
+		return err
+	}
+	by := filelock.Holder(lock).By
+	if held && by == "chat" {
+		return nil
+	}
+	name := printing.SessionName(s, printing.Short(s.ID))
+	if !held {
+		return exitcode.WithHint(fmt.Errorf("session %s is not open in a chat; nothing was queued", name), "to send it now: perlica run -s %s …", printing.Short(s.ID))
+	}
+	return exitcode.WithHint(fmt.Errorf("session %s is open, but not in a chat: a %s has it; nothing was queued", name, cmp.Or(by, "run")),
+		"to send it afterwards: perlica run --wait -s %s …", printing.Short(s.ID))
+}

@@ -1,0 +1,109 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestServiceServesThePage: with service.web.listen the bridge serves the page, answers inputs that come there, and
+// ends with both.
+func TestServiceServesThePage(t *testing.T) {
+	w := newWorld(t)
+	w.config("[service.web]\nlisten = \"127.0.0.1:0\"\n")
+	made := w.run("web", "token", "program", "--rights", "read,ask,approve")
+	made.exits(0)
+	token := strings.TrimSpace(made.stdout.String())
+	j := w.start("service")
+	j.expect("the page is at http://127.0.0.1:")
+	j.expect("no one is paired") // the bridge's own part
+	at := pageAt.FindStringSubmatch(j.stderr.String())[1]
+	stream := w.asks(t.Context(), token, "GET", at+"/v1/events", nil, "")
+	defer stream.Body.Close()
+	in := map[string]any{"project": w.project, "text": "@say Hello", "wait": true}
+	res := w.asks(t.Context(), token, "POST", at+"/v1/inputs", in, "")
+	if b, err := io.ReadAll(res.Body); err != nil || !bytes.Contains(b, []byte(`"text":"Hello"`)) {
+		t.Errorf("%d %s %v", res.StatusCode, b, err)
+	}
+	j.signal(syscall.SIGTERM)
+	_, _ = io.Copy(io.Discard, stream.Body) // it ends
+	j.exits(0)
+	w.logged(1, "llm.requested")
+	w.audit()
+	w.gone()
+}
+
+// TestServiceCannotServeThePage: an address that is taken is said, and no bridge starts without the page that was asked
+// for.
+func TestServiceCannotServeThePage(t *testing.T) {
+	w := newWorld(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	w.config("[service.web]\nlisten = \"" + taken.Addr().String() + "\"\n")
+	j := w.run("service")
+	j.exits(1)
+	j.says("is taken")
+	w.gone()
+}
+
+// TestSocketActivation: a socket that systemd hands in is served, and requests that came before the start are answered.
+func TestSocketActivation(t *testing.T) {
+	w := newWorld(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	file, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	early, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	if _, err := io.WriteString(early, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	// The variables name the process that is meant, as systemd has it.
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec perlica web`)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = w.project, slices.Clone(w.env), []*os.File{file}
+	j := w.startCmd(cmd)
+	j.expect("the page is at http://" + l.Addr().String() + "/")
+	if b, err := io.ReadAll(early); err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 200") {
+		t.Errorf("%q, %v", b, err)
+	}
+	res, err := http.Get("http://" + l.Addr().String() + "/")
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	res.Body.Close()
+	j.signal(syscall.SIGTERM)
+	j.exits(0)
+
+	// What is meant for another process is not taken.
+	cmd = exec.Command("sh", "-c", `LISTEN_PID=1 LISTEN_FDS=1 exec perlica web --listen 127.0.0.1:0`)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = w.project, slices.Clone(w.env), []*os.File{file}
+	j = w.startCmd(cmd)
+	j.expect("the page is at http://127.0.0.1:")
+	if strings.Contains(j.stderr.String(), l.Addr().String()) {
+		t.Error(j.stderr.String())
+	}
+	j.signal(syscall.SIGTERM)
+	j.exits(0)
+	w.gone()
+}

@@ -1,0 +1,83 @@
+package verify_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/tree"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	hubtest.Remove()
+	os.Exit(code)
+}
+
+// suite is the one database of the suite: to make one takes longer than a case.
+var suite struct {
+	sync.Once
+	url string
+}
+
+// asCopy puts the pieces into the tables of a hub, as somebody who may do anything there would.
+func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
+	for i := range p.events {
+		if p.events[i].Withheld == event.Masked {
+			t.Skip("a copy is of all of a log: nothing in it is withheld")
+		}
+	}
+	if len(p.absent) > 0 {
+		t.Skip("a copy is of all of a log: nothing in it is absent")
+	}
+	suite.Do(func() {
+		s, db := hubtest.Shared(t)
+		suite.url = s.URL("owner", db)
+	})
+	if suite.url == "" {
+		t.Skip("PostgreSQL is not installed")
+	}
+	h, err := hub.Open(suite.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() }) // it was read from
+	if _, err := h.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err = h.Do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
+		var b pgx.Batch
+		b.Queue(`TRUNCATE perlica.logs, perlica.events, perlica.checkpoints, perlica.cosignatures`)
+		b.Queue(`INSERT INTO perlica.logs (worker, origin) VALUES ('w', $1)`, p.origin)
+		for i := range p.events {
+			e := &p.events[i]
+			payload := e.Payload
+			if e.Withheld != "" {
+				payload = nil
+			}
+			b.Queue(`INSERT INTO perlica.events (worker, seq, leaf, header, payload) VALUES ('w', $1, $2, $3, $4)`, int64(e.Seq), e.LeafHash[:], e.AppendHeader(nil), payload)
+		}
+		for _, k := range p.heads {
+			b.Queue(`INSERT INTO perlica.checkpoints (worker, size, note) VALUES ('w', $1, $2)`, k.Size, k.Note)
+		}
+		return c.SendBatch(ctx, &b).Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(opt verify.Options) (rep verify.Report, err error) {
+		err = copies.Read(t.Context(), h, "w", tree.Range{}, func(src *copies.Source) (err error) {
+			rep, err = verify.Check(t.Context(), src, opt)
+			return err
+		})
+		return rep, err
+	}
+}

@@ -1,0 +1,141 @@
+package interaction
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Input says what a text must be, in the terms of the JSON Schema of ACP's elicitations. What is empty
+// says nothing.
+type Input struct {
+	Type      string   `json:"type"` // "string", "number", "integer", or "array" of some of Values
+	Format    string   `json:"format,omitempty"`
+	Pattern   string   `json:"pattern,omitempty"`
+	MinLength *int     `json:"min_length,omitempty"` // in characters
+	MaxLength *int     `json:"max_length,omitempty"`
+	Minimum   *float64 `json:"minimum,omitempty"`
+	Maximum   *float64 `json:"maximum,omitempty"`
+	Values    []string `json:"values,omitempty"`
+	MinItems  *int     `json:"min_items,omitempty"`
+	MaxItems  *int     `json:"max_items,omitempty"`
+}
+
+// mostInput is how many bytes of a text are taken.
+const mostInput = 64 << 10
+
+// misfit says what is wrong with a text. It is an ErrNotAnOption.
+type misfit struct{ why string }
+
+func (e *misfit) Error() string { return "the text does not fit: it must " + e.why }
+
+func (e *misfit) Unwrap() error { return ErrNotAnOption }
+
+func unfit(format string, args ...any) error { return &misfit{fmt.Sprintf(format, args...)} }
+
+// Value reads a text as the JSON value that it stands for. Of an array it is the values with commas
+// between them. A nil Input takes no text.
+func (i *Input) Value(text string) (json.RawMessage, error) {
+	switch {
+	case i == nil:
+		return nil, unfit("be of a kind that is known")
+	case len(text) > mostInput || !utf8.ValidString(text):
+		return nil, unfit("be UTF-8 of at most %d bytes", mostInput)
+	}
+	switch i.Type {
+	case "number", "integer":
+		return i.number(strings.TrimSpace(text))
+	case "array":
+		return i.list(text)
+	}
+	return i.text(text)
+}
+
+func (i *Input) number(text string) (json.RawMessage, error) {
+	var n json.Number
+	if err := json.Unmarshal([]byte(text), &n); err != nil || strings.HasPrefix(text, `"`) {
+		return nil, unfit("be a number, such as 12 or 0.5")
+	}
+	if _, err := n.Int64(); err != nil && i.Type == "integer" {
+		return nil, unfit("be a whole number")
+	}
+	f, err := n.Float64()
+	switch {
+	case err != nil:
+		return nil, unfit("be a smaller number")
+	case i.Minimum != nil && f < *i.Minimum:
+		return nil, unfit("be at least %v", *i.Minimum)
+	case i.Maximum != nil && f > *i.Maximum:
+		return nil, unfit("be at most %v", *i.Maximum)
+	}
+	return json.RawMessage(text), nil
+}
+
+func (i *Input) text(text string) (json.RawMessage, error) {
+	n := utf8.RuneCountInString(text)
+	switch {
+	case i.MinLength != nil && n < *i.MinLength:
+		return nil, unfit("have at least %d characters", *i.MinLength)
+	case i.MaxLength != nil && n > *i.MaxLength:
+		return nil, unfit("have at most %d characters", *i.MaxLength)
+	case !formatted(i.Format, text):
+		return nil, unfit("be of the format %s", i.Format)
+	}
+	// A pattern that Go does not understand is the agent's to hold against.
+	if p, err := regexp.Compile(i.Pattern); err == nil && !p.MatchString(text) {
+		return nil, unfit("match %s", i.Pattern)
+	}
+	return json.Marshal(text)
+}
+
+// formatted reports whether a text has one of the formats that ACP knows; any text has another one.
+func formatted(format, text string) bool {
+	var err error
+	switch format {
+	case "email":
+		var a *mail.Address
+		if a, err = mail.ParseAddress(text); err == nil && a.Address != text {
+			return false
+		}
+	case "uri":
+		var u *url.URL
+		if u, err = url.Parse(text); err == nil && u.Scheme == "" {
+			return false
+		}
+	case "date":
+		_, err = time.Parse(time.DateOnly, text)
+	case "date-time":
+		_, err = time.Parse(time.RFC3339, text)
+	}
+	return err == nil
+}
+
+func (i *Input) list(text string) (json.RawMessage, error) {
+	chosen := []string{}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if n := number(part); n > 0 && n <= len(i.Values) && !slices.Contains(i.Values, part) {
+			part = i.Values[n-1]
+		}
+		switch {
+		case part == "":
+		case !slices.Contains(i.Values, part):
+			return nil, unfit("be some of %s, with commas between them", strings.Join(i.Values, ", "))
+		case !slices.Contains(chosen, part):
+			chosen = append(chosen, part)
+		}
+	}
+	switch {
+	case i.MinItems != nil && len(chosen) < *i.MinItems:
+		return nil, unfit("be at least %d of %s", *i.MinItems, strings.Join(i.Values, ", "))
+	case i.MaxItems != nil && len(chosen) > *i.MaxItems:
+		return nil, unfit("be at most %d of %s", *i.MaxItems, strings.Join(i.Values, ", "))
+	}
+	return json.Marshal(chosen)
+}

@@ -1,0 +1,179 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/policy"
+)
+
+// turn runs a prompt until it has asked n questions, which the test answers, and returns these and how it ends.
+func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question, func() kernel.Result) {
+	t.Helper()
+	asked := make(chan interaction.Question, n)
+	type ended struct {
+		res kernel.Result
+		err error
+	}
+	done := make(chan ended, 1)
+	go func() {
+		res, err := h.Conversation.Run(t.Context(), kernel.Turn{
+			Input: kernel.Input{Text: prompt, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
+			Show: func(n kernel.Notice) {
+				if q, ok := n.(kernel.Asked); ok {
+					asked <- q.Question
+				}
+			},
+		})
+		done <- ended{res, err}
+	}()
+	questions := make([]interaction.Question, n)
+	for i := range questions {
+		select {
+		case questions[i] = <-asked:
+		case e := <-done:
+			t.Fatalf("%+v, %v", e.res, e.err)
+		}
+	}
+	return questions, func() kernel.Result {
+		t.Helper()
+		e := <-done
+		if e.err != nil {
+			t.Fatal(e.err)
+		}
+		return e.res
+	}
+}
+
+// TestAnswers: a command answers the question that it means with exactly the option that was chosen.
+func TestAnswers(t *testing.T) {
+	h := newHost(t)
+	for command, want := range map[string]string{
+		"/allow":            "permission: allow-once",
+		"/deny":             "permission: reject-once",
+		"/choose 1":         "permission: allow-once",
+		"/allow ID":         "permission: allow-once",
+		"/deny ID":          "permission: reject-once",
+		"/choose ID 1":      "permission: allow-once",
+		"/choose ID Reject": "permission: reject-once",
+	} {
+		q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt options=allow-once:allow_once:Allow,reject-once:reject_once:Reject`, 1)
+		h.says(t, map[string]string{"/pending": "**Write a.txt** — test, question `" + short(string(q[0].ID)) + "`"})
+		out := h.does(t, strings.ReplaceAll(command, "ID", short(string(q[0].ID))))
+		if res := end(); !strings.Contains(res.Text, want) || !strings.Contains(out.Text, short(string(q[0].ID))) {
+			t.Errorf("%s: %q, %q", command, out.Text, res.Text)
+		}
+	}
+	h.says(t, map[string]string{"/pending": "No question waits."})
+	if err := h.refuses(t, "/allow"); err.Error() != "no question waits" {
+		t.Error(err)
+	}
+}
+
+// TestAnswersThatAreNone: what could mean another question, another option or more than was read answers nothing.
+func TestAnswersThatAreNone(t *testing.T) {
+	h := newHost(t)
+	q, end := h.turn(t, "@ask edit \"One\" path=a.txt options=y:allow_once:Yes,a:allow_always:Always wait=no\n@ask edit \"Two\" path=b.txt", 2)
+	one := short(string(q[slices.IndexFunc(q, func(q interaction.Question) bool { return q.Title == "One" })].ID))
+	for line, want := range map[string]string{
+		"/allow":                    "2 questions wait",
+		"/choose 1":                 "2 questions wait",
+		"/deny":                     "2 questions wait",
+		"/deny " + one + " now":     "/deny [ID]",
+		"/allow " + one + " root":   "/allow [ID] [WORD]",
+		"/choose " + one + " a":     "Nothing was answered",
+		"/choose " + one + " yes":   "",
+		"/choose " + one + " 9":     "",
+		"/choose":                   "/choose [ID] N|TEXT",
+		"/allow nosuchid":           "",
+		"/cancel":                   "no turn is under way here",
+		"/cancel nosuchrun":         "",
+		"/log show nosuchrun":       "",
+		"/policy revoke nosuchid":   "",
+		"/session use nosuch":       "",
+		"/session delete nosuch":    "",
+		"/session show nosuch":      "",
+		"/session nosuch":           "/session [list",
+		"/session list everything":  "/session [list",
+		"/session export":           "/session [list",
+		"/session current and more": "/session [list",
+	} {
+		if err := h.refuses(t, line); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	h.Named = true
+	h.does(t, "/choose "+one+" a always")
+	if err := h.refuses(t, "/allow"); !errors.Is(err, errUnnamed) { // though only one waits
+		t.Error(err)
+	}
+	h.Named = false
+	h.does(t, "/allow")
+	if res := end(); !strings.Contains(res.Text, "permission: a") || !strings.Contains(res.Text, "permission: allow-once") {
+		t.Errorf("%q", res.Text)
+	}
+}
+
+// TestAnotherSession: to a user whose business is one session, another one's questions and runs are none.
+func TestAnotherSession(t *testing.T) {
+	h := newHost(t)
+	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
+	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	h.says(t, map[string]string{"/pending": "No question waits.", "/session list": "No session is kept"})
+	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID), "/choose " + string(q[0].ID) + " 1"} {
+		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	h.Only = ""
+	h.does(t, "/deny")
+	run := end().Run
+	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	for _, line := range []string{"/log show " + string(run), "/cancel " + string(run)} {
+		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// TestRights: who may only look changes nothing, sends nothing and answers nothing.
+func TestRights(t *testing.T) {
+	h := newHost(t)
+	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
+	h.May = func(n Need) bool { return n == Read }
+	for _, line := range []string{"/allow", "/deny", "/choose 1", "/cancel", "/clear", "/attach x", "/send", "/mode auto", "/model x", "/config a b",
+		"/session new", "/session delete x", "/policy revoke x", "/save", "/save x", "/discard", "/provider x", "/exit"} {
+		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	h.says(t, map[string]string{"/pending": short(string(q[0].ID)), "/session": "", "/policy": "", "/provider": "predictable", "/mode": "auto"})
+	h.May = nil
+	h.does(t, "/deny")
+	end()
+}
+
+// TestCancel: the turn under way is stopped, by whom and from where is on record.
+func TestCancel(t *testing.T) {
+	h := newHost(t)
+	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
+	var got kernel.Stop
+	h.Cancel = func(s kernel.Stop) bool { got = s; return true }
+	h.does(t, "/cancel")
+	if want := (kernel.Stop{By: "user", Why: "/cancel by me from the test", Person: "me"}); got != want {
+		t.Errorf("%+v", got)
+	}
+	h.says(t, map[string]string{"/cancel " + string(q[0].Refs.Run): "told to stop"})
+	if res := end(); res.Stopped == nil || res.Stopped.Why != got.Why {
+		t.Errorf("%+v", res.Stopped)
+	}
+	for e, err := range h.Runner.Log().Events(t.Context(), event.Query{Run: q[0].Refs.Run, Types: []event.Type{event.InteractionAnswered}}) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}

@@ -1,0 +1,141 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/predictable"
+)
+
+// agentVar makes this binary the predictable agent, with the scenario that it holds.
+const agentVar = "COMMAND_TEST_AGENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(agentVar) == "" {
+		os.Exit(m.Run())
+	}
+	opt := predictable.Options{Scenario: os.Getenv(agentVar)}
+	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, opt); err != nil {
+		os.Exit(1)
+	}
+}
+
+// newHost is a host with a log and an agent of its own, which plays a scenario.
+func newHost(t *testing.T, scenario ...string) *Host {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	environ := append(os.Environ(), "PERLICA_HOME="+t.TempDir(), agentVar+"=#\n"+strings.Join(scenario, "\n"))
+	p, err := project.Find(dir, environ, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, done, err := p.Open(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := agents.Agent{Agent: provider.Agent{ID: "test", Command: []string{self}, Env: []string{agentVar}}}
+	c, err := r.Converse(t.Context(), kernel.Setup{Agent: agent, Dir: dir}, time.Hour, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(c.Close(context.Background()), done()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me", Where: "test"}
+}
+
+// does carries a line out, and returns what it answers.
+func (h *Host) does(t *testing.T, line string) Output {
+	t.Helper()
+	l, err := Parse(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.Do(t.Context(), l)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return out
+}
+
+// says carries out lines whose answers must have these words.
+func (h *Host) says(t *testing.T, lines map[string]string) {
+	t.Helper()
+	for line, want := range lines {
+		if out := h.does(t, line); !strings.Contains(out.Text, want) {
+			t.Errorf("%s: %q has no %q", line, out.Text, want)
+		}
+	}
+}
+
+// TestHostOnAConversation: what is said of a session is what was done in it, and what is set is said afterwards.
+func TestHostOnAConversation(t *testing.T) {
+	h := newHost(t)
+	h.says(t, map[string]string{"/log": "Nothing is on the log", "/pending": ""})
+	// The agent is started and waited for by what asks it.
+	h.says(t, map[string]string{"/mode": "auto", "/config": "", "/model": "", "/status": "the event log"})
+	res, err := h.Conversation.Run(t.Context(), kernel.Turn{
+		Input: kernel.Input{Text: "@tokens 12 34\n@say done", Source: "test"}, Permissions: policy.ModeDeny,
+	})
+	if err != nil || res.Text != "done" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	h.says(t, map[string]string{
+		"/log": "llm.responded", "/log 1": "llm.single_call.enforced", "/log verify": "as they were written",
+		"/log show " + string(res.Run): "inbound.message.received", "/usage": "12", "/mode": "auto", "/session current": string(h.Conversation.Session())[:8],
+		"/provider": "predictable", "/policy": "",
+	})
+	h.does(t, "/mode auto")
+	if out := h.does(t, "/mode"); !strings.Contains(out.Text, "auto") || h.mustMode(t) != "auto" {
+		t.Errorf("%q", out.Text)
+	}
+	for _, line := range []string{"/log 0", "/log 1001", "/log show", "/mode a b", "/config a", "/provider a b"} {
+		l, err := Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var usage *UsageError
+		if out, err := h.Do(t.Context(), l); !errors.As(err, &usage) {
+			t.Errorf("%s: %+v, %v", line, out, err)
+		}
+	}
+}
+
+// mustMode is the mode in which the agent says that it is.
+func (h *Host) mustMode(t *testing.T) string {
+	t.Helper()
+	o, _, ok := h.offers()
+	if !ok {
+		t.Fatal("the agent offers nothing")
+	}
+	return o.Mode
+}
+
+// TestEffects: what a front end is to do follows from the command alone.
+func TestEffects(t *testing.T) {
+	h := newHost(t)
+	for line, want := range map[string]Effect{"/again": Recall, "/discard": Discard, "/clear": Switch, "/thoughts": Thoughts, "/exit": Exit, "/provider predictable": Switch} {
+		if out := h.does(t, line); out.Effect != want {
+			t.Errorf("%s: %+v", line, out)
+		}
+	}
+	l, _ := Parse("/provider nosuch")
+	if out, err := h.Do(t.Context(), l); err == nil || out.Effect != None {
+		t.Errorf("a provider that is none: %+v", out)
+	}
+}

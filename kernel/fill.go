@@ -1,0 +1,245 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/form"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// The actions with which an elicitation is answered, as ACP names them.
+const (
+	actionAccept  = "accept"
+	actionDecline = "decline"
+	actionCancel  = "cancel"
+)
+
+// byForm is who decides about a form that is not asked: what is asked of forms in general.
+const byForm = "form"
+
+// fillForm has a person fill in a form of the agent's, a question for each field, or open its address. No
+// rule and no mode fills one in. What is not to be asked is declined, and said.
+func (c *client) fillForm(p *provider.PermissionRequest) {
+	f := &filling{c: c, p: p, content: map[string]json.RawMessage{}, ends: map[event.InteractionID]interaction.Resolution{}}
+	action, by := actionDecline, "policy"
+	if why := f.prepare(); why != "" {
+		_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
+			Title: p.Form.Message, Effect: string(policy.Deny), By: byForm, Why: why,
+		})) // a dead log ends the run at its next line
+		c.warn("form_declined", "a form of the agent's was declined: "+why)
+	} else {
+		action, by = f.ask()
+	}
+	var err error
+	switch action {
+	case actionAccept:
+		err = p.Fill(f.content)
+	case actionDecline:
+		err = p.Decline()
+	default:
+		err = p.Cancel()
+	}
+	sent := fact.ReplySent{RequestID: p.ID, Outcome: action, By: by}
+	t := event.ReplySent
+	if err != nil {
+		t, sent.Error = event.ReplyFailed, err.Error()
+	}
+	if !errors.Is(err, provider.ErrReplied) { // else the agent has withdrawn it
+		refs := c.refs()
+		if n := len(f.asked); n > 0 {
+			refs = f.asked[n-1].Refs
+		}
+		_ = c.run.r.log.Record(event.NewFact(t, "perlica", refs, sent)) // likewise
+	}
+	for _, t := range f.asked {
+		end := f.ends[t.ID]
+		end.Sent = err == nil
+		_ = c.run.r.questions.Resolve(t, end) // likewise
+	}
+}
+
+// filling is a form that is being filled in.
+type filling struct {
+	c       *client
+	p       *provider.PermissionRequest
+	base    interaction.Question // what all its questions have in common
+	fields  []form.Field         // empty: it takes no more than a yes
+	content map[string]json.RawMessage
+	asked   []*interaction.Ticket
+	ends    map[event.InteractionID]interaction.Resolution
+}
+
+// prepare reads the form and returns why it is not to be asked, or "".
+func (f *filling) prepare() (why string) {
+	c, ask := f.c, f.p.Form
+	if c.run.t.Permissions == policy.ModeDeny {
+		return "the permission mode is deny"
+	}
+	if ask.Approval {
+		read := c.read(f.p.Tool, nil, c.place())
+		d := c.run.r.policy.Decide(read.Request, c.run.t.Permissions)
+		if d.Effect == policy.Deny {
+			return d.Why
+		}
+		f.base = c.question(f.p.Tool, nil, read, d)
+		f.base.Word = ""
+	} else {
+		f.base = interaction.Question{
+			Title: ask.Message, Subject: interaction.Subject{Provider: c.run.t.Agent.ID, Kind: "form"},
+			Expires: c.now().Add(c.run.t.AnswerIn), Refs: c.refs(),
+		}
+	}
+	if ask.URL != "" {
+		u, err := url.Parse(ask.URL)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return "its address is none of the web"
+		}
+		f.base.Subject.Fields = []interaction.Field{{Name: "address", Value: ask.URL}, {Name: "host", Value: u.Hostname()}}
+		f.base.Why = "the agent wants you to open this address: Perlica does not open it"
+		return ""
+	}
+	var err error
+	if f.fields, err = form.Read(ask.Schema); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// goOnID is the option that gives no value and lets a form go on its way, againID the one that begins it anew.
+const (
+	goOnID  = "perlica:go-on"
+	againID = "perlica:again"
+)
+
+// ask puts the questions one after the other, and returns how the form is answered, and by whom. The values of
+// several fields are shown together before they are sent, and can be given anew.
+func (f *filling) ask() (action, by string) {
+	if len(f.fields) == 0 {
+		q := f.base
+		label := "go on"
+		if f.p.Form.URL != "" {
+			label = "go on: I open the address myself"
+		}
+		q.Options = []interaction.Option{{ID: goOnID, Label: label, Kind: "answer", Offer: true}, form.Decline()}
+		a, why := f.put(q)
+		return f.action(a, why)
+	}
+	for {
+		clear(f.content)
+		for i := range f.fields {
+			if action, by = f.askField(i); action != actionAccept {
+				return action, by
+			}
+		}
+		if len(f.fields) == 1 {
+			return action, by
+		}
+		a, why := f.put(f.review())
+		if action, by = f.action(a, why); action != actionAccept || a.Option != againID {
+			return action, by
+		}
+	}
+}
+
+// askField asks for the value of one field. One that was given before stands first.
+func (f *filling) askField(i int) (action, by string) {
+	field, q := &f.fields[i], f.base
+	q.Title = field.Title
+	q.Subject.Text = append([]string{f.p.Form.Message}, field.Says()...)
+	q.Why = "the agent asks for a value; what you answer stays on record"
+	if len(f.fields) > 1 {
+		q.Why = fmt.Sprintf("the agent asks for a value, %d of %d; what you answer stays on record", i+1, len(f.fields))
+	}
+	field.Ask(&q)
+	a, why := f.put(q)
+	if action, by = f.action(a, why); action != actionAccept {
+		return action, by
+	}
+	value, ok, err := field.Value(*a)
+	if err != nil { // the coordinator lets none through, but others write this log, too
+		return actionCancel, err.Error()
+	}
+	if ok {
+		f.content[field.Name] = value
+		field.Prefer(value)
+	}
+	return action, by
+}
+
+// review is the question whether the values are sent.
+func (f *filling) review() interaction.Question {
+	q := f.base
+	q.Title = f.p.Form.Message
+	q.Why = "these values go to the agent; nothing was sent yet"
+	q.Subject.Fields = slices.Clone(q.Subject.Fields)
+	for _, field := range f.fields {
+		value, ok := f.content[field.Name]
+		if !ok {
+			continue
+		}
+		text := string(value)
+		_ = json.Unmarshal(value, &text) // what is no text stands as it is
+		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: field.Title, Value: text})
+	}
+	q.Options = []interaction.Option{
+		{ID: goOnID, Label: "send these values", Kind: "answer", Offer: true},
+		{ID: againID, Label: "give them anew", Kind: "answer", Offer: true}, form.Decline(),
+	}
+	return q
+}
+
+// action is how an answer to one question of the form answers the form, if it ends with it.
+func (f *filling) action(a *interaction.Answer, why interaction.Reason) (action, by string) {
+	switch {
+	case a == nil:
+		return actionCancel, string(why)
+	case a.Option == form.DeclineID:
+		return actionDecline, a.By
+	}
+	return actionAccept, a.By
+}
+
+// put asks one question and waits for its end.
+func (f *filling) put(q interaction.Question) (*interaction.Answer, interaction.Reason) {
+	c, ctx := f.c, context.Background() // what has been asked gets an end on the log, whatever else ends
+	if c.run.t.AnswerIn > 0 {
+		if err := c.run.r.questions.Reachable(); err != nil {
+			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
+		}
+	}
+	q.Expires = c.now().Add(c.run.t.AnswerIn)
+	t, err := c.run.r.questions.Ask(ctx, q)
+	if err != nil {
+		c.kill()
+		return nil, interaction.RunEnded
+	}
+	f.asked = append(f.asked, t)
+	subject := q.Subject
+	q = t.Question
+	q.Subject = subject
+	c.show.add(Asked{q, f.p.ID, c.run.t.AnswerIn > 0 && c.isLive()})
+	if why := c.wait(t, f.p); why != "" {
+		_ = c.run.r.questions.Lapse(ctx, t, why) // an error of the log is in the ticket's outcome
+	}
+	a, lapsed, err := t.Outcome()
+	if err != nil {
+		c.kill()
+		return nil, interaction.RunEnded
+	}
+	end := interaction.Resolution{Reason: lapsed}
+	if a != nil {
+		end.Option = a.Option
+	}
+	f.ends[t.ID] = end
+	c.show.add(Closed{Question: t.Question, Request: f.p.ID, Answer: a, Reason: lapsed})
+	return a, lapsed
+}

@@ -1,0 +1,111 @@
+package language_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/perlica/perlica/kernel/language"
+)
+
+// texts are all sentences of a language by the names of their fields.
+func texts(l language.Language) map[string]string {
+	all := map[string]string{}
+	v := reflect.ValueOf(l.Sentences()).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		switch f := v.Field(i).Interface().(type) {
+		case string:
+			all[name] = f
+		case [4]string:
+			for n, text := range f {
+				all[fmt.Sprint(name, n)] = text
+			}
+		case map[string]string:
+			for key, text := range f {
+				all[name+" "+key] = text
+			}
+		case []language.Command:
+			for _, c := range f {
+				all["/"+c.Name] = c.Help
+			}
+		default:
+			panic(name + " is of no form that is known here")
+		}
+	}
+	return all
+}
+
+// insertions are the verbs of a sentence, in the order of what is inserted.
+func insertions(text string) []string {
+	verbs := regexp.MustCompile(`%(\[\d+\])?[a-z]`).FindAllString(text, -1)
+	slices.Sort(verbs)
+	return slices.Compact(verbs)
+}
+
+func count(text string) int { return len(regexp.MustCompile(`%[a-z]`).FindAllString(text, -1)) }
+
+// TestSameSentences: what one language says the others say, with the same insertions.
+func TestSameSentences(t *testing.T) {
+	english, chinese := texts(language.English), texts(language.Chinese)
+	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(english)), func(k string) bool { return chinese[k] != "" || english[k] == "" }); len(missing) > 0 {
+		t.Errorf("not in Chinese: %q", missing)
+	}
+	for name, text := range chinese {
+		if english[name] == "" {
+			t.Errorf("%s: not in English", name)
+		}
+		if !slices.Equal(insertions(text), insertions(english[name])) || count(text) != count(english[name]) {
+			t.Errorf("%s: %q inserts other things than %q", name, text, english[name])
+		}
+	}
+}
+
+// TestOneLanguage: a sentence is in its language; a code of a language, a sign or a name is in none.
+func TestOneLanguage(t *testing.T) {
+	none := []string{"ReactionAck", "Joint", "OptionIs", "Stop", "Languages", "Name"}
+	isHan := func(r rune) bool { return unicode.Is(unicode.Han, r) }
+	for name, text := range texts(language.English) {
+		if !slices.Contains(none, name) && strings.ContainsFunc(text, isHan) {
+			t.Errorf("%s is not English: %q", name, text)
+		}
+	}
+	for name, text := range texts(language.Chinese) {
+		if !slices.Contains(none, name) && !strings.ContainsFunc(text, isHan) {
+			t.Errorf("%s is not Chinese: %q", name, text)
+		}
+	}
+}
+
+// TestSpan: a duration is said as people say it.
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		2 * time.Hour: "2 hours", time.Minute: "1 minute", 90 * time.Minute: "1 hour 30 minutes", 25*time.Hour + time.Minute: "1 day 1 hour",
+		24*time.Hour + time.Minute: "1 day", 0: "0 seconds", time.Second + time.Millisecond: "1 second",
+	} {
+		if got := language.English.Sentences().Span(d); got != want {
+			t.Errorf("%s: %q, want %q", d, got, want)
+		}
+	}
+	if got := language.Chinese.Sentences().Span(2 * time.Hour); got != "2 小时" {
+		t.Errorf("in Chinese %q", got)
+	}
+}
+
+// TestError: of an error that is known the words are, and what stands around them is kept.
+func TestError(t *testing.T) {
+	inner := errors.New("there is no such session")
+	if got := language.Chinese.Sentences().Error(fmt.Errorf("x: %w", inner)); got != "x: 没有这个会话" {
+		t.Errorf("%q", got)
+	}
+	if got := language.Chinese.Sentences().Error(errors.New("disk full")); got != "disk full" {
+		t.Errorf("%q", got)
+	}
+}

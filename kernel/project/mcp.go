@@ -1,0 +1,74 @@
+package project
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/kernel/config"
+)
+
+// MCPServers reads MCP servers in the form that Claude Code and others keep them in, a JSON object whose member
+// mcpServers has a server by each name. Nothing in it is expanded. A member that is not known is an error: it may
+// be what keeps a server from doing something.
+func MCPServers(text []byte) ([]acp.McpServer, error) {
+	var file struct {
+		Servers map[string]*config.MCPServer `json:"mcpServers"`
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more behind the object")
+	}
+	if len(file.Servers) == 0 {
+		return nil, errors.New(`it names no server under "mcpServers"`)
+	}
+	servers := []acp.McpServer{}
+	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
+		s := file.Servers[name]
+		if s == nil || s.Name != "" || s.Origin != "" || strings.TrimSpace(name) == "" {
+			return nil, fmt.Errorf("mcpServers.%s is no server", name)
+		}
+		s.Name = name
+		if err := checkServer(s); err != nil {
+			return nil, fmt.Errorf("mcpServers.%s: %w", name, err)
+		}
+		servers = append(servers, server(*s))
+	}
+	return servers, nil
+}
+
+// checkServer checks what is needed of a server, and fills its type in.
+func checkServer(s *config.MCPServer) error {
+	if s.Type == "" && s.URL != "" {
+		s.Type = "http"
+	}
+	switch s.Type {
+	case "", "stdio":
+		if s.Command == "" || s.URL != "" || s.Headers != nil {
+			return errors.New("a server on stdio has a command, and no url or headers")
+		}
+	case "http", "sse":
+		u, err := url.Parse(s.URL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return errors.New("the url must be an http or https address")
+		}
+		if s.Command != "" || s.Args != nil || s.Env != nil {
+			return fmt.Errorf("a server over %s has no command, args or env", s.Type)
+		}
+	default:
+		return fmt.Errorf("there is no type %q: there are stdio, http and sse", s.Type)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package provider
+
+import (
+	"encoding/json"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
+)
+
+// Form is what an elicitation/create asks a person for: values by the schema, or to open an address.
+type Form struct {
+	Message string
+	Schema  json.RawMessage // a restricted JSON Schema, as the agent wrote it; nil: it is about an address
+	URL     string
+	// Approval says that it asks for approval of a tool call in other clothes: no rule and no mode says yes.
+	Approval bool
+}
+
+// formResult is the result of an elicitation/create.
+type formResult struct {
+	Action  string                     `json:"action"` // accept, decline or cancel
+	Content map[string]json.RawMessage `json:"content,omitempty"`
+}
+
+// Fill answers with the values of the fields. It returns when the answer has left.
+func (p *PermissionRequest) Fill(content map[string]json.RawMessage) error {
+	return p.reply("", formResult{"accept", content})
+}
+
+// Decline answers that the person does not give the values. It returns when the answer has left.
+func (p *PermissionRequest) Decline() error { return p.reply("", formResult{Action: "decline"}) }
+
+// requestForm takes an elicitation off the wire. One that is tied to a request, or to nothing, belongs to
+// no turn in which a person could be asked.
+func (c *Conn) requestForm(env jsonrpc.Message) {
+	var v struct {
+		SessionID string                     `json:"sessionId"`
+		Tool      acp.ToolCallId             `json:"toolCallId"`
+		Mode      string                     `json:"mode"`
+		Message   string                     `json:"message"`
+		Schema    json.RawMessage            `json:"requestedSchema"`
+		URL       string                     `json:"url"`
+		Meta      map[string]json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal(env.Params, &v); err != nil || v.Mode == "url" && v.URL == "" || v.Mode != "url" && v.Schema == nil {
+		c.refuse(env.ID, -32602, "undecodable elicitation")
+		c.warn("undecodable_request", clip(string(env.Params), 200))
+		return
+	}
+	f := &Form{Message: v.Message}
+	if v.Mode == "url" {
+		f.URL = v.URL
+	} else {
+		f.Schema = v.Schema
+	}
+	tool := ToolCall{ID: v.Tool, Title: v.Message}
+	if _, ok := v.Meta[c.agent.Approval]; ok && c.agent.Approval != "" {
+		f.Approval, tool.Kind, tool.RawInput = true, acp.ToolKindExecute, v.Meta["tool_params"]
+	}
+	c.put(env, v.SessionID, &PermissionRequest{ID: env.ID, Tool: tool, Form: f})
+}

@@ -1,0 +1,41 @@
+package provider
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// mostPages is how many pages of a list are asked for: an agent may never say that one is the last.
+const mostPages = 100
+
+// KeptSessions returns the sessions that the agent keeps, in its own order: those of one directory, or of
+// all if dir is empty. more says that the agent has more than were asked for. Only agents that announce
+// session/list know the method.
+func (c *Conn) KeptSessions(ctx context.Context, dir string) (list []acp.SessionInfo, more bool, err error) {
+	request := acp.ListSessionsRequest{}
+	if dir != "" {
+		request.Cwd = &dir
+	}
+	var seen []string
+	for range mostPages {
+		var page acp.ListSessionsResponse
+		if err := c.ask(ctx, acp.AgentMethodSessionList, request, &page); err != nil {
+			return nil, false, err
+		}
+		list = append(list, slices.DeleteFunc(page.Sessions, func(s acp.SessionInfo) bool { return s.SessionId == "" })...)
+		next := page.NextCursor
+		if next == nil || *next == "" || slices.Contains(seen, *next) {
+			return list, false, nil
+		}
+		seen, request.Cursor = append(seen, *next), next
+	}
+	return list, true, nil
+}
+
+// DeleteKept has the agent delete a session that it keeps. Only agents that announce session/delete know
+// the method.
+func (c *Conn) DeleteKept(ctx context.Context, id string) error {
+	return c.ask(ctx, acp.AgentMethodSessionDelete, acp.UnstableDeleteSessionRequest{SessionId: acp.SessionId(id)}, nil)
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestLaunch: a process that was launched is the one that Start with the same spec returns, with what it said
+// on stderr before; End leaves it alone.
+func TestLaunch(t *testing.T) {
+	spec := procSpec("proc-exit", "early", "words")
+	l := Launch(spec)
+	spec.Launched = l
+	said := make(chan string, 9)
+	spec.Stderr = func(line []byte) { said <- string(line) }
+	p, _ := procStart(t, spec)
+	if p != l.p {
+		t.Error("another process was started")
+	}
+	if got := <-said; got != "early words" {
+		t.Errorf("stderr: %q", got)
+	}
+
+	spec = procSpec("proc-echo")
+	l = Launch(spec)
+	spec.Launched = l
+	p, r := procStart(t, spec)
+	if err := l.End(); err != nil {
+		t.Fatal(err)
+	}
+	procEcho(t, p, r)
+	if another, _ := procStart(t, spec); another == p {
+		t.Error("it was taken twice")
+	}
+	procEnd(t, p)
+}
+
+// TestLaunchOther: what was launched with another spec is not taken, and End leaves nothing of it, however
+// little it wants to go. Grace is a minute here: none of it is given.
+func TestLaunchOther(t *testing.T) {
+	launched := procSpec("proc-stubborn")
+	for name, change := range map[string]func(*Spec){
+		"limit":       func(s *Spec) { s.Limit = "allow" },
+		"folder":      func(s *Spec) { s.Dir = t.TempDir() },
+		"environment": func(s *Spec) { s.Env = append(s.Env, "MORE=1") },
+		"arguments":   func(s *Spec) { s.Argv = append(s.Argv, "more") },
+		"agent":       func(s *Spec) { s.Agent = "other" },
+	} {
+		l := Launch(launched)
+		spec := launched
+		spec.Env, spec.Argv = spec.Env[:len(spec.Env):len(spec.Env)], spec.Argv[:len(spec.Argv):len(spec.Argv)]
+		change(&spec)
+		spec.Launched = l
+		p, r := procStart(t, spec)
+		procLine(t, r)
+		<-l.ready
+		if p == l.p {
+			t.Errorf("%s: it was taken", name)
+		}
+		procLine(t, bufio.NewReader(l.p.stdout)) // it ignores SIGTERM from here on
+		if err := l.End(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := syscall.Kill(l.p.Pid(), 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s: the process is there: %v", name, err)
+		}
+		spec.Launched = l
+		if _, _, ok := l.take(launched); ok {
+			t.Errorf("%s: it was taken when it had been ended", name)
+		}
+	}
+}
+
+// TestLaunchFails: Start says why what was launched did not start; End has nothing to say.
+func TestLaunchFails(t *testing.T) {
+	spec := procSpec("proc-echo")
+	spec.Argv = []string{"no-such-program-anywhere"}
+	l := Launch(spec)
+	spec.Launched = l
+	_, err := Start(spec)
+	var failed *StartError
+	if !errors.As(err, &failed) || !errors.Is(err, ErrCommandNotFound) || !strings.Contains(err.Error(), spec.Argv[0]) {
+		t.Errorf("%v", err)
+	}
+	if err := l.End(); err != nil {
+		t.Error(err)
+	}
+}

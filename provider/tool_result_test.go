@@ -1,0 +1,74 @@
+package provider
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestToolResult reads what tool calls led to, in the forms in which agents report it.
+func TestToolResult(t *testing.T) {
+	text := func(s string) string {
+		b, _ := json.Marshal(s)
+		return `{"type":"content","content":{"type":"text","text":` + string(b) + `}}`
+	}
+	for _, c := range []struct {
+		name    string
+		updates []string
+		output  string
+		exit    int // -1: none
+	}{
+		{"claude puts a fence around it", []string{
+			`{"title":"echo","content":[` + text("a description") + `]}`,
+			`{"status":"completed","rawOutput":"hello","content":[` + text("```console\nhello\n```") + `]}`}, "hello", -1},
+		{"a fence within it stays", []string{`{"content":[` + text("```\na\n```\nb\n```\nc\n```") + `]}`}, "```\na\n```\nb\n```\nc\n```", -1},
+		{"a longer fence", []string{`{"content":[` + text("````\n```\na\n```\n````\n") + `]}`}, "```\na\n```", -1},
+		{"an empty fence", []string{`{"content":[` + text("```\n```") + `]}`}, "", -1},
+		{"opencode says the exit code in its metadata", []string{
+			`{"content":[` + text("hello\n") + `],"rawOutput":{"output":"hello\n","metadata":{"exit":3}}}`}, "hello\n", 3},
+		{"codex prints piece by piece", []string{
+			`{"content":[{"type":"terminal","terminalId":"t"}]}`,
+			`{"_meta":{"terminal_output_delta":{"data":"a\n","terminal_id":"t"}}}`,
+			`{"status":"completed","_meta":{"terminal_output_delta":{"data":"b\n"},"terminal_exit":{"exit_code":0,"signal":null}}}`}, "a\nb\n", 0},
+		{"a command that never ran", []string{`{"status":"failed","_meta":{"terminal_exit":{"exit_code":null}}}`}, "", -1},
+		{"raw output alone", []string{`{"rawOutput":"plain"}`}, "plain", -1},
+		{"its members", []string{`{"rawOutput":{"exit_code":1,"formatted_output":"f","stdout":"s"}}`}, "f", 1},
+		{"of no known form", []string{`{"rawOutput":[{"result":""}]}`}, `[{"result":""}]`, -1},
+		{"nothing", []string{`{"rawOutput":{}}`, `{"rawOutput":null}`}, "", -1},
+		{"a diff says all", []string{`{"content":[{"type":"diff","path":"a","newText":"x"}],"rawOutput":"written"}`}, "", -1},
+		{"_meta of another form", []string{`{"_meta":{"terminal_exit":7},"rawOutput":{"exit_code":"one","output":"o"}}`}, "o", -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var call ToolCall
+			for _, u := range c.updates {
+				var update ToolCall
+				if err := json.Unmarshal([]byte(u), &update); err != nil {
+					t.Fatal(err)
+				}
+				call.Merge(update)
+			}
+			if got := call.Output(); got != c.output {
+				t.Errorf("its output is %q, want %q", got, c.output)
+			}
+			code, ok := call.ExitCode()
+			if !ok {
+				code = -1
+			}
+			if code != c.exit {
+				t.Errorf("its exit code is %d, want %d", code, c.exit)
+			}
+		})
+	}
+}
+
+// TestMergeToolCall: what an update does not say stays as it was.
+func TestMergeToolCall(t *testing.T) {
+	call := ToolCall{ID: "1", Title: "t", Kind: "edit", Status: "pending", RawInput: []byte(`{"a":1}`), Content: []ToolContent{{Text: "x"}}}
+	call.Merge(ToolCall{ID: "1", Status: "completed"})
+	if call.Title != "t" || call.Kind != "edit" || string(call.RawInput) != `{"a":1}` || len(call.Content) != 1 || !call.Over() {
+		t.Errorf("it became %+v", call)
+	}
+	call.Merge(ToolCall{ID: "1", Title: "u", Content: []ToolContent{{Text: "y"}, {Text: "z"}}})
+	if call.Title != "u" || call.Output() != "y\nz" {
+		t.Errorf("it became %+v", call)
+	}
+}

@@ -1,0 +1,139 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/service/channel"
+)
+
+// TestAfter: a message is behind a card if its phone said that it has the card and then spoke, or if it
+// connected when another phone of the contact had said so.
+func TestAfter(t *testing.T) {
+	c, path := listen(t, DefaultLimits())
+	id := ContactID("alice", aliceToken)
+	early := alice(t, path)
+	early.says(line{Message: &Message{ID: "before"}})
+	polled(t, c, "")
+	r := alice(t, path)
+	r.says(line{Message: &Message{ID: "hello"}})
+	for n := 0; n < 2; { // the second phone is there
+		list, _ := polled(t, c, "")
+		n = len(list)
+	}
+	done := send(t.Context(), c, channel.Outbound{Chat: id, Key: "card"})
+	if l, ok := r.hears(); !ok || l.Send == nil {
+		t.Fatalf("it heard %+v", l)
+	}
+	r.says(line{Got: "card"})
+	if s := <-done; s.err != nil {
+		t.Fatal(s.err)
+	}
+	r.says(line{Message: &Message{ID: "behind"}})
+	early.says(line{Message: &Message{ID: "late"}}) // from a phone that never saw the card
+	third := alice(t, path)
+	third.says(line{Message: &Message{ID: "anew"}})
+	var list []channel.Inbound
+	for len(list) < 5 {
+		list, _ = polled(t, c, "")
+	}
+	want := map[string]bool{"before": false, "hello": false, "behind": true, "late": false, "anew": true}
+	for _, m := range list {
+		name := strings.TrimPrefix(m.ID, id+"/")
+		if got := c.After(m, "card"); got != want[name] {
+			t.Errorf("%s is behind the card: %v", name, got)
+		}
+		if c.After(m, "another") {
+			t.Errorf("%s is behind what was never sent", name)
+		}
+	}
+}
+
+// TestTheOtherPhoneGoesOn: when the one that came last leaves, the contact's other one is sent what comes.
+func TestTheOtherPhoneGoesOn(t *testing.T) {
+	c, path := listen(t, DefaultLimits())
+	id := ContactID("alice", aliceToken)
+	first := alice(t, path)
+	first.says(line{Message: &Message{ID: "1"}})
+	polled(t, c, "")
+	second := alice(t, path)
+	done := make(chan sent, 1)
+	second.says(line{Message: &Message{ID: "2"}})
+	for n := 0; n < 2; {
+		list, _ := polled(t, c, "")
+		n = len(list)
+	}
+	go func() {
+		id, err := c.Send(t.Context(), channel.Outbound{Chat: id, Text: "hello", Key: "k"})
+		done <- sent{id, err}
+	}()
+	if l, ok := second.hears(); !ok || l.Send == nil {
+		t.Fatalf("the second heard %+v", l)
+	}
+	_ = second.Close()
+	if l, ok := first.hears(); !ok || l.Send == nil || l.Send.Key != "k" {
+		t.Fatalf("the first heard %+v", l)
+	}
+	first.says(line{Got: "k"})
+	if s := <-done; s.err != nil {
+		t.Error(s.err)
+	}
+}
+
+// TestConnectionsThatAreEnded: those that do not speak as they should.
+func TestConnectionsThatAreEnded(t *testing.T) {
+	const hi = `{"hello":{"name":"a","token":"` + aliceToken + `"}}` + "\n"
+	for name, words := range map[string]string{
+		"no JSON":            "hello\n",
+		"no hello":           `{"message":{"id":"1","text":"x"}}` + "\n",
+		"two of them":        hi + hi,
+		"a line that is too": hi + strings.Repeat("x", maxLine+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, path := listen(t, DefaultLimits())
+			r := dial(t, path)
+			_, _ = r.Write([]byte(words)) // it may be closed before all is written
+			if l, ok := r.hears(); ok {
+				t.Errorf("it heard %+v", l)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if list, _, _ := c.Poll(ctx, ""); len(list) > 0 {
+				t.Errorf("a message was taken: %+v", list)
+			}
+		})
+	}
+}
+
+// TestListen: no one else enters the folder, one process listens, what a killed one left is replaced, and
+// Close may be called again.
+func TestListen(t *testing.T) {
+	c, path := listen(t, DefaultLimits())
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is %v, %v", info, err)
+	}
+	if _, err := Listen(path, DefaultLimits()); err == nil || !strings.Contains(err.Error(), "another process listens") {
+		t.Errorf("a second one: %v", err)
+	}
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Listen(path, DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	if c.Name() != Name || c.Limits() != DefaultLimits() {
+		t.Errorf("%s, %+v", c.Name(), c.Limits())
+	}
+}

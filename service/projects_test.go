@@ -1,0 +1,375 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/bot"
+	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/local"
+)
+
+// botVar is the world of the user of whom a bridge process serves two projects.
+const botVar = "PERLICA_SERVICE_BOT"
+
+// user has two projects, and a log of their own. The bot is that of the first.
+type user struct {
+	own      *world
+	projects []*world
+}
+
+var called = []string{"lab", "shop"}
+
+func newUser(t testing.TB) *user {
+	t.Helper()
+	u := &user{own: newWorld(t)}
+	for _, name := range called {
+		w := &world{t: t, dir: u.own.path(name)}
+		for _, d := range []string{"locks", "files", "run", "agent"} {
+			if err := os.MkdirAll(w.path(d), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u.projects = append(u.projects, w)
+	}
+	return u
+}
+
+// twice is a bot that serves both.
+type twice struct {
+	*service.Projects
+	runners []*kernel.Runner
+	bridges []*service.Bridge
+	closing []func() error
+}
+
+func (b *twice) close() (err error) {
+	for i := range b.closing {
+		err = errors.Join(err, b.closing[len(b.closing)-1-i]())
+	}
+	return err
+}
+
+// open opens a bridge for each project but those that are missing.
+func (u *user) open(ctx context.Context, ch channel.Channel, missing error, change ...func(*service.Options)) (b *twice, err error) {
+	b = &twice{}
+	own, err := u.own.openRunner(ctx)
+	if err != nil {
+		return b, err
+	}
+	b.closing = append(b.closing, own.Close)
+	record, err := bot.Open(ctx, own.Log(), u.projects[0].path("eventlog.db"))
+	if err != nil {
+		return b, err
+	}
+	b.Projects = service.NewProjects(record)
+	for i, w := range u.projects {
+		if i > 0 && missing != nil {
+			b.Join(called[i], w.path("eventlog.db"), nil, missing)
+			continue
+		}
+		r, err := w.openRunner(ctx)
+		if err != nil {
+			return b, err
+		}
+		b.closing = append(b.closing, r.Close)
+		opt := w.options(r, ch)
+		opt.Host.Runner = r
+		for _, f := range change {
+			f(&opt)
+		}
+		bridge, err := service.Open(ctx, opt)
+		if err != nil {
+			return b, err
+		}
+		b.Join(called[i], w.path("eventlog.db"), bridge, nil)
+		b.runners, b.bridges = append(b.runners, r), append(b.bridges, bridge)
+	}
+	b.closing = append(b.closing, func() error { return b.Projects.Close(context.Background()) })
+	return b, nil
+}
+
+// serve runs a bot until the test ends or stop is called.
+func (u *user) serve(wrap func(channel.Channel) channel.Channel, missing error) (b *twice, stop func()) {
+	t := u.own.t
+	t.Helper()
+	inner, err := local.Listen(u.own.socket(), local.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ch channel.Channel = inner
+	if wrap != nil {
+		ch = wrap(inner)
+	}
+	b, err = u.open(t.Context(), ch, missing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the bot: %v", err)
+		}
+		for _, r := range b.runners {
+			if rep, err := verify.Log(context.Background(), &r.Log().Reader, verify.Options{}); missing == nil && (err != nil || !rep.OK()) {
+				t.Errorf("a log: %+v, %v", rep, err)
+			}
+		}
+		_ = inner.Close() // it is done with
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return b, stop
+}
+
+// pair pairs somebody in a project that is served.
+func (u *user) pair(b *twice, p *person, i int) {
+	u.own.t.Helper()
+	code, err := service.OpenPairing(u.own.t.Context(), b.runners[i].Log(), service.DefaultRights(), "test", time.Now())
+	if err != nil {
+		u.own.t.Fatal(err)
+	}
+	p.say(code)
+	p.expect(called[i] + "\n\nYou are paired")
+}
+
+// calls are how many prompts ended with a text, in each project.
+func (u *user) calls(text string) (n [2]int) {
+	for i, w := range u.projects {
+		for line := range strings.SplitSeq(w.prompts(), "\n") {
+			if strings.Contains(line, `"session/prompt"`) && strings.Contains(line, text) {
+				n[i]++
+			}
+		}
+	}
+	return n
+}
+
+// TestProjects: one bot, two projects, two people: each message goes to the project that its sender is in,
+// and answers, questions and what is said about them to the one that they are of.
+func TestProjects(t *testing.T) {
+	u := newUser(t)
+	b, stop := u.serve(nil, nil)
+	alice, bob := u.own.phone("alice"), u.own.phone("bob")
+	u.pair(b, alice, 0)
+	u.pair(b, bob, 0)
+	u.pair(b, alice, 1) // which is where she is then
+	alice.say("to the shop")
+	alice.expect("You said: to the shop")
+	bob.say("to the lab")
+	bob.expect("You said: to the lab")
+	bob.say("/project shop")
+	bob.expect(`There is no project "shop" for you here`)
+	alice.say("/project")
+	if a := alice.expect("1. lab"); !strings.Contains(a.Text, "2. shop (you are here)") {
+		t.Errorf("the projects: %q", a.Text)
+	}
+	alice.say("/status")
+	alice.expect("Project: shop")
+
+	// A question of the shop is answered from the lab: by its id, by a reply, by a bare number, by its button.
+	for i, answer := range []func(a local.Arrived, id string) local.Message{
+		func(_ local.Arrived, id string) local.Message { return local.Message{Text: id + " 1"} },
+		func(a local.Arrived, _ string) local.Message { return local.Message{Text: "1", ReplyTo: a.Key} },
+		func(local.Arrived, string) local.Message { return local.Message{Text: "1"} },
+		func(_ local.Arrived, id string) local.Message { return local.Message{Text: "/allow " + id[1:]} },
+		func(local.Arrived, string) local.Message { return local.Message{Text: "/allow"} },
+	} {
+		alice.say("/project 2")
+		alice.expect("You are in shop now")
+		alice.say(`@ask execute "May I" command="make"`)
+		card := alice.expect("May I")
+		if !strings.HasPrefix(card.Text, "📁 shop") {
+			t.Errorf("the card does not name its project: %q", card.Text)
+		}
+		alice.say("/project LAB")
+		alice.expect("You are in lab now")
+		alice.Say(answer(card, asking.FindStringSubmatch(card.Text)[1]))
+		if a := alice.expect("permission: allow-once"); !strings.HasPrefix(a.Text, "📁 shop") {
+			t.Errorf("%d: the answer does not name its project: %q", i, a.Text)
+		}
+	}
+	if n := u.calls("May I"); n != [2]int{0, 5} {
+		t.Errorf("called %v times", n)
+	}
+
+	// What is typed while a question of the other one waits is held; with one in each, a bare number is no answer.
+	alice.say("/project shop")
+	alice.say(`@ask execute "May I too" command="make"`)
+	card := alice.expect("May I too")
+	alice.say("/project lab")
+	alice.expect("You are in lab now")
+	alice.say("go on then")
+	alice.expect("It is held")
+	alice.say("/withdraw")
+	alice.expect("Taken back")
+	bob.say(`@ask execute "And I" command="make"`)
+	bob.expect("And I")
+	carol := u.own.phone("carol")
+	u.pair(b, carol, 1)
+	u.pair(b, carol, 0)
+	carol.say(`@ask execute "In the lab" command="make"`)
+	carol.expect("In the lab")
+	carol.say("/project shop")
+	carol.say(`@ask execute "In the shop" command="make"`)
+	carol.expect("It is held")
+	carol.say("/send")
+	inShop := carol.expect("In the shop")
+	for range 2 {
+		carol.say("1")
+		carol.expect("It is held")
+		carol.say("/withdraw")
+		carol.expect("Taken back")
+		carol.say("/project lab")
+	}
+	carol.say(asking.FindStringSubmatch(inShop.Text)[1] + " 1") // the id is beyond doubt
+	answer := carol.expect("permission: allow-once")
+	carol.say("/stop")
+	carol.expect("stopped")
+	carol.Say(local.Message{Text: "about that", ReplyTo: answer.Key}) // what replies to the shop is the shop's
+	carol.expect("You said: about that")
+	alice.Say(local.Message{Text: "to the shop again", ReplyTo: card.Key}) // what replies to the shop is the shop's
+	alice.expect("It is held")
+	alice.say("/deny " + asking.FindStringSubmatch(card.Text)[1][1:])
+	alice.expect("permission: reject-once")
+	bob.say("/deny")
+	bob.expect("permission: reject-once")
+	alice.say("hello lab")
+	alice.expect("You said: hello lab")
+	stop()
+	for text, want := range map[string][2]int{"to the shop": {0, 1}, "to the lab": {1, 0}, "go on then": {}, "hello lab": {1, 0}, "again": {}, "about that": {0, 1}} {
+		if n := u.calls(text); n != want {
+			t.Errorf("%q was called %v times, want %v", text, n, want)
+		}
+	}
+}
+
+// gathering is a channel whose first poll brings all of so many messages, and on which the bot dies when it has
+// put on record that they are read.
+type gathering struct {
+	full
+	n     int
+	point string
+	late  bool // the first of them comes last
+	done  bool
+}
+
+func (g *gathering) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
+	if g.done && g.point == "read" {
+		die()
+	}
+	for !g.done {
+		if list, next, err = g.full.Poll(ctx, cursor); err != nil || len(list) >= g.n {
+			if g.done = true; g.late {
+				list = append(list[1:len(list):len(list)], list[0])
+			}
+			return list, next, err
+		}
+		pause(5 * time.Millisecond)
+	}
+	return g.full.Poll(ctx, cursor)
+}
+
+// nthMessage dies when so many messages were looked at: each is on record in its project before the next one is.
+type nthMessage struct {
+	mortalLog
+	left *int
+}
+
+func (l nthMessage) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "message" {
+		if *l.left--; *l.left == 0 {
+			die()
+		}
+	}
+	return nil
+}
+
+// botProcess is a bot that is going to be killed.
+func botProcess() int {
+	u := &user{own: &world{dir: os.Getenv(botVar)}}
+	for _, name := range called {
+		u.projects = append(u.projects, &world{dir: u.own.path(name)})
+	}
+	ch, err := local.Listen(u.own.socket(), local.DefaultLimits())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bot:", err)
+		return 1
+	}
+	left, _ := strconv.Atoi(os.Getenv(dieVar)) // 0: it never comes to that
+	b, err := u.open(context.Background(), &gathering{full: ch, n: 3, point: os.Getenv(dieVar)}, nil, func(o *service.Options) { o.Log = slog.New(nthMessage{left: &left}) })
+	if err == nil {
+		err = b.Run(context.Background())
+	}
+	fmt.Fprintln(os.Stderr, "bot:", err)
+	return 1
+}
+
+// TestProjectsDeathAtEachPoint: the bot is killed when a message has a project and is not there yet, when it is
+// there and its cursor is not, when the contact has gone to another project in between, and when the cursor is on record
+// and the platform does not know. Each message is called once, in the project to which it was written.
+func TestProjectsDeathAtEachPoint(t *testing.T) {
+	for _, point := range []string{"1", "2", "3", "read"} {
+		t.Run(point, func(t *testing.T) {
+			u := newUser(t)
+			for _, w := range u.projects {
+				w.isPaired("alice")
+			}
+			alice := u.own.phone("alice")
+			for i, text := range []string{"the first", "/project shop", "the second"} {
+				alice.Say(local.Message{ID: fmt.Sprint("m", i), Text: text})
+			}
+			victim := u.own.spawn("bot", 0, dieVar+"="+point, botVar+"="+u.own.dir)
+			defer victim.kill()
+			if err := victim.Wait(); err == nil {
+				t.Fatal("the bot did not die")
+			}
+			if n, want := u.own.types(t, event.ChannelRead), map[bool]int{true: 1}[point == "read"]; n != want {
+				t.Errorf("%d cursors are on record, want %d", n, want)
+			}
+			// A platform may deliver again in another order: what has a project goes there all the same.
+			_, stop := u.serve(func(ch channel.Channel) channel.Channel { return &gathering{full: ch.(full), n: 3, late: point == "1"} }, nil)
+			if err := alice.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				alice.outcome(fmt.Sprint("m", i))
+			}
+			stop()
+			// What was on its way to an agent when the bot died may be called, or its outcome not known.
+			if first, second := u.calls("the first"), u.calls("the second"); first[0] > 1 || first[1] > 0 || second[0] > 0 || second[1] > 1 ||
+				point == "1" && first[0] != 1 || point != "read" && second[1] != 1 {
+				t.Errorf("called %v and %v times", first, second)
+			}
+			for i, want := range []int{1, 2} { // the switch is on record where it leads
+				received, _, _ := u.projects[i].recorded()
+				n := 0
+				for _, times := range received {
+					if n++; times != 1 {
+						t.Errorf("project %d received %v", i, received)
+					}
+				}
+				if n != want {
+					t.Errorf("project %d received %v", i, received)
+				}
+			}
+		})
+	}
+}

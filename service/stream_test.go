@@ -1,0 +1,141 @@
+package service_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/local"
+)
+
+// removing is a platform on which messages can be edited, now and then, and taken back.
+type removing struct {
+	*local.Channel
+	removed chan string // the ids
+	edits   *atomic.Int32
+	fail    error // of an edit
+}
+
+func (removing) Pace(string) time.Duration { return 5 * time.Millisecond }
+
+func (c removing) Edit(ctx context.Context, id string, m channel.Outbound) error {
+	c.edits.Add(1)
+	if c.fail != nil {
+		return c.fail
+	}
+	return c.Channel.Edit(ctx, id, m)
+}
+
+func (c removing) Remove(_ context.Context, id string) error {
+	c.removed <- id
+	return nil
+}
+
+// streaming is somebody to whom answers are shown as they come.
+func (w *world) streaming(fail error, change ...func(*service.Options)) (*person, removing) {
+	r := removing{removed: make(chan string, 1), edits: &atomic.Int32{}, fail: fail}
+	s := w.serve(local.DefaultLimits(), append(change, func(o *service.Options) {
+		r.Channel = o.Channels[0].(*local.Channel)
+		o.Channels[0], o.Settings.Stream, o.Settings.Grace = r, !strings.Contains(o.Settings.Ack, "off"), time.Millisecond
+	})...)
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	return alice, r
+}
+
+const slowly = "@say one and\n@sleep 300ms\n@say  two\n@sleep 1h"
+
+// TestAnAnswerIsShownAsItComes: in one message, which the whole answer takes the place of; where tools ran, it keeps
+// how they ended.
+func TestAnAnswerIsShownAsItComes(t *testing.T) {
+	w := newWorld(t)
+	alice, r := w.streaming(nil)
+	alice.say(slowly)
+	first := alice.expect("one and\n\n⏳")
+	if edit := alice.expect("one and two\n\n⏳"); edit.Edits != first.Key {
+		t.Errorf("%+v is no edit of %+v", edit, first)
+	}
+	alice.say("/stop")
+	if whole := alice.expect("one and two\n\n⏹"); whole.Edits != "" || strings.Contains(whole.Text, "⏳") {
+		t.Errorf("the answer is %+v", whole)
+	}
+	if id := <-r.removed; id != first.Key {
+		t.Errorf("%s was taken back", id)
+	}
+	alice.say("@say let me see\n@ask execute \"May I\" command=\"make\"\n@say done")
+	shown := alice.expect("let me see\n\n⏳")
+	alice.allow(alice.expect("Answer with an option's number"))
+	alice.expect("done")
+	for {
+		alice.mu.Lock()
+		change, end := alice.change, local.Arrived{}
+		for _, a := range alice.arrived {
+			if a.Edits == shown.Key {
+				end = a
+			}
+		}
+		alice.mu.Unlock()
+		if strings.HasPrefix(end.Text, "✓ 1 tool call: ") {
+			break
+		}
+		<-change
+	}
+}
+
+// TestAnAnswerIsShownAtThePlatformsPace: what it wants no more of for a while, it is not sent; nothing waits for that.
+func TestAnAnswerIsShownAtThePlatformsPace(t *testing.T) {
+	for name, fail := range map[string]error{"429": &channel.RateLimitError{After: time.Hour}, "refused": &channel.RejectedError{Why: "400"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			alice, r := w.streaming(fail)
+			alice.say("@say begun\n@delay 10ms\n@stream 50 12")
+			alice.expect("begun\n\n⏳")
+			alice.expect("000000049")
+			<-r.removed
+			if n := r.edits.Load(); n > 1 {
+				t.Errorf("%d edits were tried", n)
+			}
+		})
+	}
+}
+
+// TestAnAnswerIsNotShownBefore: where it is switched off.
+func TestAnAnswerIsNotShownBefore(t *testing.T) {
+	w := newWorld(t)
+	alice, _ := w.streaming(nil, func(o *service.Options) { o.Settings.Ack = "off" })
+	alice.say("@say one\n@sleep 300ms\n@say  two")
+	alice.expect("one two")
+	if n := alice.count("⏳"); n > 0 {
+		t.Errorf("%d messages come before the answer", n)
+	}
+}
+
+// unshown is a platform that takes no signs of progress for now.
+type unshown struct{ removing }
+
+func (c unshown) Send(ctx context.Context, m channel.Outbound) (string, error) {
+	if strings.Contains(m.Text, "⏳") {
+		return "", channel.ErrNotSent
+	}
+	return c.Channel.Send(ctx, m)
+}
+
+// TestASignOfATurnThatIsOver: it is not sent any more, holds up no answer, and is no message that was given up.
+func TestASignOfATurnThatIsOver(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+		r := removing{o.Channels[0].(*local.Channel), make(chan string, 1), &atomic.Int32{}, nil}
+		o.Channels[0], o.Settings.Stream, o.Backoff = unshown{r}, true, time.Millisecond
+	})
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("@say one\n@sleep 300ms\n@say  two")
+	alice.expect("one two")
+	if st, err := s.Records().Status(t.Context()); err != nil || st.Failed != 0 || st.LastWhy != "" {
+		t.Errorf("%+v, %v", st, err)
+	}
+}

@@ -1,0 +1,304 @@
+package team
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// MaxInput is the most that an input may hold, attachments included.
+const MaxInput = 64 << 20
+
+// Draft is an input before it is signed.
+type Draft struct {
+	ID          string // empty: a new one is made
+	Text        string
+	Attachments []File
+	Project     string
+	Provider    string
+	Labels      []string
+	Permissions string // empty: as the worker has it
+	Priority    int
+	NotBefore   time.Time
+	Replaces    string
+}
+
+// File is an attachment.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// A FateError names inputs of which it is not known whether the hub has them: the hub that could tell is gone, and
+// they are not sent to another one.
+type FateError struct {
+	IDs []string
+	Err error
+}
+
+func (e *FateError) Error() string {
+	return fmt.Sprintf("whether the hub took %s is not known: %v", strings.Join(e.IDs[:min(len(e.IDs), 3)], ", "), e.Err)
+}
+
+// Unwrap returns what broke the submission off.
+func (e *FateError) Unwrap() error { return e.Err }
+
+// What is handed over at once.
+const (
+	batchInputs = 1000
+	batchBytes  = 8 << 20
+)
+
+// Submit hands inputs to the hub and says of each id what it came to: hub.New, hub.There or hub.Differs. A
+// submission that is broken off is looked for in its own generation, and made again there alone; what cannot be
+// found out is a *FateError. The ids of drafts that have none are filled in. done is called with how many
+// inputs were handed over; it may be nil. Where the error is hub.ErrUnsure all are there, but not on a standby.
+func (t *Team) Submit(ctx context.Context, drafts []Draft, done func(int)) (came map[string]string, err error) {
+	generation := t.State().Generation
+	came = map[string]string{}
+	var unsure error
+	for rest := drafts; len(rest) > 0; {
+		var batch []proposal.Input
+		size := 0
+		for len(rest) > 0 && len(batch) < batchInputs && size < batchBytes {
+			in, err := t.signed1(&rest[0], generation)
+			if err != nil {
+				return came, err
+			}
+			for _, p := range in.Payload {
+				size += len(p)
+			}
+			batch, rest = append(batch, in), rest[1:]
+		}
+		some, err := t.handOver(ctx, generation, batch)
+		for id, what := range some {
+			came[id] = what
+		}
+		if errors.Is(err, hub.ErrUnsure) {
+			unsure, err = err, nil
+		}
+		if err != nil {
+			return came, err
+		}
+		if done != nil {
+			done(len(drafts) - len(rest))
+		}
+	}
+	return came, unsure
+}
+
+// signed1 makes an input of a draft.
+func (t *Team) signed1(d *Draft, generation string) (in proposal.Input, err error) {
+	if d.ID == "" {
+		d.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	if err := d.Check(); err != nil {
+		return in, fmt.Errorf("input %q: %w", d.ID, err)
+	}
+	labels := slices.Clone(d.Labels)
+	slices.Sort(labels)
+	in = proposal.Input{
+		ID: d.ID, Generation: generation, Sender: t.As, Project: d.Project, Provider: d.Provider, Labels: slices.Compact(labels),
+		Permissions: d.Permissions, Priority: d.Priority, NotBefore: d.NotBefore, Replaces: d.Replaces, Payload: [][]byte{[]byte(d.Text)},
+	}
+	for _, f := range d.Attachments {
+		in.Attachments = append(in.Attachments, proposal.Attachment{Name: f.Name, Size: len(f.Data), SHA256: proposal.Hash(f.Data)})
+		in.Payload = append(in.Payload, f.Data)
+	}
+	in.Digest = proposal.Digest([]byte(d.Text), in.Attachments)
+	in.Signature, err = t.sign(in.Text(t.State().ID))
+	return in, err
+}
+
+// Check says why an input cannot be submitted.
+func (d *Draft) Check() error {
+	size := len(d.Text)
+	for _, f := range d.Attachments {
+		size += len(f.Data)
+		if err := checkLine("the name of an attachment", f.Name, 200); err != nil {
+			return err
+		}
+	}
+	for _, l := range d.Labels {
+		if err := proposal.CheckName(l); err != nil {
+			return err
+		}
+	}
+	switch {
+	case strings.TrimSpace(d.Text) == "" || !utf8.ValidString(d.Text) || strings.ContainsRune(d.Text, 0):
+		return errors.New("its text must have something in it, in UTF-8 and without a NUL")
+	case size > MaxInput:
+		return fmt.Errorf("it has %d bytes; the limit is %d", size, MaxInput)
+	case d.Permissions != "" && !slices.Contains(strict, policy.Mode(d.Permissions)):
+		return fmt.Errorf("permissions are deny, ask, reads or allow, not %q", d.Permissions)
+	case d.Project == "":
+		return errors.New("it names no project")
+	}
+	return errors.Join(checkLine("an id", d.ID, 200), checkLine("a project", d.Project, 200), checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, 200))
+}
+
+// How long a submission that was broken off is looked for, and how often.
+const (
+	fateLimit = time.Minute
+	fateEvery = 500 * time.Millisecond
+)
+
+// handOver submits a batch, and finds out what became of it if it is broken off.
+func (t *Team) handOver(ctx context.Context, generation string, batch []proposal.Input) (map[string]string, error) {
+	came, err := t.Hub.Submit(ctx, generation, batch)
+	if err == nil || errors.Is(err, hub.ErrUnsure) || errors.Is(err, hub.ErrEnded) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrStandby) {
+		return came, err
+	}
+	broken := err
+	ids := make([]string, len(batch))
+	for i, in := range batch {
+		ids[i] = in.ID
+	}
+	limit, cancel := context.WithTimeout(ctx, fateLimit)
+	defer cancel()
+	for {
+		state, err := t.Hub.Look(limit)
+		switch {
+		case err == nil && state.Generation == generation && state.Adopted:
+			// The same server: what it took is there, and what it did not take may be given to it once more.
+			if came, err = t.Hub.Submit(limit, generation, batch); err == nil || errors.Is(err, hub.ErrUnsure) {
+				for id, what := range came {
+					if what == hub.There {
+						came[id] = hub.New // by this submission, as far as anybody can tell
+					}
+				}
+				return came, err
+			}
+		case err == nil:
+			return t.foundElsewhere(limit, batch, ids, broken)
+		}
+		select {
+		case <-limit.Done():
+			return nil, &FateError{ids, broken}
+		case <-time.After(fateEvery):
+		}
+	}
+}
+
+// foundElsewhere looks for a submission on a server that is not the one to which it was made.
+func (t *Team) foundElsewhere(ctx context.Context, batch []proposal.Input, ids []string, broken error) (map[string]string, error) {
+	digests, err := t.Hub.Find(ctx, ids)
+	if err != nil {
+		return nil, &FateError{ids, broken}
+	}
+	came := map[string]string{}
+	var unknown []string
+	for _, in := range batch {
+		switch digests[in.ID] {
+		case in.Digest:
+			came[in.ID] = hub.New
+		case "":
+			unknown = append(unknown, in.ID)
+		default:
+			came[in.ID] = hub.Differs
+		}
+	}
+	if unknown != nil {
+		return came, &FateError{unknown, broken}
+	}
+	return came, nil
+}
+
+// ResultOf reads the result of an input that has an outcome.
+func ResultOf(s hub.Status) (r streamjson.Result, err error) {
+	err = json.Unmarshal(s.Result, &r)
+	return r, err
+}
+
+// Cancel stops an input: one that waits is withdrawn, one that is claimed is stopped by its owner. It returns
+// whether it was withdrawn.
+func (t *Team) Cancel(ctx context.Context, id string) (withdrawn bool, err error) {
+	if _, err := t.may(t.As, Ask); err != nil {
+		return false, err
+	}
+	if withdrawn, err = t.Hub.Withdraw(ctx, id, t.As); withdrawn || err != nil {
+		return withdrawn, err
+	}
+	c := proposal.Cancel{Input: id, Member: t.As}
+	if c.Signature, err = t.sign(c.Text(t.State().ID)); err != nil {
+		return false, err
+	}
+	return false, t.Hub.PutCancel(ctx, c)
+}
+
+// Resolve puts this member's opinion of what became of an input on the hub.
+func (t *Team) Resolve(ctx context.Context, id, text string) error {
+	if _, err := t.may(t.As, Ask); err != nil {
+		return err
+	}
+	signature, err := t.sign(proposal.Opinion(t.State().ID, id, t.As, text))
+	if err != nil {
+		return err
+	}
+	return t.Hub.Resolve(ctx, id, t.As, text, signature)
+}
+
+// An UncountedError says why an answer does not count, in the words of the worker that asked.
+type UncountedError struct{ Why string }
+
+func (e *UncountedError) Error() string { return e.Why }
+
+// answerWait is how long a worker may take to say whether an answer counts.
+const answerWait = 30 * time.Second
+
+// endOf says how a question ended, as its worker has it.
+func endOf(end json.RawMessage) string {
+	var e QuestionEnd
+	if err := json.Unmarshal(end, &e); err != nil || e.Answer == nil {
+		return "the question is closed"
+	}
+	return fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)
+}
+
+// Answer proposes an answer to a question, and waits until its worker says whether it counts: if not, the error is
+// an *UncountedError. Where the worker says nothing the error is context.DeadlineExceeded, and it may still count.
+func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.Answer) error {
+	if _, err := t.may(t.As, Approve); err != nil {
+		return err
+	}
+	// Always travels with the option that was signed: only an option that says yes for good takes it.
+	p := proposal.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
+	var err error
+	if p.Signature, err = t.sign(p.SignedText(t.State().ID, q.Worker)); err != nil {
+		return err
+	}
+	if err := t.Hub.Propose(ctx, p); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	for every := waitLeast; ; every = min(every*3/2, waitMost) {
+		verdict, end, err := t.Hub.Verdict(ctx, q.ID, t.As)
+		switch {
+		case err == nil && verdict != nil && *verdict == "":
+			return nil
+		case err == nil && verdict != nil:
+			return &UncountedError{*verdict}
+		case err == nil && end != nil:
+			return &UncountedError{endOf(end)}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(every):
+		}
+	}
+}

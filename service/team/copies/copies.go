@@ -1,0 +1,232 @@
+// Package copies is the copies of the workers' logs on the hub: written behind each worker's own disk, in order and
+// resumable; read by everybody, as a source for verification.
+//
+// It promises that a copy has the events of one log, from the first on and without a gap, each as it is on the
+// worker's disk: a batch is there whole or not at all, and only behind the event that it follows. It refuses to write
+// behind an event that the worker's log does not have. It judges nothing: what a copy is worth says eventlog/verify.
+package copies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/service/team/hub"
+)
+
+// How long an exchange may take: so much, and more for what it carries, by the slowest network that is put up with.
+const (
+	patience = 30 * time.Second
+	slowest  = 64 << 10 // bytes a second
+)
+
+var (
+	// ErrOtherLog says that the worker's name belongs to another log, or the log to another name.
+	ErrOtherLog = errors.New("copies: the worker's name belongs to another log")
+	// ErrMoved says that the copy does not end any more where it did: another process wrote to it.
+	ErrMoved = errors.New("copies: the copy has another end than before")
+	// ErrNone says that there is no copy of that name.
+	ErrNone = errors.New("copies: there is no copy of a worker of that name")
+)
+
+// Copy is what is there of a worker's log.
+type Copy struct {
+	Worker     string
+	Origin     string    // the log's name in its checkpoints
+	Size       int64     // how many events
+	Leaf       []byte    // of the last one
+	Checkpoint int64     // the size of the newest checkpoint
+	Note       string    // that checkpoint
+	Cosigned   int64     // likewise, of those that a keeper cosigned
+	Forked     event.Seq // an event that the log and its copy have in two versions; 0: none is known
+}
+
+const columns = `l.worker, l.origin, coalesce(e.seq, 0), e.leaf,
+	coalesce(k.size, 0), coalesce(k.note, ''),
+	coalesce((SELECT max(size) FROM perlica.cosignatures c WHERE c.worker = l.worker), 0), coalesce(l.forked, 0)
+FROM perlica.logs l
+LEFT JOIN LATERAL (
+	SELECT seq, leaf
+	FROM perlica.events e
+	WHERE e.worker = l.worker
+	ORDER BY seq DESC
+	LIMIT 1
+) e ON true
+LEFT JOIN LATERAL (
+	SELECT size, note
+	FROM perlica.checkpoints c
+	WHERE c.worker = l.worker
+	ORDER BY size DESC
+	LIMIT 1
+) k ON true`
+
+// List returns the copies, by name.
+func List(ctx context.Context, h *hub.Hub) (list []Copy, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT `+columns+`
+			ORDER BY l.worker`)
+		if err == nil {
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Copy])
+		}
+		return err
+	})
+	return list, err
+}
+
+// enrol returns the copy of a worker's log, which is made known by its name unless it is already. One name has one
+// log, for ever: else the error is ErrOtherLog.
+func enrol(ctx context.Context, h *hub.Hub, worker, origin string, known bool) (found Copy, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		if !known {
+			_, err := c.Exec(ctx, `
+				INSERT INTO perlica.logs (worker, origin)
+				VALUES ($1, $2)
+				ON CONFLICT DO NOTHING`, worker, origin)
+			if err != nil {
+				return err
+			}
+		}
+		found, err = one(ctx, c, worker)
+		if errors.Is(err, ErrNone) && !known || err == nil && found.Origin != origin {
+			return ErrOtherLog // or the log was another name's
+		}
+		return err
+	})
+	return found, err
+}
+
+func one(ctx context.Context, c *pgx.Conn, worker string) (found Copy, err error) {
+	rows, err := c.Query(ctx, `
+		SELECT `+columns+`
+		WHERE l.worker = $1`, worker)
+	if err == nil {
+		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Copy])
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("%w: %s", ErrNone, worker)
+	}
+	return found, err
+}
+
+// Stretch is what a worker adds to its copy at once.
+type Stretch struct {
+	Worker string
+	Size   int64 // of the copy before
+	Events []event.Event
+
+	// What the worker's log does not have any more: payloads of events, and with them the texts and attachments of
+	// inputs, and the text of the results of runs.
+	Gone         []int64
+	Inputs, Runs []string
+
+	Checkpoints []evidence.Checkpoint
+}
+
+// Append adds a stretch, all of it or nothing. The error is ErrMoved if the copy does not end where it should, and
+// hub.ErrNotAllowed if the worker may not write to it: it left the team, or its log and the copy differ. After
+// another one it is not known whether the stretch is there.
+func Append(ctx context.Context, h *hub.Hub, s Stretch) error {
+	var seqs []int64
+	var leaves, headers, payloads [][]byte
+	bytes := 0
+	for i := range s.Events {
+		e := &s.Events[i]
+		header := e.AppendHeader(nil)
+		seqs, leaves, headers, payloads = append(seqs, int64(e.Seq)), append(leaves, e.LeafHash[:]), append(headers, header), append(payloads, e.Payload)
+		bytes += len(header) + len(e.Payload)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(bytes/slowest)*time.Second+time.Duration(len(s.Gone))*time.Millisecond)
+	defer cancel()
+	err := h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		var b pgx.Batch // one transaction, one exchange
+		// Of two that write behind one event the first wins: the keys of the other's are there. The division fails, and
+		// all with it, where the copy ends elsewhere: a hub that was restored lost its end.
+		b.Queue(`
+			SELECT 1 / (coalesce((SELECT seq FROM perlica.events WHERE worker = $1 ORDER BY seq DESC LIMIT 1), 0) = $2)::int`, s.Worker, s.Size)
+		if len(seqs) > 0 {
+			b.Queue(`
+				INSERT INTO perlica.events (worker, seq, leaf, header, payload)
+				SELECT $1, e.seq, e.leaf, e.header, e.payload
+				FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[]) AS e (seq, leaf, header, payload)`,
+				s.Worker, seqs, leaves, headers, payloads)
+		}
+		if len(s.Gone) > 0 {
+			prune(&b, &s)
+		}
+		for _, c := range s.Checkpoints {
+			b.Queue(`
+				INSERT INTO perlica.checkpoints (worker, size, note)
+				VALUES ($1, $2, $3)
+				ON CONFLICT DO NOTHING`, s.Worker, c.Size, c.Note)
+		}
+		return c.SendBatch(ctx, &b).Close()
+	})
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == stateUnique || pg.Code == stateDivision) {
+		return ErrMoved
+	}
+	if errors.Is(err, hub.ErrUnsure) {
+		return nil // what a standby lacks after a promotion is sent again
+	}
+	return err
+}
+
+// The SQLSTATEs of a row whose key is there, and of a division by zero.
+const (
+	stateUnique   = "23505"
+	stateDivision = "22012"
+)
+
+// prune takes payloads out of a copy, and out of what the hub has beside it.
+func prune(b *pgx.Batch, s *Stretch) {
+	b.Queue(`
+		UPDATE perlica.events
+		SET payload = NULL
+		WHERE worker = $1 AND seq = ANY($2) AND payload IS NOT NULL`, s.Worker, s.Gone)
+	b.Queue(`
+		DELETE FROM perlica.payloads p
+		USING perlica.claims k
+		WHERE k.worker = $1 AND k.input = p.input AND p.input = ANY($2)`, s.Worker, s.Inputs)
+	b.Queue(`
+		UPDATE perlica.outcomes
+		SET result = result || '{"text": ""}'
+		WHERE worker = $1 AND result ->> 'run_id' = ANY($2)`, s.Worker, s.Runs)
+}
+
+// Fork says on the hub that the worker's log has another event than the copy: nothing is written to the copy any
+// more, and no process of this worker may go on.
+func Fork(ctx context.Context, h *hub.Hub, worker string, seq event.Seq) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, `
+			UPDATE perlica.logs
+			SET forked = $2
+			WHERE worker = $1 AND forked IS NULL`, worker, int64(seq))
+		return err
+	})
+}
+
+// Cosign puts a keeper's signature under a checkpoint there. The first stays.
+func Cosign(ctx context.Context, h *hub.Hub, worker string, size int64, keeper, line string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, `
+			INSERT INTO perlica.cosignatures (worker, size, keeper, line)
+			VALUES ($1, $2, $3, $4)
+			ON CONFLICT DO NOTHING`, worker, size, keeper, line)
+		return err
+	})
+}

@@ -1,0 +1,122 @@
+package copies
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	hubtest.Remove()
+	os.Exit(code)
+}
+
+func open(t *testing.T, url string) *hub.Hub {
+	t.Helper()
+	h, err := hub.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() }) // a server may be gone
+	return h
+}
+
+// TestRoles: with one member's password nothing is written to another's copy, and nothing of one's own is changed but
+// that payloads are taken out.
+func TestRoles(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	if _, err := h.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]*hub.Hub{}
+	for _, name := range []string{"alice", "bob"} {
+		role := name + "_" + db
+		s.SQL(t, db, "CREATE ROLE "+role+" LOGIN IN ROLE perlica_member")
+		roles[name] = open(t, s.URL(role, db))
+		if err := h.State(t.Context(), proposal.Member{Name: name, Version: 1, Key: "key", Rights: []string{}, Login: role, Signature: []byte{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := []event.Event{{Seq: 1, Payload: []byte("said")}}
+	if _, err := enrol(t.Context(), roles["alice"], "alice", "perlica/a", false); err != nil {
+		t.Fatal(err)
+	}
+	stretch := Stretch{Worker: "alice", Events: one, Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}
+	if err := Append(t.Context(), roles["alice"], stretch); err != nil {
+		t.Fatal(err)
+	}
+	if err := Append(t.Context(), roles["alice"], stretch); !errors.Is(err, ErrMoved) {
+		t.Errorf("twice: %v", err)
+	}
+	gap := Stretch{Worker: "alice", Size: 5, Events: []event.Event{{Seq: 6}}, Checkpoints: []evidence.Checkpoint{{Size: 6, Note: "n"}}}
+	if err := Append(t.Context(), roles["alice"], gap); !errors.Is(err, ErrMoved) || s.SQL(t, db, "SELECT max(size) FROM perlica.checkpoints") != "1" {
+		t.Errorf("behind events that a hub lost: %v", err)
+	}
+	if _, err := enrol(t.Context(), roles["alice"], "alice", "perlica/b", false); !errors.Is(err, ErrOtherLog) {
+		t.Errorf("another log under the name: %v", err)
+	}
+	if _, err := enrol(t.Context(), roles["bob"], "bob", "perlica/a", false); !errors.Is(err, ErrOtherLog) {
+		t.Errorf("the log under another name: %v", err)
+	}
+	_, err := enrol(t.Context(), roles["bob"], "carol", "perlica/c", false)
+	for what, err := range map[string]error{
+		"a log":                  err,
+		"an event":               Append(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
+		"a checkpoint":           Append(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
+		"a keeper's signature":   Cosign(t.Context(), roles["bob"], "alice", 1, "alice", "line"),
+		"an event of no log":     Append(t.Context(), roles["bob"], Stretch{Worker: "bob", Events: one}),
+		"a checkpoint of no log": Append(t.Context(), roles["bob"], Stretch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
+	} {
+		if !errors.Is(err, hub.ErrNotAllowed) {
+			t.Errorf("%s in another's name: %v", what, err)
+		}
+	}
+	if err := Cosign(t.Context(), roles["bob"], "alice", 1, "bob", "line"); err != nil {
+		t.Error(err)
+	}
+	// What is not the role's own is not seen by these statements, and stays.
+	_, _ = s.Try("bob_"+db, db, "UPDATE perlica.events SET payload = NULL; UPDATE perlica.logs SET forked = 1")
+	for _, sql := range []string{"UPDATE perlica.events SET payload = 'never'", "UPDATE perlica.events SET leaf = ''", "DELETE FROM perlica.events", "UPDATE perlica.checkpoints SET note = ''",
+		"DELETE FROM perlica.cosignatures", "UPDATE perlica.logs SET origin = 'x'", "UPDATE perlica.logs SET forked = NULL", "TRUNCATE perlica.events"} {
+		if _, err := s.Try("alice_"+db, db, sql); err == nil {
+			t.Errorf("%s is allowed", sql)
+		}
+	}
+	if n := s.SQL(t, db, "SELECT convert_from(payload, 'UTF8'), forked FROM perlica.events, perlica.logs"); n != "said|" {
+		t.Error(n)
+	}
+	s.SQL(t, db, `
+		INSERT INTO perlica.generations (name, system, timeline, by) VALUES ('g', 1, 't', '');
+		INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, replaces, attachments, signature)
+		VALUES ('i', 'g', 'bob', 'd', 'p', '', '{}', 'ask', 0, '', '[]', '');
+		INSERT INTO perlica.payloads (input, part, piece, bytes) VALUES ('i', 0, 0, 'asked');
+		INSERT INTO perlica.claims (input, worker, generation, position) VALUES ('i', 'alice', 'g', 1);
+		INSERT INTO perlica.outcomes (input, worker, outcome, result) VALUES ('i', 'alice', 'responded', '{"run_id": "r", "text": "answered"}')`)
+	left := func() string {
+		return s.SQL(t, db, "SELECT (SELECT payload IS NULL FROM perlica.events), (SELECT count(*) FROM perlica.payloads), (SELECT result ->> 'text' FROM perlica.outcomes)")
+	}
+	_, _ = s.Try("bob_"+db, db, "DELETE FROM perlica.payloads; UPDATE perlica.outcomes SET result = '{}'")
+	if n := left(); n != "f|1|answered" {
+		t.Errorf("another worker took out: %s", n)
+	}
+	if err := Append(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}}); err != nil {
+		t.Error(err)
+	}
+	if n := left(); n != "t|0|" {
+		t.Errorf("left: %s", n)
+	}
+	if err := Fork(t.Context(), roles["alice"], "alice", 1); err != nil {
+		t.Error(err)
+	}
+	if err := Append(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}); !errors.Is(err, hub.ErrNotAllowed) {
+		t.Errorf("behind a fork: %v", err)
+	}
+}

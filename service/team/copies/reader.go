@@ -1,0 +1,162 @@
+package copies
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/service/team/hub"
+)
+
+// ErrEdited says that an event of a copy is not the one that its hash was made of.
+var ErrEdited = errors.New("copies: an event is not what its hash says: somebody edited the copy")
+
+// Reader reads events of a copy by what they are about, as the copy is now: for what is shown, not for evidence. An
+// event that does not have its own hash is not handed out; whether the copy is the worker's log says a Keeper.
+type Reader struct {
+	hub    *hub.Hub
+	worker string
+}
+
+// NewReader returns a reader of a worker's copy. It holds nothing.
+func NewReader(h *hub.Hub, worker string) *Reader { return &Reader{h, worker} }
+
+// Head returns the number of the copy's last event, 0 if there is none.
+func (r *Reader) Head(ctx context.Context) (seq event.Seq, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		return c.QueryRow(ctx, `
+			SELECT coalesce(max(seq), 0)
+			FROM perlica.events
+			WHERE worker = $1`, r.worker).Scan(&seq)
+	})
+	return seq, err
+}
+
+// page is how many events are read at once. Between two pages the hub is free for others.
+const page = 256
+
+// Events yields the events that the query selects. The server looks at their headers, and sends those alone that the
+// query may select. The error wraps ErrEdited where an event does not have its own hash.
+func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		n, rest := 0, q
+		for {
+			list, more, err := r.page(ctx, &rest)
+			for _, e := range list {
+				if q.Selects(&e) {
+					if !yield(e, nil) {
+						return
+					}
+					if n++; n == q.Limit {
+						return
+					}
+				}
+			}
+			if err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// Last returns the newest event that the query selects; ok is false if there is none.
+func (r *Reader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
+	q.Newest, q.Limit = true, 1
+	for e, err := range r.Events(ctx, q) {
+		return e, err == nil, err
+	}
+	return e, false, nil
+}
+
+// page reads the next events, and moves the query behind them. After an error list has those before it.
+func (r *Reader) page(ctx context.Context, q *event.Query) (list []event.Event, more bool, err error) {
+	order, limit := "ASC", page
+	if q.Newest {
+		order = "DESC"
+	}
+	if q.Limit > 0 && q.Since.IsZero() && q.Before.IsZero() { // the server judges all but times
+		limit = min(limit, q.Limit)
+	}
+	until := int64(q.Until)
+	if until == 0 {
+		until = 1<<63 - 1
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*patience)
+	defer cancel()
+	n := 0
+	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT seq, leaf, header, payload
+			FROM perlica.events
+			WHERE worker = $1 AND seq > $2 AND seq <= $3
+			  AND NOT EXISTS (SELECT FROM unnest($4::bytea[]) f WHERE position(f IN header) = 0)
+			  AND (cardinality($5::bytea[]) = 0 OR EXISTS (SELECT FROM unnest($5::bytea[]) f WHERE position(f IN header) > 0))
+			  AND (payload IS NULL OR NOT $6)
+			ORDER BY seq `+order+`
+			LIMIT $7`, r.worker, int64(q.After), until, fields(q), types(q), q.Gone, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			v := rows.RawValues() // in binary, as pgx asks for these types
+			text := slices.Concat(v[1], v[2], v[3])
+			row := row{seq: int64(binary.BigEndian.Uint64(v[0])), leaf: len(v[1]), header: len(v[1]) + len(v[2]), payload: len(text), gone: v[3] == nil}
+			e, err := row.event(text, 0)
+			if err != nil {
+				return fmt.Errorf("event %d of the copy of %s: %w", row.seq, r.worker, err)
+			}
+			if e.Leaf() != e.LeafHash || e.Withheld == "" && !e.PayloadMatches() {
+				return fmt.Errorf("%w: event %d of %s", ErrEdited, e.Seq, r.worker)
+			}
+			n++
+			list = append(list, e)
+		}
+		return rows.Err()
+	})
+	if n > 0 {
+		if last := list[n-1].Seq; q.Newest {
+			q.Until = last - 1
+		} else {
+			q.After = last
+		}
+	}
+	return list, n == limit && (!q.Newest || q.Until > 0), err
+}
+
+// field is a text as a field of a header.
+func field(s string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...)
+}
+
+// fields are what the header of an event has that the query selects.
+func fields(q *event.Query) [][]byte {
+	list := [][]byte{}
+	for _, s := range []string{q.ID, string(q.Class), string(q.Session), string(q.Run), string(q.Interaction), string(q.Input)} {
+		if s != "" {
+			list = append(list, field(s))
+		}
+	}
+	return list
+}
+
+// types are what one of the header's fields is.
+func types(q *event.Query) [][]byte {
+	list := [][]byte{}
+	for _, t := range q.Types {
+		list = append(list, field(string(t)))
+	}
+	return list
+}

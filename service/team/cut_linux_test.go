@@ -1,0 +1,176 @@
+package team
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// TestCut: while the network is cut a worker's question can be answered at its own terminal and its call goes on; what
+// the hub says later does not count, and is told why. A claim whose answer is lost is begun by nobody but who looks.
+func TestCut(t *testing.T) {
+	s := hubtest.Start(t)
+	m, alice := founded(t, s, "postgres")
+	_, bob := member(t, alice, m.opt.URL, "bob", Approve, Ask)
+	network := hubtest.NewProxy(t, s)
+	remote := m
+	remote.opt.URL = network.URL("owner", "postgres")
+	c := remote.start(t, "")
+
+	submit(t, alice, draft1("q", "@ask execute Build command=make"))
+	var asked []proposal.Question
+	until(t, "the question is on the hub", func() bool {
+		asked, _ = bob.Hub.Questions(t.Context(), "q") // it is asked again
+		return len(asked) == 1
+	})
+	network.Cut()
+	open, err := alice.r.PendingQuestions(t.Context()) // a process of its own on the worker's machine: perlica pending
+	if err != nil || len(open) != 1 {
+		t.Fatal(open, err)
+	}
+	yes, _ := open[0].First("allow_once")
+	no, _ := open[0].First("reject_once")
+	if err := alice.r.AnswerQuestion(t.Context(), open[0], interaction.Answer{Option: yes.ID, By: "alice", Where: "pending"}); err != nil {
+		t.Fatal(err)
+	}
+	late := make(chan error, 1)
+	go func() { late <- bob.Answer(t.Context(), asked[0], interaction.Answer{Option: no.ID}) }()
+	until(t, "the call ends", func() bool {
+		runs, err := alice.Log().OpenRuns(t.Context())
+		return err == nil && len(runs) == 0 && calls(t, alice, "q") == 1
+	})
+	if st := stateOf(alice, "q"); st != hub.Claimed {
+		t.Errorf("over a network that is cut: %s", st)
+	}
+	until(t, "the later answer is on the hub", func() bool {
+		return s.SQL(t, "postgres", "SELECT count(*) FROM perlica.answers") == "1"
+	})
+	network.Restore()
+	if st := ended(t, alice, "q", nil); st.State != "responded" || calls(t, alice, "q") != 1 {
+		t.Errorf("%s, %d calls", st.State, calls(t, alice, "q"))
+	} else if r, err := ResultOf(st); err != nil || r.Permissions.Allowed != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var uncounted *UncountedError
+	if err := <-late; !errors.As(err, &uncounted) || !strings.Contains(err.Error(), "by alice (pending)") {
+		t.Errorf("the later answer: %v", err)
+	}
+
+	kill(t, c)
+}
+
+// TestLostAnswer: a claim that reaches the hub and whose answer is lost is begun by nobody; a look finds it.
+func TestLostAnswer(t *testing.T) {
+	s := hubtest.Start(t)
+	m, alice := founded(t, s, "postgres")
+	network := hubtest.NewProxy(t, s)
+	m.opt.URL = network.URL("owner", "postgres")
+	w, err := NewWorker(t.Context(), m.open(t), WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(s string) { t.Log(s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.claim(t.Context(), t.Context(), 1); n != 0 || err != nil { // its statement is prepared from here on
+		t.Fatal(n, err)
+	}
+	submit(t, alice, draft1("a", "@say Once"))
+	network.Deafen()
+	lost := make(chan error, 1)
+	go func() {
+		_, err := w.claim(t.Context(), t.Context(), 1)
+		lost <- err
+	}()
+	until(t, "the hub has the claim", func() bool { return stateOf(alice, "a") == hub.Claimed })
+	network.Reset()
+	network.Restore()
+	if err := <-lost; err == nil {
+		t.Error("its answer came")
+	}
+	w.tasks.Wait()
+	if n := calls(t, alice, "a"); n != 0 {
+		t.Errorf("%d calls of a claim that nobody knows of", n)
+	}
+	if err := w.look(t.Context(), t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.tasks.Wait()
+	if n := calls(t, alice, "a"); n != 1 {
+		t.Errorf("%d calls after the look", n)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPromotionAmidCalls: a standby is promoted and adopted while one process of a worker stands between claim and
+// intent and another one is in the middle of a call, and the old primary lives on with a worker of its own. Each
+// input is called once.
+func TestPromotionAmidCalls(t *testing.T) {
+	old := hubtest.Start(t)
+	network := hubtest.NewProxy(t, old)
+	m, alice := founded(t, old, "postgres")
+	m2, bob := member(t, alice, m.opt.URL, "bob", Ask)
+	standby := old.Backup(t, true)
+	standby.Run(t)
+	remote := m
+	remote.opt.URL = network.URL("owner", "postgres")
+
+	submit(t, alice, draft1("stopped", "@say Late"))
+	stopped := remote.start(t, "stop")
+	until(t, "it is claimed", func() bool { return stateOf(alice, "stopped") == hub.Claimed })
+	calling := remote.start(t, "")
+	submit(t, alice, draft1("calling", "@sleep 2s\n@say On"))
+	until(t, "the call is under way", func() bool { return calls(t, alice, "calling") == 1 })
+	old.AwaitReplayed(t, standby)
+	standby.Kill()
+	standby.Cut()
+	standby.Run(t)
+	standby.Promote(t)
+	network.Aim(standby)
+
+	// The new primary, adopted in the middle of the calls.
+	now := m
+	now.opt.URL = standby.URL("owner", "postgres")
+	admin := now.open(t)
+	if _, err := admin.Adopt(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, admin, draft1("new", "@say New"))
+	if st := ended(t, admin, "new", nil); st.State != "responded" || calls(t, alice, "new") != 1 {
+		t.Errorf("on the new primary: %s, %d calls", st.State, calls(t, alice, "new"))
+	}
+	if st := ended(t, admin, "calling", nil); st.State != hub.Adopted && st.State != "responded" {
+		t.Errorf("in the middle of its call: %s", st.State)
+	}
+
+	// The old primary beside it serves its own generation.
+	drain := m2.work(t, bob, 1)
+	submit(t, alice, draft1("old", "@say Old"))
+	if st := ended(t, alice, "old", nil); st.State != "responded" || st.Worker != "bob" || calls(t, bob, "old") != 1 {
+		t.Errorf("on the old primary: %+v", st)
+	}
+	drain()
+	if _, ok, err := admin.Hub.Status(t.Context(), "old"); ok || err != nil {
+		t.Errorf("it is on the new one, too: %v", err)
+	}
+
+	// What its owner knows does not depend on either.
+	until(t, "it goes on", func() bool {
+		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this one
+		return stateOf(admin, "stopped") == "responded" && stateOf(admin, "calling") == "responded"
+	})
+	for _, id := range []string{"stopped", "calling", "new"} {
+		if n := calls(t, alice, id) + calls(t, bob, id); n != 1 {
+			t.Errorf("%s: %d calls", id, n)
+		}
+	}
+	for _, c := range []*exec.Cmd{stopped, calling} {
+		kill(t, c)
+	}
+}

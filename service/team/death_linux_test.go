@@ -1,0 +1,240 @@
+package team
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+)
+
+var (
+	stormFor   = flag.Duration("storm-for", 8*time.Second, "how long TestStorm kills")
+	copyEvents = flag.Int("copy-events", 20_000, "how many events the copy of BenchmarkKeeper has")
+	stormSeed  = flag.Uint64("storm-seed", 1, "what TestStorm kills, and when")
+)
+
+// workerProcess is a worker as a process of its own: TestMain's child. With atClaim it does that to itself between
+// its first claim and the intent.
+func workerProcess(url, dir, atClaim string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	j, err := Open(ctx, Options{URL: url, Dir: dir, Environ: os.Environ(), Version: "test"})
+	if err != nil {
+		return err
+	}
+	var once sync.Once
+	w, err := NewWorker(ctx, j, WorkerOptions{Slots: 2, Projects: map[string]string{"website": dir}, Note: func(s string) {
+		fmt.Fprintln(os.Stderr, s)
+		if sig := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}[atClaim]; sig != 0 && strings.Contains(s, ": from ") {
+			once.Do(func() { _ = syscall.Kill(os.Getpid(), sig) }) // it is this process
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx, context.Background())
+}
+
+// start starts a worker's process, which ends with the test.
+func (m machine) start(t testing.TB, atClaim string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(os.Args[0], "work", m.opt.URL, m.dir, atClaim)
+	c.Env, c.Dir, c.Stderr = m.opt.Environ, m.dir, os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill() // it may be gone
+		_ = c.Wait()
+	})
+	return c
+}
+
+func kill(t testing.TB, c *exec.Cmd) {
+	t.Helper()
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it was killed
+}
+
+// until waits until something holds, for a bounded time.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("it never came to that: %s", what)
+		}
+	}
+}
+
+// stateOf is what has become of an input, "" while the hub cannot be reached.
+func stateOf(j *Team, id string) string {
+	s, _, _ := j.Hub.Status(context.Background(), id) // it is asked again
+	return s.State
+}
+
+// TestDeaths: the table of docs/team.md, with processes that are killed and stopped where it says.
+func TestDeaths(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+
+	// Between claim and intent: it goes on at its next start.
+	submit(t, alice, draft1("before", "@say Once"))
+	if err := m.start(t, "kill").Wait(); err == nil {
+		t.Fatal("it was not killed")
+	}
+	if st := stateOf(alice, "before"); st != hub.Claimed || calls(t, alice, "before") != 0 {
+		t.Fatalf("%s, %d calls", st, calls(t, alice, "before"))
+	}
+	c := m.start(t, "")
+	if st := ended(t, alice, "before", nil); st.State != "responded" || calls(t, alice, "before") != 1 {
+		t.Errorf("%s, %d calls", st.State, calls(t, alice, "before"))
+	}
+
+	// After the intent: the outcome is unknown.
+	submit(t, alice, draft1("after", "@hang"))
+	until(t, "the call is under way", func() bool { return calls(t, alice, "after") == 1 })
+	kill(t, c)
+	c = m.start(t, "")
+	if st := ended(t, alice, "after", nil); st.State != "outcome_unknown" || calls(t, alice, "after") != 1 {
+		t.Errorf("%s, %d calls", st.State, calls(t, alice, "after"))
+	}
+	kill(t, c)
+
+	// Stopped between claim and intent, while another process of this worker runs and the hub is adopted.
+	submit(t, alice, draft1("stopped", "@say Late"))
+	stopped := m.start(t, "stop")
+	until(t, "it is claimed", func() bool { return stateOf(alice, "stopped") == hub.Claimed })
+	c = m.start(t, "")
+	if _, err := alice.Adopt(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, alice, draft1("beside", "@say Beside"))
+	if st := ended(t, alice, "beside", nil); st.State != "responded" {
+		t.Error(st.State)
+	}
+	if st := stateOf(alice, "stopped"); st != hub.Adopted {
+		t.Errorf("closed by the adoption: %s", st)
+	}
+	until(t, "it goes on", func() bool {
+		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this one
+		return stateOf(alice, "stopped") == "responded"
+	})
+	if n := calls(t, alice, "stopped"); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+
+	// SIGTERM takes no more, and waits for what is under way.
+	submit(t, alice, draft1("drained", "@sleep 1s\n@say Done"))
+	until(t, "the call is under way", func() bool { return calls(t, alice, "drained") == 1 })
+	for _, p := range []*exec.Cmd{c, stopped} {
+		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []*exec.Cmd{c, stopped} {
+		if err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if st := stateOf(alice, "drained"); st != "responded" {
+		t.Error(st)
+	}
+}
+
+// TestHubDies: a call goes on while the hub is gone, and its outcome follows; a submission is made once.
+func TestHubDies(t *testing.T) {
+	s := hubtest.Start(t)
+	m, alice := founded(t, s, "postgres")
+	m.start(t, "")
+	submit(t, alice, draft1("a", "@sleep 1s\n@say On"))
+	until(t, "the call is under way", func() bool { return calls(t, alice, "a") == 1 })
+	s.Kill()
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		until(t, "the run is over", func() bool {
+			open, err := alice.Log().OpenRuns(context.Background())
+			return err == nil && len(open) == 0
+		})
+		s.Run(t)
+	}()
+	came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say B")}, nil)
+	<-back
+	if err != nil || came["b"] != hub.New {
+		t.Errorf("a submission while the hub was gone: %v, %v", came, err)
+	}
+	for _, id := range []string{"a", "b"} {
+		if st := ended(t, alice, id, nil); st.State != "responded" || calls(t, alice, id) != 1 {
+			t.Errorf("%s: %s, %d calls", id, st.State, calls(t, alice, id))
+		}
+	}
+}
+
+// TestStorm: workers and the server are killed again and again. No input is called twice, and none is lost.
+func TestStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	s := hubtest.Start(t)
+	m, alice := founded(t, s, "postgres")
+	m2, bob := member(t, alice, m.opt.URL, "bob", Ask)
+	machines := []machine{m, m2}
+	rnd := rand.New(rand.NewPCG(*stormSeed, 0))
+	var ids []string
+	more := func() {
+		var drafts []Draft
+		for range 10 {
+			id := fmt.Sprint("i", len(ids))
+			ids = append(ids, id)
+			drafts = append(drafts, draft1(id, "@sleep 50ms\n@say "+id))
+		}
+		submit(t, alice, drafts...)
+	}
+	more()
+	procs := []*exec.Cmd{m.start(t, ""), m.start(t, ""), m2.start(t, ""), m2.start(t, "")}
+	deaths, servers := 0, 0
+	for end := time.Now().Add(*stormFor); time.Now().Before(end); deaths++ {
+		pause := time.Duration(200+rnd.IntN(600)) * time.Millisecond
+		select {
+		case <-time.After(pause):
+		case <-t.Context().Done():
+		}
+		if i := rnd.IntN(len(procs) + 2); i < len(procs) {
+			kill(t, procs[i])
+			procs[i] = machines[i/2].start(t, "")
+		} else {
+			s.Kill()
+			s.Run(t)
+			servers++
+			more()
+		}
+	}
+	outcomes := map[string]int{}
+	for _, id := range ids {
+		st := ended(t, alice, id, nil)
+		outcomes[st.State]++
+		if n := calls(t, alice, id) + calls(t, bob, id); n > 1 || n == 0 {
+			t.Errorf("%s was called %d times: %s", id, n, st.State)
+		}
+		if n := prompted(t, "@say "+id, machines...); n > 1 || n == 0 && st.State == "responded" {
+			t.Errorf("the agents have read %d prompts of %s: %s", n, id, st.State)
+		}
+		if st.State != "responded" && st.State != "outcome_unknown" {
+			t.Errorf("%s: %s", id, st.State)
+		}
+	}
+	t.Logf("seed %d: %d inputs, %d deaths, %d of the server: %v", *stormSeed, len(ids), deaths, servers, outcomes)
+}

@@ -1,0 +1,229 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// Worker is what a worker says of itself.
+type Worker struct {
+	Name      string    `json:"name"`
+	Origin    string    `json:"origin"` // of its log
+	Projects  []string  `json:"projects"`
+	Providers []string  `json:"providers"`
+	Labels    []string  `json:"labels"`
+	Slots     int       `json:"slots"`
+	Heard     time.Time `json:"heard"` // by the hub's clock
+}
+
+// Claim is an input that a worker owns, for ever.
+type Claim struct {
+	proposal.Input
+	Position int64 // of the write-ahead log, when it was claimed
+}
+
+// A ForgottenError says that a server of the same generation and timeline is behind what a worker has seen of it, or
+// lacks a claim of it: it is a copy that was put back, or did not keep what it acknowledged.
+type ForgottenError struct {
+	Claim       // the newest that the worker knows of the generation
+	Have  int64 // the server's position
+}
+
+func (e *ForgottenError) Error() string {
+	if e.Have >= e.Position {
+		return fmt.Sprintf("hub: the server lacks this worker's claim of %s: it is a copy that was put back, or did not keep what it acknowledged", e.ID)
+	}
+	return fmt.Sprintf("hub: the server is at position %d of its log, and was at %d before: it is a copy that was put back", e.Have, e.Position)
+}
+
+// Hint returns what to do.
+func (e *ForgottenError) Hint() string {
+	return "if this server is to go on all the same, an admin says so: perlica team adopt --even"
+}
+
+// claimColumns are what readClaims reads.
+const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
+
+// claimSQL is a claim. The rows of a lane are found by an index, in their order, and so are those of the inputs,
+// however many there are, and whatever the server believes of that: the LIMIT keeps it from reading all inputs.
+const claimSQL = `
+	WITH here AS MATERIALIZED (
+		SELECT g.name, here.position::bigint AS position, coalesce(($6::jsonb -> g.name ->> 'position')::bigint, 0) AS remembered,
+		       coalesce($6::jsonb -> g.name ->> 'input', '') AS mark,
+		       coalesce($6::jsonb -> g.name ->> 'input', '') = ''
+		       OR EXISTS (SELECT FROM perlica.claims k WHERE k.input = $6::jsonb -> g.name ->> 'input' AND k.worker = $1) AS kept
+		FROM perlica.generations g, (` + here + `) here
+		WHERE g.ended IS NULL AND g.system = here.system AND g.timeline = here.timeline
+	), next AS (
+		SELECT q.input, q.priority, q.place
+		FROM here, perlica.lanes l
+		CROSS JOIN LATERAL (
+			SELECT q.input, q.priority, q.place
+			FROM perlica.queue q
+			WHERE q.lane = l.lane AND q.ready AND q.generation = (SELECT name FROM here)
+			ORDER BY q.priority DESC, q.place
+			LIMIT $5
+			FOR UPDATE SKIP LOCKED
+		) q
+		WHERE here.position >= here.remembered AND here.kept
+		  AND l.project = ANY($2) AND (l.provider = '' OR l.provider = ANY($3)) AND l.labels <@ $4::text[]
+	), taken AS (
+		DELETE FROM perlica.queue q
+		WHERE q.input = ANY(ARRAY(SELECT input FROM next ORDER BY priority DESC, place LIMIT $5))
+		RETURNING q.input
+	), claimed AS (
+		INSERT INTO perlica.claims (input, worker, generation, position)
+		SELECT taken.input, $1, here.name, here.position
+		FROM taken, here
+		ON CONFLICT DO NOTHING
+		RETURNING input, position
+	)
+	SELECT here.name, here.position, here.remembered, here.mark, here.kept, claimed.position, ` + claimColumns + `
+	FROM here
+	LEFT JOIN (claimed CROSS JOIN LATERAL (SELECT * FROM perlica.inputs i WHERE i.id = claimed.input LIMIT 1) i) ON true
+	ORDER BY i.priority DESC, i.submitted`
+
+// Claim takes at most most inputs for the worker, of those that wait, in the order of their priority and their age.
+// It is one transaction: after an error it is not known whether it took any, and Owned tells. remembered is the
+// newest claim that this worker knows of each generation. The other errors are ErrNotAdopted and a
+// *ForgottenError; then nothing was taken.
+func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[string]Claim) (claims []Claim, err error) {
+	type mark struct {
+		Position int64  `json:"position"`
+		Input    string `json:"input"`
+	}
+	marks := map[string]mark{}
+	for generation, c := range remembered {
+		marks[generation] = mark{c.Position, c.ID}
+	}
+	known, err := json.Marshal(marks)
+	if err != nil {
+		return nil, err
+	}
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, claimSQL, w.Name, w.Projects, w.Providers, w.Labels, most, string(known))
+		if err != nil {
+			return err
+		}
+		claims, err = readTaken(rows)
+		return err
+	})
+	return claims, err
+}
+
+// readTaken reads the rows of Claim: one of the server at least.
+func readTaken(rows pgx.Rows) (claims []Claim, err error) {
+	defer rows.Close()
+	found := false
+	for rows.Next() {
+		found = true
+		var name string
+		var at int64
+		var mark Claim
+		var kept bool
+		var position *int64
+		var row inputRow
+		if err := rows.Scan(append([]any{&name, &at, &mark.Position, &mark.ID, &kept, &position}, row.fields()...)...); err != nil {
+			return nil, err
+		}
+		if at < mark.Position || !kept {
+			mark.Generation = name
+			return nil, &ForgottenError{mark, at}
+		}
+		if position != nil {
+			claims = append(claims, Claim{row.input(), *position})
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, ErrNotAdopted
+	}
+	return claims, nil
+}
+
+// inputRow is a row of inputs, or of a join that found none.
+type inputRow struct {
+	id, generation, sender, digest, project, provider, permissions, replaces *string
+	labels                                                                   []string
+	priority                                                                 *int
+	notBefore                                                                *time.Time
+	attachments                                                              []proposal.Attachment
+	signature                                                                []byte
+}
+
+// fields are where the columns of claimColumns go.
+func (r *inputRow) fields() []any {
+	return []any{&r.id, &r.generation, &r.sender, &r.digest, &r.project, &r.provider, &r.labels, &r.permissions, &r.priority, &r.notBefore,
+		&r.replaces, &r.attachments, &r.signature}
+}
+
+func (r *inputRow) input() proposal.Input {
+	in := proposal.Input{
+		ID: *r.id, Generation: *r.generation, Sender: *r.sender, Digest: *r.digest, Project: *r.project, Provider: *r.provider,
+		Labels: r.labels, Permissions: *r.permissions, Priority: *r.priority, Replaces: *r.replaces, Attachments: r.attachments, Signature: r.signature,
+	}
+	if r.notBefore != nil {
+		in.NotBefore = *r.notBefore
+	}
+	return in
+}
+
+// Owned returns the claims of a worker without an outcome, of whatever generation, oldest first.
+func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT k.position, `+claimColumns+`
+			FROM perlica.claims k
+			JOIN perlica.inputs i ON i.id = k.input
+			WHERE k.worker = $1 AND NOT k.reported
+			ORDER BY k.at`, worker)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		claims = nil
+		for rows.Next() {
+			var position int64
+			var row inputRow
+			if err := rows.Scan(append([]any{&position}, row.fields()...)...); err != nil {
+				return err
+			}
+			claims = append(claims, Claim{row.input(), position})
+		}
+		return rows.Err()
+	})
+	return claims, err
+}
+
+// ErrNoClaim says that the hub knows no such claim, or question: it was restored from before it.
+var ErrNoClaim = errors.New("hub: there is no such claim here")
+
+// Report puts the outcome of a claim there, as the owner's log has it. The first one stays.
+func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage) error {
+	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		tag, err := c.Exec(ctx, `
+			WITH said AS (
+				INSERT INTO perlica.outcomes (input, worker, outcome, result)
+				SELECT k.input, k.worker, $3, $4
+				FROM perlica.claims k
+				WHERE k.input = $1 AND k.worker = $2
+				ON CONFLICT DO NOTHING
+			)
+			UPDATE perlica.claims
+			SET reported = true
+			WHERE input = $1 AND worker = $2`, input, worker, outcome, result)
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrNoClaim
+		}
+		return err
+	})
+}

@@ -1,0 +1,168 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+)
+
+// filled is a hub in whose queue n inputs wait, of which the last hundred want a label that few have.
+func filled(t testing.TB, n int) *Hub {
+	t.Helper()
+	s := hubtest.Start(t)
+	h := open(t, s.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("first", "x"))
+	gpu := newInput("gpu", "x")
+	gpu.Labels = []string{"gpu"}
+	submitted(t, h, gpu)
+	s.SQL(t, "postgres", fmt.Sprintf(`
+		SET session_replication_role = replica; -- the rows are as if they had been submitted: their keys need no look
+		INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, replaces, attachments, signature)
+		SELECT 'n' || n, 'g1', 'alice', 'd', 'p', '', '{}', 'ask', 0, '', '[]', ''
+		FROM generate_series(1, %d) n;
+		INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready)
+		SELECT 'n' || n, 'g1', 'alice', CASE WHEN n > %[1]d - 100 THEN E'p\n\ngpu' ELSE E'p\n\n' END, n %% 3, true
+		FROM generate_series(1, %[1]d) n`, n))
+	return h
+}
+
+// claimArgs are the arguments of a claim of one input by the worker.
+func claimArgs() []any {
+	return []any{worker.Name, worker.Projects, worker.Providers, worker.Labels, 1, "{}"}
+}
+
+// plan is how the server would do a claim, and what it touched: the pages of a queue's table and indexes.
+func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
+	t.Helper()
+	ctx := t.Context()
+	err := h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		mode := "force_custom_plan"
+		if generic {
+			mode = "force_generic_plan"
+		}
+		tx, err := c.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(ctx) }() // the claim is not to stay
+		for _, sql := range []string{
+			"SET LOCAL plan_cache_mode = " + mode,
+			"PREPARE claim (text, text[], text[], text[], int, text) AS " + strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)"),
+		} {
+			if _, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE claim ($1, $2, $3, $4, $5, $6)",
+			append([]any{pgx.QueryExecModeSimpleProtocol}, claimArgs()...)...)
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		text = strings.Join(lines, "\n")
+		_, err = tx.Exec(ctx, "DEALLOCATE claim")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`).FindStringSubmatch(text); m != nil { // of the whole statement
+		var read int
+		_, _ = fmt.Sscan(m[2], &read) // "": none
+		_, _ = fmt.Sscan(m[1], &pages)
+		pages += read
+	}
+	return text, pages
+}
+
+// TestClaimPlan: whatever is known of the size of the queue, a claim finds its rows by the index, and touches no more of
+// a long queue than of a short one.
+func TestClaimPlan(t *testing.T) {
+	short, long := filled(t, 200), filled(t, 20_000)
+	for _, known := range []bool{false, true} {
+		if known {
+			for _, h := range []*Hub{short, long} {
+				if err := h.exec(t.Context(), "ANALYZE perlica.queue"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, generic := range []bool{false, true} {
+			_, few := plan(t, short, generic)
+			text, many := plan(t, long, generic)
+			if !strings.Contains(text, "Index Scan using queue_ready on queue") || strings.Contains(text, "Seq Scan on queue") || strings.Contains(text, "JIT:") {
+				t.Errorf("analyzed %v, generic %v:\n%s", known, generic, text)
+			}
+			if few == 0 || many > few+40 { // an index is deeper by a page or two, of each table
+				t.Errorf("analyzed %v, generic %v: %d pages of a queue of 200, %d of one of 20,000:\n%s", known, generic, few, many, text)
+			}
+			t.Logf("analyzed %v, generic %v: %d and %d pages", known, generic, few, many)
+		}
+	}
+}
+
+// answer claims an input, fetches what it says, and reports an outcome, as a worker does.
+func answer(t testing.TB, h *Hub) {
+	claims, err := h.Claim(t.Context(), worker, 1, nil)
+	if err != nil || len(claims) != 1 {
+		t.Fatal(claims, err)
+	}
+	if _, err := h.Fetch(t.Context(), claims[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkClaim is an input's way at the hub, in queues of a thousand and of a million, beside a bare queue of a
+// million with as many commits: a row that is deleted with SKIP LOCKED, and one that is inserted.
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []int{1_000, 1_000_000} {
+		b.Run(fmt.Sprint("queue=", n), func(b *testing.B) {
+			h := filled(b, n)
+			if err := h.exec(b.Context(), "ANALYZE"); err != nil {
+				b.Fatal(err)
+			}
+			for range 20 { // the server decides on a plan after some
+				answer(b, h)
+			}
+			for b.Loop() {
+				answer(b, h)
+			}
+		})
+	}
+	b.Run("bare=1000000", func(b *testing.B) {
+		s := hubtest.Start(b)
+		h := open(b, s.URL("owner", "postgres"))
+		s.SQL(b, "postgres", `
+			CREATE TABLE bare (n bigint PRIMARY KEY, text text);
+			CREATE TABLE done (n bigint PRIMARY KEY, text text);
+			INSERT INTO bare SELECT n, 'x' FROM generate_series(1, 1000000) n;
+			ANALYZE`)
+		for b.Loop() {
+			err := h.do(b.Context(), func(ctx context.Context, c *pgx.Conn) error {
+				var n int64
+				if err := c.QueryRow(ctx, `DELETE FROM public.bare WHERE n = (SELECT n FROM public.bare ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING n`).Scan(&n); err != nil {
+					return err
+				}
+				_, err := c.Exec(ctx, `INSERT INTO public.done VALUES ($1, 'y')`, n)
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// TestRemoteApply: with remote_apply and a standby's name set, no submission that was acknowledged is missing on the
+// standby that is promoted after the primary was killed.
+func TestRemoteApply(t *testing.T) {
+	old := hubtest.Start(t, "synchronous_commit=remote_apply")
+	h := open(t, old.URL("owner", "postgres"))
+	found(t, h, "alice")
+	standby := old.Backup(t, true)
+	standby.Run(t)
+	old.AwaitReplayed(t, standby)
+	old.SQL(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+	old.SQL(t, "postgres", "SELECT pg_reload_conf()")
+	for old.SQL(t, "postgres", "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1" {
+	}
+	var mu sync.Mutex
+	var acknowledged []string
+	enough := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 3 {
+		sender := open(t, old.URL("owner", "postgres"))
+		all.Go(func() {
+			for n := 0; ; n++ {
+				id := fmt.Sprintf("%d-%d", i, n)
+				if _, err := sender.Submit(context.Background(), "g1", []proposal.Input{newInput(id, "x")}); err != nil {
+					return // the server is gone
+				}
+				mu.Lock()
+				if acknowledged = append(acknowledged, id); len(acknowledged) == 60 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-enough
+	old.Kill()
+	all.Wait()
+	standby.Promote(t)
+	after := open(t, standby.URL("owner", "postgres"))
+	digests, err := after.Find(t.Context(), acknowledged)
+	if err != nil || len(digests) != len(acknowledged) {
+		t.Errorf("%d of %d are there: %v", len(digests), len(acknowledged), err)
+	}
+}
+
+// claimBy is Claim of one input by another statement.
+func claimBy(t testing.TB, h *Hub, sql string) (ids []string) {
+	t.Helper()
+	err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, sql, claimArgs()...)
+		if err != nil {
+			return err
+		}
+		claims, err := readTaken(rows)
+		for _, c := range claims {
+			ids = append(ids, c.ID)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// without is the statement of a claim with a part of it taken out.
+func without(t testing.TB, old, instead string) string {
+	t.Helper()
+	if strings.Count(claimSQL, old) != 1 {
+		t.Fatalf("a claim has no %q", old)
+	}
+	return strings.Replace(claimSQL, old, instead, 1)
+}
+
+// TestServerControls: each part of a claim is needed. What is left of it without one gives an input to two owners, on
+// a real server.
+func TestServerControls(t *testing.T) {
+	old := hubtest.Start(t)
+	h := open(t, old.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"), newInput("b", "x"))
+	standby := old.Backup(t, true)
+	standby.Run(t)
+	old.AwaitReplayed(t, standby)
+	standby.Kill()
+	standby.Cut()
+	if got := claimed(t, h, 1); len(got) != 1 || got[0] != "a" {
+		t.Fatal(got)
+	}
+	standby.Run(t)
+	standby.Promote(t)
+	after := open(t, standby.URL("owner", "postgres"))
+
+	// Not compared with the server's identity.
+	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
+		t.Errorf("the claim as it is: %v", err)
+	}
+	if got := claimBy(t, after, without(t, "AND g.system = here.system AND g.timeline = here.timeline", "")); len(got) != 1 || got[0] != "a" {
+		t.Errorf("not compared: %v, which the old primary gave out", got)
+	}
+
+	// Of any generation: an adoption that left the queue as it is.
+	if _, err := after.Adopt(t.Context(), "g2", "alice", false); err != nil {
+		t.Fatal(err)
+	}
+	standby.SQL(t, "postgres", `INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('b', 'g1', 'alice', E'p\n\n', 0, true)`)
+	if got := claimed(t, after, 1); len(got) != 0 {
+		t.Errorf("the claim as it is takes %v", got)
+	}
+	if got := claimBy(t, after, without(t, "AND q.generation = (SELECT name FROM here)", "")); len(got) != 1 || got[0] != "b" {
+		t.Errorf("of any generation: %v, which was closed", got)
+	}
+
+	// The queue keeps what was taken: the key of the claims holds alone, and without it nothing does.
+	kept := strings.Replace(without(t, "DELETE FROM perlica.queue q", "SELECT q.input FROM perlica.queue q"), "RETURNING q.input\n", "\n", 1)
+	if first, second := claimBy(t, h, kept), claimBy(t, h, kept); len(first) != 1 || len(second) != 0 {
+		t.Errorf("with the key: %v, then %v", first, second)
+	}
+	old.SQL(t, "postgres", "ALTER TABLE perlica.claims DROP CONSTRAINT claims_pkey CASCADE")
+	if again := claimBy(t, h, kept); len(again) != 1 || again[0] != "b" {
+		t.Errorf("without the key: %v", again)
+	}
+	if n := old.SQL(t, "postgres", "SELECT count(*) FROM perlica.claims WHERE input = 'b'"); n != "2" {
+		t.Errorf("%s owners", n)
+	}
+}
+
+// TestRoundTrips: a claim, what it says, and its report are at most six exchanges with the hub.
+func TestRoundTrips(t *testing.T) {
+	s := hubtest.Start(t)
+	p := hubtest.NewProxy(t, s)
+	h := open(t, p.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"), newInput("b", "x"), newInput("c", "x"))
+	answer(t, h) // the statements are prepared once for a connection
+	before := p.Trips()
+	answer(t, h)
+	answer(t, h)
+	if n := p.Trips() - before; n < 2 || n > 12 {
+		t.Errorf("%d round trips for two inputs", n)
+	} else {
+		t.Logf("%d round trips for two inputs", n)
+	}
+}

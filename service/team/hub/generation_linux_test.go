@@ -1,0 +1,313 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// TestPromotion: a promoted standby that has not heard of a claim takes nothing until it is adopted, and then nothing
+// of before. The old primary beside it serves its own generation.
+func TestPromotion(t *testing.T) {
+	old := hubtest.Start(t)
+	h := open(t, old.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"), newInput("b", "x"), newInput("c", "x"))
+	standby := old.Backup(t, true)
+	standby.Run(t)
+	old.AwaitReplayed(t, standby)
+	standby.Kill() // from here on it hears of nothing
+	standby.Cut()
+	if got := claimed(t, h, 1); !slices.Equal(got, []string{"a"}) {
+		t.Fatal(got)
+	}
+	standby.Run(t)
+	after := open(t, standby.URL("owner", "postgres"))
+	if _, err := after.Look(t.Context()); !errors.Is(err, ErrStandby) {
+		t.Errorf("a standby: %v", err)
+	}
+	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrStandby) {
+		t.Errorf("a claim on a standby: %v", err)
+	}
+	standby.Promote(t)
+	if st, err := after.Look(t.Context()); err != nil || st.Adopted || st.Generation != "g1" {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
+		t.Errorf("a claim on a server that was promoted: %v", err)
+	}
+	if _, err := after.Submit(t.Context(), "g1", []proposal.Input{newInput("d", "x")}); !errors.Is(err, ErrEnded) {
+		t.Errorf("a submission to it: %v", err)
+	}
+	done, err := after.Adopt(t.Context(), "g2", "alice", false)
+	if err != nil || done != (Adoption{Queued: 3}) {
+		t.Fatal(done, err)
+	}
+	if got := claimed(t, after, 9); len(got) != 0 || state(t, after, "a") != Adopted {
+		t.Errorf("taken of before: %v", got)
+	}
+	if _, err := after.Submit(t.Context(), "g2", []proposal.Input{newInput("e", "x")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := claimed(t, after, 9); !slices.Equal(got, []string{"e"}) {
+		t.Error(got)
+	}
+	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`)); !errors.Is(err, ErrNoClaim) {
+		t.Errorf("the outcome of a forgotten claim: %v", err)
+	}
+	if got := claimed(t, h, 9); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("the old primary gives out %v", got)
+	}
+	if _, err := after.Adopt(t.Context(), "g3", "alice", false); !errors.Is(err, ErrSameServer) {
+		t.Errorf("adopted twice: %v", err)
+	}
+}
+
+// TestRestoredBackups: two restores of one backup each take nothing before they are adopted, and are two generations.
+func TestRestoredBackups(t *testing.T) {
+	s := hubtest.Start(t)
+	h := open(t, s.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"), newInput("b", "x"), newInput("c", "x"))
+	claimed(t, h, 1)
+	copies := []*hubtest.Server{s.Backup(t, false), s.Backup(t, false)}
+	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	claimed(t, h, 1) // of b: neither copy knows of it
+	for i, c := range copies {
+		c.Restore(t)
+		r := open(t, c.URL("owner", "postgres"))
+		if _, err := r.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
+			t.Errorf("copy %d: %v", i, err)
+		}
+		done, err := r.Adopt(t.Context(), fmt.Sprint("r", i), "alice", false)
+		if err != nil || done != (Adoption{Queued: 2, Claimed: 1}) {
+			t.Errorf("copy %d: %+v, %v", i, done, err)
+		}
+		// The owner of a did what it owned: its outcome is shown where its claim is known, over the closing.
+		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`)); err != nil || state(t, r, "a") != "responded" {
+			t.Errorf("copy %d: %v", i, err)
+		}
+		if got := claimed(t, r, 9); len(got) != 0 {
+			t.Errorf("copy %d gives out %v", i, got)
+		}
+		if _, err := r.Submit(t.Context(), fmt.Sprint("r", 1-i), []proposal.Input{newInput("d", "x")}); !errors.Is(err, ErrEnded) {
+			t.Errorf("an input of the other copy's generation: %v", err)
+		}
+	}
+}
+
+// TestForgottenClaims: a copy of the disk that was put back on the same timeline is found out by a worker that
+// remembers more than it knows, and can be adopted all the same.
+func TestForgottenClaims(t *testing.T) {
+	s := hubtest.Start(t)
+	h := open(t, s.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"))
+	s.SQL(t, "postgres", "CHECKPOINT")
+	s.Kill()
+	back := s.Copy(t)
+	s.Run(t)
+	_, _ = h.Look(t.Context()) // the connection died with the server
+	claims, err := h.Claim(t.Context(), worker, 1, nil)
+	if err != nil || len(claims) != 1 {
+		t.Fatal(claims, err)
+	}
+	large := newInput("large", "x")
+	large.Payload = append(large.Payload, make([]byte, 3<<20)) // more of a log than the copy will have
+	submitted(t, h, large)
+	st, err := h.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	remembered := map[string]Claim{"g1": claims[0], "g0": {Position: 1 << 60}}
+	if _, err := h.Claim(t.Context(), worker, 1, remembered); err != nil {
+		t.Errorf("the server itself: %v", err)
+	}
+	s.Kill()
+	back.Run(t)
+	r := open(t, back.URL("owner", "postgres"))
+	var forgotten *ForgottenError
+	if _, err := r.Claim(t.Context(), worker, 1, remembered); !errors.As(err, &forgotten) || forgotten.ID != "a" {
+		t.Errorf("its copy, which lacks the claim: %v", err)
+	}
+	if _, err := r.Claim(t.Context(), worker, 1, map[string]Claim{"g1": {Position: st.Position}}); !errors.As(err, &forgotten) || forgotten.Have >= forgotten.Position {
+		t.Errorf("its copy, which is behind: %v", err)
+	}
+	if n := back.SQL(t, "postgres", "SELECT count(*) FROM perlica.claims"); n != "0" {
+		t.Error("something was taken")
+	}
+	if done, err := r.Adopt(t.Context(), "g2", "alice", true); err != nil || done.Queued != 1 {
+		t.Error(done, err)
+	}
+}
+
+// TestKilledServer: what was acknowledged is there after a crash. Where commits are not waited for it is not, which
+// is what this package sees to and a worker's memory finds out.
+func TestKilledServer(t *testing.T) {
+	s := hubtest.Start(t, "wal_writer_delay=10000ms", "synchronous_commit=off")
+	h := open(t, s.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"), newInput("b", "x"))
+	claims, err := h.Claim(t.Context(), worker, 1, nil)
+	if err != nil || len(claims) != 1 {
+		t.Fatal(claims, err)
+	}
+	s.Kill()
+	s.Run(t)
+	_, err = h.Look(t.Context())
+	if st := state(t, h, "a"); st != Claimed {
+		t.Errorf("an acknowledged claim: %s (%v)", st, err)
+	}
+	// The control: the same without the setting that connect makes.
+	if _, err := h.conn.Exec(t.Context(), "SET synchronous_commit = off"); err != nil {
+		t.Fatal(err)
+	}
+	claims, err = h.Claim(t.Context(), worker, 1, nil)
+	if err != nil || len(claims) != 1 {
+		t.Fatal(claims, err)
+	}
+	s.Kill()
+	s.Run(t)
+	_, _ = h.Look(t.Context()) // the connection died with the server
+	if st := state(t, h, "b"); st != Queued {
+		t.Fatalf("the control lost nothing: %s", st)
+	}
+	var forgotten *ForgottenError
+	if _, err := h.Claim(t.Context(), worker, 1, map[string]Claim{"g1": claims[0]}); !errors.As(err, &forgotten) {
+		t.Errorf("a server that forgot: %v", err)
+	}
+}
+
+// TestCancelledWait: PostgreSQL answers success and a warning when the wait for a standby is cancelled. Nothing is
+// begun by that; the claim is found by a look.
+func TestCancelledWait(t *testing.T) {
+	s := hubtest.Start(t)
+	h := open(t, s.URL("owner", "postgres"))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"))
+	s.SQL(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'none'")
+	s.SQL(t, "postgres", "SELECT pg_reload_conf()")
+	if _, err := h.Look(t.Context()); err != nil { // its session has heard of it from now on
+		t.Fatal(err)
+	}
+	cancelled := make(chan struct{})
+	go func() {
+		defer close(cancelled)
+		_, _ = s.Try("owner", "postgres", `DO $$ BEGIN
+			FOR i IN 1..2000 LOOP
+				PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep';
+				EXIT WHEN FOUND;
+				PERFORM pg_sleep(0.01);
+				PERFORM pg_stat_clear_snapshot();
+			END LOOP;
+		END $$`)
+	}()
+	claims, err := h.Claim(t.Context(), worker, 1, nil)
+	<-cancelled
+	if !errors.Is(err, ErrUnsure) {
+		t.Fatalf("%v, %v", claims, err)
+	}
+	owned, err := h.Owned(t.Context(), "alice")
+	if err != nil || len(owned) != 1 {
+		t.Error(owned, err)
+	}
+}
+
+// TestAdoptionAmidClaims: while others submit and claim, an adoption leaves nothing of the old generation to be
+// claimed, and closes all that has no outcome.
+func TestAdoptionAmidClaims(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	ctx, stop := context.WithCancel(t.Context())
+	begun := make(chan struct{}, 100)
+	var all sync.WaitGroup
+	for i := range 2 {
+		sender, taker := open(t, s.URL("owner", db)), open(t, s.URL("owner", db))
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				_, err := sender.Submit(ctx, "g1", []proposal.Input{newInput(fmt.Sprintf("%d-%d", i, n), "x")})
+				if errors.Is(err, ErrEnded) {
+					return
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				claims, err := taker.Claim(ctx, worker, 1, nil)
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				if len(claims) > 0 {
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+				}
+			}
+		})
+	}
+	for range 20 {
+		<-begun
+	}
+	if _, err := h.Adopt(t.Context(), "g2", "alice", true); err != nil {
+		t.Fatal(err)
+	}
+	before := s.SQL(t, db, "SELECT count(*) FROM perlica.claims WHERE generation = 'g1'")
+	if _, err := h.Submit(t.Context(), "g2", []proposal.Input{newInput("new", "x")}); err != nil {
+		t.Fatal(err)
+	}
+	for state(t, h, "new") != Claimed {
+	}
+	stop()
+	all.Wait()
+	if after := s.SQL(t, db, "SELECT count(*) FROM perlica.claims WHERE generation = 'g1'"); after != before {
+		t.Errorf("%s claims of the old generation, %s before", after, before)
+	}
+	if n := s.SQL(t, db, "SELECT count(*) FROM perlica.queue WHERE generation = 'g1'"); n != "0" {
+		t.Errorf("%s of the old generation wait", n)
+	}
+	if n := s.SQL(t, db, "SELECT count(*) FROM perlica.inputs i WHERE generation = 'g1' AND NOT EXISTS (SELECT FROM perlica.closings c WHERE c.input = i.id)"); n != "0" {
+		t.Errorf("%s of the old generation are not closed", n)
+	}
+}
+
+// TestVersions: an older server, a schema of a newer Perlica, connections in clear.
+func TestVersions(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	s.SQL(t, db, "INSERT INTO perlica.migrations (n) VALUES (999)")
+	var version *VersionError
+	if _, err := h.Look(t.Context()); !errors.As(err, &version) || !strings.Contains(version.Hint(), "use that version") {
+		t.Errorf("a newer schema: %v", err)
+	}
+	if _, err := h.Migrate(t.Context()); !errors.As(err, &version) {
+		t.Errorf("a migration by an older Perlica: %v", err)
+	}
+	for url, secure := range map[string]bool{
+		"postgres://u:p@db.example.org/t": false, "postgres://db.example.org/t?sslmode=disable": false, "host=db.example.org sslmode=prefer": false,
+		"postgres://db.example.org/t?sslmode=verify-full": true, "postgres://127.0.0.1/t": true, "postgres://localhost/t?sslmode=disable": true, "host=/tmp dbname=t": true,
+		"postgres://127.0.0.1,db.example.org/t": false,
+	} {
+		if _, err := Open(url); errors.Is(err, ErrURL) == secure {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if _, err := Open("postgres://u:secret@%zz"); !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,342 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	hubtest.Remove()
+	os.Exit(code)
+}
+
+// open connects as a role to a database.
+func open(t testing.TB, url string) *Hub {
+	t.Helper()
+	h, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() }) // a server may be gone
+	return h
+}
+
+// found makes a team whose first member is called name, in the generation "g1".
+func found(t testing.TB, h *Hub, name string) {
+	t.Helper()
+	if _, err := h.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	made, err := h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
+	if err != nil || !made {
+		t.Fatal(made, err)
+	}
+	if err := h.State(t.Context(), proposal.Member{Name: name, Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newInput(id, text string) proposal.Input {
+	sum := sha256.Sum256([]byte(text))
+	return proposal.Input{ID: id, Sender: "alice", Digest: hex.EncodeToString(sum[:]), Project: "p", Permissions: "ask", Signature: []byte("s"), Payload: [][]byte{[]byte(text)}}
+}
+
+func submitted(t testing.TB, h *Hub, inputs ...proposal.Input) map[string]string {
+	t.Helper()
+	came, err := h.Submit(t.Context(), "g1", inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return came
+}
+
+var worker = Worker{Name: "alice", Projects: []string{"p"}, Providers: []string{"predictable"}, Labels: []string{"gpu", "linux"}, Slots: 1}
+
+func claimed(t testing.TB, h *Hub, most int) (ids []string) {
+	t.Helper()
+	claims, err := h.Claim(t.Context(), worker, most, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claims {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+func state(t testing.TB, h *Hub, id string) string {
+	t.Helper()
+	s, ok, err := h.Status(t.Context(), id)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return s.State
+}
+
+// TestLife takes an input from its submission to its outcome.
+func TestLife(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	if _, err := h.Look(t.Context()); !errors.Is(err, ErrNoTeam) {
+		t.Errorf("an empty database: %v", err)
+	}
+	found(t, h, "alice")
+	st, err := h.Look(t.Context())
+	if err != nil || st.ID != "id" || st.Generation != "g1" || !st.Adopted || st.Position == 0 || st.Login != "owner" || !st.Superuser {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	if made, err := h.Found(t.Context(), Team{ID: "other"}, "g9"); made || err != nil {
+		t.Errorf("a second team: %v, %v", made, err)
+	}
+	big := newInput("b", string(make([]byte, 0)))
+	big.Payload = [][]byte{[]byte("text"), make([]byte, 2*piece+7), {}}
+	big.Attachments = []proposal.Attachment{{Name: "a", Size: 2*piece + 7, SHA256: "x"}, {Name: "empty", SHA256: "y"}}
+	if came := submitted(t, h, newInput("a", "one"), big); came["a"] != New || came["b"] != New {
+		t.Fatal(came)
+	}
+	if came := submitted(t, h, newInput("a", "one"), newInput("b", "two"), newInput("c", "three")); came["a"] != There || came["b"] != Differs || came["c"] != New {
+		t.Fatal(came)
+	}
+	if _, err := h.Submit(t.Context(), "g0", []proposal.Input{newInput("d", "four")}); !errors.Is(err, ErrEnded) {
+		t.Errorf("another generation: %v", err)
+	}
+	if got := claimed(t, h, 2); !slices.Equal(got, []string{"a", "b"}) {
+		t.Fatal(got)
+	}
+	owned, err := h.Owned(t.Context(), "alice")
+	if err != nil || len(owned) != 2 || owned[1].Attachments[0].Name != "a" || owned[1].Position == 0 {
+		t.Fatal(owned, err)
+	}
+	payload, err := h.Fetch(t.Context(), "b")
+	if err != nil || len(payload) != 3 || string(payload[0]) != "text" || len(payload[1]) != 2*piece+7 || len(payload[2]) != 0 {
+		t.Fatal(len(payload), err)
+	}
+	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{"text":"1"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Report(t.Context(), "alice", "a", "outcome_unknown", json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Report(t.Context(), "bob", "b", "responded", json.RawMessage(`{}`)); !errors.Is(err, ErrNoClaim) {
+		t.Errorf("an outcome of another's claim: %v", err)
+	}
+	for id, want := range map[string]string{"a": "responded", "b": Claimed, "c": Queued} {
+		if got := state(t, h, id); got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+	if owned, err = h.Owned(t.Context(), "alice"); err != nil || len(owned) != 1 {
+		t.Error(owned, err)
+	}
+	if done, err := h.Withdraw(t.Context(), "b", "alice"); done || err != nil {
+		t.Errorf("a claimed one was withdrawn: %v", err)
+	}
+	if done, err := h.Withdraw(t.Context(), "c", "alice"); !done || err != nil {
+		t.Errorf("not withdrawn: %v", err)
+	}
+	if got := claimed(t, h, 9); len(got) != 0 || state(t, h, "c") != Withdrawn {
+		t.Error(got)
+	}
+	counts, err := h.Counts(t.Context())
+	if fmt.Sprint(counts) != "map[claimed:1 responded:1 withdrawn:1]" || err != nil {
+		t.Error(counts, err)
+	}
+}
+
+// TestOrder: priorities before age, and only what the worker serves and whose time has come.
+func TestOrder(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	high, gpu, other, elsewhere, later, soon := newInput("high", "x"), newInput("gpu", "x"), newInput("other", "x"), newInput("elsewhere", "x"), newInput("later", "x"), newInput("soon", "x")
+	high.Priority, gpu.Labels, other.Labels, elsewhere.Project = 5, []string{"gpu"}, []string{"gpu", "windows"}, "q"
+	later.NotBefore, soon.NotBefore = time.Now().Add(time.Hour), time.Now().Add(time.Millisecond)
+	wanted := newInput("wanted", "x")
+	wanted.Provider = "claude"
+	submitted(t, h, newInput("first", "x"))
+	submitted(t, h, high, gpu, other, elsewhere, later, soon, wanted)
+	if got := claimed(t, h, 1); !slices.Equal(got, []string{"high"}) {
+		t.Error(got)
+	}
+	s.SQL(t, db, "SELECT pg_sleep(0.002)")
+	if _, _, err := h.Pulse(t.Context(), worker); err != nil {
+		t.Fatal(err)
+	}
+	got := claimed(t, h, 9)
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"first", "gpu", "soon"}) {
+		t.Error(got)
+	}
+	if st := state(t, h, "later"); st != Waiting {
+		t.Error(st)
+	}
+}
+
+// TestOneClaim: of many that claim at once each input has one owner.
+func TestOneClaim(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	var inputs []proposal.Input
+	for i := range 200 {
+		inputs = append(inputs, newInput(fmt.Sprint("i", i), "x"))
+	}
+	submitted(t, h, inputs...)
+	var mu sync.Mutex
+	owners := map[string]int{}
+	var all sync.WaitGroup
+	for range 8 {
+		one := open(t, s.URL("owner", db))
+		all.Go(func() {
+			for {
+				claims, err := one.Claim(context.Background(), worker, 3, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				if len(claims) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, c := range claims {
+					owners[c.ID]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	for id, n := range owners {
+		if n != 1 {
+			t.Errorf("%s has %d owners", id, n)
+		}
+	}
+	// The last of those that found nothing may have looked while others held rows: then some are left.
+	owners["rest"] = len(claimed(t, h, 200))
+	if n := s.SQL(t, db, "SELECT count(*) FROM perlica.claims"); n != "200" {
+		t.Errorf("%s claims, %d by the workers", n, len(owners))
+	}
+}
+
+// TestRoles: with one member's password nothing is written in another's name.
+func TestRoles(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	role := "bob_" + db
+	s.SQL(t, db, "CREATE ROLE "+role+" LOGIN")
+	bob := open(t, s.URL(role, db))
+	if _, err := bob.Look(t.Context()); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("a role without rights: %v", err)
+	}
+	s.SQL(t, db, "GRANT perlica_member TO "+role)
+	if err := bob.Ask(t.Context(), "bob", "bobs"); err != nil {
+		t.Fatal(err)
+	}
+	mine := newInput("b", "x")
+	mine.Sender = "bob"
+	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("before a confirmation: %v", err)
+	}
+	if err := bob.State(t.Context(), proposal.Member{Name: "bob", Version: 1, Login: role}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("confirmed by himself: %v", err)
+	}
+	asked, err := h.Requests(t.Context())
+	if err != nil || len(asked) != 1 || asked[0].Login != role || asked[0].Key != "bobs" {
+		t.Fatal(asked, err)
+	}
+	if err := h.State(t.Context(), proposal.Member{Name: "bob", Version: 1, Key: "bobs", Rights: []string{"ask"}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); err != nil {
+		t.Error(err)
+	}
+	submitted(t, h, newInput("a", "x"))
+	other := Worker{Name: "alice", Projects: []string{"p"}, Providers: []string{}, Labels: []string{}}
+	for what, err := range map[string]error{
+		"a claim":     second(bob.Claim(t.Context(), other, 1, nil)),
+		"an input":    second(bob.Submit(t.Context(), "g1", []proposal.Input{newInput("c", "x")})),
+		"a pulse":     third(bob.Pulse(t.Context(), other)),
+		"a wish":      bob.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: []byte{}}),
+		"an opinion":  bob.Resolve(t.Context(), "a", "alice", "", []byte{}),
+		"an adoption": second(bob.Adopt(t.Context(), "g2", "alice", true)),
+	} {
+		if !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("%s in another's name: %v", what, err)
+		}
+	}
+	for _, sql := range []string{"UPDATE perlica.claims SET worker = 'bob'", "DELETE FROM perlica.claims", "UPDATE perlica.inputs SET digest = ''",
+		"UPDATE perlica.outcomes SET outcome = ''", "UPDATE perlica.members SET key = ''", "TRUNCATE perlica.claims"} {
+		if _, err := s.Try(role, db, sql); err == nil {
+			t.Errorf("%s is allowed", sql)
+		}
+	}
+	if err := h.State(t.Context(), proposal.Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: []string{}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+		t.Fatal(err)
+	}
+	mine.ID = "b2"
+	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("by one who left: %v", err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+// TestQuestions: an answer waits for the worker's verdict.
+func TestQuestions(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"))
+	claimed(t, h, 1)
+	q := proposal.Question{ID: "q", Input: "a", Worker: "alice", Question: json.RawMessage(`{"title": "T"}`)}
+	for range 2 {
+		if err := h.PutQuestion(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open, err := h.Questions(t.Context(), "a")
+	if err != nil || len(open) != 1 || string(open[0].Question) != string(q.Question) {
+		t.Fatal(open, err)
+	}
+	if err := h.Propose(t.Context(), proposal.Answer{Question: "q", Member: "alice", Option: "o", Signature: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: []byte{2}}); err != nil {
+		t.Fatal(err)
+	}
+	answers, cancels, err := h.Pulse(t.Context(), worker)
+	if err != nil || len(answers) != 1 || answers[0].Option != "o" || len(cancels) != 1 {
+		t.Fatal(answers, cancels, err)
+	}
+	if err := h.Judge(t.Context(), "q", "alice", "too late"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.CloseQuestion(t.Context(), "alice", "q", json.RawMessage(`{"by": "b"}`)); err != nil {
+		t.Fatal(err)
+	}
+	verdict, end, err := h.Verdict(t.Context(), "q", "alice")
+	if err != nil || verdict == nil || *verdict != "too late" || end == nil {
+		t.Error(verdict, end, err)
+	}
+	if answers, _, err = h.Pulse(t.Context(), worker); err != nil || len(answers) != 0 {
+		t.Error(answers, err)
+	}
+	if workers, now, err := h.Workers(t.Context()); err != nil || len(workers) != 1 || now.Sub(workers[0].Heard) > time.Minute || workers[0].Labels[0] != "gpu" {
+		t.Error(workers, err)
+	}
+}

@@ -1,0 +1,337 @@
+//go:build linux
+
+// Package hubtest starts real PostgreSQL servers for tests, on a socket in a temporary directory and as an ordinary
+// user, kills them, and makes standbys and backups of them. Where no server is installed it skips the test.
+package hubtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startLimit is how long a server may take to be ready, or to be gone.
+const startLimit = 90 * time.Second
+
+// Server is a PostgreSQL server of a test.
+type Server struct {
+	dir, data string
+	options   []string
+	process   *exec.Cmd
+	gone      chan struct{} // closed when process is
+}
+
+// Start makes a database cluster and starts a server on it, with settings as name=value. It ends with the test.
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s := New(t, settings...)
+	s.Init(t)
+	s.Run(t)
+	return s
+}
+
+// New is a server without data. It skips the test where PostgreSQL is not installed.
+func New(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	if programs() == "" {
+		t.Skip("PostgreSQL is not installed")
+	}
+	s, err := prepare(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.remove)
+	return s
+}
+
+func prepare(settings []string) (*Server, error) {
+	dir, err := os.MkdirTemp("", "pg") // short: a socket's name is limited
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, data: filepath.Join(dir, "data"), options: settings}
+	if o := owner(); o != nil {
+		err = os.Chown(dir, int(o.Uid), int(o.Gid))
+	}
+	return s, err
+}
+
+func (s *Server) remove() {
+	s.Kill()
+	_ = os.RemoveAll(s.dir) // a temporary folder
+}
+
+// kept are the servers that no test owns.
+var kept struct {
+	mu   sync.Mutex
+	list []*Server
+}
+
+// keep is prepare for a server that Remove removes.
+func keep() (*Server, error) {
+	s, err := prepare(nil)
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	kept.list = append(kept.list, s)
+	return s, err
+}
+
+// template is a cluster that was made once in this process. It does not run.
+var template = sync.OnceValues(func() (*Server, error) {
+	s, err := keep()
+	if err == nil {
+		_, err = s.command("initdb", "-D", s.data, "-U", "owner", "--auth=trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--no-locale").output()
+	}
+	return s, err
+})
+
+// Init makes an empty cluster. All of a process have one system identifier: tests that need another one make it
+// by a server of another process.
+func (s *Server) Init(t testing.TB) {
+	t.Helper()
+	if err := s.init(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) init() error {
+	made, err := template()
+	if err == nil {
+		_, err = s.command("cp", "-R", made.data, s.data).output()
+	}
+	return err
+}
+
+// Run starts the server, also after it was killed, and returns when it takes connections.
+func (s *Server) Run(t testing.TB) {
+	t.Helper()
+	if err := s.run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) run() error {
+	args := []string{"-D", s.data, "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=80", "-c", "shared_buffers=32MB",
+		"-c", "logging_collector=off", "-c", "autovacuum_naptime=5s", "-c", "restart_after_crash=off"}
+	for _, o := range s.options {
+		args = append(args, "-c", o)
+	}
+	c := s.command("postgres", args...)
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c.Stdout, c.Stderr = log, log
+	started := make(chan error)
+	gone := make(chan struct{})
+	go func() { // the thread that starts it must live as long: the system ends it with that
+		runtime.LockOSThread()
+		err := c.Start()
+		started <- err
+		if err == nil {
+			_ = c.Wait() // it is killed, mostly
+			close(gone)
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	s.process, s.gone = c.Cmd, gone
+	return s.await(func() bool {
+		b, _ := os.ReadFile(filepath.Join(s.data, "postmaster.pid")) // not there yet
+		lines := strings.Split(string(b), "\n")
+		return len(lines) > 7 && lines[0] == strconv.Itoa(c.Process.Pid) && strings.HasPrefix(lines[7], "ready")
+	}, "is not ready")
+}
+
+// await waits until the server has come to what was asked for.
+func (s *Server) await(is func() bool, otherwise string) error {
+	for end := time.Now().Add(startLimit); !is(); time.Sleep(10 * time.Millisecond) {
+		select {
+		case <-s.gone:
+			b, _ := os.ReadFile(filepath.Join(s.dir, "log")) // for the message
+			return errors.New("hubtest: the server ended: " + string(b))
+		default:
+		}
+		if time.Now().After(end) {
+			return errors.New("hubtest: the server " + otherwise)
+		}
+	}
+	return nil
+}
+
+// Kill ends the server and all its processes at once, as a crash does. It returns when they are gone.
+func (s *Server) Kill() {
+	if s.process == nil {
+		return
+	}
+	pids := append(s.children(), s.process.Process.Pid)
+	_ = s.process.Process.Signal(syscall.SIGSTOP) // so that it starts no more of them; gone is as good
+	pids = append(pids, s.children()...)
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // gone is as good
+	}
+	<-s.gone
+	for _, pid := range pids {
+		for syscall.Kill(pid, 0) == nil && isAlive(pid) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	s.process = nil
+}
+
+// Pause stops the server and all its processes until Continue: a network that is cut.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Continue ends a Pause.
+func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	for _, pid := range append(s.children(), s.process.Process.Pid) {
+		_ = syscall.Kill(pid, sig) // gone is as good
+	}
+}
+
+// URL is the connection string of a role to a database.
+func (s *Server) URL(role, database string) string {
+	return fmt.Sprintf("postgres:///%s?host=%s&user=%s", database, s.dir, role)
+}
+
+// SQL runs statements as the owner in a database, and returns what they print.
+func (s *Server) SQL(t testing.TB, database, sql string) string {
+	t.Helper()
+	out, err := s.Try("owner", database, sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Try runs statements as a role in a database.
+func (s *Server) Try(role, database, sql string) (string, error) {
+	return s.command("psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", role, "-d", database, "-c", sql).output()
+}
+
+// Database makes an empty database and returns its name.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("t%d", time.Now().UnixNano())
+	s.SQL(t, "postgres", "CREATE DATABASE "+name)
+	return name
+}
+
+// Backup makes a copy of the cluster as it is now, in a server that does not run. As a standby it follows s from
+// its first Run on.
+func (s *Server) Backup(t testing.TB, standby bool) *Server {
+	t.Helper()
+	b := New(t, s.options...)
+	args := []string{"-D", b.data, "-X", "stream", "--checkpoint=fast", "--no-sync"}
+	if standby {
+		args = append(args, "-R", "-d", "host="+s.dir+" user=owner application_name=standby")
+	}
+	c := s.command("pg_basebackup", args...)
+	c.Env = append(c.Env, "PGHOST="+s.dir)
+	if _, err := c.output(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Cut has a standby follow no server any more, from its next Run on.
+func (s *Server) Cut() { s.options = append(s.options, "primary_conninfo=") }
+
+// Copy makes a copy of the files of a server that does not run: a disk that is put back.
+func (s *Server) Copy(t testing.TB) *Server {
+	t.Helper()
+	b := New(t, s.options...)
+	if _, err := b.command("cp", "-R", s.data, b.data).output(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(b.data, "postmaster.pid")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Restore has a backup that does not run begin a timeline of its own with its first Run, as a restored backup does.
+func (s *Server) Restore(t testing.TB) {
+	t.Helper()
+	for _, c := range []command{
+		s.command("touch", filepath.Join(s.data, "recovery.signal")),
+		s.command("sh", "-c", "echo \"restore_command = 'false'\" >> "+filepath.Join(s.data, "postgresql.auto.conf")),
+	} {
+		if _, err := c.output(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Run(t)
+	if err := s.await(func() bool { return s.SQL(t, "postgres", "SELECT pg_is_in_recovery()") == "f" }, "stays in recovery"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Promote makes a primary of a standby that runs.
+func (s *Server) Promote(t testing.TB) {
+	t.Helper()
+	if _, err := s.command("pg_ctl", "promote", "-D", s.data, "-w", "-t", "60").output(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AwaitReplayed waits until a standby has all that the server has.
+func (s *Server) AwaitReplayed(t testing.TB, standby *Server) {
+	t.Helper()
+	at := s.SQL(t, "postgres", "SELECT pg_current_wal_lsn()")
+	err := standby.await(func() bool {
+		return standby.SQL(t, "postgres", "SELECT coalesce(pg_last_wal_replay_lsn() >= '"+at+"', false)") == "t"
+	}, "does not follow")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shared is the server of a package's tests that need none of their own.
+var shared = sync.OnceValues(func() (*Server, error) {
+	s, err := keep()
+	if err == nil {
+		err = s.init()
+	}
+	if err == nil {
+		err = s.run()
+	}
+	return s, err
+})
+
+// Shared returns a server that all tests of a process share, and an empty database on it. TestMain must call
+// Remove.
+func Shared(t testing.TB) (s *Server, database string) {
+	t.Helper()
+	if programs() == "" {
+		t.Skip("PostgreSQL is not installed")
+	}
+	s, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, s.Database(t)
+}
+
+// Remove ends the shared server and removes what belongs to no test. It is for TestMain, behind the tests.
+func Remove() {
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	for _, s := range kept.list {
+		s.remove()
+	}
+}

@@ -1,0 +1,231 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// What a submission came to.
+const (
+	New     = "new"
+	There   = "there"   // an input of this id and this digest was there before
+	Differs = "differs" // another one was
+)
+
+// piece is the size of the rows in which a payload is kept.
+const piece = 1 << 20
+
+// Submit puts inputs there, all or none, and says of each what it came to. They must be of the present generation:
+// else the error is ErrEnded, and none was put there. After another error whether they are there is not known,
+// see Find.
+func (h *Hub) Submit(ctx context.Context, generation string, inputs []proposal.Input) (came map[string]string, err error) {
+	inputs = slices.Clone(inputs)
+	slices.SortFunc(inputs, func(a, b proposal.Input) int { return cmp.Compare(a.ID, b.ID) }) // so that no two wait for each other
+	cols, err := columnsOf(inputs)
+	if err != nil {
+		return nil, err
+	}
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		came, err = submit(ctx, c, generation, inputs, cols)
+		return err
+	})
+	return came, err
+}
+
+// columns are inputs, a list for each column.
+type columns struct {
+	id, sender, digest, project, provider, labels, permissions, replaces, attachments, lane []string
+	priority                                                                                []int
+	notBefore                                                                               []*time.Time
+	signature                                                                               [][]byte
+	pieceOf                                                                                 []string
+	part, piece                                                                             []int
+	bytes                                                                                   [][]byte
+	lanes                                                                                   []*proposal.Input // one of each
+}
+
+func columnsOf(inputs []proposal.Input) (l columns, err error) {
+	lanes := map[string]bool{}
+	for i := range inputs {
+		in := &inputs[i]
+		attachments, err := json.Marshal(append([]proposal.Attachment{}, in.Attachments...))
+		if err != nil {
+			return l, err
+		}
+		l.id, l.sender, l.digest, l.project = append(l.id, in.ID), append(l.sender, in.Sender), append(l.digest, in.Digest), append(l.project, in.Project)
+		l.provider, l.labels = append(l.provider, in.Provider), append(l.labels, strings.Join(in.Labels, ","))
+		l.permissions, l.replaces = append(l.permissions, in.Permissions), append(l.replaces, in.Replaces)
+		l.attachments, l.lane = append(l.attachments, string(attachments)), append(l.lane, in.Lane())
+		l.priority, l.signature = append(l.priority, in.Priority), append(l.signature, in.Signature)
+		var at *time.Time
+		if !in.NotBefore.IsZero() {
+			at = &in.NotBefore
+		}
+		l.notBefore = append(l.notBefore, at)
+		for part, b := range in.Payload {
+			for n := 0; n == 0 || len(b) > 0; n++ {
+				cut := min(len(b), piece)
+				l.pieceOf, l.part, l.piece, l.bytes = append(l.pieceOf, in.ID), append(l.part, part), append(l.piece, n), append(l.bytes, b[:cut])
+				b = b[cut:]
+			}
+		}
+		if !lanes[in.Lane()] {
+			lanes[in.Lane()] = true
+			l.lanes = append(l.lanes, in)
+		}
+	}
+	slices.SortFunc(l.lanes, func(a, b *proposal.Input) int { return cmp.Compare(a.Lane(), b.Lane()) })
+	return l, nil
+}
+
+// submit is Submit as one transaction and one exchange.
+func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []proposal.Input, l columns) (map[string]string, error) {
+	var b pgx.Batch
+	for _, in := range l.lanes {
+		b.Queue(`
+			INSERT INTO perlica.lanes (lane, project, provider, labels)
+			VALUES ($1, $2, $3, $4)
+			ON CONFLICT DO NOTHING`, in.Lane(), in.Project, in.Provider, append([]string{}, in.Labels...))
+	}
+	came := map[string]string{}
+	// The row of the generation is held until the commit: an adoption waits for it, or is seen.
+	b.Queue(`
+		WITH current AS (
+			SELECT g.name
+			FROM perlica.generations g, (`+here+`) here
+			WHERE g.ended IS NULL AND g.name = $1 AND g.system = here.system AND g.timeline = here.timeline
+			FOR SHARE OF g
+		), given AS (
+			SELECT *
+			FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
+			            $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[])
+			     AS g (id, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, lane)
+		), fresh AS (
+			INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature)
+			SELECT g.id, current.name, g.sender, g.digest, g.project, g.provider, string_to_array(g.labels, ','), g.permissions, g.priority,
+			       g.not_before, g.replaces, g.attachments::jsonb, g.signature
+			FROM given g, current
+			ON CONFLICT DO NOTHING
+			RETURNING id
+		), pieces AS (
+			INSERT INTO perlica.payloads (input, part, piece, bytes)
+			SELECT p.input, p.part, p.piece, p.bytes
+			FROM unnest($15::text[], $16::int[], $17::int[], $18::bytea[]) AS p (input, part, piece, bytes)
+			JOIN fresh ON fresh.id = p.input
+		), waiting AS (
+			INSERT INTO perlica.queue (input, generation, sender, lane, priority, not_before, ready)
+			SELECT g.id, current.name, g.sender, g.lane, g.priority, g.not_before, coalesce(g.not_before <= now(), true)
+			FROM given g
+			JOIN fresh ON fresh.id = g.id, current
+		)
+		SELECT id
+		FROM fresh`,
+		generation, l.id, l.sender, l.digest, l.project, l.provider, l.labels, l.permissions, l.priority, l.notBefore, l.replaces,
+		l.attachments, l.signature, l.lane, l.pieceOf, l.part, l.piece, l.bytes).
+		Query(func(rows pgx.Rows) error {
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			for _, id := range ids {
+				came[id] = New
+			}
+			return err
+		})
+	b.Queue(`
+		SELECT id, digest
+		FROM perlica.inputs
+		WHERE id = ANY($1)`, l.id).Query(func(rows pgx.Rows) error { return compare(rows, inputs, came) })
+	if err := c.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
+		if came[in.ID] == "" {
+			return nil, fmt.Errorf("%w: %s", ErrEnded, generation)
+		}
+	}
+	return came, nil
+}
+
+// compare says of inputs that are not new whether they are those that were given.
+func compare(rows pgx.Rows, inputs []proposal.Input, came map[string]string) error {
+	defer rows.Close()
+	digests := map[string]string{}
+	for _, in := range inputs {
+		digests[in.ID] = in.Digest
+	}
+	for rows.Next() {
+		var id, digest string
+		if err := rows.Scan(&id, &digest); err != nil {
+			return err
+		}
+		switch {
+		case came[id] == New:
+		case digests[id] == digest:
+			came[id] = There
+		default:
+			came[id] = Differs
+		}
+	}
+	return rows.Err()
+}
+
+// Find returns the digests of those of the inputs that are there.
+func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string, err error) {
+	digests = map[string]string{}
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT id, digest
+			FROM perlica.inputs
+			WHERE id = ANY($1)`, ids)
+		if err != nil {
+			return err
+		}
+		var id, digest string
+		_, err = pgx.ForEachRow(rows, []any{&id, &digest}, func() error {
+			digests[id] = digest
+			return nil
+		})
+		return err
+	})
+	return digests, err
+}
+
+// Fetch returns the payload of an input: its text, then its attachments.
+func (h *Hub) Fetch(ctx context.Context, id string) (payload [][]byte, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT part, bytes
+			FROM perlica.payloads
+			WHERE input = $1
+			ORDER BY part, piece`, id)
+		if err != nil {
+			return err
+		}
+		payload = nil
+		var part int
+		var b []byte
+		_, err = pgx.ForEachRow(rows, []any{&part, &b}, func() error {
+			for len(payload) <= part && len(payload) < maxParts {
+				payload = append(payload, nil)
+			}
+			if part >= len(payload) || part < 0 {
+				return errors.New("hub: a payload of too many parts")
+			}
+			payload[part] = append(payload[part], b...)
+			return nil
+		})
+		return err
+	})
+	return payload, err
+}
+
+// maxParts bounds what a hostile row can have allocated.
+const maxParts = 1000

@@ -1,0 +1,66 @@
+package hub
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// Ask puts a wish to join there. Another wish under the same name stays.
+func (h *Hub) Ask(ctx context.Context, name, key string) error {
+	return h.exec(ctx, `
+		INSERT INTO perlica.requests (name, key, login)
+		VALUES ($1, $2, current_user)
+		ON CONFLICT DO NOTHING`, name, key)
+}
+
+// Requests returns the wishes to join, oldest first.
+func (h *Hub) Requests(ctx context.Context) (list []proposal.Request, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT name, key, login, made
+			FROM perlica.requests
+			ORDER BY made`)
+		if err == nil {
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Request])
+		}
+		return err
+	})
+	return list, err
+}
+
+// Members returns all statements about members, in the order in which they were made.
+func (h *Hub) Members(ctx context.Context) (list []proposal.Member, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT name, version, key, rights, gone, login, signer, signature, made
+			FROM perlica.members
+			ORDER BY made, name, version`)
+		if err == nil {
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Member])
+		}
+		return err
+	})
+	return list, err
+}
+
+// State puts a statement about a member there, and ends the wish that it answers.
+func (h *Hub) State(ctx context.Context, m proposal.Member) error {
+	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `
+				INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+				m.Name, m.Version, m.Key, m.Rights, m.Gone, m.Login, m.Signer, m.Signature)
+			if err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, `
+				DELETE FROM perlica.requests
+				WHERE name = $1`, m.Name)
+			return err
+		})
+	})
+}

@@ -1,0 +1,141 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// PutQuestion puts a question there; the same one again does nothing.
+func (h *Hub) PutQuestion(ctx context.Context, q proposal.Question) error {
+	return h.exec(ctx, `
+		INSERT INTO perlica.questions (id, input, worker, question)
+		VALUES ($1, $2, $3, $4)
+		ON CONFLICT DO NOTHING`, q.ID, q.Input, q.Worker, q.Question)
+}
+
+// CloseQuestion says how a question of this worker ended.
+func (h *Hub) CloseQuestion(ctx context.Context, worker, id string, end json.RawMessage) error {
+	return h.exec(ctx, `
+		UPDATE perlica.questions
+		SET closed = $3
+		WHERE id = $1 AND worker = $2 AND closed IS NULL`, id, worker, end)
+}
+
+// CloseOthers closes the open questions of a worker that are none of these: their runs are gone.
+func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end json.RawMessage) error {
+	return h.exec(ctx, `
+		UPDATE perlica.questions
+		SET closed = $3
+		WHERE worker = $1 AND closed IS NULL AND NOT id = ANY($2)`, worker, open, end)
+}
+
+// Propose puts a member's answer to a question there. The first of a member stays.
+func (h *Hub) Propose(ctx context.Context, a proposal.Answer) error {
+	return h.exec(ctx, `
+		INSERT INTO perlica.answers (question, member, option, text, signature)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT DO NOTHING`, a.Question, a.Member, a.Option, a.Text, a.Signature)
+}
+
+// Judge says what the worker says of an answer: nothing, if it counts.
+func (h *Hub) Judge(ctx context.Context, question, member, verdict string) error {
+	return h.exec(ctx, `
+		UPDATE perlica.answers
+		SET verdict = $3
+		WHERE question = $1 AND member = $2 AND verdict IS NULL`, question, member, verdict)
+}
+
+// PutCancel puts a member's wish there that an input is stopped.
+func (h *Hub) PutCancel(ctx context.Context, cancel proposal.Cancel) error {
+	return h.exec(ctx, `
+		INSERT INTO perlica.cancels (input, member, signature)
+		VALUES ($1, $2, $3)
+		ON CONFLICT DO NOTHING`, cancel.Input, cancel.Member, cancel.Signature)
+}
+
+// exec is a single statement that writes.
+func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
+	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, sql, args...)
+		return err
+	})
+}
+
+// Questions returns the open questions of all workers, or of one input if it is not empty, oldest first.
+func (h *Hub) Questions(ctx context.Context, input string) (list []proposal.Question, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT id, input, worker, question, asked
+			FROM perlica.questions
+			WHERE closed IS NULL AND ($1 = '' OR input = $1)
+			ORDER BY asked`, input)
+		if err == nil {
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Question])
+		}
+		return err
+	})
+	return list, err
+}
+
+// Verdict returns what the worker says of a member's answer, and how the question ended; each is nil where that is
+// not known yet.
+func (h *Hub) Verdict(ctx context.Context, question, member string) (verdict *string, end json.RawMessage, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		return c.QueryRow(ctx, `
+			SELECT a.verdict, q.closed
+			FROM perlica.questions q
+			LEFT JOIN perlica.answers a ON a.question = q.id AND a.member = $2
+			WHERE q.id = $1`, question, member).Scan(&verdict, &end)
+	})
+	return verdict, end, err
+}
+
+// Pulse says that a worker lives, makes inputs ready whose time has come, and returns the answers to the worker's
+// open questions that have no verdict, and who wants which of its inputs stopped. It is one exchange.
+func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []proposal.Answer, cancels []proposal.Cancel, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		answers, cancels = nil, nil
+		var b pgx.Batch
+		b.Queue(`
+			INSERT INTO perlica.workers (name, origin, projects, providers, labels, slots)
+			VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (name) DO UPDATE
+			SET origin = excluded.origin, projects = excluded.projects, providers = excluded.providers, labels = excluded.labels,
+			    slots = excluded.slots, heard = now()`, w.Name, w.Origin, w.Projects, w.Providers, w.Labels, w.Slots)
+		b.Queue(`
+			UPDATE perlica.queue q
+			SET ready = true
+			FROM (
+				SELECT input
+				FROM perlica.queue
+				WHERE NOT ready AND not_before <= now()
+				ORDER BY not_before
+				LIMIT 1000
+				FOR UPDATE SKIP LOCKED
+			) due
+			WHERE q.input = due.input`)
+		b.Queue(`
+			SELECT a.question, a.member, a.option, a.text, a.signature, a.verdict
+			FROM perlica.questions q
+			JOIN perlica.answers a ON a.question = q.id
+			WHERE q.worker = $1 AND q.closed IS NULL AND a.verdict IS NULL
+			ORDER BY a.at`, w.Name).Query(func(rows pgx.Rows) (err error) {
+			answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Answer])
+			return err
+		})
+		b.Queue(`
+			SELECT s.input, s.member, s.signature
+			FROM perlica.claims k
+			JOIN perlica.cancels s ON s.input = k.input
+			WHERE k.worker = $1 AND NOT k.reported`, w.Name).Query(func(rows pgx.Rows) (err error) {
+			cancels, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Cancel])
+			return err
+		})
+		return c.SendBatch(ctx, &b).Close()
+	})
+	return answers, cancels, err
+}

@@ -1,0 +1,162 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What has become of an input, beside the outcomes of a run.
+const (
+	Waiting   = "waiting" // its time has not come
+	Queued    = "queued"
+	Claimed   = "claimed"
+	Refused   = "refused"   // by its owner: no call was made
+	Withdrawn = "withdrawn" // from the queue
+	Adopted   = "adopted"   // closed by an adoption: what became of it is not known
+	Resolved  = "resolved"  // a person's opinion
+	Lost      = "lost"      // it is in no queue and no claim
+)
+
+// Status is what has become of an input.
+type Status struct {
+	ID         string          `json:"id"`
+	Generation string          `json:"generation"`
+	Sender     string          `json:"sender"`
+	Project    string          `json:"project"`
+	Submitted  time.Time       `json:"submitted"`
+	State      string          `json:"state"`              // one of the constants, or an outcome
+	Worker     string          `json:"worker,omitempty"`   // its owner
+	Result     json.RawMessage `json:"result,omitempty"`   // of an outcome
+	Note       string          `json:"note,omitempty"`     // of a closing
+	Replaces   string          `json:"replaces,omitempty"` // the id of an earlier input
+}
+
+// Ended reports whether nothing more is expected of the input.
+func (s Status) Ended() bool { return s.State != Queued && s.State != Waiting && s.State != Claimed }
+
+// stateSQL says what has become of an input i with its claim k, outcome o, place in the queue q, and closings. The
+// owner's word counts before every other.
+const stateSQL = `
+	CASE WHEN o.input IS NOT NULL THEN o.outcome
+	     WHEN s.kind IS NOT NULL THEN s.kind
+	     WHEN k.input IS NOT NULL THEN 'claimed'
+	     WHEN q.ready THEN 'queued'
+	     WHEN q.input IS NOT NULL THEN 'waiting'
+	     ELSE 'lost' END`
+
+const statusFrom = `
+	FROM perlica.inputs i
+	LEFT JOIN perlica.claims k ON k.input = i.id
+	LEFT JOIN perlica.outcomes o ON o.input = i.id
+	LEFT JOIN perlica.queue q ON q.input = i.id
+	LEFT JOIN LATERAL (
+		SELECT kind, note
+		FROM perlica.closings c
+		WHERE c.input = i.id
+		ORDER BY kind = 'resolved' DESC, at DESC
+		LIMIT 1
+	) s ON true`
+
+const statusColumns = `i.id, i.generation, i.sender, i.project, i.submitted, ` + stateSQL + ` AS state, coalesce(k.worker, '') AS worker, o.result, coalesce(s.note, '') AS note, i.replaces`
+
+// Status returns what has become of an input; ok is false if it is not there.
+func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `SELECT `+statusColumns+statusFrom+` WHERE i.id = $1`, id)
+		if err == nil {
+			s, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Status])
+		}
+		if ok = err == nil; errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return s, ok, err
+}
+
+// Inputs returns the newest inputs that are in the state, or in any if it is empty, without their results.
+func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT id, generation, sender, project, submitted, state, worker, NULL::jsonb, note, replaces
+			FROM (SELECT `+statusColumns+statusFrom+`) all_inputs
+			WHERE $1 = '' OR state = $1
+			ORDER BY submitted DESC, id DESC
+			LIMIT $2`, state, most)
+		if err == nil {
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Status])
+		}
+		return err
+	})
+	return list, err
+}
+
+// Counts returns how many inputs of the present generation are in each state.
+func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
+	counts = map[string]int{}
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT `+stateSQL+`, count(*)`+statusFrom+`
+			JOIN perlica.generations g ON g.name = i.generation AND g.ended IS NULL
+			GROUP BY 1`)
+		if err != nil {
+			return err
+		}
+		var state string
+		var n int
+		_, err = pgx.ForEachRow(rows, []any{&state, &n}, func() error {
+			counts[state] = n
+			return nil
+		})
+		return err
+	})
+	return counts, err
+}
+
+// Workers returns the workers, by name, and the hub's time.
+func (h *Hub) Workers(ctx context.Context) (list []Worker, now time.Time, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT name, origin, projects, providers, labels, slots, heard
+			FROM perlica.workers
+			ORDER BY name`)
+		if err == nil {
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
+		}
+		if err == nil {
+			err = c.QueryRow(ctx, `SELECT now()`).Scan(&now)
+		}
+		return err
+	})
+	return list, now, err
+}
+
+// Withdraw takes an input out of the queue. It returns false if it is not there: it is claimed, or closed.
+func (h *Hub) Withdraw(ctx context.Context, input, by string) (done bool, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		tag, err := c.Exec(ctx, `
+			WITH gone AS (
+				DELETE FROM perlica.queue
+				WHERE input = $1
+				RETURNING input
+			)
+			INSERT INTO perlica.closings (input, kind, by, note)
+			SELECT input, 'withdrawn', $2, ''
+			FROM gone`, input, by)
+		done = tag.RowsAffected() > 0
+		return err
+	})
+	return done && err == nil, err
+}
+
+// Resolve puts a member's opinion there of what became of an input. It changes nothing else; the first stays.
+func (h *Hub) Resolve(ctx context.Context, input, by, note string, signature []byte) error {
+	return h.exec(ctx, `
+		INSERT INTO perlica.closings (input, kind, by, note, signature)
+		VALUES ($1, 'resolved', $2, $3, $4)
+		ON CONFLICT DO NOTHING`, input, by, note, signature)
+}

@@ -1,0 +1,50 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// TestUpgrade: a hub of the first version, with a team and an input, is brought up to date, and keeps what it has.
+func TestUpgrade(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	list, err := steps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
+		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return migrate(ctx, tx, 0, list[0]) })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1"); err != nil || !made {
+		t.Fatal(made, err)
+	}
+	if err := h.State(t.Context(), proposal.Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
+		t.Fatal(err)
+	}
+	submitted(t, h, newInput("a", "x"))
+	var version *VersionError
+	if _, err := h.Look(t.Context()); !errors.As(err, &version) || version.Hint() == "" || version.Have != 1 {
+		t.Errorf("before: %v", err)
+	}
+	for _, want := range []int{1, len(list)} {
+		if before, err := h.Migrate(t.Context()); err != nil || before != want {
+			t.Fatal(before, err)
+		}
+	}
+	if st, err := h.Look(t.Context()); err != nil || st.Schema != len(list) || st.Generation != "g1" {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if got := claimed(t, h, 9); !slices.Equal(got, []string{"a"}) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,128 @@
+package team
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/tree"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/service/team/copies"
+)
+
+// keeperName is the name under which a member cosigns.
+func keeperName(member string) string { return keyName + "/" + member }
+
+// Keeper verifies the copies of all workers, by the keys that are pinned here, and with what this machine cosigned
+// before. It cosigns if that is wanted; audit judges events, and may be nil.
+func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Auditor) (*copies.Keeper, error) {
+	own, err := t.Log().Origin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := &copies.Keeper{Hub: t.Hub, Name: t.As, Own: own, Kept: map[string]copies.Kept{}, Keys: t.keysOf, Witnesses: t.witnesses(), Audit: audit}
+	for e, err := range t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamCosigned}}) {
+		if err != nil {
+			return nil, err
+		}
+		var c team.Cosigned
+		if err := e.Decode(&c); err != nil {
+			return nil, err
+		}
+		root, err := evidence.ParseHash(c.Root)
+		if err != nil {
+			return nil, err
+		}
+		k.Kept[c.Worker] = copies.Kept{Checkpoint: evidence.Checkpoint{Origin: c.Origin, Size: c.Size, Root: root}, Line: c.Line}
+	}
+	if cosigns {
+		k.Sign = t.cosign
+	}
+	return k, nil
+}
+
+// cosign signs a checkpoint. That it did is on this machine's log before anybody else sees it.
+func (t *Team) cosign(ctx context.Context, worker string, c evidence.Checkpoint) (line string, err error) {
+	if line, err = t.keys.Cosign(keeperName(t.As), c, time.Now()); err != nil {
+		return "", err
+	}
+	_, err = t.Log().Append(ctx, event.NewFact(event.TeamCosigned, "perlica", event.Refs{}, team.Cosigned{
+		Worker: worker, Origin: c.Origin, Size: c.Size, Root: c.Root.String(), Line: line,
+	}))
+	return line, err
+}
+
+// keysOf returns the keys that a member had.
+func (t *Team) keysOf(name string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.had[name])
+}
+
+// WitnessKeys returns the verifier keys by which members cosign, by name.
+func (t *Team) WitnessKeys() (list []string) {
+	for _, m := range t.Members() {
+		for _, key := range t.keysOf(m.Name) {
+			if vkey, err := evidence.KeyUnder(key, keeperName(m.Name), true); err == nil {
+				list = append(list, vkey)
+			}
+		}
+	}
+	return list
+}
+
+func (t *Team) witnesses() (list []note.Verifier) {
+	for _, vkey := range t.WitnessKeys() {
+		if v, err := evidence.NewVerifier(vkey); err == nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// LogKeys returns the verifier keys of a worker's log of that name.
+func (t *Team) LogKeys(worker, origin string) (list []string) {
+	for _, key := range t.keysOf(worker) {
+		if vkey, err := evidence.KeyUnder(key, origin, false); err == nil {
+			list = append(list, vkey)
+		}
+	}
+	return list
+}
+
+// Fetch verifies the copy of a worker's log and writes it as an export, up to its newest signed checkpoint, with the
+// keepers' signatures; without one all of it, unsigned. A copy that is not Sound is not written. audit judges its events, and may be nil.
+func (t *Team) Fetch(ctx context.Context, worker string, w io.Writer, audit func() verify.Auditor) (v copies.Verdict, done export.Summary, err error) {
+	k, err := t.Keeper(ctx, false, audit)
+	if err != nil {
+		return v, done, err
+	}
+	list, err := copies.List(ctx, t.Hub)
+	if err != nil {
+		return v, done, err
+	}
+	i := slices.IndexFunc(list, func(c copies.Copy) bool { return c.Worker == worker })
+	if i < 0 {
+		return v, done, fmt.Errorf("%w: %s", copies.ErrNone, worker)
+	}
+	if v, err = k.Look(ctx, list[i]); err != nil || !v.Sound() {
+		return v, done, err
+	}
+	err = copies.Read(ctx, t.Hub, worker, tree.Range{}, func(src *copies.Source) error {
+		head, ok := src.Checkpoint(v.Signed)
+		if !ok {
+			head = evidence.Checkpoint{Origin: v.Origin, Size: v.Events, Root: v.Root}
+		}
+		done, err = export.Copy(w, head, src.Events(ctx))
+		return err
+	})
+	return v, done, err
+}

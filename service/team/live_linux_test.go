@@ -1,0 +1,165 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// seen waits for an input by l and returns the text that its run said, the kinds of what was shown, and the notes.
+func seen(t *testing.T, l *Live, id string) (text string, kinds, notes []string) {
+	t.Helper()
+	if l.Look == nil {
+		l.Look = func(hub.Status, []proposal.Question) {}
+	}
+	l.Note = func(s string) { notes = append(notes, s) }
+	l.Show = func(n kernel.Notice) {
+		kind := ""
+		switch n := n.(type) {
+		case kernel.Received:
+			kind = "received"
+		case kernel.Started:
+			kind = "started"
+		case kernel.Updated:
+			if n.Kind == provider.AgentMessageChunk {
+				text += n.Text
+			}
+			kind = string(n.Kind)
+		case kernel.Finished:
+			kind = "finished"
+		}
+		kinds = append(kinds, kind)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	s, err := l.Wait(ctx, id)
+	if err != nil || s.State != "responded" {
+		t.Fatal(s.State, err)
+	}
+	return text, kinds, notes
+}
+
+// TestLive: what a run says is shown from the copy of its worker's log, in its order; what the copy lacks is said, and
+// changes no outcome.
+func TestLive(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	drain := m.work(t, alice, 1)
+	submit(t, alice, draft1("other", "@say other"))
+	ended(t, alice, "other", nil)
+	client, err := Open(t.Context(), m.opt) // with the newest connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	l, err := client.Live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit(t, client, draft1("a", "@say one\n@tool execute make\n@usage 1 2\n@say two"))
+	cut := false
+	l.Look = func(hub.Status, []proposal.Question) {
+		if !cut { // the connection is lost in the middle, once
+			cut = true
+			s.SQL(t, db, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'perlica' AND datname = '`+db+`' ORDER BY backend_start DESC LIMIT 1`)
+		}
+	}
+	text, kinds, notes := seen(t, l, "a")
+	if kinds = slices.Compact(kinds); text != "onetwo" || strings.Join(kinds, " ") !=
+		"received started agent_message_chunk tool_call tool_call_update usage_update agent_message_chunk finished" {
+		t.Errorf("%q, %q", text, kinds)
+	}
+	if len(notes) != 2 || !strings.Contains(notes[0], "what was taken goes on at its worker") || notes[1] != "the hub answers again" {
+		t.Errorf("%q", notes)
+	}
+	if rest, ok := l.Rest("onetwothree"); rest != "three" || !ok {
+		t.Error(rest, ok)
+	}
+	if _, ok := l.Rest("two"); ok {
+		t.Error("a text that was not said is taken for one that was")
+	}
+
+	drain() // nothing is sent again
+	again := func(sql string) (string, []string) {
+		s.SQL(t, db, sql)
+		text, _, notes := seen(t, &Live{t: client, sizes: map[string]event.Seq{}, limit: time.Millisecond}, "a")
+		return text, notes
+	}
+	const second = ` WHERE worker = 'alice' AND position('two'::bytea IN payload) > 0 AND position('agent_message_chunk'::bytea IN payload) > 0`
+	if text, notes := again(`SELECT`); text != "onetwo" || notes != nil {
+		t.Errorf("%q, %q", text, notes)
+	}
+	if text, notes := again(`UPDATE perlica.events SET payload = 'three'` + second); text != "one" || len(notes) != 1 || !strings.Contains(notes[0], "somebody edited the copy") {
+		t.Errorf("%q, %q", text, notes)
+	}
+	if text, notes := again(`UPDATE perlica.events SET payload = NULL WHERE payload = 'three'`); text != "one" || len(notes) != 1 || !strings.Contains(notes[0], "was removed from the copy") {
+		t.Errorf("%q, %q", text, notes)
+	}
+	if text, notes := again(`DELETE FROM perlica.events WHERE worker = 'alice'`); text != "" || len(notes) != 1 || !strings.Contains(notes[0], "is behind") {
+		t.Errorf("%q, %q", text, notes)
+	}
+	if err := client.Hub.Close(); err != nil { // a hub that never answers: the input has not ended
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if s, err := (&Live{t: client}).Wait(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(s.State, err)
+	}
+}
+
+// TestMasked: what a worker's log masks it does not send to the hub either, in a result or a question, and
+// the result's text is the one that the copy shows.
+func TestMasked(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m := newMachine(t, s.URL("owner", db))
+	m.opt.Environ = append(m.opt.Environ, "PERLICA_LOG_REDACT_BEFORE_HASH=true")
+	if _, _, _, err := Init(t.Context(), m.opt, "team"); err != nil {
+		t.Fatal(err)
+	}
+	alice := m.join(t, "alice", true)
+	m.work(t, alice, 1)
+	l, err := alice.Live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = "hunter2-4711-the-password"
+	submit(t, alice, draft1("a", `@ask execute "Send password=`+secret+`" command="curl -d password=`+secret+` example.com"`+"\n@say password="+secret))
+	asked := ""
+	l.Look = func(_ hub.Status, open []proposal.Question) {
+		for _, q := range open {
+			asked = string(q.Question)
+			if err := alice.Answer(t.Context(), q, interaction.Answer{Option: "reject-once"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	text, _, notes := seen(t, l, "a")
+	st, _, err := alice.Hub.Status(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := ResultOf(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, ok := l.Rest(res.Text); !strings.Contains(text, "password=") || rest != "" || !ok || notes != nil {
+		t.Errorf("shown %q, the result says %q, %q", text, res.Text, notes)
+	}
+	for what, got := range map[string]string{"result": string(st.Result), "question": asked} {
+		if got == "" || strings.Contains(got, secret) {
+			t.Errorf("%s: %.600q", what, got)
+		}
+	}
+}

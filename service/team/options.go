@@ -1,0 +1,52 @@
+package team
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// ErrNoHub says that no hub is configured.
+var ErrNoHub = errors.New("no hub is configured")
+
+// Options say how a team is opened.
+type Options struct {
+	URL     string // of its hub
+	Dir     string // the working directory
+	Environ []string
+	Version string // of Perlica
+}
+
+// OptionsOf are how the team is opened that the settings of a project name; url takes the place of theirs. The error
+// is ErrNoHub.
+func OptionsOf(p *project.Project, url, version string) (Options, error) {
+	opt := Options{URL: cmp.Or(url, p.Config.Team.URL), Dir: p.Dir, Environ: p.Environ, Version: version}
+	if opt.URL == "" {
+		return opt, ErrNoHub
+	}
+	return opt, nil
+}
+
+// ProjectName is the name of a project in a team, unless one is given: that of its folder.
+func ProjectName(given string, p *project.Project) string {
+	return cmp.Or(given, filepath.Base(p.Workspace.Root))
+}
+
+// ReadFile reads a file as an attachment.
+func ReadFile(path string) (File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return File{}, err
+	case !info.Mode().IsRegular():
+		return File{}, fmt.Errorf("%s: not a regular file", path)
+	case info.Size() > MaxInput:
+		return File{}, fmt.Errorf("%s has %d bytes; an input has at most %d", path, info.Size(), MaxInput)
+	}
+	b, err := os.ReadFile(path)
+	return File{Name: filepath.Base(path), Data: b}, err
+}

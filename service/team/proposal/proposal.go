@@ -1,0 +1,164 @@
+// Package proposal is what members of a team put on the hub: memberships, inputs, questions, answers and stops, and the
+// text that they sign of each. It promises that no two proposals have the same text. It speaks to no hub, and
+// decides nothing: a row is a proposal, and counts when a worker's log has it.
+package proposal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Member is a statement that somebody joined or left, as an admin signed it. The newest Version about a name
+// counts. Nothing here was checked.
+type Member struct {
+	Name      string    `json:"name"`
+	Version   int       `json:"version"`
+	Key       string    `json:"key"` // a verifier key
+	Rights    []string  `json:"rights"`
+	Gone      bool      `json:"gone,omitempty"`
+	Login     string    `json:"login"` // the role that may write in this name
+	Signer    string    `json:"signer"`
+	Signature []byte    `json:"signature"`
+	Made      time.Time `json:"-"`
+}
+
+// Request is a wish to join.
+type Request struct {
+	Name, Key, Login string
+	Made             time.Time
+}
+
+// Input is one thing to be answered, as its sender signed it.
+type Input struct {
+	ID          string
+	Generation  string
+	Sender      string
+	Digest      string // of the payload
+	Project     string
+	Provider    string   // empty: any
+	Labels      []string // that its worker must have
+	Permissions string
+	Priority    int // higher ones first
+	NotBefore   time.Time
+	Replaces    string // the id of an earlier input
+	Attachments []Attachment
+	Signature   []byte
+
+	Payload [][]byte // the text, then each attachment; of a claim it is fetched
+}
+
+// Attachment is what is known of a file without its content.
+type Attachment struct {
+	Name   string `json:"name"`
+	Size   int    `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Question is a question that an agent asked at a worker.
+type Question struct {
+	ID, Input, Worker string
+	Question          json.RawMessage // as the worker's log has it
+	Asked             time.Time
+}
+
+// Answer is a member's proposal. It counts when the worker's log has recorded it.
+type Answer struct {
+	Question, Member string
+	Option, Text     string
+	Signature        []byte
+	Verdict          *string // what the worker says of it: nil nothing yet, empty that it counts
+}
+
+// Cancel is a member's wish to stop an input.
+type Cancel struct {
+	Input, Member string
+	Signature     []byte
+}
+
+// A statement is text that a member signs (Ed25519, RFC 8032, over its bytes): a line that says what it is, and lines
+// of a word, a space and a value. No value holds a line feed.
+func statement(what string, lines ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "perlica team %s 1\n", what)
+	for i := 0; i < len(lines); i += 2 {
+		fmt.Fprintf(&b, "%s %s\n", lines[i], lines[i+1])
+	}
+	return b.String()
+}
+
+// ErrName says that a team, a member or a label cannot have a name.
+var ErrName = errors.New("a name has 1 to 63 of the letters a to z, digits, and . - _")
+
+// CheckName refuses names that are hard to tell apart or would not fit a line, with ErrName.
+func CheckName(name string) error {
+	bad := strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_'
+	})
+	if bad || name == "" || len(name) > 63 {
+		return fmt.Errorf("%w, not %q", ErrName, name)
+	}
+	return nil
+}
+
+// Text is what an admin signs of a membership in the team with this id.
+func (m Member) Text(team string) string {
+	return statement("member", "team", team, "name", m.Name, "version", strconv.Itoa(m.Version), "key", m.Key,
+		"rights", strings.Join(m.Rights, ","), "gone", strconv.FormatBool(m.Gone), "login", m.Login)
+}
+
+// Text is what a member of the team signs of an input.
+func (in *Input) Text(team string) string {
+	return statement("input", "team", team, "generation", in.Generation, "input", in.ID, "sender", in.Sender, "digest", in.Digest,
+		"project", in.Project, "provider", in.Provider, "labels", strings.Join(in.Labels, ","), "permissions", in.Permissions, "replaces", in.Replaces)
+}
+
+// SignedText is what a member of the team signs of an answer to a question of the worker.
+func (a Answer) SignedText(team, worker string) string {
+	return statement("answer", "team", team, "worker", worker, "question", a.Question, "member", a.Member, "option", a.Option, "text", Hash([]byte(a.Text)))
+}
+
+// Text is what a member of the team signs of a stop.
+func (c Cancel) Text(team string) string {
+	return statement("cancel", "team", team, "input", c.Input, "member", c.Member)
+}
+
+// Opinion is what a member of the team signs of what became of an input.
+func Opinion(team, input, by, text string) string {
+	return statement("resolve", "team", team, "input", input, "member", by, "note", Hash([]byte(text)))
+}
+
+// Verify reports whether the verifier key made the signature.
+func Verify(key, text string, signature []byte) bool {
+	v, err := note.NewVerifier(key)
+	return err == nil && v.Verify([]byte(text), signature)
+}
+
+// Hash is the SHA-256 in hex.
+func Hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Digest identifies what an input asks: the hash of a line with that of its text, and for each attachment a line with
+// that of its content and its name.
+func Digest(text []byte, attachments []Attachment) string {
+	var b strings.Builder
+	b.WriteString(Hash(text) + "\n")
+	for _, a := range attachments {
+		b.WriteString(a.SHA256 + " " + a.Name + "\n")
+	}
+	return Hash([]byte(b.String()))
+}
+
+// Lane names what an input wants of a worker: inputs of one lane wait in one line.
+func (in *Input) Lane() string {
+	return in.Project + "\n" + in.Provider + "\n" + strings.Join(in.Labels, ",")
+}

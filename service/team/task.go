@@ -1,0 +1,264 @@
+package team
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/attachment"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// strict orders the modes, the strictest first.
+var strict = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
+
+// capped is the stricter of two modes: an input asks for one, and the worker's own is the most it gets.
+func capped(asked string, own policy.Mode) policy.Mode {
+	if i := slices.Index(strict, policy.Mode(asked)); i >= 0 && i < slices.Index(strict, own) {
+		return policy.Mode(asked)
+	}
+	return own
+}
+
+func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// A refusal says why no call is made for an input. The claim stays, and the input is not looked at again.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// work brings a claim of this worker to its outcome, as far as that is possible now. The order of its effects: the
+// claim is on the log, then the run, which puts its intent there before its call, then the report. Whatever is
+// broken off look goes on with, by what the log has.
+func (w *Worker) work(ctx context.Context, c hub.Claim, stop chan kernel.Stop) {
+	lock, err := filelock.Acquire(filelock.Input(filepath.Join(filepath.Dir(w.t.Log().Path()), "locks"), c.ID))
+	if errors.Is(err, filelock.ErrHeld) {
+		return // another process of this worker's works on it
+	}
+	if err == nil {
+		defer lock.Release()
+		err = w.advance(ctx, c, stop)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.opt.Note(fmt.Sprintf("%s: %v; it stays with this worker", c.ID, err))
+	}
+}
+
+// advance is work under the input's lock. An error leaves the claim as it is.
+func (w *Worker) advance(ctx context.Context, c hub.Claim, stop chan kernel.Stop) error {
+	known, err := w.known(ctx, c)
+	if known || err != nil {
+		return err
+	}
+	id := event.InputID(c.ID)
+	_, err = w.t.Log().AppendUnless(ctx, event.Query{Types: []event.Type{event.TeamClaimed}, Input: id},
+		event.NewFact(event.TeamClaimed, "perlica", event.Refs{Input: id}, team.Claimed{
+			Generation: c.Generation, Position: c.Position, Sender: c.Sender, Project: c.Project, Digest: c.Digest, Signature: c.Signature,
+		}))
+	var there *eventlog.ConflictError
+	if err != nil && !errors.As(err, &there) { // it is there where an earlier process of this worker came so far
+		return err
+	}
+	s, t, err := w.turn(ctx, c)
+	if err == nil {
+		t.Stop = stop
+		t.Show = w.show(c, s.r)
+		w.opt.Note(fmt.Sprintf("%s: from %s", c.ID, c.Sender))
+		var res kernel.Result
+		if res, err = s.r.Run(ctx, t); err == nil {
+			w.report(c, res)
+			return nil
+		}
+		var input *kernel.InputError
+		var other *kernel.InputConflictError
+		var stopped *kernel.StoppedError
+		if errors.As(err, &input) || errors.As(err, &other) || errors.As(err, &stopped) && ctx.Err() == nil {
+			err = refusal{err}
+		}
+	}
+	var refused refusal
+	if errors.As(err, &refused) {
+		return w.refuse(ctx, c, refused.error)
+	}
+	return err
+}
+
+// known reports what the log has of an input: its outcome, or that it was refused. Where it has an intent without
+// an outcome and the process of its run is gone, the outcome is unknown from now on.
+func (w *Worker) known(ctx context.Context, c hub.Claim) (bool, error) {
+	res, ok, err := w.t.r.Recorded(ctx, event.InputID(c.ID))
+	switch {
+	case errors.Is(err, kernel.ErrInputRunning):
+		return true, nil
+	case err != nil:
+		return false, err
+	case ok:
+		w.report(c, res)
+		return true, nil
+	}
+	e, ok, err := w.t.Log().Last(ctx, event.Query{Types: []event.Type{event.TeamRefused}, Input: event.InputID(c.ID)})
+	if err != nil || !ok {
+		return false, err
+	}
+	var r team.Refused
+	if err := e.Decode(&r); err != nil {
+		return false, err
+	}
+	w.reportRefusal(c, errors.New(r.Why))
+	return true, nil
+}
+
+// refuse puts on record that no call is made for an input, and reports it.
+func (w *Worker) refuse(ctx context.Context, c hub.Claim, why error) error {
+	if _, called, err := w.t.Log().Intent(ctx, event.InputID(c.ID)); called || err != nil {
+		return err // there was a call after all: its outcome counts, and look reports it
+	}
+	_, err := w.t.Log().Append(ctx, event.NewFact(event.TeamRefused, "perlica", event.Refs{Input: event.InputID(c.ID)}, team.Refused{Why: why.Error()}))
+	if err != nil {
+		return err
+	}
+	w.reportRefusal(c, why)
+	return nil
+}
+
+func (w *Worker) reportRefusal(c hub.Claim, why error) {
+	w.opt.Note(fmt.Sprintf("%s: refused: %v", c.ID, why))
+	w.put(c, hub.Refused, streamjson.NewResult(kernel.Result{Input: event.InputID(c.ID)}, why, "perlica"))
+}
+
+func (w *Worker) report(c hub.Claim, res kernel.Result) {
+	w.opt.Note(fmt.Sprintf("%s: %s (%s)", c.ID, res.Outcome, res.Duration.Round(time.Millisecond)))
+	res.Replayed = false // it is this worker's own, whenever it was made
+	w.put(c, string(res.Outcome), streamjson.NewResult(res, nil, ""))
+}
+
+func (w *Worker) put(c hub.Claim, outcome string, result streamjson.Result) {
+	b := w.kept(result)
+	w.outbox.put(func(ctx context.Context) error { return w.t.Hub.Report(ctx, w.me.Name, c.ID, outcome, b) })
+}
+
+// kept is what the hub gets of v: its JSON, masked as on the log.
+func (w *Worker) kept(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it came from JSON, or is made of plain fields
+	}
+	return w.t.Log().Kept(b)
+}
+
+// turn is how a claim is to be answered. What its sender signed alone counts; else the error is a refusal.
+func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn, err error) {
+	if err := w.verify(ctx, &c.Input); err != nil {
+		return s, t, err
+	}
+	s, ok := w.served[c.Project]
+	if !ok {
+		return s, t, errors.New("the project " + c.Project + " is not served here any more")
+	}
+	payload, err := w.t.Hub.Fetch(ctx, c.ID)
+	if err != nil {
+		return s, t, err
+	}
+	if len(payload) != 1+len(c.Attachments) || !matches(&c.Input, payload) {
+		return s, t, refusal{errors.New("its text or attachments are not what its sender signed")}
+	}
+	agent, err := s.p.Agent(project.Choice{Provider: c.Provider}, sessions.Session{})
+	if err != nil {
+		return s, t, refusal{err}
+	}
+	t = kernel.Turn{Setup: s.p.Setup(project.Choice{}, agent, sessions.Session{})}
+	t.Input = kernel.Input{ID: event.InputID(c.ID), Text: string(payload[0]), Source: "team", Sender: c.Sender}
+	t.Permissions = capped(c.Permissions, s.p.Mode())
+	if _, t.AnswerIn = s.p.Answering(true, 0); t.Permissions == policy.ModeDeny {
+		t.AnswerIn = 0
+	}
+	t.Forms = t.AnswerIn > 0
+	dir := filepath.Join(filepath.Dir(w.t.Log().Path()), "files")
+	for i, a := range c.Attachments {
+		path, err := attachment.Save(dir, c.ID, i, a.Name, bytes.NewReader(payload[1+i]), MaxInput)
+		if err != nil {
+			return s, t, err
+		}
+		t.Input.Attachments = append(t.Input.Attachments, path)
+	}
+	return s, t, nil
+}
+
+// verify holds an input against its sender's key. Who is not known may have joined a moment ago.
+func (w *Worker) verify(ctx context.Context, in *proposal.Input) error {
+	if _, ok := w.t.member(in.Sender); !ok {
+		if err := w.t.Refresh(ctx); err != nil {
+			return err
+		}
+	}
+	key, err := w.t.may(in.Sender, Ask)
+	if err != nil {
+		return refusal{err}
+	}
+	if !proposal.Verify(key, in.Text(w.t.State().ID), in.Signature) {
+		return refusal{fmt.Errorf("it is not signed by %s", in.Sender)}
+	}
+	return nil
+}
+
+// matches reports whether the payload is the one that the digest names.
+func matches(in *proposal.Input, payload [][]byte) bool {
+	for i, a := range in.Attachments {
+		if proposal.Hash(payload[1+i]) != a.SHA256 {
+			return false
+		}
+	}
+	return proposal.Digest(payload[0], in.Attachments) == in.Digest
+}
+
+// show carries the questions of a run to the hub.
+func (w *Worker) show(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
+	return func(n kernel.Notice) {
+		switch n := n.(type) {
+		case kernel.Asked:
+			if !n.Answerable {
+				return
+			}
+			w.mu.Lock()
+			w.asked[n.ID] = asked{r, n.Question}
+			w.mu.Unlock()
+			b := w.kept(n.Question)
+			w.outbox.put(func(ctx context.Context) error {
+				return w.t.Hub.PutQuestion(ctx, proposal.Question{ID: string(n.ID), Input: c.ID, Worker: w.me.Name, Question: b})
+			})
+		case kernel.Closed:
+			w.mu.Lock()
+			_, ok := w.asked[n.Question.ID]
+			delete(w.asked, n.Question.ID)
+			w.mu.Unlock()
+			if ok {
+				w.outbox.put(func(ctx context.Context) error {
+					return w.t.Hub.CloseQuestion(ctx, w.me.Name, string(n.Question.ID), w.kept(QuestionEnd{n.Answer, n.Reason}))
+				})
+			}
+		}
+	}
+}
+
+// QuestionEnd is how a question ended, as the hub has it.
+type QuestionEnd struct {
+	Answer *interaction.Answer `json:"answer,omitempty"`
+	Reason interaction.Reason  `json:"reason,omitempty"`
+}

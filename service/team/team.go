@@ -1,0 +1,378 @@
+// Package team is the work of one machine for a team of machines: it hands inputs to the hub, takes inputs from it
+// and has them answered by the kernel like any front end, and carries questions and answers.
+//
+// It promises that an input of the team is called at most once: the hub gives it one owner, for ever, and the
+// owner's own log lets it call once. It refuses to act upon what no member signed: a row of the hub is a proposal,
+// and the keys that count are pinned in this machine's log. It decides nothing by time, and sends nothing to
+// another generation of the hub than the one that it was made for.
+//
+// The one idea is that nothing moves. Who owns an input goes on with it after a crash, or nobody does.
+package team
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// The rights of a member.
+const (
+	Ask     = "ask"     // to submit inputs, and to stop and resolve them
+	Approve = "approve" // to answer questions
+	Admin   = "admin"   // to confirm members, end their membership, and adopt
+)
+
+// What keeps a machine from working for a team.
+var (
+	ErrNotJoined    = errors.New("this machine has not joined the team")
+	ErrNotConfirmed = errors.New("no admin of the team has confirmed this machine yet")
+	ErrGone         = errors.New("this machine has left the team")
+	ErrKeyChanged   = errors.New("this machine's key is not the one with which it joined")
+	ErrTaken        = errors.New("another key has this name in the team")
+	ErrNoRight      = errors.New("the right is missing")
+	ErrOtherTeam    = errors.New("the hub is another team's than the one of this name that this machine joined")
+)
+
+// Team is a team as a machine that joined it sees it. Its methods may be called from several goroutines. The
+// caller must Close it.
+type Team struct {
+	Hub  *hub.Hub
+	As   string // this machine's name
+	Key  string // its verifier key
+	opt  Options
+	keys *evidence.Keys
+	r    *kernel.Runner
+	done func() error
+
+	mu      sync.Mutex // guards what follows
+	state   hub.State
+	members map[string]team.Member // that are pinned
+	had     map[string][]string    // the keys that each of them had
+}
+
+// randomName is a random name of 128 bits.
+func randomName() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+// Init makes a team of an empty database, or brings the schema of one that is there up to date. made is false if
+// there was a team; version is that of the schema before. This machine's key becomes that of its first admin.
+func Init(ctx context.Context, opt Options, name string) (state hub.State, made bool, version int, err error) {
+	if err := proposal.CheckName(name); err != nil {
+		return state, false, 0, err
+	}
+	p, err := project.Team(opt.Dir, opt.Environ, name)
+	if err != nil {
+		return state, false, 0, err
+	}
+	keys, err := evidence.MakeKeys(p.Dirs.KeyDir())
+	if err != nil {
+		return state, false, 0, err
+	}
+	h, err := hub.Open(opt.URL)
+	if err != nil {
+		return state, false, 0, err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if version, err = h.Migrate(ctx); err != nil {
+		return state, false, version, err
+	}
+	if made, err = h.Found(ctx, hub.Team{ID: randomName(), Name: name, Admin: keys.VerifierKeys(keyName)[0]}, randomName()); err != nil {
+		return state, false, version, err
+	}
+	state, err = h.Look(ctx)
+	return state, made, version, err
+}
+
+// Open opens the team whose hub opt names, as its confirmed member that this machine is. The errors are those of
+// hub.Look, ErrNotJoined, ErrOtherTeam, ErrKeyChanged, ErrNotConfirmed and ErrGone.
+func Open(ctx context.Context, opt Options) (t *Team, err error) {
+	t, joined, err := open(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	switch {
+	case joined == nil:
+		return t, fmt.Errorf("%w: %s", ErrNotJoined, t.state.Name)
+	case joined.Key != t.Key:
+		return t, ErrKeyChanged
+	}
+	t.As = joined.As
+	if err := t.Refresh(ctx); err != nil {
+		return t, err
+	}
+	switch me, ok := t.member(t.As); {
+	case ok && me.Gone:
+		return t, ErrGone
+	case !ok || me.Key != t.Key:
+		return t, ErrNotConfirmed
+	}
+	return t, nil
+}
+
+// open opens hub and log; joined is nil if this machine has not joined.
+func open(ctx context.Context, opt Options) (t *Team, joined *team.Joined, err error) {
+	h, err := hub.Open(opt.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	t = &Team{Hub: h, opt: opt, members: map[string]team.Member{}, had: map[string][]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	if t.state, err = h.Look(ctx); err != nil {
+		return t, nil, err
+	}
+	p, err := project.Team(opt.Dir, opt.Environ, t.state.Name)
+	if err != nil {
+		return t, nil, err
+	}
+	if t.keys, err = evidence.MakeKeys(p.Dirs.KeyDir()); err != nil {
+		return t, nil, err
+	}
+	t.Key = t.keys.VerifierKeys(keyName)[0]
+	if t.r, t.done, err = p.Open(ctx, opt.Version); err != nil {
+		return t, nil, err
+	}
+	e, ok, err := t.r.Log().Last(ctx, event.Query{Types: []event.Type{event.TeamJoined}})
+	if err != nil || !ok {
+		return t, nil, err
+	}
+	joined = new(team.Joined)
+	if err := e.Decode(joined); err != nil {
+		return t, nil, err
+	}
+	if err := otherTeam(*joined, t.state); err != nil {
+		return t, nil, err
+	}
+	return t, joined, t.pinned(ctx)
+}
+
+// Close closes the hub and the log.
+func (t *Team) Close() error {
+	err := t.Hub.Close()
+	if t.done != nil {
+		err = errors.Join(err, t.done())
+		t.done = nil
+	}
+	return err
+}
+
+// State is what the hub was when it was last looked at.
+func (t *Team) State() hub.State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state
+}
+
+// Log is the log of this machine's work for the team.
+func (t *Team) Log() *eventlog.Log { return t.r.Log() }
+
+// Join makes this machine known to the team under a name. Where its key is the first admin's it is a member at
+// once; else an admin confirms it. The errors are those of open, and ErrTaken.
+func Join(ctx context.Context, opt Options, as string) (t *Team, confirmed bool, err error) {
+	if err := proposal.CheckName(as); err != nil {
+		return nil, false, err
+	}
+	t, joined, err := open(ctx, opt)
+	if err != nil {
+		return nil, false, err
+	}
+	t.As = as
+	confirmed, err = t.join(ctx, joined)
+	if err != nil {
+		return nil, false, errors.Join(err, t.Close())
+	}
+	return t, confirmed, nil
+}
+
+func (t *Team) join(ctx context.Context, joined *team.Joined) (confirmed bool, err error) {
+	list, err := t.Hub.Members(ctx)
+	if err != nil {
+		return false, err
+	}
+	version := 0
+	for _, m := range list {
+		if m.Name != t.As {
+			continue
+		}
+		version = max(version, m.Version)
+		if m.Version == version && !m.Gone {
+			if confirmed = m.Key == t.Key; !confirmed && t.Key != t.state.Admin {
+				return false, fmt.Errorf("%w: %s", ErrTaken, t.As)
+			}
+		}
+	}
+	now := team.Joined{Team: t.state.ID, Name: t.state.Name, Admin: t.state.Admin, As: t.As, Key: t.Key}
+	if joined == nil || *joined != now {
+		if _, err := t.Log().Append(ctx, event.NewFact(event.TeamJoined, "user", event.Refs{}, now)); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case confirmed:
+	case t.Key == t.state.Admin:
+		err = t.state1(ctx, proposal.Member{Name: t.As, Version: version + 1, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
+	default:
+		return false, t.ask(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, t.Refresh(ctx)
+}
+
+// ask puts the wish to join there. Another key's wish under the same name stays.
+func (t *Team) ask(ctx context.Context) error {
+	if err := t.Hub.Ask(ctx, t.As, t.Key); err != nil {
+		return err
+	}
+	list, err := t.Hub.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.Name == t.As && r.Key != t.Key {
+			return fmt.Errorf("%w: %s", ErrTaken, t.As)
+		}
+	}
+	return nil
+}
+
+// state1 signs a statement about a member as signer, "" for the first admin's key, and puts it there.
+func (t *Team) state1(ctx context.Context, m proposal.Member, signer string) (err error) {
+	m.Signer = signer
+	if m.Signature, err = t.sign(m.Text(t.state.ID)); err != nil {
+		return err
+	}
+	return t.Hub.State(ctx, m)
+}
+
+func pin(m proposal.Member) team.Member {
+	return team.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+}
+
+func stated(m team.Member) proposal.Member {
+	return proposal.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+}
+
+// pinned reads the members that the log has.
+func (t *Team) pinned(ctx context.Context) error {
+	for e, err := range t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamMember}}) {
+		if err != nil {
+			return err
+		}
+		var m team.Member
+		if err := e.Decode(&m); err != nil {
+			return err
+		}
+		t.know(m)
+	}
+	return nil
+}
+
+// know takes in a statement that is pinned. The caller holds mu, or is alone.
+func (t *Team) know(m team.Member) {
+	t.members[m.Name] = m
+	if !slices.Contains(t.had[m.Name], m.Key) {
+		t.had[m.Name] = append(t.had[m.Name], m.Key)
+	}
+}
+
+// Refresh looks at the hub, and pins the statements about members that are newer than what is known and signed by
+// an admin. What is not signed is nothing.
+func (t *Team) Refresh(ctx context.Context) error {
+	state, err := t.Hub.Look(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := t.Hub.Members(ctx)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state.ID != t.state.ID {
+		return ErrOtherTeam
+	}
+	t.state = state
+	for found := true; found; { // one statement may make another one's signer an admin
+		found = false
+		for _, m := range list {
+			if m := pin(m); m.Version > t.members[m.Name].Version && t.signed(m) {
+				if _, err := t.Log().Append(ctx, event.NewFact(event.TeamMember, "perlica", event.Refs{}, m)); err != nil {
+					return err
+				}
+				t.know(m)
+				found = true
+			}
+		}
+	}
+	return nil
+}
+
+// signed reports whether an admin made the statement. The caller holds mu.
+func (t *Team) signed(m team.Member) bool {
+	text := stated(m).Text(t.state.ID)
+	if m.Signer == "" {
+		return proposal.Verify(t.state.Admin, text, m.Signature)
+	}
+	admin, ok := t.members[m.Signer]
+	return ok && !admin.Gone && slices.Contains(admin.Rights, Admin) && proposal.Verify(admin.Key, text, m.Signature)
+}
+
+// member returns a member that is pinned.
+func (t *Team) member(name string) (team.Member, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m, ok := t.members[name]
+	return m, ok
+}
+
+// Members returns the members that are pinned, by name.
+func (t *Team) Members() (list []team.Member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range t.members {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b team.Member) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// may returns why a member may not do something, or whose key it is by which it may.
+func (t *Team) may(name, right string) (key string, err error) {
+	m, ok := t.member(name)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%s is no member of the team", name)
+	case m.Gone:
+		return "", fmt.Errorf("%s has left the team", name)
+	case !slices.Contains(m.Rights, right):
+		return "", fmt.Errorf("%w: %s may not %s", ErrNoRight, name, right)
+	}
+	return m.Key, nil
+}

@@ -1,0 +1,336 @@
+package team
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// TestWork: inputs are answered, each on its worker's log, with the claim ahead of the intent.
+func TestWork(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	d := draft1("a", "@say One")
+	d.Attachments = []File{{"notes.txt", []byte("content")}}
+	submit(t, alice, d, draft1("b", "@say Two"), draft1("c", "@exit 3"))
+	drain := m.work(t, alice, 2)
+	for id, want := range map[string]string{"a": "responded One\nAttached", "b": "responded Two", "c": "outcome_unknown "} {
+		st := ended(t, alice, id, nil)
+		r, err := ResultOf(st)
+		text, _, _ := strings.Cut(r.Text, ":")
+		if got := st.State + " " + text; err != nil || got != want || st.Worker != "alice" {
+			t.Errorf("%s: %q by %s, %v", id, got, st.Worker, err)
+		}
+		if res := r.Kernel(); string(res.Outcome) != st.State || res.Input != event.InputID(id) || res.Calls != 1 {
+			t.Errorf("%+v", res)
+		}
+	}
+	drain()
+	for _, id := range []string{"a", "b", "c"} {
+		var types []event.Type
+		for e, err := range alice.Log().Events(t.Context(), event.Query{Input: event.InputID(id), Class: event.Fact}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			types = append(types, e.Type)
+		}
+		if claimed, intent := slices.Index(types, event.TeamClaimed), slices.Index(types, event.Requested); claimed < 0 || intent < claimed || calls(t, alice, id) != 1 {
+			t.Errorf("%s: %v", id, types)
+		}
+	}
+	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Two"), draft1("b", "@say Three")}[:1], nil); err != nil || came["b"] != hub.There {
+		t.Error(came, err)
+	}
+	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Three")}, nil); err != nil || came["b"] != hub.Differs {
+		t.Error(came, err)
+	}
+}
+
+// TestDrafts: what cannot be signed is not submitted.
+func TestDrafts(t *testing.T) {
+	for name, d := range map[string]Draft{
+		"no text": {Text: " ", Project: "p"}, "no project": {Text: "x"}, "two lines in an id": {ID: "a\nsender bob", Text: "x", Project: "p"},
+		"permissions": {Text: "x", Project: "p", Permissions: "all"}, "a label": {Text: "x", Project: "p", Labels: []string{"a,b"}},
+		"too large": {Text: "x", Project: "p", Attachments: []File{{"f", make([]byte, MaxInput)}}}, "NUL": {Text: "a\x00", Project: "p"},
+	} {
+		if d.Check() == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if err := (&Draft{Text: "x", Project: "p", Attachments: []File{{"f", make([]byte, 40<<20)}}}).Check(); err != nil {
+		t.Errorf("40 MB: %v", err)
+	}
+}
+
+// TestUnsigned: a row that nobody signed who may is nothing, no matter who wrote it.
+func TestUnsigned(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
+	_, carol := member(t, alice, s.URL("owner", db), "carol", Approve)
+	_, dave := member(t, alice, s.URL("owner", db), "dave", Ask)
+	submit(t, bob, draft1("fine", "@say Fine"), draft1("text", "@say Text"), draft1("mode", "@say Mode"), draft1("project", "@say P"), draft1("replayed", "@say R"))
+	if _, err := carol.Submit(t.Context(), []Draft{draft1("right", "@say Right")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, dave, draft1("left", "@say Left"))
+	if err := alice.Leave(t.Context(), "dave"); err != nil {
+		t.Fatal(err)
+	}
+	in, err := bob.signed1(&Draft{ID: "forged", Text: "@say Forged", Project: "website"}, bob.State().Generation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Sender = "alice" // signed by bob
+	if _, err := bob.Hub.Submit(t.Context(), in.Generation, []proposal.Input{in}); err != nil {
+		t.Fatal(err)
+	}
+	s.SQL(t, db, `
+		UPDATE perlica.payloads SET bytes = '@say Other' WHERE input = 'text';
+		UPDATE perlica.inputs SET permissions = 'allow' WHERE id = 'mode';
+		UPDATE perlica.inputs SET signature = (SELECT signature FROM perlica.inputs WHERE id = 'fine') WHERE id = 'replayed';
+		UPDATE perlica.inputs SET sender = 'nobody' WHERE id = 'project';`)
+	// One who knows the database's password makes an admin of himself.
+	if err := bob.Hub.State(t.Context(), proposal.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: []string{Admin}, Login: "owner", Signer: "alice", Signature: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	m.work(t, alice, 2)
+	for id, why := range map[string]string{
+		"fine": "", "text": "not what its sender signed", "mode": "not signed by bob", "project": "no member", "replayed": "not signed by bob",
+		"right": "may not ask", "left": "has left", "forged": "not signed by alice",
+	} {
+		st := ended(t, alice, id, nil)
+		r, err := ResultOf(st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, n := hub.Refused, 0
+		if why == "" {
+			want, n = "responded", 1
+		}
+		if st.State != want || calls(t, alice, id) != n || why != "" && !strings.Contains(r.Error.Message, why) {
+			t.Errorf("%s: %s, %d calls, %v", id, st.State, calls(t, alice, id), r.Error)
+		}
+	}
+	if bob, _ := alice.member("bob"); bob.Version != 1 {
+		t.Errorf("a statement that no admin signed is pinned: %+v", bob)
+	}
+}
+
+// TestJoin: names, keys and their confirmation.
+func TestJoin(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	_, alice := founded(t, s, db)
+	url := s.URL("owner", db)
+	m := newMachine(t, url)
+	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrNotJoined) {
+		t.Errorf("before it joined: %v", err)
+	}
+	bob := m.join(t, "bob", false)
+	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrNotConfirmed) {
+		t.Errorf("before it is confirmed: %v", err)
+	}
+	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, ErrTaken) {
+		t.Errorf("a second machine that asks under the name: %v", err)
+	}
+	if err := alice.Confirm(t.Context(), "bob", alice.Key, []string{Ask}); err == nil {
+		t.Error("confirmed with another key than the one that asks")
+	}
+	if err := bob.Confirm(t.Context(), "bob", bob.Key, []string{Admin}); err == nil {
+		t.Error("confirmed itself")
+	}
+	if err := alice.Confirm(t.Context(), "bob", bob.Key, []string{Ask}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(t.Context(), m.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, ErrTaken) {
+		t.Errorf("a second machine under a member's name: %v", err)
+	}
+	for _, name := range []string{"", "Bob", "bob smith", "böb", "bob\nkey x", strings.Repeat("b", 64)} {
+		if _, _, err := Join(t.Context(), m.opt, name); err == nil {
+			t.Errorf("the name %q", name)
+		}
+	}
+	if err := alice.Leave(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrGone) {
+		t.Errorf("after it left: %v", err)
+	}
+	// Another database that calls itself the same team.
+	other := s.Database(t)
+	opt := newMachine(t, s.URL("owner", other)).opt
+	if _, _, _, err := Init(t.Context(), opt, "team"); err != nil {
+		t.Fatal(err)
+	}
+	moved := m.opt
+	moved.URL = opt.URL
+	if _, err := Open(t.Context(), moved); !errors.Is(err, ErrOtherTeam) {
+		t.Errorf("another hub of the same name: %v", err)
+	}
+}
+
+// TestAnswers: the first answer on the worker's log counts, of those who may answer; the others are told why not.
+func TestAnswers(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	url := s.URL("owner", db)
+	_, bob := member(t, alice, url, "bob", Approve)
+	_, carol := member(t, alice, url, "carol", Ask)
+	m.work(t, alice, 1)
+	submit(t, carol, draft1("a", "@ask execute Build command=make"))
+	asked := make(chan proposal.Question, 1)
+	over := make(chan hub.Status, 1)
+	go func() {
+		over <- ended(t, carol, "a", func(_ hub.Status, open []proposal.Question) {
+			if len(open) > 0 {
+				select {
+				case asked <- open[0]:
+				default:
+				}
+			}
+		})
+	}()
+	q := <-asked
+	var question interaction.Question
+	if err := json.Unmarshal(q.Question, &question); err != nil {
+		t.Fatal(err)
+	}
+	yes, _ := question.First("allow_once")
+	if err := carol.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); !errors.Is(err, ErrNoRight) {
+		t.Errorf("without the right: %v", err)
+	}
+	// Who knows the password writes it all the same.
+	for _, a := range []proposal.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")}, {Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
+		if err := carol.Hub.Propose(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"carol": "may not approve", "alice": "not signed by alice"} {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		for {
+			verdict, _, err := carol.Hub.Verdict(ctx, q.ID, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if verdict != nil {
+				if !strings.Contains(*verdict, want) {
+					t.Errorf("%s: %q", name, *verdict)
+				}
+				break
+			}
+		}
+	}
+	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); err != nil {
+		t.Fatal(err)
+	}
+	st := <-over
+	if r, err := ResultOf(st); err != nil || r.Permissions.Allowed != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var uncounted *UncountedError
+	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); err != nil { // the one that counted
+		t.Error(err)
+	}
+	if err := alice.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) {
+		t.Errorf("an answer that came too late: %v", err)
+	}
+	e, ok, err := alice.Log().Last(t.Context(), event.Query{Types: []event.Type{event.InteractionAnswered}})
+	if err != nil || !ok || !strings.Contains(string(e.Payload), `"by":"bob","where":"team"`) || !strings.Contains(string(e.Payload), bob.Key) {
+		t.Errorf("on record: %s, %v", e.Payload, err)
+	}
+}
+
+// TestStops: an input that waits is withdrawn, one that runs is stopped, by those who may.
+func TestStops(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", Approve)
+	submit(t, alice, draft1("waits", "@say x"))
+	if _, err := bob.Cancel(t.Context(), "waits"); !errors.Is(err, ErrNoRight) {
+		t.Error(err)
+	}
+	if withdrawn, err := alice.Cancel(t.Context(), "waits"); !withdrawn || err != nil {
+		t.Fatal(withdrawn, err)
+	}
+	m.work(t, alice, 1)
+	submit(t, alice, draft1("runs", "@hang"))
+	stopped := false
+	st := ended(t, alice, "runs", func(s hub.Status, _ []proposal.Question) {
+		if s.State == hub.Claimed && !stopped && calls(t, alice, "runs") == 1 {
+			stopped = true
+			if err := bob.Hub.PutCancel(t.Context(), proposal.Cancel{Input: "runs", Member: "bob", Signature: []byte("x")}); err != nil {
+				t.Error(err)
+			}
+			if withdrawn, err := alice.Cancel(t.Context(), "runs"); withdrawn || err != nil {
+				t.Error(withdrawn, err)
+			}
+		}
+	})
+	if r, err := ResultOf(st); err != nil || r.Stopped == nil || r.Stopped.Why != "stopped by alice" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if n := calls(t, alice, "waits"); n != 0 {
+		t.Error("withdrawn and called")
+	}
+}
+
+// TestCapped: an input's permissions are never looser than the worker's.
+func TestCapped(t *testing.T) {
+	for _, c := range [][3]string{{"allow", "ask", "ask"}, {"deny", "allow", "deny"}, {"", "reads", "reads"}, {"reads", "reads", "reads"}, {"ask", "reads", "ask"}, {"all", "deny", "deny"}} {
+		if got := fmt.Sprint(capped(c[0], policyMode(c[1]))); got != c[2] {
+			t.Errorf("%s at a worker of %s: %s", c[0], c[1], got)
+		}
+	}
+}
+
+// TestPins: what the hub forgets of a member the log remembers.
+func TestPins(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
+	if err := alice.Leave(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	s.SQL(t, db, "DELETE FROM perlica.members WHERE gone") // a restored backup
+	submitted, err := bob.signed1(&Draft{ID: "a", Text: "x", Project: "website"}, bob.State().Generation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bob.Hub.Submit(t.Context(), submitted.Generation, []proposal.Input{submitted}); err != nil {
+		t.Fatal(err)
+	}
+	m.work(t, alice, 1)
+	if st := ended(t, alice, "a", nil); st.State != hub.Refused {
+		t.Error(st.State)
+	}
+	var kept []string
+	for e, err := range alice.Log().Events(t.Context(), event.Query{Types: []event.Type{event.TeamMember}}) {
+		var p team.Member
+		if err != nil || e.Decode(&p) != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, fmt.Sprint(p.Name, " ", p.Version, " ", p.Gone))
+	}
+	if want := []string{"alice 1 false", "bob 1 false", "bob 2 true"}; !slices.Equal(kept, want) {
+		t.Error(kept)
+	}
+}

@@ -1,0 +1,215 @@
+package team
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider/predictable"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// TestMain is the built-in agent where the registry starts Perlica's own executable as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "agent" {
+		if err := predictable.Serve(context.Background(), &promptReader{r: os.Stdin}, os.Stdout, os.Stderr, predictable.Options{}); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	if len(os.Args) == 5 && os.Args[1] == "work" {
+		if err := workerProcess(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	code := m.Run()
+	hubtest.Remove()
+	os.Exit(code)
+}
+
+// promptReader puts each prompt that an agent reads into a file of its working directory, before the agent has it.
+type promptReader struct {
+	r    io.Reader
+	line []byte
+}
+
+// promptFile is where an agent counts its prompts.
+const promptFile = "prompts.ndjson"
+
+func (p *promptReader) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	for _, c := range b[:n] {
+		p.line = append(p.line, c)
+		if c != '\n' {
+			continue
+		}
+		if bytes.Contains(p.line, []byte(`"session/prompt"`)) {
+			f, err := os.OpenFile(promptFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, err = f.Write(p.line)
+				err = errors.Join(err, f.Close())
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
+		p.line = p.line[:0]
+	}
+	return n, err
+}
+
+// prompted is how many prompts with a text the agents of machines have read.
+func prompted(t testing.TB, text string, machines ...machine) (n int) {
+	t.Helper()
+	for _, m := range machines {
+		b, err := os.ReadFile(filepath.Join(m.dir, promptFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		n += bytes.Count(b, []byte(text+`"`)) // it ends the prompt
+	}
+	return n
+}
+
+// machine is a machine with its user's own folders and a project.
+type machine struct {
+	opt Options
+	dir string
+}
+
+// newMachine is a machine whose hub is at url.
+func newMachine(t testing.TB, url string) machine {
+	t.Helper()
+	home := t.TempDir()
+	dir := filepath.Join(home, "website")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	environ := append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable")
+	return machine{Options{URL: url, Dir: dir, Environ: environ, Version: "test"}, dir}
+}
+
+// founded is a team on a server, and its first member.
+func founded(t testing.TB, s *hubtest.Server, db string) (machine, *Team) {
+	t.Helper()
+	m := newMachine(t, s.URL("owner", db))
+	if _, made, _, err := Init(t.Context(), m.opt, "team"); err != nil || !made {
+		t.Fatal(made, err)
+	}
+	return m, m.join(t, "alice", true)
+}
+
+// join joins as name and returns the team, which ends with the test.
+func (m machine) join(t testing.TB, name string, confirmed bool) *Team {
+	t.Helper()
+	j, ok, err := Join(t.Context(), m.opt, name)
+	if err != nil || ok != confirmed {
+		t.Fatal(ok, err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+// member joins another machine as name, which admin confirms with the rights.
+func member(t testing.TB, admin *Team, url, name string, rights ...string) (machine, *Team) {
+	t.Helper()
+	m := newMachine(t, url)
+	j := m.join(t, name, false)
+	if err := admin.Confirm(t.Context(), name, j.Key, rights); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m, j
+}
+
+// work runs a worker of the machine until the returned function is called, or the test ends.
+func (m machine) work(t testing.TB, j *Team, slots int, labels ...string) (drain func()) {
+	t.Helper()
+	w, err := NewWorker(t.Context(), j, WorkerOptions{Slots: slots, Labels: labels, Projects: map[string]string{"website": m.dir}, Note: func(s string) { t.Log(j.As, s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx, context.Background()) }()
+	drain = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(drain)
+	return drain
+}
+
+// limit is how long anything may take here.
+const limit = 2 * time.Minute
+
+func draft1(id, text string) Draft { return Draft{ID: id, Text: text, Project: "website"} }
+
+func submit(t testing.TB, j *Team, drafts ...Draft) {
+	t.Helper()
+	came, err := j.Submit(t.Context(), drafts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range drafts {
+		if came[d.ID] != hub.New {
+			t.Fatalf("%s: %s", d.ID, came[d.ID])
+		}
+	}
+}
+
+// ended waits for an input's end; look may be nil.
+func ended(t testing.TB, j *Team, id string, look func(hub.Status, []proposal.Question)) hub.Status {
+	t.Helper()
+	if look == nil {
+		look = func(hub.Status, []proposal.Question) {}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	l, err := j.Live(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Look = look
+	s, err := l.Wait(ctx, id)
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
+	}
+	return s
+}
+
+// calls is how many intents a worker's log has for an input.
+func calls(t testing.TB, j *Team, id string) int {
+	t.Helper()
+	n, err := j.Log().Count(t.Context(), event.Query{Types: []event.Type{event.Requested}, Input: event.InputID(id)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func policyMode(s string) policy.Mode { return policy.Mode(s) }

@@ -1,0 +1,191 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/local"
+)
+
+// noFiles is a platform that answers every file with a fault that says nothing, for ever.
+type noFiles struct{ *local.Channel }
+
+func (c noFiles) Send(ctx context.Context, m channel.Outbound) (string, error) {
+	if m.File != nil {
+		return "", errors.New("the server answers 500")
+	}
+	return c.Channel.Send(ctx, m)
+}
+
+// TestAFileThatCannotLeaveHoldsUpNothing: it is given up, and what waits behind it is sent.
+func TestAFileThatCannotLeaveHoldsUpNothing(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Text, limits.Files = 200, true
+	w := newWorld(t)
+	s := w.serve(limits, func(o *service.Options) { o.Channels[0] = noFiles{o.Channels[0].(*local.Channel)} })
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say(strings.Repeat("many words ", 100))
+	alice.say("the next one")
+	alice.expect("You said: the next one")
+	alice.expect("could not be sent here")
+	st, err := s.Records().Status(t.Context())
+	if err != nil || st.Failed != 1 {
+		t.Errorf("%d are recorded as given up, %v", st.Failed, err)
+	}
+}
+
+// lateAck is a platform that cannot be reached four times, then fails once at each text.
+type lateAck struct {
+	*local.Channel
+	tries map[string]int // by key; of the one contact's lane alone
+}
+
+func (c lateAck) Send(ctx context.Context, m channel.Outbound) (string, error) {
+	c.tries[m.Key]++
+	switch n := c.tries[m.Key]; {
+	case n <= 4:
+		return "", channel.ErrNotSent
+	case n == 5:
+		return "", errors.New("the server answers 500")
+	}
+	return c.Channel.Send(ctx, m)
+}
+
+// TestAnAckIsNotGivenUpForAnUnreachablePlatform: only what the platform itself fails at counts.
+func TestAnAckIsNotGivenUpForAnUnreachablePlatform(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+		o.Backoff = time.Millisecond
+		o.Channels[0] = lateAck{o.Channels[0].(*local.Channel), map[string]int{}}
+	})
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("hello")
+	alice.expect("ACK")
+	alice.expect("You said: hello")
+}
+
+// hostile is a platform that fails in its own way at what it is given.
+type hostile struct {
+	*local.Channel
+	fail func(m channel.Outbound) error
+}
+
+func (c hostile) Send(ctx context.Context, m channel.Outbound) (string, error) {
+	if err := c.fail(m); err != nil {
+		return "", err
+	}
+	return c.Channel.Send(ctx, m)
+}
+
+func (w *world) hostile(limits channel.Limits, fail func(m channel.Outbound) error) (*serving, *person) {
+	s := w.serve(limits, func(o *service.Options) {
+		o.Backoff, o.Settings.Grace = time.Millisecond, time.Millisecond // a question may be open at the end
+		o.Channels[0] = hostile{o.Channels[0].(*local.Channel), fail}
+	})
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	return s, alice
+}
+
+// TestWhatCannotBeSentHoldsUpNothing: an answer that the platform fails at for ever, or refuses, is
+// announced, and what waits behind it is sent.
+func TestWhatCannotBeSentHoldsUpNothing(t *testing.T) {
+	for name, fault := range map[string]error{"500 for ever": errors.New("the server answers 500"), "refused": &channel.RejectedError{Why: "400"}} {
+		t.Run(name, func(t *testing.T) {
+			s, alice := newWorld(t).hostile(local.DefaultLimits(), func(m channel.Outbound) error {
+				if strings.Contains(m.Text, "poison") {
+					return fault
+				}
+				return nil
+			})
+			alice.say("poison")
+			alice.expect("An answer could not be sent here")
+			alice.say("the next one")
+			alice.expect("You said: the next one")
+			if st, err := s.Records().Status(t.Context()); err != nil || st.Failed != 1 {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
+	}
+}
+
+// TestNothingIsGivenUpWhileThePlatformFails: where it fails at everything, it is the platform.
+func TestNothingIsGivenUpWhileThePlatformFails(t *testing.T) {
+	var down atomic.Int32
+	s, alice := newWorld(t).hostile(local.DefaultLimits(), func(m channel.Outbound) error {
+		if down.Load() > 0 && !strings.Contains(m.Text, "ACK") && down.Add(-1) > 0 {
+			return errors.New("the server answers 502")
+		}
+		return nil
+	})
+	down.Store(9)
+	alice.say("hello")
+	alice.expect("You said: hello")
+	if st, err := s.Records().Status(t.Context()); err != nil || st.Failed != 0 {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// TestACardFallsBack: without its buttons first; where that is refused, too, to the other doors.
+func TestACardFallsBack(t *testing.T) {
+	const ask = `@ask execute "May I" command="make"`
+	limits := local.DefaultLimits()
+	limits.Buttons = true
+	_, alice := newWorld(t).hostile(limits, func(m channel.Outbound) error {
+		if len(m.Buttons) > 0 {
+			return &channel.RejectedError{Why: "400: BUTTON_DATA_INVALID"}
+		}
+		return nil
+	})
+	alice.say(ask)
+	card := alice.expect("Answer with an option's number")
+	if len(card.Buttons) > 0 {
+		t.Errorf("it has buttons: %+v", card)
+	}
+	alice.allow(card)
+	alice.expect("answered at")
+
+	_, alice = newWorld(t).hostile(limits, func(m channel.Outbound) error {
+		if strings.Contains(m.Text, "with `#") {
+			return &channel.RejectedError{Why: "403"}
+		}
+		return nil
+	})
+	alice.say(ask)
+	alice.expect("It waits for an answer where Perlica runs: `perlica pending`")
+}
+
+// TestBackOffEndsWhenThePlatformAnswers: one contact's message that arrives wakes the others'.
+func TestBackOffEndsWhenThePlatformAnswers(t *testing.T) {
+	w := newWorld(t)
+	var down atomic.Bool
+	failed := make(chan struct{}, 100)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+		o.Channels[0] = hostile{o.Channels[0].(*local.Channel), func(m channel.Outbound) error {
+			if down.Load() && strings.Contains(m.Text, "You said") {
+				failed <- struct{}{}
+				return channel.ErrNotSent
+			}
+			return nil
+		}}
+		o.Backoff = time.Hour
+	})
+	alice, bob := w.phone("alice"), w.phone("bob")
+	w.pair(s, alice)
+	w.pair(s, bob)
+	down.Store(true)
+	bob.say("one")
+	<-failed
+	down.Store(false)
+	alice.say("two") // its acknowledgement arrives at the first attempt
+	bob.expect("You said: one")
+	alice.expect("You said: two")
+}
