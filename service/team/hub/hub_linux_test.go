@@ -296,6 +296,33 @@ func second[T any](_ T, err error) error { return err }
 
 func third[T, U any](_ T, _ U, err error) error { return err }
 
+// TestTeamsOfOneServer: roles belong to the server; databases that become teams' at once share them.
+func TestTeamsOfOneServer(t *testing.T) {
+	s := hubtest.Start(t)
+	s.SQL(t, "postgres", "CREATE ROLE maker LOGIN CREATEROLE") // a superuser needs no membership
+	hubs := make([]*Hub, 8)
+	for i := range hubs {
+		db := s.Database(t)
+		s.SQL(t, "postgres", "ALTER DATABASE "+db+" OWNER TO maker")
+		hubs[i] = open(t, s.URL("maker", db))
+		if _, err := hubs[i].Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it is connected
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for _, h := range hubs {
+		all.Go(func() {
+			if _, err := h.Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := s.SQL(t, "postgres", "SELECT pg_has_role('maker', 'perlica_admin', 'member'), pg_has_role('perlica_admin', 'perlica_member', 'member')"); got != "t|t" {
+		t.Error(got)
+	}
+}
+
 // TestQuestions: an answer waits for the worker's verdict.
 func TestQuestions(t *testing.T) {
 	s, db := hubtest.Shared(t)

@@ -35,18 +35,28 @@ func steps() ([]string, error) {
 }
 
 // ground makes the roles and the schema, where they are not there. The two roles cannot log in: those that do are
-// made members of them.
+// made members of them. Roles belong to the server, and an advisory lock to a database: another database of the
+// server may be made a team's meanwhile, so that a role or a membership can appear after it was looked for.
 const ground = `
 DO $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'perlica_member') THEN
-		CREATE ROLE perlica_member NOLOGIN;
+		BEGIN
+			CREATE ROLE perlica_member NOLOGIN;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN
+		END;
 	END IF;
 	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'perlica_admin') THEN
-		CREATE ROLE perlica_admin NOLOGIN IN ROLE perlica_member;
+		BEGIN
+			CREATE ROLE perlica_admin NOLOGIN IN ROLE perlica_member;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN
+		END;
 	END IF;
 	IF NOT pg_has_role(current_user, 'perlica_admin', 'member') THEN
-		EXECUTE format('GRANT perlica_admin TO %I', current_user);
+		BEGIN
+			EXECUTE format('GRANT perlica_admin TO %I', current_user);
+		EXCEPTION WHEN unique_violation THEN
+		END;
 	END IF;
 END $$;
 CREATE SCHEMA IF NOT EXISTS perlica;
