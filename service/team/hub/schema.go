@@ -36,7 +36,7 @@ func steps() ([]string, error) {
 
 // ground makes the roles and the schema, where they are not there. The two roles cannot log in: those that do are
 // made members of them. Roles belong to the server, and an advisory lock to a database: another database of the
-// server may be made a team's meanwhile, so that a role or a membership can appear after it was looked for.
+// server may become a team's at the same time, so that a role or a membership appears after it was looked for.
 const ground = `
 DO $$
 BEGIN
