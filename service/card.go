@@ -247,7 +247,7 @@ func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Que
 	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
-		whole := b.cut(who.Channel, text+"\n\n"+b.say(who).WhatItWas+"\n\n"+layout.Lay(q, layout.PhoneWidth).Block())
+		whole := b.cut(who.Channel, text+"\n\n"+b.say(who).WhatItWas+"\n\n"+b.say(who).Card.Lay(q, layout.PhoneWidth).Block())
 		if answered && len(whole) == 1 {
 			f.Text = whole[0]
 		}

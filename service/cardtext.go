@@ -26,7 +26,7 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits ch
 		list = append(list, bridge.Queued{Text: text})
 	}
 	// The options: what is cut into n messages by itself is in the last n+1, wherever it begins.
-	_, options, _ := strings.Cut(text, layout.Lay(q, layout.PhoneWidth).Block())
+	_, options, _ := strings.Cut(text, say.Card.Lay(q, layout.PhoneWidth).Block())
 	end := 1 + len(b.cut(c.Channel, options))
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {
 		return list

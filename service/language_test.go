@@ -34,7 +34,7 @@ func TestLanguage(t *testing.T) {
 	bob.expect("Received 🫡")
 	alice.say(`@ask execute "May I" command="make"`)
 	card := alice.expect("请")
-	for _, text := range []string{"仅此一次", "问题 `"} {
+	for _, text := range []string{"仅此一次", "问题 `", "  运行    │ make", "  级别      普通"} {
 		if !strings.Contains(card.Text, text) {
 			t.Errorf("%q is missing in %s", text, card.Text)
 		}

@@ -10,6 +10,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -60,9 +61,16 @@ type Card struct {
 	Options []Row
 }
 
+// Words are what a card says of its own in another language, by what it says in English: the labels, of at most
+// seven columns, and the tiers. What is not there stays English.
+type Words map[string]string
+
+// Lay lays a question out in English, for a screen so many columns wide.
+func Lay(q interaction.Question, width int) Card { return Words(nil).Lay(q, width) }
+
 // Lay lays a question out for a screen so many columns wide.
-func Lay(q interaction.Question, width int) Card {
-	l := &layout{q: q, width: max(width, MinWidth)}
+func (w Words) Lay(q interaction.Question, width int) Card {
+	l := &layout{q: q, words: w, width: max(width, MinWidth)}
 	l.title()
 	l.described()
 	l.runs()
@@ -73,17 +81,29 @@ func Lay(q interaction.Question, width int) Card {
 	return c
 }
 
-// The bars, and the column of labels before them.
+// The bars.
 const (
-	bar      = "│ "
-	restBar  = "┆ "
-	labelled = "  %-7s "
+	bar     = "│ "
+	restBar = "┆ "
 )
+
+// labelWidth is how many columns the labels before the bars have.
+const labelWidth = 7
 
 type layout struct {
 	q     interaction.Question
+	words Words
 	width int
 	rows  []Row
+}
+
+// word is a word of the card's own in its language.
+func (l *layout) word(english string) string { return cmp.Or(l.words[english], english) }
+
+// label is the column of labels with one of them in it, or with "" without.
+func (l *layout) label(english string) string {
+	label := l.word(english)
+	return "  " + label + strings.Repeat(" ", max(labelWidth-width(label), 0)) + " "
 }
 
 // title is who asks, and how the agent calls what it wants.
@@ -179,7 +199,7 @@ const ordinary = "ordinary"
 // tier is what the policy thinks of it, and why a person is asked.
 func (l *layout) tier() {
 	s := l.q.Subject
-	tone, words := Plain, strings.ReplaceAll(Line(s.Tier, 16), "-", " ")
+	tone, words := Plain, l.word(strings.ReplaceAll(Line(s.Tier, 16), "-", " "))
 	switch s.Tier {
 	case ordinary, "":
 	case "refused":
@@ -192,17 +212,17 @@ func (l *layout) tier() {
 		parts = append(parts, words)
 	}
 	if s.Kind != "" {
-		parts = append(parts, "kind "+Line(s.Kind, 16))
+		parts = append(parts, l.word("kind")+" "+Line(s.Kind, 16))
 	}
 	if len(parts) > 0 {
-		head := fmt.Sprintf(labelled, "tier") + "  "
-		l.rows = append(l.rows, Row{Head: head, Text: Line(strings.Join(parts, ", "), l.width-len(head)), Must: true, Tone: tone})
+		head := l.label("tier") + "  "
+		l.rows = append(l.rows, Row{Head: head, Text: Line(strings.Join(parts, ", "), l.width-width(head)), Must: true, Tone: tone})
 	}
 	if l.q.Why != "" {
 		l.text("why", l.q.Why, true, Warning)
 	}
 	if l.q.Word != "" {
-		l.rows = append(l.rows, Row{Head: fmt.Sprintf(labelled, "word") + "  ", Text: Line(l.q.Word, 16), Must: true, Tone: tone})
+		l.rows = append(l.rows, Row{Head: l.label("word") + "  ", Text: Line(l.q.Word, 16), Must: true, Tone: tone})
 	}
 }
 
@@ -244,9 +264,9 @@ func blankLines(n int) []cell {
 // line adds the rows of one line.
 func (l *layout) line(label string, cells []cell, must bool, tone Tone) {
 	mark := bar
-	room := l.width - width(fmt.Sprintf(labelled, "")+bar)
+	room := l.width - width(l.label("")+bar)
 	for _, row := range wrap(cells, room) {
-		l.rows = append(l.rows, Row{Head: fmt.Sprintf(labelled, label) + mark, Text: row, Agent: true, Must: must, Tone: tone})
+		l.rows = append(l.rows, Row{Head: l.label(label) + mark, Text: row, Agent: true, Must: must, Tone: tone})
 		label, mark = "", restBar
 	}
 }

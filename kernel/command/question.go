@@ -43,7 +43,7 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 // Markdown.
 func Describe(b *strings.Builder, say *language.Sentences, q interaction.Question) {
 	fmt.Fprintf(b, say.Asks, literal(cmp.Or(q.Title, say.UseTool)), literal(q.Subject.Provider), short(string(q.ID)))
-	b.WriteString("\n" + card.Lay(q, card.PhoneWidth).Block() + "\n")
+	b.WriteString("\n" + say.Card.Lay(q, card.PhoneWidth).Block() + "\n")
 	if address := plainAddress(q); address != "" {
 		fmt.Fprintf(b, "\n"+say.Address+"\n", address)
 	}

@@ -1,6 +1,10 @@
 package language
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/perlica/perlica/interaction/card"
+)
 
 var chinese = sync.OnceValue(func() *Sentences {
 	return &Sentences{
@@ -82,6 +86,12 @@ var chinese = sync.OnceValue(func() *Sentences {
 		ByButton:     "请按按钮，或回答选项编号，或 `#%s` 加编号。",
 		YesTakesAll:  " 同意时三者都要写：`#%s`、编号和那个词。",
 		AlwaysBehind: " 选择“始终允许”时，编号后面要写 `always`。",
+		Card: card.Words{
+			"says": "说明", "inert": "无影响", "runs": "运行", "path": "路径", "unread": "未解读",
+			"with": "参数", "input": "输入", "in": "目录", "tier": "级别", "why": "原因",
+			"word": "确认词", "diff": "改动", "kind": "类型", "ordinary": "普通", "always asked": "须询问",
+			"refused": "拒绝",
+		},
 		Kinds: map[string]string{
 			"remember": "允许并记住", "once": "仅此一次", "answer": "回答", "always": "始终允许", "no": "拒绝", "never": "始终拒绝", "unknown": "未知",
 		},

@@ -1,6 +1,10 @@
 package language
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/perlica/perlica/interaction/card"
+)
 
 var english = sync.OnceValue(func() *Sentences {
 	return &Sentences{
@@ -82,6 +86,12 @@ var english = sync.OnceValue(func() *Sentences {
 		ByButton:     "Press a button, answer with an option's number, or with `#%s` and the number.",
 		YesTakesAll:  " A yes takes all of it: `#%s`, the number and the word.",
 		AlwaysBehind: " Behind the number of a yes for good stands `always`.",
+		Card: card.Words{
+			"says": "says", "inert": "inert", "runs": "runs", "path": "path", "unread": "unread",
+			"with": "with", "input": "input", "in": "in", "tier": "tier", "why": "why",
+			"word": "word", "diff": "diff", "kind": "kind", "ordinary": "ordinary", "always asked": "always asked",
+			"refused": "refused",
+		},
 		Kinds: map[string]string{
 			"remember": "remember", "once": "once", "answer": "answer", "always": "always", "no": "no", "never": "never", "unknown": "unknown",
 		},

@@ -12,6 +12,10 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/mattn/go-runewidth"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/language"
 )
 
@@ -27,6 +31,10 @@ func texts(l language.Language) map[string]string {
 		case [4]string:
 			for n, text := range f {
 				all[fmt.Sprint(name, n)] = text
+			}
+		case card.Words:
+			for key, text := range f {
+				all[name+" "+key] = text
 			}
 		case map[string]string:
 			for key, text := range f {
@@ -80,6 +88,35 @@ func TestOneLanguage(t *testing.T) {
 	for name, text := range texts(language.Chinese) {
 		if !slices.Contains(none, name) && !strings.ContainsFunc(text, isHan) {
 			t.Errorf("%s is not Chinese: %q", name, text)
+		}
+	}
+}
+
+// TestCardWords: in each language the rows of a question fit, and their bars stand below each other.
+func TestCardWords(t *testing.T) {
+	for _, l := range language.All() {
+		words := l.Sentences().Card
+		rows := words.Lay(interaction.Question{Why: "why", Word: "word", Subject: interaction.Subject{
+			Provider: "agent", Text: []string{"text"}, Commands: []string{strings.Repeat("make ", 40)}, Paths: []string{"/p"}, Dir: "/",
+			Kind: "execute", Tier: "always-asked", Diffs: []interaction.Diff{{Path: "/p", New: "new"}},
+			Fields: []interaction.Field{{Name: "a", Value: "b"}, {Name: "c", Value: "d", Inert: true}, {Name: "e", Value: "f", Unread: true}},
+		}}, card.PhoneWidth).Rows
+		labels := map[string]bool{}
+		for _, r := range rows {
+			if w := runewidth.StringWidth(r.String()); w > card.PhoneWidth {
+				t.Errorf("%s: %d columns: %s", l, w, r)
+			}
+			if w := runewidth.StringWidth(r.Head); r.Agent && w != 12 {
+				t.Errorf("%s: the bar ends at %d: %s", l, w, r)
+			}
+			if fields := strings.Fields(r.Head); len(fields) > 0 {
+				labels[fields[0]] = true
+			}
+		}
+		for _, label := range []string{"says", "inert", "runs", "path", "with", "unread", "in", "tier", "why", "word", "diff"} {
+			if !labels[words[label]] {
+				t.Errorf("%s: no row is called %q", l, words[label])
+			}
 		}
 	}
 }

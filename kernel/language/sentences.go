@@ -1,5 +1,7 @@
 package language
 
+import "github.com/perlica/perlica/interaction/card"
+
 // Command is a command that can be given by a message.
 type Command struct {
 	Name string
@@ -79,6 +81,7 @@ type Sentences struct {
 	ByButton     string // the id
 	YesTakesAll  string // the id
 	AlwaysBehind string
+	Card         card.Words        // of a question
 	Kinds        map[string]string // of options, by their words in interaction/card
 	Offers       map[string]string // what Perlica offers to remember, by the option's id
 	NotOpen      string
