@@ -178,3 +178,33 @@ func testMany(t *testing.T, b *browser) {
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
 	p.lines(texts)
 }
+
+// testBeside: what an agent sends beside text is said: pictures, links, notices, titles, reasons to stop that nobody
+// knows. Nothing of it is fetched.
+func testBeside(t *testing.T, b *browser) {
+	p := b.paired("desk", desk)
+	p.visit("#/new")
+	p.wait("document.querySelector('select[name=provider] option')")
+	const chunk = `@update {"sessionUpdate":"agent_message_chunk","content":{`
+	p.fill(chunk + `"type":"image","mimeType":"image/png","data":"aGVsbG8=","uri":"https://example.org/a.png"}}
+` + chunk + `"type":"resource_link","uri":"file:///etc/passwd","name":"pw"}}
+` + chunk + `"type":"audio","mimeType":"audio/wav","data":"cGl4ZWxz"}}
+@update {"sessionUpdate":"notice","level":"info","message":"slow today"}
+@update {"sessionUpdate":"notice","severity":"warning","title":"Quota","description":"9 % are left"}
+@update {"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}
+@title Of the agent
+@say x
+@stop weary`)
+	p.click(".composer .send")
+	p.wait("document.querySelector('.turn .outcome')")
+	p.show("beside")
+	got := js[string](p, "[...document.querySelectorAll('.turn .remark, .turn .outcome')].map((e) => e.innerText).join('\\n')") // not the input
+	for _, want := range []string{"image/png", "file:///etc/passwd", "audio/wav", "slow today", "Quota", "9 % are left", "compaction: in progress", "Of the agent", "weary"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in %s", want, got)
+		}
+	}
+	if n := js[int](p, "document.querySelectorAll('.turn img, .turn audio, .turn a[href^=file]').length"); n != 0 {
+		t.Errorf("%d things that an agent named are fetched or linked", n)
+	}
+}
