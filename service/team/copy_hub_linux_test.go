@@ -3,15 +3,18 @@ package team
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestEditedHub: whatever somebody who may do anything there does to the rows of a copy, verification finds it.
@@ -104,21 +107,33 @@ func TestRestoredHub(t *testing.T) {
 	isWhole(t, again)
 }
 
-// TestPruningReachesTheCopy: what is removed from the log is removed from its copy, from the inputs and from the
-// results.
+// TestPruningReachesTheCopy: what is removed from the log is removed from its copy, from the inputs, from the results
+// and from the questions.
 func TestPruningReachesTheCopy(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	submit(t, alice, draft1("a", "@say a secret"), draft1("b", "@say another"))
+	submit(t, alice, draft1("a", "@ask execute \"Tell a secret\" command=make\n@say a secret"), draft1("b", "@say another"))
 	drain := m.work(t, alice, 1)
-	ended(t, alice, "a", nil)
+	ended(t, alice, "a", func(_ hub.Status, open []proposal.Question) {
+		for _, q := range open {
+			var asked interaction.Question
+			if err := json.Unmarshal(q.Question, &asked); err != nil {
+				t.Error(err)
+			}
+			no, _ := asked.First("reject_once")
+			if err := alice.Answer(t.Context(), q, interaction.Answer{Option: no.ID, Text: "secret"}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	ended(t, alice, "b", nil)
 	drain()
 	found := func() string {
 		return s.SQL(t, db, `SELECT (SELECT count(*) FROM perlica.events WHERE convert_from(payload, 'UTF8') LIKE '%a secret%'),
-			(SELECT count(*) FROM perlica.payloads WHERE convert_from(bytes, 'UTF8') LIKE '%secret%'), (SELECT count(*) FROM perlica.outcomes WHERE result::text LIKE '%secret%')`)
+			(SELECT count(*) FROM perlica.payloads WHERE convert_from(bytes, 'UTF8') LIKE '%secret%'), (SELECT count(*) FROM perlica.outcomes WHERE result::text LIKE '%secret%'),
+			(SELECT count(*) FROM perlica.questions WHERE question::text LIKE '%secret%'), (SELECT count(*) FROM perlica.answers WHERE text LIKE '%secret%')`)
 	}
-	if n := found(); n == "0|1|1" || !strings.HasSuffix(n, "|1|1") {
+	if n := found(); strings.HasPrefix(n, "0|") || !strings.HasSuffix(n, "|1|1|1|1") {
 		t.Fatal(n)
 	}
 	intent, _, err := alice.Log().Last(t.Context(), event.Query{Types: []event.Type{event.Requested}, Input: "a"})
@@ -129,7 +144,7 @@ func TestPruningReachesTheCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.work(t, alice, 1)()
-	if n := found(); n != "0|0|0" {
+	if n := found(); n != "0|0|0|0|0" {
 		t.Errorf("left: %s", n)
 	}
 	if rep := isWhole(t, alice); rep.Pruned == 0 {

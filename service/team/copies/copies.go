@@ -126,9 +126,9 @@ type Stretch struct {
 	Events []event.Event
 
 	// What the worker's log does not have any more: payloads of events, and with them the texts and attachments of
-	// inputs, and the text of the results of runs.
-	Gone         []int64
-	Inputs, Runs []string
+	// inputs, the text of the results of runs, and what was asked and answered.
+	Gone                    []int64
+	Inputs, Runs, Questions []string
 
 	Checkpoints []evidence.Checkpoint
 }
@@ -202,6 +202,15 @@ func prune(b *pgx.Batch, s *Stretch) {
 		UPDATE perlica.outcomes
 		SET result = result || '{"text": ""}'
 		WHERE worker = $1 AND result ->> 'run_id' = ANY($2)`, s.Worker, s.Runs)
+	b.Queue(`
+		UPDATE perlica.answers a
+		SET text = ''
+		FROM perlica.questions q
+		WHERE q.worker = $1 AND q.id = ANY($2) AND a.question = q.id AND a.text <> ''`, s.Worker, s.Questions)
+	b.Queue(`
+		UPDATE perlica.questions
+		SET question = '{}', closed = coalesce(closed, '{}') - 'answer'
+		WHERE worker = $1 AND id = ANY($2)`, s.Worker, s.Questions)
 }
 
 // Fork says on the hub that the worker's log has another event than the copy: nothing is written to the copy any

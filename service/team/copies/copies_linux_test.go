@@ -99,18 +99,20 @@ func TestRoles(t *testing.T) {
 		VALUES ('i', 'g', 'bob', 'd', 'p', '', '{}', 'ask', 0, '', '[]', '');
 		INSERT INTO perlica.payloads (input, part, piece, bytes) VALUES ('i', 0, 0, 'asked');
 		INSERT INTO perlica.claims (input, worker, generation, position) VALUES ('i', 'alice', 'g', 1);
-		INSERT INTO perlica.outcomes (input, worker, outcome, result) VALUES ('i', 'alice', 'responded', '{"run_id": "r", "text": "answered"}')`)
+		INSERT INTO perlica.outcomes (input, worker, outcome, result) VALUES ('i', 'alice', 'responded', '{"run_id": "r", "text": "answered"}');
+		INSERT INTO perlica.questions (id, input, worker, question, closed) VALUES ('q', 'i', 'alice', '{"title": "asked"}', '{"answer": {"text": "typed"}}');
+		INSERT INTO perlica.answers (question, member, option, text, signature) VALUES ('q', 'bob', 'o', 'typed', '')`)
 	left := func() string {
-		return s.SQL(t, db, "SELECT (SELECT payload IS NULL FROM perlica.events), (SELECT count(*) FROM perlica.payloads), (SELECT result ->> 'text' FROM perlica.outcomes)")
+		return s.SQL(t, db, "SELECT (SELECT payload IS NULL FROM perlica.events), (SELECT count(*) FROM perlica.payloads), (SELECT result ->> 'text' FROM perlica.outcomes), (SELECT question::text || closed::text FROM perlica.questions), (SELECT text FROM perlica.answers)")
 	}
-	_, _ = s.Try("bob_"+db, db, "DELETE FROM perlica.payloads; UPDATE perlica.outcomes SET result = '{}'")
-	if n := left(); n != "f|1|answered" {
+	_, _ = s.Try("bob_"+db, db, "DELETE FROM perlica.payloads; UPDATE perlica.outcomes SET result = '{}'; UPDATE perlica.questions SET question = '{}'; UPDATE perlica.answers SET text = ''")
+	if n := left(); n != `f|1|answered|{"title": "asked"}{"answer": {"text": "typed"}}|typed` {
 		t.Errorf("another worker took out: %s", n)
 	}
-	if err := Append(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}}); err != nil {
+	if err := Append(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}, Questions: []string{"q"}}); err != nil {
 		t.Error(err)
 	}
-	if n := left(); n != "t|0|" {
+	if n := left(); n != "t|0||{}{}|" {
 		t.Errorf("left: %s", n)
 	}
 	if err := Fork(t.Context(), roles["alice"], "alice", 1); err != nil {

@@ -191,6 +191,8 @@ func (s *Sender) gone(ctx context.Context, until event.Seq, stretch *Stretch) er
 			stretch.Inputs = append(stretch.Inputs, string(e.Input))
 		case e.Type == event.Responded && e.Run != "":
 			stretch.Runs = append(stretch.Runs, string(e.Run))
+		case e.Type == event.InteractionRequested && e.Interaction != "":
+			stretch.Questions = append(stretch.Questions, string(e.Interaction))
 		}
 	}
 	return nil
