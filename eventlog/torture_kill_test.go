@@ -140,7 +140,7 @@ func TestTortureKill(t *testing.T) {
 	for _, p := range points(t, s) {
 		all = append(all, disturbance{p, "signal=KILL", ""})
 	}
-	sufferAll(t, s, sample(all, *tortureStates/12))
+	sufferAll(t, s, sample(all, max(*tortureStates/12, 20)))
 }
 
 // TestTortureErrors has a system call of the append path fail without being made. That is
@@ -166,5 +166,5 @@ func TestTortureErrors(t *testing.T) {
 			all = append(all, d)
 		}
 	}
-	sufferAll(t, s, sample(all, *tortureStates/12))
+	sufferAll(t, s, sample(all, max(*tortureStates/12, 20)))
 }

@@ -86,6 +86,7 @@ type Editor struct {
 	rawEOT  bool                                       // Ctrl-D came as such, not as the Delete key
 	settle  term.Settle                                // after a change of the terminal's size
 	later   *time.Timer                                // of the drawing that waits for that; nil: none does
+	opening context.Context                            // of the line that lets no key through yet; nil: none does
 }
 
 // New returns an Editor that reads from keys.
@@ -171,7 +172,9 @@ func (e *Editor) read(ctx context.Context, prompt func() string, text string) (s
 	e.mu.Unlock()
 
 	e.rl.Operation.SetBuffer(text)
-	e.in.open(ctx)
+	e.mu.Lock()
+	e.opening = ctx
+	e.mu.Unlock()
 	_, err := e.rl.Readline()
 	if err == nil {
 		<-ended // readline's goroutine has reported its last
@@ -276,10 +279,26 @@ type nothing struct{}
 func (nothing) Do([]rune, int) ([][]rune, int)  { return nil, 0 }
 func (nothing) Paint(line []rune, _ int) []rune { return line }
 
+// open lets keys through to a line that begins, behind readline's drawing of it: readline resets a line that a key
+// ends without the lock that it draws under.
+func (e *Editor) open() {
+	e.mu.Lock()
+	ctx := e.opening
+	e.opening = nil
+	e.mu.Unlock()
+	if ctx != nil {
+		go func() {
+			e.rl.SetPrompt("") // waits for that lock
+			e.in.open(ctx)
+		}()
+	}
+}
+
 // sink takes what readline draws. Of use is only what it asks while it searches.
 type sink struct{ e *Editor }
 
 func (s sink) Write(p []byte) (int, error) {
+	s.e.open()
 	if head, _, ok := strings.Cut(string(p), "\x1b[4m \x1b[0m"); ok {
 		if i := strings.LastIndex(head, "\x1b[J"); i >= 0 && strings.Contains(head, "-i-search: ") {
 			asks := strings.NewReplacer("bck-i-search", "search back", "fwd-i-search", "search on", "failing ", "nothing found, ").Replace(head[i+len("\x1b[J"):])

@@ -92,6 +92,7 @@ func TestAbove(t *testing.T) {
 		if got := d.screen.All(); strings.Count(got, "> half a 中") < 2 {
 			t.Errorf("dumb %v: after the screen was lost it shows\n%s", dumb, got)
 		}
+		d.sends(t, "x"+enter, "x") // readline cannot be closed before its goroutines have begun
 	}
 }
 
