@@ -17,6 +17,7 @@ import (
 
 // TestExportImportExport: what comes back is the same to the byte, whatever was selected.
 func TestExportImportExport(t *testing.T) {
+	leaveToOtherBuild(t)
 	logs := 4
 	if *tortureStates > ordinaryStates {
 		logs = 40

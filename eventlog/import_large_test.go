@@ -54,6 +54,7 @@ func TestALineWithoutEnd(t *testing.T) {
 // TestAPayloadThatIsLongAsText: a line that is escaped throughout comes back, and so does one
 // beside which nothing is short.
 func TestAPayloadThatIsLongAsText(t *testing.T) {
+	leaveToOtherBuild(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	l, err := Open(t.Context(), path, Options{Context: "default"})
 	if err != nil {
