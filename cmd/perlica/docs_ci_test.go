@@ -39,12 +39,13 @@ func TestCIRecipe(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(project, "review.md"), []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	sha := "1a2b"
 	job := func(secret string) (code int, result string) {
 		t.Helper()
-		cmd := exec.Command("sh", "-c", recipe)
+		cmd := exec.Command("sh", "-ec", recipe) // as most CIs do
 		cmd.Dir = project
 		cmd.Env = []string{
-			"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "CHECKPOINT_KEY=" + secret, "CI_JOB_NAME=review", "CI_COMMIT_SHA=1a2b",
+			"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "CHECKPOINT_KEY=" + secret, "CI_JOB_NAME=review", "CI_COMMIT_SHA=" + sha,
 		}
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {
@@ -62,6 +63,13 @@ func TestCIRecipe(t *testing.T) {
 		if code, result := job(key); code != 0 || !strings.Contains(result, want) || !strings.Contains(result, "You said: hello") {
 			t.Errorf("job %d: code %d, %s", i+1, code, result)
 		}
+	}
+	sha = "3c4d"
+	if err := os.WriteFile(filepath.Join(project, "review.md"), []byte(`@ask execute "Build" command=make`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, result := job(key); code != 0 || !strings.Contains(result, `"unanswered":1`) {
+		t.Errorf("asked, and no one is there: code %d, %s", code, result)
 	}
 	other := strings.Replace(key, "AAEC", "BBEC", 1)
 	if code, result := job(other); code != 1 || !strings.Contains(result, "is not trusted") || strings.Contains(result, "You said") {

@@ -50,8 +50,12 @@ func unknownCommand(root *cobra.Command, word string) error {
 // main runs a command line and returns the exit code.
 func (a *app) main(args []string) int {
 	root := a.root(args)
-	if prints(root, args) {
-		args = append([]string{"run"}, args...)
+	from := 0
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		from = 1 // a shell asks what could stand at the end of the rest
+	}
+	if prints(root, args[from:]) {
+		args = slices.Insert(slices.Clone(args), from, "run")
 		root = a.root(args)
 	}
 	args, a.AgentArgs = acp.Split(root, args)
@@ -85,6 +89,7 @@ func (o *outlet) Write(b []byte) (int, error) {
 // prints reports whether a command line without a command has -p: to other programs of its kind that is what run
 // is to this one.
 func prints(root *cobra.Command, args []string) bool {
+	root.InitDefaultHelpCmd() // cobra adds it late
 	if cmd, _, err := root.Find(args); err != nil || cmd != root {
 		return false
 	}
@@ -141,7 +146,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 				return service.Serve(cmd.Context(), a.App, web.Beside)
 			case a.Piped(): // the chat needs a terminal; what is piped in is one input
 				return run.Run(a.App, cmd, dialog.Flags{Format: "text"}, nil)
-			case term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stderr):
+			case term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stderr), cmd.Flags().NFlag() > 0: // its flags mean it
 				if err := a.PersonOnly("the chat"); err != nil {
 					return err
 				}

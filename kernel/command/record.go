@@ -124,7 +124,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 			runs[e.Run] = r
 		}
 		if err := r.Apply(e); err == nil && e.Type.Outcome() {
-			i, o, amount := meter.Add(e.Conversation, r.Result)
+			i, o, amount := meter.Add(e.Refs, r.Result)
 			in, out = in+i, out+o
 			if r.Cost != nil {
 				cost[r.Cost.Currency] += amount

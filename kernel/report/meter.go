@@ -16,34 +16,43 @@ import (
 // value is ready.
 type Meter struct {
 	costs  map[bill]float64
-	tokens map[event.ConversationID][2]int64
+	tokens map[account][2]int64
+}
+
+// account is a session of an agent's. Agents may give one id to sessions of several of ours.
+type account struct {
+	ours   event.SessionID
+	theirs event.ConversationID
 }
 
 type bill struct {
-	session  event.ConversationID
+	account
 	currency string
 }
 
-// Add takes the next report from the agent's session and returns the tokens and the cost since the one
+func accountOf(refs event.Refs) account { return account{refs.Session, refs.Conversation} }
+
+// Add takes the next report from the agent's session that refs name and returns the tokens and the cost since the one
 // before it; 0 where the agent gives no number.
-func (m *Meter) Add(session event.ConversationID, said kernel.Result) (in, out int64, cost float64) {
+func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost float64) {
 	if m.costs == nil {
-		m.costs, m.tokens = map[bill]float64{}, map[event.ConversationID][2]int64{}
+		m.costs, m.tokens = map[bill]float64{}, map[account][2]int64{}
 	}
+	a := accountOf(refs)
 	if said.Cost != nil {
 		cost = said.Cost.Amount
-		b := bill{session, said.Cost.Currency}
-		if before := m.costs[b]; session != "" && cost >= before {
+		b := bill{a, said.Cost.Currency}
+		if before := m.costs[b]; a.theirs != "" && cost >= before {
 			cost -= before
 		}
 		m.costs[b] = said.Cost.Amount
 	}
 	in, out, ok := said.Tokens()
-	if !ok || session == "" || !registry.CountsSession(said.Provider) {
+	if !ok || a.theirs == "" || !registry.CountsSession(said.Provider) {
 		return in, out, cost
 	}
-	before := m.tokens[session]
-	m.tokens[session] = [2]int64{in, out}
+	before := m.tokens[a]
+	m.tokens[a] = [2]int64{in, out}
 	if in >= before[0] && out >= before[1] {
 		in, out = in-before[0], out-before[1]
 	}
@@ -53,8 +62,8 @@ func (m *Meter) Add(session event.ConversationID, said kernel.Result) (in, out i
 // begin prepares the first report that is looked at of its session: what the session had reported
 // before is on the log, among what older selects.
 func (m *Meter) begin(ctx context.Context, log *store.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
-	_, paid := m.costs[bill{refs.Conversation, currency(said.Cost)}]
-	_, counted := m.tokens[refs.Conversation]
+	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
+	_, counted := m.tokens[accountOf(refs)]
 	paid = paid || said.Cost == nil
 	counted = counted || said.Usage == nil || !registry.CountsSession(said.Provider)
 	if refs.Conversation == "" || paid && counted {
@@ -80,7 +89,7 @@ func (m *Meter) begin(ctx context.Context, log *store.Reader, refs event.Refs, s
 		if !counted && a.Usage != nil {
 			before.Usage, counted = a.Usage, true
 		}
-		m.Add(e.Conversation, before)
+		m.Add(e.Refs, before)
 	}
 	return nil
 }
@@ -99,7 +108,7 @@ func usedIn(ctx context.Context, log *store.Reader) func(event.Event, *StepOutco
 		var m Meter
 		err := m.begin(ctx, log, e.Refs, o.Result, event.Query{Until: e.Seq - 1})
 		var cost float64
-		o.in, o.out, cost = m.Add(e.Conversation, o.Result)
+		o.in, o.out, cost = m.Add(e.Refs, o.Result)
 		if o.Cost != nil {
 			o.Cost = &fact.Cost{Amount: cost, Currency: o.Cost.Currency}
 		}

@@ -220,7 +220,7 @@ func (c *counter) addUsage(ctx context.Context, log *store.Reader) error {
 		if err := m.begin(ctx, log, u.refs, u.said, older); err != nil {
 			return err
 		}
-		in, out, cost := m.Add(u.refs.Conversation, u.said)
+		in, out, cost := m.Add(u.refs, u.said)
 		r := c.runs[u.refs.Run]
 		if r == nil {
 			continue

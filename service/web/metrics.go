@@ -120,7 +120,7 @@ func (n *counted) add(e event.Event) {
 	n.took[provider].add(r.Duration.Seconds())
 	if _, _, ok := r.Tokens(); ok {
 		r.Provider = provider
-		in, out, _ := n.meter.Add(e.Conversation, r.Result)
+		in, out, _ := n.meter.Add(e.Refs, r.Result)
 		n.tokens[direction{provider, "input"}] += in
 		n.tokens[direction{provider, "output"}] += out
 	}

@@ -22,6 +22,7 @@ func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 	fl.StringVar(&f.Session, "resume", "", "continue a `session`: the same as --session")
 	fl.BoolP("print", "p", false, "changes nothing: run always prints the answer and exits")
 	fl.BoolVar(&f.Verbose, "verbose", false, "say on standard error what the agent plans, thinks and does, and the ids")
+	cli.CompleteFlag(cmd, "append-system", cli.NoFiles) // a name without @ would be sent as the text
 	cmd.MarkFlagsMutuallyExclusive("session", "resume")
 	cmd.MarkFlagsMutuallyExclusive("resume", "continue")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")

@@ -26,6 +26,10 @@ func readSchema(path string) (*schema, error) {
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(b, &s); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) && kind.Field == "" { // it would name a type of the library's
+			return nil, exitcode.Usagef("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path, kind.Value)
+		}
 		return nil, exitcode.Usagef("--schema %s is not a JSON Schema: %v", path, err)
 	}
 	if name := unknownType(b); name != "" { // nothing would be of it, and the call is made by then
