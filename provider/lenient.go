@@ -16,14 +16,15 @@ import (
 // list that has not its form is skipped, and a member that has not is as if it were absent. What was
 // left out is returned, by its place. The error says that nothing can be made of data.
 func lenient(data []byte, v any) (dropped []string, err error) {
+	data, dropped = soundChoices(data)
 	err = json.Unmarshal(data, v)
 	if err != nil {
 		kept, out, ok := salvage(data, reflect.TypeOf(v).Elem(), "")
 		if !ok {
-			return nil, err
+			return dropped, err
 		}
 		reflect.ValueOf(v).Elem().SetZero() // of what the first attempt left
-		dropped, err = out, json.Unmarshal(kept, v)
+		dropped, err = append(dropped, out...), json.Unmarshal(kept, v)
 	}
 	return append(dropped, skipNameless(v)...), err
 }

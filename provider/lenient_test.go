@@ -114,3 +114,40 @@ func TestModeFollows(t *testing.T) {
 		t.Errorf("model %q, mode %q", a, b)
 	}
 }
+
+// TestLenientChoices: a value of an option that has not the schema's form is left out, and the others can be chosen.
+func TestLenientChoices(t *testing.T) {
+	for options, want := range map[string]string{
+		`{"value":"a","name":"A"},{"value":"b","name":"B"}`:                                        "a=A b=B 0",
+		`{"value":"a","name":"A"},{"value":1},{"value":"b","name":"B"}`:                            "a=A b=B 1",
+		`{"value":"a","name":"A"},{"value":"b","name":"B"},null,7,[],{"value":"","name":"none"}`:   "a=A b=B 1",
+		`{"value":"a"},{"value":"b","name":5,"description":[]}`:                                    "a=a b=b 1",
+		`{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":[]}]}`:               "a=A 1",
+		`{"group":"g","name":"G","options":[{"value":"a","name":"A"}]}`:                            "a=A 0",
+		`{"group":"g","name":"G","options":[{"value":"a","name":"A"}]},{"value":"b","name":"B"}`:   "a=A b=B 1",
+		`{"group":1,"options":[{"value":"a","name":"A"}]},{"group":"h","name":"H","options":null}`: "a=A 1",
+	} {
+		t.Run(options, func(t *testing.T) {
+			w := &watcher{}
+			c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`,
+				"<", `>{"id":1,"result":{"sessionId":"s","configOptions":[{"id":"m","name":"M","category":"mode","type":"select","currentValue":"z","options":[`+options+`]}]}}`), w)
+			if _, err := c.Initialize(t.Context(), "test"); err != nil {
+				t.Fatal(err)
+			}
+			s, err := c.NewSession(t.Context(), t.TempDir(), nil)
+			if err != nil || len(s.Options) != 1 {
+				t.Fatalf("%s: %+v, %v", options, s, err)
+			}
+			got := ""
+			for _, v := range OptionValues(s.Options[0].Select.Options) {
+				got += string(v.Value) + "=" + v.Name + " "
+			}
+			if got += fmt.Sprint(len(w.warned())); got != want {
+				t.Errorf("%s: %q, want %q", options, got, want)
+			}
+			if s.Modes == nil || len(s.Modes.AvailableModes) != len(OptionValues(s.Options[0].Select.Options)) {
+				t.Errorf("%s: modes %+v", options, s.Modes)
+			}
+		})
+	}
+}
