@@ -108,7 +108,7 @@ func (f *filling) prepare() (why string) {
 		return ""
 	}
 	var err error
-	if f.fields, err = form.Read(ask.Schema); err != nil {
+	if f.fields, err = form.Read(ask.Message, ask.Schema); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -74,9 +74,12 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// Read reads the fields of a form in the order in which its schema has them. It fails with ErrSecret, or
-// if the schema is none of a form.
-func Read(schema json.RawMessage) ([]Field, error) {
+// Read reads the fields of a form in the order in which its schema has them; message is what the agent says of
+// the whole. It fails with ErrSecret, whatever else the schema holds, or if the schema is none of a form.
+func Read(message string, schema json.RawMessage) ([]Field, error) {
+	if what := secretIn(message, schema); what != "" {
+		return nil, fmt.Errorf("%w: %s", ErrSecret, what)
+	}
 	var s struct {
 		Properties json.RawMessage `json:"properties"`
 		Required   []string        `json:"required"`
@@ -131,9 +134,6 @@ func members(object json.RawMessage, f func(name string, value json.RawMessage) 
 // field is the field that a property describes.
 func (p property) field(name string) (Field, error) {
 	f := Field{Name: name, Title: cmp.Or(p.Title, name), Text: p.Description}
-	if p.Format == "password" || slices.ContainsFunc([]string{name, p.Title, p.Description}, isSecret) {
-		return f, fmt.Errorf("%w: %s", ErrSecret, f.Title)
-	}
 	switch p.Type {
 	case "boolean":
 		f.values = []value{{json.RawMessage("true"), "yes"}, {json.RawMessage("false"), "no"}}
@@ -284,6 +284,30 @@ func (f Field) Value(a interaction.Answer) (v json.RawMessage, ok bool, err erro
 	return f.values[n-1].json, true, nil
 }
 
+// secretIn is what of a form looks like a secret, or empty. The message counts where a text can be typed.
+func secretIn(message string, schema json.RawMessage) (what string) {
+	var s struct {
+		Properties json.RawMessage `json:"properties"`
+	}
+	_ = json.Unmarshal(schema, &s) // what is no form has no fields
+	typed := false
+	_ = members(s.Properties, func(name string, raw json.RawMessage) error {
+		p := map[string]any{}
+		_ = json.Unmarshal(raw, &p) // its name counts all the same
+		title, _ := p["title"].(string)
+		text, _ := p["description"].(string)
+		if what == "" && (p["format"] == "password" || slices.ContainsFunc([]string{name, title, text}, isSecret)) {
+			what = cmp.Or(title, name)
+		}
+		typed = typed || p["type"] == "string" && p["enum"] == nil && p["oneOf"] == nil
+		return nil
+	})
+	if what == "" && typed && isSecret(message) {
+		what = "the message"
+	}
+	return what
+}
+
 // isSecret reports whether a name or a description is that of something that must not be on record.
 // Some that are harmless are taken for one, too.
 func isSecret(text string) bool {
@@ -295,7 +319,7 @@ var (
 	inner  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z])([A-Z])`) })
 	secret = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)passw(or)?d|passphrase|passcode|secret|credential|seed phrase|\btoken\b|\bbearer\b|` +
-			`\b(api|private|access|signing|encryption) ?key\b|\bpin\b|\botp\b|\bcvv\b|\bcvc\b|card number|` +
+			`\b(api|private|access|signing|encryption) ?key\b|\bpin\b|\bpw\b|\botp\b|\bcvv\b|\bcvc\b|card number|` +
 			`密码|口令|密钥|令牌|パスワード|пароль|contraseña|mot de passe|passwort|kennwort`)
 	})
 )

@@ -12,7 +12,7 @@ import (
 // one reads a form of one field.
 func one(t *testing.T, property string) Field {
 	t.Helper()
-	fields, err := Read([]byte(`{"type":"object","properties":{"f":` + property + `},"required":["f"]}`))
+	fields, err := Read("Fill it in", []byte(`{"type":"object","properties":{"f":`+property+`},"required":["f"]}`))
 	if err != nil || len(fields) != 1 {
 		t.Fatalf("%s: %v, %d fields", property, err, len(fields))
 	}
@@ -89,7 +89,7 @@ func TestValues(t *testing.T) {
 // TestFields: fields come in the order of the schema, optional ones can be left out, and each can be
 // refused.
 func TestFields(t *testing.T) {
-	fields, err := Read([]byte(`{"properties":{"z":{"type":"string","title":"Zed","description":"d"},"a":{"type":"array","items":{"enum":["x"]}}},"required":["a"]}`))
+	fields, err := Read("Fill it in", []byte(`{"properties":{"z":{"type":"string","title":"Zed","description":"d"},"a":{"type":"array","items":{"enum":["x"]}}},"required":["a"]}`))
 	if err != nil || len(fields) != 2 || fields[0].Title != "Zed" || fields[1].Title != "a" || fields[0].Required || !fields[1].Required {
 		t.Fatalf("%+v, %v", fields, err)
 	}
@@ -111,7 +111,7 @@ func TestFields(t *testing.T) {
 			}
 		}
 	}
-	if fields, err := Read([]byte(`{}`)); err != nil || len(fields) != 0 {
+	if fields, err := Read("Fill it in", []byte(`{}`)); err != nil || len(fields) != 0 {
 		t.Errorf("a form without fields: %v, %v", fields, err)
 	}
 }
@@ -122,19 +122,19 @@ func TestNoForm(t *testing.T) {
 		`[]`, `{"properties":[]}`, `{"properties":{"a":3}}`, `{"properties":{"a":{"type":"object"}}}`, `{"properties":{"a":{}}}`,
 		`{"properties":{"a":{"type":"string","enum":[1]}}}`, `{"properties":{` + strings.TrimSuffix(strings.Repeat(`"a":{"type":"string"},`, 51), ",") + `}}`,
 	} {
-		if fields, err := Read([]byte(schema)); !errors.Is(err, errForm) {
+		if fields, err := Read("Fill it in", []byte(schema)); !errors.Is(err, errForm) {
 			t.Errorf("%s: %v, %v", schema, fields, err)
 		}
 	}
-	for _, name := range []string{"password", "dbPassword", "api_key", "apiKey", "API key", "github-token", "Secret", "PIN", "密码", "Passwort", "access key"} {
+	for _, name := range []string{"password", "dbPassword", "api_key", "apiKey", "API key", "github-token", "Secret", "PIN", "pw", "密码", "Passwort", "access key"} {
 		for _, property := range []string{`"` + name + `":{"type":"string"}`, `"a":{"type":"string","title":"` + name + `"}`, `"a":{"type":"string","description":"Your ` + name + `"}`} {
-			if _, err := Read([]byte(`{"properties":{` + property + `}}`)); !errors.Is(err, ErrSecret) {
+			if _, err := Read("Fill it in", []byte(`{"properties":{`+property+`}}`)); !errors.Is(err, ErrSecret) {
 				t.Errorf("%s: %v", property, err)
 			}
 		}
 	}
 	for _, name := range []string{"max_tokens", "spinner", "branch", "compass", "secretary of state" /* is taken for one */} {
-		_, err := Read([]byte(`{"properties":{"` + name + `":{"type":"integer"}}}`))
+		_, err := Read("Fill it in", []byte(`{"properties":{"`+name+`":{"type":"integer"}}}`))
 		if harmless := !strings.Contains(name, "secret"); (err == nil) != harmless {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -145,7 +145,7 @@ func TestNoForm(t *testing.T) {
 func FuzzForm(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"integer","minimum":1}},"required":["b"]}`, "2")
 	f.Fuzz(func(t *testing.T, schema, text string) {
-		fields, err := Read([]byte(schema))
+		fields, err := Read("Fill it in", []byte(schema))
 		if err != nil {
 			return
 		}

@@ -2,10 +2,12 @@ package acp
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/interaction/form"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
@@ -13,19 +15,25 @@ import (
 // elicitations are the methods by which an agent has the client fill in a form: ACP's, and its forerunner.
 var elicitations = []string{acp.ClientMethodElicitationCreate, "session/elicitation"}
 
-// declined reports whether a request is an elicitation that asks for approval and that the policy refuses:
-// the agent then has its answer. No rule and no mode accepts one: only the client does.
+// declined reports whether a request is an elicitation that wants a secret, whose answer would be on record, or that
+// asks for approval and that the policy refuses: the agent then has its answer. No rule and no mode accepts one: only
+// the client does.
 func (r *relay) declined(f jsonrpc.Frame) bool {
-	if !slices.Contains(elicitations, f.Method) || r.opt.Agent.Approval == "" {
+	if !slices.Contains(elicitations, f.Method) {
 		return false
 	}
 	var v struct {
 		Tool    string                     `json:"toolCallId"`
 		Message string                     `json:"message"`
+		Schema  json.RawMessage            `json:"requestedSchema"`
 		Meta    map[string]json.RawMessage `json:"_meta"`
 	}
 	_ = json.Unmarshal(jsonrpc.Parse(f.Line).Params, &v) // what has another form asks for none
-	if _, ok := v.Meta[r.opt.Agent.Approval]; !ok {
+	if _, err := form.Read(v.Message, v.Schema); errors.Is(err, form.ErrSecret) {
+		r.decline(f)
+		return true
+	}
+	if _, ok := v.Meta[r.opt.Agent.Approval]; !ok || r.opt.Agent.Approval == "" {
 		return false
 	}
 	tool := provider.ToolCall{ID: acp.ToolCallId(v.Tool), Kind: acp.ToolKindExecute, Title: v.Message, RawInput: v.Meta["tool_params"]}
@@ -38,6 +46,10 @@ func (r *relay) declined(f jsonrpc.Frame) bool {
 	if s != nil && !s.at.Refuses(f.ID, tool) {
 		return false
 	}
-	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // as in carry
+	r.decline(f)
 	return true
+}
+
+func (r *relay) decline(f jsonrpc.Frame) {
+	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // as in carry
 }

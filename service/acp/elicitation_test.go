@@ -51,3 +51,32 @@ func TestApprovalByForm(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretByForm: a form that wants a secret is declined, whichever agent asks: the client's answer would be on record.
+func TestSecretByForm(t *testing.T) {
+	const form = `@request elicitation/create {"sessionId":"$session","mode":"form","message":"%s","requestedSchema":{"type":"object","properties":{%s}}}`
+	for _, c := range []struct {
+		message, fields string
+		declined        bool
+	}{
+		{"Log in", `"user":{"type":"string"},"password":{"type":"string"}`, true},
+		{"Log in", `"odd":7,"apiKey":{"type":"string"}`, true},
+		{"Your password, please", `"v":{"type":"string"}`, true},
+		{"Keep the password?", `"v":{"type":"boolean"}`, false},
+		{"Log in", `"user":{"type":"string"}`, false},
+	} {
+		w := newWorld(t, nil, func(*Options) {})
+		id := w.prompt(w.session("one"), fmt.Sprintf(form, c.message, c.fields))
+		passed, said := false, ""
+		for m := w.next(); m.Method != "" || string(m.ID) != id; m = w.next() {
+			if m.Method == "elicitation/create" {
+				passed = true
+				w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, m.ID))
+			}
+			said += m.Params.Update.Content.Text
+		}
+		if passed == c.declined || strings.Contains(said, "decline") != c.declined {
+			t.Errorf("%s, %s: with the client: %v, the agent got %q", c.message, c.fields, passed, said)
+		}
+	}
+}

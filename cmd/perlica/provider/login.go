@@ -229,7 +229,7 @@ func (v *visit) variables(m *acp.AuthMethodEnvVarInline) error {
 	for _, one := range m.Vars {
 		names = append(names, printing.OneLine(one.Name))
 	}
-	hint := fmt.Sprintf("set it, and hand it to the agent by '--env %s' or providers.%s.env", strings.Join(names, " --env "), v.agent.ID)
+	hint := fmt.Sprintf("set it, and hand it to the agent by '--env %s' or providers.%s.adapter.env_allowlist", strings.Join(names, " --env "), v.agent.ID)
 	if m.Link != nil {
 		hint += "; it is had at " + printing.OneLine(*m.Link)
 	}
