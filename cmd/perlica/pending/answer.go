@@ -95,8 +95,10 @@ with --text.`,
 				switch given := cmd.Flags().Changed("text"); {
 				case err != nil:
 					err = exitcode.WithHint(err, "'perlica pending show %s' lists the options", printing.Short(q.ID))
-				case given != o.Text:
-					err = exitcode.Usagef("--text goes with the options that ask for a text, and with no other")
+				case o.Text && !given:
+					err = exitcode.Usagef("that option asks for a text: give it with --text")
+				case given && !o.Text:
+					err = exitcode.Usagef("that option asks for no text: leave out --text")
 				}
 				return o, err
 			})

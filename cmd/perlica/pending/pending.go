@@ -236,14 +236,24 @@ func renderPending(p pendingQuestion, s term.Styles, width int, now time.Time) s
 		note("closed: %s", p.Ended)
 		return b.String()
 	}
-	word, always := "", ""
+	var ways []string
+	word, more := "", ""
 	if q.Word != "" {
 		word = " --word WORD"
 		note("a yes takes the word: %s", q.Word)
 	}
-	if slices.ContainsFunc(q.Options, interaction.Option.Always) {
-		always = " (a yes for good: --always)"
+	if _, ok := q.First("allow_once"); ok {
+		ways = append(ways, "allow "+p.Short+word)
 	}
-	note("perlica pending allow %[1]s%[2]s | deny %[1]s | choose %[1]s N%[3]s", p.Short, word, always)
+	if _, ok := q.First("reject_once"); ok {
+		ways = append(ways, "deny "+p.Short)
+	}
+	if slices.ContainsFunc(q.Options, func(o interaction.Option) bool { return o.Text }) {
+		more = " (a text of your own: --text TEXT)"
+	}
+	if slices.ContainsFunc(q.Options, interaction.Option.Always) {
+		more += " (a yes for good: --always)"
+	}
+	note("perlica pending %s", strings.Join(append(ways, "choose "+p.Short+" N"+more), " | "))
 	return b.String()
 }
