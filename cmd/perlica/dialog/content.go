@@ -125,6 +125,10 @@ func (p *Printer) explainContent(res kernel.Result) {
 			p.Note("not opened: " + p.row(b.String(), len("perlica: not opened: ")))
 			continue
 		}
+		if b.Size == 0 { // an address alone, or what has not its form
+			p.Note(p.row(b.String(), len("perlica: ")))
+			continue
+		}
 		if counts[b.Noun()]++; counts[b.Noun()] == 1 {
 			nouns = append(nouns, b.Noun())
 		}
