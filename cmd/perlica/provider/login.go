@@ -132,6 +132,9 @@ func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Con
 		if r.Stderr != "" {
 			fmt.Fprintln(v.Stderr, v.Styles(v.Stderr).Dim("standard error")+"\n"+indented(r.Stderr))
 		}
+		if r.Err.Type == provider.TypeTimeout {
+			return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", printing.TimeoutHint(v.agent.ID, false)))
+		}
 		return exitcode.Failure.With(r.Err)
 	})
 }
