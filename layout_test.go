@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 	"service/web":           {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "service/access", "service/acp", "service/attachment", "service/web/device", "service/web/push"},
 	"service/web/push":      {"eventlog/durable"},
 	"service/web/device":    {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
-	"service/acp":           {"eventlog/event", "interaction", "kernel", "kernel/agents", "kernel/filelock", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
+	"service/acp":           {"eventlog/event", "interaction", "interaction/form", "kernel", "kernel/agents", "kernel/filelock", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
 	"service/team":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/export", "eventlog/tree", "eventlog/verify", "interaction", "kernel", "kernel/agents", "kernel/checkup", "kernel/fact/team", "kernel/filelock", "kernel/project", "kernel/sessions", "kernel/streamjson", "policy", "provider", "service/attachment", "service/team/copies", "service/team/hub", "service/team/proposal"},
 	"service/team/copies":   {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/tree", "eventlog/verify", "service/team/hub"},
 	"service/team/hub":      {"service/team/proposal"},
