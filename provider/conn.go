@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -356,8 +357,17 @@ func (c *Conn) decode(env jsonrpc.Message, method string, result any) error {
 	}
 	return c.failed(method, env.ID, &Error{
 		Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(env.Result), cause: errors.Join(ErrProtocol, err),
-		Message: "an answer that is not of the protocol's form: " + clip(err.Error(), 200),
+		Message: "an answer that is not of the protocol's form: " + malformed(err),
 	})
+}
+
+// malformed says what is wrong with JSON that could not be decoded, without the names of Go's types.
+func malformed(err error) string {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return cmp.Or(kind.Field, "all of it") + " is of the type " + kind.Value
+	}
+	return clip(err.Error(), 200)
 }
 
 // failed completes an error with what the call knows.
