@@ -5,11 +5,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"github.com/coder/acp-go-sdk"
 )
 
-// soundChoices returns data, an object, without the values of its configOptions that have not the schema's form, and
-// their places. It comes before everything is decoded: of a list with one such value the SDK's union decodes nothing,
-// and does not say so.
+// soundChoices returns data, an object, with the values of its configOptions as the SDK can decode them, and the places
+// of what was left out for that. It comes before everything is decoded: of a list with one value that has not the
+// schema's form the SDK's union decodes nothing, or something else, and does not say so.
 func soundChoices(data json.RawMessage) (kept json.RawMessage, dropped []string) {
 	const list = "configOptions"
 	var members, option map[string]json.RawMessage
@@ -22,11 +25,22 @@ func soundChoices(data json.RawMessage) (kept json.RawMessage, dropped []string)
 		if option = nil; json.Unmarshal(options[i], &option) != nil || json.Unmarshal(option["options"], &values) != nil {
 			continue
 		}
-		good, bad := soundValues(values, fmt.Sprintf("%s[%d].options", list, i))
-		if dropped = append(dropped, bad...); len(bad) > 0 {
-			option["options"], _ = json.Marshal(good) // all of it was JSON
-			options[i], _ = json.Marshal(option)
+		place := fmt.Sprintf("%s[%d].options", list, i)
+		good, bad := soundValues(values, place, true)
+		var decoded acp.SessionConfigSelectOptions
+		err := json.Unmarshal(option["options"], &decoded)
+		same := func(a acp.SessionConfigSelectOption, b choice) bool {
+			return string(a.Value) == b.Value && a.Name == b.Name
 		}
+		if err == nil && slices.EqualFunc(OptionValues(decoded), good, same) {
+			continue
+		}
+		if len(bad) == 0 {
+			bad = []string{place + " (its groups)"}
+		}
+		dropped = append(dropped, bad...)
+		option["options"], _ = json.Marshal(good) // all of it was JSON
+		options[i], _ = json.Marshal(option)
 	}
 	if len(dropped) == 0 {
 		return data, nil
@@ -36,52 +50,44 @@ func soundChoices(data json.RawMessage) (kept json.RawMessage, dropped []string)
 	return kept, dropped
 }
 
-// choice is a value of an option. A group of values has options.
+// choice is a value of an option.
 type choice struct {
-	Value       string          `json:"value"`
-	Name        string          `json:"name"`
-	Description *string         `json:"description,omitempty"`
-	Meta        json.RawMessage `json:"_meta,omitempty"`
+	Value       string         `json:"value"`
+	Name        string         `json:"name"`
+	Description *string        `json:"description,omitempty"`
+	Meta        map[string]any `json:"_meta,omitempty"`
 }
 
-// soundValues returns the values of a list that can be chosen, those of groups among them, and the places of others.
-// Where all are sound the list stays as it is, with its groups.
-func soundValues(list []json.RawMessage, at string) (good []choice, bad []string) {
+// soundValues returns the values of a list that can be chosen, those of groups among them where there may be some, and
+// the places of what has not the schema's form.
+func soundValues(list []json.RawMessage, at string, groups bool) (good []choice, bad []string) {
 	good = []choice{}
-	groups := 0
 	for i, item := range list {
 		place := fmt.Sprintf("%s[%d]", at, i)
 		var members map[string]json.RawMessage
 		_ = json.Unmarshal(item, &members) // of what is no object nothing is there
 		var group []json.RawMessage
-		if json.Unmarshal(members["options"], &group) == nil && members["value"] == nil {
-			groups++
-			if name := ""; json.Unmarshal(members["group"], &name) != nil || json.Unmarshal(members["name"], &name) != nil {
-				bad = append(bad, place+" (the name of a group)")
-			}
-			inner, out := soundValues(group, place+".options")
+		if groups && members["value"] == nil && json.Unmarshal(members["options"], &group) == nil {
+			inner, out := soundValues(group, place+".options", false)
 			good, bad = append(good, inner...), append(bad, out...)
 			continue
 		}
 		var c choice
 		err := json.Unmarshal(item, &c)
 		if err != nil { // what need not be there
+			c = choice{}
 			_ = json.Unmarshal(members["value"], &c.Value)
 			_ = json.Unmarshal(members["name"], &c.Name)
-			c.Description, c.Meta = nil, nil
 		}
-		if c.Value == "" || members == nil {
+		if c.Value == "" {
 			bad = append(bad, place)
 			continue
 		}
 		if err != nil || c.Name == "" {
-			bad = append(bad, place+" (the form of its name or description)")
+			bad = append(bad, place+" (a member of it)")
 		}
 		c.Name = cmp.Or(c.Name, c.Value)
 		good = append(good, c)
-	}
-	if groups > 0 && groups < len(list) {
-		bad = append(bad, at+" (groups beside values)")
 	}
 	return good, bad
 }

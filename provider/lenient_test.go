@@ -122,6 +122,8 @@ func TestLenientChoices(t *testing.T) {
 		`{"value":"a","name":"A"},{"value":1},{"value":"b","name":"B"}`:                            "a=A b=B 1",
 		`{"value":"a","name":"A"},{"value":"b","name":"B"},null,7,[],{"value":"","name":"none"}`:   "a=A b=B 1",
 		`{"value":"a"},{"value":"b","name":5,"description":[]}`:                                    "a=a b=b 1",
+		`{"value":"a","name":"A","_meta":5},{"value":"b","name":"B","_meta":{"x":1}}`:              "a=A b=B 1",
+		`{"group":"g","name":"G","_meta":[],"options":[{"value":"a","name":"A"}]}`:                 "a=A 1",
 		`{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":[]}]}`:               "a=A 1",
 		`{"group":"g","name":"G","options":[{"value":"a","name":"A"}]}`:                            "a=A 0",
 		`{"group":"g","name":"G","options":[{"value":"a","name":"A"}]},{"value":"b","name":"B"}`:   "a=A b=B 1",
