@@ -284,28 +284,49 @@ func (f Field) Value(a interaction.Answer) (v json.RawMessage, ok bool, err erro
 	return f.values[n-1].json, true, nil
 }
 
-// secretIn is what of a form looks like a secret, or empty. The message counts where a text can be typed.
-func secretIn(message string, schema json.RawMessage) (what string) {
+// secretIn is what of a form looks like a secret, or empty, also in a schema that is none of a form: a client that is
+// not Perlica's may show it. What is said of the whole counts where something can be typed.
+func secretIn(message string, schema json.RawMessage) string {
+	var whole struct {
+		Title       string `json:"title"`
+		Description string `json:"description"`
+	}
+	_ = json.Unmarshal(schema, &whole)
+	what, typed := secretField(schema, mostNested)
+	if what == "" && typed && slices.ContainsFunc([]string{message, whole.Title, whole.Description}, isSecret) {
+		what = "what is said of the whole form"
+	}
+	return what
+}
+
+// mostNested is how deep a form is looked into: one that is deeper is taken for one that hides a secret.
+const mostNested = 10
+
+// secretField is the field of an object's schema that looks like one for a secret, or empty, and whether anything in
+// the object can be typed, not only chosen.
+func secretField(schema json.RawMessage, deep int) (what string, typed bool) {
+	if deep == 0 {
+		return "what it has in itself", true
+	}
 	var s struct {
 		Properties json.RawMessage `json:"properties"`
 	}
-	_ = json.Unmarshal(schema, &s) // what is no form has no fields
-	typed := false
+	_ = json.Unmarshal(schema, &s) // what is no schema has no fields
 	_ = members(s.Properties, func(name string, raw json.RawMessage) error {
 		p := map[string]any{}
 		_ = json.Unmarshal(raw, &p) // its name counts all the same
 		title, _ := p["title"].(string)
 		text, _ := p["description"].(string)
+		inner, within := secretField(raw, deep-1)
 		if what == "" && (p["format"] == "password" || slices.ContainsFunc([]string{name, title, text}, isSecret)) {
 			what = cmp.Or(title, name)
 		}
-		typed = typed || p["type"] == "string" && p["enum"] == nil && p["oneOf"] == nil
+		what = cmp.Or(what, inner)
+		chosen := p["type"] == "boolean" || p["type"] == "array" || p["type"] == "object" || p["enum"] != nil || p["oneOf"] != nil
+		typed = typed || within || !chosen
 		return nil
 	})
-	if what == "" && typed && isSecret(message) {
-		what = "the message"
-	}
-	return what
+	return what, typed
 }
 
 // isSecret reports whether a name or a description is that of something that must not be on record.

@@ -133,6 +133,22 @@ func TestNoForm(t *testing.T) {
 			}
 		}
 	}
+	for _, form := range []string{
+		`{"properties":{"odd":7,"in":{"type":"object","properties":{"password":{"type":"string"}}}}}`, `{"title":"Your PIN","properties":{"v":{"type":"integer"}}}`,
+		`{"description":"The password","properties":{"v":{"type":["string","null"]}}}`, `{"properties":{"v":{"type":"boolean"},"w":{"type":"array","items":7},"secret":3}}`,
+		strings.Repeat(`{"type":"object","properties":{"v":`, 5000) + `7` + strings.Repeat(`}}`, 5000),
+	} {
+		if _, err := Read("Fill it in", []byte(form)); !errors.Is(err, ErrSecret) {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+	for form, secret := range map[string]bool{
+		`{"properties":{"v":{"type":"string"}}}`: true, `{"properties":{"v":{"type":"boolean"}}}`: false, `{"properties":{"v":{"type":"string","enum":["yes"]}}}`: false, `{}`: false,
+	} {
+		if _, err := Read("Your password?", []byte(form)); errors.Is(err, ErrSecret) != secret {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
 	for _, name := range []string{"max_tokens", "spinner", "branch", "compass", "secretary of state" /* is taken for one */} {
 		_, err := Read("Fill it in", []byte(`{"properties":{"`+name+`":{"type":"integer"}}}`))
 		if harmless := !strings.Contains(name, "secret"); (err == nil) != harmless {
