@@ -112,7 +112,8 @@ func TestRestoredHub(t *testing.T) {
 func TestPruningReachesTheCopy(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	submit(t, alice, draft1("a", "@ask execute \"Tell a secret\" command=make\n@say a secret"), draft1("b", "@say another"))
+	submit(t, alice, draft1("a", "@ask execute \"Tell a secret\" command=make\n@tool execute \"Tell a secret\" command=make\n@say a secret"),
+		draft1("b", "@say another"), draft1("c", `@error -32603 "a secret"`))
 	drain := m.work(t, alice, 1)
 	ended(t, alice, "a", func(_ hub.Status, open []proposal.Question) {
 		for _, q := range open {
@@ -127,21 +128,24 @@ func TestPruningReachesTheCopy(t *testing.T) {
 		}
 	})
 	ended(t, alice, "b", nil)
+	ended(t, alice, "c", nil)
 	drain()
 	found := func() string {
 		return s.SQL(t, db, `SELECT (SELECT count(*) FROM perlica.events WHERE convert_from(payload, 'UTF8') LIKE '%a secret%'),
 			(SELECT count(*) FROM perlica.payloads WHERE convert_from(bytes, 'UTF8') LIKE '%secret%'), (SELECT count(*) FROM perlica.outcomes WHERE result::text LIKE '%secret%'),
 			(SELECT count(*) FROM perlica.questions WHERE question::text LIKE '%secret%'), (SELECT count(*) FROM perlica.answers WHERE text LIKE '%secret%')`)
 	}
-	if n := found(); strings.HasPrefix(n, "0|") || !strings.HasSuffix(n, "|1|1|1|1") {
+	if n := found(); strings.HasPrefix(n, "0|") || !strings.HasSuffix(n, "|2|2|1|1") {
 		t.Fatal(n)
 	}
-	intent, _, err := alice.Log().Last(t.Context(), event.Query{Types: []event.Type{event.Requested}, Input: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := alice.Log().Prune(t.Context(), event.Pruning{Until: 1 << 40, Run: intent.Run, By: "alice"}); err != nil {
-		t.Fatal(err)
+	for _, input := range []event.InputID{"a", "c"} {
+		intent, _, err := alice.Log().Last(t.Context(), event.Query{Types: []event.Type{event.Requested}, Input: input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := alice.Log().Prune(t.Context(), event.Pruning{Until: 1 << 40, Run: intent.Run, By: "alice"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	m.work(t, alice, 1)()
 	if n := found(); n != "0|0|0|0|0" {
@@ -151,7 +155,7 @@ func TestPruningReachesTheCopy(t *testing.T) {
 		t.Errorf("%+v", rep)
 	}
 	if n := s.SQL(t, db, "SELECT count(*) FROM perlica.payloads"); n != "1" {
-		t.Errorf("%s of the two inputs are left", n)
+		t.Errorf("%s of the three inputs are left", n)
 	}
 }
 

@@ -126,7 +126,7 @@ type Stretch struct {
 	Events []event.Event
 
 	// What the worker's log does not have any more: payloads of events, and with them the texts and attachments of
-	// inputs, the text of the results of runs, and what was asked and answered.
+	// inputs, what the results of runs say, and what was asked and answered.
 	Gone                    []int64
 	Inputs, Runs, Questions []string
 
@@ -198,9 +198,14 @@ func prune(b *pgx.Batch, s *Stretch) {
 		DELETE FROM perlica.payloads p
 		USING perlica.claims k
 		WHERE k.worker = $1 AND k.input = p.input AND p.input = ANY($2)`, s.Worker, s.Inputs)
+	// Of a result ids and numbers stay: the agent's words are in its text, its content, its tools, its warnings, its error.
 	b.Queue(`
 		UPDATE perlica.outcomes
-		SET result = result || '{"text": ""}'
+		SET result = (
+			SELECT coalesce(jsonb_object_agg(key, value), '{}') || '{"text": "", "pruned": true}'
+			FROM jsonb_each(result)
+			WHERE key IN ('type', 'schema', 'run_id', 'input_id', 'session_id', 'provider', 'outcome', 'duration_ms', 'permissions', 'blocked_tool_calls',
+				'calls', 'is_error'))
 		WHERE worker = $1 AND result ->> 'run_id' = ANY($2)`, s.Worker, s.Runs)
 	b.Queue(`
 		UPDATE perlica.answers a

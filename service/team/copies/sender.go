@@ -189,7 +189,7 @@ func (s *Sender) gone(ctx context.Context, until event.Seq, stretch *Stretch) er
 		switch {
 		case e.Type == event.MessageReceived && e.Input != "":
 			stretch.Inputs = append(stretch.Inputs, string(e.Input))
-		case e.Type == event.Responded && e.Run != "":
+		case e.Type.Outcome() && e.Run != "":
 			stretch.Runs = append(stretch.Runs, string(e.Run))
 		case e.Type == event.InteractionRequested && e.Interaction != "":
 			stretch.Questions = append(stretch.Questions, string(e.Interaction))
