@@ -21,6 +21,7 @@ type killed struct {
 	in    *os.File
 	lines *bufio.Reader
 	see   func(message) // each line that ask does not wait for; may be nil
+	dies  int           // the request behind whose answer it dies, before which nothing more is sent; 0: none
 }
 
 // startKilled starts a relay in the world of a folder, behind a command that runs it.
