@@ -27,6 +27,7 @@ type pump struct {
 	ctx    context.Context
 	gate   bool // bytes may pass
 	closed bool
+	over   bool // readline was told so
 	queue  []byte
 }
 
@@ -47,11 +48,17 @@ func (p *pump) pass(behind rune) {
 	p.cond.Broadcast()
 }
 
+// close ends readline's input, and waits until it has read that: its goroutine counts itself when it starts to run,
+// for which readline's Close does not wait.
 func (p *pump) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	p.cond.Broadcast()
+	p.e.rl.Terminal.KickRead()
+	for !p.over {
+		p.cond.Wait()
+	}
 }
 
 // Close is readline's.
@@ -64,6 +71,8 @@ func (p *pump) Read(b []byte) (int, error) {
 			p.cond.Wait()
 		}
 		if p.closed {
+			p.over = true
+			p.cond.Broadcast()
 			p.mu.Unlock()
 			return 0, io.EOF
 		}
