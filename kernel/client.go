@@ -343,6 +343,7 @@ func (c *client) fill(res *Result) {
 	defer c.mu.Unlock()
 	res.Text, res.Content = c.text.String(), c.content
 	res.StopReason, res.Usage, res.Cost = c.answer.StopReason, c.answer.Usage, c.cost
+	res.OfSession = res.Usage != nil && c.run.agent.setup.Agent.CountsSession(c.run.agent.info.AgentInfo)
 	res.Permissions, res.Blocked = c.perms, c.blocked
 	res.Unasked = c.unaskedTools
 }

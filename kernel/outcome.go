@@ -135,7 +135,7 @@ func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) 
 func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) event.Event {
 	if outcome == event.Responded {
 		return event.NewFact(outcome, "agent", refs, fact.Responded{
-			Provider: res.Provider, Text: res.Text, Content: res.Content, StopReason: res.StopReason, Usage: res.Usage, Cost: res.Cost,
+			Provider: res.Provider, Text: res.Text, Content: res.Content, StopReason: res.StopReason, Usage: res.Usage, OfSession: res.OfSession, Cost: res.Cost,
 			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.firstUpdate().Milliseconds(), Tools: run.client.toolsSeen(),
 		})
 	}

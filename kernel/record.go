@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -174,6 +175,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
 		r.Provider = cmp.Or(r.Provider, p.Provider)
 		r.Outcome, r.Text, r.Content, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.Content, p.StopReason, p.Usage, p.Cost, 1
+		r.OfSession = p.OfSession || agents.Agent{Agent: provider.Agent{ID: p.Provider}}.CountsSession(nil)
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
 	}),
 	event.ProviderError: reader(func(r *Record, _ event.Event, p fact.Failed) { r.failed(OutcomeProviderError, p) }),

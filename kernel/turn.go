@@ -91,6 +91,7 @@ type Result struct {
 	Content     []provider.Block // what of the messages is no text; Runner.Content has what they hold
 	StopReason  string           // as the agent wrote it
 	Usage       json.RawMessage
+	OfSession   bool // Usage is that of the agent's session so far, not of the turn
 	Cost        *fact.Cost
 	Duration    time.Duration
 	Permissions fact.Permissions

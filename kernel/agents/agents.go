@@ -139,12 +139,19 @@ func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 
 // TakesAppend reports whether an agent that introduced itself so is known to take a text for its system prompt
 // as _meta.systemPrompt.append.
-func (a Agent) TakesAppend(info *acp.Implementation) bool {
+func (a Agent) TakesAppend(info *acp.Implementation) bool { return a.known(info).Append }
+
+// CountsSession reports whether an agent that introduced itself so is known to answer with the usage of its session so
+// far, not with that of the turn.
+func (a Agent) CountsSession(info *acp.Implementation) bool { return a.known(info).Sums }
+
+// known is what the registry knows of an agent by its id, else by how it introduced itself.
+func (a Agent) known(info *acp.Implementation) registry.Known {
 	k, ok := registry.Lookup(a.ID)
 	if info != nil && !ok {
 		k, _ = registry.Introduced(info.Name)
 	}
-	return k.Append
+	return k
 }
 
 // HeldBack returns the names of the variables that are set, hold a key or a token of a known agent's, and

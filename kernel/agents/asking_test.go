@@ -22,6 +22,9 @@ func TestAskingOf(t *testing.T) {
 		{"qwen", "qwen-code", "default", ""}, // started by --agent: its id is the program's name
 	} {
 		a := Agent{Agent: provider.Agent{ID: tt.id}}
+		if sums := a.CountsSession(&acp.Implementation{Name: tt.says}); sums != (tt.says == "Copilot") {
+			t.Errorf("%s says %q: counts its session: %v", tt.id, tt.says, sums)
+		}
 		if got := a.AskingOf(&acp.Implementation{Name: tt.says}); got.Mode != tt.mode || got.Option != tt.option {
 			t.Errorf("%s says %q: %+v", tt.id, tt.says, got)
 		}

@@ -247,6 +247,7 @@ type Responded struct {
 	Text       string           `json:"text"`
 	StopReason string           `json:"stop_reason"`
 	Usage      json.RawMessage  `json:"usage,omitempty"`
+	OfSession  bool             `json:"usage_of_session,omitempty"` // it is that of the agent's session so far; not recorded at first
 	Cost       *Cost            `json:"cost,omitempty"`
 	DurationMS int64            `json:"duration_ms"`
 	FirstMS    int64            `json:"first_update_ms"`

@@ -7,7 +7,6 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/provider/registry"
 )
 
 // Meter tells what each run used. An agent reports what its session has cost so far, some report the
@@ -48,7 +47,7 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 		m.costs[b] = said.Cost.Amount
 	}
 	in, out, ok := said.Tokens()
-	if !ok || a.theirs == "" || !registry.CountsSession(said.Provider) {
+	if !ok || a.theirs == "" || !said.OfSession {
 		return in, out, cost
 	}
 	before := m.tokens[a]
@@ -65,7 +64,7 @@ func (m *Meter) begin(ctx context.Context, log *store.Reader, refs event.Refs, s
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
 	_, counted := m.tokens[accountOf(refs)]
 	paid = paid || said.Cost == nil
-	counted = counted || said.Usage == nil || !registry.CountsSession(said.Provider)
+	counted = counted || said.Usage == nil || !said.OfSession
 	if refs.Conversation == "" || paid && counted {
 		return nil
 	}
@@ -82,7 +81,7 @@ func (m *Meter) begin(ctx context.Context, log *store.Reader, refs event.Refs, s
 		if err != nil {
 			continue
 		}
-		before := kernel.Result{Provider: said.Provider}
+		before := kernel.Result{OfSession: said.OfSession}
 		if !paid && currency(a.Cost) == currency(said.Cost) {
 			before.Cost, paid = a.Cost, true
 		}

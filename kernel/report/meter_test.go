@@ -38,11 +38,13 @@ func TestTokensOfARun(t *testing.T) {
 		{"copilot", "b", 90, 9, 90, 9},
 		{"claude", "c", 100, 10, 100, 10},
 		{"claude", "c", 250, 40, 250, 40},
+		{"mine", "d", 100, 10, 100, 10}, // a configured one that says that it is copilot
+		{"mine", "d", 250, 40, 150, 30},
 	}
 	for i, turn := range turns {
 		id := fmt.Sprint(i)
 		refs := event.Refs{Session: "s", Conversation: turn.agent, Run: event.RunID(id), Input: event.InputID(id)}
-		answer := fact.Responded{Provider: turn.provider}
+		answer := fact.Responded{Provider: turn.provider, OfSession: turn.provider == "mine"}
 		if turn.in > 0 {
 			answer.Usage = fmt.Appendf(nil, `{"inputTokens":%d,"outputTokens":%d}`, turn.in, turn.out)
 		}

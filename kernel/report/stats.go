@@ -156,7 +156,7 @@ func (c *counter) add(e event.Event) {
 	}
 	_ = r.Apply(e) // what cannot be read is counted by its type
 	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
-		c.reports = append(c.reports, usageReport{e.Refs, kernel.Result{Provider: r.Provider, Cost: r.Cost, Usage: r.Usage}})
+		c.reports = append(c.reports, usageReport{e.Refs, kernel.Result{Cost: r.Cost, Usage: r.Usage, OfSession: r.OfSession}})
 	}
 	if e.Payload == nil {
 		r.withheld++

@@ -169,6 +169,7 @@ type Result struct {
 	StopReason  string             `json:"stop_reason"`
 	Outcome     string             `json:"outcome"`
 	Usage       json.RawMessage    `json:"usage"`
+	OfSession   bool               `json:"usage_of_session,omitempty"` // Usage is that of the agent's session so far
 	Cost        *fact.Cost         `json:"cost,omitempty"`
 	DurationMS  int64              `json:"duration_ms"`
 	Permissions fact.Permissions   `json:"permissions"`
@@ -195,7 +196,7 @@ func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 	r := Result{
 		Type: "result", Schema: Schema,
 		RunID: string(res.Run), InputID: string(res.Input), SessionID: string(res.Session), Provider: res.Provider,
-		Text: res.Text, StopReason: res.StopReason, Outcome: string(res.Outcome), Usage: res.Usage, Cost: res.Cost,
+		Text: res.Text, StopReason: res.StopReason, Outcome: string(res.Outcome), Usage: res.Usage, OfSession: res.OfSession, Cost: res.Cost,
 		DurationMS: res.Duration.Milliseconds(), Permissions: res.Permissions, Unasked: res.Unasked,
 		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Pruned: res.Pruned, Stopped: res.Stopped, Warnings: res.Warnings,
 		IsError: err != nil || Failed(res), Error: res.Err,
@@ -226,7 +227,7 @@ func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 func (r Result) Kernel() kernel.Result {
 	res := kernel.Result{
 		Run: event.RunID(r.RunID), Input: event.InputID(r.InputID), Session: event.SessionID(r.SessionID), Provider: r.Provider,
-		Outcome: kernel.Outcome(r.Outcome), Text: r.Text, StopReason: r.StopReason, Cost: r.Cost, Duration: time.Duration(r.DurationMS) * time.Millisecond,
+		Outcome: kernel.Outcome(r.Outcome), Text: r.Text, StopReason: r.StopReason, OfSession: r.OfSession, Cost: r.Cost, Duration: time.Duration(r.DurationMS) * time.Millisecond,
 		Permissions: r.Permissions, Unasked: r.Unasked, Blocked: r.Blocked, Calls: r.Calls, Err: r.Error, Stopped: r.Stopped,
 		Replayed: r.Replayed, Pruned: r.Pruned, Warnings: r.Warnings,
 	}

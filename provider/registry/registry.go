@@ -68,11 +68,6 @@ func Uses(variable string) bool {
 	return slices.ContainsFunc(known, func(k Known) bool { return slices.Contains(k.Env, variable) })
 }
 
-// CountsSession reports whether the agent with that id answers with the usage of its session so far.
-func CountsSession(id string) bool {
-	return slices.ContainsFunc(known, func(k Known) bool { return k.ID == id && k.Sums })
-}
-
 // Introduced returns the agent that introduces itself by this name.
 func Introduced(name string) (Known, bool) {
 	for _, k := range known {

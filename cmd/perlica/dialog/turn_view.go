@@ -18,7 +18,6 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/registry"
 )
 
 // TurnView shows a turn of a conversation, in the chat and to those who watch: the answer as
@@ -279,7 +278,7 @@ func (v *TurnView) Usage(res kernel.Result) string {
 	}
 	if in, out, ok := res.Tokens(); ok && in+out > 0 {
 		text := humanize.Comma(in) + " tokens in, " + humanize.Comma(out) + " out"
-		if registry.CountsSession(res.Provider) {
+		if res.OfSession {
 			text += " so far"
 		}
 		parts = append(parts, text)
