@@ -276,6 +276,15 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	})
 }
 
+// RefusedPermission hands on to the turn what was asked and refused.
+func (s *agentSession) RefusedPermission(t provider.ToolCall) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil && t.ID != "" {
+		s.turn.refusedTool(t)
+	}
+}
+
 // Blocked records a request that was refused. An error kills the log, and with it the agent at
 // its next line.
 func (s *agentSession) Blocked(b provider.BlockedRequest) {

@@ -228,6 +228,14 @@ func (c *client) refused(b provider.BlockedRequest) {
 	c.show.add(Blocked{Method: b.Method})
 }
 
+// refusedTool takes in that a tool was asked about, and that nobody could say yes.
+func (c *client) refusedTool(t provider.ToolCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tool := c.mergeTool(t)
+	tool.asked, tool.refused = true, true
+}
+
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 	return []event.Event{
 		event.NewFact(event.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked, Params: b.Params}),

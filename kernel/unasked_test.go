@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,45 @@ func TestAYesForGoodFrees(t *testing.T) {
 		if err != nil || !ok || len(replayed.Unasked) != 1 || replayed.Unasked[0] != res.Unasked[0] {
 			t.Errorf("%s: recorded is %+v, %v", text, replayed.Unasked, err)
 		}
+	}
+}
+
+// TestRefusedBeforeAnybodyWasAsked: what was asked in a way in which nobody could be was asked about all the same, which a
+// failed tool tells; one that ran goes against the refusal, until a later question allows it.
+func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
+	ask := func(rpc, tool, command string) string {
+		return `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"` + tool + `","kind":"execute","title":"` + command +
+			`","rawInput":{"command":"` + command + `"}},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]} wait=no rpcid=` + rpc + "\n"
+	}
+	reports := func(tool, command, status string) string {
+		return `@tool execute "` + command + `" id=` + tool + ` command="` + command + `" steps=` + status + "\n"
+	}
+	twins := ask("7", "a", "make a") + ask("7", "b", "make b")
+	for name, c := range map[string]struct {
+		text string
+		why  string // of tool b; empty: nothing is said
+	}{
+		"failed":         {twins + reports("b", "make b", "failed"), ""},
+		"ran":            {twins + reports("b", "make b", "completed"), "it ran although it was refused"},
+		"allowed later":  {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make b", "completed"), ""},
+		"another ran":    {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make c", "completed"), "not what was allowed"},
+		"not understood": {`@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"b","title":"make b"},"options":3} wait=no rpcid=7` + "\n" + reports("b", "make b", "failed"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conv := converse(t, openRunner(t), "", "", "")
+			defer closeConversation(t, conv)
+			res, err := conv.Run(t.Context(), Turn{Input: Input{Text: c.text, Source: "test"}, Permissions: policy.ModeAllow, AnswerIn: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			why := ""
+			for _, u := range res.Unasked {
+				why += u.Why
+			}
+			if (why == "") != (c.why == "") || !strings.HasPrefix(why, c.why) || len(res.Warnings) == 0 {
+				t.Errorf("%+v, warnings %q; want %q", res.Unasked, res.Warnings, c.why)
+			}
+		})
 	}
 }
 

@@ -164,6 +164,7 @@ type watcher struct {
 	text     strings.Builder
 	asked    []*PermissionRequest
 	blocked  []BlockedRequest
+	refused  []string // ids of tools
 	warnings []Warning
 	noHTTP   error // what SendHTTP returns
 }
@@ -222,6 +223,9 @@ func (w *watcher) RequestPermission(p *PermissionRequest) {
 	w.note(func() { w.asked = append(w.asked, p) })
 }
 
+func (w *watcher) RefusedPermission(t ToolCall) {
+	w.note(func() { w.refused = append(w.refused, string(t.ID)) })
+}
 func (w *watcher) Blocked(b BlockedRequest) { w.note(func() { w.blocked = append(w.blocked, b) }) }
 func (w *watcher) SendHTTP() error          { return w.noHTTP }
 func (w *watcher) Warning(v Warning)        { w.note(func() { w.warnings = append(w.warnings, v) }) }

@@ -213,6 +213,9 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 	}
 	// No one can judge what is only partly known.
 	if err := json.Unmarshal(env.Params, &v); err != nil || v.ToolCall.partial {
+		if client := c.clientOf(v.SessionID); client != nil {
+			client.RefusedPermission(v.ToolCall)
+		}
 		c.refuse(env.ID, -32602, "undecodable permission request")
 		c.warn("undecodable_request", clip(string(env.Params), 200))
 		return
@@ -239,6 +242,9 @@ func (c *Conn) put(env jsonrpc.Message, session string, p *PermissionRequest) {
 		// No one could tell whose answer is whose: a yes to one might be taken as a
 		// yes to the other. Both get a no.
 		c.withdraw(env.Key)
+		if p.Form == nil {
+			client.RefusedPermission(p.Tool)
+		}
 		c.refuse(env.ID, -32600, "duplicate request id")
 		c.warn("duplicate_request", "two open requests with the id "+env.ID+"; both were refused")
 	default:

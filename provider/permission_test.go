@@ -96,7 +96,7 @@ func TestDuplicateRequestID(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"duplicate request id"}}`,
 		outcome("7", `"optionId":"a1","outcome":"selected"`),
 	}
-	if got := w.lines(true)[3:]; !slices.Equal(got, want) || w.asked[1].Tool.ID != "t3" || !slices.Equal(w.warned(), []string{"duplicate_request"}) {
+	if got := w.lines(true)[3:]; !slices.Equal(got, want) || w.asked[1].Tool.ID != "t3" || !slices.Equal(w.refused, []string{"t2"}) || !slices.Equal(w.warned(), []string{"duplicate_request"}) {
 		t.Errorf("sent\n%q, want\n%q; asked %s, warnings %q", got, want, w.asked[1].Tool.ID, w.warned())
 	}
 }

@@ -34,6 +34,8 @@ type Client interface {
 	// RequestPermission hands over a question. It must return soon; the answer is
 	// given later, by any goroutine, through the request's own methods.
 	RequestPermission(*PermissionRequest)
+	// RefusedPermission tells of a question that was refused before anybody could be asked.
+	RefusedPermission(ToolCall)
 	// Blocked tells of a request that was refused with an error.
 	Blocked(BlockedRequest)
 	// SendHTTP says whether a model agent may send the HTTP request that it has described: nil once

@@ -219,6 +219,9 @@ func (p *probe) RequestPermission(r *provider.PermissionRequest) {
 	p.said.Go(func() { _ = r.Cancel() }) // the agent may be going
 }
 
+// RefusedPermission does nothing: a warning tells of it.
+func (p *probe) RefusedPermission(provider.ToolCall) {}
+
 // Blocked notes what was refused.
 func (p *probe) Blocked(b provider.BlockedRequest) {
 	p.warn("the agent asked for " + b.Method + ", which was refused")

@@ -95,6 +95,7 @@ type passive struct{ r *relay }
 
 func (p passive) Update(provider.Update)                        {}
 func (p passive) RequestPermission(*provider.PermissionRequest) {}
+func (p passive) RefusedPermission(provider.ToolCall)           {}
 func (p passive) Blocked(b provider.BlockedRequest)             { p.r.home.Blocked(b) }
 func (p passive) SendHTTP() error                               { return errors.New("the request belongs to no session") }
 func (p passive) Warning(w provider.Warning)                    { p.r.opt.Log("%s: %s", w.Subtype, w.Detail) }
