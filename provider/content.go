@@ -90,10 +90,10 @@ func (b Block) String() string {
 	return text
 }
 
-// decodeContent fills in the text or the block that a message's content is.
-func (u *Update) decodeContent(content []byte) {
+// decodeContent fills in the text or the block that a message's content is, and reports whether it is one.
+func (u *Update) decodeContent(content []byte) bool {
 	if len(content) == 0 {
-		return
+		return false
 	}
 	var text, kind string
 	d := jx.GetDecoder()
@@ -111,9 +111,10 @@ func (u *Update) decodeContent(content []byte) {
 		return err
 	}) == nil && kind == "text" {
 		u.Text = text
-		return
+		return true
 	}
 	u.Block = parseBlock(content)
+	return u.Block != nil
 }
 
 // parseBlock reads a block that is no text as far as it goes; nil: it does not say what it is.

@@ -180,7 +180,7 @@ func parseUpdate(params []byte) (session string, u Update, ok bool) {
 func (u *Update) decode(content []byte) bool {
 	switch u.Kind {
 	case userMessageChunk, AgentMessageChunk, AgentThoughtChunk:
-		u.decodeContent(content)
+		return u.decodeContent(content)
 	case ToolCallStarted, ToolCallUpdated:
 		u.Tool = new(ToolCall)
 		return json.Unmarshal(u.Raw, u.Tool) == nil

@@ -30,8 +30,6 @@ func TestParseUpdate(t *testing.T) {
 		"odd message id":  {`{"sessionUpdate":"agent_message_chunk","messageId":7,"content":{"type":"text","text":"a"}}`, Update{Kind: AgentMessageChunk, Text: "a"}},
 		"title":           {`{"sessionUpdate":"session_info_update","title":"T"}`, Update{Kind: "session_info_update", Title: "T"}},
 		"unknown content": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"hologram"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "hologram"}}},
-		"no content":      {`{"sessionUpdate":"agent_message_chunk"}`, Update{Kind: AgentMessageChunk}},
-		"odd content":     {`{"sessionUpdate":"agent_message_chunk","content":"text"}`, Update{Kind: AgentMessageChunk}},
 		"unknown kind":    {`{"sessionUpdate":"notice","level":"info"}`, Update{Kind: "notice", unknown: true}},
 		"tool": {`{"sessionUpdate":"tool_call","toolCallId":"t","title":"T","kind":"edit","status":"pending","name":"x",` +
 			`"rawInput":{"n":9007199254740993},"locations":[{"path":"/a","line":3}],"content":[{"type":"diff","path":"/a","oldText":null,"newText":"b"},` +
@@ -67,6 +65,9 @@ func TestParseUpdateRefuses(t *testing.T) {
 		``, `null`, `[]`, `{}`, `{"sessionId":"s"}`, `{"sessionId":5,"update":{"sessionUpdate":"plan"}}`,
 		`{"sessionId":"s","update":null}`, `{"sessionId":"s","update":{}}`, `{"sessionId":"s","update":{"sessionUpdate":7}}`,
 		`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":7}}`, `{"sessionId":"s","update":{"sessionUpdate":"plan","entries":{}}}`,
+		`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk"}}`, `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":"text"}}`,
+		`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":5}}}`,
+		`{"sessionId":"s","update":{"sessionUpdate":"agent_thought_chunk","content":{}}}`,
 	} {
 		if _, _, ok := parseUpdate([]byte(s)); ok {
 			t.Errorf("%s was taken", s)
