@@ -258,14 +258,13 @@ func TestInitializeAndSession(t *testing.T) {
 		method   string
 		subtype  string
 	}{
-		"version":       {"[initialize]\n@set protocolVersion 2", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
-		"no version":    {"[initialize]\n@result null", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
-		"odd version":   {"[initialize]\n@result {\"protocolVersion\":\"1\"}", TypeProtocol, ErrProtocol, "initialize", "undecodable_result"},
-		"login":         {"[session/new]\n@auth", TypeAuth, ErrAuthRequired, "session/new", ""},
-		"no id":         {"[session/new]\n@result {}", TypeProtocol, ErrProtocol, "session/new", "no_session_id"},
-		"odd id":        {"[session/new]\n@result {\"sessionId\":5}", TypeProtocol, ErrProtocol, "session/new", "undecodable_result"},
-		"exits":         {"[initialize]\n@exit 3", TypeGone, ErrGone, "initialize", "exited"},
-		"exits at once": {"[start]\n@exit 3", TypeGone, ErrGone, "initialize", "exited"},
+		"version":        {"[initialize]\n@set protocolVersion 2", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
+		"half a version": {"[initialize]\n@set protocolVersion 1.5", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
+		"login":          {"[session/new]\n@auth", TypeAuth, ErrAuthRequired, "session/new", ""},
+		"no id":          {"[session/new]\n@result {}", TypeProtocol, ErrProtocol, "session/new", "no_session_id"},
+		"odd id":         {"[session/new]\n@result {\"sessionId\":5}", TypeProtocol, ErrProtocol, "session/new", "undecodable_result"},
+		"exits":          {"[initialize]\n@exit 3", TypeGone, ErrGone, "initialize", "exited"},
+		"exits at once":  {"[start]\n@exit 3", TypeGone, ErrGone, "initialize", "exited"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, child("ok", tt.scenario), &watcher{})

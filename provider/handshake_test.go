@@ -16,9 +16,8 @@ import (
 // handshake are the answers that precede a prompt or are given between two: how each is read, by its method.
 var handshake = map[string]func(c *Conn, env jsonrpc.Message) (any, error){
 	acp.AgentMethodInitialize: func(c *Conn, env jsonrpc.Message) (any, error) {
-		var r acp.InitializeResponse
-		err := c.take(env, acp.AgentMethodInitialize, "protocolVersion", &r)
 		c.opening.offered(env.Result)
+		r, err := c.introduced(env)
 		return r, err
 	},
 	acp.AgentMethodSessionNew: func(c *Conn, env jsonrpc.Message) (any, error) {
@@ -44,7 +43,7 @@ var handshake = map[string]func(c *Conn, env jsonrpc.Message) (any, error){
 }
 
 // needed are the members without which an answer is of no use.
-var needed = map[string]string{acp.AgentMethodInitialize: "protocolVersion", acp.AgentMethodSessionNew: "sessionId"}
+var needed = map[string]string{acp.AgentMethodSessionNew: "sessionId"}
 
 // fullAnswers have every member that the schema knows.
 var fullAnswers = map[string]string{
@@ -138,11 +137,13 @@ func shakes(t *testing.T, method, text string) {
 	if json.Unmarshal([]byte(text), &top) == nil && !usable {
 		value, there := top[needed[method]]
 		var s string
-		var n int
-		usable = !there || json.Unmarshal(value, &s) == nil || method == acp.AgentMethodInitialize && json.Unmarshal(value, &n) == nil
-		if method == acp.AgentMethodInitialize && json.Unmarshal(value, &s) == nil && string(value) != "null" {
-			usable = false
-		}
+		usable = !there || json.Unmarshal(value, &s) == nil
+	}
+	var said struct{ ProtocolVersion any }
+	_ = json.Unmarshal([]byte(text), &said)
+	version, stated := said.ProtocolVersion.(float64)
+	if method == acp.AgentMethodInitialize && stated && version != 1 {
+		usable = false
 	}
 	if (err == nil) != usable && (usable || top != nil) {
 		t.Fatalf("%s: %s: %v", method, text, err)
@@ -165,7 +166,7 @@ func shakes(t *testing.T, method, text string) {
 	if strict == nil {
 		strict = &offer{}
 	}
-	warned := w.warned()
+	warned := slices.DeleteFunc(w.warned(), func(w string) bool { return w == "protocol_version" })
 	if json.Unmarshal([]byte(text), strict) != nil && len(warned) != 1 || len(warned) > 1 {
 		t.Fatalf("%s: %s: warnings %v", method, text, warned)
 	}

@@ -58,6 +58,26 @@ func TestLenient(t *testing.T) {
 	}
 }
 
+// TestNoVersion: an agent that states no version of the protocol is taken to speak Perlica's, with a warning.
+func TestNoVersion(t *testing.T) {
+	for answer, warnings := range map[string]int{`{}`: 1, `null`: 1, `{"protocolVersion":"1","agentInfo":{"name":"a","version":"1"}}`: 2, `{"protocolVersion":null}`: 1, `"hello"`: 2} {
+		t.Run(answer, func(t *testing.T) {
+			w := &watcher{}
+			c := start(t, child("liar", "<", `>{"id":0,"result":`+answer+`}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`), w)
+			info, err := c.Initialize(t.Context(), "test")
+			if err != nil || info.ProtocolVersion != 1 {
+				t.Fatalf("%+v, %v", info, err)
+			}
+			if _, err := c.NewSession(t.Context(), t.TempDir(), nil); err != nil {
+				t.Error(err)
+			}
+			if got := w.warned(); len(got) != warnings || !slices.Contains(got, "protocol_version") {
+				t.Errorf("warnings %v", got)
+			}
+		})
+	}
+}
+
 // TestLenientLater: answers that carry nothing that is needed succeed, whatever they hold.
 func TestLenientLater(t *testing.T) {
 	for _, result := range []string{`null`, `"ok"`, `[]`, `5`, `true`, `{"configOptions":7,"modes":[]}`} {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // clientName is how Perlica introduces itself to agents.
@@ -15,7 +17,6 @@ const clientName = "perlica"
 // Initialize introduces the two sides. It refuses an agent that does not speak version 1
 // of the protocol.
 func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeResponse, error) {
-	var r acp.InitializeResponse
 	params := introduction{
 		Capabilities: c.opt.capabilities(c.agent),
 		Info:         acp.Implementation{Name: clientName, Version: version},
@@ -23,18 +24,31 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	}
 	env, err := c.call(ctx, acp.AgentMethodInitialize, params)
 	if err != nil {
-		return r, err
-	}
-	if err := c.take(env, acp.AgentMethodInitialize, "protocolVersion", &r); err != nil {
-		return r, err
+		return acp.InitializeResponse{}, err
 	}
 	c.opening.offered(env.Result)
-	if r.ProtocolVersion != acp.ProtocolVersionNumber {
+	return c.introduced(env)
+}
+
+// introduced reads the answer to initialize. An agent that states another version of the protocol is refused; one that
+// states none is taken to speak Perlica's.
+func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err error) {
+	_ = c.take(env, acp.AgentMethodInitialize, "", &r) // none of it is needed
+	var said struct {
+		Version any `json:"protocolVersion"`
+	}
+	_ = json.Unmarshal(env.Result, &said) // what is no object says no version
+	version, stated := said.Version.(float64)
+	switch {
+	case stated && version != acp.ProtocolVersionNumber:
 		return r, c.failed(acp.AgentMethodInitialize, env.ID, &Error{
 			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(env.Result), cause: ErrProtocol,
-			Message: fmt.Sprintf("the agent speaks version %d of the protocol, Perlica speaks version %d", r.ProtocolVersion, acp.ProtocolVersionNumber),
+			Message: fmt.Sprintf("the agent speaks version %v of the protocol, Perlica speaks version %d", version, acp.ProtocolVersionNumber),
 		})
+	case !stated:
+		c.warn("protocol_version", fmt.Sprintf("the agent does not say which version of the protocol it speaks; version %d is taken for it", acp.ProtocolVersionNumber))
 	}
+	r.ProtocolVersion = acp.ProtocolVersionNumber
 	return r, nil
 }
 
