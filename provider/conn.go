@@ -90,6 +90,8 @@ type Conn struct {
 	prompted map[string]bool               // runs whose session/prompt was let through
 	session  string                        // the agent's session id, once it is known
 	early    []heldUpdate                  // updates that came before it was
+
+	loginVars []string // that the agent's logins ask for
 }
 
 type heldUpdate struct {
@@ -378,5 +380,10 @@ func (c *Conn) failed(method, id string, err error) error {
 	}
 	done := *e
 	done.Provider, done.Method, done.RequestID = c.agent.ID, method, id
+	if done.Type == TypeAuth {
+		c.mu.Lock()
+		done.LoginVars = c.loginVars
+		c.mu.Unlock()
+	}
 	return &done
 }

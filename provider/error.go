@@ -51,6 +51,9 @@ type Error struct {
 	// Unknown says that the agent itself does not know what became of the prompt.
 	Unknown bool `json:"-"`
 
+	// LoginVars are the variables that the agent's logins ask for, of an error that wants one.
+	LoginVars []string `json:"-"`
+
 	cause error
 }
 

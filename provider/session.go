@@ -49,7 +49,23 @@ func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err er
 		c.warn("protocol_version", fmt.Sprintf("the agent does not say which version of the protocol it speaks; version %d is taken for it", acp.ProtocolVersionNumber))
 	}
 	r.ProtocolVersion = acp.ProtocolVersionNumber
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loginVars = LoginVars(r.AuthMethods)
 	return r, nil
+}
+
+// LoginVars are the names of the variables that logins ask for, in their order.
+func LoginVars(logins []acp.AuthMethod) (names []string) {
+	for _, m := range logins {
+		if m.EnvVar == nil {
+			continue
+		}
+		for _, v := range m.EnvVar.Vars {
+			names = append(names, v.Name)
+		}
+	}
+	return names
 }
 
 // ask is call with the result taken as far as it has the protocol's form; a nil result is not looked at.

@@ -154,12 +154,11 @@ func (a Agent) known(info *acp.Implementation) registry.Known {
 	return k
 }
 
-// HeldBack returns the names of the variables that are set, hold a key or a token of a known agent's, and
-// are not handed to this one. Of a known agent the registry names all that it takes.
-func (a Agent) HeldBack(environ []string) (names []string) {
-	if _, ok := registry.Lookup(a.ID); ok {
-		return nil
-	}
+// HeldBack returns the names of the variables that are set, hold a key or a token of a known agent's or are
+// named by this one's logins, and are not handed to it. Of a known agent the registry names what it takes, and its
+// logins the rest.
+func (a Agent) HeldBack(environ, loginVars []string) (names []string) {
+	_, known := registry.Lookup(a.ID)
 	given, err := a.Environ(environ)
 	if err != nil {
 		return nil
@@ -167,7 +166,8 @@ func (a Agent) HeldBack(environ []string) (names []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN")
-		if secret && value != "" && registry.Uses(name) && !slices.Contains(given, kv) && !slices.Contains(names, name) {
+		meant := slices.Contains(loginVars, name) || !known && secret && registry.Uses(name)
+		if meant && value != "" && !slices.Contains(given, kv) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -14,16 +14,19 @@ func TestHeldBack(t *testing.T) {
 	for _, tt := range []struct {
 		id   string
 		env  []string
+		asks []string // the agent's logins for these
 		want []string
 	}{
-		{"mine", nil, []string{"ANTHROPIC_API_KEY", "GH_TOKEN"}},
-		{"mine", []string{"ANTHROPIC_*"}, []string{"GH_TOKEN"}},
-		{"mine", []string{"GH_TOKEN", "ANTHROPIC_API_KEY"}, nil},
-		{"mine", []string{"no name="}, nil},
-		{"claude", nil, nil},
+		{"mine", []string{"ANTHROPIC_*", "GH_TOKEN"}, []string{"MY_KEY", "UNSET_KEY", "GH_TOKEN", "MISTRAL_API_KEY"}, []string{"MY_KEY"}},
+		{"claude", []string{"ANTHROPIC_API_KEY"}, []string{"MY_KEY", "ANTHROPIC_API_KEY"}, []string{"MY_KEY"}},
+		{"mine", nil, nil, []string{"ANTHROPIC_API_KEY", "GH_TOKEN"}},
+		{"mine", []string{"ANTHROPIC_*"}, nil, []string{"GH_TOKEN"}},
+		{"mine", []string{"GH_TOKEN", "ANTHROPIC_API_KEY"}, nil, nil},
+		{"mine", []string{"no name="}, nil, nil},
+		{"claude", nil, nil, nil},
 	} {
 		a := Agent{Agent: provider.Agent{ID: tt.id, Env: tt.env}}
-		if got := a.HeldBack(environ); !slices.Equal(got, tt.want) {
+		if got := a.HeldBack(environ, tt.asks); !slices.Equal(got, tt.want) {
 			t.Errorf("%s with %q: %q, want %q", tt.id, tt.env, got, tt.want)
 		}
 	}

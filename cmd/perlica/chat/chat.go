@@ -222,7 +222,7 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 		c.above(printing.OneLine(err.Error()) + "; your next line starts it again")
 	})
 	conv.Warm()
-	held := agent.HeldBack(c.a.Environ)
+	held := dialog.HeldFrom(agent, c.a.Environ)
 	hint := func(err error) string { return dialog.AgentHint(err, agent.ID, adHoc, held) }
 	c.hint = hint
 	c.session, c.agent, c.conv, c.turns, c.prompted = s, agent, conv, s.Turns, false

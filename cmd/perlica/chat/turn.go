@@ -59,7 +59,7 @@ func (c *chat) send(line string, in kernel.Input) {
 	f := c.f.Flags
 	f.Thoughts = c.thoughts
 	say := dialog.NewPrinter(ctx, c.a.App, f, stop)
-	say.Held = c.agent.HeldBack(c.a.Environ)
+	say.Held = dialog.HeldFrom(c.agent, c.a.Environ)
 	view := newChatView(c, say)
 	stop.Tell(say.Stopping)
 	asker := dialog.NewAskerAt(c.a.App, c.r, say, c.keys, "chat")

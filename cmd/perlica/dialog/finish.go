@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
 )
@@ -137,16 +138,28 @@ func (p *Printer) errorHint(res kernel.Result, show string) string {
 	return "the record: " + show
 }
 
-// AgentHint says what to do about an agent's error, as far as its type says it; held are the variables that may
-// hold its key and that it was not handed.
-func AgentHint(err error, id string, adHoc bool, held []string) string {
+// Held returns the variables that are set here, may hold the agent's key or are among those that its logins ask for,
+// and that it was not handed.
+type Held func(loginVars []string) []string
+
+// HeldFrom is the Held of an agent that is started with what it may have of an environment.
+func HeldFrom(agent agents.Agent, environ []string) Held {
+	return func(loginVars []string) []string { return agent.HeldBack(environ, loginVars) }
+}
+
+// AgentHint says what to do about an agent's error, as far as its type says it.
+func AgentHint(err error, id string, adHoc bool, held Held) string {
 	var e *provider.Error
 	if !errors.As(err, &e) {
 		return ""
 	}
 	switch e.Type {
 	case provider.TypeAuth:
-		return printing.LoginHint(id, adHoc, held)
+		var names []string
+		if held != nil {
+			names = held(e.LoginVars)
+		}
+		return printing.LoginHint(id, adHoc, names)
 	case provider.TypeStart:
 		if exitcode.IsManyOpen(e) {
 			return exitcode.HintOf(e)

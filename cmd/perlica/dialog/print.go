@@ -46,7 +46,7 @@ type Printer struct {
 
 	Tools   map[acp.ToolCallId]string // titles of tool calls that run
 	Waiting int                       // open questions
-	Held    []string                  // variables that may hold the agent's key and that it was not handed
+	Held    Held                      // what to hand to the agent for its login
 
 	adHoc  bool // the agent is one of --agent
 	strict bool // a tool that ran unasked is an error

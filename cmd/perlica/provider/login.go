@@ -202,7 +202,7 @@ func (v *visit) choose(list []acp.AuthMethod, id string) (acp.AuthMethod, error)
 		rows = append(rows, row{printing.OneLine(own), printing.OneLine(name)})
 	}
 	if len(list) == 0 {
-		return acp.AuthMethod{}, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", printing.LoginHint(v.agent.ID, false, v.agent.HeldBack(v.Environ))))
+		return acp.AuthMethod{}, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", printing.LoginHint(v.agent.ID, false, v.agent.HeldBack(v.Environ, nil))))
 	}
 	if err := v.Write(func(w io.Writer) error { return writeRows(w, v.Styles(v.Stdout), rows) }); err != nil {
 		return acp.AuthMethod{}, err

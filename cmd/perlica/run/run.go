@@ -270,7 +270,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 			return kernel.Result{}, err
 		}
 	}
-	say.Held = agent.HeldBack(a.Environ)
+	say.Held = dialog.HeldFrom(agent, a.Environ)
 	if agent.Why != "" {
 		say.Note("using " + agent.ID + ": " + agent.Why)
 	}
