@@ -51,12 +51,12 @@ func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err er
 	r.ProtocolVersion = acp.ProtocolVersionNumber
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loginVars = LoginVars(r.AuthMethods)
+	c.loginVars = loginVars(r.AuthMethods)
 	return r, nil
 }
 
-// LoginVars are the names of the variables that logins ask for, in their order.
-func LoginVars(logins []acp.AuthMethod) (names []string) {
+// loginVars are the names of the variables that logins ask for, in their order.
+func loginVars(logins []acp.AuthMethod) (names []string) {
 	for _, m := range logins {
 		if m.EnvVar == nil {
 			continue

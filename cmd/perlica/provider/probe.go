@@ -114,7 +114,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	case f.json:
 		return exitcode.Failure.With(nil)
 	}
-	return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", probeHint(r, f.agent != "", agent.HeldBack(a.Environ, provider.LoginVars(r.Logins)))))
+	return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", probeHint(r, f.agent != "", agent.HeldBack(a.Environ, r.Err.LoginVars))))
 }
 
 // modelNeeds looks at what a model without an agent needs, and has it asked for; the error is the first thing
