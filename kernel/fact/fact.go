@@ -57,7 +57,8 @@ type Login struct {
 // LoginEnded is the payload of acp.login.ended.
 type LoginEnded struct {
 	Provider string `json:"provider"`
-	ExitCode int    `json:"exit_code"` // as a shell has it
+	Method   string `json:"method,omitempty"` // of the protocol; empty: a command ended; not recorded at first
+	ExitCode int    `json:"exit_code"`        // as a shell has it
 	Signal   string `json:"signal,omitempty"`
 	Error    string `json:"error,omitempty"` // it could not be started, or left something behind
 }

@@ -75,7 +75,7 @@ func recorded(ctx context.Context, r *kernel.Runner, what fact.Login, do func() 
 		return err
 	}
 	ended, err := do()
-	ended.Provider = what.Provider
+	ended.Provider, ended.Method = what.Provider, what.Method
 	if err != nil {
 		ended.Error = err.Error()
 	}

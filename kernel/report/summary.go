@@ -98,9 +98,21 @@ var summaries = map[event.Type]summarized{
 		}
 		return text
 	}),
-	event.LoginStarted: titled("in the terminal", func(p fact.Login) string { return strings.Join(p.Command, " ") }),
-	event.LoginEnded: titled("ended", func(p fact.LoginEnded) string {
-		return joined(p.Provider+", "+cmp.Or(p.Signal, fmt.Sprintf("exit code %d", p.ExitCode)), p.Error)
+	event.LoginStarted: summary(func(p fact.Login) string {
+		if p.Method != "" {
+			return "asked " + p.Provider + " to " + joined(p.Method, p.Login)
+		}
+		return "in the terminal: " + strings.Join(p.Command, " ")
+	}),
+	event.LoginEnded: summary(func(p fact.LoginEnded) string {
+		how := cmp.Or(p.Signal, fmt.Sprintf("exit code %d", p.ExitCode))
+		if p.Method != "" {
+			how = "it failed"
+			if p.Error == "" {
+				how = "it says that it is done"
+			}
+		}
+		return joined(p.Provider+": "+how, p.Error)
 	}),
 	event.ReplySent:   titled("told the agent", replySummary),
 	event.ReplyFailed: summary(func(p fact.ReplySent) string { return replySummary(p) + " could not leave: " + p.Error }),

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 	"github.com/perlica/perlica/service/team/proposal"
@@ -217,7 +216,7 @@ func TestCancelledWait(t *testing.T) {
 	made := 0
 	for ; err == nil && made < most; made++ { // the server's processes hear of the setting one by one
 		_, err = h.Claim(t.Context(), worker, 1, nil)
-		time.Sleep(10 * time.Millisecond)
+		s.SQL(t, "postgres", "SELECT pg_sleep(0.01)")
 	}
 	<-cancelled
 	if !errors.Is(err, ErrUnsure) {
