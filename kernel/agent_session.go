@@ -127,6 +127,9 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	s.chooseOptions(ctx)
 	s.applyChoice(s.mode)
 	if s.turn != nil {
+		if lacks := agents.Unoffered(s.setup.Agent.Asking, mode, s.mode); lacks != "" {
+			s.turn.warn("mode_not_offered", lacks)
+		}
 		for _, lost := range s.lost {
 			s.turn.warn("earlier_choice_lost", lost)
 		}

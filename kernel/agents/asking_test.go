@@ -33,3 +33,26 @@ func TestAskingOf(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestUnoffered: an agent that is left in another mode than the one in which it asks is said to be, unless a person chose or
+// it is in a stricter one.
+func TestUnoffered(t *testing.T) {
+	asking := provider.Asking{Mode: "default", Stricter: []string{"plan"}}
+	for _, tt := range []struct {
+		asking     provider.Asking
+		want, mode string
+		said       bool
+	}{
+		{asking, "", "default", false},
+		{asking, "", "plan", false},
+		{asking, "", "auto", true},
+		{asking, "", "", true},
+		{asking, "auto", "auto", false},
+		{asking, ModeNone, "auto", false},
+		{provider.Asking{Option: "x", Value: "off"}, "", "", false},
+	} {
+		if got := Unoffered(tt.asking, tt.want, tt.mode); (got != "") != tt.said {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+}

@@ -64,6 +64,15 @@ func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, wa
 	return mode, options, nil
 }
 
+// Unoffered says that an agent which is left in mode does not offer the one in which it is known to ask. It is empty where
+// nothing is amiss, or where a person wants a certain mode.
+func Unoffered(asking provider.Asking, want, mode string) string {
+	if want != "" || asking.Mode == "" || mode == asking.Mode || slices.Contains(asking.Stricter, mode) {
+		return ""
+	}
+	return fmt.Sprintf("the agent does not offer the mode %q, in which it asks before it acts; what it does unasked is said", asking.Mode)
+}
+
 // ModeNone leaves an agent in the mode in which it starts.
 const ModeNone = "none"
 

@@ -157,6 +157,9 @@ func (p *probe) open(ctx context.Context, a Agent, opt ProbeOptions) error {
 		mode, options, err := Choose(ctx, s, a.AskingOf(r.Agent), a.Mode, "")
 		if err == nil {
 			r.Mode, r.Selected = mode, options
+			if lacks := Unoffered(a.AskingOf(r.Agent), a.Mode, mode); lacks != "" {
+				p.warn(lacks)
+			}
 			r.Options = append(r.Options[:0], s.Options...)
 		}
 		return err
