@@ -52,8 +52,8 @@ func (t ToolCall) Over() bool {
 	return t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
 }
 
-// Output is the text that the tool call led to, as far as the agent shows it: its content, or what
-// its command printed, or its raw output. It is empty for a call that shows nothing but diffs.
+// Output is the text that the tool call led to, as far as the agent shows it: its content, of which what is no text is
+// named, or what its command printed, or its raw output. It is empty for a call that shows nothing but diffs.
 func (t ToolCall) Output() string {
 	var texts []string
 	diffs := false
@@ -61,6 +61,8 @@ func (t ToolCall) Output() string {
 		diffs = diffs || c.Type == "diff"
 		if c.Text != "" {
 			texts = append(texts, unfenced(c.Text))
+		} else if b := c.block(); b != nil {
+			texts = append(texts, "["+b.String()+"]")
 		}
 	}
 	switch {
@@ -70,6 +72,17 @@ func (t ToolCall) Output() string {
 		return t.printed
 	}
 	return rawText(t.RawOutput)
+}
+
+// block is what a piece holds that is no text; nil: nothing that is known.
+func (c ToolContent) block() *Block {
+	var v struct {
+		Content json.RawMessage `json:"content"`
+	}
+	if c.Type != "content" || json.Unmarshal(c.Raw, &v) != nil {
+		return nil
+	}
+	return parseBlock(v.Content)
 }
 
 // ExitCode is the exit code of the command that the tool call ran, if the agent says so.

@@ -35,6 +35,8 @@ func TestToolResult(t *testing.T) {
 		{"of no known form", []string{`{"rawOutput":[{"result":""}]}`}, `[{"result":""}]`, -1},
 		{"nothing", []string{`{"rawOutput":{}}`, `{"rawOutput":null}`}, "", -1},
 		{"a diff says all", []string{`{"content":[{"type":"diff","path":"a","newText":"x"}],"rawOutput":"written"}`}, "", -1},
+		{"a picture", []string{`{"content":[` + text("a\n") + `,{"type":"content","content":{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}},{"type":"content","content":7}]}`},
+			"a\n\n[image image/png, 8 B]", -1},
 		{"_meta of another form", []string{`{"_meta":{"terminal_exit":7},"rawOutput":{"exit_code":"one","output":"o"}}`}, "o", -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

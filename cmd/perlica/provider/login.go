@@ -52,7 +52,8 @@ what was typed or shown. The exit code is that of the agent's program, or 1.`,
 }
 
 func (a *app) providerLogoutCommand() *cobra.Command {
-	return &cobra.Command{
+	var env []string
+	cmd := &cobra.Command{
 		Use: "logout NAME", Annotations: cli.Acts.On(),
 		Short: "Have an agent end its login",
 		Long: `Start an agent and have it end the login that it has. Not every agent offers that. That it
@@ -61,9 +62,11 @@ was asked and what came of it is on your own log.`,
 		Args:              cli.Exactly("NAME"),
 		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.visiting(cmd.Context(), args[0], nil, func(v *visit) error { return v.logout(cmd.Context()) })
+			return a.visiting(cmd.Context(), args[0], env, func(v *visit) error { return v.logout(cmd.Context()) })
 		},
 	}
+	cmd.Flags().StringArrayVar(&env, "env", nil, "hand the agent this `variable` of the environment, too")
+	return cmd
 }
 
 // visit is an agent that is talked to without a prompt.
