@@ -13,7 +13,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 )
 
 // Coordinator asks questions and takes answers, for this process and, through the log,
@@ -246,7 +245,7 @@ func (c *Coordinator) Close() error {
 }
 
 // Find returns a question from the log, or ErrUnknownQuestion.
-func Find(ctx context.Context, r *store.Reader, id event.InteractionID) (Question, error) {
+func Find(ctx context.Context, r event.Reader, id event.InteractionID) (Question, error) {
 	for e, err := range r.Events(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}}) {
 		if err != nil {
 			return Question{}, err
@@ -263,7 +262,7 @@ func decode(e event.Event) (q Question, err error) {
 }
 
 // Pending returns the questions of the given runs that no one has answered, oldest first.
-func Pending(ctx context.Context, r *store.Reader, runs []event.RunID) ([]Question, error) {
+func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Question, error) {
 	var qs []Question
 	for _, run := range runs {
 		for e, err := range r.Events(ctx, event.Query{Run: run, Types: []event.Type{
@@ -288,7 +287,7 @@ func Pending(ctx context.Context, r *store.Reader, runs []event.RunID) ([]Questi
 }
 
 // Closed says how a question ended; it is nil while the question is open.
-func Closed(ctx context.Context, r *store.Reader, id event.InteractionID) (*TakenError, error) {
+func Closed(ctx context.Context, r event.Reader, id event.InteractionID) (*TakenError, error) {
 	err := taken(ctx, r, id)
 	var end *TakenError
 	if errors.As(err, &end) {
@@ -298,7 +297,7 @@ func Closed(ctx context.Context, r *store.Reader, id event.InteractionID) (*Take
 }
 
 // taken returns a *TakenError if the question has an end on the log, or nil.
-func taken(ctx context.Context, r *store.Reader, id event.InteractionID) error {
+func taken(ctx context.Context, r event.Reader, id event.InteractionID) error {
 	types := []event.Type{event.InteractionAnswered, event.InteractionLapsed}
 	e, ok, err := r.Last(ctx, event.Query{Interaction: id, Types: types})
 	if err != nil || !ok {

@@ -13,7 +13,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
@@ -67,7 +66,7 @@ type Question struct {
 
 // ReadRecord reads what the query selects of a run's events. The error is the log's: an event that
 // cannot be decoded is one of a later version, and says what its type says.
-func ReadRecord(ctx context.Context, log *store.Reader, run event.RunID, q event.Query) (*Record, error) {
+func ReadRecord(ctx context.Context, log event.Reader, run event.RunID, q event.Query) (*Record, error) {
 	r := &Record{Result: Result{Run: run}, Refs: event.Refs{Run: run}}
 	q.Run = run
 	for e, err := range log.Events(ctx, q) {
@@ -81,7 +80,7 @@ func ReadRecord(ctx context.Context, log *store.Reader, run event.RunID, q event
 
 // ReadResult reads the result of a run. Its Outcome is empty if there is none yet. It fails with
 // the error of Apply if a fact that is part of the result cannot be read.
-func ReadResult(ctx context.Context, log *store.Reader, run event.RunID) (Result, error) {
+func ReadResult(ctx context.Context, log event.Reader, run event.RunID) (Result, error) {
 	r := Record{Result: Result{Run: run, Replayed: true}}
 	for e, err := range log.Events(ctx, event.Query{Run: run, Class: event.Fact}) {
 		if err != nil {

@@ -7,10 +7,12 @@
 package event
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -159,6 +161,16 @@ func appendInt(b []byte, n int64) []byte {
 	d := strconv.AppendInt(digits[:0], n, 10)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(d)))
 	return append(b, d...)
+}
+
+// Reader reads the events of a log, wherever it is kept: in a file of this machine's, or as a copy on a team's hub. Its
+// methods may be called from several goroutines.
+type Reader interface {
+	// Events yields the events that the query selects, the oldest first unless it asks for the newest. The first error is
+	// the last that is yielded.
+	Events(ctx context.Context, q Query) iter.Seq2[Event, error]
+	// Last returns the newest event that the query selects; ok is false if there is none.
+	Last(ctx context.Context, q Query) (e Event, ok bool, err error)
 }
 
 // Query selects events. A field that is zero selects everything.

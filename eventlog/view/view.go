@@ -36,7 +36,7 @@ type Projection struct {
 // something is known: delete the file and it comes back.
 type View struct {
 	db     *sqlx.DB
-	reader *store.Reader
+	reader event.Reader
 	def    Projection
 }
 
@@ -57,7 +57,7 @@ var errStale = errors.New("the view is stale")
 // Open opens the view in the file at path, builds it if it is missing, damaged,
 // from another version or from another log, and applies what the log has since gained.
 // The caller must Close it, before the log.
-func Open(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
+func Open(ctx context.Context, r event.Reader, path string, def Projection) (*View, error) {
 	v, err := open(ctx, r, path, def)
 	if errors.Is(err, errStale) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrForeign) {
 		if rerr := Remove(path); rerr != nil {
@@ -84,7 +84,7 @@ func Remove(path string) error {
 	return nil
 }
 
-func open(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
+func open(ctx context.Context, r event.Reader, path string, def Projection) (*View, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -33,7 +32,7 @@ type Found struct {
 // id, by a unique beginning or end of it, or by its input's id; a session likewise or by its
 // name; a question by its id or a unique part of it. Runs come before sessions: the two often have
 // the same beginning. The error is ErrNotFound or ErrAmbiguousRef.
-func FindRecord(ctx context.Context, log *store.Reader, ref string) (Found, error) {
+func FindRecord(ctx context.Context, log event.Reader, ref string) (Found, error) {
 	if e, ok, err := findEvent(ctx, log, ref); ok || err != nil {
 		return Found{Event: &e}, err
 	}
@@ -56,7 +55,7 @@ func FindRecord(ctx context.Context, log *store.Reader, ref string) (Found, erro
 }
 
 // findEvent finds an event by its number or its whole id.
-func findEvent(ctx context.Context, log *store.Reader, ref string) (event.Event, bool, error) {
+func findEvent(ctx context.Context, log event.Reader, ref string) (event.Event, bool, error) {
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 && ref[0] != '0' && ref[0] != '+' {
 		return log.Last(ctx, event.Query{After: event.Seq(n - 1), Until: event.Seq(n)})
 	}
@@ -74,7 +73,7 @@ func findEvent(ctx context.Context, log *store.Reader, ref string) (event.Event,
 
 // FindRun returns the run with this id, with this unique beginning or end of an id, or with
 // the input of this id. The error is ErrNotFound or ErrAmbiguousRef.
-func FindRun(ctx context.Context, log *store.Reader, ref string) (event.RunID, error) {
+func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, error) {
 	if ref == "" {
 		return "", ErrNotFound
 	}
@@ -87,8 +86,10 @@ func FindRun(ctx context.Context, log *store.Reader, ref string) (event.RunID, e
 	if e, ok, err := log.Last(ctx, intent); ok || err != nil {
 		return e.Run, err
 	}
-	if len(ref) >= minShort {
-		found, err := log.FindRuns(ctx, ref)
+	if indexed, ok := log.(interface {
+		FindRuns(ctx context.Context, part string) ([]event.RunID, error)
+	}); ok && len(ref) >= minShort {
+		found, err := indexed.FindRuns(ctx, ref)
 		if err != nil {
 			return "", err
 		}
@@ -113,7 +114,7 @@ func FindRun(ctx context.Context, log *store.Reader, ref string) (event.RunID, e
 
 // FindSession returns the session with this id, this name, or this unique beginning or end
 // of an id; also one that was deleted since. The error is ErrNotFound or ErrAmbiguousRef.
-func FindSession(ctx context.Context, log *store.Reader, ref string) (event.SessionID, error) {
+func FindSession(ctx context.Context, log event.Reader, ref string) (event.SessionID, error) {
 	if ref == "" {
 		return "", ErrNotFound
 	}
@@ -212,7 +213,7 @@ var (
 
 // FindQuestion returns the question with this id, or with this unique beginning or end of
 // an id, whether it is open or not. The error is ErrNoQuestion or ErrAmbiguousQuestion.
-func FindQuestion(ctx context.Context, log *store.Reader, ref string) (interaction.Question, error) {
+func FindQuestion(ctx context.Context, log event.Reader, ref string) (interaction.Question, error) {
 	q, err := interaction.Find(ctx, log, event.InteractionID(ref))
 	if ref != "" && err == nil {
 		return q, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -60,7 +59,7 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 
 // begin prepares the first report that is looked at of its session: what the session had reported
 // before is on the log, among what older selects.
-func (m *Meter) begin(ctx context.Context, log *store.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
+func (m *Meter) begin(ctx context.Context, log event.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
 	_, counted := m.tokens[accountOf(refs)]
 	paid = paid || said.Cost == nil
@@ -102,7 +101,7 @@ func currency(c *fact.Cost) string {
 }
 
 // usedIn returns what changes an outcome from what the agent reported to what the run itself used.
-func usedIn(ctx context.Context, log *store.Reader) func(event.Event, *StepOutcome) error {
+func usedIn(ctx context.Context, log event.Reader) func(event.Event, *StepOutcome) error {
 	return func(e event.Event, o *StepOutcome) error {
 		var m Meter
 		err := m.begin(ctx, log, e.Refs, o.Result, event.Query{Until: e.Seq - 1})

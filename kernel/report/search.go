@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
@@ -20,13 +19,13 @@ import (
 // searches; delete its file and it comes back.
 type Search struct {
 	view *view.View
-	log  *store.Reader
+	log  event.Reader
 }
 
 // OpenSearch opens the index in the file at path and applies what the log has since gained,
 // which is all of it the first time; progress, unless it is nil, is called with how far that is. The
 // caller must Close it, before the log.
-func OpenSearch(ctx context.Context, log *store.Reader, path string, progress func(event.Seq)) (*Search, error) {
+func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, view.Projection{
 		Name: "search", Version: 2, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).apply,
 	})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -25,7 +24,7 @@ type Stats struct {
 
 // share is the part that one person or one session has in the numbers.
 type share struct {
-	Of   string `json:"of"`             // the person, the session's id; of several logs the project
+	Of   string `json:"of"`             // the person, the session's id; of several logs the project, or the worker of a team
 	Name string `json:"name,omitempty"` // the session's
 	Numbers
 }
@@ -73,7 +72,7 @@ type StatsQuery struct {
 
 // ReadStats counts. It reads facts only. Of a fact whose payload is withheld its type is
 // counted.
-func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, error) {
+func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, error) {
 	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{}, names: map[event.SessionID]string{}, answers: map[Answers]int{}}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated, event.SessionRenamed}}) {
 		if err != nil {
@@ -210,7 +209,7 @@ func (r *counted) answered() (list []Answers) {
 	return list
 }
 
-func (c *counter) addUsage(ctx context.Context, log *store.Reader) error {
+func (c *counter) addUsage(ctx context.Context, log event.Reader) error {
 	var m Meter
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
@@ -265,28 +264,54 @@ func (c *counter) stats() Stats {
 	for _, g := range groups {
 		s.Groups = append(s.Groups, *g)
 	}
-	slices.SortFunc(s.Groups, func(a, b Group) int {
-		return cmp.Or(strings.Compare(a.Day, b.Day), strings.Compare(a.Provider, b.Provider))
-	})
 	for a, n := range c.answers {
 		a.N = n
 		s.Answers = append(s.Answers, a)
 	}
-	slices.SortFunc(s.Answers, func(a, b Answers) int {
-		return cmp.Or(b.N-a.N, strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who))
-	})
+	s.sort()
 	return s
 }
 
-// Add counts the runs of another log, too: as the share of its project.
-func (s *Stats) Add(project string, o Stats) {
+func (s *Stats) sort() {
+	slices.SortFunc(s.Groups, func(a, b Group) int {
+		return cmp.Or(strings.Compare(a.Day, b.Day), strings.Compare(a.Provider, b.Provider))
+	})
+	slices.SortFunc(s.Answers, func(a, b Answers) int {
+		return cmp.Or(b.N-a.N, strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who))
+	})
+}
+
+// Add counts the runs of another log, too. Where of is not empty they are the share of that, such as a project, in place of
+// the shares that o has.
+func (s *Stats) Add(of string, o Stats) {
 	s.Total.add(o.Total)
 	s.Withheld += o.Withheld
-	i := slices.IndexFunc(s.Shares, func(s share) bool { return s.Of == project })
-	if i < 0 {
-		i, s.Shares = len(s.Shares), append(s.Shares, share{Of: project})
+	for _, g := range o.Groups {
+		i := slices.IndexFunc(s.Groups, func(x Group) bool { return x.Day == g.Day && x.Provider == g.Provider })
+		if i < 0 {
+			i, s.Groups = len(s.Groups), append(s.Groups, Group{Day: g.Day, Provider: g.Provider})
+		}
+		s.Groups[i].add(g.Numbers)
 	}
-	s.Shares[i].add(o.Total)
+	for _, a := range o.Answers {
+		i := slices.IndexFunc(s.Answers, func(x Answers) bool { return x.Kind == a.Kind && x.Who == a.Who })
+		if i < 0 {
+			i, s.Answers = len(s.Answers), append(s.Answers, Answers{Kind: a.Kind, Who: a.Who})
+		}
+		s.Answers[i].N += a.N
+	}
+	shares := o.Shares
+	if of != "" {
+		shares = []share{{Of: of, Numbers: o.Total}}
+	}
+	for _, x := range shares {
+		i := slices.IndexFunc(s.Shares, func(y share) bool { return y.Of == x.Of })
+		if i < 0 {
+			i, s.Shares = len(s.Shares), append(s.Shares, share{Of: x.Of, Name: x.Name})
+		}
+		s.Shares[i].add(x.Numbers)
+	}
+	s.sort()
 }
 
 func (n *Numbers) add(o Numbers) {

@@ -10,7 +10,6 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -86,7 +85,7 @@ type unasked struct {
 // Story tells a run from its events, in the order in which they are on the log; q narrows
 // it further. Frames become what they mean; those that mean nothing to a reader, such as
 // the agent's start, are left out.
-func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
+func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
 		n := narrator{
@@ -120,7 +119,7 @@ type narrator struct {
 
 // findAlways reads the question whose yes for good freed the tool. What cannot be read stays empty: the
 // story goes on.
-func (u *unasked) findAlways(ctx context.Context, log *store.Reader, id event.InteractionID) {
+func (u *unasked) findAlways(ctx context.Context, log event.Reader, id event.InteractionID) {
 	q, err := interaction.Find(ctx, log, id)
 	if err != nil {
 		return

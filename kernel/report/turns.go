@@ -32,7 +32,7 @@ type Turn struct {
 // ReadTurns returns the newest n turns of a session among those whose inputs came before the event
 // before, oldest of them first, without reading the others; a negative n means all, and a before of
 // zero the newest of all.
-func ReadTurns(ctx context.Context, log *store.Reader, s event.SessionID, before event.Seq, n int) ([]Turn, error) {
+func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq, n int) ([]Turn, error) {
 	if n < 0 && before == 0 {
 		return readTurns(ctx, log, event.Query{Session: s})
 	}
@@ -65,7 +65,7 @@ func ReadTurns(ctx context.Context, log *store.Reader, s event.SessionID, before
 	return turns, nil
 }
 
-func readTurns(ctx context.Context, log *store.Reader, q event.Query) ([]Turn, error) {
+func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]Turn, error) {
 	var runs []*kernel.Record
 	at := map[event.RunID]*kernel.Record{}
 	q.Types = []event.Type{event.MessageReceived, event.Responded, event.ProviderError, event.OutcomeUnknown}
@@ -170,7 +170,7 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 	return list, nil
 }
 
-func (o *OpenRun) read(ctx context.Context, log *store.Reader) error {
+func (o *OpenRun) read(ctx context.Context, log event.Reader) error {
 	r, err := kernel.ReadRecord(ctx, log, o.Run, event.Query{})
 	if err != nil {
 		return err

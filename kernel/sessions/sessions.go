@@ -16,7 +16,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -144,7 +143,7 @@ func title(text string) string {
 
 // Open opens the view in the file at path and brings it up to date. The caller
 // must Close it, before the log.
-func Open(ctx context.Context, r *store.Reader, path string) (*View, error) {
+func Open(ctx context.Context, r event.Reader, path string) (*View, error) {
 	v, err := view.Open(ctx, r, path, sessions)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -57,6 +58,8 @@ type Team struct {
 	keys *evidence.Keys
 	r    *kernel.Runner
 	done func() error
+
+	views string // the folder of the views of copies
 
 	mu      sync.Mutex // guards what follows
 	state   hub.State
@@ -150,6 +153,11 @@ func open(ctx context.Context, opt Options) (t *Team, joined *team.Joined, err e
 	if err != nil {
 		return t, nil, err
 	}
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return t, nil, err
+	}
+	t.views = filepath.Join(paths.Dir, "copies")
 	if t.keys, err = evidence.MakeKeys(p.Dirs.KeyDir()); err != nil {
 		return t, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ type searchFlags struct {
 	provider, session string
 	kinds             []string
 	n                 int
-	json              bool
+	json, team        bool
 }
 
 // searchDefault is how many hits log search shows where nothing says how many.
@@ -51,7 +52,8 @@ nor digit make no difference. Chinese, Japanese, Korean, Thai and the like need 
 spaces: any two characters, or one, are found within a sentence.
 
 The index is a view beside the log, made by the first search and brought up to date by
-each. Delete search.db and it comes back.
+each. Delete search.db and it comes back. With --team the copies of all workers' logs on the
+team's hub are searched: see docs/team.md.
 
 Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 usage.`,
 		Example: `  perlica log search 'rm -rf' --since 7d --provider claude
@@ -79,6 +81,7 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 	fl.StringVarP(&f.session, "session", "s", "", "only this `session`: its id, the beginning or end of it, or its name")
 	fl.StringArrayVar(&f.kinds, "kind", nil, "only texts of this `kind`; may be repeated: "+kindNames())
 	fl.IntVarP(&f.n, "lines", "n", searchDefault, "how many; -1 for all")
+	addTeamFlag(cmd, &f.team)
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line")
 	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
@@ -115,8 +118,18 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 	if err != nil {
 		return err
 	}
+	if width := term.Width(a.Stdout); width > 0 {
+		w.Width = max(width-8, 30) // indented, and with an ellipsis at either end
+	}
+	if f.team {
+		return a.searchTeam(ctx, w, f)
+	}
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
-		s, remove, err := a.openSearch(ctx, log, p)
+		paths, err := p.Workspace.Context(p.Config.ContextID)
+		if err != nil {
+			return err
+		}
+		s, remove, err := a.openSearch(ctx, log, paths.Search, "")
 		if err != nil {
 			return err
 		}
@@ -126,39 +139,43 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 				return selection.NotFound("session", f.session, err)
 			}
 		}
-		found, err := a.printHits(ctx, s, w, f)
-		if errors.Is(err, report.ErrNoWords) {
-			return exitcode.WithHint(exitcode.Usagef("%w", err), "a word has a letter or a digit; other signs are not searched for")
-		}
-		if err == nil && found == 0 {
-			a.Note("nothing was found")
-			return exitcode.Failure.With(nil) // as grep has it
-		}
-		return signals.IgnoreClosedPipe(err)
+		return a.printHits(inLog(s.Find(ctx, w), ""), f)
 	})
 }
 
-// openSearch opens the index; on a terminal it shows how far it is.
-func (a *app) openSearch(ctx context.Context, log *store.Reader, p *project.Project) (*report.Search, func(), error) {
-	paths, err := p.Workspace.Context(p.Config.ContextID)
-	if err != nil {
-		return nil, nil, err
+// found is a hit, with the worker's name where several logs were searched.
+type found struct {
+	report.Hit
+	worker string
+}
+
+func inLog(hits iter.Seq2[report.Hit, error], worker string) iter.Seq2[found, error] {
+	return func(yield func(found, error) bool) {
+		for h, err := range hits {
+			if !yield(found{h, worker}, err) {
+				return
+			}
+		}
 	}
-	size, _, err := log.Head(ctx)
+}
+
+// openSearch opens the index of a log at a path; on a terminal it shows how far it is. of says which log it is, in words.
+func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (*report.Search, func(), error) {
+	last, _, err := log.Last(ctx, event.Query{})
 	if err != nil {
 		return nil, nil, err
 	}
 	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
 	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
 	used := ""
-	s, remove, err := project.OpenView(paths.Search, func(path string) (*report.Search, error) {
+	s, remove, err := project.OpenView(at, func(path string) (*report.Search, error) {
 		used = path
-		return report.OpenSearch(ctx, log, path, func(at event.Seq) {
-			status.Set(fmt.Sprintf("indexing for the search: %d of %d events", at, size))
+		return report.OpenSearch(ctx, log, path, func(n event.Seq) {
+			status.Set(strings.TrimSpace(fmt.Sprintf("indexing for the search: %d of %d events %s", n, last.Seq, of)))
 		})
 	})
-	if err == nil && used != paths.Search {
-		a.Note("the index cannot be written beside the log, so each search makes it anew; make the folder writable to keep it")
+	if err == nil && used != at {
+		a.Note("the index cannot be written where it belongs, so each search makes it anew; make the folder writable to keep it")
 	}
 	if errors.Is(err, fault.ErrBusy) {
 		err = exitcode.WithHint(err, "another search is making the index; try again when it is done")
@@ -166,19 +183,27 @@ func (a *app) openSearch(ctx context.Context, log *store.Reader, p *project.Proj
 	return s, remove, err
 }
 
-// printHits prints the newest hits and returns how many there were.
-func (a *app) printHits(ctx context.Context, s *report.Search, w report.Wanted, f searchFlags) (found int, err error) {
-	width := term.Width(a.Stdout)
-	if width > 0 {
-		w.Width = max(width-8, 30) // indented, and with an ellipsis at either end
+// printHits prints the first of the hits, as many as are wanted.
+func (a *app) printHits(hits iter.Seq2[found, error], f searchFlags) error {
+	n, err := a.writeHits(hits, f)
+	if errors.Is(err, report.ErrNoWords) {
+		return exitcode.WithHint(exitcode.Usagef("%w", err), "a word has a letter or a digit; other signs are not searched for")
 	}
+	if err == nil && n == 0 {
+		a.Note("nothing was found")
+		return exitcode.Failure.With(nil) // as grep has it
+	}
+	return signals.IgnoreClosedPipe(err)
+}
+
+func (a *app) writeHits(hits iter.Seq2[found, error], f searchFlags) (n int, err error) {
 	out := bufio.NewWriter(a.Stdout)
 	defer func() { err = errors.Join(err, outputErr(out.Flush())) }()
 	styles, enc := a.Styles(a.Stdout), json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	for h, err := range s.Find(ctx, w) {
+	for h, err := range hits {
 		if err != nil {
-			return found, err
+			return n, err
 		}
 		if f.json {
 			err = enc.Encode(hitJSON(h))
@@ -186,21 +211,24 @@ func (a *app) printHits(ctx context.Context, s *report.Search, w report.Wanted, 
 			_, err = out.WriteString(hitLines(h, styles))
 		}
 		if err != nil {
-			return found, outputErr(err)
+			return n, outputErr(err)
 		}
-		if found++; found == f.n {
+		if n++; n == f.n {
 			break
 		}
 	}
-	return found, nil
+	return n, nil
 }
 
 // hitLines is a hit for people: where it is, and what was found.
-func hitLines(h report.Hit, s term.Styles) string {
+func hitLines(h found, s term.Styles) string {
 	e := h.Event
 	head := fmt.Sprintf("%s %6d  %-8s  %s", e.Time.Local().Format(lineTime), e.Seq, h.Kind, lineRuns(e))
 	if e.Run != "" {
 		head += "  session " + printing.Short(string(e.Session))
+	}
+	if h.worker != "" {
+		head += "  at " + h.worker
 	}
 	if h.Provider != "" {
 		head += "  " + printing.OneLine(h.Provider)
@@ -233,15 +261,16 @@ type hit struct {
 	Type     event.Type  `json:"type"`
 	Kind     report.Kind `json:"kind"`
 	Provider string      `json:"provider"`
+	Worker   string      `json:"worker,omitempty"` // with --team: whose log it is
 	event.Refs
 	Excerpt string   `json:"excerpt"`
 	Matches []string `json:"matches"` // the marked parts of the excerpt
 }
 
-func hitJSON(h report.Hit) hit {
+func hitJSON(h found) hit {
 	v := hit{
 		Seq: h.Event.Seq, ID: h.Event.ID, Time: h.Event.Time.UTC().Format(time.RFC3339Nano), Type: h.Event.Type,
-		Kind: h.Kind, Provider: h.Provider, Refs: h.Event.Refs, Matches: []string{},
+		Kind: h.Kind, Provider: h.Provider, Worker: h.worker, Refs: h.Event.Refs, Matches: []string{},
 	}
 	for _, p := range h.Excerpt {
 		v.Excerpt += p.Text

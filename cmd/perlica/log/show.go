@@ -26,6 +26,7 @@ import (
 
 func (a *app) logShowCommand() *cobra.Command {
 	var f selection.Filter
+	var inTeam bool
 	cmd := &cobra.Command{
 		Use: "show [RUN | SESSION | QUESTION | SEQ | EVENT-ID]", Annotations: cli.Reads.On(),
 		Short: "Show a run as a story, a session's runs, a question, or one event in full",
@@ -39,7 +40,8 @@ answered. An event (its seq or its whole id) is shown in full: facts as JSON,
 frames byte for byte as they crossed the wire, save that control characters are made
 visible.
 
-With --type or --json the events themselves are listed.`,
+With --type or --json the events themselves are listed. With --team it is looked for in the
+copies of all workers' logs on the team's hub: see docs/team.md.`,
 		Example: `  perlica log show
   perlica log show 1a2b3c4d
   perlica log show 42
@@ -48,16 +50,20 @@ With --type or --json the events themselves are listed.`,
   perlica log show 1a2b3c4d --json > run.ndjson`,
 		Args: cli.Between(0, "RUN, SESSION, QUESTION, SEQ or EVENT-ID"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if inTeam {
+				return signals.IgnoreClosedPipe(a.showOfTeam(cmd.Context(), strings.Join(args, ""), len(args) == 0, f))
+			}
 			return a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
 				return signals.IgnoreClosedPipe(a.logShow(cmd.Context(), log, strings.Join(args, ""), len(args) == 0, f))
 			})
 		},
 	}
 	selection.AddFlags(a.App, cmd, &f)
+	addTeamFlag(cmd, &inTeam)
 	return cmd
 }
 
-func (a *app) logShow(ctx context.Context, log *store.Reader, ref string, last bool, f selection.Filter) error {
+func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bool, f selection.Filter) error {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
@@ -92,7 +98,7 @@ func (a *app) logShow(ctx context.Context, log *store.Reader, ref string, last b
 }
 
 // lastRun is the run that was begun last, of those that q may select.
-func lastRun(ctx context.Context, log *store.Reader, q event.Query) (event.RunID, error) {
+func lastRun(ctx context.Context, log event.Reader, q event.Query) (event.RunID, error) {
 	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
 	if err == nil && !ok {
 		err = errors.New("there is no such run on the log yet")
@@ -119,7 +125,7 @@ func narrow(q *event.Query, found report.Found) bool {
 	return true
 }
 
-func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
+func (a *app) tellSession(ctx context.Context, log event.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
 	turns, err := report.ReadTurns(ctx, log, id, 0, -1)
 	if err != nil {
 		return err
@@ -143,7 +149,7 @@ func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWrit
 	return nil
 }
 
-func (a *app) tellRun(ctx context.Context, log *store.Reader, out *eventWriter, run event.RunID, q event.Query) error {
+func (a *app) tellRun(ctx context.Context, log event.Reader, out *eventWriter, run event.RunID, q event.Query) error {
 	n := &storyteller{w: out.w, s: out.styles}
 	for step, err := range report.Story(ctx, log, run, q) {
 		if err != nil {

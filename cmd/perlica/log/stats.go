@@ -29,13 +29,15 @@ func (a *app) logStatsCommand() *cobra.Command {
 	var f selection.Filter
 	var q report.StatsQuery
 	var by string
+	var inTeam bool
 	cmd := &cobra.Command{
 		Use: "stats", Annotations: cli.Reads.On(),
 		Short: "Count runs, questions, tools, tokens and cost by day, person, session or project",
 		Long: `Count what the log holds: runs and calls and how they ended, questions and who answered
 them, requests that were refused, tools that ran unasked, tokens and cost, by the day of
 the input (in local time) and by provider; with --by by who gave the input, by session, or
-by project: those of 'perlica log list'. Tokens and cost are what agents report; many report
+by project: those of 'perlica log list'. With --team the copies of all workers' logs on the
+team's hub are counted, with --by worker by worker. Tokens and cost are what agents report; many report
 none.
 
 Of payloads that were removed ('perlica log prune') the types are counted, and how many
@@ -44,35 +46,43 @@ there are is said.`,
   perlica log stats --by person --since tuesday
   perlica log stats --provider claude --json | jq .total`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.logStats(cmd.Context(), f, q, by) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.logStats(cmd.Context(), f, q, by, inTeam) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.Since, "since", "", "only inputs since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.Before, "before", "", "only inputs before this `time`")
-	fl.StringVar(&by, "by", "day", "whose numbers, a `kind`: day, person, session or project")
+	fl.StringVar(&by, "by", "day", "whose numbers, a `kind`: day, person, session, project, or worker with --team")
 	fl.StringVar(&q.Provider, "provider", "", "only runs of this provider, by its `name`")
+	addTeamFlag(cmd, &inTeam)
 	fl.BoolVar(&f.Json, "json", false, "print one JSON object")
 	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
-	cli.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"day", "person", "session", "project"}, cobra.ShellCompDirectiveNoFileComp))
+	cli.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"day", "person", "session", "project", "worker"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQuery, by string) (err error) {
+func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQuery, by string, inTeam bool) (err error) {
 	q.Zone = time.Local
 	if q.Since, q.Before, err = selection.Times(f.Since, f.Before, time.Now()); err != nil {
 		return err
 	}
 	stats := report.Stats{Groups: []report.Group{}, Answers: []report.Answers{}}
 	switch by {
-	case "day":
+	case "day", "project", "worker":
 	case "person", "session":
 		q.By = by
-	case "project":
+	default:
+		return exitcode.Usagef("--by is day, person, session, project or worker, not %q", by)
+	}
+	switch {
+	case by == "project" && inTeam:
+		return exitcode.WithHint(exitcode.Usagef("--by project is about this machine's own logs, without --team"), "with --team it is day, person, session or worker")
+	case by == "worker" && !inTeam:
+		return exitcode.Usagef("--by worker needs --team")
+	case inTeam:
+		err = a.statsOfTeam(ctx, &stats, q, by)
+	case by == "project":
 		err = a.statsOfProjects(ctx, &stats, q)
 	default:
-		return exitcode.Usagef("--by is day, person, session or project, not %q", by)
-	}
-	if by != "project" {
 		err = a.OrNone(a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
 			stats, err = report.ReadStats(ctx, log, q)
 			return err

@@ -209,7 +209,7 @@ func (a *app) eventWriter(w io.Writer, asJSON bool) *eventWriter {
 }
 
 // events writes what q selects and flushes.
-func (o *eventWriter) events(ctx context.Context, log *store.Reader, q event.Query) error {
+func (o *eventWriter) events(ctx context.Context, log event.Reader, q event.Query) error {
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return errors.Join(err, outputErr(o.w.Flush()))

@@ -37,15 +37,10 @@ func (a *app) verifyTeam(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	opt, err := team.OptionsOf(p, "", a.Version)
-	if err != nil {
-		return err
-	}
-	t, err := team.Open(ctx, opt)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = t.Close() }() // it was read from
+	return team.Use(ctx, p, a.Version, func(t *team.Team) error { return a.verifyCopies(ctx, t, asJSON) })
+}
+
+func (a *app) verifyCopies(ctx context.Context, t *team.Team, asJSON bool) error {
 	k, err := t.Keeper(ctx, false, func() verify.Auditor { return &report.Audit{} })
 	if err != nil {
 		return err

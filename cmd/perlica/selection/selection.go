@@ -52,7 +52,7 @@ func AddReferences(a *cli.App, cmd *cobra.Command, f *Filter) {
 }
 
 // Query makes the filter a query on the log.
-func (f Filter) Query(ctx context.Context, log *store.Reader, now time.Time) (q event.Query, err error) {
+func (f Filter) Query(ctx context.Context, log event.Reader, now time.Time) (q event.Query, err error) {
 	if q.Types, err = matchTypes(f.Types); err != nil {
 		return q, err
 	}

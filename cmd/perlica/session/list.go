@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) sessionListCommand() *cobra.Command {
-	var all, asJSON bool
+	var all, asJSON, inTeam bool
 	cmd := &cobra.Command{
 		Use: "list", Annotations: cli.Reads.On(),
 		Aliases: []string{"ls"},
@@ -26,12 +26,16 @@ func (a *app) sessionListCommand() *cobra.Command {
 		Long: `List the sessions, the last used first. A star marks the current one. Where a process
 holds a session, such as a chat, it is said instead of when it was last used, and whether
 a turn is under way. Sessions that a run made for itself are listed while it runs, and
-with --all.`,
+with --all. With --team those of all workers are listed, as the copies of their logs on the
+team's hub have them.`,
 		Example: `  perlica session list
   perlica session list --all --json | jq -r '.[].id'
   perlica session list --json | jq -r '.[] | select(.run_id).id'   # where a turn is under way`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if inTeam {
+				return a.sessionsOfTeam(cmd.Context(), all, asJSON)
+			}
 			list := []listed{}
 			err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 				return cli.ViewSessions(cmd.Context(), log, p, func(view *sessions.View) (err error) {
@@ -48,6 +52,7 @@ with --all.`,
 			return a.printSessions(list, all)
 		},
 	}
+	cmd.Flags().BoolVar(&inTeam, "team", false, "in the copies of all workers' logs on the team's hub; see docs/team.md")
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that a run made for itself")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd

@@ -52,15 +52,11 @@ func (a *app) options(url string) (opt team.Options, p *project.Project, err err
 
 // with calls f with the team, opened as the member that this machine is.
 func (a *app) with(ctx context.Context, f func(t *team.Team, p *project.Project) error) error {
-	opt, p, err := a.options("")
+	p, err := a.Locate(nil)
 	if err != nil {
 		return err
 	}
-	t, err := team.Open(ctx, opt)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(t, p), t.Close())
+	return team.Use(ctx, p, a.Version, func(t *team.Team) error { return f(t, p) })
 }
 
 func (a *app) initCommand() *cobra.Command {

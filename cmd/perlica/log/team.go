@@ -1,0 +1,182 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/service/team"
+)
+
+func addTeamFlag(cmd *cobra.Command, inTeam *bool) {
+	cmd.Flags().BoolVar(inTeam, "team", false, "in the copies of all workers' logs on the team's hub; see docs/team.md")
+}
+
+// withCopies calls f with the copies of all workers' logs on the team's hub.
+func (a *app) withCopies(ctx context.Context, f func(logs []team.Log) error) error {
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	return team.Use(ctx, p, a.Version, func(t *team.Team) error {
+		logs, err := t.Logs(ctx)
+		if err != nil {
+			return err
+		}
+		if len(logs) == 0 {
+			a.Note("there is no copy of a worker's log on the hub")
+		}
+		return f(logs)
+	})
+}
+
+// statsOfTeam counts the runs of the copies. One that cannot be read is said, and the others are counted.
+func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.StatsQuery, by string) error {
+	return a.withCopies(ctx, func(logs []team.Log) error {
+		for _, l := range logs {
+			one, err := report.ReadStats(ctx, l, q)
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case err != nil:
+				a.Note("not counted: " + l.Worker + ": " + err.Error())
+			case one.Total.Runs > 0 && by == "worker":
+				stats.Add(l.Worker, one)
+			case one.Total.Runs > 0:
+				stats.Add("", one)
+			}
+		}
+		return nil
+	})
+}
+
+// searchTeam searches the copies, each by an index of its own on this machine.
+func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) error {
+	return a.withCopies(ctx, func(logs []team.Log) (err error) {
+		var all []iter.Seq2[found, error]
+		for _, l := range logs {
+			path, err := l.View("search.db")
+			if err != nil {
+				return err
+			}
+			s, remove, err := a.openSearch(ctx, l, path, "of the copy of "+l.Worker)
+			if err != nil {
+				return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+			}
+			defer func() { err = errors.Join(err, s.Close()); remove() }()
+			here := w
+			if f.session != "" {
+				here.Session, err = s.FindSession(ctx, f.session)
+				if errors.Is(err, report.ErrNotFound) {
+					continue
+				}
+				if err != nil {
+					return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+				}
+			}
+			all = append(all, inLog(s.Find(ctx, here), l.Worker))
+		}
+		if f.session != "" && len(all) == 0 {
+			return exitcode.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team --all' lists them")
+		}
+		return a.printHits(newest(all), f)
+	})
+}
+
+// newest yields what the searches found, the newest first as each of them does.
+func newest(searches []iter.Seq2[found, error]) iter.Seq2[found, error] {
+	if len(searches) == 1 {
+		return searches[0]
+	}
+	return func(yield func(found, error) bool) {
+		type search struct {
+			head found
+			next func() (found, error, bool)
+		}
+		var open []search
+		for _, s := range searches {
+			next, stop := iter.Pull2(s)
+			defer stop()
+			open = append(open, search{next: next})
+		}
+		advance := func(i int) error {
+			h, err, ok := open[i].next()
+			if open[i].head = h; !ok {
+				open = append(open[:i], open[i+1:]...)
+			}
+			return err
+		}
+		for i := len(open) - 1; i >= 0; i-- {
+			if err := advance(i); err != nil {
+				yield(found{}, err)
+				return
+			}
+		}
+		for len(open) > 0 {
+			first := 0
+			for i, s := range open {
+				if s.head.Event.Time.After(open[first].head.Event.Time) {
+					first = i
+				}
+			}
+			if !yield(open[first].head, nil) {
+				return
+			}
+			if err := advance(first); err != nil {
+				yield(found{}, err)
+				return
+			}
+		}
+	}
+}
+
+// showOfTeam shows what ref names in the copies, or the newest run of all.
+func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection.Filter) error {
+	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
+		return exitcode.WithHint(exitcode.Usagef("the number of an event counts in one log, and --team is about several"), "give the event's whole id")
+	}
+	return a.withCopies(ctx, func(logs []team.Log) error {
+		var at *team.Log
+		var newest time.Time
+		for _, l := range logs {
+			when, err := placeIn(ctx, l, ref, last)
+			switch {
+			case errors.Is(err, report.ErrNotFound):
+			case err != nil:
+				return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+			case at == nil || last && when.After(newest):
+				at, newest = &l, when
+			case !last:
+				return fmt.Errorf("%w: %s, in the copies of %s and %s", report.ErrAmbiguousRef, ref, at.Worker, l.Worker)
+			}
+		}
+		if at == nil {
+			return exitcode.WithHint(fmt.Errorf("no copy has a run, session, question or event %q", ref),
+				"'perlica log search --team WORDS' and 'perlica session list --team --all' show what there is")
+		}
+		a.Note("from the copy of the log of " + at.Worker)
+		return a.logShow(ctx, at, ref, last, f)
+	})
+}
+
+// placeIn looks for what ref names in a copy, or for its last run, and returns when that began.
+func placeIn(ctx context.Context, l team.Log, ref string, last bool) (time.Time, error) {
+	if !last {
+		_, err := report.FindRecord(ctx, l, ref)
+		return time.Time{}, err
+	}
+	e, ok, err := l.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}})
+	if err == nil && !ok {
+		err = report.ErrNotFound
+	}
+	return e.Time, err
+}

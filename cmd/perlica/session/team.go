@@ -1,0 +1,76 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/service/team"
+)
+
+// workersSession is a session in the copy of a worker's log.
+type workersSession struct {
+	Worker string `json:"worker"`
+	sessions.Session
+}
+
+// sessionsOfTeam lists the sessions in the copies of all workers' logs, the last used first.
+func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	list := []workersSession{}
+	err = team.Use(ctx, p, a.Version, func(t *team.Team) error {
+		logs, err := t.Logs(ctx)
+		if err != nil {
+			return err
+		}
+		for _, l := range logs {
+			own, err := sessionsOf(ctx, l, all)
+			if err != nil {
+				return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+			}
+			for _, s := range own {
+				list = append(list, workersSession{l.Worker, s})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(list, func(a, b workersSession) int { return b.Used.Compare(a.Used) })
+	if asJSON {
+		return a.PrintJSON(list)
+	}
+	if len(list) == 0 {
+		a.Note("no worker's copy has a session" + map[bool]string{false: "; --all lists those that runs made for themselves"}[all])
+		return nil
+	}
+	now := time.Now()
+	g := printing.Grid{Head: []string{"WORKER", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
+	for _, s := range list {
+		g.Add(s.Worker, printing.SessionName(s.Session, printing.Short(s.ID)), s.Provider, strconv.Itoa(s.Turns), printing.Ago(s.Used, now), s.Title)
+	}
+	return a.Table(g)
+}
+
+func sessionsOf(ctx context.Context, l team.Log, all bool) (list []sessions.Session, err error) {
+	path, err := l.View("sessions.db")
+	if err != nil {
+		return nil, err
+	}
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, l, path) })
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, view.Close()); remove() }()
+	return view.List(ctx, all)
+}
