@@ -85,8 +85,9 @@ type Answer struct {
 	// Shown says how much of the question the person had been shown; nil: the front end
 	// cannot tell.
 	Shown *Shown `json:"shown,omitempty"`
-	// Digest is what was shown: the SHA-256 of the question's payload, in hex. Signature is the
-	// device's over it, the question and the option, by the public Key, SubjectPublicKeyInfo in base64.
+	// Digest is what was shown: the SHA-256 of the question's payload, in hex, or of what a team's hub had of
+	// it. Signature is the device's, or the member's, over it, the question and the option, by the public Key:
+	// SubjectPublicKeyInfo in base64, or a verifier key.
 	// Empty: nothing was signed.
 	Digest    string `json:"digest,omitempty"`
 	Signature string `json:"signature,omitempty"`

@@ -158,3 +158,6 @@ func (p *Project) OwnFolders() []string {
 
 // Vouchers are the user's own record of the standing approvals given and the contacts paired here.
 func (p *Project) Vouchers() approvals.Vouchers { return approvals.NewVouchers(p.Dirs) }
+
+// Name is by which a team knows the project unless it is told otherwise: the name of its folder.
+func (p *Project) Name() string { return filepath.Base(p.Workspace.Root) }

@@ -268,7 +268,7 @@ func endOf(end json.RawMessage) string {
 	return fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)
 }
 
-// Answer proposes an answer to a question, and waits until its worker says whether it counts: if not, the error is
+// Answer proposes an answer to a question as q was shown, and waits until its worker says whether it counts: if not, the error is
 // an *UncountedError. Where the worker says nothing the error is context.DeadlineExceeded, and it may still count.
 func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.Answer) error {
 	if _, err := t.may(t.As, Approve); err != nil {
@@ -277,7 +277,7 @@ func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.An
 	// Always travels with the option that was signed: only an option that says yes for good takes it.
 	p := proposal.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
 	var err error
-	if p.Signature, err = t.sign(p.SignedText(t.State().ID, q.Worker)); err != nil {
+	if p.Signature, err = t.sign(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {
 		return err
 	}
 	if err := t.Hub.Propose(ctx, p); err != nil {

@@ -31,11 +31,6 @@ func OptionsOf(p *project.Project, url, version string) (Options, error) {
 	return opt, nil
 }
 
-// ProjectName is the name of a project in a team, unless one is given: that of its folder.
-func ProjectName(given string, p *project.Project) string {
-	return cmp.Or(given, filepath.Base(p.Workspace.Root))
-}
-
 // ReadFile reads a file as an attachment.
 func ReadFile(path string) (File, error) {
 	info, err := os.Stat(path)

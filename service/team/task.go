@@ -236,12 +236,12 @@ func (w *Worker) show(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
 			if !n.Answerable {
 				return
 			}
+			q := proposal.Question{ID: string(n.ID), Input: c.ID, Worker: w.me.Name, Question: w.kept(n.Question)}
 			w.mu.Lock()
-			w.asked[n.ID] = asked{r, n.Question}
+			w.asked[n.ID] = asked{r, n.Question, q.Digest()}
 			w.mu.Unlock()
-			b := w.kept(n.Question)
 			w.outbox.put(func(ctx context.Context) error {
-				return w.t.Hub.PutQuestion(ctx, proposal.Question{ID: string(n.ID), Input: c.ID, Worker: w.me.Name, Question: b})
+				return w.t.Hub.PutQuestion(ctx, q)
 			})
 		case kernel.Closed:
 			w.mu.Lock()

@@ -259,6 +259,58 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestForgedQuestion: an answer is to the question that was seen. Where a superuser of the database changes it there, the
+// worker takes no answer to what became of it.
+func TestForgedQuestion(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask, Approve)
+	m.work(t, alice, 1)
+	submit(t, bob, draft1("a", "@ask execute Build command=make"))
+	questions := make(chan proposal.Question, 1)
+	over := make(chan hub.Status, 1)
+	go func() {
+		over <- ended(t, bob, "a", func(_ hub.Status, open []proposal.Question) {
+			if len(open) > 0 {
+				select {
+				case questions <- open[0]:
+				default:
+				}
+			}
+		})
+	}()
+	var asked proposal.Question
+	select {
+	case asked = <-questions:
+	case st := <-over:
+		t.Fatalf("it ended without a question: %+v", st)
+	}
+	var question interaction.Question
+	if err := json.Unmarshal(asked.Question, &question); err != nil {
+		t.Fatal(err)
+	}
+	yes, _ := question.First("allow_once")
+	s.SQL(t, db, `UPDATE perlica.questions SET question = replace(question::text, '"make"', '"make clean"')::json`)
+	list, err := bob.Hub.Questions(t.Context(), "a")
+	if err != nil || len(list) != 1 || !strings.Contains(string(list[0].Question), `"make clean"`) {
+		t.Fatalf("%s, %v", list, err)
+	}
+	var uncounted *UncountedError
+	if err := bob.Answer(t.Context(), list[0], interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Why, "not signed by bob for this question as it was asked") {
+		t.Errorf("a yes to the forged question: %v", err)
+	}
+	if err := alice.Answer(t.Context(), asked, interaction.Answer{Option: yes.ID}); err != nil {
+		t.Error(err)
+	}
+	if r, err := ResultOf(<-over); err != nil || r.Permissions.Allowed != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	e, ok, err := alice.Log().Last(t.Context(), event.Query{Types: []event.Type{event.InteractionAnswered}})
+	if err != nil || !ok || !strings.Contains(string(e.Payload), `"digest":"`+asked.Digest()+`"`) {
+		t.Errorf("on record: %s, %v", e.Payload, err)
+	}
+}
+
 // TestStops: an input that waits is withdrawn, one that runs is stopped, by those who may.
 func TestStops(t *testing.T) {
 	s, db := hubtest.Shared(t)

@@ -68,8 +68,9 @@ type Worker struct {
 
 // asked is a question that is open here.
 type asked struct {
-	r *kernel.Runner
-	q interaction.Question
+	r     *kernel.Runner
+	q     interaction.Question
+	shown string // the digest of what the hub got of it
 }
 
 // NewWorker opens the projects that a worker serves. The caller must Close it.
@@ -388,10 +389,10 @@ func (w *Worker) record(ctx context.Context, open asked, a proposal.Answer) erro
 	if err != nil {
 		return err
 	}
-	if !proposal.Verify(key, a.SignedText(w.t.State().ID, w.me.Name), a.Signature) {
-		return fmt.Errorf("it is not signed by %s", a.Member)
+	if !proposal.Verify(key, a.SignedText(w.t.State().ID, w.me.Name, open.shown), a.Signature) {
+		return fmt.Errorf("it is not signed by %s for this question as it was asked", a.Member)
 	}
 	return open.r.AnswerQuestion(ctx, open.q, interaction.Answer{
-		Option: a.Option, Text: a.Text, By: a.Member, Where: "team", Always: true, Signature: encoded(a.Signature), Key: key,
+		Option: a.Option, Text: a.Text, By: a.Member, Where: "team", Always: true, Signature: encoded(a.Signature), Key: key, Digest: open.shown,
 	})
 }

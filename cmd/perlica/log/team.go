@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/copies"
 )
 
 func addTeamFlag(cmd *cobra.Command, inTeam *bool) {
@@ -22,7 +23,7 @@ func addTeamFlag(cmd *cobra.Command, inTeam *bool) {
 }
 
 // withCopies calls f with the copies of all workers' logs on the team's hub.
-func (a *app) withCopies(ctx context.Context, f func(logs []team.Log) error) error {
+func (a *app) withCopies(ctx context.Context, f func(logs []*copies.Reader) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func (a *app) withCopies(ctx context.Context, f func(logs []team.Log) error) err
 
 // statsOfTeam counts the runs of the copies. One that cannot be read is said, and the others are counted.
 func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.StatsQuery, by string) error {
-	return a.withCopies(ctx, func(logs []team.Log) error {
+	return a.withCopies(ctx, func(logs []*copies.Reader) error {
 		for _, l := range logs {
 			one, err := report.ReadStats(ctx, l, q)
 			switch {
@@ -61,7 +62,7 @@ func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.Sta
 
 // searchTeam searches the copies, each by an index of its own on this machine.
 func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) error {
-	return a.withCopies(ctx, func(logs []team.Log) (err error) {
+	return a.withCopies(ctx, func(logs []*copies.Reader) (err error) {
 		var all []iter.Seq2[found, error]
 		for _, l := range logs {
 			path, err := l.View("search.db")
@@ -144,8 +145,8 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
 		return exitcode.WithHint(exitcode.Usagef("the number of an event counts in one log, and --team is about several"), "give the event's whole id")
 	}
-	return a.withCopies(ctx, func(logs []team.Log) error {
-		var at *team.Log
+	return a.withCopies(ctx, func(logs []*copies.Reader) error {
+		var at *copies.Reader
 		var newest time.Time
 		for _, l := range logs {
 			when, err := placeIn(ctx, l, ref, last)
@@ -154,7 +155,7 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 			case err != nil:
 				return fmt.Errorf("the copy of %s: %w", l.Worker, err)
 			case at == nil || last && when.After(newest):
-				at, newest = &l, when
+				at, newest = l, when
 			case !last:
 				return fmt.Errorf("%w: %s, in the copies of %s and %s", report.ErrAmbiguousRef, ref, at.Worker, l.Worker)
 			}
@@ -169,7 +170,7 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 }
 
 // placeIn looks for what ref names in a copy, or for its last run, and returns when that began.
-func placeIn(ctx context.Context, l team.Log, ref string, last bool) (time.Time, error) {
+func placeIn(ctx context.Context, l *copies.Reader, ref string, last bool) (time.Time, error) {
 	if !last {
 		_, err := report.FindRecord(ctx, l, ref)
 		return time.Time{}, err

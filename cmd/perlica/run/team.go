@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,14 +83,17 @@ type remote struct {
 	said map[event.InteractionID]bool              // the questions that the copy has
 	seen map[event.InteractionID]bool              // the questions that are or were shown
 	past map[event.InteractionID]bool              // whose end is shown
-	does string                                    // what was said of its state
-	gone bool                                      // the run's beginning is shown
+
+	shown sync.Map // proposal.Question by the id of an interaction, as it was shown; its answer comes from another goroutine
+
+	does string // what was said of its state
+	gone bool   // the run's beginning is shown
 }
 
 // answerThere hands the input to the team and waits for its result.
 func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flags, tf teamFlags, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	d := team.Draft{
-		ID: f.InputID, Text: text, Project: team.ProjectName(tf.project, p), Provider: f.Provider, Permissions: f.Permissions, Labels: tf.labels, Priority: tf.priority,
+		ID: f.InputID, Text: text, Project: cmp.Or(tf.project, p.Name()), Provider: f.Provider, Permissions: f.Permissions, Labels: tf.labels, Priority: tf.priority,
 	}
 	if tf.notBefore != "" {
 		at, err := time.Parse(time.RFC3339, tf.notBefore)
@@ -280,6 +285,7 @@ func (r *remote) look(s hub.Status, open []proposal.Question) {
 		// What the agent said before it comes first, unless the copy is behind.
 		if !r.seen[shown.ID] && (r.said[shown.ID] || r.live.Show == nil || time.Since(r.came[shown.ID]) > copyWait) {
 			r.open[shown.ID], r.seen[shown.ID] = q, true
+			r.shown.Store(shown.ID, q)
 			r.show(kernel.Asked{Question: shown, Answerable: true})
 		}
 	}
@@ -349,10 +355,9 @@ func (r *remote) answer(ctx context.Context, q interaction.Question, a interacti
 	if err != nil {
 		return err
 	}
-	for _, open := range list {
-		if open.ID == string(q.ID) {
-			return r.t.Answer(ctx, open, a)
-		}
+	shown, ok := r.shown.Load(q.ID)
+	if !ok || !slices.ContainsFunc(list, func(open proposal.Question) bool { return open.ID == string(q.ID) }) {
+		return errors.New("the question is closed")
 	}
-	return errors.New("the question is closed")
+	return r.t.Answer(ctx, shown.(proposal.Question), a) // what the hub has now may be another one
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/copies"
 )
 
 // workersSession is a session in the copy of a worker's log.
@@ -62,7 +63,7 @@ func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
 	return a.Table(g)
 }
 
-func sessionsOf(ctx context.Context, l team.Log, all bool) (list []sessions.Session, err error) {
+func sessionsOf(ctx context.Context, l *copies.Reader, all bool) (list []sessions.Session, err error) {
 	path, err := l.View("sessions.db")
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package team
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,7 +65,7 @@ With --json each id is printed with what it came to: new, there or differs.`,
 			return exitcode.WithHint(exitcode.Usagef("'perlica team submit' needs a file"), "perlica team submit -f inputs.ndjson; one input: perlica run --team")
 		}
 		return a.with(cmd.Context(), func(t *team.Team, p *project.Project) error {
-			drafts, err := a.drafts(file, team.ProjectName(name, p))
+			drafts, err := a.drafts(file, cmp.Or(name, p.Name()))
 			if err != nil {
 				return exitcode.Usage.With(err)
 			}

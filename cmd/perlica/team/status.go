@@ -143,8 +143,11 @@ func (a *app) pendingCommand() *cobra.Command {
 	answer := &cobra.Command{
 		Use: "choose ID N", Annotations: cli.Answers.On(),
 		Short: "Answer a question by the number of an option",
-		Long: `Answer a question by the number of an option, as 'perlica team pending' lists them. The
-worker that asked decides whether the answer counts: the first one on its log does.`,
+		Long: `Answer a question by the number of an option, as 'perlica team pending' lists them. ID is
+the beginning of the SHA-256 of the question as it is listed, and is signed with the answer:
+if somebody changed the question on the hub, the answer does not count.
+
+The worker that asked decides whether an answer counts: the first one on its log does.`,
 		Args: cli.Exactly("ID", "N"), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.PersonOnly("an answer to a question of the team"); err != nil {
@@ -181,6 +184,13 @@ type question struct {
 	of proposal.Question
 }
 
+// nameLength is how much of its digest names a question: too much for another one to be made that has the same name.
+const nameLength = 16
+
+// name is by which a question is answered. It is that of what was shown: where somebody who can write to the hub shows
+// one question and has another one answered, the name leads nowhere.
+func (q question) name() string { return q.of.Digest()[:nameLength] }
+
 // questions are the open ones, as far as they can be read.
 func questions(list []proposal.Question) (open []question) {
 	for _, q := range list {
@@ -210,7 +220,7 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 	if asJSON {
 		all := []openJSON{}
 		for _, q := range open {
-			all = append(all, openJSON{q.Question, printing.Short(q.ID), q.of.Worker, q.of.Input, q.of.Asked})
+			all = append(all, openJSON{q.Question, q.name(), q.of.Worker, q.of.Input, q.of.Asked})
 		}
 		return a.PrintJSON(all)
 	}
@@ -223,7 +233,7 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 			if _, err := io.WriteString(w, a.drawn(q.Question)); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(w, "question %s of %s, input %s: perlica team pending choose %[1]s N\n", printing.Short(q.ID), q.of.Worker, q.of.Input)
+			_, err := fmt.Fprintf(w, "question %s of %s, input %s: perlica team pending choose %[1]s N\n", q.name(), q.of.Worker, q.of.Input)
 			if err != nil {
 				return err
 			}
@@ -245,12 +255,12 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 	}
 	var found []question
 	for _, q := range questions(list) {
-		if strings.HasSuffix(string(q.ID), id) {
+		if len(id) >= nameLength && strings.HasPrefix(q.of.Digest(), id) {
 			found = append(found, q)
 		}
 	}
 	if len(found) != 1 {
-		return exitcode.WithHint(fmt.Errorf("%d open questions have ids that end with %q", len(found), id), "perlica team pending lists them")
+		return exitcode.WithHint(fmt.Errorf("no open question is named %s", id), "perlica team pending shows the open ones, each with the name by which it is answered as it is shown")
 	}
 	q := found[0]
 	option, err := q.Choose(choice)
@@ -265,7 +275,7 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 	var uncounted *team.UncountedError
 	switch {
 	case err == nil:
-		return a.Say("answered %s: %s", printing.Short(q.ID), card.Given(option, ans, 0))
+		return a.Say("answered %s: %s", q.name(), card.Given(option, ans, 0))
 	case errors.As(err, &uncounted):
 		return fmt.Errorf("the answer does not count: %s", uncounted.Why)
 	case errors.Is(err, context.DeadlineExceeded):

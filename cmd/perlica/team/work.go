@@ -70,7 +70,7 @@ func serve(p *project.Project, given []string) (dirs map[string]string, err erro
 		}
 	}
 	if len(dirs) == 0 {
-		dirs[team.ProjectName("", p)] = p.Dir
+		dirs[p.Name()] = p.Dir
 	}
 	return dirs, nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -20,12 +22,20 @@ var ErrEdited = errors.New("copies: an event is not what its hash says: somebody
 // Reader reads events of a copy by what they are about, as the copy is now: for what is shown, not for evidence. An
 // event that does not have its own hash is not handed out; whether the copy is the worker's log says a Keeper.
 type Reader struct {
-	hub    *hub.Hub
-	worker string
+	Worker string // whose log it is
+
+	hub   *hub.Hub
+	views string
 }
 
-// NewReader returns a reader of a worker's copy. It holds nothing.
-func NewReader(h *hub.Hub, worker string) *Reader { return &Reader{h, worker} }
+// NewReader returns a reader of a worker's copy. It holds nothing. views is the folder for what this machine makes of copies;
+// it may be empty where nothing is made.
+func NewReader(h *hub.Hub, worker, views string) *Reader { return &Reader{worker, h, views} }
+
+// View is the path of a view of the copy, by the view's name, in a folder that is there.
+func (r *Reader) View(name string) (string, error) {
+	return filepath.Join(r.views, r.Worker+"."+name), os.MkdirAll(r.views, 0o700)
+}
 
 // Head returns the number of the copy's last event, 0 if there is none.
 func (r *Reader) Head(ctx context.Context) (seq event.Seq, err error) {
@@ -35,7 +45,7 @@ func (r *Reader) Head(ctx context.Context) (seq event.Seq, err error) {
 		return c.QueryRow(ctx, `
 			SELECT coalesce(max(seq), 0)
 			FROM perlica.events
-			WHERE worker = $1`, r.worker).Scan(&seq)
+			WHERE worker = $1`, r.Worker).Scan(&seq)
 	})
 	return seq, err
 }
@@ -105,7 +115,7 @@ func (r *Reader) page(ctx context.Context, q *event.Query) (list []event.Event, 
 			  AND (cardinality($5::bytea[]) = 0 OR EXISTS (SELECT FROM unnest($5::bytea[]) f WHERE position(f IN header) > 0))
 			  AND (payload IS NULL OR NOT $6)
 			ORDER BY seq `+order+`
-			LIMIT $7`, r.worker, int64(q.After), until, fields(q), types(q), q.Gone, limit)
+			LIMIT $7`, r.Worker, int64(q.After), until, fields(q), types(q), q.Gone, limit)
 		if err != nil {
 			return err
 		}
@@ -116,10 +126,10 @@ func (r *Reader) page(ctx context.Context, q *event.Query) (list []event.Event, 
 			row := row{seq: int64(binary.BigEndian.Uint64(v[0])), leaf: len(v[1]), header: len(v[1]) + len(v[2]), payload: len(text), gone: v[3] == nil}
 			e, err := row.event(text, 0)
 			if err != nil {
-				return fmt.Errorf("event %d of the copy of %s: %w", row.seq, r.worker, err)
+				return fmt.Errorf("event %d of the copy of %s: %w", row.seq, r.Worker, err)
 			}
 			if e.Leaf() != e.LeafHash || e.Withheld == "" && !e.PayloadMatches() {
-				return fmt.Errorf("%w: event %d of %s", ErrEdited, e.Seq, r.worker)
+				return fmt.Errorf("%w: event %d of %s", ErrEdited, e.Seq, r.Worker)
 			}
 			n++
 			list = append(list, e)

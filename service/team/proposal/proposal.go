@@ -69,6 +69,9 @@ type Question struct {
 	Asked             time.Time
 }
 
+// Digest identifies the question as it is shown: the SHA-256, in hex, of its bytes.
+func (q Question) Digest() string { return Hash(q.Question) }
+
 // Answer is a member's proposal. It counts when the worker's log has recorded it.
 type Answer struct {
 	Question, Member string
@@ -120,9 +123,10 @@ func (in *Input) Text(team string) string {
 		"project", in.Project, "provider", in.Provider, "labels", strings.Join(in.Labels, ","), "permissions", in.Permissions, "replaces", in.Replaces)
 }
 
-// SignedText is what a member of the team signs of an answer to a question of the worker.
-func (a Answer) SignedText(team, worker string) string {
-	return statement("answer", "team", team, "worker", worker, "question", a.Question, "member", a.Member, "option", a.Option, "text", Hash([]byte(a.Text)))
+// SignedText is what a member of the team signs of an answer to a question of the worker; shown is the digest of the
+// question that the member saw, so that nobody who can write to the hub has another one answered.
+func (a Answer) SignedText(team, worker, shown string) string {
+	return statement("answer", "team", team, "worker", worker, "question", a.Question, "shown", shown, "member", a.Member, "option", a.Option, "text", Hash([]byte(a.Text)))
 }
 
 // Text is what a member of the team signs of a stop.
