@@ -75,7 +75,7 @@ func TestAgentFaults(t *testing.T) {
 		"it dies at a question": {"@ask execute Build command=make wait=no\n@exit 5", func(w *world) {
 			w.refused(w.prompt(w.session("one"), "x"), "exited with code 5", "will not be sent again")
 		}, "code 5", 1},
-		"it dies, and prompts wait": {"@say a\n@exit 6", func(w *world) {
+		"it dies, and prompts wait": {"@say a\n@sleep 500ms\n@exit 6", func(w *world) {
 			s := w.session("one")
 			ids := []string{w.prompt(s, "x"), w.prompt(s, "y")}
 			for range ids { // in any order
