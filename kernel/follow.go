@@ -63,12 +63,18 @@ const (
 	holderRest  = 5 * time.Minute
 )
 
+// copyEvery is how often a log elsewhere is looked at.
+const copyEvery = time.Second
+
 // Follow yields what happens in a session, whatever process it happens in, until ctx ends or
 // the log cannot be read: first the newest turns as far as they are on record, then, and as to
 // who holds the session, what comes. A question is Answerable if it has no answer yet. Follow
 // only reads: it recovers, answers and locks nothing, and while nothing happens it costs next to
 // nothing. locks is the folder in which runs and conversations hold their locks.
-func Follow(ctx context.Context, log *store.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
+//
+// A log that is no file of this machine's, such as the copy of a worker's on a team's hub, is looked at once a second:
+// nobody knows there who holds the session, and no question is Answerable.
+func Follow(ctx context.Context, log event.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
 		f.session = session
@@ -102,8 +108,9 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry
 // follower turns the events of a session, or of all, into notices.
 type follower struct {
 	ctx     context.Context // of the iteration, which is all of the follower's life
-	log     *store.Reader
+	log     event.Reader
 	locks   string
+	own     *store.Reader   // the log, if it is one of this machine's
 	session event.SessionID // empty: all
 	yield   func(Entry, error) bool
 	gone    bool // the caller's loop has ended
@@ -122,9 +129,10 @@ type followed struct {
 	lost bool // Freed is yielded: its process is gone
 }
 
-func newFollower(ctx context.Context, log *store.Reader, locks string, yield func(Entry, error) bool) *follower {
+func newFollower(ctx context.Context, log event.Reader, locks string, yield func(Entry, error) bool) *follower {
+	own, _ := log.(*store.Reader)
 	return &follower{
-		ctx: ctx, log: log, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
+		ctx: ctx, log: log, own: own, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
 		holders: map[event.SessionID]*filelock.BusyError{},
 	}
 }
@@ -141,11 +149,11 @@ func (f *follower) follow(begin func() error) error {
 		f.head = f.until
 		return begin()
 	}
-	changes, err := f.log.Changes(f.ctx, f.locks) // before the head is read: nothing may lie between
+	wait, done, err := f.news() // before the head is read: nothing may lie between
 	if err != nil {
 		return err
 	}
-	defer func() { _ = changes.Close() }() // nothing was written
+	defer done()
 	if f.head, err = f.newest(); err != nil {
 		return err
 	}
@@ -156,15 +164,37 @@ func (f *follower) follow(begin func() error) error {
 		if err := f.round(changed); err != nil || f.gone {
 			return err
 		}
-		most := holderEvery
-		if changes.Quiet() {
-			most = holderRest
-		}
-		if changed, err = changes.Wait(f.ctx, most); err != nil {
+		if changed, err = wait(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// news returns what waits until something may have changed, and what ends that.
+func (f *follower) news() (wait func() (bool, error), done func(), err error) {
+	if f.own == nil {
+		ticker := time.NewTicker(copyEvery)
+		return func() (bool, error) {
+			select {
+			case <-f.ctx.Done():
+				return false, f.ctx.Err()
+			case <-ticker.C:
+				return true, nil
+			}
+		}, ticker.Stop, nil
+	}
+	changes, err := f.own.Changes(f.ctx, f.locks)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() (bool, error) {
+		most := holderEvery
+		if changes.Quiet() {
+			most = holderRest
+		}
+		return changes.Wait(f.ctx, most)
+	}, func() { _ = changes.Close() }, nil // nothing was written
 }
 
 // round yields what was appended since the last one, then who holds the sessions.
@@ -175,13 +205,13 @@ func (f *follower) round(changed bool) error {
 	}
 	if changed {
 		to, err := f.newest()
-		if err == nil {
+		if err == nil && to > f.head {
 			err = f.each(event.Query{Session: f.session, After: f.head, Until: to})
 		}
 		if err != nil {
 			return err
 		}
-		f.head = to
+		f.head = max(f.head, to)
 	}
 	f.putHolders(holders)
 	return nil
@@ -216,7 +246,7 @@ func (f *follower) replay(turns int) error {
 // resume reads the turns that are under way, and yields what is on record since after.
 func (f *follower) resume(after event.Seq) error {
 	if after = min(after, f.head); after > 0 {
-		runs, err := f.log.OpenRuns(f.ctx)
+		runs, err := f.own.OpenRuns(f.ctx)
 		if err != nil {
 			return err
 		}
@@ -239,6 +269,9 @@ func (f *follower) recall(run event.RunID, until event.Seq) error {
 // lookAtHolders returns who holds each session whose holder matters, nil for none.
 func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, error) {
 	holders := map[event.SessionID]*filelock.BusyError{}
+	if f.own == nil {
+		return holders, nil
+	}
 	if f.session != "" {
 		holders[f.session] = nil
 	}
@@ -334,7 +367,7 @@ func (f *follower) event(e event.Event) error {
 		if err != nil {
 			return err
 		}
-		asked.Answerable = asked.Answerable && closed == nil
+		asked.Answerable = asked.Answerable && closed == nil && f.own != nil
 		n = asked
 	case Finished:
 		t.over = true

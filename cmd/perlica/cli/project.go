@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
@@ -122,19 +123,21 @@ func (a *App) ViewingSessions(ctx context.Context, f func(view *sessions.View, l
 }
 
 // ViewSessions calls f with the view of the sessions of a log that is open.
-func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f func(*sessions.View) error) (err error) {
+func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f func(*sessions.View) error) error {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return err
 	}
-	view, remove, err := project.OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
-		return sessions.Open(ctx, log, path)
-	})
+	return ViewSessionsAt(ctx, log, paths.Sessions, f)
+}
+
+// ViewSessionsAt calls f with the view of the sessions of a log, wherever that is, in the file at a path.
+func ViewSessionsAt(ctx context.Context, log event.Reader, path string, f func(*sessions.View) error) (err error) {
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) })
 	if err != nil {
 		return err
 	}
-	defer remove()
-	defer func() { err = errors.Join(err, view.Close()) }()
+	defer func() { err = errors.Join(err, view.Close()); remove() }()
 	return f(view)
 }
 

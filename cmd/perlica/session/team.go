@@ -2,14 +2,13 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/copies"
@@ -68,10 +67,9 @@ func sessionsOf(ctx context.Context, l *copies.Reader, all bool) (list []session
 	if err != nil {
 		return nil, err
 	}
-	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, l, path) })
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, view.Close()); remove() }()
-	return view.List(ctx, all)
+	err = cli.ViewSessionsAt(ctx, l, path, func(view *sessions.View) (err error) {
+		list, err = view.List(ctx, all)
+		return err
+	})
+	return list, err
 }

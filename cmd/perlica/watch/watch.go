@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/signal"
 	"strings"
@@ -33,7 +34,7 @@ type app struct{ *cli.App }
 func Command(c *cli.App) *cobra.Command {
 	a := &app{c}
 	var turns int
-	var thoughts bool
+	var thoughts, inTeam bool
 	cmd := &cobra.Command{
 		Use: "watch [SESSION]", Annotations: cli.Reads.On(),
 		Short: "Follow a living session from another terminal",
@@ -43,28 +44,42 @@ end of one; without it, the session that was used last. The answers go to standa
 output, everything else to standard error.
 
 At a terminal its questions can be answered here, too; the first answer counts, wherever
-it is given. Watching itself changes nothing.`,
+it is given. Watching itself changes nothing.
+
+With --team SESSION is a worker's, as the copies of their logs on the team's hub have it: what
+is shown is as far behind as the copy. 'perlica team pending' answers its questions.`,
 		Example: `  perlica watch
   perlica watch refactoring -n 5`,
 		Args: cli.Between(0, "SESSION"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if inTeam {
+				return a.watchTeam(cmd.Context(), args, turns, thoughts)
+			}
 			return a.watch(cmd.Context(), args, turns, thoughts)
 		},
 	}
 	cmd.Flags().IntVarP(&turns, "turns", "n", 1, "how many of its turns to begin with, the newest")
+	cmd.Flags().BoolVar(&inTeam, "team", false, "in the copies of all workers' logs on the team's hub; see docs/team.md")
 	cmd.Flags().BoolVar(&thoughts, "thoughts", false, "show the agent's thoughts")
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool) (err error) {
+// untilStopped calls f with a context that Ctrl-C ends, which is how watching ends.
+func untilStopped(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	defer func() {
-		if ctx.Err() != nil {
-			err = nil // that is how watching ends
-		}
-	}()
 	signals.SurviveBrokenPipes()
+	if err := f(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool) error {
+	return untilStopped(ctx, func(ctx context.Context) error { return a.watchHere(ctx, args, turns, thoughts) })
+}
+
+func (a *app) watchHere(ctx context.Context, args []string, turns int, thoughts bool) error {
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		s, err := a.sessionToWatch(ctx, log, p, args)
 		if err != nil {
@@ -74,19 +89,30 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 		if err != nil {
 			return err
 		}
-		ctx, end := context.WithCancel(ctx)
-		defer end()
-		w := newWatcher(ctx, a, thoughts, end)
-		defer w.close()
-		w.note("watching %s with %s; Ctrl-C ends it", printing.DescribeSession(s), s.Provider)
-		for n, err := range kernel.Follow(ctx, log, paths.Locks, s.ID, turns) {
-			if err != nil {
-				return err
-			}
-			w.show(n)
-		}
-		return w.say.Failed
+		return a.follow(ctx, s, "", thoughts, func(ctx context.Context) iter.Seq2[kernel.Notice, error] {
+			return kernel.Follow(ctx, log, paths.Locks, s.ID, turns)
+		})
 	})
+}
+
+// follow shows what happens in a session, of a worker's log if it is not this machine's.
+func (a *app) follow(ctx context.Context, s sessions.Session, worker string, thoughts bool, notices func(context.Context) iter.Seq2[kernel.Notice, error]) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	w := newWatcher(ctx, a, thoughts, end)
+	defer w.close()
+	where := ""
+	if w.worker = worker; worker != "" {
+		where = ", at " + worker
+	}
+	w.note("watching %s with %s%s; Ctrl-C ends it", printing.DescribeSession(s), s.Provider, where)
+	for n, err := range notices(ctx) {
+		if err != nil {
+			return err
+		}
+		w.show(n)
+	}
+	return w.say.Failed
 }
 
 // sessionToWatch finds the session that is named, or the one that was used last.
@@ -109,7 +135,9 @@ type watcher struct {
 	view  *dialog.TurnView // of the turn that is shown
 	asker *dialog.Asker
 	held  bool // by somebody who says who he is
-	by    string
+
+	worker string // whose session it is; empty: this machine's
+	by     string
 }
 
 func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
@@ -152,6 +180,9 @@ func (w *watcher) show(n kernel.Notice) {
 		w.received(n)
 	case kernel.Asked:
 		w.say.Show(n)
+		if w.worker != "" {
+			w.note("%s; 'perlica team pending' answers it", printing.QuestionTitle(n.Question))
+		}
 		if n.Answerable && !w.asker.Available() {
 			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.Short(n.ID))
 		}
