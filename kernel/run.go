@@ -247,7 +247,7 @@ func (run *run) recordInput() error {
 	in := run.t.Input
 	events = append(events, event.NewFact(event.MessageReceived, "user", run.refs, fact.MessageReceived{
 		Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender,
-		Dir: run.t.Dir, Provider: run.t.Agent.ID,
+		Dir: run.t.Dir, Provider: run.t.Agent.ID, Rules: run.t.Rules,
 	}))
 	return run.r.log.Record(events...)
 }

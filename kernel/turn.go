@@ -22,6 +22,8 @@ type Turn struct {
 	Setup      // a conversation has its own; see Converse
 	Wait  bool // wait for a busy session instead of filelock.ErrBusy
 
+	Rules []string // those of Options.Rules that are for this run alone, as a person wrote them: for the record
+
 	Permissions policy.Mode
 	AnswerIn    time.Duration // how long a question stays open; 0: there is no person to ask
 

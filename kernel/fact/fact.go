@@ -203,6 +203,7 @@ type MessageReceived struct {
 	Sender      string   `json:"sender"`
 	Dir         string   `json:"dir"`
 	Provider    string   `json:"provider"`
+	Rules       []string `json:"rules,omitempty"` // that were given for this run alone, as they were given
 }
 
 // MessageQueued is the payload of inbound.message.queued: what is to be asked when it is its turn.

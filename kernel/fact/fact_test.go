@@ -19,8 +19,8 @@ func TestNamesStay(t *testing.T) {
 		fact any
 		want string
 	}{
-		{MessageReceived{Text: "t", Attachments: []string{"/a"}, Source: "run", Sender: "s", Dir: "/d", Provider: "p"},
-			`{"text":"t","attachments":["/a"],"source":"run","sender":"s","dir":"/d","provider":"p"}`},
+		{MessageReceived{Text: "t", Attachments: []string{"/a"}, Source: "run", Sender: "s", Dir: "/d", Provider: "p", Rules: []string{"--deny x"}},
+			`{"text":"t","attachments":["/a"],"source":"run","sender":"s","dir":"/d","provider":"p","rules":["--deny x"]}`},
 		{Truncated{Kept: 1, Dropped: 2, Budget: 3, Estimate: 4}, `{"kept_turns":1,"dropped_turns":2,"budget_tokens":3,"estimated_tokens":4}`},
 		{Requested{"p", []string{"a"}, "d", 5, 1, "keep", "i"},
 			`{"provider":"p","agent":["a"],"prompt_sha256":"d","prompt_bytes":5,"llm_call_index":1,"strategy":"keep","input_sha256":"i"}`},

@@ -36,7 +36,8 @@ type (
 		Sender      string
 		Dir         string
 		Provider    string
-		Pruned      bool // all but the ids
+		Rules       []string // of this run alone
+		Pruned      bool     // all but the ids
 	}
 	// StepSaid is a stretch of what the agent said or thought.
 	StepSaid struct {
@@ -212,7 +213,7 @@ func (n *narrator) fact(e event.Event) any {
 		m := n.run.Received
 		return StepInput{
 			Run: e.Run, Session: e.Session, Input: e.Input, Text: m.Text, Attachments: m.Attachments,
-			Source: m.Source, Sender: m.Sender, Dir: m.Dir, Provider: m.Provider, Pruned: e.Payload == nil,
+			Source: m.Source, Sender: m.Sender, Dir: m.Dir, Provider: m.Provider, Rules: m.Rules, Pruned: e.Payload == nil,
 		}
 	case e.Type.Outcome():
 		o := StepOutcome{Result: n.run.Result, First: n.run.FirstUpdate, Known: n.run.Known}

@@ -123,6 +123,17 @@ func (f Flags) Rules() (rules []policy.Rule, err error) {
 	return rules, nil
 }
 
+// RuleTexts are the rules of the flags as they were given.
+func (f Flags) RuleTexts() (texts []string) {
+	for _, command := range f.Deny {
+		texts = append(texts, "--deny "+command)
+	}
+	for _, command := range f.Allow {
+		texts = append(texts, "--allow "+command)
+	}
+	return texts
+}
+
 // ConfigFlags are the settings that the flags replace.
 func (f Flags) ConfigFlags() map[string]string {
 	flags := map[string]string{}

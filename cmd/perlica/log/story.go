@@ -109,6 +109,9 @@ func (n *storyteller) input(at time.Time, in report.StepInput) {
 	for _, path := range in.Attachments {
 		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+printing.OneLine(path))
 	}
+	for _, rule := range in.Rules {
+		n.line(time.Time{}, "  "+n.s.Dim("rule of this run: ")+printing.OneLine(rule))
+	}
 }
 
 func (n *storyteller) tool(step report.Step, t report.StepTool) {

@@ -282,7 +282,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	asker := dialog.NewAsker(a.App, r, say)
 	defer asker.Close()
-	t.Setup, t.Wait, t.Input = p.Setup(c, agent, session), f.Wait, f.Input(a.App, text)
+	t.Setup, t.Wait, t.Input, t.Rules = p.Setup(c, agent, session), f.Wait, f.Input(a.App, text), f.RuleTexts()
 	if choice := printing.Choice(t.Earlier); choice != "" {
 		say.Note("taken up again as it was chosen in this session, as far as the agent offers it: " + choice)
 	}
