@@ -143,7 +143,7 @@ func (s *status) shown() string {
 	s.mu.Lock()
 	answer, tools := s.answer.String(), s.tools
 	s.mu.Unlock()
-	name, sign := s.d.key.Channel, "⏳"
+	name, sign := s.d.key.Channel, s.mark("⏳")
 	if tools > 0 {
 		sign += " " + s.text()
 	}
@@ -153,7 +153,7 @@ func (s *status) shown() string {
 		return sign
 	}
 	if channel.Units(sign) > mostOfSign {
-		sign = "⏳"
+		sign = s.d.b.render(name, s.mark("⏳"))
 	}
 	limits := ch.Limits()
 	if limits.Text > 0 {
@@ -170,6 +170,14 @@ func (s *status) text() string {
 		return fmt.Sprintf(s.say.Tool, s.title)
 	}
 	return fmt.Sprintf(s.say.Tools, s.tools, s.title)
+}
+
+// mark is a sign with the project's name, where there are several.
+func (s *status) mark(sign string) string {
+	if name := s.d.b.name(); name != "" {
+		return sign + " 📁 " + literal(name)
+	}
+	return sign
 }
 
 // edit changes the message, if it has arrived.
@@ -196,13 +204,13 @@ func (s *status) end() string {
 	s.mu.Unlock()
 	switch {
 	case not == 0:
-		return "✓ " + s.text()
+		return s.mark("✓") + " " + s.text()
 	case one:
-		return "✗ " + fmt.Sprintf(s.say.NotOne, title)
+		return s.mark("✗") + " " + fmt.Sprintf(s.say.NotOne, title)
 	case not == 1:
-		return "✗ " + fmt.Sprintf(s.say.NotOneOf, tools, title)
+		return s.mark("✗") + " " + fmt.Sprintf(s.say.NotOneOf, tools, title)
 	}
-	return "✗ " + fmt.Sprintf(s.say.NotSeveral, not, tools, title)
+	return s.mark("✗") + " " + fmt.Sprintf(s.say.NotSeveral, not, tools, title)
 }
 
 // refuse takes note of a request that got no yes.

@@ -210,6 +210,17 @@ func TestProjects(t *testing.T) {
 		t.Errorf("called %v times", n)
 	}
 
+	// So is the sign of a turn that goes on.
+	alice.say("/project shop")
+	alice.expect("You are in shop now")
+	alice.say("@tool read Look path=x\n@sleep 4s\n@say looked")
+	alice.expect("looked")
+	if n := alice.count("📁 shop 1 tool call"); n == 0 {
+		t.Error("no sign of progress names its project")
+	}
+	alice.say("/project lab")
+	alice.expect("You are in lab now")
+
 	// What is typed while a question of the other one waits is held; with one in each, a bare number is no answer.
 	alice.say("/project shop")
 	alice.say(`@ask execute "May I too" command="make"`)

@@ -278,7 +278,7 @@ func (p *person) say(text string) string { return p.deliver(local.Message{Text: 
 // isStatus reports whether something only says what a turn does that takes long, as each may.
 func isStatus(a local.Arrived) bool { return status.MatchString(a.Text) }
 
-var status = regexp.MustCompile(`^(⏳|✓|✗) \d+ (of \d+ )?tool call`)
+var status = regexp.MustCompile(`^(⏳|✓|✗)( 📁 \S+)? \d+ (of \d+ )?tool call`)
 
 // expect waits for something that holds the text, behind what was expected before, and returns
 // it.
