@@ -37,7 +37,8 @@ type status struct {
 	d      *desk
 	m      received
 	say    *language.Sentences
-	stream bool // the answer is shown as it comes
+	stream bool   // the answer is shown as it comes
+	where  string // the project's name; empty: there is no other
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	dirty  chan struct{} // capacity 1
@@ -54,7 +55,7 @@ type status struct {
 
 func newStatus(d *desk, m received) *status {
 	ctx, cancel := context.WithCancel(d.b.hard)
-	s := &status{d: d, m: m, say: d.b.say(d.key), cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
+	s := &status{d: d, m: m, say: d.b.say(d.key), where: d.b.name(), cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
 	ch := d.b.channels[d.key.Channel]
 	if t, ok := ch.(channel.Typist); ok {
 		s.wg.Go(func() {
@@ -174,8 +175,8 @@ func (s *status) text() string {
 
 // mark is a sign with the project's name, where there are several.
 func (s *status) mark(sign string) string {
-	if name := s.d.b.name(); name != "" {
-		return sign + " 📁 " + literal(name)
+	if s.where != "" {
+		return sign + " 📁 " + literal(s.where)
 	}
 	return sign
 }
