@@ -233,7 +233,7 @@ func (c *client) refusedTool(t provider.ToolCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tool := c.mergeTool(t)
-	tool.asked, tool.refused = true, true
+	tool.declined, tool.refused = true, true
 }
 
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {

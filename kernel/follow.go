@@ -73,7 +73,7 @@ const copyEvery = time.Second
 // nothing. locks is the folder in which runs and conversations hold their locks.
 //
 // A log that is no file of this machine's, such as the copy of a worker's on a team's hub, is looked at once a second:
-// nobody knows there who holds the session, and no question is Answerable.
+// nobody knows here who holds the session, and its questions are answered elsewhere.
 func Follow(ctx context.Context, log event.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
@@ -367,7 +367,7 @@ func (f *follower) event(e event.Event) error {
 		if err != nil {
 			return err
 		}
-		asked.Answerable = asked.Answerable && closed == nil && f.own != nil
+		asked.Answerable = asked.Answerable && closed == nil
 		n = asked
 	case Finished:
 		t.over = true

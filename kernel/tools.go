@@ -26,6 +26,8 @@ type toolSeen struct {
 	call     provider.ToolCall
 	asked    bool
 	refused  bool
+	declined bool            // a question about it was refused before anybody could be asked
+	begun    bool            // it was reported to be under way, or completed
 	approved []asking        // what was asked for and allowed
 	ran      []toolcall.Call // the different forms in which it was reported to run
 	crowded  bool            // there were more than are kept
@@ -56,6 +58,7 @@ func (s *toolSeen) merge(t provider.ToolCall) {
 	}
 	if t.Status != "" {
 		s.Status = string(t.Status)
+		s.begun = s.begun || t.Status == acp.ToolCallStatusInProgress || t.Status == acp.ToolCallStatusCompleted
 	}
 	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" && !bytes.Equal(t.RawInput, s.call.RawInput) { // what is the same is kept once
 		s.call.RawInput = t.RawInput
@@ -172,7 +175,7 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 			}
 		}
 		return ""
-	case t.asked, !hasRun(t.Status) && len(t.ran) == 0:
+	case t.asked, !hasRun(t.Status) && len(t.ran) == 0, t.declined && !t.begun:
 		return ""
 	}
 	if acts(c.read(t.call, nil, place).Request) {

@@ -99,6 +99,8 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 		why  string // of tool b; empty: nothing is said
 	}{
 		"failed":         {twins + reports("b", "make b", "failed"), ""},
+		"under way":      {twins + reports("b", "make b", "in_progress"), "it ran and nobody was asked"},
+		"then failed":    {twins + reports("b", "make b", "in_progress,failed"), "it ran and nobody was asked"},
 		"ran":            {twins + reports("b", "make b", "completed"), "it ran although it was refused"},
 		"allowed later":  {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make b", "completed"), ""},
 		"another ran":    {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make c", "completed"), "not what was allowed"},

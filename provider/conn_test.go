@@ -259,6 +259,7 @@ func TestInitializeAndSession(t *testing.T) {
 		subtype  string
 	}{
 		"version":        {"[initialize]\n@set protocolVersion 2", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
+		"in quotes":      {"[initialize]\n@set protocolVersion \"2\"", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
 		"half a version": {"[initialize]\n@set protocolVersion 1.5", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
 		"login":          {"[session/new]\n@auth", TypeAuth, ErrAuthRequired, "session/new", ""},
 		"no id":          {"[session/new]\n@result {}", TypeProtocol, ErrProtocol, "session/new", "no_session_id"},

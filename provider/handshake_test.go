@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -142,6 +143,10 @@ func shakes(t *testing.T, method, text string) {
 	var said struct{ ProtocolVersion any }
 	_ = json.Unmarshal([]byte(text), &said)
 	version, stated := said.ProtocolVersion.(float64)
+	if s, ok := said.ProtocolVersion.(string); ok {
+		n, err := strconv.ParseFloat(s, 64)
+		version, stated = n, err == nil
+	}
 	if method == acp.AgentMethodInitialize && stated && version != 1 {
 		usable = false
 	}

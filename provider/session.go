@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -39,6 +40,10 @@ func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err er
 	}
 	_ = json.Unmarshal(env.Result, &said) // what is no object says no version
 	version, stated := said.Version.(float64)
+	if text, ok := said.Version.(string); ok && !stated {
+		n, err := strconv.ParseFloat(text, 64)
+		version, stated = n, err == nil
+	}
 	switch {
 	case stated && version != acp.ProtocolVersionNumber:
 		return r, c.failed(acp.AgentMethodInitialize, env.ID, &Error{

@@ -46,11 +46,14 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 		m.costs[b] = said.Cost.Amount
 	}
 	in, out, ok := said.Tokens()
-	if !ok || a.theirs == "" || !said.OfSession {
+	if !ok {
 		return in, out, cost
 	}
 	before := m.tokens[a]
-	m.tokens[a] = [2]int64{in, out}
+	m.tokens[a] = [2]int64{in, out} // also of an answer that does not say whose usage it has: of that time when none did
+	if a.theirs == "" || !said.OfSession {
+		return in, out, cost
+	}
 	if in >= before[0] && out >= before[1] {
 		in, out = in-before[0], out-before[1]
 	}

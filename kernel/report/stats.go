@@ -20,6 +20,8 @@ type Stats struct {
 	Answers  []Answers `json:"answers"`             // the most first
 	Withheld int       `json:"withheld_payloads"`   // facts that could not be counted in full
 	Shares   []share   `json:"shares,omitempty"`    // with StatsQuery.By
+	// NotCounted are the logs, of those that were to be counted, that could not be read.
+	NotCounted []string `json:"not_counted,omitempty"`
 }
 
 // share is the part that one person or one session has in the numbers.

@@ -274,6 +274,9 @@ func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.An
 	if _, err := t.may(t.As, Approve); err != nil {
 		return err
 	}
+	if _, ok := t.member(q.Worker); !ok {
+		return fmt.Errorf("the question is of %q, who is no member of the team that this machine knows", q.Worker)
+	}
 	// Always travels with the option that was signed: only an option that says yes for good takes it.
 	p := proposal.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
 	var err error

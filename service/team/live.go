@@ -148,7 +148,7 @@ var errPruned = errors.New("what the run said was removed from the copy of its w
 // read shows what the copy has gained of the run. An error other than errPruned and copies.ErrEdited is the
 // connection's: the next call goes on behind what was shown.
 func (l *Live) read(ctx context.Context, s hub.Status) (said bool, err error) {
-	r := copies.NewReader(l.t.Hub, s.Worker, "")
+	r := copies.NewReader(l.t.Hub, s.Worker)
 	head, err := r.Head(ctx)
 	if err != nil {
 		return false, err

@@ -3,9 +3,11 @@ package team
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Use calls f with the team whose hub the settings of a project name, opened as the member that this machine is.
@@ -23,15 +25,10 @@ func Use(ctx context.Context, p *project.Project, version string, f func(*Team) 
 
 // Logs returns readers of the copies of the logs of those workers who are, or were, members that are pinned here, by name.
 // They can be used as long as the team is open.
-func (t *Team) Logs(ctx context.Context) (logs []*copies.Reader, err error) {
-	list, err := copies.List(ctx, t.Hub)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range list {
-		if _, ok := t.member(c.Worker); ok { // then its name has the form of one
-			logs = append(logs, copies.NewReader(t.Hub, c.Worker, t.views))
-		}
-	}
-	return logs, nil
+func (t *Team) Logs(ctx context.Context) ([]*copies.Reader, error) {
+	logs, err := copies.Readers(ctx, t.Hub, t.views)
+	return slices.DeleteFunc(logs, func(l *copies.Reader) bool {
+		_, pinned := t.member(l.Worker)
+		return !pinned || proposal.CheckName(l.Worker) != nil // it becomes a part of a file's name
+	}), err
 }

@@ -330,7 +330,7 @@ func (t *Team) Refresh(ctx context.Context) error {
 	for found := true; found; { // one statement may make another one's signer an admin
 		found = false
 		for _, m := range list {
-			if m := pin(m); m.Version > t.members[m.Name].Version && t.signed(m) {
+			if m := pin(m); m.Version > t.members[m.Name].Version && proposal.CheckName(m.Name) == nil && t.signed(m) {
 				if _, err := t.Log().Append(ctx, event.NewFact(event.TeamMember, "perlica", event.Refs{}, m)); err != nil {
 					return err
 				}

@@ -93,7 +93,7 @@ func (p *Printer) wrong(text, hint string) {
 
 // explainEnd says how a run ended that has no plain answer.
 func (p *Printer) explainEnd(res kernel.Result) {
-	show := "perlica log show " + string(res.Run)
+	show := "perlica log show " + string(res.Run) + p.Elsewhere
 	if res.Err != nil || res.Outcome == kernel.OutcomeUnknown { // an agent may answer a cancel with an error
 		p.explainStop(res)
 	}

@@ -48,6 +48,8 @@ type Printer struct {
 	Waiting int                       // open questions
 	Held    Held                      // what to hand to the agent for its login
 
+	Elsewhere string // what 'perlica log show RUN' needs besides, where the run is not on this machine's log
+
 	adHoc  bool // the agent is one of --agent
 	strict bool // a tool that ran unasked is an error
 

@@ -92,12 +92,13 @@ func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQu
 	case err != nil:
 		return err
 	case f.Json:
-		return a.PrintJSON(stats)
+		err = a.PrintJSON(stats)
 	case stats.Total.Runs == 0:
 		a.Note("no run matches")
-		return nil
+	default:
+		err = a.Write(func(w io.Writer) error { return writeStats(w, a.Styles(a.Stdout), term.Width(a.Stdout), stats, by) })
 	}
-	return a.Write(func(w io.Writer) error { return writeStats(w, a.Styles(a.Stdout), term.Width(a.Stdout), stats, by) })
+	return cmp.Or(err, errLeftOut(len(stats.NotCounted) > 0))
 }
 
 // statsOfProjects counts the runs of the logs that the list of logs has. What cannot be read is said,

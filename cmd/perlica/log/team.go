@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,16 +41,37 @@ func (a *app) withCopies(ctx context.Context, f func(logs []*copies.Reader) erro
 	})
 }
 
-// statsOfTeam counts the runs of the copies. One that cannot be read is said, and the others are counted.
+// leftOut says why a copy is left out. The command goes on with the others, and fails at its end.
+func (a *app) leftOut(ctx context.Context, l *copies.Reader, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !errors.Is(err, copies.ErrEdited) {
+		return err // the hub's, which the others need, too
+	}
+	a.Note("left out: " + l.Worker + ": " + err.Error())
+	return nil
+}
+
+// errLeftOut is an exit code without a word: which copies were left out has been said.
+func errLeftOut(some bool) error {
+	if !some {
+		return nil
+	}
+	return exitcode.Failure.With(nil)
+}
+
+// statsOfTeam counts the runs of the copies, and notes which could not be read.
 func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.StatsQuery, by string) error {
 	return a.withCopies(ctx, func(logs []*copies.Reader) error {
 		for _, l := range logs {
 			one, err := report.ReadStats(ctx, l, q)
 			switch {
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
 			case err != nil:
-				a.Note("not counted: " + l.Worker + ": " + err.Error())
+				if err := a.leftOut(ctx, l, err); err != nil {
+					return err
+				}
+				stats.NotCounted = append(stats.NotCounted, l.Worker)
 			case one.Total.Runs > 0 && by == "worker":
 				stats.Add(l.Worker, one)
 			case one.Total.Runs > 0:
@@ -64,6 +86,7 @@ func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.Sta
 func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) error {
 	return a.withCopies(ctx, func(logs []*copies.Reader) (err error) {
 		var all []iter.Seq2[found, error]
+		missing := false
 		for _, l := range logs {
 			path, err := l.View("search.db")
 			if err != nil {
@@ -71,7 +94,11 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 			}
 			s, remove, err := a.openSearch(ctx, l, path, "of the copy of "+l.Worker)
 			if err != nil {
-				return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+				if err := a.leftOut(ctx, l, err); err != nil {
+					return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+				}
+				missing = true
+				continue
 			}
 			defer func() { err = errors.Join(err, s.Close()); remove() }()
 			here := w
@@ -89,7 +116,7 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 		if f.session != "" && len(all) == 0 {
 			return exitcode.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team --all' lists them")
 		}
-		return a.printHits(newest(all), f)
+		return cmp.Or(a.printHits(newest(all), f), errLeftOut(missing))
 	})
 }
 
@@ -148,12 +175,16 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 	return a.withCopies(ctx, func(logs []*copies.Reader) error {
 		var at *copies.Reader
 		var newest time.Time
+		missing := false
 		for _, l := range logs {
-			when, err := placeIn(ctx, l, ref, last)
+			when, err := placeIn(ctx, l, ref, last, f)
 			switch {
 			case errors.Is(err, report.ErrNotFound):
 			case err != nil:
-				return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+				if err := a.leftOut(ctx, l, err); err != nil {
+					return fmt.Errorf("the copy of %s: %w", l.Worker, err)
+				}
+				missing = true
 			case at == nil || last && when.After(newest):
 				at, newest = l, when
 			case !last:
@@ -165,17 +196,22 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 				"'perlica log search --team WORDS' and 'perlica session list --team --all' show what there is")
 		}
 		a.Note("from the copy of the log of " + at.Worker)
-		return a.logShow(ctx, at, ref, last, f)
+		return cmp.Or(a.logShow(ctx, at, ref, last, f), errLeftOut(missing))
 	})
 }
 
-// placeIn looks for what ref names in a copy, or for its last run, and returns when that began.
-func placeIn(ctx context.Context, l *copies.Reader, ref string, last bool) (time.Time, error) {
+// placeIn looks for what ref names in a copy, or for its last run of those that the filter leaves, and returns when that
+// began.
+func placeIn(ctx context.Context, l *copies.Reader, ref string, last bool, f selection.Filter) (time.Time, error) {
+	q, err := f.Query(ctx, l, time.Now())
+	if err != nil {
+		return time.Time{}, err
+	}
 	if !last {
 		_, err := report.FindRecord(ctx, l, ref)
 		return time.Time{}, err
 	}
-	e, ok, err := l.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}})
+	e, ok, err := l.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
 	if err == nil && !ok {
 		err = report.ErrNotFound
 	}

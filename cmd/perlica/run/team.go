@@ -275,8 +275,8 @@ func (r *remote) look(s hub.Status, open []proposal.Question) {
 	still := map[event.InteractionID]bool{}
 	for _, q := range open {
 		var shown interaction.Question
-		if json.Unmarshal(q.Question, &shown) != nil || string(shown.ID) != q.ID {
-			continue // not what a worker writes
+		if json.Unmarshal(q.Question, &shown) != nil || string(shown.ID) != q.ID || q.Worker != s.Worker {
+			continue // not what its worker writes
 		}
 		still[shown.ID] = true
 		if r.came[shown.ID].IsZero() {

@@ -91,11 +91,20 @@ func Times(since, before string, now time.Time) (from, to time.Time, err error) 
 	return from, to, nil
 }
 
+// missingError is an error in words of its own.
+type missingError struct {
+	text  string
+	cause error
+}
+
+func (e *missingError) Error() string { return e.text }
+func (e *missingError) Unwrap() error { return e.cause }
+
 // NotFound says in the words of the command line that a reference leads nowhere.
 func NotFound(what, ref string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNotFound):
-		return exitcode.WithHint(fmt.Errorf("there is no %s %q on the log", what, ref),
+		return exitcode.WithHint(&missingError{fmt.Sprintf("there is no %s %q on the log", what, ref), err},
 			"'perlica log tail' and 'perlica session list --all' show what there is; --context chooses another log")
 	case errors.Is(err, report.ErrAmbiguousRef):
 		return exitcode.WithHint(fmt.Errorf("more than one %s matches %q", what, ref), "give more of the id")

@@ -2,12 +2,14 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team"
@@ -26,7 +28,7 @@ func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	list := []workersSession{}
+	list, missing := []workersSession{}, false
 	err = team.Use(ctx, p, a.Version, func(t *team.Team) error {
 		logs, err := t.Logs(ctx)
 		if err != nil {
@@ -34,6 +36,11 @@ func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
 		}
 		for _, l := range logs {
 			own, err := sessionsOf(ctx, l, all)
+			if errors.Is(err, copies.ErrEdited) {
+				a.Note("left out: " + l.Worker + ": " + err.Error())
+				missing = true
+				continue
+			}
 			if err != nil {
 				return fmt.Errorf("the copy of %s: %w", l.Worker, err)
 			}
@@ -47,6 +54,14 @@ func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
 		return err
 	}
 	slices.SortStableFunc(list, func(a, b workersSession) int { return b.Used.Compare(a.Used) })
+	err = a.printWorkers(list, all, asJSON)
+	if err == nil && missing {
+		err = exitcode.Failure.With(nil)
+	}
+	return err
+}
+
+func (a *app) printWorkers(list []workersSession, all, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(list)
 	}

@@ -185,7 +185,7 @@ type question struct {
 }
 
 // nameLength is how much of its digest names a question: too much for another one to be made that has the same name.
-const nameLength = 16
+const nameLength = 24
 
 // name is by which a question is answered. It is that of what was shown: where somebody who can write to the hub shows
 // one question and has another one answered, the name leads nowhere.
@@ -195,7 +195,7 @@ func (q question) name() string { return q.of.Digest()[:nameLength] }
 func questions(list []proposal.Question) (open []question) {
 	for _, q := range list {
 		o := question{of: q}
-		if json.Unmarshal(q.Question, &o.Question) == nil && string(o.ID) == q.ID {
+		if json.Unmarshal(q.Question, &o.Question) == nil && string(o.ID) == q.ID && proposal.CheckName(q.Worker) == nil {
 			open = append(open, o)
 		}
 	}
@@ -209,6 +209,16 @@ type openJSON struct {
 	Worker string    `json:"worker"`
 	Input  string    `json:"input_id"`
 	Asked  time.Time `json:"asked"` // by the hub's clock
+}
+
+// idOf is an input's id, which its sender chose, as it may stand in a line: without room for what looks like a command.
+func idOf(input string) string {
+	const most = 40
+	r := []rune(printing.OneLine(input))
+	if len(r) > most {
+		r = append(r[:most-1], '…')
+	}
+	return string(r)
 }
 
 func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) error {
@@ -233,7 +243,7 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 			if _, err := io.WriteString(w, a.drawn(q.Question)); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(w, "question %s of %s, input %s: perlica team pending choose %[1]s N\n", q.name(), q.of.Worker, q.of.Input)
+			_, err := fmt.Fprintf(w, "question %s of %s: perlica team pending choose %[1]s N (input %[3]s)\n", q.name(), q.of.Worker, idOf(q.of.Input))
 			if err != nil {
 				return err
 			}

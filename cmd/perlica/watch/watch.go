@@ -104,6 +104,7 @@ func (a *app) follow(ctx context.Context, s sessions.Session, worker string, tho
 	where := ""
 	if w.worker = worker; worker != "" {
 		where = ", at " + worker
+		w.say.Elsewhere = " --team"
 	}
 	w.note("watching %s with %s%s; Ctrl-C ends it", printing.DescribeSession(s), s.Provider, where)
 	for n, err := range notices(ctx) {
@@ -180,8 +181,9 @@ func (w *watcher) show(n kernel.Notice) {
 		w.received(n)
 	case kernel.Asked:
 		w.say.Show(n)
-		if w.worker != "" {
+		if n.Answerable && w.worker != "" {
 			w.note("%s; 'perlica team pending' answers it", printing.QuestionTitle(n.Question))
+			n.Answerable = false // here
 		}
 		if n.Answerable && !w.asker.Available() {
 			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.Short(n.ID))
@@ -214,7 +216,7 @@ func (w *watcher) show(n kernel.Notice) {
 
 // newView is the view of a turn.
 func (w *watcher) newView(run event.RunID) *dialog.TurnView {
-	return dialog.NewTurnView(w.a.App, w.say, func(string) string { return "perlica log show " + printing.Short(run) })
+	return dialog.NewTurnView(w.a.App, w.say, func(string) string { return "perlica log show " + printing.Short(run) + w.say.Elsewhere })
 }
 
 // received shows what was asked, and by whom.

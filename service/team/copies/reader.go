@@ -5,14 +5,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -26,15 +29,63 @@ type Reader struct {
 
 	hub   *hub.Hub
 	views string
+	gone  int64 // payloads that are not there any more
 }
 
-// NewReader returns a reader of a worker's copy. It holds nothing. views is the folder for what this machine makes of copies;
-// it may be empty where nothing is made.
-func NewReader(h *hub.Hub, worker, views string) *Reader { return &Reader{worker, h, views} }
+// NewReader returns a reader of a worker's copy. It holds nothing.
+func NewReader(h *hub.Hub, worker string) *Reader { return &Reader{Worker: worker, hub: h} }
 
-// View is the path of a view of the copy, by the view's name, in a folder that is there.
+// Readers returns readers of all copies, by the workers' names, but of those that stand there under another log's name.
+// views is the folder for what this machine makes of copies.
+func Readers(ctx context.Context, h *hub.Hub, views string) (list []*Reader, err error) {
+	all, err := List(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	gone := map[string]int64{}
+	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		var worker string
+		var n int64
+		rows, err := c.Query(ctx, `SELECT worker, count(*) FROM perlica.events WHERE payload IS NULL GROUP BY worker`)
+		if err == nil {
+			_, err = pgx.ForEachRow(rows, []any{&worker, &n}, func() error { gone[worker] = n; return nil })
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		r := &Reader{Worker: c.Worker, hub: h, views: views, gone: gone[c.Worker]}
+		first, ok, err := r.Last(ctx, event.Query{Until: 1})
+		if err != nil && !errors.Is(err, ErrEdited) {
+			return nil, err
+		}
+		if !ok || store.OriginOf(first.ID) == c.Origin { // what was edited is found when it is read
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// View is the path of a view of the copy, by the view's name, in a folder that is there. What was made before payloads
+// left the copy is deleted: it may hold them.
 func (r *Reader) View(name string) (string, error) {
-	return filepath.Join(r.views, r.Worker+"."+name), os.MkdirAll(r.views, 0o700)
+	if err := os.MkdirAll(r.views, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(r.views, r.Worker+"."+name)
+	mark := path + ".gone"
+	now := strconv.FormatInt(r.gone, 10)
+	if before, err := os.ReadFile(mark); err == nil && string(before) == now {
+		return path, nil
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return path, os.WriteFile(mark, []byte(now), 0o600)
 }
 
 // Head returns the number of the copy's last event, 0 if there is none.

@@ -65,14 +65,15 @@ func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// Questions returns the open questions of all workers, or of one input if it is not empty, oldest first.
+// Questions returns the open questions of all workers about the inputs that they own, or of one input if it is not empty, oldest first.
 func (h *Hub) Questions(ctx context.Context, input string) (list []proposal.Question, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
-			SELECT id, input, worker, question, asked
-			FROM perlica.questions
-			WHERE closed IS NULL AND ($1 = '' OR input = $1)
-			ORDER BY asked`, input)
+			SELECT q.id, q.input, q.worker, q.question, q.asked
+			FROM perlica.questions q
+			JOIN perlica.claims c ON c.input = q.input AND c.worker = q.worker
+			WHERE q.closed IS NULL AND ($1 = '' OR q.input = $1)
+			ORDER BY q.asked`, input)
 		if err == nil {
 			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Question])
 		}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/note"
 )
@@ -87,14 +89,23 @@ type Cancel struct {
 }
 
 // A statement is text that a member signs (Ed25519, RFC 8032, over its bytes): a line that says what it is, and lines
-// of a word, a space and a value. No value holds a line feed.
+// of a word, a space and a value, which has no line feed: two statements that differ have different texts, whatever others
+// wrote in their values.
 func statement(what string, lines ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "perlica team %s 1\n", what)
 	for i := 0; i < len(lines); i += 2 {
-		fmt.Fprintf(&b, "%s %s\n", lines[i], lines[i+1])
+		fmt.Fprintf(&b, "%s %s\n", lines[i], oneLine(lines[i+1]))
 	}
 	return b.String()
+}
+
+// oneLine is the value as it is, or as a Go string literal where it is more than a line of text or looks like a literal.
+func oneLine(value string) string {
+	if strings.HasPrefix(value, `"`) || strings.ContainsFunc(value, unicode.IsControl) || !utf8.ValidString(value) {
+		return strconv.Quote(value)
+	}
+	return value
 }
 
 // ErrName says that a team, a member or a label cannot have a name.
