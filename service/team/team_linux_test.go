@@ -299,6 +299,16 @@ func TestForgedQuestion(t *testing.T) {
 	if err := bob.Answer(t.Context(), list[0], interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Why, "not signed by bob for this question as it was asked") {
 		t.Errorf("a yes to the forged question: %v", err)
 	}
+	// A question of somebody who does not own the input is none.
+	s.SQL(t, db, `INSERT INTO perlica.questions (id, input, worker, question) VALUES ('x', 'a', 'bob', '{"id":"x"}')`)
+	if list, err := bob.Hub.Questions(t.Context(), "a"); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	stranger := asked
+	stranger.Worker = "nobody"
+	if err := bob.Answer(t.Context(), stranger, interaction.Answer{Option: yes.ID}); err == nil || !strings.Contains(err.Error(), "no member") {
+		t.Errorf("a question of a worker that is not known: %v", err)
+	}
 	if err := alice.Answer(t.Context(), asked, interaction.Answer{Option: yes.ID}); err != nil {
 		t.Error(err)
 	}
