@@ -66,11 +66,15 @@ func (s *sitting) screen() (width, height int) {
 // size does not count.
 func (s *sitting) layOut() error {
 	s.width, s.height = s.screen()
+	elsewhere := "perlica pending show " + printing.Short(s.q.ID)
+	if s.k.Away {
+		elsewhere = "perlica team pending"
+	}
 	s.pager = card.NewPager(s.q, s.width, s.height, card.Hints{
 		Choose:    keysHint(s.q, s.k.AnswerTo != nil && !s.k.Away),
 		Turn:      "y goes on, v shows all, n or Esc no",
 		Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
-		Elsewhere: "from elsewhere: perlica pending show " + printing.Short(s.q.ID),
+		Elsewhere: "from elsewhere: " + elsewhere,
 	})
 	return s.draw(true)
 }

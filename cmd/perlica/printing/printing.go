@@ -39,6 +39,9 @@ func Message(e *provider.Error) string {
 // LoginHint is how to log in to an agent; held are the variables that may hold its key and that it was
 // not handed. One of --agent has no name to log in by.
 func LoginHint(id string, adHoc bool, held []string) string {
+	if i := slices.IndexFunc(held, func(name string) bool { return !registry.Uses(name) }); i >= 0 { // what it wants that for, nobody knows
+		return "the agent asks for " + strings.Join(held, ", ") + ", set here and not handed to it; if it may have that: '--env " + held[i] + "'"
+	}
 	if len(held) > 0 {
 		return "set here and not handed to the agent: " + strings.Join(held, ", ") + "; '--env " + held[0] + "' hands it over"
 	}

@@ -145,6 +145,7 @@ func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flag
 	}
 	r.ask = dialog.NewAsker(a.App, nil, say)
 	defer r.ask.Close()
+	say.Elsewhere = " --team"
 	r.ask.Stop, r.ask.Away, r.ask.AnswerTo = stop, true, r.answer
 	return r.wait(ctx, stop, came[r.id] == hub.There)
 }
