@@ -35,10 +35,18 @@ func (s *stage) tell() {
 	}})
 }
 
+// seeds is how many runs a test makes: a few where all of it is short, as with the race detector.
+func seeds() uint64 {
+	if testing.Short() {
+		return 5
+	}
+	return 40
+}
+
 // TestLiveResizeLate: a terminal that has another size than it says, for seconds and again, shows all of a text once, and
 // what stood above it.
 func TestLiveResizeLate(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		s := newStage(term.Styles{}, 100, 30)
 		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
@@ -62,7 +70,7 @@ func TestLiveResizeLate(t *testing.T) {
 // rows twice, but takes nothing away.
 func TestLiveResizeInFlight(t *testing.T) {
 	twice := 0
-	for seed := range uint64(40) {
+	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		s := newStage(term.Styles{}, 100, 30)
 		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
@@ -83,7 +91,7 @@ func TestLiveResizeInFlight(t *testing.T) {
 			t.Fatal(s.screen.All())
 		}
 	}
-	t.Logf("%d of 24,000 words are there twice", twice)
+	t.Logf("%d of %d words are there twice", twice, 600*seeds())
 }
 
 // sayLate writes a text while the terminal's size changes.
