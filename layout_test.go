@@ -81,7 +81,7 @@ var mayImport = map[string][]string{
 	"service/web/device":    {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
 	"service/acp":           {"eventlog/event", "interaction", "interaction/form", "kernel", "kernel/agents", "kernel/filelock", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
 	"service/team":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/export", "eventlog/tree", "eventlog/verify", "interaction", "kernel", "kernel/agents", "kernel/checkup", "kernel/fact/team", "kernel/filelock", "kernel/project", "kernel/sessions", "kernel/streamjson", "policy", "provider", "service/attachment", "service/team/copies", "service/team/hub", "service/team/proposal"},
-	"service/team/copies":   {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/tree", "eventlog/verify", "service/team/hub"},
+	"service/team/copies":   {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/tree", "eventlog/verify", "eventlog/view", "service/team/hub"},
 	"service/team/hub":      {"service/team/proposal"},
 	"service/team/proposal": {},
 	"provider/jsonrpc":      {},

@@ -232,8 +232,7 @@ func (c *client) refused(b provider.BlockedRequest) {
 func (c *client) refusedTool(t provider.ToolCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tool := c.mergeTool(t)
-	tool.declined, tool.refused = true, true
+	c.mergeTool(t).declined = true
 }
 
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {

@@ -198,7 +198,6 @@ func (c *client) count(a asking, yes bool) {
 		return
 	}
 	c.perms.Allowed++
-	s.refused = false // a question before this one may have been; what runs is compared with what was allowed
 	s.approved = append(s.approved, a)
 }
 

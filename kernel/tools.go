@@ -160,7 +160,7 @@ func (c *client) covered(standing []policy.Approval, req policy.Request) bool {
 // unasked returns why a tool call should have been asked about and was not, or "".
 func (c *client) unasked(t toolSeen, place shell.Place) string {
 	switch {
-	case t.refused && t.Status == string(acp.ToolCallStatusCompleted):
+	case (t.refused || t.declined && len(t.approved) == 0) && t.Status == string(acp.ToolCallStatusCompleted):
 		return "it ran although it was refused"
 	case t.crowded:
 		return fmt.Sprintf("it was reported in more than %d forms", maxForms)

@@ -187,6 +187,29 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// firstQuestion waits for a question about an input, and returns it with what the input comes to.
+func firstQuestion(t *testing.T, who *Team, id string) (proposal.Question, <-chan hub.Status) {
+	t.Helper()
+	questions, over := make(chan proposal.Question, 1), make(chan hub.Status, 1)
+	go func() {
+		over <- ended(t, who, id, func(_ hub.Status, open []proposal.Question) {
+			if len(open) > 0 {
+				select {
+				case questions <- open[0]:
+				default:
+				}
+			}
+		})
+	}()
+	select {
+	case q := <-questions:
+		return q, over
+	case st := <-over:
+		t.Fatalf("it ended without a question: %+v", st)
+	}
+	return proposal.Question{}, nil
+}
+
 // TestAnswers: the first answer on the worker's log counts, of those who may answer; the others are told why not.
 func TestAnswers(t *testing.T) {
 	s, db := hubtest.Shared(t)
@@ -196,19 +219,7 @@ func TestAnswers(t *testing.T) {
 	_, carol := member(t, alice, url, "carol", Ask)
 	m.work(t, alice, 1)
 	submit(t, carol, draft1("a", "@ask execute Build command=make"))
-	asked := make(chan proposal.Question, 1)
-	over := make(chan hub.Status, 1)
-	go func() {
-		over <- ended(t, carol, "a", func(_ hub.Status, open []proposal.Question) {
-			if len(open) > 0 {
-				select {
-				case asked <- open[0]:
-				default:
-				}
-			}
-		})
-	}()
-	q := <-asked
+	q, over := firstQuestion(t, carol, "a")
 	var question interaction.Question
 	if err := json.Unmarshal(q.Question, &question); err != nil {
 		t.Fatal(err)
@@ -267,24 +278,7 @@ func TestForgedQuestion(t *testing.T) {
 	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask, Approve)
 	m.work(t, alice, 1)
 	submit(t, bob, draft1("a", "@ask execute Build command=make"))
-	questions := make(chan proposal.Question, 1)
-	over := make(chan hub.Status, 1)
-	go func() {
-		over <- ended(t, bob, "a", func(_ hub.Status, open []proposal.Question) {
-			if len(open) > 0 {
-				select {
-				case questions <- open[0]:
-				default:
-				}
-			}
-		})
-	}()
-	var asked proposal.Question
-	select {
-	case asked = <-questions:
-	case st := <-over:
-		t.Fatalf("it ended without a question: %+v", st)
-	}
+	asked, over := firstQuestion(t, bob, "a")
 	var question interaction.Question
 	if err := json.Unmarshal(asked.Question, &question); err != nil {
 		t.Fatal(err)

@@ -123,13 +123,11 @@ func (f Flags) Rules() (rules []policy.Rule, err error) {
 	return rules, nil
 }
 
-// RuleTexts are the rules of the flags as they were given.
+// RuleTexts are the Rules as they were given.
 func (f Flags) RuleTexts() (texts []string) {
-	for _, command := range f.Deny {
-		texts = append(texts, "--deny "+command)
-	}
-	for _, command := range f.Allow {
-		texts = append(texts, "--allow "+command)
+	rules, _ := f.Rules() // its error was met before
+	for _, r := range rules {
+		texts = append(texts, r.Origin+" "+r.Command)
 	}
 	return texts
 }

@@ -37,8 +37,8 @@ func (a *app) logStatsCommand() *cobra.Command {
 them, requests that were refused, tools that ran unasked, tokens and cost, by the day of
 the input (in local time) and by provider; with --by by who gave the input, by session, or
 by project: those of 'perlica log list'. With --team the copies of all workers' logs on the
-team's hub are counted, with --by worker by worker. Tokens and cost are what agents report; many report
-none.
+team's hub are counted, with --by worker by worker. Tokens and cost are what agents report;
+many report none.
 
 Of payloads that were removed ('perlica log prune') the types are counted, and how many
 there are is said.`,

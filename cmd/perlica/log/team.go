@@ -84,7 +84,7 @@ func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.Sta
 
 // searchTeam searches the copies, each by an index of its own on this machine.
 func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) error {
-	return a.withCopies(ctx, func(logs []*copies.Reader) (err error) {
+	return a.withCopies(ctx, func(logs []*copies.Reader) error {
 		var all []iter.Seq2[found, error]
 		missing := false
 		for _, l := range logs {
@@ -100,7 +100,7 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 				missing = true
 				continue
 			}
-			defer func() { err = errors.Join(err, s.Close()); remove() }()
+			defer func() { _ = s.Close(); remove() }() // a view; what it lost comes back
 			here := w
 			if f.session != "" {
 				here.Session, err = s.FindSession(ctx, f.session)
@@ -111,12 +111,25 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 					return fmt.Errorf("the copy of %s: %w", l.Worker, err)
 				}
 			}
-			all = append(all, inLog(s.Find(ctx, here), l.Worker))
+			all = append(all, func(yield func(found, error) bool) {
+				for h, err := range inLog(s.Find(ctx, here), l.Worker) {
+					if err != nil {
+						if err = a.leftOut(ctx, l, err); err == nil {
+							missing = true
+							return
+						}
+					}
+					if !yield(h, err) {
+						return
+					}
+				}
+			})
 		}
 		if f.session != "" && len(all) == 0 {
 			return exitcode.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team --all' lists them")
 		}
-		return cmp.Or(a.printHits(newest(all), f), errLeftOut(missing))
+		err := a.printHits(newest(all), f)
+		return cmp.Or(err, errLeftOut(missing)) // which printing may have found
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // watchTeam follows a session of a worker's.
@@ -67,11 +68,7 @@ func sessionIn(ctx context.Context, l *copies.Reader, args []string) (s sessions
 		return s, err
 	}
 	err = cli.ViewSessionsAt(ctx, l, path, func(view *sessions.View) (err error) {
-		if len(args) > 0 {
-			s, err = view.Find(ctx, args[0])
-		} else {
-			s, err = view.Latest(ctx)
-		}
+		s, err = named(ctx, view, args)
 		return err
 	})
 	return s, err
@@ -86,7 +83,8 @@ type patient struct {
 
 // again waits after an error of the hub, and reports whether to try again.
 func (p patient) again(ctx context.Context, err error) bool {
-	if err == nil || errors.Is(err, copies.ErrEdited) || ctx.Err() != nil {
+	var version *hub.VersionError
+	if err == nil || ctx.Err() != nil || errors.Is(err, copies.ErrEdited) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrNoTeam) || errors.As(err, &version) {
 		if err == nil && *p.away {
 			*p.away = false
 			p.note("the hub answers again")

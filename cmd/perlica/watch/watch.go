@@ -119,14 +119,18 @@ func (a *app) follow(ctx context.Context, s sessions.Session, worker string, tho
 // sessionToWatch finds the session that is named, or the one that was used last.
 func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
 	err = cli.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
-		if len(args) > 0 {
-			s, err = view.Find(ctx, args[0])
-		} else {
-			s, err = view.Latest(ctx)
-		}
+		s, err = named(ctx, view, args)
 		return err
 	})
 	return s, err
+}
+
+// named is the session of the arguments, or without one that which was used last.
+func named(ctx context.Context, view *sessions.View, args []string) (sessions.Session, error) {
+	if len(args) > 0 {
+		return view.Find(ctx, args[0])
+	}
+	return view.Latest(ctx)
 }
 
 // watcher shows a session that lives elsewhere, as the chat shows its own.

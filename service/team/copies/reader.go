@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -80,10 +80,8 @@ func (r *Reader) View(name string) (string, error) {
 	if before, err := os.ReadFile(mark); err == nil && string(before) == now {
 		return path, nil
 	}
-	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
+	if err := view.Remove(path); err != nil {
+		return "", err
 	}
 	return path, os.WriteFile(mark, []byte(now), 0o600)
 }
@@ -177,7 +175,7 @@ func (r *Reader) page(ctx context.Context, q *event.Query) (list []event.Event, 
 			row := row{seq: int64(binary.BigEndian.Uint64(v[0])), leaf: len(v[1]), header: len(v[1]) + len(v[2]), payload: len(text), gone: v[3] == nil}
 			e, err := row.event(text, 0)
 			if err != nil {
-				return fmt.Errorf("event %d of the copy of %s: %w", row.seq, r.Worker, err)
+				return fmt.Errorf("%w: event %d of %s: %w", ErrEdited, row.seq, r.Worker, err)
 			}
 			if e.Leaf() != e.LeafHash || e.Withheld == "" && !e.PayloadMatches() {
 				return fmt.Errorf("%w: event %d of %s", ErrEdited, e.Seq, r.Worker)
