@@ -194,7 +194,9 @@ func TestOddAnswers(t *testing.T) {
 			shakes(t, method, text)
 			variants(v, values, func(s string) string { return s }, func(text string) {
 				tried++
-				shakes(t, method, text)
+				if !testing.Short() || tried%8 == 0 {
+					shakes(t, method, text)
+				}
 			})
 		}
 	}
