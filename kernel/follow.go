@@ -87,10 +87,10 @@ func Follow(ctx context.Context, log event.Reader, locks string, session event.S
 // again at the Seq of the last Entry misses nothing and gets no event twice. Held and Freed are
 // not on record: they are yielded for each session in which a turn is or was under way, as of now.
 // Where until is not zero it ends behind the event until, which is on record, and yields neither.
-func FollowLog(ctx context.Context, log *store.Reader, locks string, after, until event.Seq) iter.Seq2[Entry, error] {
+func FollowLog(ctx context.Context, log openLog, locks string, after, until event.Seq) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f := newFollower(ctx, log, locks, yield)
-		f.until = until
+		f.until, f.openRuns = until, log.OpenRuns
 		f.run(func() error { return f.resume(after) })
 	}
 }
@@ -105,6 +105,12 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry
 	return FollowLog(ctx, &r.log.Reader, r.opt.Paths.Locks, after, 0)
 }
 
+// openLog is a log that knows which of its runs have no outcome.
+type openLog interface {
+	event.Reader
+	OpenRuns(ctx context.Context) ([]event.RunID, error)
+}
+
 // follower turns the events of a session, or of all, into notices.
 type follower struct {
 	ctx     context.Context // of the iteration, which is all of the follower's life
@@ -115,6 +121,8 @@ type follower struct {
 	yield   func(Entry, error) bool
 	gone    bool // the caller's loop has ended
 	muted   bool // events are read for what came before
+
+	openRuns func(context.Context) ([]event.RunID, error) // of FollowLog
 
 	until   event.Seq // behind which it ends; 0: nowhere
 	head    event.Seq // up to which all is yielded
@@ -246,7 +254,7 @@ func (f *follower) replay(turns int) error {
 // resume reads the turns that are under way, and yields what is on record since after.
 func (f *follower) resume(after event.Seq) error {
 	if after = min(after, f.head); after > 0 {
-		runs, err := f.own.OpenRuns(f.ctx)
+		runs, err := f.openRuns(f.ctx)
 		if err != nil {
 			return err
 		}

@@ -181,7 +181,7 @@ func (c *sender) Write(b []byte) (int, error) {
 // acpOptions are those of a client's connection: the agent is the one of the project in which the server
 // was started, or the one of its providers that the query names.
 func (s *Server) acpOptions(r *request) (acp.Options, error) {
-	home, err := s.logs.one(s.logs.here())
+	home, err := s.logs.one(r.Context(), s.logs.here())
 	if err != nil {
 		return acp.Options{}, err
 	}
@@ -202,7 +202,7 @@ func (s *Server) acpOptions(r *request) (acp.Options, error) {
 		Agent: agent, Dir: here.Dir, Environ: s.opt.Environ, Version: s.opt.Version, Limit: string(here.Mode()),
 		Answers: answers, Visitor: r.visitor.Label(), Home: runner,
 		Open: func(ctx context.Context, dir string) (*acp.Place, error) {
-			l, dir, err := s.logs.holding(dir)
+			l, dir, err := s.logs.holding(ctx, dir)
 			if err != nil {
 				return nil, err
 			}
@@ -226,13 +226,13 @@ func (s *Server) acpOptions(r *request) (acp.Options, error) {
 
 // holding returns the log of the project in which a directory lies, of several the innermost's, and the
 // directory without links.
-func (ls *logs) holding(dir string) (*eventLog, string, error) {
+func (ls *logs) holding(ctx context.Context, dir string) (*eventLog, string, error) {
 	outside := fmt.Errorf("cwd lies in no project that GET /v1/contexts lists: %w", fs.ErrNotExist)
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, "", outside
 	}
-	list, err := ls.list(place{})
+	list, err := ls.list(ctx, place{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -249,6 +249,6 @@ func (ls *logs) holding(dir string) (*eventLog, string, error) {
 	if at.Project == "" {
 		return nil, "", outside
 	}
-	l, err := ls.one(at)
+	l, err := ls.one(ctx, at)
 	return l, real, err
 }

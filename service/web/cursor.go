@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 )
 
 // cursor is up to where a client has seen the logs. It names each by its place and by the log that lay
@@ -89,7 +88,7 @@ func (c cursor) around(at string) (ahead, behind string) {
 
 // reach is the place of a log in a cursor: behind which event the client goes on. Of a log that was
 // replaced it is an error.
-func (c cursor) reach(ctx context.Context, l *eventLog, log *store.Reader) (mark, error) {
+func (c cursor) reach(ctx context.Context, l *eventLog, log logReader) (mark, error) {
 	origin, err := log.Origin(ctx)
 	if err != nil {
 		return mark{}, err

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -35,7 +34,7 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	q := r.URL.Query()
 	want := chosen{event.SessionID(q.Get("session")), event.RunID(q.Get("run")), q["type"]}
 	after := cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("after"))
-	list, err := s.logs.list(r.where())
+	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
@@ -62,6 +61,24 @@ func asksForJSON(accept string) bool {
 	return false
 }
 
+// span returns between which events of a log those lie that have the run and the session; ok is false if there are
+// none. Where it does not matter whose they are last is 0.
+func (c chosen) span(ctx context.Context, log logReader) (first, last event.Seq, ok bool, err error) {
+	q := event.Query{Run: c.run, Session: c.session}
+	if q.Run == "" && q.Session == "" {
+		return 0, 0, true, nil
+	}
+	newest, ok, err := log.Last(ctx, q)
+	if err != nil || !ok {
+		return 0, 0, false, err
+	}
+	q.Limit = 1
+	for e, err := range log.Events(ctx, q) {
+		return e.Seq, newest.Seq, true, err
+	}
+	return 0, 0, false, nil // it was pruned in between
+}
+
 // marks returns up to where a client has seen each log: without a cursor up to its end.
 func marks(ctx context.Context, list []*eventLog, after string) (cursor, map[*eventLog]mark, []unreadable, error) {
 	c := cursor{}
@@ -72,7 +89,7 @@ func marks(ctx context.Context, list []*eventLog, after string) (cursor, map[*ev
 		}
 	}
 	var replaced atomic.Pointer[problem]
-	of, bad := together(ctx, list, func(ctx context.Context, l *eventLog, log *store.Reader) (mark, error) {
+	of, bad := together(ctx, list, func(ctx context.Context, l *eventLog, log logReader) (mark, error) {
 		m, err := c.reach(ctx, l, log)
 		var p *problem
 		if errors.As(err, &p) {
@@ -112,8 +129,13 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 			continue
 		}
 		log, err := l.read(r.Context())
+		var first, last event.Seq
+		there := false
 		if err == nil {
-			m.seq, err = l.recordedLines(r.Context(), log, m.seq, 0, func(one line) bool {
+			first, last, there, err = want.span(r.Context(), log)
+		}
+		if err == nil && there {
+			m.seq, err = l.recordedLines(r.Context(), log, max(m.seq, first-1), last, func(one line) bool {
 				if answer.More = len(answer.Events) == n; answer.More {
 					return false
 				}
@@ -135,7 +157,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 
 // recordedLines yields the lines behind an event and up to another, 0 for the newest, and returns up to
 // where that was: if yield is false, up to the line before.
-func (l *eventLog) recordedLines(ctx context.Context, log *store.Reader, after, upTo event.Seq, yield func(line) bool) (event.Seq, error) {
+func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo event.Seq, yield func(line) bool) (event.Seq, error) {
 	if upTo == 0 {
 		last, _, err := log.Last(ctx, event.Query{})
 		if err != nil {

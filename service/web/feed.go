@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
@@ -52,7 +51,7 @@ type feed struct {
 }
 
 // follow returns the log's feed with one follower more, which must leave it.
-func (l *eventLog) follow(f *follower, log *store.Reader) (*feed, error) {
+func (l *eventLog) follow(f *follower, log logReader) (*feed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.feed != nil && l.feed.join(f) {
@@ -67,7 +66,7 @@ func (l *eventLog) follow(f *follower, log *store.Reader) (*feed, error) {
 		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq,
 		states: map[event.SessionID]line{}, bells: map[*follower]bool{f: false},
 	}
-	go l.feed.run(ctx, l.place, log, l.info, l.paths.Locks)
+	go l.feed.run(ctx, l.place, log, l.used.Log, l.info, l.paths.Locks)
 	return l.feed, nil
 }
 
@@ -75,12 +74,14 @@ func (l *eventLog) follow(f *follower, log *store.Reader) (*feed, error) {
 const lookAgain = 2 * time.Second
 
 // run reads the log until the last follower has left, or the log's file is another one.
-func (f *feed) run(ctx context.Context, at place, log *store.Reader, info os.FileInfo, locks string) {
+func (f *feed) run(ctx context.Context, at place, log logReader, path string, info os.FileInfo, locks string) {
 	defer close(f.over)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer f.cancel()
-	beside.Go(func() { f.watch(ctx, log.Path(), info) })
+	if info != nil { // it is a file
+		beside.Go(func() { f.watch(ctx, path, info) })
+	}
 	for e, err := range kernel.FollowLog(ctx, log, locks, f.base, 0) {
 		var one line
 		if err == nil {

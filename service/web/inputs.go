@@ -147,7 +147,7 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	if err := in.check(); err != nil {
 		return err
 	}
-	l, err := s.logs.one(in.place)
+	l, err := s.logs.one(r.Context(), in.place)
 	if err != nil {
 		return err
 	}

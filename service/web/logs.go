@@ -34,12 +34,15 @@ type unreadable struct {
 // logs are the logs of the user, opened when they are first asked for.
 type logs struct {
 	opt Options
+	hub hub
 
 	mu   sync.Mutex // guards what follows
 	open map[place]*eventLog
 }
 
-func newLogs(opt Options) *logs { return &logs{opt: opt, open: map[place]*eventLog{}} }
+func newLogs(opt Options) *logs {
+	return &logs{opt: opt, hub: hub{open: opt.Team}, open: map[place]*eventLog{}}
+}
 
 // eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.
 type eventLog struct {
@@ -47,7 +50,8 @@ type eventLog struct {
 	opt   Options
 	paths config.ContextPaths
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex  // guards what follows
+	copy    *workerCopy // what it is a copy of; nil: it is one of this machine's
 	used    project.Used
 	reader  *store.Reader
 	info    os.FileInfo // of the file that reader has open
@@ -67,8 +71,11 @@ func (ls *logs) here() place {
 	return place{root, ls.opt.Here.Config.ContextID}
 }
 
-// list returns the logs that the query's project and context name: all, where it names none.
-func (ls *logs) list(where place) ([]*eventLog, error) {
+// list returns the logs that the query's project and context name: all of this machine's, where it names none.
+func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
+	if where.Project == teamProject {
+		return ls.copies(ctx, where.Context)
+	}
 	used, err := project.List(ls.opt.Dirs)
 	if err != nil {
 		return nil, err
@@ -99,8 +106,8 @@ func (ls *logs) list(where place) ([]*eventLog, error) {
 }
 
 // one returns the log that is meant where there can be but one.
-func (ls *logs) one(where place) (*eventLog, error) {
-	list, err := ls.list(where)
+func (ls *logs) one(ctx context.Context, where place) (*eventLog, error) {
+	list, err := ls.list(ctx, where)
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +146,12 @@ func (ls *logs) at(at place, used project.Used) (*eventLog, error) {
 
 // read returns the log, open for reading; nil: the context has none yet. The reader is good until the
 // server is closed, also when the file is replaced.
-func (l *eventLog) read(ctx context.Context) (*store.Reader, error) {
+func (l *eventLog) read(ctx context.Context) (logReader, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.copy != nil {
+		return l.copy.Reader, nil
+	}
 	info, err := os.Stat(l.used.Log)
 	if err == nil && l.reader != nil && os.SameFile(info, l.info) {
 		return l.reader, nil
@@ -169,6 +179,9 @@ func (l *eventLog) read(ctx context.Context) (*store.Reader, error) {
 // work returns the log, open for work, and its project. What has no outcome and no process gets its
 // outcome when it is opened.
 func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, error) {
+	if err := l.own("only its worker appends to it; 'perlica run --team' submits to the team"); err != nil {
+		return nil, nil, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.runner != nil {
@@ -191,6 +204,9 @@ func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, 
 
 // find finds the project with its configuration.
 func (l *eventLog) find() (*project.Project, error) {
+	if l.Project == teamProject {
+		return nil, notFound.is("a worker's agents are not known here")
+	}
 	p, err := project.Find(l.Project, l.opt.Environ, map[string]string{"context.default_id": l.Context})
 	if err == nil && p.Workspace.Root != l.Project {
 		if real, rerr := filepath.EvalSymlinks(p.Workspace.Root); rerr != nil || real != l.Project {
@@ -236,7 +252,7 @@ func (ls *logs) close() (err error) {
 		l.mu.Unlock()
 	}
 	clear(ls.open)
-	return err
+	return errors.Join(err, ls.hub.close())
 }
 
 // patience is how long a list waits for one log.
@@ -244,7 +260,7 @@ const patience = 5 * time.Second
 
 // together calls f for each log, at most eight at a time, and says of those with an error that they
 // cannot be read. A log that takes too long is one of them.
-func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, *store.Reader) (T, error)) (of map[*eventLog]T, bad []unreadable) {
+func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, logReader) (T, error)) (of map[*eventLog]T, bad []unreadable) {
 	var mu sync.Mutex
 	of, bad = map[*eventLog]T{}, []unreadable{}
 	var all sync.WaitGroup

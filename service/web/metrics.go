@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/report"
@@ -78,7 +77,7 @@ func newCounted(origin string) *counted {
 }
 
 // count reads the facts that a log has gained.
-func (c *counters) count(ctx context.Context, l *eventLog, log *store.Reader) error {
+func (c *counters) count(ctx context.Context, l *eventLog, log logReader) error {
 	origin, err := log.Origin(ctx)
 	if err != nil {
 		return err
@@ -131,12 +130,12 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	if err := r.only(); err != nil {
 		return err
 	}
-	list, err := s.logs.list(place{})
+	list, err := s.logs.list(r.Context(), place{})
 	if err != nil {
 		return err
 	}
 	type now struct{ living, questions int }
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (n now, err error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (n now, err error) {
 		if err := s.counts.count(ctx, l, log); err != nil {
 			return n, err
 		}
@@ -144,7 +143,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return n, err
 		}
-		open, err := kernel.PendingQuestions(ctx, log, l.paths.Locks)
+		open, err := l.pending(ctx, log)
 		return now{len(living), len(open)}, err
 	})
 	var b exposition

@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/push"
 )
@@ -146,20 +143,20 @@ func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
 }
 
 // openQuestions are the questions that are open in all logs that can be read.
-func (s *Server) openQuestions(ctx context.Context) []interaction.Question {
-	list, err := s.logs.list(place{})
+func (s *Server) openQuestions(ctx context.Context) []asked {
+	list, err := s.logs.list(ctx, place{})
 	if err != nil {
 		s.opt.Trail.Warn("push", "err", err)
 		return nil
 	}
-	of, _ := together(ctx, list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]interaction.Question, error) {
-		return kernel.PendingQuestions(ctx, log, l.paths.Locks)
+	of, _ := together(ctx, list, func(ctx context.Context, l *eventLog, log logReader) ([]asked, error) {
+		return l.pending(ctx, log)
 	})
 	return slices.Concat(slices.Collect(maps.Values(of))...)
 }
 
 // span says when the newest of some questions was asked, and until when one is open.
-func span(open []interaction.Question) (newest, until time.Time) {
+func span(open []asked) (newest, until time.Time) {
 	for _, q := range open {
 		if q.Asked.After(newest) {
 			newest = q.Asked

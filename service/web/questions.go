@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -70,15 +69,19 @@ func newRows(rows []card.Row) []rowShown {
 // shownID is how much of an id people are shown: its end.
 const shownID = 8
 
-// question says all of a question; its digest is that of its payload on the log.
-func (l *eventLog) question(ctx context.Context, log *store.Reader, q interaction.Question, width int) (question, error) {
-	c := card.Lay(q, width)
+// question says all of a question; its digest is that of its payload on the log or, on a team's hub, of what it is there.
+func (l *eventLog) question(ctx context.Context, log logReader, q asked, width int) (question, error) {
+	c := card.Lay(q.Question, width)
 	shown := question{
-		place: l.place, Question: q, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
+		place: l.place, Question: q.Question, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
 		Asked: q.Asked, Open: true, Card: cardShown{newRows(c.Rows), newRows(c.Options)},
 	}
 	for _, o := range q.Options {
 		shown.Options = append(shown.Options, option{o, o.Allows(), o.Always()})
+	}
+	if q.there != nil {
+		shown.Digest = q.there.Digest()
+		return shown, nil
 	}
 	e, ok, err := log.Last(ctx, event.Query{Interaction: q.ID, Types: []event.Type{event.InteractionRequested}})
 	if err == nil && !ok {
@@ -96,12 +99,12 @@ func (s *Server) questions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.logs.list(r.where())
+	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (shown []question, err error) {
-		open, err := kernel.PendingQuestions(ctx, log, l.paths.Locks)
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (shown []question, err error) {
+		open, err := l.pending(ctx, log)
 		for _, q := range open {
 			one, qerr := l.question(ctx, log, q, int(width))
 			if err = cmp.Or(err, qerr); err != nil {
@@ -147,25 +150,42 @@ func (s *Server) question(w http.ResponseWriter, r *request) error {
 		shown.Open, shown.Ended, shown.Answer = false, end.Error(), newFirstAnswer(end.Answer)
 		return reply(w, http.StatusOK, shown)
 	}
-	open, err := kernel.PendingQuestions(r.Context(), log, l.paths.Locks)
+	open, err := l.pending(r.Context(), log)
 	if err != nil {
 		return err
 	}
-	if shown.Open = slices.ContainsFunc(open, func(o interaction.Question) bool { return o.ID == q.ID }); !shown.Open {
+	if shown.Open = slices.ContainsFunc(open, func(o asked) bool { return o.ID == q.ID }); !shown.Open {
 		shown.Ended = kernel.ErrRunGone.Error()
 	}
 	return reply(w, http.StatusOK, shown)
 }
 
-// findQuestion finds the question that the path names.
-func (s *Server) findQuestion(r *request) (*eventLog, *store.Reader, interaction.Question, error) {
+// findQuestion finds the question that the path names. Those of a team are looked for on the hub first: the copy of
+// what a worker wrote comes later.
+func (s *Server) findQuestion(r *request) (*eventLog, logReader, asked, error) {
 	id := event.InteractionID(r.PathValue("id"))
+	if r.where().Project == teamProject {
+		list, err := s.logs.list(r.Context(), r.where())
+		if err != nil {
+			return nil, nil, asked{}, err
+		}
+		for _, l := range list {
+			c := l.copied()
+			open, err := c.open(r.Context())
+			if err != nil {
+				return nil, nil, asked{}, err
+			}
+			if i := slices.IndexFunc(open, func(q asked) bool { return q.ID == id }); i >= 0 {
+				return l, c, open[i], nil
+			}
+		}
+	}
 	l, log, err := s.holding(r.Context(), r.where(), event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
 	if err != nil {
-		return nil, nil, interaction.Question{}, err
+		return nil, nil, asked{}, err
 	}
 	q, err := interaction.Find(r.Context(), log, id)
-	return l, log, q, err
+	return l, log, asked{Question: q}, err
 }
 
 // answerBody is what is said to a question.
@@ -202,14 +222,10 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 	if i >= 0 && (q.Options[i].Text || q.Word != "" && q.Options[i].Allows()) {
 		a.Text = body.Word
 	}
-	if err := signed(r, q, body, &a); err != nil {
+	if err := signed(r, q.Question, body, &a); err != nil {
 		return err
 	}
-	runner, _, err := l.work(context.WithoutCancel(r.Context()))
-	if err != nil {
-		return err
-	}
-	err = runner.AnswerQuestion(context.WithoutCancel(r.Context()), q, a)
+	err = l.answer(context.WithoutCancel(r.Context()), q, a)
 	if err != nil && !errors.Is(err, kernel.ErrNotWoken) { // it counts, and is seen when the asker looks again
 		p := asProblem(err)
 		p.Project, p.Context, p.Run = l.Project, l.Context, string(q.Refs.Run)
@@ -225,6 +241,18 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 		Option string              `json:"option"`
 		By     string              `json:"by"`
 	}{l.place, q.ID, q.Refs.Run, a.Option, a.By})
+}
+
+// answer hands an answer in, and returns nil when it counts.
+func (l *eventLog) answer(ctx context.Context, q asked, a interaction.Answer) error {
+	if c := l.copied(); c != nil {
+		return c.answer(ctx, q, a)
+	}
+	runner, _, err := l.work(ctx)
+	if err != nil {
+		return err
+	}
+	return runner.AnswerQuestion(ctx, q.Question, a)
 }
 
 // decode reads the body, which is one JSON object with no other members than v's.

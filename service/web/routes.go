@@ -120,7 +120,8 @@ func (s *Server) self(w http.ResponseWriter, r *request) error {
 		Name   string        `json:"name"`
 		Rights access.Rights `json:"rights"`
 		Token  bool          `json:"token"`
-	}{v.ID, v.Name, append(access.Rights{}, v.Rights...), v.Token})
+		Team   bool          `json:"team"`
+	}{v.ID, v.Name, append(access.Rights{}, v.Rights...), v.Token, s.opt.Team != nil})
 }
 
 func (s *Server) describe(w http.ResponseWriter, _ *request) error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/report"
@@ -36,11 +35,19 @@ func (l *eventLog) run(t report.Turn, session event.SessionID) (runShown, error)
 	if t.Outcome != "" {
 		return shown, nil
 	}
-	held, err := filelock.Held(filelock.Run(l.paths.Locks, string(t.Run)))
+	held, err := l.held(t.Run)
 	if shown.State = lost; held {
 		shown.State = running
 	}
 	return shown, err
+}
+
+// held reports whether a run that has no outcome goes on: whether its process lives or, of a copy, its worker.
+func (l *eventLog) held(run event.RunID) (bool, error) {
+	if c := l.copied(); c != nil {
+		return c.lives, nil
+	}
+	return filelock.Held(filelock.Run(l.paths.Locks, string(run)))
 }
 
 // runsPage is where a page of runs begins: in each log before this event.
@@ -71,11 +78,11 @@ func (s *Server) runs(w http.ResponseWriter, r *request) error {
 	if !slices.Contains([]string{"", "all", "open"}, state) {
 		return badRequest.is("state must be all or open")
 	}
-	list, err := s.logs.list(r.where())
+	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]runShown, error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) ([]runShown, error) {
 		if state == "open" {
 			return l.openRuns(ctx, log, session)
 		}
@@ -121,7 +128,7 @@ func afterRuns(from runsPage, runs []runShown) runsPage {
 }
 
 // newestRuns returns the newest runs whose inputs came before an event; 0: of all.
-func (l *eventLog) newestRuns(ctx context.Context, log *store.Reader, session event.SessionID, before event.Seq, n int) (list []runShown, err error) {
+func (l *eventLog) newestRuns(ctx context.Context, log logReader, session event.SessionID, before event.Seq, n int) (list []runShown, err error) {
 	if before == 1 {
 		return nil, nil
 	}
@@ -140,7 +147,7 @@ func (l *eventLog) newestRuns(ctx context.Context, log *store.Reader, session ev
 }
 
 // openRuns returns the runs without an outcome.
-func (l *eventLog) openRuns(ctx context.Context, log *store.Reader, session event.SessionID) (list []runShown, err error) {
+func (l *eventLog) openRuns(ctx context.Context, log logReader, session event.SessionID) (list []runShown, err error) {
 	open, err := log.OpenRuns(ctx)
 	if err != nil {
 		return nil, err
@@ -165,7 +172,7 @@ func (l *eventLog) openRuns(ctx context.Context, log *store.Reader, session even
 }
 
 // readRun reads a run as lists have it.
-func (l *eventLog) readRun(ctx context.Context, log *store.Reader, id event.RunID) (runShown, error) {
+func (l *eventLog) readRun(ctx context.Context, log logReader, id event.RunID) (runShown, error) {
 	r, err := readFacts(ctx, log, id)
 	if err != nil {
 		return runShown{}, err
@@ -174,7 +181,7 @@ func (l *eventLog) readRun(ctx context.Context, log *store.Reader, id event.RunI
 }
 
 // readFacts reads the facts of a run: its frames say nothing that a list needs.
-func readFacts(ctx context.Context, log *store.Reader, id event.RunID) (*kernel.Record, error) {
+func readFacts(ctx context.Context, log logReader, id event.RunID) (*kernel.Record, error) {
 	return kernel.ReadRecord(ctx, log, id, event.Query{Class: event.Fact})
 }
 
@@ -235,25 +242,37 @@ func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 		return badRequest.is("why is too long")
 	}
 	id := event.RunID(r.PathValue("id"))
-	l, _, err := s.holding(r.Context(), r.where(), event.Query{Run: id, Class: event.Fact})
+	l, log, err := s.holding(r.Context(), r.where(), event.Query{Run: id, Class: event.Fact})
 	if err != nil {
 		return err
 	}
-	runner, _, err := l.work(context.WithoutCancel(r.Context()))
-	if err != nil {
-		return err
-	}
-	stop := kernel.Stop{By: streamjson.ByUser, Why: "stopped by " + r.visitor.Label()}
-	if body.Why != "" {
-		stop.Why += ": " + body.Why
-	} else {
-		stop.Person = r.visitor.Label()
-	}
-	if err := runner.CancelRun(context.WithoutCancel(r.Context()), id, stop); err != nil {
+	if err := s.stopRun(r, l, log, id, body.Why); err != nil {
 		return err
 	}
 	return reply(w, http.StatusAccepted, struct {
 		place
 		Run event.RunID `json:"run_id"`
 	}{l.place, id})
+}
+
+// stopRun stops a run in the name of the visitor.
+func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID, why string) error {
+	if c := l.copied(); c != nil {
+		rec, err := readFacts(r.Context(), log, id)
+		if err != nil {
+			return err
+		}
+		return c.cancel(r.Context(), rec.Input)
+	}
+	runner, _, err := l.work(context.WithoutCancel(r.Context()))
+	if err != nil {
+		return err
+	}
+	stop := kernel.Stop{By: streamjson.ByUser, Why: "stopped by " + r.visitor.Label()}
+	if why != "" {
+		stop.Why += ": " + why
+	} else {
+		stop.Person = r.visitor.Label()
+	}
+	return runner.CancelRun(context.WithoutCancel(r.Context()), id, stop)
 }

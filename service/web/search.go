@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -47,12 +46,12 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.logs.list(r.where())
+	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
 	var wordless atomic.Bool
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]hit, error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) ([]hit, error) {
 		hits, err := l.search(ctx, log, want, n)
 		if errors.Is(err, report.ErrNoWords) {
 			wordless.Store(true)
@@ -97,8 +96,12 @@ func (r *request) wanted() (want report.Wanted, err error) {
 }
 
 // search returns the newest texts of a log that have what is wanted.
-func (l *eventLog) search(ctx context.Context, log *store.Reader, want report.Wanted, n int) (hits []hit, err error) {
-	view, remove, err := project.OpenView(l.paths.Search, func(path string) (*report.Search, error) {
+func (l *eventLog) search(ctx context.Context, log logReader, want report.Wanted, n int) (hits []hit, err error) {
+	path, err := l.view(l.paths.Search, "search.db")
+	if err != nil {
+		return nil, err
+	}
+	view, remove, err := project.OpenView(path, func(path string) (*report.Search, error) {
 		return report.OpenSearch(ctx, log, path, nil)
 	})
 	if err != nil {
@@ -140,7 +143,7 @@ func (s *Server) stats(w http.ResponseWriter, r *request) error {
 			return badRequest.is("there is no such time zone")
 		}
 	}
-	list, err := s.logs.list(r.where())
+	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
@@ -148,7 +151,7 @@ func (s *Server) stats(w http.ResponseWriter, r *request) error {
 		place
 		report.Stats
 	}
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (counted, error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (counted, error) {
 		stats, err := report.ReadStats(ctx, log, q)
 		return counted{l.place, stats}, err
 	})

@@ -9,9 +9,6 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -33,11 +30,11 @@ func (s *Server) contexts(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	list, err := s.logs.list(r.where())
+	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (c contextShown, err error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (c contextShown, err error) {
 		last, _, err := log.Last(ctx, event.Query{})
 		if err != nil {
 			return c, err
@@ -50,7 +47,7 @@ func (s *Server) contexts(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return c, err
 		}
-		questions, err := kernel.PendingQuestions(ctx, log, l.paths.Locks)
+		questions, err := l.pending(ctx, log)
 		c.OpenRuns, c.Questions = len(living), len(questions)
 		return c, err
 	})
@@ -73,10 +70,13 @@ func (s *Server) contexts(w http.ResponseWriter, r *request) error {
 
 // living returns the runs whose process lives, oldest first: those that are on the log's list, and the
 // newest whose agent is being started.
-func (l *eventLog) living(ctx context.Context, log *store.Reader) ([]event.RunID, error) {
+func (l *eventLog) living(ctx context.Context, log logReader) ([]event.RunID, error) {
 	open, err := log.OpenRuns(ctx)
-	if err != nil {
-		return nil, err
+	if c := l.copied(); err != nil || c != nil {
+		if c != nil && !c.lives {
+			open = nil
+		}
+		return open, err
 	}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: 20}) {
 		if err != nil {
@@ -88,7 +88,7 @@ func (l *eventLog) living(ctx context.Context, log *store.Reader) ([]event.RunID
 	}
 	var living []event.RunID
 	for _, run := range open {
-		held, err := filelock.Held(filelock.Run(l.paths.Locks, string(run)))
+		held, err := l.held(run)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	l, err := s.logs.one(r.where())
+	l, err := s.logs.one(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
@@ -152,11 +152,11 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 	if err := cmp.Or(err, aerr, r.page(&from)); err != nil {
 		return err
 	}
-	list, err := s.logs.list(r.where())
+	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]session, error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) ([]session, error) {
 		return l.sessions(ctx, log, all)
 	})
 	found := []session{}
@@ -184,7 +184,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 }
 
 // sessions returns the sessions of a log.
-func (l *eventLog) sessions(ctx context.Context, log *store.Reader, all bool) (list []session, err error) {
+func (l *eventLog) sessions(ctx context.Context, log logReader, all bool) (list []session, err error) {
 	err = l.viewing(ctx, log, func(v *sessions.View) error {
 		found, err := v.List(ctx, all)
 		for _, s := range found {
@@ -196,13 +196,25 @@ func (l *eventLog) sessions(ctx context.Context, log *store.Reader, all bool) (l
 }
 
 // viewing calls f with the view of the log's sessions.
-func (l *eventLog) viewing(ctx context.Context, log *store.Reader, f func(*sessions.View) error) error {
-	view, remove, err := project.OpenView(l.paths.Sessions, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) })
+func (l *eventLog) viewing(ctx context.Context, log logReader, f func(*sessions.View) error) error {
+	path, err := l.view(l.paths.Sessions, "sessions.db")
+	if err != nil {
+		return err
+	}
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) })
 	if err != nil {
 		return err
 	}
 	defer remove()
 	return errors.Join(f(view), view.Close())
+}
+
+// view is where a view is kept: of a log of this machine's at own, of a copy under the name.
+func (l *eventLog) view(own, name string) (string, error) {
+	if c := l.copied(); c != nil {
+		return c.View(name)
+	}
+	return own, nil
 }
 
 // turnsPage is where a page of turns begins: before the input that is this event.
@@ -255,12 +267,12 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 
 // holding finds the log that has an event that q selects, among those that where names. A log that
 // cannot be read hides what it has: its error counts where no other log has any.
-func (s *Server) holding(ctx context.Context, where place, q event.Query) (*eventLog, *store.Reader, error) {
-	list, err := s.logs.list(where)
+func (s *Server) holding(ctx context.Context, where place, q event.Query) (*eventLog, logReader, error) {
+	list, err := s.logs.list(ctx, where)
 	if err != nil {
 		return nil, nil, err
 	}
-	of, bad := together(ctx, list, func(ctx context.Context, l *eventLog, log *store.Reader) (bool, error) {
+	of, bad := together(ctx, list, func(ctx context.Context, l *eventLog, log logReader) (bool, error) {
 		_, ok, err := log.Last(ctx, q)
 		return ok, err
 	})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 )
 
 // follower is a stream on its way to a client.
@@ -28,7 +27,7 @@ type follower struct {
 // track is a log that a stream follows.
 type track struct {
 	l    *eventLog
-	log  *store.Reader
+	log  logReader
 	feed *feed
 	in   bool  // next is the number of a line of the feed
 	next int64 // the number of the next line
@@ -362,7 +361,7 @@ func (f *follower) replaced(ctx context.Context, t *track) bool {
 
 // lookForOthers begins to follow logs that there were none of before, and tries those that failed again.
 func (f *follower) lookForOthers(ctx context.Context, where place) {
-	list, err := f.s.logs.list(where)
+	list, err := f.s.logs.list(ctx, where)
 	if err != nil {
 		return
 	}

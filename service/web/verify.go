@@ -44,8 +44,11 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	if r.where().Project == "" {
 		return badRequest.is("project is missing")
 	}
-	l, err := s.logs.one(r.where())
+	l, err := s.logs.one(r.Context(), r.where())
 	if err != nil {
+		return err
+	}
+	if err := l.own("'perlica log verify --team' verifies it, with its worker's key and its keepers'"); err != nil {
 		return err
 	}
 	select {
@@ -109,17 +112,21 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if r.where().Project == "" {
 		return badRequest.is("project is missing")
 	}
-	l, err := s.logs.one(r.where())
+	l, err := s.logs.one(r.Context(), r.where())
 	if err != nil {
 		return err
 	}
-	log, err := l.read(r.Context())
-	if err == nil && log == nil {
+	if err := l.own("its worker makes proofs of it"); err != nil {
+		return err
+	}
+	read, err := l.read(r.Context())
+	if err == nil && read == nil {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
 		return err
 	}
+	log := read.(*store.Reader)
 	ref := r.PathValue("event")
 	n, err := strconv.ParseInt(ref, 10, 64)
 	seq := event.Seq(n)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/web/device"
 	"github.com/perlica/perlica/service/web/push"
 )
@@ -38,6 +39,9 @@ type Options struct {
 	// says that no other is shown.
 	Here *project.Project
 	Only bool
+
+	// Team opens the user's team, when its copies are first asked for; nil: there is none.
+	Team func(context.Context) (*team.Team, error)
 
 	Devices *device.Devices
 	Page    fs.FS    // the page; nil: there is none

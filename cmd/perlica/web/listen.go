@@ -25,6 +25,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/web"
 	"github.com/perlica/perlica/service/web/device"
 	"github.com/perlica/perlica/service/web/page"
@@ -160,9 +161,19 @@ func (a *app) site(ctx context.Context, f settings, here, own *project.Project) 
 	s.closing = append(s.closing, s.devices.Close)
 	s.handler = web.New(web.Options{
 		Dirs: own.Dirs, Environ: a.Environ, Version: a.Version, Here: here, Only: f.only != "", Devices: s.devices,
-		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(),
+		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(), Team: a.team(here, f.only != ""),
 	})
 	return s, nil
+}
+
+// team is what opens the team that the settings name where the server is started; nil: they name none, or one project
+// alone is shown.
+func (a *app) team(here *project.Project, only bool) func(context.Context) (*team.Team, error) {
+	opt, err := team.OptionsOf(here, "", a.Version)
+	if err != nil || only {
+		return nil
+	}
+	return func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }
 }
 
 // here is the project in which the server is started.

@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -27,9 +28,10 @@ var ErrEdited = errors.New("copies: an event is not what its hash says: somebody
 type Reader struct {
 	Worker string // whose log it is
 
-	hub   *hub.Hub
-	views string
-	gone  int64 // payloads that are not there any more
+	hub    *hub.Hub
+	origin string
+	views  string
+	gone   int64 // payloads that are not there any more
 }
 
 // NewReader returns a reader of a worker's copy. It holds nothing.
@@ -56,7 +58,7 @@ func Readers(ctx context.Context, h *hub.Hub, views string) (list []*Reader, err
 		return nil, err
 	}
 	for _, c := range all {
-		r := &Reader{Worker: c.Worker, hub: h, views: views, gone: gone[c.Worker]}
+		r := &Reader{Worker: c.Worker, hub: h, origin: c.Origin, views: views, gone: gone[c.Worker]}
 		first, ok, err := r.Last(ctx, event.Query{Until: 1})
 		if err != nil && !errors.Is(err, ErrEdited) {
 			return nil, err
@@ -66,6 +68,47 @@ func Readers(ctx context.Context, h *hub.Hub, views string) (list []*Reader, err
 		}
 	}
 	return list, nil
+}
+
+// Origin returns the name of the log that this is a copy of.
+func (r *Reader) Origin(context.Context) (string, error) { return r.origin, nil }
+
+// mostOpen is how many runs of a worker may be open at once.
+const mostOpen = 1000
+
+// OpenRuns returns the runs of the inputs that the worker owns and has not reported an outcome of, as far as the copy
+// has them, oldest first.
+func (r *Reader) OpenRuns(ctx context.Context) (runs []event.RunID, err error) {
+	var inputs []event.InputID
+	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT input
+			FROM perlica.claims
+			WHERE worker = $1 AND NOT reported
+			LIMIT $2`, r.Worker, mostOpen)
+		if err == nil {
+			inputs, err = pgx.CollectRows(rows, pgx.RowTo[event.InputID])
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	received := []event.Event{}
+	for _, id := range inputs {
+		e, ok, err := r.Last(ctx, event.Query{Input: id, Types: []event.Type{event.MessageReceived}})
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			received = append(received, e)
+		}
+	}
+	slices.SortFunc(received, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, e := range received {
+		runs = append(runs, e.Run)
+	}
+	return runs, nil
 }
 
 // View is the path of a view of the copy, by the view's name, in a folder that is there. What was made before payloads

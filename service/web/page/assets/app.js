@@ -122,7 +122,8 @@ function worker() {
 		}});
 		address = policy.createScriptURL(address);
 	}
-	navigator.serviceWorker.register(address).catch(() => {});
+	// A browser looks for a newer one when it likes: the page asks it to.
+	navigator.serviceWorker.register(address).then((r) => r.update()).catch(() => {});
 }
 
 async function begin() {

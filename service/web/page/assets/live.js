@@ -7,6 +7,9 @@ const types = ['question', 'answer', 'run.received', 'run.started', 'run.stoppin
 // How many columns a row of a question may have: the page breaks rows itself.
 const columns = 400;
 
+// How often a team's hub is asked, in milliseconds, while the page is shown.
+const teamEvery = 5000;
+
 class Live {
 	constructor() {
 		this.clear();
@@ -18,12 +21,20 @@ class Live {
 		this.closed = new Map(); // how questions ended that were open here
 		this.runs = [];
 		this.unreadable = [];
+		this.team = {questions: [], runs: [], unreadable: []}; // what the hub had when it was last asked
+		this.hub = false; // whether there is a team
 		this.known = false; // whether all of this was read once
 		this.state = 'connecting';
 	}
 
 	start() {
 		this.clear();
+		this.self = get('v1/self').then((self) => {
+			if (!self.team || !this.events) return;
+			this.hub = true;
+			this.beat = setInterval(() => document.visibilityState === 'visible' && this.refreshTeam(), teamEvery);
+			this.refreshTeam();
+		}, () => {});
 		this.events = new Events({type: types}, undefined, {
 			open: () => this.refresh(),
 			reset: () => this.refresh(),
@@ -39,7 +50,9 @@ class Live {
 	stop() {
 		if (this.events) this.events.close();
 		this.events = undefined;
+		this.hub = false;
 		clearTimeout(this.timer);
+		clearInterval(this.beat);
 	}
 
 	// watch calls f after every change, until the function that it returns is called.
@@ -76,10 +89,12 @@ class Live {
 		try {
 			const [asked, running] = await Promise.all([get('v1/questions', {width: columns}), get('v1/runs', {state: 'open'})]);
 			const before = this.questions;
-			this.questions = new Map(asked.questions.filter((q) => !this.closed.has(q.id)).map((q) => [q.id, q]));
+			// What a worker on this machine asks and runs is in its own log: that is nearer than the copy.
+			this.questions = new Map([...this.team.questions, ...asked.questions].filter((q) => !this.closed.has(q.id)).map((q) => [q.id, q]));
 			for (const id of before.keys()) if (!this.questions.has(id) && !this.closed.has(id)) this.gone(id, before.get(id));
-			this.runs = running.runs;
-			this.unreadable = asked.unreadable;
+			const own = new Set(running.runs.map((r) => r.run_id));
+			this.runs = [...running.runs, ...this.team.runs.filter((r) => !own.has(r.run_id))];
+			this.unreadable = [...asked.unreadable, ...this.team.unreadable];
 			this.known = true;
 			this.failed = undefined;
 		} catch (err) {
@@ -91,6 +106,21 @@ class Live {
 			this.again = false;
 			this.refresh();
 		}
+	}
+
+	// refreshTeam asks the hub, which may take its time, what its workers ask and run. Nothing else waits for it.
+	async refreshTeam() {
+		if (this.asking) return;
+		this.asking = true;
+		const team = {project: 'team'};
+		try {
+			const [asked, running] = await Promise.all([get('v1/questions', {...team, width: columns}), get('v1/runs', {...team, state: 'open'})]);
+			this.team = {questions: asked.questions, runs: running.runs, unreadable: asked.unreadable};
+		} catch (err) {
+			this.team = {...this.team, unreadable: [{project: 'team', context: 'default', error: err.message}]};
+		}
+		this.asking = false;
+		if (this.events && this.hub) this.refresh();
 	}
 
 	// gone asks how a question ended that is not open any more.

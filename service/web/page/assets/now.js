@@ -1,7 +1,7 @@
 // What asks and what runs, over all projects.
 import {may, get} from './api.js';
 import {live} from './live.js';
-import {h, icon, said, replace, announce, loading, warn, empty, heading} from './dom.js';
+import {h, icon, said, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
 import {t, ago, lasted, name} from './i18n.js';
 import {Card, place, sessionLink} from './question.js';
 
@@ -23,6 +23,14 @@ const section = (title, ...more) => h('section', heading(title), ...more);
 
 // unreadable says which logs could not be read.
 export const unreadable = (list) => list.map((u) => warn([place(u), ': ', t('log.unreadable'), ' ', said('span', u.error)]));
+
+// whoseChoice offers the team's logs in place of this machine's, where there is a team.
+export function whoseChoice(onchange) {
+	const {el, label} = choice(t('team.whose'), 'whose', [['', t('team.here')], ['team', t('team.name')]], '', onchange);
+	const place = h('div.filters', {hidden: !live.hub}, label);
+	live.self.then(() => { place.hidden = !live.hub; });
+	return {el: place, project: () => el.value || undefined};
+}
 
 // now is the view.
 export function now(main) {

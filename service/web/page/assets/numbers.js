@@ -3,7 +3,7 @@ import {get} from './api.js';
 import {h, s, said, replace, loading, choice, empty} from './dom.js';
 import {t, number, compact, money, name} from './i18n.js';
 import {bars} from './chart.js';
-import {failure, unreadable} from './now.js';
+import {failure, unreadable, whoseChoice} from './now.js';
 
 const sum = (list, f) => list.reduce((n, x) => n + (f(x) || 0), 0);
 
@@ -81,15 +81,17 @@ function draw(body, res) {
 export function numbers(main) {
 	const period = choice(t('record.when'), 'days', [['7', t('record.week')], ['30', t('record.month')], ['', t('record.ever')]], '30', () => load());
 	const body = h('div');
-	replace(main, h('p.filters', {id: 'period'}, period.label), body);
+	const whose = whoseChoice(() => load());
+	replace(main, whose.el, h('p.filters', {id: 'period'}, period.label), body);
 
 	async function load() {
 		replace(body, loading());
 		const since = period.el.value && new Date(Date.now() - Number(period.el.value) * 86400000).toISOString();
 		try {
+			const project = whose.project();
 			const chosen = period.el.value;
-			const res = await get('v1/stats', {since, zone: Intl.DateTimeFormat().resolvedOptions().timeZone});
-			if (chosen === period.el.value) draw(body, res);
+			const res = await get('v1/stats', {since, project, zone: Intl.DateTimeFormat().resolvedOptions().timeZone});
+			if (chosen === period.el.value && project === whose.project()) draw(body, res);
 		} catch (err) {
 			replace(body, failure(err));
 		}

@@ -110,7 +110,7 @@ export class Card {
 		const title = q.card.rows[0];
 		return h('header', {},
 			h('p.meta', h('span.chip.ask', t('question')), place(q), h('time', {datetime: q.asked, title: clock(q.asked)}, ago(q.asked)),
-				expires(q), h('a', {href: sessionLink(q)}, t('session'))),
+				expires(q), q.session_id && h('a', {href: sessionLink(q)}, t('session'))), // a team's hub may have a question before the copy
 			h('h3', {id: 'q-' + q.id}, h('span.dim', t('question.asks', {who: q.subject.provider}), ' '), said('span', q.title ? title.text : t('question.tool'))));
 	}
 

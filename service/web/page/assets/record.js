@@ -2,12 +2,15 @@
 import {get} from './api.js';
 import {h, icon, said, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
 import {t, clock, name, number} from './i18n.js';
+import {live} from './live.js';
 import {failure, runItem, unreadable} from './now.js';
 import {place, runLink} from './question.js';
 
 const kinds = ['input', 'answer', 'tool', 'question', 'decision'];
 
 const log = (c) => ({project: c.project, context: c.context});
+
+const team = {project: 'team'};
 
 // hit is a place where the words were found.
 function hit(x) {
@@ -34,7 +37,7 @@ export function record(main, route) {
 	const project = choice(t('project'), 'project', [['', t('record.all')]]);
 	const out = h('section', {'aria-live': 'polite'});
 	const logs = h('section');
-	let contexts = [];
+	const contexts = [];
 
 	const form = h('form.card', {role: 'search', onsubmit: (e) => {
 		e.preventDefault();
@@ -83,16 +86,21 @@ export function record(main, route) {
 			items.length ? h('ul.list', items) : empty('record', t('record.none'), t('record.none.why')), more];
 	}
 
-	(async () => {
+	const list = h('ul.list', {id: 'logs'});
+
+	// known offers more logs, of which all together have a name if they are a team's.
+	async function known(of, all) {
 		try {
-			({contexts} = await get('v1/contexts'));
+			const found = [...all, ...(await get('v1/contexts', of)).contexts];
+			project.el.append(...found.map((c, i) => h('option', {value: String(contexts.length + i)}, c.name || c.project.split('/').pop() + (c.context === 'default' ? '' : ' · ' + c.context))));
+			contexts.push(...found);
+			list.append(...found.filter((c) => c.context).map(logItem));
+			if (list.children.length) replace(logs, heading(t('logs')), list);
 		} catch (err) {
-			replace(logs, failure(err));
-			return;
+			logs.append(...[failure(err)].flat());
 		}
-		project.el.append(...contexts.map((c, i) => h('option', {value: String(i)}, c.project.split('/').pop() + (c.context === 'default' ? '' : ' · ' + c.context))));
-		if (contexts.length) replace(logs, heading(t('logs')), h('ul.list', {id: 'logs'}, contexts.map(logItem)));
-	})();
+	}
+	Promise.all([known({}, []), live.self]).then(() => live.hub && known(team, [{...team, name: t('team.name')}]));
 	find();
 }
 
@@ -102,7 +110,7 @@ function logItem(c) {
 	const button = h('button', {onclick: () => verify(c, button, result)}, icon('shield'), t('verify'));
 	const bad = c.gone ? t('log.gone') : c.error && t('log.unreadable') + ' ' + c.error;
 	return h('li.item', h('div.row.apart', h('div', h('div', place(c)),
-		h('div.meta', said('span', c.project, {dir: 'ltr'}), !bad && h('span', t('events.n', {n: number(c.events)})))), !c.gone && button),
+		h('div.meta', said('span', c.project, {dir: 'ltr'}), !bad && h('span', t('events.n', {n: number(c.events)})))), !c.gone && c.project !== team.project && button),
 	bad && warn(said('span', bad)), result);
 }
 

@@ -29,7 +29,7 @@ class Session {
 		this.composer.form.prepend(this.choices.el);
 		this.newest = h('button', {class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
 		replace(main, this.about, this.older, this.loading, this.list, this.waiting);
-		frame.content.append(this.composer.el, this.newest);
+		frame.content.append(...(where.project === 'team' ? [] : [this.composer.el]), this.newest); // a worker's goes on there
 		this.composer.typed();
 		this.end = true; // the end is on the screen
 		this.scrolled = () => {

@@ -3,7 +3,7 @@ import {get, may} from './api.js';
 import {h, icon, said, replace, loading, empty} from './dom.js';
 import {t, ago} from './i18n.js';
 import {live} from './live.js';
-import {failure, unreadable} from './now.js';
+import {failure, unreadable, whoseChoice} from './now.js';
 import {place, sessionLink} from './question.js';
 
 function item(s) {
@@ -20,20 +20,29 @@ export function sessions(main) {
 	const list = h('ul.list');
 	const more = h('p.row');
 	const alerts = h('div');
-	const body = loading();
-	replace(main, may('ask') && h('p.row', {id: 'new'}, h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new'))), alerts, h('section', body, more));
+	const body = h('div', loading());
+	const whose = whoseChoice(() => {
+		shown.length = 0;
+		replace(list);
+		replace(body, loading());
+		load();
+	});
+	replace(main, whose.el, may('ask') && h('p.row', {id: 'new'}, h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new'))), alerts, h('section', body, more));
 	const shown = [];
+	let newest = 0; // what was asked for last is shown
 
 	async function load(page) {
+		const mine = ++newest;
 		try {
-			const res = await get('v1/sessions', {limit: 30, page});
+			const res = await get('v1/sessions', {limit: 30, page, project: whose.project()});
+			if (mine !== newest) return;
 			shown.push(...res.sessions);
 			list.append(...res.sessions.map(item));
 			replace(alerts, unreadable(res.unreadable));
 			replace(body, shown.length ? list : empty('sessions', t('sessions.none'), t('sessions.none.why')));
 			replace(more, res.next && h('button', {onclick: () => load(res.next)}, t('more')));
 		} catch (err) {
-			replace(body, failure(err));
+			if (mine === newest) replace(body, failure(err));
 		}
 	}
 	load();

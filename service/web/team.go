@@ -1,0 +1,224 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// logReader is a log as it is read: one of this machine's, or the copy of a worker's on the hub of a team.
+type logReader interface {
+	event.Reader
+	OpenRuns(ctx context.Context) ([]event.RunID, error)
+	Origin(ctx context.Context) (string, error)
+}
+
+// teamProject is the project of the copies of workers' logs; their context is the worker's name. The path of a
+// directory is none like it. They are shown to who asks for it alone: no list waits for the hub.
+const teamProject = "team"
+
+// How long it takes until the members are read again, and for how long a worker that was heard of is taken for
+// one that lives.
+const (
+	membersEvery = time.Minute
+	aliveFor     = time.Minute
+)
+
+// hub is the user's team, opened when it is first asked for.
+type hub struct {
+	open func(context.Context) (*team.Team, error)
+
+	mu   sync.Mutex // guards what follows
+	team *team.Team
+	read time.Time // when the members were read
+}
+
+// get returns the team as it is now.
+func (h *hub) get(ctx context.Context) (_ *team.Team, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.team == nil {
+		if h.open == nil {
+			return nil, team.ErrNoHub
+		}
+		t, err := h.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		h.team, h.read = t, time.Now()
+	}
+	if time.Since(h.read) > membersEvery {
+		err = h.team.Refresh(ctx)
+		h.read = time.Now()
+	}
+	return h.team, err
+}
+
+func (h *hub) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.team == nil {
+		return nil
+	}
+	return h.team.Close()
+}
+
+// workerCopy is what a log is that is a copy of a worker's.
+type workerCopy struct {
+	*copies.Reader
+	team  *team.Team
+	lives bool // the worker was heard of
+}
+
+// copies returns the copies of the logs of all workers, or of one.
+func (ls *logs) copies(ctx context.Context, worker string) (list []*eventLog, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	t, err := ls.hub.get(ctx)
+	switch {
+	case errors.Is(err, team.ErrNoHub):
+		return nil, notFound.is("no team is configured, or it is not shown here")
+	case err != nil:
+		return nil, logFailed.is("the team's hub: " + err.Error())
+	}
+	readers, err := t.Logs(ctx)
+	workers, now, werr := t.Hub.Workers(ctx)
+	if err = cmp.Or(err, werr); err != nil {
+		return nil, logFailed.is("the team's hub: " + err.Error())
+	}
+	heard := map[string]time.Time{}
+	for _, w := range workers {
+		heard[w.Name] = w.Heard
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, r := range readers {
+		if worker != "" && r.Worker != worker {
+			continue
+		}
+		at := place{teamProject, r.Worker}
+		l := ls.open[at]
+		if l == nil {
+			l = &eventLog{place: at, opt: ls.opt}
+			ls.open[at] = l
+		}
+		l.mu.Lock()
+		l.copy = &workerCopy{r, t, now.Sub(heard[r.Worker]) < aliveFor}
+		l.mu.Unlock()
+		list = append(list, l)
+	}
+	if len(list) == 0 && worker != "" {
+		return nil, notFound.is("the team has no copy of such a worker's log")
+	}
+	slices.SortFunc(list, func(a, b *eventLog) int { return strings.Compare(a.Context, b.Context) })
+	return list, nil
+}
+
+// copied returns the copy that the log is; nil: it is one of this machine's.
+func (l *eventLog) copied() *workerCopy {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.copy
+}
+
+// own returns an error for a copy: what is asked for can be done with a log of this machine's alone; instead says
+// what to do.
+func (l *eventLog) own(instead string) error {
+	if l.copied() == nil {
+		return nil
+	}
+	return unfit.is(fmt.Sprintf("this is the copy of %s's log: %s", l.Context, instead))
+}
+
+// asked is a question that is open.
+type asked struct {
+	interaction.Question
+	there *proposal.Question // on the hub; nil: the question is of this machine's log
+}
+
+// open returns the questions of the worker that are open on the hub. One that cannot be read is left out: nobody could
+// say what is answered.
+func (c *workerCopy) open(ctx context.Context) (list []asked, err error) {
+	all, err := c.team.Hub.Questions(ctx, "")
+	for _, p := range all {
+		var q interaction.Question
+		if p.Worker != c.Worker || json.Unmarshal(p.Question, &q) != nil || string(q.ID) != p.ID {
+			continue
+		}
+		received, _, err := c.Last(ctx, event.Query{Input: event.InputID(p.Input), Types: []event.Type{event.MessageReceived}})
+		if err != nil {
+			return nil, err
+		}
+		q.Asked, q.Refs = p.Asked, event.Refs{Session: received.Session, Run: received.Run, Interaction: q.ID, Input: event.InputID(p.Input)}
+		list = append(list, asked{q, &p})
+	}
+	return list, err
+}
+
+// pending returns the questions of a log that somebody waits for, oldest first.
+func (l *eventLog) pending(ctx context.Context, log logReader) (list []asked, err error) {
+	if c := l.copied(); c != nil {
+		return c.open(ctx)
+	}
+	open, err := kernel.PendingQuestions(ctx, log.(*store.Reader), l.paths.Locks)
+	for _, q := range open {
+		list = append(list, asked{Question: q})
+	}
+	return list, err
+}
+
+// answer proposes an answer to the worker that asks, as the member that this machine is, and waits for its word.
+func (c *workerCopy) answer(ctx context.Context, q asked, a interaction.Answer) error {
+	if q.there == nil { // it is closed on the hub
+		end, err := interaction.Closed(ctx, c, q.ID)
+		switch {
+		case err != nil:
+			return err
+		case end != nil:
+			return end
+		}
+		return kernel.ErrRunGone
+	}
+	if err := q.Check(a); err != nil {
+		return err
+	}
+	err := c.team.Answer(ctx, *q.there, a)
+	var uncounted *team.UncountedError
+	switch {
+	case errors.As(err, &uncounted):
+		return questionClosed.is("the answer does not count: " + uncounted.Why)
+	case errors.Is(err, team.ErrNoRight):
+		return forbidden.is(err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return logFailed.is(c.Worker + " did not say whether the answer counts; it may still count")
+	case err != nil:
+		return logFailed.is("the team's hub: " + err.Error())
+	}
+	return nil
+}
+
+// cancel asks the worker to stop the run of an input.
+func (c *workerCopy) cancel(ctx context.Context, input event.InputID) error {
+	_, err := c.team.Cancel(ctx, string(input))
+	switch {
+	case errors.Is(err, team.ErrNoRight):
+		return forbidden.is(err.Error())
+	case err != nil:
+		return logFailed.is("the team's hub: " + err.Error())
+	}
+	return nil
+}
