@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,40 @@ func TestCursor(t *testing.T) {
 				t.Errorf("in pages: %q, want %q", paged, all)
 			}
 		})
+	}
+}
+
+// TestPagesOfOne: pages of one run or session have what of all events is theirs, in order, whatever lies between and
+// around them.
+func TestPagesOfOne(t *testing.T) {
+	w := newWorld(t, 1)
+	var runs []string
+	for _, text := range []string{"@say one", "@say two", "@say three"} {
+		runs = append(runs, w.ask(w.dirs[0], text)["run_id"].(string))
+	}
+	// pages returns the events of all pages, a few at a time.
+	pages := func(filter string) (all []map[string]any) {
+		for at, more := "0", true; more; {
+			page := w.do("GET", "/v1/events?limit=3&after="+at+filter, nil, json_).want(200).object()
+			all = append(all, items(page, "events")...)
+			at, more = page["cursor"].(string), page["more"].(bool)
+		}
+		return all
+	}
+	all := pages("")
+	for _, run := range runs {
+		var want []map[string]any
+		for _, e := range all {
+			if e["run_id"] == run {
+				want = append(want, e)
+			}
+		}
+		if got := pages("&run=" + run); len(want) == 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	if got := pages("&run=none"); got != nil {
+		t.Errorf("%v", got)
 	}
 }
 
