@@ -51,7 +51,7 @@ func (d *desk) turn(c Contact, m received) {
 		Wait:  true, Permissions: b.set().Permissions, AnswerIn: b.set().AnswerIn,
 		Stop: stop, Show: d.show,
 	})
-	end()
+	m.sign = end()
 	var stopped *kernel.StoppedError
 	switch {
 	case err == nil:
@@ -84,18 +84,20 @@ func (d *desk) takenBackElsewhere(m received) bool {
 	return true
 }
 
-// begin marks a message as the one under way; the returned function ends that.
-func (d *desk) begin(m received, stop chan kernel.Stop) (end func()) {
+// begin marks a message as the one under way; the returned function ends that, and returns the end of its sign of
+// progress, or nil.
+func (d *desk) begin(m received, stop chan kernel.Stop) (end func() *bridge.Queued) {
 	s := newStatus(d, m) // before mu: the bridge's is taken ahead of a desk's
 	d.mu.Lock()
 	d.now, d.stop, d.sayings = &m, stop, nil
 	d.status = s
 	d.mu.Unlock()
-	return func() {
+	return func() *bridge.Queued {
 		s.stop()
 		d.mu.Lock()
 		d.now, d.stop, d.status, d.sign, d.lastUsed = nil, nil, nil, "", d.b.opt.Now()
 		d.mu.Unlock()
+		return s.over()
 	}
 }
 

@@ -33,6 +33,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 		Failed:         "⚠️ 智能体出错：%s%s\n\n不会自动重试。如有需要，请重新发送。",
 		Unknown:        "⚠️ 这条消息的结果不明，不会再次发送：%s%s\n\n是否重发由你决定。它的记录：`/log show %s`",
 		Died:           "回答期间智能体或桥接程序已终止",
+		Interrupted:    "这一轮进行时桥接程序终止了；已知的情况会另发消息说明。",
 		Partial:        "\n\n已收到的部分：\n\n%s",
 		StoppedBy:      "⏹ 这一轮已由 %s 停止。",
 		StoppedBecause: "⏹ 这一轮已停止：%s。",

@@ -33,6 +33,7 @@ var english = sync.OnceValue(func() *Sentences {
 		Failed:         "⚠️ The agent failed: %s%s\n\nNothing is retried. Send the message again if you want to.",
 		Unknown:        "⚠️ What became of this message is not known, and it will not be sent again: %s%s\n\nDecide yourself whether to send it anew. The record of it: `/log show %s`",
 		Died:           "the agent or the bridge died while it was being answered",
+		Interrupted:    "The bridge ended during this turn; what is known of it comes as a message.",
 		Partial:        "\n\nThis much had come:\n\n%s",
 		StoppedBy:      "⏹ The turn was stopped by %s.",
 		StoppedBecause: "⏹ The turn was stopped: %s.",

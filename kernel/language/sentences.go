@@ -35,6 +35,7 @@ type Sentences struct {
 	Failed           string // the error, the text that had come
 	Unknown          string // what is known, the text that had come, the run
 	Died             string // what is known where nothing is on record
+	Interrupted      string // what a sign of progress says whose bridge died
 	Partial          string // the text
 	StoppedBecause   string // why
 	StoppedBy        string // who
