@@ -72,6 +72,7 @@ type Bridge struct {
 	slots     *slots
 	strangers access.Refusals
 	projects  *Projects // nil: its bot serves this one alone; does not change once it runs
+	served    *served   // as which of them; likewise
 
 	// Set by Run before anything else happens.
 	turning context.Context // ends when no new turn may begin
