@@ -306,6 +306,8 @@ func (d *desk) project(ctx context.Context, name string) (string, error) {
 	switch s := pick(list, name); {
 	case name == "":
 		return rows, nil
+	case s != nil && s != now: // it has come back behind this message, or a later one leads elsewhere
+		return rows, nil
 	case s == nil:
 		return "", fmt.Errorf(say.NoProject+"\n\n%s", name, rows)
 	default:
