@@ -13,7 +13,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	layout "github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
@@ -233,9 +232,12 @@ func closedHow(say *language.Sentences, q interaction.Question, end *interaction
 	for _, o := range q.Options {
 		if o.ID == end.Answer.Option {
 			label = o.Label
+			if o.Offer {
+				label = say.Translate(label)
+			}
 		}
 	}
-	return fmt.Sprintf(say.AnsweredBy, end.Answer.By, end.At.Local().Format(time.TimeOnly), end.Answer.Where, label)
+	return fmt.Sprintf(say.AnsweredBy, end.Answer.By, end.At.Local().Format(time.TimeOnly), say.Form(end.Answer.Where), label)
 }
 
 func cardClosed(id event.InteractionID, how string) event.Event {
@@ -249,7 +251,7 @@ func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Que
 	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
-		whole := b.cut(who.Channel, text+"\n\n"+b.say(who).WhatItWas+"\n\n"+b.say(who).Card.Lay(q, layout.PhoneWidth).Block())
+		whole := b.cut(who.Channel, text+"\n\n"+b.say(who).WhatItWas+"\n\n"+b.say(who).Lay(q).Block())
 		if answered && len(whole) == 1 {
 			f.Text = whole[0]
 		}
@@ -351,7 +353,7 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits ch
 		list = append(list, bridge.Queued{Text: text})
 	}
 	// The options: what is cut into n messages by itself is in the last n+1, wherever it begins.
-	_, options, _ := strings.Cut(text, say.Card.Lay(q, layout.PhoneWidth).Block())
+	_, options, _ := strings.Cut(text, say.Lay(q).Block())
 	end := 1 + len(b.cut(c.Channel, options))
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {
 		return list

@@ -289,7 +289,7 @@ func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id
 		m.Buttons = append(m.Buttons, channel.Button(button))
 	}
 	if q.repeated && !edits(q.Kind) {
-		m.Text = channel.RepeatedMark + m.Text
+		m.Text = b.say(q.Peer).Repeated + "\n" + m.Text
 	}
 	if q.plain {
 		m = unadorned(m, ch.Limits().Format)

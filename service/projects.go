@@ -309,7 +309,7 @@ func (d *desk) project(ctx context.Context, name string) (string, error) {
 	case s != nil && s != now: // it has come back behind this message, or a later one leads elsewhere
 		return rows, nil
 	case s == nil:
-		return "", fmt.Errorf(say.NoProject+"\n\n%s", name, rows)
+		return "", language.Said(fmt.Sprintf(say.NoProject, name) + "\n\n" + rows)
 	default:
 		return fmt.Sprintf(say.ProjectIs, literal(s.name)) + "\n\n" + rows, nil
 	}

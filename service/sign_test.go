@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
@@ -12,7 +13,8 @@ import (
 
 // wait waits until something has arrived that fits.
 func (p *person) wait(fits func(local.Arrived) bool) local.Arrived {
-	for {
+	p.t.Helper()
+	for late := time.After(2 * time.Minute); ; {
 		p.mu.Lock()
 		change := p.change
 		for _, a := range p.arrived {
@@ -24,8 +26,8 @@ func (p *person) wait(fits func(local.Arrived) bool) local.Arrived {
 		p.mu.Unlock()
 		select {
 		case <-change:
-		case <-p.t.Context().Done():
-			return local.Arrived{}
+		case <-late:
+			p.t.Fatalf("%s never got it", p.Name)
 		}
 	}
 }
