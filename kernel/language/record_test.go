@@ -326,32 +326,3 @@ func TestTranslate(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
-
-// TestErrorsAreTranslated: each error that can reach a phone has a translation.
-func TestErrorsAreTranslated(t *testing.T) {
-	elsewhere := []string{ // of the bridge's own, and what becomes another error
-		"that is not how it is used", "the bridge is closed", "that phone was paired by its name alone, which anyone can use",
-		"the bridge died while it was being sent", "it was removed", "it is being opened",
-	}
-	known := language.Chinese.Sentences().Errors
-	for _, pattern := range []string{
-		"../command/*.go", "../sessions/*.go", "../report/find.go", "../session.go", "../pending.go", "../conversation.go", "../agent_session.go", "../turn.go", "../input.go",
-		"../queue/*.go", "../../interaction/*.go", "../../interaction/form/*.go", "../../service/*.go",
-	} {
-		sources(t, pattern, func(n ast.Node, _ string) {
-			c, ok := n.(*ast.CallExpr)
-			if !ok || called(c) != "New" || len(c.Args) != 1 {
-				return
-			}
-			lit, ok := c.Args[0].(*ast.BasicLit)
-			if !ok {
-				return
-			}
-			text, err := strconv.Unquote(lit.Value)
-			if err != nil || known[text] != "" || slices.Contains(elsewhere, text) {
-				return
-			}
-			t.Errorf("%s: %q has no translation", pattern, text)
-		})
-	}
-}
