@@ -76,22 +76,21 @@ func sabotaged(shop *world, statement string) error {
 }
 
 // TestProjectFails: a project whose log takes nothing any more ends, and no other one. Once it is repaired it is served
-// again, by the same bot, and answers what had come.
+// again, by the same bot.
 func TestProjectFails(t *testing.T) {
 	broken := errors.New("its log is damaged")
 	for said, how := range map[string]struct {
 		fails, repaired func(b *twice, shop *world) error
-		calls           [2]int // of what was said as it failed
 	}{
 		"shop cannot be served now. Your message did not reach its agent": {
 			func(b *twice, _ *world) error { b.miss(broken); return b.runner(1).Close() },
-			func(b *twice, _ *world) error { b.miss(nil); return nil }, [2]int{},
+			func(b *twice, _ *world) error { b.miss(nil); return nil },
 		},
 		"shop failed while it took your message. Whether it has it is not known": {
 			func(_ *twice, shop *world) error {
 				return sabotaged(shop, `CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no room'); END`)
 			},
-			func(_ *twice, shop *world) error { return sabotaged(shop, `DROP TRIGGER full`) }, [2]int{},
+			func(_ *twice, shop *world) error { return sabotaged(shop, `DROP TRIGGER full`) },
 		},
 	} {
 		u := newUser(t)
@@ -128,7 +127,7 @@ func TestProjectFails(t *testing.T) {
 		if n := u.calls("after"); n != [2]int{0, 1} {
 			t.Errorf("calls: %v", n)
 		}
-		if n := u.calls("there?"); n != how.calls {
+		if n := u.calls("there?"); n != [2]int{} {
 			t.Errorf("calls of what came as it failed: %v", n)
 		}
 	}
