@@ -72,6 +72,7 @@ type Bridge struct {
 	slots     *slots
 	strangers access.Refusals
 	projects  *Projects // nil: its bot serves this one alone; does not change once it runs
+	served    *served   // as which of them; likewise
 
 	// Set by Run before anything else happens.
 	turning context.Context // ends when no new turn may begin
@@ -82,7 +83,7 @@ type Bridge struct {
 	mu         sync.Mutex // guards what follows; never held during I/O
 	settings   Settings
 	desk       map[bridge.Peer]*desk
-	lane       map[bridge.Peer]*lane
+	lane       map[laneKey]*lane
 	asked      map[event.InteractionID]*asked
 	spoken     map[bridge.Peer]language.Language // to contacts, as far as it is known; empty: as configured
 	watching   bool                              // what happens elsewhere is read
@@ -120,7 +121,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	b := &Bridge{
 		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, settings: opt.Settings,
 		slots: newSlots(opt.Settings.Agents),
-		desk:  map[bridge.Peer]*desk{}, lane: map[bridge.Peer]*lane{}, asked: map[event.InteractionID]*asked{},
+		desk:  map[bridge.Peer]*desk{}, lane: map[laneKey]*lane{}, asked: map[event.InteractionID]*asked{},
 		spoken: map[bridge.Peer]language.Language{},
 		faults: map[string]fault{}, revived: map[string]chan struct{}{},
 	}
@@ -242,6 +243,13 @@ func (b *Bridge) start(ctx context.Context) error {
 		b.warn("the log names a contact that was not paired by you here, or by an earlier version: it has no rights", "contact", c.Label(), "hint", Confirming(c))
 	}
 	if err := b.closeOrphans(ctx); err != nil {
+		return err
+	}
+	ends, err := b.endSigns(ctx)
+	if err == nil && len(ends) > 0 {
+		_, err = b.log().Append(ctx, ends...)
+	}
+	if err != nil {
 		return err
 	}
 	unsent, err := b.records.unsent(ctx)

@@ -173,6 +173,9 @@ func (d *desk) finish(m received, refs event.Refs, f bridge.Finished, text strin
 	for _, q := range more {
 		events = append(events, queueEvent(m.input, q))
 	}
+	if m.sign != nil { // in the same commit: a turn that is over has a sign that ends, whenever we die
+		events = append(events, queueEvent(m.input, *m.sign))
+	}
 	d.b.info("finished", "from", d.key.Channel+":"+d.key.Contact, "how", string(f.How), "id", m.Message)
 	_ = d.b.commit(d.b.hard, events...) // it ends the bridge
 }

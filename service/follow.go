@@ -39,9 +39,9 @@ func (d *desk) follow(ctx context.Context, c Contact, word string) (string, erro
 	case word == "":
 		return say.FollowsNot, nil
 	case !on && !strings.EqualFold(word, "off"):
-		return "", fmt.Errorf(say.UseAs, "/"+followCommand+" [on|off]")
+		return "", language.Said(say.Usage(followCommand, "[on|off]"))
 	case on && !c.Rights.Has(access.Admin):
-		return "", fmt.Errorf(say.NeedsAdmin, "/"+followCommand)
+		return "", language.Said(fmt.Sprintf(say.NeedsAdmin, "/"+followCommand))
 	}
 	f := bridge.Changed{Peer: d.key, Follows: &on, By: d.key.Channel + ":" + d.key.Contact}
 	if err := d.b.commit(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
@@ -129,7 +129,7 @@ func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q
 	var events []event.Event
 	for _, c := range list {
 		if c.Rights.Has(access.Approve) {
-			head := fmt.Sprintf(b.say(c.key()).AtDesk, literal(input.Source), literal(beginning(input.Text)))
+			head := fmt.Sprintf(b.say(c.key()).AtDesk, literal(b.say(c.key()).Form(input.Source)), literal(beginning(input.Text)))
 			events = append(events, b.deal(a, c, c.Chat, "", head)...)
 		}
 	}
@@ -157,7 +157,7 @@ func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, 
 	var events []event.Event
 	for _, c := range list {
 		say := b.say(c.key())
-		text := b.heading() + fmt.Sprintf(say.EndedAtDesk, literal(input.Source), literal(beginning(input.Text))) + "\n\n"
+		text := b.heading() + fmt.Sprintf(say.EndedAtDesk, literal(say.Form(input.Source)), literal(beginning(input.Text))) + "\n\n"
 		switch {
 		case res.Outcome == kernel.OutcomeResponded:
 			text += strings.TrimSpace(res.Text + "\n\n" + ended(say, res))

@@ -69,6 +69,12 @@ func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 	return nil
 }
 
+// laneKey is whose messages a lane sends. The ends of signs of progress have one aside: no message waits for them.
+type laneKey struct {
+	bridge.Peer
+	aside bool
+}
+
 // lane sends the messages to one contact, in order.
 type lane struct {
 	b    *Bridge
@@ -80,10 +86,11 @@ type lane struct {
 
 func (b *Bridge) send(q *queued) {
 	b.mu.Lock()
-	l := b.lane[q.Peer]
+	key := laneKey{q.Peer, q.Kind == outEnd}
+	l := b.lane[key]
 	if l == nil {
 		l = &lane{b: b, wake: make(chan struct{}, 1)}
-		b.lane[q.Peer] = l
+		b.lane[key] = l
 		b.lanes.Go(l.run)
 	}
 	b.mu.Unlock()
@@ -179,6 +186,11 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 	} else if !paired && q.Kind != outRefusal {
 		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
 	}
+	if q.Kind == outEnd {
+		if err := b.landed(ctx, q.Target); err != nil {
+			return false, false, err
+		}
+	}
 	if q.Kind == outStatus && !b.goesOn(q) {
 		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "its turn is over", Final: true}) == nil, nil
 	}
@@ -210,6 +222,22 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 	return decided, ok, err
 }
 
+// landed waits until it is known what became of a sign of progress whose turn is over.
+func (b *Bridge) landed(ctx context.Context, sign string) error {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, maxBackoff) {
+		q, err := b.records.byID(ctx, sign)
+		if err != nil || q == nil || q.state == "sent" || q.state == "failed" {
+			if err != nil && ctx.Err() == nil {
+				b.fail(err)
+			}
+			return err
+		}
+		if !channel.Wait(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}
+
 // goesOn reports whether the turn goes on whose progress a message shows.
 func (b *Bridge) goesOn(q *queued) bool {
 	b.mu.Lock()
@@ -227,7 +255,7 @@ func (b *Bridge) goesOn(q *queued) bool {
 // lost than sent twice, or than in the way of what waits behind it.
 func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok bool) {
 	f := bridge.Send{ID: q.ID, Error: why.Error(), Unknown: true}
-	if ch.Limits().Dedupes || q.Kind == outEdit { // once more changes nothing
+	if ch.Limits().Dedupes || edits(q.Kind) {
 		f.Unknown = false
 	} else if once(q.Kind) {
 		f.Final = true
@@ -260,19 +288,14 @@ func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id
 	for _, button := range q.Buttons {
 		m.Buttons = append(m.Buttons, channel.Button(button))
 	}
-	if q.repeated && q.Kind != outEdit {
-		m.Text = channel.RepeatedMark + m.Text
+	if q.repeated && !edits(q.Kind) {
+		m.Text = b.say(q.Peer).Repeated + "\n" + m.Text
 	}
 	if q.plain {
 		m = unadorned(m, ch.Limits().Format)
 	}
-	if q.Kind == outEdit {
-		editor, ok := ch.(channel.Editor)
-		target, err := b.records.byID(ctx, q.Target)
-		if err != nil || !ok || target == nil || target.platform == "" {
-			return "", &channel.RejectedError{Why: "there is nothing to edit"}
-		}
-		return "", editor.Edit(ctx, target.platform, m)
+	if edits(q.Kind) {
+		return "", b.edit(ctx, ch, q, m)
 	}
 	if q.File != "" {
 		m.File, err = b.writeFile(ctx, q)
@@ -282,6 +305,22 @@ func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id
 		defer func() { _ = os.Remove(m.File.Path) }() // it is made anew for another attempt
 	}
 	return ch.Send(ctx, m)
+}
+
+// edit changes a message that was sent, or takes it back.
+func (b *Bridge) edit(ctx context.Context, ch channel.Channel, q *queued, m channel.Outbound) error {
+	target, err := b.records.byID(ctx, q.Target)
+	if err == nil && target != nil && target.platform != "" {
+		streamer, removes := ch.(channel.Streamer)
+		editor, ok := ch.(channel.Editor)
+		switch {
+		case q.Text == "" && removes:
+			return streamer.Remove(ctx, target.platform)
+		case q.Text != "" && ok:
+			return editor.Edit(ctx, target.platform, m)
+		}
+	}
+	return &channel.RejectedError{Why: "there is nothing to edit"}
 }
 
 // writeFile puts what a message brings as a file into one of its own: on the log it is there once.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact/bridge"
@@ -23,9 +24,6 @@ const (
 	typingEvery = 4 * time.Second
 	statusEvery = 3 * time.Second
 )
-
-// landingEvery is how often it is looked whether a sign of progress has arrived whose turn is over.
-const landingEvery = 100 * time.Millisecond
 
 // messageChunk is the kind of the updates that an answer is made of, as ACP has it.
 const messageChunk = "agent_message_chunk"
@@ -102,29 +100,38 @@ func (s *status) keep(ctx context.Context, e channel.Editor) {
 		}
 	}
 	<-ctx.Done()
-	if s.id != "" {
-		s.d.b.desks.Go(func() { s.finish(e) }) // the answer does not wait for it
-	}
 }
 
-// finish leaves in the message how the tools ended, or takes it back.
-func (s *status) finish(e channel.Editor) {
-	ctx, done := context.WithTimeout(context.WithoutCancel(s.d.b.hard), statusEvery)
-	defer done()
-	for onWay := true; onWay && channel.Wait(ctx, landingEvery); {
-		q, err := s.d.b.records.byID(ctx, s.id)
-		onWay = err == nil && q != nil && q.state != "sent" && q.state != "failed"
+// over is what the message is changed to when its turn is over: how the tools ended, or nothing, if it can be taken
+// back. It is put on record with the end of the turn; nil: there is no message.
+func (s *status) over() *bridge.Queued {
+	if s.id == "" {
+		return nil
 	}
+	f := s.d.b.signEnds(s.d.key, s.m.Chat, s.id, s.end())
 	s.mu.Lock()
 	tools := s.tools
 	s.mu.Unlock()
-	if r, ok := e.(channel.Streamer); ok && tools == 0 {
-		if q, err := s.d.b.records.byID(ctx, s.id); err == nil && q != nil && q.platform != "" {
-			_ = r.Remove(ctx, q.platform) // only a sign
-		}
-		return
+	if _, ok := s.d.b.channels[s.d.key.Channel].(channel.Streamer); ok && tools == 0 {
+		f.Text = ""
 	}
-	_ = s.edit(ctx, e, s.d.b.render(s.d.key.Channel, s.end())) // only a sign
+	return &f
+}
+
+// signEnds is the change of a sign of progress to its end.
+func (b *Bridge) signEnds(who bridge.Peer, chat, sign, text string) bridge.Queued {
+	return bridge.Queued{Peer: who, Chat: chat, Kind: outEnd, Target: sign, Text: b.render(who.Channel, text)}
+}
+
+// endSigns are the events by which the signs of turns end that were under way when an earlier bridge died.
+func (b *Bridge) endSigns(ctx context.Context) (events []event.Event, err error) {
+	signs, err := b.records.signs(ctx)
+	for _, q := range signs {
+		if _, ok := b.channels[q.Channel].(channel.Editor); ok {
+			events = append(events, queueEvent(q.input, b.signEnds(q.Peer, q.Chat, q.ID, b.mark("⏹")+" "+b.say(q.Peer).Interrupted)))
+		}
+	}
+	return events, err
 }
 
 func (s *status) make() {
@@ -173,10 +180,14 @@ func (s *status) text() string {
 	return fmt.Sprintf(s.say.Tools, s.tools, s.title)
 }
 
+func (s *status) mark(sign string) string { return marked(sign, s.where) }
+
 // mark is a sign with the project's name, where there are several.
-func (s *status) mark(sign string) string {
-	if s.where != "" {
-		return sign + " 📁 " + literal(s.where)
+func (b *Bridge) mark(sign string) string { return marked(sign, b.name()) }
+
+func marked(sign, project string) string {
+	if project != "" {
+		return sign + " 📁 " + literal(project)
 	}
 	return sign
 }

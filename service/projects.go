@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,34 +23,33 @@ import (
 // between any two the platform delivers it once more: it goes to the same project, which knows it.
 type Projects struct {
 	record *bot.Record
-	list   []*served     // does not change once Run has begun
+	list   []*served     // the home first; does not change once Run has begun
 	over   chan struct{} // closed when no channel is polled any more
 	end    func()
 }
 
-// served is one of the projects.
-type served struct {
-	log, name string
-	b         *Bridge // nil: it could not be opened
-
-	mu  sync.Mutex // guards what follows
-	err error      // why it is not served
-}
-
-// errRemoved says that a message is of a project that the bot does not serve any more.
-var errRemoved = errors.New("it was removed")
-
-// NewProjects returns an empty list, for the bot of the record. Join the home first.
-func NewProjects(record *bot.Record) *Projects {
+// NewProjects returns the projects of the bot of the record: its home, that people call name, and those that are
+// added.
+func NewProjects(record *bot.Record, name, log string, home *Bridge) *Projects {
 	p := &Projects{record: record, over: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.over) })
+	s := &served{log: log, name: name, b: home}
+	home.projects, home.served = p, s
+	p.list = []*served{s}
 	return p
 }
 
-// Join adds a project that people call name: the bridge of one, or why there is none.
-func (p *Projects) Join(name, log string, b *Bridge, err error) {
-	if p.list = append(p.list, &served{log: log, name: name, b: b, err: err}); b != nil {
-		b.projects = p
+// Add adds a project that people call name, before Run. It is opened by Run, and again where it fails or cannot be opened.
+func (p *Projects) Add(name, log string, open Opener) {
+	p.list = append(p.list, &served{log: log, name: name, open: open, wanted: make(chan struct{}, 1), err: errOpening})
+}
+
+// Set replaces the settings of the project with this log, if it is served. See Bridge.Set.
+func (p *Projects) Set(log string, settings Settings) {
+	for _, s := range p.list {
+		if b, _ := s.working(); b != nil && s.log == log {
+			b.Set(settings)
+		}
 	}
 }
 
@@ -62,18 +60,9 @@ func (p *Projects) Run(ctx context.Context) error {
 	defer stop()
 	var all sync.WaitGroup
 	for _, s := range p.list[1:] {
-		if s.b == nil {
-			continue
-		}
-		serving := make(chan struct{})
-		s.b.opt.Serving = sync.OnceFunc(func() { close(serving) })
-		all.Go(func() {
-			if err := s.b.Run(others); err != nil {
-				p.fail(s, err)
-			}
-			s.b.opt.Serving()
-		})
-		<-serving
+		tried := make(chan struct{})
+		all.Go(func() { p.serve(others, s, sync.OnceFunc(func() { close(tried) })) })
+		<-tried
 	}
 	all.Go(func() { // what is received must have a bridge that takes it
 		<-p.over
@@ -85,14 +74,12 @@ func (p *Projects) Run(ctx context.Context) error {
 	return err
 }
 
-// Close closes all of the bridges.
+// Close closes all of the bridges. Run must have returned.
 func (p *Projects) Close(ctx context.Context) (err error) {
-	for _, s := range slices.Backward(p.list) {
-		if s.b != nil {
-			err = errors.Join(err, s.b.Close(ctx))
-		}
+	for _, s := range p.list[1:] { // whose bridges Run has closed
+		err = errors.Join(err, s.closed)
 	}
-	return err
+	return errors.Join(err, p.list[0].b.Close(ctx))
 }
 
 // Paired reports whether a contact is paired in one of the projects.
@@ -145,28 +132,6 @@ func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 	return l, nil
 }
 
-// working returns the bridge, or why there is none.
-func (s *served) working() (*Bridge, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return nil, s.err
-	}
-	return s.b, nil
-}
-
-// fail takes note that a project is served no more.
-func (p *Projects) fail(s *served, err error) {
-	s.mu.Lock()
-	known := s.err != nil
-	s.err = cmp.Or(s.err, err)
-	s.mu.Unlock()
-	if !known {
-		p.list[0].b.warn("a project is not served any more", "project", s.name, "error", err.Error())
-		s.b.fail(err)
-	}
-}
-
 // each calls f for each project that is served. One other than the home that fails at it is served no more, and
 // missing says that one is not.
 func (p *Projects) each(ctx context.Context, f func(s *served, b *Bridge) error) (missing bool, err error) {
@@ -182,7 +147,7 @@ func (p *Projects) each(ctx context.Context, f func(s *served, b *Bridge) error)
 		case i == 0 || ctx.Err() != nil:
 			return missing, err
 		default:
-			p.fail(s, err)
+			p.fail(s, b, err)
 			missing = true
 		}
 	}
@@ -263,7 +228,7 @@ func (b *Bridge) cursor(ctx context.Context, channel string) (string, error) {
 
 // polled are the channels that this bridge polls.
 func (b *Bridge) polled() []channel.Channel {
-	if b.projects != nil && b.projects.list[0].b != b {
+	if b.projects != nil && b.projects.list[0] != b.served {
 		return nil
 	}
 	return b.opt.Channels
@@ -271,7 +236,7 @@ func (b *Bridge) polled() []channel.Channel {
 
 // unpolled takes note that a bridge polls no more.
 func (p *Projects) unpolled(b *Bridge) {
-	if p.list[0].b == b {
+	if p.list[0] == b.served {
 		p.end()
 	}
 }
@@ -306,8 +271,7 @@ func (b *Bridge) name() string {
 	if b.projects == nil || len(b.projects.list) < 2 {
 		return ""
 	}
-	i := slices.IndexFunc(b.projects.list, func(s *served) bool { return s.b == b })
-	return b.projects.list[i].name
+	return b.served.name
 }
 
 // heading begins what is sent of a project, where there are several.
@@ -324,7 +288,7 @@ func (b *Bridge) isElsewhere(who bridge.Peer) bool {
 		return false
 	}
 	s := b.projects.chosen(who)
-	return s != nil && s.b != b
+	return s != nil && s != b.served
 }
 
 // project says between which projects a contact can choose, and in which one it is; the switch itself came with
@@ -342,8 +306,10 @@ func (d *desk) project(ctx context.Context, name string) (string, error) {
 	switch s := pick(list, name); {
 	case name == "":
 		return rows, nil
+	case s != nil && s != now: // it has come back behind this message, or a later one leads elsewhere
+		return rows, nil
 	case s == nil:
-		return "", fmt.Errorf(say.NoProject+"\n\n%s", name, rows)
+		return "", language.Said(fmt.Sprintf(say.NoProject, name) + "\n\n" + rows)
 	default:
 		return fmt.Sprintf(say.ProjectIs, literal(s.name)) + "\n\n" + rows, nil
 	}

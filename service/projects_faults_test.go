@@ -1,9 +1,9 @@
 package service_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,17 +65,32 @@ func TestProjectMissing(t *testing.T) {
 	}
 }
 
-// TestProjectFails: a project whose log takes nothing any more ends, and no other one.
+// sabotaged opens the database of a project's log beside the bridge, and carries something out.
+func sabotaged(shop *world, statement string) error {
+	db, err := sqlx.Open("sqlite", "file:"+shop.path("eventlog.db")+"?_pragma=busy_timeout(20000)")
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(statement)
+	return errors.Join(err, db.Close())
+}
+
+// TestProjectFails: a project whose log takes nothing any more ends, and no other one. Once it is repaired it is served
+// again, by the same bot.
 func TestProjectFails(t *testing.T) {
-	for said, fails := range map[string]func(b *twice, shop *world) error{
-		"shop cannot be served now. Your message did not reach its agent": func(b *twice, _ *world) error { return b.runners[1].Close() },
-		"shop failed while it took your message. Whether it has it is not known": func(_ *twice, shop *world) error {
-			db, err := sqlx.Open("sqlite", "file:"+shop.path("eventlog.db")+"?_pragma=busy_timeout(20000)")
-			if err != nil {
-				return err
-			}
-			_, err = db.Exec(`CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no room'); END`)
-			return errors.Join(err, db.Close())
+	broken := errors.New("its log is damaged")
+	for said, how := range map[string]struct {
+		fails, repaired func(b *twice, shop *world) error
+	}{
+		"shop cannot be served now. Your message did not reach its agent": {
+			func(b *twice, _ *world) error { b.miss(broken); return b.runner(1).Close() },
+			func(b *twice, _ *world) error { b.miss(nil); return nil },
+		},
+		"shop failed while it took your message. Whether it has it is not known": {
+			func(_ *twice, shop *world) error {
+				return sabotaged(shop, `CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no room'); END`)
+			},
+			func(_ *twice, shop *world) error { return sabotaged(shop, `DROP TRIGGER full`) },
 		},
 	} {
 		u := newUser(t)
@@ -86,7 +101,9 @@ func TestProjectFails(t *testing.T) {
 		b, stop := u.serve(nil, nil)
 		alice.say("/project shop")
 		alice.expect("You are in shop now")
-		if err := fails(b, u.projects[1]); err != nil {
+		alice.say("before")
+		alice.expect("You said: before")
+		if err := how.fails(b, u.projects[1]); err != nil {
 			t.Fatal(err)
 		}
 		alice.say("is anybody there?")
@@ -100,12 +117,63 @@ func TestProjectFails(t *testing.T) {
 		if n := u.calls("there?"); n != [2]int{} {
 			t.Errorf("calls: %v", n)
 		}
-		b.runners = b.runners[:1]
-		b.closing = append(b.closing[:2:2], func() error {
-			_ = b.Projects.Close(context.Background()) // that of the shop cannot write how it ended
-			return nil
-		})
+		if err := how.repaired(b, u.projects[1]); err != nil {
+			t.Fatal(err)
+		}
+		b.returns(t, alice)
+		alice.say("after")
+		alice.expect("You said: after")
 		stop()
+		if n := u.calls("after"); n != [2]int{0, 1} {
+			t.Errorf("calls: %v", n)
+		}
+		if n := u.calls("there?"); n != [2]int{} {
+			t.Errorf("calls of what came as it failed: %v", n)
+		}
+	}
+}
+
+// returns waits until somebody can go to the second project, which is repaired.
+func (b *twice) returns(t *testing.T, p *person) {
+	t.Helper()
+	for {
+		p.say("/project shop")
+		if a := p.expect("1. lab"); strings.Contains(a.Text, "You are in shop now") && !strings.Contains(a.Text, "cannot be served now") {
+			return
+		}
+		pause(50 * time.Millisecond)
+	}
+}
+
+// TestProjectIsWanted: a project that could not be opened for a while is opened when somebody goes there, and need not
+// be waited for.
+func TestProjectIsWanted(t *testing.T) {
+	u := newUser(t)
+	for _, w := range u.projects {
+		w.isPaired("alice")
+	}
+	alice := u.own.phone("alice")
+	_, stop := u.serve(nil, nil)
+	alice.say("/project shop")
+	alice.expect("You are in shop now")
+	stop()
+	b, stop := u.serve(nil, errors.New("its folder is gone"))
+	for tries := 0; tries < 5; pause(5 * time.Millisecond) { // the next one comes by itself in five seconds
+		b.mu.Lock()
+		tries = b.tries
+		b.mu.Unlock()
+	}
+	repaired := time.Now()
+	b.miss(nil)
+	b.returns(t, alice)
+	if took := time.Since(repaired); took > 4*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	alice.say("hello")
+	alice.expect("You said: hello")
+	stop()
+	if n := u.calls("hello"); n != [2]int{0, 1} {
+		t.Errorf("calls: %v", n)
 	}
 }
 
@@ -116,7 +184,7 @@ func TestCodesOfProjects(t *testing.T) {
 	u.projects[0].isPaired("alice")
 	alice, bob := u.own.phone("alice"), u.own.phone("bob")
 	b, stop := u.serve(nil, nil)
-	code, err := service.OpenPairing(t.Context(), b.runners[1].Log(), service.DefaultRights(), "test", time.Now())
+	code, err := service.OpenPairing(t.Context(), b.runner(1).Log(), service.DefaultRights(), "test", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +195,7 @@ func TestCodesOfProjects(t *testing.T) {
 	alice.expect("You said: ")
 	bob.say(wrong)
 	bob.expect("That is not the code")
-	if n, err := b.runners[1].Log().Count(t.Context(), event.Query{Types: []event.Type{event.PairingAttempted}}); err != nil || n != 2 {
+	if n, err := b.runner(1).Log().Count(t.Context(), event.Query{Types: []event.Type{event.PairingAttempted}}); err != nil || n != 2 {
 		t.Errorf("%d guesses were counted, %v", n, err)
 	}
 	carol := u.own.phone("carol")

@@ -2,165 +2,19 @@ package service_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service"
-	"github.com/perlica/perlica/service/bot"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
-
-// botVar is the world of the user of whom a bridge process serves two projects.
-const botVar = "PERLICA_SERVICE_BOT"
-
-// user has two projects, and a log of their own. The bot is that of the first.
-type user struct {
-	own      *world
-	projects []*world
-}
-
-var called = []string{"lab", "shop"}
-
-func newUser(t testing.TB) *user {
-	t.Helper()
-	u := &user{own: newWorld(t)}
-	for _, name := range called {
-		w := &world{t: t, dir: u.own.path(name)}
-		for _, d := range []string{"locks", "files", "run", "agent"} {
-			if err := os.MkdirAll(w.path(d), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
-		u.projects = append(u.projects, w)
-	}
-	return u
-}
-
-// twice is a bot that serves both.
-type twice struct {
-	*service.Projects
-	runners []*kernel.Runner
-	bridges []*service.Bridge
-	closing []func() error
-}
-
-func (b *twice) close() (err error) {
-	for i := range b.closing {
-		err = errors.Join(err, b.closing[len(b.closing)-1-i]())
-	}
-	return err
-}
-
-// open opens a bridge for each project but those that are missing.
-func (u *user) open(ctx context.Context, ch channel.Channel, missing error, change ...func(*service.Options)) (b *twice, err error) {
-	b = &twice{}
-	own, err := u.own.openRunner(ctx)
-	if err != nil {
-		return b, err
-	}
-	b.closing = append(b.closing, own.Close)
-	record, err := bot.Open(ctx, own.Log(), u.projects[0].path("eventlog.db"))
-	if err != nil {
-		return b, err
-	}
-	b.Projects = service.NewProjects(record)
-	for i, w := range u.projects {
-		if i > 0 && missing != nil {
-			b.Join(called[i], w.path("eventlog.db"), nil, missing)
-			continue
-		}
-		r, err := w.openRunner(ctx)
-		if err != nil {
-			return b, err
-		}
-		b.closing = append(b.closing, r.Close)
-		opt := w.options(r, ch)
-		opt.Host.Runner = r
-		for _, f := range change {
-			f(&opt)
-		}
-		bridge, err := service.Open(ctx, opt)
-		if err != nil {
-			return b, err
-		}
-		b.Join(called[i], w.path("eventlog.db"), bridge, nil)
-		b.runners, b.bridges = append(b.runners, r), append(b.bridges, bridge)
-	}
-	b.closing = append(b.closing, func() error { return b.Projects.Close(context.Background()) })
-	return b, nil
-}
-
-// serve runs a bot until the test ends or stop is called.
-func (u *user) serve(wrap func(channel.Channel) channel.Channel, missing error) (b *twice, stop func()) {
-	t := u.own.t
-	t.Helper()
-	inner, err := local.Listen(u.own.socket(), local.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ch channel.Channel = inner
-	if wrap != nil {
-		ch = wrap(inner)
-	}
-	b, err = u.open(t.Context(), ch, missing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the bot: %v", err)
-		}
-		for _, r := range b.runners {
-			if rep, err := verify.Log(context.Background(), &r.Log().Reader, verify.Options{}); missing == nil && (err != nil || !rep.OK()) {
-				t.Errorf("a log: %+v, %v", rep, err)
-			}
-		}
-		_ = inner.Close() // it is done with
-		if err := b.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
-	return b, stop
-}
-
-// pair pairs somebody in a project that is served.
-func (u *user) pair(b *twice, p *person, i int) {
-	u.own.t.Helper()
-	code, err := service.OpenPairing(u.own.t.Context(), b.runners[i].Log(), service.DefaultRights(), "test", time.Now())
-	if err != nil {
-		u.own.t.Fatal(err)
-	}
-	p.say(code)
-	p.expect(called[i] + "\n\nYou are paired")
-}
-
-// calls are how many prompts ended with a text, in each project.
-func (u *user) calls(text string) (n [2]int) {
-	for i, w := range u.projects {
-		for line := range strings.SplitSeq(w.prompts(), "\n") {
-			if strings.Contains(line, `"session/prompt"`) && strings.Contains(line, text) {
-				n[i]++
-			}
-		}
-	}
-	return n
-}
 
 // TestProjects: one bot, two projects, two people: each message goes to the project that its sender is in,
 // and answers, questions and what is said about them to the one that they are of.

@@ -172,6 +172,7 @@ func (r *Records) aboutOf(ctx context.Context, channel, chat, platform string) (
 type received struct {
 	bridge.Received
 	input event.InputID
+	sign  *bridge.Queued // the end of its turn's sign of progress; nil: there is none
 }
 
 // waiting returns the messages that are not finished, in the order in which they came.
@@ -218,6 +219,14 @@ func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
 func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')
+		ORDER BY seq`)
+}
+
+// signs returns the signs of progress that were sent of turns whose end is not on record.
+func (r *Records) signs(ctx context.Context) ([]*queued, error) {
+	return r.outbox(ctx, selectQueued+`
+		WHERE kind = 'status' AND state = 'sent' AND input IN (SELECT input FROM inbox WHERE finished = '')
+			AND id NOT IN (SELECT fact ->> 'target' FROM outbox WHERE kind = 'status_end')
 		ORDER BY seq`)
 }
 
@@ -280,7 +289,8 @@ const (
 	outCard   bridge.OutKind = "card"
 	outNotice bridge.OutKind = "note"
 	outStatus bridge.OutKind = "status"
-	outEdit   bridge.OutKind = "edit" // of a message that was sent
+	outEnd    bridge.OutKind = "status_end" // changes a status to its end, or takes it back if it has no text
+	outEdit   bridge.OutKind = "edit"       // of a message that was sent
 
 	outRefusal bridge.OutKind = "refusal" // of a code, to somebody who is not paired
 )
@@ -295,4 +305,7 @@ const optionalFaults = 3
 
 // optional reports whether all that a message says is on record elsewhere, or in a message of its
 // own: a file, an edit, or one that is better lost than sent twice. Nothing waits for it for long.
-func optional(q *queued) bool { return q.File != "" || q.Kind == outEdit || once(q.Kind) }
+func optional(q *queued) bool { return q.File != "" || edits(q.Kind) || once(q.Kind) }
+
+// edits reports whether a message of this kind changes one that was sent: once more changes nothing.
+func edits(k bridge.OutKind) bool { return k == outEdit || k == outEnd }

@@ -44,6 +44,7 @@ func (p *Projects) take(ctx context.Context, ch channel.Channel, m channel.Inbou
 	if told, err := home.records.byID(ctx, unserved(ch, m)); err != nil || told != nil {
 		return err // its sender was told that it is not taken
 	}
+	to.want()
 	say := home.say(bridge.Peer{Channel: ch.Name(), Contact: m.Contact})
 	why := say.Unserved
 	if b, _ := to.working(); b != nil {
@@ -51,7 +52,7 @@ func (p *Projects) take(ctx context.Context, ch channel.Channel, m channel.Inbou
 		if err == nil || b == home || ctx.Err() != nil {
 			return err
 		}
-		p.fail(to, err)
+		p.fail(to, b, err)
 		why = say.FailedAt // its log may have the message all the same
 	}
 	return home.commit(ctx, queueEvent(InputID(ch.Name(), m.ID), bridge.Queued{
@@ -125,6 +126,9 @@ func (p *Projects) route(ctx context.Context, ch channel.Channel, m channel.Inbo
 			return nil, err
 		}
 		next := cmp.Or(pick(offered, l.Args), now)
+		if named := pick(p.list, l.Args); named != nil { // who is paired in one that is not served is not known
+			named.want()
+		}
 		if to = next; len(paired) > 0 && !slices.Contains(paired, next) { // which cannot be served, and so cannot say it
 			to = paired[0]
 		}

@@ -126,7 +126,7 @@ func (d *desk) fault(err error) string {
 	if errors.As(err, &in) {
 		return in.In(say)
 	}
-	return say.Error(err)
+	return say.Fault(err)
 }
 
 func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) {
@@ -142,7 +142,7 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 		return d.project(ctx, l.Args)
 	}
 	if l.Name == "exit" { // nor is the session named by it
-		return "", errors.New(d.b.say(d.key).NoExit)
+		return "", language.Said(d.b.say(d.key).NoExit)
 	}
 	conv, err := d.conversation(ctx, c)
 	if err != nil {
@@ -176,7 +176,7 @@ func (d *desk) speak(ctx context.Context, name string) (string, error) {
 	}
 	l, ok := language.Find(name)
 	if !ok {
-		return "", fmt.Errorf(say.NoLanguage, name)
+		return "", language.Said(fmt.Sprintf(say.NoLanguage, name))
 	}
 	f := bridge.Changed{Peer: d.key, Language: string(l), By: d.key.Channel + ":" + d.key.Contact}
 	if err := d.b.commit(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
@@ -206,17 +206,17 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 	say := d.b.say(d.key)
 	switch out.Effect {
 	case command.Thoughts:
-		return "", errors.New(say.NoThoughts)
+		return "", language.Said(say.NoThoughts)
 	case command.Attach:
-		return "", errors.New(say.NoAttach)
+		return "", language.Said(say.NoAttach)
 	case command.Resume:
-		return "", errors.New(say.NoResume)
+		return "", language.Said(say.NoResume)
 	case command.Queue:
 		return d.lined(), nil
 	case command.Unfold:
-		return "", errors.New(say.NoFolds)
+		return "", language.Said(say.NoFolds)
 	case command.Export:
-		return "", fmt.Errorf(say.NoExport, conv.Session())
+		return "", language.Said(fmt.Sprintf(say.NoExport, conv.Session()))
 	case command.Recall:
 		e, ok, err := d.b.log().Last(ctx, event.Query{Session: conv.Session(), Types: []event.Type{event.MessageReceived}})
 		var last struct {
@@ -226,7 +226,7 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 			err = e.Decode(&last)
 		}
 		if err == nil && last.Text == "" {
-			err = errors.New(say.NoEarlierInput)
+			err = language.Said(say.NoEarlierInput)
 		}
 		return fmt.Sprintf(say.LastInput, last.Text), err
 	case command.Switch:

@@ -50,7 +50,7 @@ func (r *Records) Status(ctx context.Context) (s Status, err error) {
 			(SELECT count(*) FROM inbox WHERE finished = ''),
 			(SELECT count(*) FROM outbox WHERE state IN ('queued', 'started')),
 			(SELECT count(*) FROM outbox WHERE state IN ('queued', 'started') AND repeated),
-			(SELECT count(*) FROM outbox WHERE state = 'failed' AND kind <> 'status'),
+			(SELECT count(*) FROM outbox WHERE state = 'failed' AND kind NOT IN ('status', 'status_end')),
 			(SELECT coalesce(sum(ignored), 0) FROM strangers),
 			(SELECT coalesce((SELECT error FROM outbox WHERE state = 'queued' AND error <> '' ORDER BY seq DESC LIMIT 1), ''))`).
 		Scan(&s.Waiting, &s.Unsent, &s.Unknown, &s.Failed, &s.Ignored, &s.LastWhy)

@@ -51,7 +51,7 @@ func (d *desk) turn(c Contact, m received) {
 		Wait:  true, Permissions: b.set().Permissions, AnswerIn: b.set().AnswerIn,
 		Stop: stop, Show: d.show,
 	})
-	end()
+	m.sign = end()
 	var stopped *kernel.StoppedError
 	switch {
 	case err == nil:
@@ -84,18 +84,20 @@ func (d *desk) takenBackElsewhere(m received) bool {
 	return true
 }
 
-// begin marks a message as the one under way; the returned function ends that.
-func (d *desk) begin(m received, stop chan kernel.Stop) (end func()) {
+// begin marks a message as the one under way; the returned function ends that, and returns the end of its sign of
+// progress, or nil.
+func (d *desk) begin(m received, stop chan kernel.Stop) (end func() *bridge.Queued) {
 	s := newStatus(d, m) // before mu: the bridge's is taken ahead of a desk's
 	d.mu.Lock()
 	d.now, d.stop, d.sayings = &m, stop, nil
 	d.status = s
 	d.mu.Unlock()
-	return func() {
+	return func() *bridge.Queued {
 		s.stop()
 		d.mu.Lock()
 		d.now, d.stop, d.status, d.sign, d.lastUsed = nil, nil, nil, "", d.b.opt.Now()
 		d.mu.Unlock()
+		return s.over()
 	}
 }
 
@@ -158,7 +160,7 @@ func stopped(say *language.Sentences, s kernel.Stop) string {
 	if s.Person != "" {
 		return fmt.Sprintf(say.StoppedBy, literal(s.Person))
 	}
-	return fmt.Sprintf(say.StoppedBecause, cmp.Or(say.Reasons[s.Why], s.Why))
+	return fmt.Sprintf(say.StoppedBecause, cmp.Or(say.Reasons[s.Why], say.Translate(s.Why)))
 }
 
 func partial(say *language.Sentences, res kernel.Result) string {
@@ -173,7 +175,7 @@ func (d *desk) known(res kernel.Result) string {
 	e, ok, err := d.b.log().Last(d.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
 	if err == nil && ok {
 		if f, err := fact.Decode[fact.Failed](e); err == nil && f.Known != "" {
-			return f.Known
+			return d.b.say(d.key).Translate(f.Known)
 		}
 	}
 	if res.Err != nil {
@@ -209,10 +211,10 @@ const (
 // parts are the files that the agent embedded in its answer, and a row for each piece that is not sent: links,
 // which nothing opens, and what the platform or the limits leave out.
 func (d *desk) parts(m received, res kernel.Result) (files []bridge.Queued, rows string) {
-	ch := d.b.channels[d.key.Channel]
+	ch, say := d.b.channels[d.key.Channel], d.b.say(d.key)
 	var left []string
 	for i, block := range res.Content {
-		row := strings.ReplaceAll(strings.Join(strings.Fields(block.String()), " "), "`", "'")
+		row := strings.ReplaceAll(strings.Join(strings.Fields(described(say, block.Noun(), block.String())), " "), "`", "'")
 		if r := []rune(row); len(r) > longestRow {
 			row = string(r[:longestRow]) + "…"
 		}
@@ -226,6 +228,16 @@ func (d *desk) parts(m received, res kernel.Result) (files []bridge.Queued, rows
 		})
 	}
 	return files, strings.Join(left, "\n\n")
+}
+
+// described is a piece of an answer that is no text, with what Perlica says of it in the language.
+func described(say *language.Sentences, noun, text string) string {
+	const unread = ", nothing in it can be read"
+	text, none := strings.CutSuffix(text, unread)
+	if text = say.Form(noun) + strings.TrimPrefix(text, noun); none {
+		text += say.Form(unread)
+	}
+	return text
 }
 
 // How often the platform may fail at a file, and how often it is tried in all, before its message goes

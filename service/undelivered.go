@@ -69,7 +69,9 @@ func (b *Bridge) refused(ctx context.Context, ch channel.Channel, q *queued, err
 		q.plain = true
 		return false, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error()}) == nil
 	}
-	b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
+	if q.Kind != outEnd { // it may have been taken away
+		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
+	}
 	return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error(), Final: true}) == nil && b.otherwise(ctx, q)
 }
 

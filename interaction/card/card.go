@@ -62,7 +62,7 @@ type Card struct {
 }
 
 // Words are what a card says of its own in another language, by what it says in English: the labels, of at most
-// seven columns, and the tiers. What is not there stays English.
+// seven columns, the tiers, the agent's kinds of tools, and what stands between the brackets. What is not there stays English.
 type Words map[string]string
 
 // Lay lays a question out in English, for a screen so many columns wide.
@@ -98,7 +98,9 @@ type layout struct {
 }
 
 // word is a word of the card's own in its language.
-func (l *layout) word(english string) string { return cmp.Or(l.words[english], english) }
+func (w Words) word(english string) string { return cmp.Or(w[english], english) }
+
+func (l *layout) word(english string) string { return l.words.word(english) }
 
 // label is the column of labels with one of them in it, or with "" without.
 func (l *layout) label(english string) string {
@@ -212,7 +214,7 @@ func (l *layout) tier() {
 		parts = append(parts, words)
 	}
 	if s.Kind != "" {
-		parts = append(parts, l.word("kind")+" "+Line(s.Kind, 16))
+		parts = append(parts, l.word("kind")+" "+l.word(Line(s.Kind, 16)))
 	}
 	if len(parts) > 0 {
 		head := l.label("tier") + "  "
@@ -230,7 +232,7 @@ func (l *layout) tier() {
 func (l *layout) text(label, text string, must bool, tone Tone) {
 	blank := 0
 	add := func(line string) {
-		l.line(label, visible(line, false), must, tone)
+		l.line(label, l.words.visible(line, false), must, tone)
 		label = ""
 	}
 	flush := func() {
@@ -238,7 +240,7 @@ func (l *layout) text(label, text string, must bool, tone Tone) {
 		case blank == 1:
 			add("")
 		case blank > 1:
-			l.line(label, blankLines(blank), must, tone)
+			l.line(label, l.words.blankLines(blank), must, tone)
 			label = ""
 		}
 		blank = 0
@@ -255,9 +257,9 @@ func (l *layout) text(label, text string, must bool, tone Tone) {
 }
 
 // blankLines stands for so many lines without anything in them.
-func blankLines(n int) []cell {
+func (w Words) blankLines(n int) []cell {
 	var rd reader
-	rd.own(fmt.Sprintf("%c%d blank lines%c", open, n, shut))
+	rd.own(string(open) + fmt.Sprintf(w.word("%d blank lines"), n) + string(shut))
 	return rd.cells
 }
 
@@ -361,7 +363,7 @@ func option(o interaction.Option, n, of, most int) Row {
 
 // diff adds a change to a file as a unified diff.
 func (l *layout) diff(d interaction.Diff, must bool) {
-	l.line("diff", visible(d.Path, true), must, Plain)
+	l.line("diff", l.words.visible(d.Path, true), must, Plain)
 	text := string(diff.Diff("old", []byte(d.Old), "new", []byte(d.New)))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	lines = lines[min(3, len(lines)):] // the command that would make it, and two names
@@ -385,9 +387,9 @@ func (l *layout) diffLine(line string, n int, must bool) {
 		sign, line = line[:1], line[1:]
 	}
 	tone := map[string]Tone{"+": Added, "-": Removed}[sign]
-	cells := visible(line, false)
+	cells := l.words.visible(line, false)
 	if n > 1 {
-		cells = blankLines(n)
+		cells = l.words.blankLines(n)
 	}
-	l.line("", append(visible(sign, false), cells...), must, tone)
+	l.line("", append(l.words.visible(sign, false), cells...), must, tone)
 }

@@ -211,7 +211,7 @@ func TestText(t *testing.T) {
 		"e\u0301\u0301\u0301": "e\u0301\u0301⟨U+0301⟩", "-\u0301": "-⟨U+0301⟩", "a\u0336": "a⟨U+0336⟩", "漢字 Ж é": "漢字 Ж é", "א / ב": "א⟨rtl⟩ / ב⟨rtl⟩",
 		"\u00a0": "⟨U+00A0⟩", "\ue000": "⟨U+E000⟩", "\U000e0041": "⟨U+E0041⟩", "\u3164": "⟨U+3164⟩", "\u2800": "⟨U+2800⟩", "👍": "👍",
 	} {
-		if got := textOf(visible(in, false)); got != want {
+		if got := textOf(Words(nil).visible(in, false)); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
 		}
 	}

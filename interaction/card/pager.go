@@ -47,7 +47,7 @@ func NewPager(q interaction.Question, width, height int, hints Hints) *Pager {
 
 // Note is a text of Perlica's own as rows of a width.
 func Note(text string, most int) (rows []Row) {
-	for _, row := range wrap(visible(text, true), max(most, MinWidth)-2) {
+	for _, row := range wrap(Words(nil).visible(text, true), max(most, MinWidth)-2) {
 		rows = append(rows, Row{Head: "  " + row, Tone: Aside})
 	}
 	return rows

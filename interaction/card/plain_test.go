@@ -18,7 +18,7 @@ func TestPlainLines(t *testing.T) {
 		if isPlain(text) {
 			plain++
 		}
-		if got, want := Line(text, most), lineOf(text, most); got != want {
+		if got, want := Line(text, most), Words(nil).lineOf(text, most); got != want {
 			t.Fatalf("%q in %d columns: %q, want %q", text, most, got, want)
 		}
 	}

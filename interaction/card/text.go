@@ -92,6 +92,7 @@ type reader struct {
 	text  string
 	line  bool // all of it becomes one line
 	mixed bool // Perlica's own signs in it stay, see [Marked]
+	words Words
 	cells []cell
 
 	indent int  // columns of indentation so far; -1 behind it
@@ -101,8 +102,8 @@ type reader struct {
 }
 
 // visible is a line of a text as cells. With line, the text may hold line breaks.
-func visible(text string, line bool) []cell {
-	rd := reader{text: text, line: line}
+func (w Words) visible(text string, line bool) []cell {
+	rd := reader{text: text, line: line, words: w}
 	if line {
 		rd.indent = -1
 	}
@@ -168,7 +169,7 @@ func (rd *reader) endWord() {
 		if rd.mixed { // [Line] has said so
 			return
 		}
-		rd.own(string(open) + "rtl" + string(shut))
+		rd.own(string(open) + rd.words.word("rtl") + string(shut))
 	}
 }
 
@@ -211,7 +212,9 @@ func (rd *reader) space(r rune, n int) {
 func (rd *reader) count(n int, r rune) {
 	what := map[rune]string{' ': "blank", '\t': "tab", '\n': "line break"}[r]
 	if n > 1 {
-		what = fmt.Sprintf("%d %ss", n, what)
+		what = fmt.Sprintf(rd.words.word("%d "+what+"s"), n)
+	} else {
+		what = rd.words.word(what)
 	}
 	rd.own(string(open) + what + string(shut))
 }
@@ -257,11 +260,14 @@ func textOf(cells []cell) string {
 
 // Line is a text as one line of at most so many columns: what cannot be seen is spelled out, and
 // what does not fit is cut off. With 0 nothing is.
-func Line(text string, most int) string {
+func Line(text string, most int) string { return Words(nil).Line(text, most) }
+
+// Line is the function of this name, with the words of a language between the brackets.
+func (w Words) Line(text string, most int) string {
 	if isPlain(text) && (most <= 0 || len(text) <= most) {
 		return text // a list has thousands of these
 	}
-	return lineOf(text, most)
+	return w.lineOf(text, most)
 }
 
 // isPlain reports whether a text is visible ASCII with single blanks between its words: it is its own line.
@@ -276,8 +282,8 @@ func isPlain(text string) bool {
 	return !blank || text == ""
 }
 
-func lineOf(text string, most int) string {
-	return textOf(cut(visible(strings.Trim(text, " \t\r\n"), true), most))
+func (w Words) lineOf(text string, most int) string {
+	return textOf(cut(w.visible(strings.Trim(text, " \t\r\n"), true), most))
 }
 
 // further begins each row of [Marked] but the first.

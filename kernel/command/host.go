@@ -78,7 +78,7 @@ func (e *UsageError) Error() string { return e.In(language.English.Sentences()) 
 
 // In is what the error says in a language.
 func (e *UsageError) In(say *language.Sentences) string {
-	return fmt.Sprintf(say.UseAs, strings.TrimSpace("/"+e.Command.Name+" "+e.Command.Args))
+	return say.Usage(e.Command.Name, e.Command.Args)
 }
 
 // Do carries out a command that Parse found. The error is for the user: it says what is
@@ -175,7 +175,7 @@ func (h *Host) help(_ context.Context, args []string) (Output, error) {
 		if o, _, ok := h.offers(); ok && len(o.Commands) > 0 {
 			b.WriteString(h.say().AgentsOwn)
 			for _, c := range o.Commands {
-				h.list(&b, false, agentsOwn(c.Name), literal(brief(c.Description)))
+				h.list(&b, false, agentsOwn(c.Name), h.literal(brief(c.Description)))
 			}
 		}
 		b.WriteString(h.say().SlashSlash)

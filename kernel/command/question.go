@@ -11,7 +11,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
@@ -42,8 +41,8 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 // Describe writes a question with all that is to be judged and its numbered options, in
 // Markdown.
 func Describe(b *strings.Builder, say *language.Sentences, q interaction.Question) {
-	fmt.Fprintf(b, say.Asks, literal(cmp.Or(q.Title, say.UseTool)), literal(q.Subject.Provider), short(string(q.ID)))
-	b.WriteString("\n" + say.Card.Lay(q, card.PhoneWidth).Block() + "\n")
+	fmt.Fprintf(b, say.Asks, literal(say, cmp.Or(q.Title, say.UseTool)), literal(say, q.Subject.Provider), short(string(q.ID)))
+	b.WriteString("\n" + say.Lay(q).Block() + "\n")
 	if address := plainAddress(q); address != "" {
 		fmt.Fprintf(b, "\n"+say.Address+"\n", address)
 	}
@@ -74,7 +73,9 @@ func plainAddress(q interaction.Question) string {
 
 // literal is Markdown that shows an agent's words as they are, in one line: they must not look
 // like an option, or like anything else that Perlica says.
-func literal(s string) string { return escaper.Replace(card.Line(s, 0)) }
+func literal(say *language.Sentences, s string) string { return escaper.Replace(say.Card.Line(s, 0)) }
+
+func (h *Host) literal(s string) string { return literal(h.say(), s) }
 
 var escaper = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
@@ -255,7 +256,7 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Ou
 		return Output{}, errUsage
 	}
 	if o.Always() && !c.Always {
-		return Output{}, fmt.Errorf("%s"+h.say().WhereMeantChoose, GivesUp(h.say(), q, o), short(string(q.ID)), strings.TrimSpace(q.Word+" "+always))
+		return Output{}, language.Said(GivesUp(h.say(), q, o) + fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
 	}
 	err := h.Runner.AnswerQuestion(ctx, q, a)
 	if errors.Is(err, interaction.ErrWord) {

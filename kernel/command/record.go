@@ -63,7 +63,7 @@ func (h *Host) events(ctx context.Context, n int) (Output, error) {
 		if h.Say == nil {
 			name = fmt.Sprintf("%d  %s", e.Seq, name)
 		}
-		lines = append(lines, name+" "+report.Summarize(e))
+		lines = append(lines, name+" "+report.Summarize(e, h.say()))
 	}
 	if len(lines) == 0 {
 		return Output{Text: h.say().NothingOnLog}, nil
@@ -87,7 +87,7 @@ func (h *Host) called(t event.Type) string {
 		_, name, _ = strings.Cut(name, ".")
 		name = strings.NewReplacer("_", " ", ".", " ").Replace(name)
 	}
-	return name + ":"
+	return h.Say.Form(name) + ":"
 }
 
 // story tells the facts of a run, a line each.
@@ -101,7 +101,7 @@ func (h *Host) story(ctx context.Context, ref string) (Output, error) {
 		if err != nil {
 			return Output{}, err
 		}
-		fmt.Fprintf(&b, "- %s `%s` %s\n", e.Time.Local().Format(time.TimeOnly), h.called(e.Type), report.Summarize(e))
+		fmt.Fprintf(&b, "- %s `%s` %s\n", e.Time.Local().Format(time.TimeOnly), h.called(e.Type), report.Summarize(e, h.say()))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -160,7 +160,7 @@ func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
 			good++
 			return
 		}
-		fmt.Fprintf(&b, "- **%s** %s: %s", c.Status, c.Name, c.Detail)
+		fmt.Fprintf(&b, "- **%s** %s: %s", h.say().Check(string(c.Status)), h.say().Check(c.Name), c.Detail)
 		if c.Hint != "" {
 			fmt.Fprintf(&b, " (%s)", c.Hint)
 		}

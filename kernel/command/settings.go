@@ -37,7 +37,7 @@ func (h *Host) provider(_ context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, l := range h.Agents.List() {
-		h.list(&b, false, l.ID, string(l.State))
+		h.list(&b, false, l.ID, h.say().Form(string(l.State)))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -146,7 +146,7 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 		if err := h.Runner.RevokeApprovals(ctx, append(approvals[:0:0], a), h.By); err != nil {
 			return Output{}, err
 		}
-		return Output{Text: fmt.Sprintf(h.say().Revoked, a)}, nil
+		return Output{Text: fmt.Sprintf(h.say().Revoked, h.say().Translate(a.String()))}, nil
 	case len(args) > 0:
 		return Output{}, errUsage
 	case len(approvals) == 0:
@@ -154,7 +154,7 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, a := range approvals {
-		h.list(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, a.Effect, a, a.By))
+		h.list(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)), h.say().Translate(a.String()), a.By))
 	}
 	return Output{Text: b.String()}, nil
 }

@@ -1,14 +1,13 @@
-// Package language holds every sentence that people read who talk to Perlica by a messaging channel: a file
-// for each language, english.go and chinese.go.
+// Package language holds every sentence that people read who talk to Perlica by a messaging channel: english.go and
+// chinese.go, and in chinese_record.go what the record says in English.
 //
 // It promises that a sentence that one language has the others have, too, with the same insertions. It
-// decides nothing. What an agent says, what is written on the record, the rows of a question and the detail
-// of an error are not its business: they are the same for everybody.
+// decides nothing, and changes nothing on the record. What an agent says, and the detail of an error, are not its
+// business: they are the same for everybody.
 package language
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -84,13 +83,74 @@ func Count(n int, one, many string) string {
 
 // Error is what an error says, with the words of it that are known in the language.
 func (s *Sentences) Error(err error) string {
+	if said, ok := s.known(err); ok {
+		return said
+	}
+	return err.Error()
+}
+
+// known is an error with the words of the first of those in it that is known.
+func (s *Sentences) known(err error) (said string, ok bool) {
 	text := err.Error()
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if known, ok := s.Errors[e.Error()]; ok {
-			return strings.Replace(text, e.Error(), known, 1)
+	if said, ok = s.Errors[text]; !ok && s.Recorded != nil {
+		said, ok = s.translate(text)
+	}
+	if ok {
+		return said, true
+	}
+	var within []error
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		within = append(within, e.Unwrap())
+	case interface{ Unwrap() []error }:
+		within = e.Unwrap()
+	}
+	for _, e := range within {
+		if e == nil {
+			continue
+		}
+		if said, ok := s.known(e); ok {
+			return strings.Replace(text, e.Error(), said, 1), true
 		}
 	}
-	return text
+	return "", false
+}
+
+// Said is an error that is a sentence of the language in which its person is spoken to.
+func Said(text string) error { return said(text) }
+
+type said string
+
+func (s said) Error() string { return string(s) }
+
+// In is what the error says, which is in the language already.
+func (s said) In(*Sentences) string { return string(s) }
+
+// Fault is what an error says to the person whose command met it. One that is not known is a detail.
+func (s *Sentences) Fault(err error) string {
+	if said, ok := s.known(err); ok {
+		return said
+	}
+	return fmt.Sprintf(s.NotDone, err)
+}
+
+// Check is a check of /doctor or its state. What a check found is a detail.
+func (s *Sentences) Check(name string) string { return cmp.Or(s.Checks[name], name) }
+
+// Usage is how a command is used: as help shows it, if it is one of those of a phone.
+func (s *Sentences) Usage(name, args string) string {
+	for _, c := range s.Commands {
+		if c.Name == name && s.Recorded != nil {
+			args = c.Args
+		}
+	}
+	return fmt.Sprintf(s.UseAs, strings.TrimSpace("/"+name+" "+args))
+}
+
+// Lay lays a question out for a phone.
+func (s *Sentences) Lay(q interaction.Question) card.Card {
+	q.Why = s.Translate(q.Why)
+	return s.Card.Lay(q, card.PhoneWidth)
 }
 
 // Option is an option as card.Label has it, with what Perlica says of it in the language.
@@ -102,7 +162,7 @@ func (s *Sentences) Option(o interaction.Option, most int) string {
 	}
 	label := strings.TrimPrefix(card.Label(o, most), sign+" "+word+" ")
 	if o.Offer {
-		label = cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], label)
+		label = cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], s.Translate(label))
 	}
 	return sign + " " + kind + " " + label
 }

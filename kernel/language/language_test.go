@@ -40,6 +40,7 @@ func texts(l language.Language) map[string]string {
 			for key, text := range f {
 				all[name+" "+key] = text
 			}
+		case *language.Recorded: // the record is English: see TestRecorded
 		case []language.Command:
 			for _, c := range f {
 				all["/"+c.Name] = c.Help
@@ -117,6 +118,15 @@ func TestCardWords(t *testing.T) {
 			if !labels[words[label]] {
 				t.Errorf("%s: no row is called %q", l, words[label])
 			}
+		}
+	}
+}
+
+// TestRepeated: what stands ahead of a message that may come twice has the room that is kept for it.
+func TestRepeated(t *testing.T) {
+	for _, l := range language.All() {
+		if mark := l.Sentences().Repeated; len(mark) > len("(possibly repeated)") {
+			t.Errorf("%s: %q is too long", l, mark)
 		}
 	}
 }

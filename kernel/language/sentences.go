@@ -35,6 +35,7 @@ type Sentences struct {
 	Failed           string // the error, the text that had come
 	Unknown          string // what is known, the text that had come, the run
 	Died             string // what is known where nothing is on record
+	Interrupted      string // what a sign of progress says whose bridge died
 	Partial          string // the text
 	StoppedBecause   string // why
 	StoppedBy        string // who
@@ -101,7 +102,8 @@ type Sentences struct {
 	Closings     map[string]string
 	WhatItWas    string // what was answered, as rows
 
-	// What cannot be sent.
+	// What cannot be sent, and what may come twice.
+	Repeated      string // ahead of the message; no longer than in English
 	UnsentMessage string
 	UnsentCard    string // the question's id
 	UnsentFile    string // its name
@@ -148,6 +150,8 @@ type Sentences struct {
 	StillOpen           string // the question's id
 
 	// What the commands answer.
+	NotDone          string            // the error, where no more is known
+	Checks           map[string]string // the names of those of /doctor, and their states
 	AskedToStop      string
 	StopsElsewhere   string
 	Now              string
@@ -192,4 +196,7 @@ type Sentences struct {
 
 	// Errors are what errors say that people can get, by the words of the error.
 	Errors map[string]string
+
+	// Recorded is what stands on the record; nil: the record is in this language.
+	Recorded *Recorded
 }

@@ -185,7 +185,7 @@ func (o StepOutcome) Tokens() (in, out int64, ok bool) {
 }
 
 func note(e event.Event) StepNote {
-	return StepNote{Type: e.Type, Text: Summarize(e), Bad: badNews[e.Type]}
+	return StepNote{Type: e.Type, Text: Summarize(e, nil), Bad: badNews[e.Type]}
 }
 
 // Words introduce the text of a note.

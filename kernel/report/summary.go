@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -15,16 +14,18 @@ import (
 	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/kernel/fact/team"
 	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
-// Summarize says in a few words what an event holds. It never fails: of what it cannot
-// read it shows the beginning. The text may hold whatever an agent wrote; it is neither
-// cut to a width nor made fit for a terminal.
-func Summarize(e event.Event) string {
+// Summarize says in a few words what an event holds, in a language as far as the event is one of a session or a run;
+// nil: English. It never fails: of what it cannot read it shows the beginning. The text may hold whatever an agent
+// wrote; it is neither cut to a width nor made fit for a terminal.
+func Summarize(e event.Event, say *language.Sentences) string {
+	say = cmp.Or(say, language.English.Sentences())
 	if e.Payload == nil {
-		return fmt.Sprintf("payload withheld (%d bytes)", e.PayloadLen)
+		return fill(say, "payload withheld (%d bytes)", e.PayloadLen)
 	}
 	if e.Class == event.Frame {
 		if _, ours := provider.ParseUpdate(e.Payload, string(e.Conversation)); !ours {
@@ -35,7 +36,7 @@ func Summarize(e event.Event) string {
 		return summarizeFrame(e.Payload)
 	}
 	if s, ok := summaries[e.Type]; ok {
-		if text, err := s.text(e); err == nil {
+		if text, err := s.text(say, e); err == nil {
 			return text
 		}
 	}
@@ -46,57 +47,66 @@ func Summarize(e event.Event) string {
 // up one of the type.
 type summarized struct {
 	title string
-	text  func(event.Event) (string, error)
+	text  func(*language.Sentences, event.Event) (string, error)
 }
 
 // summaries has the words for each type of fact.
 var summaries = map[event.Type]summarized{
-	event.MessageReceived: titled("the input", func(p fact.MessageReceived) string {
-		return fmt.Sprintf("%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
+	event.MessageReceived: translated("the input", func(say *language.Sentences, p fact.MessageReceived) string {
+		return fill(say, "%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
 	}),
 	event.MessageQueued: titled("queued", func(p fact.MessageQueued) string {
 		return fmt.Sprintf("%s (%s, %s)", beginning(p.Text), p.Sender, p.Source)
 	}),
-	event.MessageWithdrawn: titled("taken back", func(p fact.MessageWithdrawn) string { return "by " + joined(p.By, p.Where) }),
-	event.Truncated: titled("history cut", func(p fact.Truncated) string {
-		text := fmt.Sprintf("%s of history kept, %d left out; the budget is %d tokens", english.Plural(p.Kept, "turn", ""), p.Dropped, p.Budget)
+	event.MessageWithdrawn: translated("taken back", func(say *language.Sentences, p fact.MessageWithdrawn) string {
+		return fill(say, "by %s", joined(p.By, p.Where))
+	}),
+	event.Truncated: translated("history cut", func(say *language.Sentences, p fact.Truncated) string {
+		text := fill(say, "%s of history kept, %d left out; the budget is %d tokens", number(say, p.Kept, "turn"), p.Dropped, p.Budget)
 		if p.Gone > 0 {
-			text += fmt.Sprintf("; %s no longer on record", english.Plural(p.Gone, "turn", ""))
+			text += fill(say, "; %s no longer on record", number(say, p.Gone, "turn"))
 		}
 		return text
 	}),
-	event.Requested: titled("the call is on record", func(p fact.Requested) string {
-		return fmt.Sprintf("%s is about to get a prompt of %s", p.Provider, english.Plural(p.Bytes, "byte", ""))
+	event.Requested: translated("the call is on record", func(say *language.Sentences, p fact.Requested) string {
+		return fill(say, "%s is about to get a prompt of %s", p.Provider, number(say, p.Bytes, "byte"))
 	}),
-	event.Responded: titled("the answer", func(p fact.Responded) string {
-		return fmt.Sprintf("%s after %s: %s", cmp.Or(p.StopReason, "no stop reason"), millis(p.DurationMS), beginning(p.Text))
+	event.Responded: translated("the answer", func(say *language.Sentences, p fact.Responded) string {
+		return fill(say, "%s after %s: %s", say.Form(cmp.Or(p.StopReason, "no stop reason")), millis(say, p.DurationMS), beginning(p.Text))
 	}),
-	event.ProviderError:  titled("provider error", failedSummary),
-	event.OutcomeUnknown: titled("outcome unknown", failedSummary),
-	event.CallEnforced: titled("in all", func(p fact.Enforced) string {
-		text := fmt.Sprintf("%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
-			english.Plural(p.Calls, "call", ""), english.Plural(p.Permissions.Asked, "question", ""), p.Permissions.Allowed, p.Permissions.Denied,
-			p.Permissions.Unanswered, english.Plural(p.Blocked, "request", ""), p.Unasked)
+	event.ProviderError:  translated("provider error", failedSummary),
+	event.OutcomeUnknown: translated("outcome unknown", failedSummary),
+	event.CallEnforced: translated("in all", func(say *language.Sentences, p fact.Enforced) string {
+		text := fill(say, "%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
+			number(say, p.Calls, "call"), number(say, p.Permissions.Asked, "question"), p.Permissions.Allowed, p.Permissions.Denied,
+			p.Permissions.Unanswered, number(say, p.Blocked, "request"), p.Unasked)
 		if p.Freed > 0 {
-			text += fmt.Sprintf(", %d freed by a yes for good", p.Freed)
+			text += fill(say, ", %d freed by a yes for good", p.Freed)
 		}
 		return text
 	}),
-	event.CancelRequested: titled("stopped", func(p kernel.Stop) string { return "by " + p.By + ": " + p.Why }),
-	event.ToolBlocked:     titled("refused", func(p fact.ToolBlocked) string { return p.Method + ": nothing runs here" }),
-	event.ToolResult:      summary(func(p fact.ToolResult) string { return p.Method + " was not carried out" }),
-	event.LineOversized:   titled("over the limit", func(p fact.OversizedLine) string { return "a line of " + english.Plural(int(p.Length), "byte", "") }),
-	event.RequestTimeout:  titled("timeout", func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
-	event.SessionStarted:  titled("the agent is ready", startedSummary),
-	event.SessionClosed: titled("the agent's session", func(p fact.SessionClosed) string {
-		text := "ended with its process"
-		if p.Requested {
-			text = "closed"
+	event.CancelRequested: translated("stopped", func(say *language.Sentences, p kernel.Stop) string {
+		return fill(say, "by %s: %s", say.Form(p.By), say.Translate(p.Why))
+	}),
+	event.ToolBlocked: translated("refused", func(say *language.Sentences, p fact.ToolBlocked) string {
+		return fill(say, "%s: nothing runs here", p.Method)
+	}),
+	event.ToolResult: translated("", func(say *language.Sentences, p fact.ToolResult) string {
+		return fill(say, "%s was not carried out", p.Method)
+	}),
+	event.LineOversized: translated("over the limit", func(say *language.Sentences, p fact.OversizedLine) string {
+		return fill(say, "a line of %s", number(say, int(p.Length), "byte"))
+	}),
+	event.RequestTimeout: titled("timeout", func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
+	event.SessionStarted: translated("the agent is ready", startedSummary),
+	event.SessionClosed: translated("the agent's session", func(say *language.Sentences, p fact.SessionClosed) string {
+		switch {
+		case p.Error != "":
+			return fill(say, "closing it failed: %s", p.Error)
+		case p.Requested:
+			return say.Form("closed")
 		}
-		if p.Error != "" {
-			text = "closing it failed: " + p.Error
-		}
-		return text
+		return say.Form("ended with its process")
 	}),
 	event.LoginStarted: summary(func(p fact.Login) string {
 		if p.Method != "" {
@@ -114,51 +124,63 @@ var summaries = map[event.Type]summarized{
 		}
 		return joined(p.Provider+": "+how, p.Error)
 	}),
-	event.ReplySent:   titled("told the agent", replySummary),
-	event.ReplyFailed: summary(func(p fact.ReplySent) string { return replySummary(p) + " could not leave: " + p.Error }),
+	event.ReplySent: translated("told the agent", replySummary),
+	event.ReplyFailed: translated("", func(say *language.Sentences, p fact.ReplySent) string {
+		return fill(say, "%s could not leave: %s", replySummary(say, p), p.Error)
+	}),
 
-	event.InteractionRequested: titled("a question", func(p interaction.Question) string {
-		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, "use a tool"), optionIDs(p.Options))
+	event.InteractionRequested: translated("a question", func(say *language.Sentences, p interaction.Question) string {
+		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, say.Form("use a tool")), optionIDs(p.Options))
 	}),
 	event.InteractionAnswered: titled("an answer to a question", answerSummary),
-	event.InteractionLapsed:   summary(func(p interaction.Resolution) string { return words(string(p.Reason)) }),
-	event.InteractionAnswerRejected: titled("a late or wrong answer", func(p fact.Rejected) string {
-		return answerSummary(p.Answer) + ", which does not count: " + p.Why
+	event.InteractionLapsed:   translated("", func(say *language.Sentences, p interaction.Resolution) string { return reason(say, string(p.Reason)) }),
+	event.InteractionAnswerRejected: translated("a late or wrong answer", func(say *language.Sentences, p fact.Rejected) string {
+		return fill(say, "%s, which does not count: %s", answerSummary(p.Answer), say.Translate(p.Why))
 	}),
-	event.InteractionResolved: summary(func(p interaction.Resolution) string {
-		text := cmp.Or(p.Option, "cancelled")
+	event.InteractionResolved: translated("", func(say *language.Sentences, p interaction.Resolution) string {
+		text := cmp.Or(p.Option, say.Form("cancelled"))
 		if !p.Sent {
-			text += ", not sent"
+			text += say.Form(", not sent")
 		}
 		if p.Reason != "" {
-			text += " (" + words(string(p.Reason)) + ")"
+			text += " (" + reason(say, string(p.Reason)) + ")"
 		}
 		return text
 	}),
-	event.PolicyDecided: titled("policy", func(p fact.PolicyDecided) string {
-		return fmt.Sprintf("%s: %s (%s)", p.Effect, p.What(), p.Why)
+	event.PolicyDecided: translated("policy", func(say *language.Sentences, p fact.PolicyDecided) string {
+		what := p.What()
+		if p.Title == "" && what == "a tool" {
+			what = say.Form(what)
+		}
+		return fmt.Sprintf("%s: %s (%s)", say.Form(p.Effect), what, say.Translate(p.Why))
 	}),
-	event.PolicyUnasked: titled("ran unasked", func(p fact.UnaskedTool) string {
-		text := fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), cmp.Or(p.Kind, "of no kind"), p.Why)
+	event.PolicyUnasked: translated("ran unasked", func(say *language.Sentences, p fact.UnaskedTool) string {
+		text := fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), say.Form(cmp.Or(p.Kind, "of no kind")), say.Translate(p.Why))
 		if p.FreedBy != "" {
-			text += ", question " + string(p.FreedBy)
+			text += fill(say, ", question %s", p.FreedBy)
 		}
 		return text
 	}),
-	event.ApprovalRemembered: titled("remembered", func(p policy.Approval) string {
-		return fmt.Sprintf("%s %s, said %s", p.Effect, p, p.By)
+	event.ApprovalRemembered: translated("remembered", func(say *language.Sentences, p policy.Approval) string {
+		return fill(say, "%s %s, said %s", say.Form(string(p.Effect)), say.Translate(p.String()), p.By)
 	}),
-	event.ApprovalRevoked: titled("no longer remembered", func(p policy.Revocation) string { return p.ID + " by " + p.By }),
+	event.ApprovalRevoked: translated("no longer remembered", func(say *language.Sentences, p policy.Revocation) string {
+		return fill(say, "%s by %s", p.ID, p.By)
+	}),
 
-	event.SessionCreated: titled("a new session", func(p fact.SessionCreated) string {
-		return strings.TrimSpace(p.Name + " with " + p.Provider)
+	event.SessionCreated: translated("a new session", func(say *language.Sentences, p fact.SessionCreated) string {
+		if p.Name == "" {
+			return fill(say, "with %s", p.Provider)
+		}
+		return fill(say, "%s with %s", p.Name, p.Provider)
 	}),
-	event.SessionConfigured: titled("chosen", func(p fact.SessionConfigured) string {
-		return joined("mode "+cmp.Or(p.ModeName, p.Mode, "as it is"), "model "+cmp.Or(p.Model, "as it is"))
+	event.SessionConfigured: translated("chosen", func(say *language.Sentences, p fact.SessionConfigured) string {
+		is := say.Form("as it is")
+		return joined(fill(say, "mode %s", cmp.Or(p.ModeName, p.Mode, is)), fill(say, "model %s", cmp.Or(p.Model, is)))
 	}),
-	event.SessionRenamed:  summary(func(p fact.SessionRenamed) string { return "to " + p.Name }),
-	event.SessionSelected: summary(func(struct{}) string { return "is the current one" }),
-	event.SessionDeleted:  summary(func(struct{}) string { return "is off the lists" }),
+	event.SessionRenamed:  translated("", func(say *language.Sentences, p fact.SessionRenamed) string { return fill(say, "to %s", p.Name) }),
+	event.SessionSelected: translated("", func(say *language.Sentences, _ struct{}) string { return say.Form("is the current one") }),
+	event.SessionDeleted:  translated("", func(say *language.Sentences, _ struct{}) string { return say.Form("is off the lists") }),
 
 	event.ServiceStarted: summary(func(p bridge.Started) string {
 		return fmt.Sprintf("process %d serves %s", p.PID, strings.Join(p.Channels, ", "))
@@ -185,12 +207,14 @@ var summaries = map[event.Type]summarized{
 	event.FilesFetched: summary(func(p bridge.Fetched) string {
 		return joined(fmt.Sprintf("%d files", len(p.Files)), p.Text)
 	}),
-	event.BridgeFinished: summary(func(p bridge.Finished) string { return joined(string(p.How), p.Detail) }),
-	event.BridgeQueued:   summary(func(p bridge.Queued) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
-	event.SendStarted:    summary(func(p bridge.Send) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
-	event.BridgeSent:     summary(func(bridge.Send) string { return "the platform has it" }),
-	event.SendFailed:     summary(sendSummary),
-	event.CardClosed:     summary(func(p bridge.CardClosed) string { return beginning(p.How) }),
+	event.BridgeFinished: translated("", func(say *language.Sentences, p bridge.Finished) string {
+		return joined(say.Form(string(p.How)), say.Translate(p.Detail))
+	}),
+	event.BridgeQueued: summary(func(p bridge.Queued) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
+	event.SendStarted:  summary(func(p bridge.Send) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
+	event.BridgeSent:   summary(func(bridge.Send) string { return "the platform has it" }),
+	event.SendFailed:   summary(sendSummary),
+	event.CardClosed:   summary(func(p bridge.CardClosed) string { return beginning(p.How) }),
 
 	event.ProjectAdded:   summary(servedSummary),
 	event.ProjectRemoved: summary(servedSummary),
@@ -232,12 +256,12 @@ var summaries = map[event.Type]summarized{
 	event.TeamRefused:  summary(func(p team.Refused) string { return beginning(p.Why) }),
 	event.TeamCosigned: summary(func(p team.Cosigned) string { return fmt.Sprintf("%s, up to event %d", p.Worker, p.Size) }),
 
-	event.RunResolved: titled("judged", func(p fact.Resolved) string {
+	event.RunResolved: translated("judged", func(say *language.Sentences, p fact.Resolved) string {
 		verdict := "was not sent"
 		if p.Sent {
 			verdict = "was sent"
 		}
-		return fmt.Sprintf("%s says that the prompt %s: %s", p.By, verdict, beginning(p.Note))
+		return fill(say, "%s says that the prompt %s: %s", p.By, say.Form(verdict), beginning(p.Note))
 	}),
 	event.LogPruned: summary(func(p event.Pruning) string {
 		text := fmt.Sprintf("%s of %s removed, by %s", english.Plural(int(p.Events), "payload", ""), english.Plural(int(p.Bytes), "byte", ""), p.By)
@@ -253,45 +277,7 @@ var summaries = map[event.Type]summarized{
 func summary[T any](f func(T) string) summarized { return titled("", f) }
 
 func titled[T any](title string, f func(T) string) summarized {
-	return summarized{title, func(e event.Event) (string, error) {
-		v, err := fact.Decode[T](e)
-		if err != nil {
-			return "", err
-		}
-		return f(v), nil
-	}}
-}
-
-func failedSummary(p fact.Failed) string {
-	text := "no more is known"
-	if p.Error != nil {
-		text = p.Error.Error()
-	}
-	if p.Known != "" {
-		text += "; " + p.Known
-	}
-	if p.NoticedBy == "recovery" {
-		text += "; noticed by a later start"
-	}
-	return text
-}
-
-func startedSummary(p fact.SessionStarted) string {
-	var parts []string
-	if p.Agent != nil {
-		parts = append(parts, strings.TrimSpace(p.Agent.Name+" "+p.Agent.Version))
-	}
-	if p.Mode != "" {
-		parts = append(parts, "mode "+cmp.Or(p.ModeName, p.Mode))
-	}
-	return strings.Join(append(parts, "strategy "+p.Strategy), ", ")
-}
-
-func replySummary(p fact.ReplySent) string {
-	if p.Outcome != "selected" {
-		return p.Outcome + " (" + words(p.By) + ")"
-	}
-	return fmt.Sprintf("%s (%s), by %s", p.Option, p.Kind, words(p.By))
+	return translated(title, func(_ *language.Sentences, v T) string { return f(v) })
 }
 
 func answerSummary(a interaction.Answer) string {
@@ -357,8 +343,6 @@ func beginning(text string) string {
 	}
 	return text
 }
-
-func millis(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
 
 // words makes a reason such as time_is_up readable.
 func words(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

@@ -64,7 +64,7 @@ func TestSummarize(t *testing.T) {
 		{frame("loading\tplugins…"), "loading plugins…"},
 		{frame("[1]"), "[1]"},
 	} {
-		if got := Summarize(c.e); got != c.want {
+		if got := Summarize(c.e, nil); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.e.Type, c.e.Payload, got, c.want)
 		}
 	}

@@ -156,9 +156,6 @@ type Outbound struct {
 	Silent  bool   // it makes no sound where the platform can do without
 }
 
-// RepeatedMark begins a message that the platform may have taken before.
-const RepeatedMark = "(possibly repeated)\n"
-
 // Button is one answer to a question.
 type Button struct {
 	Label string

@@ -8,7 +8,7 @@ import (
 )
 
 // reserve is what numbering and the mark of a repeated message may take of a message.
-const reserve = len(RepeatedMark) + len("(1000/1000)\n")
+const reserve = len("(possibly repeated)\n") + len("(1000/1000)\n")
 
 // longestLang is the longest name of a language that is kept as one.
 const longestLang = 20

@@ -54,7 +54,7 @@ const typeWidth = 25
 func eventLine(e event.Event, s term.Styles, width int) string {
 	typ := runewidth.FillRight(string(e.Type), typeWidth)
 	refs := lineRefs(e)
-	text := printing.OneLine(report.Summarize(e))
+	text := printing.OneLine(report.Summarize(e, nil))
 	plain := fmt.Sprintf("%s %6d  %s  %s", e.Time.Local().Format(lineTime), e.Seq, typ, refs)
 	if width > 0 {
 		text = runewidth.Truncate(text, max(width-runewidth.StringWidth(plain)-2, 20), "…")

@@ -174,7 +174,7 @@ func CompleteRuns(a *cli.App) cobra.CompletionFunc {
 				if err != nil {
 					return err
 				}
-				names = append(names, string(e.Run)+"\t"+printing.OneLine(report.Summarize(e)))
+				names = append(names, string(e.Run)+"\t"+printing.OneLine(report.Summarize(e, nil)))
 			}
 			return nil
 		})

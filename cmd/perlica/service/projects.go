@@ -79,16 +79,10 @@ func namesOf(p *project.Project, list []bridge.Served) []string {
 	return names(dirs...)
 }
 
-// several opens the bridges of a bot that serves more than the project whose bridge is open, which has home's
-// options. reloads have their settings read again.
+// several makes one of the project whose bridge is open, which has home's options, and of those that its bot serves
+// besides. reloads have their settings read again; done closes what is below them, and is not nil.
 func (a *app) several(ctx context.Context, p *project.Project, list []bridge.Served, b *service.Bridge, home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
-	var closing []func() error
-	done = func() (err error) {
-		for i := range closing {
-			err = errors.Join(err, closing[len(closing)-1-i]())
-		}
-		return err
-	}
+	done = func() error { return nil }
 	own, err := project.User(p.Dir, a.Environ, nil)
 	if err != nil {
 		return nil, nil, done, err
@@ -97,7 +91,7 @@ func (a *app) several(ctx context.Context, p *project.Project, list []bridge.Ser
 	if err != nil {
 		return nil, nil, done, err
 	}
-	closing = append(closing, close)
+	done = close
 	log, err := homeOf(p)
 	if err != nil {
 		return nil, nil, done, err
@@ -106,45 +100,43 @@ func (a *app) several(ctx context.Context, p *project.Project, list []bridge.Ser
 	if err != nil {
 		return nil, nil, done, err
 	}
-	all = service.NewProjects(record)
 	called := namesOf(p, list)
-	all.Join(called[0], log, b, nil)
+	all = service.NewProjects(record, called[0], log, b)
 	for i, f := range list {
-		other, close, err := a.another(ctx, f, called[i+1], home)
-		if closing = append(closing, close); err != nil {
-			home.Log.Warn("a project is not served", "project", called[i+1], "error", err.Error())
-		} else {
-			reloads = append(reloads, func() {
-				if p, err := a.find(f); err == nil { // else it stays as it is
-					other.Set(serviceSettings(p))
-				}
-			})
-		}
-		all.Join(called[i+1], f.Log, other, err)
+		all.Add(called[i+1], f.Log, func(ctx context.Context) (*service.Bridge, func() error, error) {
+			return a.another(ctx, f, called[i+1], home)
+		})
+		reloads = append(reloads, func() {
+			if p, err := a.find(f); err == nil { // else it stays as it is
+				all.Set(f.Log, serviceSettings(p))
+			}
+		})
 	}
 	return all, reloads, done, nil
 }
 
-// another opens the bridge of a project that was added. done closes what is below it, and is not nil.
+// another opens the bridge of a project that was added. done closes what is below it.
 func (a *app) another(ctx context.Context, f bridge.Served, name string, home service.Options) (b *service.Bridge, done func() error, err error) {
-	done = func() error { return nil }
 	p, err := a.find(f)
 	if err != nil {
-		return nil, done, err
+		return nil, nil, err
 	}
 	paths, err := p.Workspace.EnsureService()
 	if err != nil {
-		return nil, done, err
+		return nil, nil, err
 	}
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
-		return nil, done, held
+		return nil, nil, held
 	}
-	runner, close, err := p.Open(ctx, a.Version) // nobody is asked whether it is to be trusted: 'service add' did
+	runner, done, err := p.Open(ctx, a.Version) // nobody is asked whether it is to be trusted: 'service add' did
 	if err != nil {
-		return nil, done, err
+		return nil, nil, err
 	}
 	b, err = service.Open(ctx, options(a, p, runner, paths, home.Channels, slog.New(named{home.Log.Handler(), name})))
-	return b, close, err
+	if err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return b, done, nil
 }
 
 // named says of each row of a log to which project it belongs.
@@ -211,7 +203,7 @@ func (a *app) stateOf(ctx context.Context, f bridge.Served, bridge *service.Held
 	case bridge == nil:
 		return "not running", ""
 	case held == nil:
-		return "not served", "the bridge says why when it is started anew"
+		return "not served", "the bridge says why, and tries again each minute"
 	}
 	return "served", ""
 }

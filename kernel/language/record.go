@@ -1,0 +1,160 @@
+package language
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A Recorded holds what English sentences on the record are in another language. What is on record stays as it is:
+// it is said in the language as it is shown.
+//
+// A sentence is known by its form. In it %s, %q and %d stand for what is inserted, and a name in braces for one of a few
+// words: {verb}, {thing}, {kind}, {deed} for one of Words, {why} for another sentence, and {action} for words of the
+// agent's, perhaps behind a deed. A translation inserts the same, in the same order, or by number (%[2]s).
+type Recorded struct {
+	Words     map[string]map[string]string // what each of the names in braces stands for
+	Sentences map[string]string            // by their forms: those that stand on the record as they are
+	Forms     map[string]string            // of what is told of an event, to be filled in, and single words
+
+	matchers func() []matcher // those of the sentences
+}
+
+// matcher finds the sentences of a form.
+type matcher struct {
+	form    string
+	pattern *regexp.Regexp
+	holes   []string // what stands in each place: s, d, or a name
+}
+
+var hole = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[sdvq]|\{[a-z]+\}`) })
+
+// recorded makes one of its tables.
+func recorded(words map[string]map[string]string, sentences, forms map[string]string) *Recorded {
+	r := &Recorded{Words: words, Sentences: sentences, Forms: forms}
+	r.matchers = sync.OnceValue(func() (list []matcher) {
+		for form := range r.Sentences {
+			list = append(list, r.matcher(form))
+		}
+		// What says more of a sentence is tried first.
+		said := func(m matcher) int { return len(hole().ReplaceAllString(m.form, "")) + 100*strings.Count(m.form, "{") }
+		slices.SortFunc(list, func(a, b matcher) int { return cmp.Or(said(b)-said(a), strings.Compare(a.form, b.form)) })
+		return list
+	})
+	return r
+}
+
+func (r *Recorded) matcher(form string) matcher {
+	m := matcher{form: form}
+	var b strings.Builder
+	at := 0
+	for _, place := range hole().FindAllStringIndex(form, -1) {
+		b.WriteString(regexp.QuoteMeta(form[at:place[0]]))
+		at = place[1]
+		name := strings.Trim(form[place[0]:at], "%{}")
+		switch words := r.Words[name]; {
+		case name == "d":
+			b.WriteString(`(\d+)`)
+		case name == "q":
+			b.WriteString(`("(?:[^"\\]|\\.)*")`)
+		case name == "thing":
+			b.WriteString(`((?:everything in )?(?:` + alternatives(words) + `))`)
+		case words != nil:
+			b.WriteString(`(` + alternatives(words) + `)`)
+		case at == len(form):
+			b.WriteString(`(.*)`)
+		default:
+			b.WriteString(`(.*?)`)
+		}
+		m.holes = append(m.holes, name)
+	}
+	b.WriteString(regexp.QuoteMeta(form[at:]))
+	m.pattern = regexp.MustCompile(`(?s)^` + b.String() + `$`)
+	return m
+}
+
+func alternatives(words map[string]string) string {
+	var list []string
+	for w := range words {
+		list = append(list, regexp.QuoteMeta(w))
+	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return strings.Join(list, "|")
+}
+
+// Translate returns a sentence of the record in the language; one that is not known stays as it is.
+func (s *Sentences) Translate(text string) string {
+	said, _ := s.translate(text)
+	return said
+}
+
+func (s *Sentences) translate(text string) (said string, ok bool) {
+	r := s.Recorded
+	if r == nil || text == "" {
+		return text, r == nil
+	}
+	if said, ok := r.Sentences[text]; ok {
+		return said, true
+	}
+	for _, m := range r.matchers() {
+		found := m.pattern.FindStringSubmatch(text)
+		if found == nil {
+			continue
+		}
+		args := make([]any, 0, len(m.holes))
+		for i, name := range m.holes {
+			arg := found[i+1]
+			switch n, err := strconv.Atoi(arg); {
+			case name == "d" && err == nil:
+				args = append(args, n)
+				continue
+			case name == "why":
+				arg = s.Translate(arg)
+			case name == "action":
+				arg = r.action(arg)
+			case name == "thing":
+				arg = r.thing(arg)
+			case r.Words[name] != nil:
+				arg = r.Words[name][arg]
+			}
+			args = append(args, arg)
+		}
+		return fmt.Sprintf(r.Sentences[m.form], args...), true
+	}
+	return text, false
+}
+
+// thing is something that can be lost, or everything in it.
+func (r *Recorded) thing(text string) string {
+	if in, all := strings.CutPrefix(text, "everything in "); all {
+		return fmt.Sprintf(r.Sentences["everything in %s"], r.Words["thing"][in])
+	}
+	return r.Words["thing"][text]
+}
+
+// action is what would be done, which begins with a deed where the agent's own words do not tell.
+func (r *Recorded) action(text string) string {
+	for _, name := range []string{"deed", "kind"} {
+		for deed, said := range r.Words[name] {
+			if name == "kind" {
+				deed += " of"
+			}
+			if rest, ok := strings.CutPrefix(text, deed+" "); ok {
+				return said + " " + rest
+			}
+		}
+	}
+	return text
+}
+
+// Form is a form of sentences of the record in the language, to be filled in.
+func (s *Sentences) Form(english string) string {
+	if s.Recorded == nil {
+		return english
+	}
+	return cmp.Or(s.Recorded.Forms[english], english)
+}

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/language"
+)
+
+// fill fills a form of sentences in, in a language.
+func fill(say *language.Sentences, form string, args ...any) string {
+	return fmt.Sprintf(say.Form(form), args...)
+}
+
+// number is how many of something there are.
+func number(say *language.Sentences, n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fill(say, "%d "+what, n)
+}
+
+// reason is why a question ended without an answer.
+func reason(say *language.Sentences, why string) string {
+	if say.Recorded == nil {
+		return words(why)
+	}
+	return cmp.Or(say.Closings[why], words(why))
+}
+
+func millis(say *language.Sentences, n int64) string {
+	d := time.Duration(n) * time.Millisecond
+	if say.Recorded == nil {
+		return d.String()
+	}
+	return fill(say, "%d ms", n)
+}
+
+// translated is titled for facts of sessions and runs, which people see on phones, in their language.
+func translated[T any](title string, f func(*language.Sentences, T) string) summarized {
+	return summarized{title, func(say *language.Sentences, e event.Event) (string, error) {
+		v, err := fact.Decode[T](e)
+		if err != nil {
+			return "", err
+		}
+		return f(say, v), nil
+	}}
+}
+
+func failedSummary(say *language.Sentences, p fact.Failed) string {
+	text := say.Form("no more is known")
+	if p.Error != nil {
+		text = p.Error.Error()
+	}
+	if p.Known != "" {
+		text += "; " + say.Translate(p.Known)
+	}
+	if p.NoticedBy == "recovery" {
+		text += say.Form("; noticed by a later start")
+	}
+	return text
+}
+
+func startedSummary(say *language.Sentences, p fact.SessionStarted) string {
+	var parts []string
+	if p.Agent != nil {
+		parts = append(parts, strings.TrimSpace(p.Agent.Name+" "+p.Agent.Version))
+	}
+	if p.Mode != "" {
+		parts = append(parts, fill(say, "mode %s", cmp.Or(p.ModeName, p.Mode)))
+	}
+	return strings.Join(append(parts, fill(say, "strategy %s", p.Strategy)), ", ")
+}
+
+func replySummary(say *language.Sentences, p fact.ReplySent) string {
+	by := say.Form(words(p.By))
+	if p.Outcome != "selected" {
+		return say.Form(p.Outcome) + " (" + by + ")"
+	}
+	return fill(say, "%s (%s), by %s", p.Option, say.Form(p.Kind), by)
+}
