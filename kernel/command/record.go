@@ -160,12 +160,11 @@ func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
 			good++
 			return
 		}
-		fmt.Fprintf(&b, "- **%s** %s: %s", h.say().Check(string(c.Status)), h.say().Check(c.Name), c.Detail)
-		if c.Hint != "" {
-			fmt.Fprintf(&b, " (%s)", c.Hint)
-		}
-		b.WriteString("\n")
+		b.WriteString(h.say().Found(string(c.Status), c.Name, c.Detail, c.Hint))
 	})
+	if b.Len() > 0 {
+		b.WriteString(h.say().SeeDoctor)
+	}
 	fmt.Fprintf(&b, h.say().ChecksAreWell, good)
 	return Output{Text: b.String()}, nil
 }

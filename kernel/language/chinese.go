@@ -228,6 +228,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 		Tokens:           "，输入 %d token，输出 %d",
 		Stop:             "。",
 		ChecksAreWell:    "\n%d 项检查正常。\n",
+		SeeDoctor:        "\n在电脑上运行 `perlica doctor` 可以看到详情和处理办法。\n",
 		NoSession:        "没有保留的会话；`/sessions --all` 连同其他会话一起列出。",
 		NewestTurns:      "最近 %d 轮；`perlica session show %s -n -1` 显示全部。\n\n",
 		NoTurns:          "还没有任何一轮。",

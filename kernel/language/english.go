@@ -228,6 +228,7 @@ var english = sync.OnceValue(func() *Sentences {
 		Tokens:           ", %d tokens in, %d out",
 		Stop:             ".",
 		ChecksAreWell:    "\n%d checks are well.\n",
+		SeeDoctor:        "\n`perlica doctor` on the machine says more.\n",
 		NoSession:        "No session is kept; `/session list --all` lists the others, too.",
 		NewestTurns:      "The newest %d turns; `perlica session show %s -n -1` shows all.\n\n",
 		NoTurns:          "It has no turns yet.",

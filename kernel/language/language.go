@@ -134,8 +134,21 @@ func (s *Sentences) Fault(err error) string {
 	return fmt.Sprintf(s.NotDone, err)
 }
 
-// Check is a check of /doctor or its state. What a check found is a detail.
-func (s *Sentences) Check(name string) string { return cmp.Or(s.Checks[name], name) }
+// Found is a check of /doctor that is not well, as a line of a list. What was found is about files and settings of the
+// machine, and there in English alone: in another language the check is named.
+func (s *Sentences) Found(status, name, detail, hint string) string {
+	line := fmt.Sprintf("- **%s** %s", s.check(status), s.check(name))
+	if s.Recorded == nil {
+		line += ": " + detail
+		if hint != "" {
+			line += " (" + hint + ")"
+		}
+	}
+	return line + "\n"
+}
+
+// check is a check of /doctor or its state.
+func (s *Sentences) check(name string) string { return cmp.Or(s.Checks[name], name) }
 
 // Usage is how a command is used: as help shows it, if it is one of those of a phone.
 func (s *Sentences) Usage(name, args string) string {

@@ -169,6 +169,7 @@ type Sentences struct {
 	Tokens           string
 	Stop             string
 	ChecksAreWell    string
+	SeeDoctor        string // where more is said of checks that are not well
 	NoSession        string
 	NewestTurns      string
 	NoTurns          string
