@@ -113,7 +113,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 		}
 		log, err := l.read(r.Context())
 		if err == nil {
-			m.seq, err = l.recordedLines(r.Context(), log, m.seq, 0, func(one line) bool {
+			m.seq, err = l.recordedLines(r.Context(), log, m.seq, func(one line) bool {
 				if answer.More = len(answer.Events) == n; answer.More {
 					return false
 				}
@@ -133,21 +133,15 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 	return reply(w, http.StatusOK, answer)
 }
 
-// recordedLines yields the lines behind an event and up to another, 0 for the newest, and returns up to
-// where that was: if yield is false, up to the line before.
-func (l *eventLog) recordedLines(ctx context.Context, log *store.Reader, after, upTo event.Seq, yield func(line) bool) (event.Seq, error) {
-	if upTo == 0 {
-		last, _, err := log.Last(ctx, event.Query{})
-		if err != nil {
-			return after, err
-		}
-		upTo = last.Seq
-	}
-	if upTo <= after {
-		return after, nil
+// recordedLines yields the lines behind an event, and returns up to where that was: if yield is false, up to the
+// line before.
+func (l *eventLog) recordedLines(ctx context.Context, log *store.Reader, after event.Seq, yield func(line) bool) (event.Seq, error) {
+	last, _, err := log.Last(ctx, event.Query{})
+	if err != nil || last.Seq <= after {
+		return after, err
 	}
 	at := after
-	for e, err := range kernel.FollowLog(ctx, log, l.paths.Locks, after, upTo) {
+	for e, err := range (&kernel.Reading{Log: log, At: after}).Until(ctx, last.Seq) {
 		if err != nil {
 			return at, err
 		}
@@ -160,5 +154,5 @@ func (l *eventLog) recordedLines(ctx context.Context, log *store.Reader, after, 
 		}
 		at = one.seq
 	}
-	return upTo, ctx.Err()
+	return last.Seq, ctx.Err()
 }

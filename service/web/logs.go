@@ -33,19 +33,23 @@ type unreadable struct {
 
 // logs are the logs of the user, opened when they are first asked for.
 type logs struct {
-	opt Options
+	opt     Options
+	outflow *outflow
 
 	mu   sync.Mutex // guards what follows
 	open map[place]*eventLog
 }
 
-func newLogs(opt Options) *logs { return &logs{opt: opt, open: map[place]*eventLog{}} }
+func newLogs(opt Options) *logs {
+	return &logs{opt: opt, outflow: newOutflow(), open: map[place]*eventLog{}}
+}
 
 // eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.
 type eventLog struct {
 	place
-	opt   Options
-	paths config.ContextPaths
+	opt     Options
+	outflow *outflow
+	paths   config.ContextPaths
 
 	mu      sync.Mutex // guards what follows
 	used    project.Used
@@ -125,7 +129,7 @@ func (ls *logs) at(at place, used project.Used) (*eventLog, error) {
 		if err != nil {
 			return nil, err
 		}
-		l = &eventLog{place: at, opt: ls.opt, paths: paths}
+		l = &eventLog{place: at, opt: ls.opt, outflow: ls.outflow, paths: paths}
 		ls.open[at] = l
 	}
 	l.mu.Lock()
