@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// The notices that only Follow and FollowLog yield: the process that runs a turn knows these things.
+// The notices that only Follow and Reading yield: the process that runs a turn knows these things.
 type (
 	// Received is an input that was accepted.
 	Received struct {
@@ -78,20 +78,7 @@ func Follow(ctx context.Context, log event.Reader, locks string, session event.S
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
 		f.session = session
-		f.run(func() error { return f.replay(turns) })
-	}
-}
-
-// FollowLog yields what happens in all sessions of a log behind the event after, under the same
-// conditions as Follow: first what is on record, then what comes. A caller that stops and begins
-// again at the Seq of the last Entry misses nothing and gets no event twice. Held and Freed are
-// not on record: they are yielded for each session in which a turn is or was under way, as of now.
-// Where until is not zero it ends behind the event until, which is on record, and yields neither.
-func FollowLog(ctx context.Context, log openLog, locks string, after, until event.Seq) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		f := newFollower(ctx, log, locks, yield)
-		f.until, f.openRuns = until, log.OpenRuns
-		f.run(func() error { return f.resume(after) })
+		f.run(func() error { return f.follow(func() error { return f.replay(turns) }) })
 	}
 }
 
@@ -100,9 +87,9 @@ func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int)
 	return Follow(ctx, &r.log.Reader, r.opt.Paths.Locks, session, turns)
 }
 
-// FollowLog yields what happens in this context, as the function of this name does.
+// FollowLog yields what happens in this context behind the event after, as Reading.Follow does.
 func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry, error] {
-	return FollowLog(ctx, &r.log.Reader, r.opt.Paths.Locks, after, 0)
+	return (&Reading{Log: &r.log.Reader, Locks: r.opt.Paths.Locks, At: after}).Follow(ctx)
 }
 
 // openLog is a log that knows which of its runs have no outcome.
@@ -122,10 +109,8 @@ type follower struct {
 	gone    bool // the caller's loop has ended
 	muted   bool // events are read for what came before
 
-	openRuns func(context.Context) ([]event.RunID, error) // of FollowLog
-
-	until   event.Seq // behind which it ends; 0: nowhere
 	head    event.Seq // up to which all is yielded
+	known   event.Seq // the newest event, when it was looked for last
 	turns   map[event.SessionID]*followed
 	holders map[event.SessionID]*filelock.BusyError
 }
@@ -145,18 +130,15 @@ func newFollower(ctx context.Context, log event.Reader, locks string, yield func
 	}
 }
 
-// run follows until the caller's loop or ctx ends; begin yields what is on record up to the head.
-func (f *follower) run(begin func() error) {
-	if err := f.follow(begin); err != nil && f.ctx.Err() == nil && !f.gone {
+// run reads, and yields the error by which that ended unless the caller's loop or ctx did.
+func (f *follower) run(read func() error) {
+	if err := read(); err != nil && f.ctx.Err() == nil && !f.gone {
 		f.yield(Entry{}, err)
 	}
 }
 
+// follow follows until the caller's loop or ctx ends; begin yields what is on record up to the head.
 func (f *follower) follow(begin func() error) error {
-	if f.until > 0 {
-		f.head = f.until
-		return begin()
-	}
 	wait, done, err := f.news() // before the head is read: nothing may lie between
 	if err != nil {
 		return err
@@ -165,12 +147,17 @@ func (f *follower) follow(begin func() error) error {
 	if f.head, err = f.newest(); err != nil {
 		return err
 	}
+	f.known = f.head
 	if err := begin(); err != nil {
 		return err
 	}
 	for changed := true; !f.gone; {
-		if err := f.round(changed); err != nil || f.gone {
+		behind, err := f.round(changed)
+		if err != nil || f.gone {
 			return err
+		}
+		if changed = true; behind {
+			continue
 		}
 		if changed, err = wait(); err != nil {
 			return err
@@ -205,24 +192,34 @@ func (f *follower) news() (wait func() (bool, error), done func(), err error) {
 	}, func() { _ = changes.Close() }, nil // nothing was written
 }
 
-// round yields what was appended since the last one, then who holds the sessions.
-func (f *follower) round(changed bool) error {
+// round yields what was appended since the last one, then who holds the sessions. If it is behind, as there was
+// more than is read at a time, nothing is to be waited for.
+func (f *follower) round(changed bool) (behind bool, err error) {
+	began := time.Now()
 	holders, err := f.lookAtHolders() // first: a process that is gone by now has written all it will ever write
 	if err != nil {
-		return err
+		return false, err
 	}
 	if changed {
 		to, err := f.newest()
-		if err == nil && to > f.head {
-			err = f.each(event.Query{Session: f.session, After: f.head, Until: to})
-		}
 		if err != nil {
-			return err
+			return false, err
 		}
-		f.head = max(f.head, to)
+		more := to > f.known
+		if f.known = max(f.known, to); f.known > f.head {
+			if behind, err = f.some(event.Query{Session: f.session, After: f.head, Until: f.known}); err != nil || f.gone {
+				return false, err
+			}
+		}
+		if more {
+			err = f.rest(time.Since(began))
+		}
+		if behind || err != nil {
+			return behind, err
+		}
 	}
 	f.putHolders(holders)
-	return nil
+	return false, nil
 }
 
 func (f *follower) newest() (event.Seq, error) {
@@ -249,29 +246,6 @@ func (f *follower) replay(turns int) error {
 		}
 	}
 	return nil
-}
-
-// resume reads the turns that are under way, and yields what is on record since after.
-func (f *follower) resume(after event.Seq) error {
-	if after = min(after, f.head); after > 0 {
-		runs, err := f.openRuns(f.ctx)
-		if err != nil {
-			return err
-		}
-		for _, run := range runs {
-			if err := f.recall(run, after); err != nil {
-				return err
-			}
-		}
-	}
-	return f.each(event.Query{After: after, Until: f.head})
-}
-
-// recall reads what is on record of a run, and yields nothing.
-func (f *follower) recall(run event.RunID, until event.Seq) error {
-	f.muted = true
-	defer func() { f.muted = false }()
-	return f.each(event.Query{Run: run, Until: until})
 }
 
 // lookAtHolders returns who holds each session whose holder matters, nil for none.
@@ -369,6 +343,8 @@ func (f *follower) event(e event.Event) error {
 		t = newFollowed(e.Run)
 	}
 	n := t.Notice(e)
+	t.Said.Reset() // all of it is in the outcome; of a long answer each who follows would keep another copy
+	t.Blocks = nil
 	switch asked := n.(type) {
 	case Asked:
 		closed, err := interaction.Closed(f.ctx, f.log, e.Interaction)

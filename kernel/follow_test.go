@@ -245,11 +245,15 @@ func TestFollowLog(t *testing.T) {
 	for i := range seqs { // also where a turn ends behind the last one, as it may while what is on record is read
 		for j := i + 1; j < len(seqs); j++ {
 			var part []string
-			for e, err := range FollowLog(t.Context(), &r.log.Reader, r.opt.Paths.Locks, seqs[i], seqs[j]) {
-				if err != nil {
-					t.Fatal(err)
+			past := &Reading{Log: &r.log.Reader, At: seqs[i]}
+			for past.At < seqs[j] { // one at a time: it goes on where it was left
+				for e, err := range past.Until(t.Context(), seqs[j]) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					part = append(part, fmt.Sprint(e.Seq, " ", e.Refs.Session, " ", word(e.Notice)))
+					break
 				}
-				part = append(part, fmt.Sprint(e.Seq, " ", e.Refs.Session, " ", word(e.Notice)))
 			}
 			if !slices.Equal(part, all[i+1:j+1]) {
 				t.Errorf("from %d to %d: %q, want %q", seqs[i], seqs[j], part, all[i+1:j+1])
@@ -266,6 +270,49 @@ func TestFollowLog(t *testing.T) {
 	<-said
 	if end := got[len(got)-1]; len(got) <= len(all) || !strings.HasSuffix(end, "finished responded: third, 1 call") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestFollowAFlood: of what comes faster than a follower reads it misses nothing, and gets nothing twice.
+func TestFollowAFlood(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	say(t, c, "@say first")
+	const updates = 10 * readMost
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	said := make(chan struct{})
+	var last event.Seq
+	texts, finished := 0, 0
+	for e, err := range r.FollowLog(ctx, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Notice.(type) {
+		case Held, Freed:
+			continue
+		case Updated:
+			texts++
+		case Finished:
+			finished++
+		}
+		if e.Seq <= last {
+			t.Fatalf("%d comes behind %d", e.Seq, last)
+		}
+		last = e.Seq
+		if finished == 2 {
+			break
+		}
+		if _, over := e.Notice.(Finished); over {
+			go func() {
+				defer close(said)
+				say(t, c, fmt.Sprintf("@stream %d 10", updates))
+			}()
+		}
+	}
+	<-said
+	if texts != updates+1 {
+		t.Errorf("%d texts, want %d", texts, updates+1)
 	}
 }
 

@@ -34,7 +34,7 @@ var comparisons = []comparison{
 	{"warm", "30 s", warm},
 	{"editor", "1 minute", editors},
 	{"model", "15 s", models},
-	{"web", "4 minutes", webs},
+	{"web", "a minute", webs},
 	{"append", "3 s", durable},
 	{"group", "10 s", groups},
 	{"growth", "2 minutes and 6 GB", growth},

@@ -24,7 +24,7 @@ const (
 	webFollowers = 200
 	webSlow      = 40
 	webUpdates   = 20_000
-	webRounds    = 3
+	webRounds    = 9
 )
 
 // webs compares a run in 'perlica web' that many follow, from another process, with the same run alone. They
@@ -33,18 +33,20 @@ func webs(dir string, _ options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
 	s := startWeb(dir, perlica)
-	var alone, followed []time.Duration
+	var alone, followed, whole []time.Duration
 	for i := range webRounds + 1 {
 		took := s.flood()
 		f := s.follow()
+		start := time.Now()
 		with := s.flood()
 		f.end()
 		if i > 0 { // the first makes the files and warms the caches
-			alone, followed = append(alone, took), append(followed, with)
+			alone, followed, whole = append(alone, took), append(followed, with), append(whole, time.Since(start))
 		}
 	}
 	s.end()
 	ratio(fmt.Sprintf("a run of %d updates, followed by %d", webUpdates, webFollowers), ms(median(followed)), ms(median(alone)), "ms", "at most 1.3")
+	fmt.Printf("%-52s %10.2f %10s %-9s\n", "  until each has all of it", median(whole).Seconds(), "", "s")
 	if peak := peakMemory(s.cmd.ProcessState); peak > 0 {
 		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 200)\n", "  the server's peak of resident memory", float64(peak)/(1<<20), "", "MB")
 	}

@@ -169,7 +169,7 @@ func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo
 		return after, nil
 	}
 	at := after
-	for e, err := range kernel.FollowLog(ctx, log, l.paths.Locks, after, upTo) {
+	for e, err := range (&kernel.Reading{Log: log, At: after}).Until(ctx, upTo) {
 		if err != nil {
 			return at, err
 		}

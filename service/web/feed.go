@@ -38,6 +38,8 @@ type feed struct {
 	cancel context.CancelFunc
 	over   chan struct{} // closed when the reader has ended
 	most   int           // bytes of lines that are kept
+	behind *behind
+	out    *outflow
 
 	mu      sync.Mutex // guards what follows
 	base    event.Seq  // the ring has all lines behind this event
@@ -63,7 +65,7 @@ func (l *eventLog) follow(f *follower, log logReader) (*feed, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.feed = &feed{
-		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq,
+		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq, behind: newBehind(), out: l.outflow,
 		states: map[event.SessionID]line{}, bells: map[*follower]bool{f: false},
 	}
 	go l.feed.run(ctx, l.place, log, l.used.Log, l.info, l.paths.Locks)
@@ -82,7 +84,7 @@ func (f *feed) run(ctx context.Context, at place, log logReader, path string, in
 	if info != nil { // it is a file
 		beside.Go(func() { f.watch(ctx, path, info) })
 	}
-	for e, err := range kernel.FollowLog(ctx, log, locks, f.base, 0) {
+	for e, err := range (&kernel.Reading{Log: log, Locks: locks, At: f.base}).Follow(ctx) {
 		var one line
 		if err == nil {
 			one, err = newLine(at, e)
@@ -115,6 +117,7 @@ func (f *feed) watch(ctx context.Context, path string, info os.FileInfo) {
 
 // put adds a line and rings its followers.
 func (f *feed) put(one line) {
+	f.out.happens()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ring, f.bytes = append(f.ring, one), f.bytes+len(one.data)
@@ -242,4 +245,88 @@ func (f *feed) from(one *follower, next int64) (lines []line, now int64, ok bool
 	f.waits(one)
 	lines = f.ring[next-f.first:]
 	return lines[:len(lines):len(lines)], f.first + int64(len(f.ring)), true, f.err
+}
+
+// behind has the lines of a log that those are sent who are behind its ring: they are read from the log in
+// stretches, each once for all who come by while it is kept.
+type behind struct {
+	turn  chan struct{} // capacity 1, and guards what follows: one reads at a time
+	kept  []*stretch    // the last used is the last
+	bytes int
+}
+
+// stretch is the lines of a part of the log.
+type stretch struct {
+	after, end event.Seq // the events of which it has the lines: behind the first, up to the other
+	lines      []line
+	bytes      int
+	past       *kernel.Reading // goes on behind it; nil: another stretch does
+}
+
+// How many bytes of lines make a stretch, and of how many the stretches are kept.
+const (
+	stretchBytes = 2 * batch
+	keptBytes    = 4 << 20
+)
+
+func newBehind() *behind { return &behind{turn: make(chan struct{}, 1)} }
+
+// read returns lines behind an event, and how far they go: at most up to the event upTo, which is on record,
+// unless others were further. While they are sent, which a slow client draws out, nothing of the log is held.
+func (b *behind) read(ctx context.Context, at place, log logReader, after, upTo event.Seq) ([]line, event.Seq, error) {
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return nil, after, ctx.Err()
+	}
+	if i := slices.IndexFunc(b.kept, func(s *stretch) bool { return s.after <= after && after < s.end }); i >= 0 {
+		s := b.kept[i]
+		b.kept = append(slices.Delete(b.kept, i, i+1), s)
+		first, _ := slices.BinarySearchFunc(s.lines, after+1, func(one line, seq event.Seq) int { return int(one.seq - seq) })
+		return s.lines[first:len(s.lines):len(s.lines)], s.end, nil
+	}
+	s := &stretch{after: after, past: b.from(log, after)}
+	for e, err := range s.past.Until(ctx, upTo) {
+		if err != nil {
+			return nil, after, err
+		}
+		one, err := newLine(at, e)
+		if err != nil {
+			return nil, after, err
+		}
+		s.lines = append(s.lines, one)
+		if s.bytes += len(one.data); s.bytes >= stretchBytes {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, after, ctx.Err()
+	}
+	s.end = s.past.At
+	b.keep(s)
+	return s.lines[:len(s.lines):len(s.lines)], s.end, nil
+}
+
+// from returns what reads the log behind an event: what has read up to there, if there is one, knows of the turn
+// under way what came before.
+func (b *behind) from(log logReader, after event.Seq) *kernel.Reading {
+	for _, s := range b.kept {
+		if s.end == after && s.past != nil {
+			past := s.past
+			s.past = nil
+			return past
+		}
+	}
+	return &kernel.Reading{Log: log, At: after}
+}
+
+// keep keeps a stretch in place of those that were not used for the longest time.
+func (b *behind) keep(s *stretch) {
+	b.kept, b.bytes = append(b.kept, s), b.bytes+s.bytes
+	for b.bytes > keptBytes && len(b.kept) > 1 {
+		b.bytes -= b.kept[0].bytes
+		b.kept[0] = nil
+		b.kept = b.kept[1:]
+	}
 }

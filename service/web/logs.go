@@ -33,22 +33,24 @@ type unreadable struct {
 
 // logs are the logs of the user, opened when they are first asked for.
 type logs struct {
-	opt Options
-	hub hub
+	opt     Options
+	hub     hub
+	outflow *outflow
 
 	mu   sync.Mutex // guards what follows
 	open map[place]*eventLog
 }
 
 func newLogs(opt Options) *logs {
-	return &logs{opt: opt, hub: hub{open: opt.Team}, open: map[place]*eventLog{}}
+	return &logs{opt: opt, hub: hub{open: opt.Team}, outflow: newOutflow(), open: map[place]*eventLog{}}
 }
 
 // eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.
 type eventLog struct {
 	place
-	opt   Options
-	paths config.ContextPaths
+	opt     Options
+	outflow *outflow
+	paths   config.ContextPaths
 
 	mu      sync.Mutex  // guards what follows
 	copy    *workerCopy // what it is a copy of; nil: it is one of this machine's
@@ -132,7 +134,7 @@ func (ls *logs) at(at place, used project.Used) (*eventLog, error) {
 		if err != nil {
 			return nil, err
 		}
-		l = &eventLog{place: at, opt: ls.opt, paths: paths}
+		l = &eventLog{place: at, opt: ls.opt, outflow: ls.outflow, paths: paths}
 		ls.open[at] = l
 	}
 	l.mu.Lock()

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/perlica/perlica/eventlog/event"
 )
 
 // follower is a stream on its way to a client.
@@ -47,13 +45,6 @@ const (
 	batch     = 64 << 10
 	pace      = 20 * time.Millisecond
 	perStream = time.Millisecond / 2
-)
-
-// What all streams together are sent in a second, and at once: the run that they follow goes first, and many who
-// follow a flood have it a little later. One or two never wait.
-const (
-	outflow = 32 << 20
-	atOnce  = 1 << 20
 )
 
 // stream sends what happens until the client goes, the device is revoked or the server stops. A client
@@ -209,7 +200,7 @@ func (f *follower) catchUp(ctx context.Context, t *track) (bool, error) {
 			}
 			return true, nil
 		}
-		lines, seq, err := f.recorded(ctx, t, m.seq, upTo)
+		lines, seq, err := t.feed.behind.read(ctx, t.l.place, t.log, m.seq, upTo)
 		if gone := f.lines(ctx, t, lines); gone != nil || err != nil {
 			return false, gone
 		}
@@ -217,30 +208,6 @@ func (f *follower) catchUp(ctx context.Context, t *track) (bool, error) {
 		m.seq = max(m.seq, seq)
 		f.cursor[at] = m
 	}
-}
-
-// How much of a log is read at once for one who follows, and for how many at a time.
-const (
-	stretch = 4 * batch
-	readers = 4
-)
-
-// recorded reads a stretch of the log, and how far it goes. While it is sent, which a slow client draws out,
-// nothing of the log is held.
-func (f *follower) recorded(ctx context.Context, t *track, after, upTo event.Seq) (lines []line, seq event.Seq, err error) {
-	select {
-	case f.s.reading <- struct{}{}:
-		defer func() { <-f.s.reading }()
-	case <-ctx.Done():
-		return nil, after, ctx.Err()
-	}
-	size := 0
-	seq, err = t.l.recordedLines(ctx, t.log, after, upTo, func(one line) bool {
-		lines = append(lines, one)
-		size += len(one.data)
-		return size < stretch
-	})
-	return lines, seq, err
 }
 
 // lines puts lines of a log into the buffer, and sends what is a batch.
@@ -316,10 +283,8 @@ func (f *follower) named(name string, v any) {
 
 // send writes a part of the stream when it is its turn. A client has so long to take it.
 func (f *follower) send(ctx context.Context, b []byte) error {
-	for left := len(b); left > 0; left -= atOnce {
-		if err := f.s.outflow.WaitN(ctx, min(left, atOnce)); err != nil {
-			return err
-		}
+	if err := f.s.logs.outflow.wait(ctx, len(b)); err != nil {
+		return err
 	}
 	_ = f.out.SetWriteDeadline(time.Now().Add(f.s.opt.Patience)) // where there is none a write waits for the connection's end
 	_, err := f.w.Write(b)

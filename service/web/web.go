@@ -20,8 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
@@ -76,8 +74,6 @@ type Server struct {
 	verifying  chan struct{} // capacity 1: one log is verified at a time
 	clients    chan struct{} // a place for each ACP client
 	streams    chan struct{} // a place for each stream of events
-	reading    chan struct{} // a place for each stream that reads what its feed does not have any more
-	outflow    *rate.Limiter // of all streams, in bytes
 	slots      chan struct{} // a place for each turn that may be under way
 	push       *push.Sender
 	subscribed chan struct{} // capacity 1: a device may have subscribed
@@ -104,7 +100,7 @@ func New(opt Options) *Server {
 	opt.Base = strings.TrimSuffix(opt.Base, "/")
 	s := &Server{
 		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
-		verifying: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams), reading: make(chan struct{}, readers), outflow: rate.NewLimiter(outflow, atOnce), clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		verifying: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams), clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
 		inputs:  inputs{under: map[inputKey]*flight{}},
 		talks:   talks{open: map[talkKey]*talk{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
 		learned: learned{of: map[learnedKey]*offers{}},
