@@ -20,7 +20,7 @@ func TestBehind(t *testing.T) {
 	last, _, err := log.Last(t.Context(), event.Query{})
 	check(t, err)
 	var whole []event.Seq
-	_, err = list[0].recordedLines(t.Context(), log, 0, func(one line) bool {
+	_, err = list[0].recordedLines(t.Context(), log, 0, 0, func(one line) bool {
 		whole = append(whole, one.seq)
 		return true
 	})
