@@ -49,6 +49,14 @@ func million(dir string, opt options) {
 		took, peak := times(command, line.log, line.argv, line.rounds)
 		fmt.Printf("%-52s %10.1f ms, %6.1f MB at the peak  (%s)\n", line.what, ms(took), float64(peak)/(1<<20), line.promise)
 	}
+	s := startWeb(runs, func(argv ...string) *exec.Cmd { return command(runs, argv...) })
+	for _, line := range []struct{ path, promise string }{
+		{"/v1/runs/" + id, "at most 20"}, {"/v1/runs/" + id + "/story", ""}, {"/v1/runs", ""}, {"/v1/sessions", ""}, {"/v1/questions", ""},
+		{"/v1/search?q=unique", ""}, {"/v1/events?limit=100&after=0", ""},
+	} {
+		fmt.Printf("%-52s %10.1f ms                         (%s)\n", "GET "+strings.Replace(line.path, id, "{id}", 1), ms(s.get(line.path, 25)), line.promise)
+	}
+	s.end()
 	took := reopened(contextFile(signed, "eventlog.db"))
 	fmt.Printf("%-52s %10.1f ms                         (%s)\n", "open, and append one event", ms(took), "at most 20")
 }

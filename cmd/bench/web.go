@@ -32,7 +32,14 @@ const (
 func webs(dir string, _ options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
-	s := startWeb(dir, perlica)
+	project := filepath.Join(dir, "project")
+	check(os.MkdirAll(project, 0o700))
+	s := startWeb(project, func(argv ...string) *exec.Cmd {
+		cmd := exec.Command(perlica, argv...)
+		cmd.Dir = project
+		cmd.Env = []string{"PATH=" + dir, "HOME=" + dir, "PERLICA_HOME=" + filepath.Join(dir, "home")}
+		return cmd
+	})
 	var alone, followed, whole []time.Duration
 	for i := range webRounds + 1 {
 		took := s.flood()
@@ -61,16 +68,10 @@ type webServer struct {
 
 var webAddress = regexp.MustCompile(`the page is at http://([0-9.:]+)/`)
 
-func startWeb(dir, perlica string) *webServer {
-	s := &webServer{project: filepath.Join(dir, "project")}
-	check(os.MkdirAll(s.project, 0o700))
-	command := func(argv ...string) *exec.Cmd {
-		cmd := exec.Command(perlica, argv...)
-		cmd.Dir = s.project
-		cmd.Env = []string{"PATH=" + dir, "HOME=" + dir, "PERLICA_HOME=" + filepath.Join(dir, "home")}
-		return cmd
-	}
-	cmd := command("web", "token", "bench", "--rights", "read,ask")
+// startWeb starts it in a project. A command is one of perlica's.
+func startWeb(project string, command func(argv ...string) *exec.Cmd) *webServer {
+	s := &webServer{project: project}
+	cmd := command("web", "token", fmt.Sprint("bench-", os.Getpid()), "--rights", "read,ask")
 	s.token = strings.TrimSpace(string(must(cmd.Output())))
 	s.cmd = command("web", "--listen", "127.0.0.1:0")
 	lines := bufio.NewScanner(must(s.cmd.StderrPipe()))
@@ -90,6 +91,24 @@ func startWeb(dir, perlica string) *webServer {
 func (s *webServer) end() {
 	check(s.cmd.Process.Signal(syscall.SIGTERM))
 	check(s.cmd.Wait())
+}
+
+// get returns how long a request takes, at the median of so many.
+func (s *webServer) get(path string, rounds int) time.Duration {
+	var all []time.Duration
+	for range rounds {
+		req := must(http.NewRequest("GET", "http://"+s.at+path, nil))
+		req.Header.Set("Authorization", "Bearer "+s.token)
+		req.Header.Set("Accept", "application/json") // of events a page, not a stream
+		start := time.Now()
+		res := must(http.DefaultClient.Do(req))
+		answer := must(io.ReadAll(res.Body))
+		all = append(all, time.Since(start))
+		if check(res.Body.Close()); res.StatusCode != http.StatusOK {
+			check(fmt.Errorf("%s: %s: %.300s", path, res.Status, answer))
+		}
+	}
+	return median(all)
 }
 
 // flood has one run of many updates, and returns how long it took.

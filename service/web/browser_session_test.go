@@ -177,6 +177,10 @@ func testMany(t *testing.T, b *browser) {
 	p.do(chromedp.Reload())
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
 	p.lines(texts)
+	t.Logf("the longest task while the page was opened anew: %.0f ms", js[float64](p, `new Promise((done) => {
+		new PerformanceObserver((list) => done(Math.max(...list.getEntries().map((e) => e.duration)))).observe({type: 'longtask', buffered: true});
+		setTimeout(() => done(0), 1000);
+	})`))
 }
 
 // testBeside: what an agent sends beside text is said: pictures, links, notices, titles, reasons to stop that nobody
