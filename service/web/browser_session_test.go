@@ -211,4 +211,10 @@ func testBeside(t *testing.T, b *browser) {
 	if n := js[int](p, "document.querySelectorAll('.turn img, .turn audio, .turn a[href^=file]').length"); n != 0 {
 		t.Errorf("%d things that an agent named are fetched or linked", n)
 	}
+	failed, run := b.send("@error -32603 \"the agent broke\"", "")
+	for view, at := range map[string]string{"session": b.sessionAt(failed), "run": strings.Replace(b.sessionAt(run), "session", "run", 1)} {
+		p.visit(at)
+		p.wait("[...document.querySelectorAll('main .alert')].some((el) => el.innerText.includes('the agent broke'))")
+		p.show("failed " + view)
+	}
 }
