@@ -263,11 +263,15 @@ func (j *job) exits(code int) {
 	}
 }
 
-// expect waits until standard error contains the text.
+// expect waits until standard error contains the text. Where perlica has ended without it there is nothing to wait for.
 func (j *job) expect(text string) {
 	j.w.t.Helper()
 	j.w.eventually(fmt.Sprintf("perlica says %q", text), func() error {
+		over := j.over()
 		if s := j.stderr.String(); !strings.Contains(s, text) {
+			if over {
+				j.w.t.Fatalf("perlica has ended and did not say %q: %q", text, s)
+			}
 			return fmt.Errorf("it says %q", s)
 		}
 		return nil

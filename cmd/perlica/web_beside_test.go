@@ -4,6 +4,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestServiceServesThePage: with service.web.listen the bridge serves the page, answers inputs that come there, and
@@ -24,19 +27,30 @@ func TestServiceServesThePage(t *testing.T) {
 	made.exits(0)
 	token := strings.TrimSpace(made.stdout.String())
 	j := w.start("service")
-	j.expect("the page is at http://127.0.0.1:")
 	j.expect("no one is paired") // the bridge's own part
+	soon := time.Now().Add(20 * time.Second)
+	w.eventually("the page is served", func() error {
+		if strings.Contains(j.stderr.String(), "the page is at http://127.0.0.1:") {
+			return nil
+		}
+		if time.Now().After(soon) { // both begin together
+			t.Fatalf("the bridge goes on without the page: %q", j.stderr.String())
+		}
+		return errors.New("it is not yet")
+	})
 	at := pageAt.FindStringSubmatch(j.stderr.String())[1]
-	stream := w.asks(t.Context(), token, "GET", at+"/v1/events", nil, "")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stream := w.asks(ctx, token, "GET", at+"/v1/events", nil, "")
 	defer stream.Body.Close()
 	in := map[string]any{"project": w.project, "text": "@say Hello", "wait": true}
-	res := w.asks(t.Context(), token, "POST", at+"/v1/inputs", in, "")
+	res := w.asks(ctx, token, "POST", at+"/v1/inputs", in, "")
 	if b, err := io.ReadAll(res.Body); err != nil || !bytes.Contains(b, []byte(`"text":"Hello"`)) {
 		t.Errorf("%d %s %v", res.StatusCode, b, err)
 	}
 	j.signal(syscall.SIGTERM)
-	_, _ = io.Copy(io.Discard, stream.Body) // it ends
 	j.exits(0)
+	_, _ = io.Copy(io.Discard, stream.Body) // it has ended with the process
 	w.logged(1, "llm.requested")
 	w.audit()
 	w.gone()
@@ -52,7 +66,16 @@ func TestServiceCannotServeThePage(t *testing.T) {
 	}
 	defer taken.Close()
 	w.config("[service.web]\nlisten = \"" + taken.Addr().String() + "\"\n")
-	j := w.run("service")
+	j := w.start("service")
+	w.eventually("perlica ends", func() error {
+		switch {
+		case j.over():
+			return nil
+		case strings.Contains(j.stderr.String(), "no one is paired"):
+			t.Fatalf("the bridge goes on without the page: %q", j.stderr.String())
+		}
+		return errors.New("it has not")
+	})
 	j.exits(1)
 	j.says("is taken")
 	w.gone()

@@ -127,6 +127,43 @@ func testKilled(t *testing.T, b *browser) {
 	p.lines(300)
 }
 
+// testTwoTabs: two tabs of one device, of which one sleeps, lose and double nothing while the server goes away twice in one
+// stream; a device that is revoked in the middle of another is out in both.
+func testTwoTabs(t *testing.T, b *browser) {
+	one := b.paired("desk", desk)
+	two := b.open(one, desk)
+	two.do(chromedp.Navigate(b.http.URL + "/"))
+	two.wait("document.querySelector('.link-state.live')")
+	session, _ := b.send("@stream 4000 20 every=1ms", "")
+	for _, p := range []*tab{one, two} {
+		p.visit(b.sessionAt(session))
+		p.wait("document.body.innerText.includes('000000099')")
+	}
+	two.hide(true)
+	for _, line := range []string{"000000500", "000001500"} {
+		one.wait("document.body.innerText.includes($?)", line)
+		b.http.CloseClientConnections() // the streams, and not the turn
+		one.wait("document.querySelector('.link-state.live')")
+	}
+	two.hide(false)
+	for _, p := range []*tab{one, two} {
+		p.wait("document.querySelector('.turn .outcome')")
+		p.lines(4000)
+	}
+	b.send("@stream 100 20\n@hang", session)
+	for _, p := range []*tab{one, two} {
+		p.wait("document.querySelectorAll('.turn').length === 2")
+	}
+	_, err := b.devices.Revoke(t.Context(), b.devicesNamed("desk")[0].ID, "test")
+	check(t, err)
+	for _, p := range []*tab{one, two} {
+		p.sees("does not accept this device")
+		if text := js[string](p, "document.body.innerText"); strings.Contains(text, "000000001") {
+			t.Error("what the device was shown is still there")
+		}
+	}
+}
+
 // many is how many events the session of testMany has; make bench takes 10,000.
 var many = flag.Int("many", 2000, "how many events are in the session of TestBrowser/many")
 
@@ -210,5 +247,11 @@ func testBeside(t *testing.T, b *browser) {
 	}
 	if n := js[int](p, "document.querySelectorAll('.turn img, .turn audio, .turn a[href^=file]').length"); n != 0 {
 		t.Errorf("%d things that an agent named are fetched or linked", n)
+	}
+	failed, run := b.send("@error -32603 \"the agent broke\"", "")
+	for view, at := range map[string]string{"session": b.sessionAt(failed), "run": strings.Replace(b.sessionAt(run), "session", "run", 1)} {
+		p.visit(at)
+		p.wait("[...document.querySelectorAll('main .alert')].some((el) => el.innerText.includes('the agent broke'))")
+		p.show("failed " + view)
 	}
 }

@@ -35,7 +35,7 @@ func TestBrowser(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *browser){
 		"pairing": testPairing, "refused pairing": testRefusedPairing, "turn": testTurn, "beside": testBeside, "question": testQuestion, "race": testRace, "offline": testOffline,
 		"dangerous": testDangerous, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany, "looks": testLooks,
-		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices,
+		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, provider(t, "claude", chooses))})
@@ -87,6 +87,8 @@ type tab struct {
 	t   *testing.T
 	w   *world
 	ctx context.Context
+
+	pairing func(view string) // is called on the views of a pairing; nil: nothing looks at them
 
 	mu     sync.Mutex
 	errors []string // what went wrong on the page
@@ -287,6 +289,9 @@ func (b *browser) pair(p *tab, name string, yes bool, rights ...access.Right) (c
 	check(b.t, err)
 	p.do(chromedp.Navigate(cmp.Or(b.proxy, b.http.URL+"/") + "#pair=" + pairing.Code))
 	p.wait("document.querySelector('input[name=device]')")
+	if p.pairing != nil {
+		p.pairing("name")
+	}
 	js[any](p, "document.querySelector('input[name=device]').value = ''")
 	p.write("input[name=device]", name)
 	p.click("button.primary")
@@ -295,6 +300,9 @@ func (b *browser) pair(p *tab, name string, yes bool, rights ...access.Right) (c
 	p.wait("document.querySelector('.word')")
 	if word := js[string](p, "document.querySelector('.word').textContent"); word != asked.Word || asked.Name != name {
 		b.t.Errorf("the page shows %q, the terminal %q of %q", word, asked.Word, asked.Name)
+	}
+	if p.pairing != nil {
+		p.pairing("compare")
 	}
 	_, err = pairing.Decide(b.t.Context(), yes, "test")
 	check(b.t, err)

@@ -1,5 +1,6 @@
 // Requests to Perlica, each signed with this browser's key (RFC 9421), and its events.
 import * as device from './device.js';
+import {t, has} from './i18n.js';
 
 // root is where the page was loaded from: there may be a path before it.
 export const root = new URL('.', document.baseURI);
@@ -20,7 +21,9 @@ export const may = (right) => Boolean(self) && self.rights.includes(right);
 // Problem is what Perlica says is wrong (RFC 9457). With status 0 there was no answer.
 export class Problem extends Error {
 	constructor(status, body) {
-		super(body.detail || body.title || 'HTTP ' + status);
+		const kind = String(body.type).split('#').pop();
+		const what = has('problem.' + kind) ? t('problem.' + kind) : body.title || 'HTTP ' + status;
+		super(body.detail ? status ? t('line', {what, detail: body.detail}) : body.detail : what);
 		this.status = status;
 		this.body = body;
 		this.lost = status === 0;

@@ -89,7 +89,7 @@ function open(self) {
 		leave();
 		live.stop();
 		frame = undefined;
-		replace(document.getElementById('app'), welcome(t('gate.revoked') + ' ' + problem.message, open));
+		replace(document.getElementById('app'), welcome(t('gate.revoked') + ' ' + (problem.body.detail || ''), open));
 	});
 	live.start();
 	start();

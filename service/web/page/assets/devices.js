@@ -36,7 +36,7 @@ function others() {
 	const item = (d) => h('li.item', h('div.row.apart', h('div', said('div.title', d.name),
 		h('div.meta', h('span.chip', t('device.' + d.kind)), d.rights.map((r) => h('span', t('right.' + r))),
 			d.browser && said('span', d.browser), d.address && h('span', d.address), h('time', {datetime: d.paired, title: d.paired}, ago(d.paired)))),
-	h('button', {class: 'danger', 'aria-label': t('revoke') + ': ' + d.name, onclick: () => out(d)}, t('revoke'))));
+	h('button', {class: 'danger', 'aria-label': t('line', {what: t('revoke'), detail: d.name}), onclick: () => out(d)}, t('revoke'))));
 	const look = async () => {
 		const all = (await get('v1/devices')).devices.filter((d) => d.id !== me().id);
 		replace(list, all.map(item));

@@ -3,7 +3,7 @@
 import {answer, may, me} from './api.js';
 import {live} from './live.js';
 import {h, icon, said, replace, announce, dialog, warn} from './dom.js';
-import {t, has, clock, ago} from './i18n.js';
+import {t, has, name, clock, ago} from './i18n.js';
 
 // What stands still for less than this may not have been where the finger was aimed.
 const still = 400;
@@ -122,6 +122,7 @@ export class Card {
 		let n = 0;
 		for (const {row, el} of this.rows.slice(1)) {
 			const label = row.head.slice(0, 10).trim();
+			if (label === 'tier') el.textContent = tier(row.text);
 			if (label || !group) {
 				group = h('div', {class: 'group g-' + label}, h('span.label', has('row.' + label) ? t('row.' + label) : label));
 				out.push(group);
@@ -277,7 +278,7 @@ export function ending(q, how) {
 	const o = (q.options || []).find((x) => x.id === a.option);
 	const what = o ? t('option.' + kindOf(o)) : a.option;
 	const allows = o && (o.allows || /^allow/.test(o.kind));
-	const words = a.mine || me() && a.by.endsWith('(web:' + me().id + ')') ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: a.where, what});
+	const words = a.mine || me() && a.by.endsWith('(web:' + me().id + ')') ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: name('source', a.where), what});
 	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', '“' + o.label + '”')])];
 }
 
@@ -285,6 +286,9 @@ function expires(q) {
 	const at = new Date(q.expires);
 	return at.getFullYear() > 2000 && h('span.expires', t('question.expires', {when: ago(at)}));
 }
+
+// tier is how the policy judges a question, in the page's language.
+const tier = (text) => text.split(', ').map((part) => part.startsWith('kind ') ? t('tier.kind', {kind: name('act', part.slice(5))}) : name('tier', part)).join(t('tier.joint'));
 
 // rowOf is a row: Perlica's as it is, the agent's behind a bar.
 function rowOf(row) {

@@ -27,6 +27,9 @@ export function figures(r) {
 		r.cost && h('span', money(r.cost.amount, r.cost.currency))];
 }
 
+// failed says why a run has no answer.
+export const failed = (r) => r.error && warn(said('span', r.error.error));
+
 // Turn is a run on the page. Each event of it is taken once.
 export class Turn {
 	constructor(run) {
@@ -179,9 +182,8 @@ export class Turn {
 	finish(r) {
 		this.open = false;
 		this.el.removeAttribute('aria-busy');
-		const error = r.error && r.error.message;
 		replace(this.foot,
-			error && warn(said('span', error)),
+			failed(r),
 			(r.unasked_tools || []).length > 0 && warn(t('unasked.n', {n: r.unasked_tools.length}), 'ask'),
 			h('p.outcome', h('span', {class: 'chip ' + (r.is_error ? 'bad' : 'good')}, r.stopped ? t('outcome.stopped') : name('outcome', r.outcome)),
 				r.stop_reason && r.stop_reason !== 'end_turn' && h('span', name('stop', r.stop_reason)),

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/perlica/perlica/service/access"
+)
+
+// english is a function of the page that lists what of it is English but for some words.
+//
+//go:embed testdata/english.js
+var english string
+
+// names are what is called the same in every language, and what the test calls its own.
+var names = []string{"@ask execute", "@thought", "Hm.", "@error", "@say", "Clean up", "Run the tests", "Perlica", "perlica", "https", "localhost", "Web Push", "MB", "ms",
+	"project-0", "project-1", "program", "predictable", "claude", "broken", "sudo", "root", "none", "fs/read_text_file", "test"}
+
+// reads makes a tab one of a browser whose user reads these languages.
+func (p *tab) reads(languages string) {
+	p.t.Helper()
+	agent := js[string](p, "navigator.userAgent")
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: languages})
+		return err
+	}))
+}
+
+// chinese fails for what of a view is English, or looks wrong.
+func (p *tab) chinese(view string, more ...string) {
+	p.t.Helper()
+	js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+	p.show(fmt.Sprint(js[int](p, "innerWidth"), " ", view))
+	list, err := json.Marshal(append(more, names...))
+	check(p.t, err)
+	for _, left := range js[[]string](p, "("+english+")("+string(list)+")") {
+		p.t.Errorf("%d px, %s: English is left: %s", js[int](p, "innerWidth"), view, left)
+	}
+	p.looks(view)
+}
+
+// testChinese: nothing of ours is English on the page of somebody who reads Chinese, whatever is shown there.
+func testChinese(t *testing.T, b *browser) {
+	tabs := map[string]*tab{}
+	for name, size := range map[string][]int64{"手机": phone, "电脑": desk} {
+		p := b.open(nil, size)
+		tabs[name] = p
+		p.reads("zh-CN,zh")
+		p.pairing = func(view string) { p.chinese(view) }
+		p.do(chromedp.Navigate(b.http.URL + "/"))
+		p.sees("配对此浏览器")
+		p.chinese("welcome")
+		p.do(chromedp.Navigate("about:blank"))
+		b.pair(p, name, false, access.Read)
+		p.sees("终端拒绝了此浏览器")
+		p.chinese("refused")
+		p.do(chromedp.Navigate("about:blank"))
+		b.pair(p, name, true, access.Read, access.Ask, access.Approve, access.Admin)
+		p.wait("document.querySelector('.link-state.live')")
+		for _, view := range []string{"now", "sessions", "record", "numbers"} {
+			p.visit("#/" + view)
+			p.wait("document.querySelector('.empty')")
+			p.chinese("empty " + view)
+		}
+	}
+	session, run := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
+		"@request fs/read_text_file wait=no\n@say Done.\n@tokens 1200 300", "")
+	_, failed := b.send("@error -32603 broken", "")
+	b.send(`@ask execute "Clean up" command="sudo rm -rf /" options=a:allow_once,b:allow_always,c:reject_once,d:reject_always`, "")
+	b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
+	runs := func(id string) string { return strings.Replace(b.sessionAt(id), "session", "run", 1) }
+	for _, p := range tabs {
+		p.front()
+		for _, view := range []struct{ name, at, there string }{
+			{"now", "#/now", ".question .yes"}, {"sessions", "#/sessions", ".list .item"}, {"session", b.sessionAt(session), ".turn .outcome"},
+			{"failed", runs(failed), ".story > li:nth-child(3)"}, {"new", "#/new", "select[name=provider] option"},
+			{"record", "#/record", "#logs button"}, {"numbers", "#/numbers", ".chart .bar"}, {"story", runs(run), ".story > li:nth-child(6)"},
+			{"device", "#/devices", "#others li"}, {"no run", runs("none"), ".alert"}, {"nothing found", "#/record?q=zzz", ".empty"}, {"found", "#/record?q=Done", "mark"},
+		} {
+			p.visit(view.at)
+			p.wait("document.querySelector($?)", view.there)
+			p.chinese(view.name, "zzz", "Done", "no log has it") // the server's own words, behind ours
+		}
+		p.click("#logs button")
+		p.sees("此日志完整")
+		p.chinese("verified", "Done")
+		p.visit("#/devices")
+		for button, says := range map[string]string{"self": "此浏览器中的密钥将被删除", "others": "将立即失去权限"} {
+			p.click("#" + button + " .danger")
+			p.sees(says)
+			p.chinese("sure " + button)
+			p.click("dialog button[value=back]")
+			p.wait("!document.querySelector('dialog')")
+		}
+		p.visit("#/now")
+		p.wait("document.querySelector('.question.refused')")
+		p.read()
+		p.click(".question.refused[data-still] .yes:not([aria-disabled])")
+		p.sees("除非输入一个词")
+		p.chinese("word")
+		p.click("dialog button:not([value=yes])")
+		p.wait("!document.querySelector('dialog')")
+		p.click(".question.refused[data-still] .always")
+		p.sees("永久同意")
+		p.chinese("always")
+		p.click("dialog button[value=back]")
+		p.wait("!document.querySelector('dialog')")
+		p.offline(true)
+		p.click(".question.refused[data-still] .no")
+		p.sees("你的回答没有得到确认")
+		p.chinese("offline")
+		p.offline(false)
+		p.wait("document.querySelector('.link-state.live')")
+	}
+	p, other := tabs["手机"], tabs["电脑"]
+	id := b.devicesNamed("手机")[0].ID
+	p.front()
+	p.read()
+	p.click(".question.refused[data-still] .no:not([disabled])")
+	p.sees("你已回答：否")
+	p.chinese("answered")
+	other.sees("回答：否")
+	other.chinese("answered by another", "(web:"+id+")")
+	_, err := b.devices.Revoke(t.Context(), id, "test")
+	check(t, err)
+	p.sees("不再接受此设备")
+	p.chinese("revoked", "the device was revoked")
+}
