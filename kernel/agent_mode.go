@@ -3,6 +3,7 @@ package kernel
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -189,4 +190,44 @@ func (s *agentSession) chooseOptions(ctx context.Context) {
 		}
 		s.options[id] = value
 	}
+}
+
+// extend adds to the agent's session what the setup has beside the usual. What the agent does not take is an
+// InputError: it would be prompted in another session than was asked for.
+func (s *agentSession) extend() error {
+	refuse := func(what string) error {
+		return &InputError{fmt.Errorf("%s does not take %s: nothing was sent", s.setup.Agent.ID, what)}
+	}
+	if text := s.setup.Append; text != "" && !s.conn.AppendSystem(text, s.setup.Agent.TakesAppend(s.info.AgentInfo)) {
+		return refuse("a text for its system prompt")
+	}
+	if dirs := s.setup.AddDirs; len(dirs) > 0 && !s.conn.AddDirectories(dirs) {
+		return refuse("further directories")
+	}
+	can := s.info.AgentCapabilities.McpCapabilities
+	servers := slices.Clone(s.setup.Servers)
+	for _, extra := range s.setup.Extra {
+		switch {
+		case s.setup.Agent.Model:
+			return refuse("MCP servers, as a model without tools")
+		case extra.Http != nil && !can.Http:
+			return refuse("MCP servers over http")
+		case extra.Sse != nil && !can.Sse:
+			return refuse("MCP servers over sse")
+		}
+		servers = slices.DeleteFunc(servers, func(m acp.McpServer) bool { return serverName(m) == serverName(extra) })
+		servers = append(servers, extra)
+	}
+	s.setup.Servers = servers
+	return nil
+}
+
+func serverName(m acp.McpServer) string {
+	switch {
+	case m.Http != nil:
+		return m.Http.Name
+	case m.Sse != nil:
+		return m.Sse.Name
+	}
+	return cmp.Or(m.Stdio, &acp.McpServerStdio{}).Name
 }
