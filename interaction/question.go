@@ -133,15 +133,21 @@ var (
 type TakenError struct {
 	Answer *Answer // nil if it lapsed
 	Lapsed Reason
-	At     time.Time
+	At     time.Time // zero if that is not known
 }
 
 func (e *TakenError) Error() string {
-	at := e.At.Local().Format("15:04:05")
-	if e.Answer == nil {
-		return fmt.Sprintf("the question was closed at %s without an answer: %s", at, e.Lapsed)
+	at := ""
+	if !e.At.IsZero() {
+		at = " at " + e.At.Local().Format("15:04:05")
 	}
-	return fmt.Sprintf("%s answered first, at %s from %s: %s", e.Answer.By, at, e.Answer.Where, e.Answer.Option)
+	if e.Answer == nil {
+		return fmt.Sprintf("the question was closed%s without an answer: %s", at, e.Lapsed)
+	}
+	if at != "" {
+		at = "," + at
+	}
+	return fmt.Sprintf("%s answered first%s from %s: %s", e.Answer.By, at, e.Answer.Where, e.Answer.Option)
 }
 
 // Reason says why a question was closed without an answer.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,8 +86,10 @@ func TestWebOfATeam(t *testing.T) {
 	if out := asked.stdout.String(); !strings.Contains(out, "behind") {
 		t.Errorf("%q", out)
 	}
-	// However often: what the hub has no question of any more is looked for in the copy.
-	waits(id+of, `"open":false`)
+	// At once it is said how the question ended, though the copy comes later.
+	if shown := ask("GET", id+of, nil, http.StatusOK, `"open":false`); shown["answer"] == nil {
+		t.Errorf("how it ended is not known: %v", shown["ended"])
+	}
 	ask("POST", id+"/answer"+of, answer, http.StatusConflict, "question-closed")
 
 	// What it was about is read from the copy.
@@ -112,6 +115,15 @@ func TestWebOfATeam(t *testing.T) {
 	ask("POST", "/v1/runs/"+last+"/cancel"+of, map[string]any{}, http.StatusAccepted, last)
 	stopped.wait()
 	waits("/v1/runs/"+last+of, `"state":"ended"`)
+	for kind, want := range map[string]string{"team.answered": `"option":"` + yes + `"`, "team.stop_requested": `"input":"two"`} {
+		cmd := w.command("log", "tail", "--context", "team", "--json", "-n", "1000", "--type", kind)
+		cmd.Dir = filepath.Join(w.home, ".perlica", "state", "teams")
+		shown := w.startCmd(cmd)
+		shown.wait()
+		if out := shown.stdout.String(); !strings.Contains(out, want) || !strings.Contains(out, "web:") {
+			t.Errorf("%s on record: %q %q", kind, out, shown.stderr.String())
+		}
+	}
 
 	// All else is its worker's.
 	ask("POST", "/v1/inputs", map[string]any{"project": "team", "context": "alice", "text": "no"}, http.StatusUnprocessableEntity, "only its worker")

@@ -97,6 +97,8 @@ const (
 	TeamClaimed  Type = "team.claimed"
 	TeamRefused  Type = "team.refused"
 	TeamCosigned Type = "team.cosigned"
+	TeamAnswered Type = "team.answered"
+	TeamStopped  Type = "team.stop_requested"
 
 	RunResolved Type = "run.resolved" // a person's judgement of an outcome that is not known
 	LogPruned   Type = "log.pruned"   // payloads are about to be removed: which, and why

@@ -255,6 +255,10 @@ var summaries = map[event.Type]summarized{
 	event.TeamClaimed:  summary(func(p team.Claimed) string { return fmt.Sprintf("for %s, from %s", p.Project, p.Sender) }),
 	event.TeamRefused:  summary(func(p team.Refused) string { return beginning(p.Why) }),
 	event.TeamCosigned: summary(func(p team.Cosigned) string { return fmt.Sprintf("%s, up to event %d", p.Worker, p.Size) }),
+	event.TeamAnswered: summary(func(p team.Answered) string {
+		return fmt.Sprintf("%s to a question of %s, by %s", p.Option, p.Worker, p.By)
+	}),
+	event.TeamStopped: summary(func(p team.Stopped) string { return fmt.Sprintf("%s, by %s", p.Input, p.By) }),
 
 	event.RunResolved: translated("judged", func(say *language.Sentences, p fact.Resolved) string {
 		verdict := "was not sent"

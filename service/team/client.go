@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact/team"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/team/hub"
@@ -224,19 +226,24 @@ func ResultOf(s hub.Status) (r streamjson.Result, err error) {
 }
 
 // Cancel stops an input: one that waits is withdrawn, one that is claimed is stopped by its owner. It returns
-// whether it was withdrawn.
-func (t *Team) Cancel(ctx context.Context, id string) (withdrawn bool, err error) {
+// whether it was withdrawn. Who did that here, and where, is on this machine's log behind it: until the hub can be reached it
+// may take many calls.
+func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool, err error) {
 	if _, err := t.may(t.As, Ask); err != nil {
 		return false, err
-	}
-	if withdrawn, err = t.Hub.Withdraw(ctx, id, t.As); withdrawn || err != nil {
-		return withdrawn, err
 	}
 	c := proposal.Cancel{Input: id, Member: t.As}
 	if c.Signature, err = t.sign(c.Text(t.State().ID)); err != nil {
 		return false, err
 	}
-	return false, t.Hub.PutCancel(ctx, c)
+	if withdrawn, err = t.Hub.Withdraw(ctx, id, t.As); err == nil && !withdrawn {
+		err = t.Hub.PutCancel(ctx, c)
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = t.Log().Append(ctx, event.NewFact(event.TeamStopped, "perlica", event.Refs{}, team.Stopped{Input: id, By: by, Where: where, Signature: c.Signature}))
+	return withdrawn, err
 }
 
 // Resolve puts this member's opinion of what became of an input on the hub.
@@ -268,8 +275,20 @@ func endOf(end json.RawMessage) string {
 	return fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)
 }
 
+// Ended returns how a question ended, as its worker told the hub; nil: the hub knows of no end.
+func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error) {
+	_, end, err := t.Hub.Verdict(ctx, question, t.As)
+	if err != nil || end == nil {
+		return nil, err
+	}
+	e := new(QuestionEnd)
+	_ = json.Unmarshal(end, e) // without it the question is closed all the same
+	return e, nil
+}
+
 // Answer proposes an answer to a question as q was shown, and waits until its worker says whether it counts: if not, the error is
-// an *UncountedError. Where the worker says nothing the error is context.DeadlineExceeded, and it may still count.
+// an *UncountedError. Where the worker says nothing the error is context.DeadlineExceeded, and it may still count. Who answers
+// here, and where, is on this machine's log before the answer leaves it: the worker hears of the member alone.
 func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.Answer) error {
 	if _, err := t.may(t.As, Approve); err != nil {
 		return err
@@ -283,8 +302,18 @@ func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.An
 	if p.Signature, err = t.sign(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {
 		return err
 	}
-	if err := t.Hub.Propose(ctx, p); err != nil {
+	_, err = t.Log().Append(ctx, event.NewFact(event.TeamAnswered, "perlica", event.Refs{}, team.Answered{
+		Worker: q.Worker, Input: q.Input, Question: q.ID, Digest: q.Digest(), Option: a.Option, By: a.By, Where: a.Where, Signature: p.Signature,
+	}))
+	if err != nil {
 		return err
+	}
+	same, err := t.Hub.Propose(ctx, p)
+	switch {
+	case err != nil:
+		return err
+	case !same:
+		return &UncountedError{t.As + " has given another answer before"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()

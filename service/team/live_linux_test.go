@@ -2,6 +2,7 @@ package team
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact/team"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
@@ -161,5 +163,50 @@ func TestMasked(t *testing.T) {
 		if got == "" || strings.Contains(got, secret) {
 			t.Errorf("%s: %.600q", what, got)
 		}
+	}
+}
+
+// TestAnsweredTwice: of two answers in a member's name, from two places, the second one is not told that it counts. Who gave
+// each, and where, is on the member's own log, and how the question ended is known of the hub.
+func TestAnsweredTwice(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", Approve)
+	m.work(t, alice, 1)
+	submit(t, alice, draft1("a", "@ask execute Build command=make"))
+	q, over := firstQuestion(t, alice, "a")
+	if end, err := bob.Ended(t.Context(), q.ID); end != nil || err != nil {
+		t.Error(end, err)
+	}
+	var question interaction.Question
+	if err := json.Unmarshal(q.Question, &question); err != nil {
+		t.Fatal(err)
+	}
+	yes, _ := question.First("allow_once")
+	no, _ := question.First("reject_once")
+	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: yes.ID, By: "bob", Where: "terminal"}); err != nil {
+		t.Fatal(err)
+	}
+	<-over
+	var uncounted *UncountedError
+	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: no.ID, By: "phone", Where: "web"}); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Why, "another answer") {
+		t.Errorf("another answer of the same member: %v", err)
+	}
+	var said []string
+	for e, err := range bob.Log().Events(t.Context(), event.Query{Types: []event.Type{event.TeamAnswered}}) {
+		var a team.Answered
+		if err = errors.Join(err, e.Decode(&a)); err != nil || a.Digest != q.Digest() || len(a.Signature) == 0 {
+			t.Fatalf("%s, %v", e.Payload, err)
+		}
+		said = append(said, a.By+" "+a.Where+" "+a.Option)
+	}
+	if want := []string{"bob terminal " + yes.ID, "phone web " + no.ID}; !slices.Equal(said, want) {
+		t.Errorf("on bob's record: %q, want %q", said, want)
+	}
+	if end, err := bob.Ended(t.Context(), q.ID); err != nil || end == nil || end.Answer.Option != yes.ID || end.Answer.By != "bob" {
+		t.Errorf("it ended with %+v, %v", end, err)
+	}
+	if end, err := bob.Ended(t.Context(), "none"); end != nil || err != nil {
+		t.Error(end, err)
 	}
 }

@@ -230,7 +230,7 @@ func TestAnswers(t *testing.T) {
 	}
 	// Who knows the password writes it all the same.
 	for _, a := range []proposal.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")}, {Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
-		if err := carol.Hub.Propose(t.Context(), a); err != nil {
+		if _, err := carol.Hub.Propose(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -321,10 +321,10 @@ func TestStops(t *testing.T) {
 	m, alice := founded(t, s, db)
 	_, bob := member(t, alice, s.URL("owner", db), "bob", Approve)
 	submit(t, alice, draft1("waits", "@say x"))
-	if _, err := bob.Cancel(t.Context(), "waits"); !errors.Is(err, ErrNoRight) {
+	if _, err := bob.Cancel(t.Context(), "waits", "test", ""); !errors.Is(err, ErrNoRight) {
 		t.Error(err)
 	}
-	if withdrawn, err := alice.Cancel(t.Context(), "waits"); !withdrawn || err != nil {
+	if withdrawn, err := alice.Cancel(t.Context(), "waits", "test", ""); !withdrawn || err != nil {
 		t.Fatal(withdrawn, err)
 	}
 	m.work(t, alice, 1)
@@ -336,7 +336,7 @@ func TestStops(t *testing.T) {
 			if err := bob.Hub.PutCancel(t.Context(), proposal.Cancel{Input: "runs", Member: "bob", Signature: []byte("x")}); err != nil {
 				t.Error(err)
 			}
-			if withdrawn, err := alice.Cancel(t.Context(), "runs"); withdrawn || err != nil {
+			if withdrawn, err := alice.Cancel(t.Context(), "runs", "test", ""); withdrawn || err != nil {
 				t.Error(withdrawn, err)
 			}
 		}

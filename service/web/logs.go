@@ -42,7 +42,7 @@ type logs struct {
 }
 
 func newLogs(opt Options) *logs {
-	return &logs{opt: opt, hub: hub{open: opt.Team}, outflow: newOutflow(), open: map[place]*eventLog{}}
+	return &logs{opt: opt, hub: newHub(opt.Team), outflow: newOutflow(), open: map[place]*eventLog{}}
 }
 
 // eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.

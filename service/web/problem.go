@@ -138,7 +138,10 @@ func asProblem(err error) *problem {
 		return tooLarge.is(err.Error())
 	case errors.As(err, &taken):
 		p = questionClosed.is(taken.Error())
-		p.Answer, p.Reason, p.At = newFirstAnswer(taken.Answer), string(taken.Lapsed), &taken.At
+		p.Answer, p.Reason = newFirstAnswer(taken.Answer), string(taken.Lapsed)
+		if !taken.At.IsZero() {
+			p.At = &taken.At
+		}
 		return p
 	}
 	if k, ok := typed(err); ok {

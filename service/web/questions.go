@@ -142,7 +142,7 @@ func (s *Server) question(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	end, err := interaction.Closed(r.Context(), log, q.ID)
+	end, err := l.closed(r.Context(), log, q)
 	if err != nil {
 		return err
 	}

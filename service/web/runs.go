@@ -262,7 +262,7 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 		if err != nil {
 			return err
 		}
-		return c.cancel(r.Context(), rec.Input)
+		return c.cancel(context.WithoutCancel(r.Context()), rec.Input, r.visitor.Label())
 	}
 	runner, _, err := l.work(context.WithoutCancel(r.Context()))
 	if err != nil {

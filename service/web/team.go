@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -31,46 +30,53 @@ type logReader interface {
 // directory is none like it. They are shown to who asks for it alone: no list waits for the hub.
 const teamProject = "team"
 
-// How long it takes until the members are read again, and for how long a worker that was heard of is taken for
-// one that lives.
+// How long it takes until a team that could not be opened is tried again, and until the members are read again; and for
+// how long a worker that was heard of is taken for one that lives.
 const (
+	openAgain    = 5 * time.Second
 	membersEvery = time.Minute
 	aliveFor     = time.Minute
 )
 
 // hub is the user's team, opened when it is first asked for.
 type hub struct {
-	open func(context.Context) (*team.Team, error)
+	open func(context.Context) (*team.Team, error) // nil: there is none
+	turn chan struct{}                             // capacity 1, and guards what follows: one opens it at a time
 
-	mu   sync.Mutex // guards what follows
-	team *team.Team
-	read time.Time // when the members were read
+	team   *team.Team
+	read   time.Time // when it was opened, or tried to, or the members were read
+	failed error     // why it could not be opened
 }
 
-// get returns the team as it is now.
-func (h *hub) get(ctx context.Context) (_ *team.Team, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.team == nil {
-		if h.open == nil {
-			return nil, team.ErrNoHub
-		}
-		t, err := h.open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		h.team, h.read = t, time.Now()
+func newHub(open func(context.Context) (*team.Team, error)) hub {
+	return hub{open: open, turn: make(chan struct{}, 1)}
+}
+
+// get returns the team as it is now. While it cannot be opened it is tried now and then, and nobody else waits for that.
+func (h *hub) get(ctx context.Context) (*team.Team, error) {
+	if h.open == nil {
+		return nil, team.ErrNoHub
 	}
-	if time.Since(h.read) > membersEvery {
-		err = h.team.Refresh(ctx)
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	since := time.Since(h.read)
+	switch {
+	case h.failed != nil && since < openAgain:
+	case h.team == nil:
+		h.team, h.failed = h.open(ctx)
 		h.read = time.Now()
+	case since > membersEvery:
+		h.read = time.Now()
+		return h.team, h.team.Refresh(ctx)
 	}
-	return h.team, err
+	return h.team, h.failed
 }
 
 func (h *hub) close() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.team == nil {
 		return nil
 	}
@@ -181,17 +187,41 @@ func (l *eventLog) pending(ctx context.Context, log logReader) (list []asked, er
 	return list, err
 }
 
+// closed says how a question ended; nil: it has not.
+func (l *eventLog) closed(ctx context.Context, log logReader, q asked) (*interaction.TakenError, error) {
+	switch c := l.copied(); {
+	case q.there != nil:
+		return nil, nil
+	case c != nil:
+		return c.closed(ctx, q.ID)
+	}
+	return interaction.Closed(ctx, log, q.ID)
+}
+
+// closed says how a question ended that the hub does not have as open: from the copy or, where that comes later, from what
+// the worker told the hub. It is nil where neither knows.
+func (c *workerCopy) closed(ctx context.Context, id event.InteractionID) (*interaction.TakenError, error) {
+	if end, err := interaction.Closed(ctx, c, id); err != nil || end != nil {
+		return end, err
+	}
+	end, err := c.team.Ended(ctx, string(id))
+	if err != nil || end == nil {
+		return nil, err
+	}
+	return &interaction.TakenError{Answer: end.Answer, Lapsed: end.Reason}, nil
+}
+
 // answer proposes an answer to the worker that asks, as the member that this machine is, and waits for its word.
 func (c *workerCopy) answer(ctx context.Context, q asked, a interaction.Answer) error {
-	if q.there == nil { // it is closed on the hub
-		end, err := interaction.Closed(ctx, c, q.ID)
+	if q.there == nil {
+		end, err := c.closed(ctx, q.ID)
 		switch {
 		case err != nil:
 			return err
 		case end != nil:
 			return end
 		}
-		return kernel.ErrRunGone
+		return questionClosed.is("the hub does not have it any more")
 	}
 	if err := q.Check(a); err != nil {
 		return err
@@ -212,8 +242,8 @@ func (c *workerCopy) answer(ctx context.Context, q asked, a interaction.Answer) 
 }
 
 // cancel asks the worker to stop the run of an input.
-func (c *workerCopy) cancel(ctx context.Context, input event.InputID) error {
-	_, err := c.team.Cancel(ctx, string(input))
+func (c *workerCopy) cancel(ctx context.Context, input event.InputID, by string) error {
+	_, err := c.team.Cancel(ctx, string(input), by, source)
 	switch {
 	case errors.Is(err, team.ErrNoRight):
 		return forbidden.is(err.Error())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/signals"
@@ -75,6 +76,7 @@ func checkTeam(cmd *cobra.Command, on bool) error {
 type remote struct {
 	t    *team.Team
 	id   string
+	user string // who waits here
 	say  *dialog.Printer
 	ask  *dialog.Asker
 	live *team.Live
@@ -129,7 +131,7 @@ func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flag
 	came, err := t.Submit(ctx, drafts, nil)
 	var fate *team.FateError
 	r := &remote{
-		t: t, id: drafts[0].ID, say: say, live: live, open: map[event.InteractionID]proposal.Question{},
+		t: t, id: drafts[0].ID, user: cli.UserName(a.Getenv), say: say, live: live, open: map[event.InteractionID]proposal.Question{},
 		came: map[event.InteractionID]time.Time{}, said: map[event.InteractionID]bool{}, seen: map[event.InteractionID]bool{}, past: map[event.InteractionID]bool{},
 	}
 	switch {
@@ -192,7 +194,7 @@ func (r *remote) wait(ctx context.Context, stop *signals.Stopper, before bool) (
 // cancel has the input stopped, as soon as the hub can be reached.
 func (r *remote) cancel(ctx context.Context) {
 	for {
-		_, err := r.t.Cancel(ctx, r.id)
+		_, err := r.t.Cancel(ctx, r.id, r.user, "terminal")
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -337,10 +339,8 @@ func (r *remote) closed(q proposal.Question) {
 	_ = json.Unmarshal(q.Question, &n.Question) // it was read before
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if _, end, err := r.t.Hub.Verdict(ctx, q.ID, r.t.As); err == nil && end != nil {
-		var e team.QuestionEnd
-		_ = json.Unmarshal(end, &e) // without it the question is closed all the same
-		n.Answer, n.Reason = e.Answer, e.Reason
+	if end, err := r.t.Ended(ctx, q.ID); err == nil && end != nil {
+		n.Answer, n.Reason = end.Answer, end.Reason
 	}
 	r.end(n)
 }

@@ -279,7 +279,7 @@ func (a *app) cancelCommand() *cobra.Command {
 				if s.Ended() {
 					return fmt.Errorf("the input is over: %s", s.State)
 				}
-				withdrawn, err := t.Cancel(cmd.Context(), args[0])
+				withdrawn, err := t.Cancel(cmd.Context(), args[0], cli.UserName(a.Getenv), "terminal")
 				switch {
 				case err != nil:
 					return err

@@ -277,7 +277,7 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 	if err != nil {
 		return exitcode.Usage.With(err)
 	}
-	ans := interaction.Answer{Option: option.ID, Text: text, By: t.As, Always: always}
+	ans := interaction.Answer{Option: option.ID, Text: text, By: cli.UserName(a.Getenv), Where: "terminal", Always: always}
 	if err := q.Check(ans); err != nil {
 		return exitcode.Usage.With(err)
 	}

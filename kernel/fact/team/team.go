@@ -47,3 +47,23 @@ type Cosigned struct {
 	Root   string `json:"root"`
 	Line   string `json:"line"` // the signature, as it stands under the checkpoint
 }
+
+// Answered is the payload of team.answered: an answer to a worker's question was signed here.
+type Answered struct {
+	Worker    string `json:"worker"`
+	Input     string `json:"input"`
+	Question  string `json:"question"` // its id
+	Digest    string `json:"digest"`   // of the question as it was shown
+	Option    string `json:"option"`
+	By        string `json:"by"`              // who gave it, as an answer to a question of this machine's names people
+	Where     string `json:"where,omitempty"` // as "web"
+	Signature []byte `json:"signature"`       // this member's, as the worker gets it
+}
+
+// Stopped is the payload of team.stop_requested: an input was withdrawn here, or its worker was asked to stop it.
+type Stopped struct {
+	Input     string `json:"input"`
+	By        string `json:"by"`
+	Where     string `json:"where,omitempty"`
+	Signature []byte `json:"signature"`
+}

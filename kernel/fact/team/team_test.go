@@ -17,6 +17,7 @@ func TestGoldenPayloads(t *testing.T) {
 	fresh := map[string]func() any{
 		"team.joined": func() any { return &Joined{} }, "team.member": func() any { return &Member{} },
 		"team.claimed": func() any { return &Claimed{} }, "team.refused": func() any { return &Refused{} }, "team.cosigned": func() any { return &Cosigned{} },
+		"team.answered": func() any { return &Answered{} }, "team.stop_requested": func() any { return &Stopped{} },
 	}
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(text)) {

@@ -340,8 +340,11 @@ func TestQuestions(t *testing.T) {
 	if err != nil || len(open) != 1 || string(open[0].Question) != string(q.Question) {
 		t.Fatal(open, err)
 	}
-	if err := h.Propose(t.Context(), proposal.Answer{Question: "q", Member: "alice", Option: "o", Signature: []byte{1}}); err != nil {
-		t.Fatal(err)
+	for i, option := range []string{"o", "o", "other"} { // the first stays, and is known again
+		same, err := h.Propose(t.Context(), proposal.Answer{Question: "q", Member: "alice", Option: option, Signature: []byte{1}})
+		if err != nil || same != (option == "o") {
+			t.Fatal(i, same, err)
+		}
 	}
 	if err := h.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: []byte{2}}); err != nil {
 		t.Fatal(err)

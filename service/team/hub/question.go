@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,12 +34,22 @@ func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end
 		WHERE worker = $1 AND closed IS NULL AND NOT id = ANY($2)`, worker, open, end)
 }
 
-// Propose puts a member's answer to a question there. The first of a member stays.
-func (h *Hub) Propose(ctx context.Context, a proposal.Answer) error {
-	return h.exec(ctx, `
-		INSERT INTO perlica.answers (question, member, option, text, signature)
-		VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT DO NOTHING`, a.Question, a.Member, a.Option, a.Text, a.Signature)
+// Propose puts a member's answer to a question there. The first of a member stays: same is false if that is another one.
+func (h *Hub) Propose(ctx context.Context, a proposal.Answer) (same bool, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, `
+			INSERT INTO perlica.answers (question, member, option, text, signature)
+			VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT DO NOTHING`, a.Question, a.Member, a.Option, a.Text, a.Signature)
+		if err != nil {
+			return err
+		}
+		return c.QueryRow(ctx, `
+			SELECT option = $3 AND text = $4
+			FROM perlica.answers
+			WHERE question = $1 AND member = $2`, a.Question, a.Member, a.Option, a.Text).Scan(&same)
+	})
+	return same, err
 }
 
 // Judge says what the worker says of an answer: nothing, if it counts.
@@ -86,11 +97,15 @@ func (h *Hub) Questions(ctx context.Context, input string) (list []proposal.Ques
 // not known yet.
 func (h *Hub) Verdict(ctx context.Context, question, member string) (verdict *string, end json.RawMessage, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		return c.QueryRow(ctx, `
+		err := c.QueryRow(ctx, `
 			SELECT a.verdict, q.closed
 			FROM perlica.questions q
 			LEFT JOIN perlica.answers a ON a.question = q.id AND a.member = $2
 			WHERE q.id = $1`, question, member).Scan(&verdict, &end)
+		if errors.Is(err, pgx.ErrNoRows) { // it was pruned
+			return nil
+		}
+		return err
 	})
 	return verdict, end, err
 }

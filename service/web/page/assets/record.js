@@ -97,7 +97,7 @@ export function record(main, route) {
 			list.append(...found.filter((c) => c.context).map(logItem));
 			if (list.children.length) replace(logs, heading(t('logs')), list);
 		} catch (err) {
-			logs.append(...[failure(err)].flat());
+			logs.append(failure(err));
 		}
 	}
 	Promise.all([known({}, []), live.self]).then(() => live.hub && known(team, [{...team, name: t('team.name')}]));
