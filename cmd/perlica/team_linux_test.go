@@ -19,6 +19,7 @@ import (
 
 func init() {
 	afterTests = hubtest.Remove
+	scriptCommands["hub"] = cmdHub
 	scriptCommands["hubsql"] = cmdHubSQL
 	scriptCommands["inputs"] = cmdInputs
 	scriptCommands["listen"] = cmdListen
@@ -65,6 +66,24 @@ func cmdHubSQL(ts *testscript.TestScript, neg bool, args []string) {
 	out, err := ts.Value(hubKey{}).(*hubtest.Server).Try("owner", ts.Getenv("DATABASE"), args[0])
 	ts.Check(err)
 	ts.Logf("%s", out)
+}
+
+// cmdHub takes the script's database away, with all connections to it, or gives it back:
+//
+//	hub away
+//	hub back
+func cmdHub(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || args[0] != "away" && args[0] != "back" {
+		ts.Fatalf("usage: hub away|back")
+	}
+	db := ts.Getenv("DATABASE")
+	s := ts.Value(hubKey{}).(*hubtest.Server)
+	_, err := s.Try("owner", "postgres", fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", db, args[0] == "back"))
+	ts.Check(err)
+	if args[0] == "away" {
+		_, err = s.Try("owner", "postgres", fmt.Sprintf("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '%s'", db))
+		ts.Check(err)
+	}
 }
 
 // counted is a listener that ends each connection at once, and counts them.
