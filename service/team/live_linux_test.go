@@ -25,7 +25,13 @@ func seen(t *testing.T, l *Live, id string) (text string, kinds, notes []string)
 	if l.Look == nil {
 		l.Look = func(hub.Status, []proposal.Question) {}
 	}
-	l.Note = func(s string) { notes = append(notes, s) }
+	note := l.Note
+	l.Note = func(s string) {
+		notes = append(notes, s)
+		if note != nil {
+			note(s)
+		}
+	}
 	l.Show = func(n kernel.Notice) {
 		kind := ""
 		switch n := n.(type) {
@@ -72,11 +78,13 @@ func TestLive(t *testing.T) {
 	submit(t, client, draft1("a", "@say one\n@tool execute make\n@usage 1 2\n@say two"))
 	cut := false
 	l.Look = func(hub.Status, []proposal.Question) {
-		if !cut { // the connection is lost in the middle, once
+		if !cut { // the hub is lost in the middle, once, until that is said
 			cut = true
-			s.SQL(t, db, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'perlica' AND datname = '`+db+`' ORDER BY backend_start DESC LIMIT 1`)
+			s.SQL(t, "postgres", "ALTER DATABASE "+db+" ALLOW_CONNECTIONS false")
+			s.SQL(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+db+"'")
 		}
 	}
+	l.Note = func(string) { s.SQL(t, "postgres", "ALTER DATABASE "+db+" ALLOW_CONNECTIONS true") }
 	text, kinds, notes := seen(t, l, "a")
 	if kinds = slices.Compact(kinds); text != "onetwo" || strings.Join(kinds, " ") !=
 		"received started agent_message_chunk tool_call tool_call_update usage_update agent_message_chunk finished" {
