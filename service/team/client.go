@@ -58,48 +58,19 @@ func (e *FateError) Error() string {
 // Unwrap returns what broke the submission off.
 func (e *FateError) Unwrap() error { return e.Err }
 
-// What is handed over at once.
-const (
-	batchInputs = 1000
-	batchBytes  = 8 << 20
-)
-
-// Submit hands inputs to the hub and says of each id what it came to: hub.New, hub.There or hub.Differs. A
-// submission that is broken off is looked for in its own generation, and made again there alone; what cannot be
-// found out is a *FateError. The ids of drafts that have none are filled in. done is called with how many
-// inputs were handed over; it may be nil. Where the error is hub.ErrUnsure all are there, but not on a standby.
-func (t *Team) Submit(ctx context.Context, drafts []Draft, done func(int)) (came map[string]string, err error) {
+// Submit hands inputs to the hub in one transaction and says of each id what it came to: hub.New, hub.There or
+// hub.Differs. A submission that is broken off is looked for in its own generation, and made again there alone; what cannot
+// be found out is a *FateError. The ids of drafts that have none are filled in. Where the error is hub.ErrUnsure all are
+// there, but not on a standby.
+func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]string, err error) {
 	generation := t.State().Generation
-	came = map[string]string{}
-	var unsure error
-	for rest := drafts; len(rest) > 0; {
-		var batch []proposal.Input
-		size := 0
-		for len(rest) > 0 && len(batch) < batchInputs && size < batchBytes {
-			in, err := t.signed1(&rest[0], generation)
-			if err != nil {
-				return came, err
-			}
-			for _, p := range in.Payload {
-				size += len(p)
-			}
-			batch, rest = append(batch, in), rest[1:]
-		}
-		some, err := t.handOver(ctx, generation, batch)
-		for id, what := range some {
-			came[id] = what
-		}
-		if errors.Is(err, hub.ErrUnsure) {
-			unsure, err = err, nil
-		}
-		if err != nil {
-			return came, err
-		}
-		if done != nil {
-			done(len(drafts) - len(rest))
+	batch := make([]proposal.Input, len(drafts))
+	for i := range drafts {
+		if batch[i], err = t.signed1(&drafts[i], generation); err != nil {
+			return nil, err
 		}
 	}
-	return came, unsure
+	return t.handOver(ctx, generation, batch)
 }
 
 // signed1 makes an input of a draft.
@@ -125,11 +96,19 @@ func (t *Team) signed1(d *Draft, generation string) (in proposal.Input, err erro
 	return in, err
 }
 
-// Check says why an input cannot be submitted.
-func (d *Draft) Check() error {
+// Size returns how many bytes the input holds, attachments included.
+func (d *Draft) Size() int {
 	size := len(d.Text)
 	for _, f := range d.Attachments {
 		size += len(f.Data)
+	}
+	return size
+}
+
+// Check says why an input cannot be submitted.
+func (d *Draft) Check() error {
+	size := d.Size()
+	for _, f := range d.Attachments {
 		if err := checkLine("the name of an attachment", f.Name, 200); err != nil {
 			return err
 		}

@@ -171,7 +171,7 @@ func TestHubDies(t *testing.T) {
 		})
 		s.Run(t)
 	}()
-	came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say B")}, nil)
+	came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say B")})
 	<-back
 	if err != nil || came["b"] != hub.New {
 		t.Errorf("a submission while the hub was gone: %v, %v", came, err)

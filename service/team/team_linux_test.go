@@ -49,10 +49,10 @@ func TestWork(t *testing.T) {
 			t.Errorf("%s: %v", id, types)
 		}
 	}
-	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Two"), draft1("b", "@say Three")}[:1], nil); err != nil || came["b"] != hub.There {
+	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Two"), draft1("b", "@say Three")}[:1]); err != nil || came["b"] != hub.There {
 		t.Error(came, err)
 	}
-	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Three")}, nil); err != nil || came["b"] != hub.Differs {
+	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Three")}); err != nil || came["b"] != hub.Differs {
 		t.Error(came, err)
 	}
 }
@@ -81,7 +81,7 @@ func TestUnsigned(t *testing.T) {
 	_, carol := member(t, alice, s.URL("owner", db), "carol", Approve)
 	_, dave := member(t, alice, s.URL("owner", db), "dave", Ask)
 	submit(t, bob, draft1("fine", "@say Fine"), draft1("text", "@say Text"), draft1("mode", "@say Mode"), draft1("project", "@say P"), draft1("replayed", "@say R"))
-	if _, err := carol.Submit(t.Context(), []Draft{draft1("right", "@say Right")}, nil); err != nil {
+	if _, err := carol.Submit(t.Context(), []Draft{draft1("right", "@say Right")}); err != nil {
 		t.Fatal(err)
 	}
 	submit(t, dave, draft1("left", "@say Left"))

@@ -171,7 +171,7 @@ func draft1(id, text string) Draft { return Draft{ID: id, Text: text, Project: "
 
 func submit(t testing.TB, j *Team, drafts ...Draft) {
 	t.Helper()
-	came, err := j.Submit(t.Context(), drafts, nil)
+	came, err := j.Submit(t.Context(), drafts)
 	if err != nil {
 		t.Fatal(err)
 	}

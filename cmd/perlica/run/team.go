@@ -128,7 +128,7 @@ func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flag
 		return kernel.Result{}, err
 	}
 	drafts := []team.Draft{d}
-	came, err := t.Submit(ctx, drafts, nil)
+	came, err := t.Submit(ctx, drafts)
 	var fate *team.FateError
 	r := &remote{
 		t: t, id: drafts[0].ID, user: cli.UserName(a.Getenv), say: say, live: live, open: map[event.InteractionID]proposal.Question{},

@@ -1,0 +1,298 @@
+package team
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/hub"
+)
+
+// line is an input as a line of NDJSON.
+type line struct {
+	ID          string    `json:"id"`
+	Text        string    `json:"text"`
+	Files       []string  `json:"files"`
+	Project     string    `json:"project"`
+	Provider    string    `json:"provider"`
+	Labels      []string  `json:"labels"`
+	Permissions string    `json:"permissions"`
+	Priority    int       `json:"priority"`
+	NotBefore   time.Time `json:"not_before"`
+	Replaces    string    `json:"replaces"`
+}
+
+// maxLine is the longest line that is read.
+const maxLine = team.MaxInput * 2
+
+func (a *app) submitCommand() *cobra.Command {
+	var file, name string
+	cmd := &cobra.Command{
+		Use: "submit -f FILE", Annotations: cli.Acts.On(),
+		Short: "Hand many inputs to the team",
+		Long: `Hand many inputs to the team: a JSON object a line, with text and, if wanted, id, files,
+project, provider, labels, permissions, priority (higher first), not_before (RFC 3339) and
+replaces (the id of an input that this one is to be done instead of). An id that the hub
+knows is not submitted again; under another text it is an error.
+
+With --json each id is printed with what it came to: new, there or differs.`,
+		Example: `  perlica team submit -f inputs.ndjson
+  jq -c '{id: .number|tostring, text: .title}' issues.json | perlica team submit -f -`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+	}
+	asJSON := cmd.Flags().Bool("json", false, "print one JSON object a line")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read the inputs from a `file`; - is standard input")
+	cmd.Flags().StringVar(&name, "project", "", "the project of lines that name none, by its `name`; else that of this folder")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if file == "" {
+			return exitcode.WithHint(exitcode.Usagef("'perlica team submit' needs a file"), "perlica team submit -f inputs.ndjson; one input: perlica run --team")
+		}
+		return a.with(cmd.Context(), func(t *team.Team, p *project.Project) error {
+			in, err := a.open(file, cmp.Or(name, p.Name()))
+			if err != nil {
+				return exitcode.Usage.With(err)
+			}
+			defer in.close()
+			return a.submit(cmd.Context(), t, in, *asJSON)
+		})
+	}
+	return cmd
+}
+
+// inputs are the lines of a file, which are read twice: all are checked before any is submitted, and a batch at a
+// time is held in memory.
+type inputs struct {
+	f       *os.File
+	dir     string // of the files that lines name
+	project string // of lines that name none
+	spooled bool   // f is a copy that is removed
+}
+
+// open opens a file of inputs. What cannot be read twice is copied first.
+func (a *app) open(file, name string) (_ *inputs, err error) {
+	in := &inputs{project: name}
+	from := a.Stdin
+	if file != "-" {
+		if in.f, err = os.Open(file); err != nil {
+			return nil, err
+		}
+		info, err := in.f.Stat()
+		if in.dir = filepath.Dir(file); err == nil && info.Mode().IsRegular() {
+			return in, nil
+		}
+		defer func(f *os.File) { _ = f.Close() }(in.f) // read from only
+		from = in.f
+	}
+	if in.f, err = os.CreateTemp("", "perlica-inputs-*"); err != nil {
+		return nil, err
+	}
+	in.spooled = true
+	if _, err := io.Copy(in.f, from); err != nil {
+		in.close()
+		return nil, fmt.Errorf("a copy of the inputs, which are read twice: %w", err)
+	}
+	return in, nil
+}
+
+func (in *inputs) close() {
+	_ = in.f.Close() // the file was read from, or is removed
+	if in.spooled {
+		_ = os.Remove(in.f.Name()) // what is left of it is in the folder of temporary files
+	}
+}
+
+// drafts yields the inputs from the first line on; an error names its line, and ends them.
+func (in *inputs) drafts() iter.Seq2[team.Draft, error] {
+	return func(yield func(team.Draft, error) bool) {
+		if _, err := in.f.Seek(0, io.SeekStart); err != nil {
+			yield(team.Draft{}, err)
+			return
+		}
+		scan := bufio.NewScanner(in.f)
+		scan.Buffer(nil, maxLine)
+		lines := map[string]int{} // by id
+		for n := 1; scan.Scan(); n++ {
+			if len(bytes.TrimSpace(scan.Bytes())) == 0 {
+				continue
+			}
+			d, err := draft(scan.Bytes(), in.dir, in.project)
+			if before := lines[d.ID]; err == nil && before > 0 && d.ID != "" {
+				err = fmt.Errorf("the id %s stands in line %d, too", d.ID, before)
+			}
+			if err != nil {
+				yield(d, fmt.Errorf("line %d: %w", n, err))
+				return
+			}
+			lines[d.ID] = n
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if err := scan.Err(); err != nil {
+			yield(team.Draft{}, err)
+		}
+	}
+}
+
+func draft(b []byte, dir, name string) (d team.Draft, err error) {
+	var l line
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return d, err
+	}
+	if dec.More() {
+		return d, errors.New("there is more behind the object")
+	}
+	d = team.Draft{
+		ID: l.ID, Text: l.Text, Project: l.Project, Provider: l.Provider, Labels: l.Labels, Permissions: l.Permissions, Priority: l.Priority,
+		NotBefore: l.NotBefore, Replaces: l.Replaces,
+	}
+	if d.Project == "" {
+		d.Project = name
+	}
+	for _, f := range l.Files {
+		if !filepath.IsAbs(f) {
+			f = filepath.Join(dir, f)
+		}
+		file, err := team.ReadFile(f)
+		if err != nil {
+			return d, err
+		}
+		d.Attachments = append(d.Attachments, file)
+	}
+	return d, d.Check()
+}
+
+// What is handed over at once.
+const (
+	batchInputs = 1000
+	batchBytes  = 8 << 20
+)
+
+// batches yields the inputs in batches. An error comes alone, and ends them.
+func (in *inputs) batches() iter.Seq2[[]team.Draft, error] {
+	return func(yield func([]team.Draft, error) bool) {
+		var batch []team.Draft
+		size := 0
+		for d, err := range in.drafts() {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			batch = append(batch, d)
+			if size += d.Size(); len(batch) < batchInputs && size < batchBytes {
+				continue
+			}
+			if !yield(batch, nil) {
+				return
+			}
+			batch, size = nil, 0
+		}
+		if len(batch) > 0 {
+			yield(batch, nil)
+		}
+	}
+}
+
+// submit checks all inputs, then hands them over and says what they came to.
+func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
+	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
+	total := 0
+	for _, err := range in.drafts() {
+		if err != nil {
+			return exitcode.Usage.With(err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		total++
+		status.Set(fmt.Sprintf("checked %d", total))
+	}
+	if total == 0 {
+		return exitcode.Usage.With(errors.New("there is no input"))
+	}
+	counts, unsure, err := a.handOver(ctx, t, in, func(came []submitted, n int) error {
+		status.Set(fmt.Sprintf("submitted %d of %d", n, total))
+		if !asJSON {
+			return nil
+		}
+		return a.Write(func(w io.Writer) error {
+			enc := json.NewEncoder(status.Through(w))
+			for _, c := range came {
+				if err := enc.Encode(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	_ = status.Close() // as above
+	if len(counts) > 0 && !asJSON {
+		err = errors.Join(err, a.Say("%d new, %d there before, %d under the id of another input", counts[hub.New], counts[hub.There], counts[hub.Differs]))
+	}
+	if unsure {
+		a.Note("warning: the standby has not confirmed them: if the server fails now they may be lost")
+	}
+	var fate *team.FateError
+	switch {
+	case errors.As(err, &fate):
+		return exitcode.WithHint(err, "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
+	case err != nil:
+		return err
+	case counts[hub.Differs] > 0:
+		return exitcode.WithHint(errors.New("some ids are those of other inputs"), "another input takes another id; --json says which")
+	}
+	return nil
+}
+
+// submitted is an input that was handed over, and what it came to.
+type submitted struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+}
+
+// handOver submits all inputs. tell is called with what those of a batch came to and how many were handed over. It
+// returns how many came to what, and whether a standby has not confirmed some.
+func (a *app) handOver(ctx context.Context, t *team.Team, in *inputs, tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
+	counts = map[string]int{}
+	n := 0
+	for batch, err := range in.batches() {
+		if err != nil {
+			return counts, unsure, fmt.Errorf("the inputs changed after they were checked: %w", err)
+		}
+		states, err := t.Submit(ctx, batch)
+		if errors.Is(err, hub.ErrUnsure) {
+			unsure, err = true, nil
+		}
+		var came []submitted
+		for _, d := range batch {
+			if state := states[d.ID]; state != "" {
+				counts[state]++
+				came = append(came, submitted{d.ID, state})
+			}
+		}
+		n += len(batch)
+		if err = errors.Join(err, tell(came, n)); err != nil {
+			return counts, unsure, err
+		}
+	}
+	return counts, unsure, nil
+}
