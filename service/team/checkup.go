@@ -151,6 +151,11 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 		return
 	}
 	report(checkCopy(there, joined.As, size))
+	for _, c := range there {
+		if c.Worker != joined.As {
+			report(checkOther(c))
+		}
+	}
 }
 
 // behind is by how many events a copy may be shorter than its log before somebody should know: a stretch that is sent
@@ -173,6 +178,21 @@ func checkCopy(list []copies.Copy, as string, size int64) checkup.Check {
 		c.Hint = "see \"Copies\" in docs/team.md"
 	case size-own.Size >= behind:
 		c.Status, c.Hint = checkup.Warn, "perlica team work sends what is missing; where it runs, its messages say what keeps it"
+	}
+	return c
+}
+
+// checkOther says how much of the copy of another worker's log is signed by it and by keepers. How long that log is only its
+// worker knows.
+func checkOther(other copies.Copy) checkup.Check {
+	c := checkup.Check{Name: "team-copy-" + other.Worker, Status: checkup.OK}
+	c.Detail = fmt.Sprintf("the copy of %s's log has %d events, signed up to %d, cosigned up to %d", other.Worker, other.Size, other.Checkpoint, other.Cosigned)
+	switch {
+	case other.Forked != 0:
+		c.Status, c.Detail = checkup.Fail, fmt.Sprintf("the copy of %s's log has another event %d than the log: nothing more is taken under that name", other.Worker, other.Forked)
+		c.Hint = "see \"Copies\" in docs/team.md"
+	case other.Size-other.Checkpoint >= behind:
+		c.Status, c.Hint = checkup.Warn, fmt.Sprintf("look at %s: its worker signs its log as it goes, and at its end; 'perlica team workers' says when it was last heard of", other.Worker)
 	}
 	return c
 }

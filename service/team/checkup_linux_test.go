@@ -135,4 +135,13 @@ func TestCheckupSays(t *testing.T) {
 			t.Errorf("%q: %+v", want, c)
 		}
 	}
+	for want, other := range map[string]copies.Copy{
+		"ok the copy of b's log has 2000 events, signed up to 1500, cosigned up to 0": {Worker: "b", Size: 2000, Checkpoint: 1500},
+		"warn the copy of b's log has 2000 events, signed up to 1000":                 {Worker: "b", Size: 2000, Checkpoint: 1000},
+		"fail the copy of b's log has another event 3":                                {Worker: "b", Size: 2000, Checkpoint: 2000, Forked: 3},
+	} {
+		if c := checkOther(other); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) || c.Name != "team-copy-b" || c.Status != checkup.OK && c.Hint == "" {
+			t.Errorf("%q: %+v", want, c)
+		}
+	}
 }
