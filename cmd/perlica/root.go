@@ -12,7 +12,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/config"
-	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/doctor"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/log"
@@ -145,7 +144,8 @@ At a terminal, 'perlica' without a command is the chat.`,
 				}
 				return service.Serve(cmd.Context(), a.App, web.Beside)
 			case a.Piped(): // the chat needs a terminal; what is piped in is one input
-				return run.Run(a.App, cmd, dialog.Flags{Format: "text"}, nil)
+				flags.Format = "text"
+				return run.Run(a.App, cmd, flags.Flags, flags.Team, nil)
 			case term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stderr), cmd.Flags().NFlag() > 0: // its flags mean it
 				if err := a.PersonOnly("the chat"); err != nil {
 					return err

@@ -267,7 +267,7 @@ var table = []row{
 		help:  "The database of the team, as a connection string of PostgreSQL. TLS is required, except on a Unix socket and on loopback. Shown masked. The keys of `team` are an error in a project's file.",
 		store: func(t target, v any) { t.config.Team.URL = v.(string) }},
 	{name: "team.default", kind: boolean, def: false, loosens: always, personal: true,
-		help:  "`perlica run` hands its inputs to the team, as with `--team`; `--team=false` runs one here.",
+		help:  "`perlica run` and the chat hand inputs to the team, as with `--team`; `--team=false` has the agent here answer.",
 		store: func(t target, v any) { t.config.Team.Default = v.(bool) }},
 	{name: "team.projects.<id>", kind: text, example: `"/home/alice/src/website"`, exampleID: "website", check: checkSecretFile, loosens: always, personal: true,
 		help: "The directory in which `perlica team work` answers the inputs of a project, by the project's name. Absent: the directory in which it is started, under its own name.",

@@ -32,7 +32,9 @@ type Draft struct {
 	Project     string
 	Provider    string
 	Labels      []string
-	Permissions string // empty: as the worker has it
+	Worker      string          // of the session
+	Session     event.SessionID // that the input goes on with, of the worker's; empty: a new one
+	Permissions string          // empty: as the worker has it
 	Priority    int
 	NotBefore   time.Time
 	Replaces    string
@@ -85,7 +87,7 @@ func (t *Team) signed1(d *Draft, generation string) (in proposal.Input, err erro
 	slices.Sort(labels)
 	in = proposal.Input{
 		ID: d.ID, Generation: generation, Sender: t.As, Project: d.Project, Provider: d.Provider, Labels: slices.Compact(labels),
-		Permissions: d.Permissions, Priority: d.Priority, NotBefore: d.NotBefore, Replaces: d.Replaces, Payload: [][]byte{[]byte(d.Text)},
+		Worker: d.Worker, Session: string(d.Session), Permissions: d.Permissions, Priority: d.Priority, NotBefore: d.NotBefore, Replaces: d.Replaces, Payload: [][]byte{[]byte(d.Text)},
 	}
 	for _, f := range d.Attachments {
 		in.Attachments = append(in.Attachments, proposal.Attachment{Name: f.Name, Size: len(f.Data), SHA256: proposal.Hash(f.Data)})
@@ -125,10 +127,13 @@ func (d *Draft) Check() error {
 		return fmt.Errorf("it has %d bytes; the limit is %d", size, MaxInput)
 	case d.Permissions != "" && !slices.Contains(strict, policy.Mode(d.Permissions)):
 		return fmt.Errorf("permissions are deny, ask, reads or allow, not %q", d.Permissions)
+	case (d.Worker == "") != (d.Session == ""):
+		return errors.New("a session is one of a worker's, and a worker is named with a session")
 	case d.Project == "":
 		return errors.New("it names no project")
 	}
-	return errors.Join(checkLine("an id", d.ID, 200), checkLine("a project", d.Project, 200), checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, 200))
+	return errors.Join(checkLine("an id", d.ID, 200), checkLine("a project", d.Project, 200), checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, 200),
+		checkLine("a worker", d.Worker, 63), checkLine("a session", string(d.Session), 200))
 }
 
 // How long a submission that was broken off is looked for, and how often.

@@ -3,9 +3,11 @@ package team
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/proposal"
 )
@@ -31,4 +33,57 @@ func (t *Team) Logs(ctx context.Context) ([]*copies.Reader, error) {
 		_, pinned := t.member(l.Worker)
 		return !pinned || proposal.CheckName(l.Worker) != nil // it becomes a part of a file's name
 	}), err
+}
+
+// noSession is a sessions.ErrNoSession of the copies.
+type noSession struct{}
+
+func (noSession) Error() string        { return "no copy of a worker's log has such a session" }
+func (noSession) Is(target error) bool { return target == sessions.ErrNoSession }
+
+// Hint says where they are listed.
+func (noSession) Hint() string { return "'perlica session list --team --all' lists them" }
+
+// FindSession finds the session that is named, by its id, the beginning of it or its name, and the copy that it is in; with
+// an empty name that of all workers which was used last. note is told of copies that are left out, which somebody
+// edited. The errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
+func (t *Team) FindSession(ctx context.Context, name string, note func(string)) (found sessions.Session, at *copies.Reader, err error) {
+	logs, err := t.Logs(ctx)
+	if err != nil {
+		return found, nil, err
+	}
+	for _, l := range logs {
+		s, err := sessionIn(ctx, l, name)
+		switch {
+		case errors.Is(err, sessions.ErrNoSession):
+		case errors.Is(err, copies.ErrEdited):
+			note("left out: " + l.Worker + ": " + err.Error())
+		case err != nil:
+			return found, nil, fmt.Errorf("the copy of %s: %w", l.Worker, err)
+		case at == nil || name == "" && s.Used.After(found.Used):
+			found, at = s, l
+		case name != "":
+			return found, nil, fmt.Errorf("%w: %s, in the copies of %s and %s", sessions.ErrAmbiguous, name, at.Worker, l.Worker)
+		}
+	}
+	if at == nil {
+		return found, nil, noSession{}
+	}
+	return found, at, nil
+}
+
+func sessionIn(ctx context.Context, l *copies.Reader, name string) (s sessions.Session, err error) {
+	path, err := l.View("sessions.db")
+	if err != nil {
+		return s, err
+	}
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, l, path) })
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, view.Close()); remove() }()
+	if name == "" {
+		return view.Latest(ctx)
+	}
+	return view.Find(ctx, name)
 }

@@ -179,11 +179,15 @@ func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn
 	if len(payload) != 1+len(c.Attachments) || !matches(&c.Input, payload) {
 		return s, t, refusal{errors.New("its text or attachments are not what its sender signed")}
 	}
-	agent, err := s.p.Agent(project.Choice{Provider: c.Provider}, sessions.Session{})
+	session, err := w.session(ctx, s, &c.Input)
+	if err != nil {
+		return s, t, err
+	}
+	agent, err := s.p.Agent(project.Choice{Provider: c.Provider}, session)
 	if err != nil {
 		return s, t, refusal{err}
 	}
-	t = kernel.Turn{Setup: s.p.Setup(project.Choice{}, agent, sessions.Session{})}
+	t = kernel.Turn{Setup: s.p.Setup(project.Choice{}, agent, session), Wait: true}
 	t.Input = kernel.Input{ID: event.InputID(c.ID), Text: string(payload[0]), Source: "team", Sender: c.Sender}
 	t.Permissions = capped(c.Permissions, s.p.Mode())
 	if _, t.AnswerIn = s.p.Answering(true, 0); t.Permissions == policy.ModeDeny {
@@ -199,6 +203,48 @@ func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn
 		t.Input.Attachments = append(t.Input.Attachments, path)
 	}
 	return s, t, nil
+}
+
+// session is the one that an input goes on with; the zero Session: a new one. Where it is not one of the project's on this
+// worker's log, the error is a refusal.
+func (w *Worker) session(ctx context.Context, s served, in *proposal.Input) (found sessions.Session, err error) {
+	switch in.Worker {
+	case "":
+		return found, nil
+	case w.me.Name:
+	default: // somebody changed the hub
+		return found, refusal{fmt.Errorf("it goes on with a session of %s, and was given to %s", in.Worker, w.me.Name)}
+	}
+	view, err := s.r.Sessions(ctx)
+	if err != nil {
+		return found, err
+	}
+	found, err = view.Find(ctx, in.Session)
+	if err = errors.Join(err, view.Close()); errors.Is(err, sessions.ErrNoSession) || err == nil && string(found.ID) != in.Session {
+		return found, refusal{fmt.Errorf("%w: %s", sessions.ErrNoSession, in.Session)}
+	}
+	if err != nil {
+		return found, err
+	}
+	project, err := w.projectOf(ctx, found.ID)
+	if err == nil && project != in.Project {
+		err = refusal{fmt.Errorf("the session %s is not one of the project %s", in.Session, in.Project)}
+	}
+	return found, err
+}
+
+// projectOf names the project of a session: that of its last input. It is empty for one that the team has not asked for.
+func (w *Worker) projectOf(ctx context.Context, id event.SessionID) (string, error) {
+	e, ok, err := w.t.Log().Last(ctx, event.Query{Session: id, Types: []event.Type{event.MessageReceived}})
+	if err == nil && ok {
+		e, ok, err = w.t.Log().Last(ctx, event.Query{Input: e.Input, Types: []event.Type{event.TeamClaimed}})
+	}
+	if err != nil || !ok {
+		return "", err
+	}
+	var c team.Claimed
+	err = e.Decode(&c)
+	return c.Project, err
 }
 
 // verify holds an input against its sender's key. Who is not known may have joined a moment ago.

@@ -103,7 +103,11 @@ func (b *backlog) next() (in queue.Input, ok bool) {
 
 // look reads what is new on the log. A log that cannot be read is noticed by who writes to it. The
 // caller holds mu.
-func (b *backlog) look() { _ = b.q.Read(context.WithoutCancel(b.c.ctx), &b.c.r.Log().Reader) }
+func (b *backlog) look() {
+	if b.c.there == nil {
+		_ = b.q.Read(context.WithoutCancel(b.c.ctx), &b.c.r.Log().Reader)
+	}
+}
 
 // count is how many inputs wait.
 func (b *backlog) count() int {
@@ -181,6 +185,9 @@ func (b *backlog) reading(arrive func()) (done func()) {
 
 // watch looks for what other processes queue until ctx ends.
 func (b *backlog) watch(ctx context.Context) {
+	if b.c.there != nil {
+		return // a team's input is queued on its hub
+	}
 	changes, err := b.c.r.Log().Changes(ctx)
 	if err != nil {
 		return // what they queue is seen after the next turn

@@ -2,6 +2,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,13 +17,13 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/command"
-	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
@@ -40,6 +41,7 @@ func Run(a *cli.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(
 // Flags are the flags of the chat: those of run that make sense there.
 type Flags struct {
 	dialog.Flags
+	Team   remote.Flags
 	Resume bool // choose the session from a list
 }
 
@@ -68,6 +70,7 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 	fl.BoolVar(&f.Resume, "resume", false, "choose the session to go on with from a list")
 	cmd.MarkFlagsMutuallyExclusive("resume", "session", "continue")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")
+	remote.AddFlags(cmd, &f.Team)
 	dialog.CompleteFlags(a.App, cmd)
 }
 
@@ -76,7 +79,8 @@ type chat struct {
 	a      *app
 	f      Flags
 	p      *project.Project
-	r      *kernel.Runner
+	r      *kernel.Runner // nil: a team answers
+	there  *there         // that team; nil: the agent is here
 	styles term.Styles
 	dumb   bool
 	tty    *term.TTY
@@ -142,6 +146,11 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	if w := c.p.Config.Withheld; len(w) > 0 {
 		c.note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
+	if inTeam, err := f.Team.Meant(cmd, c.p); err != nil {
+		return err
+	} else if inTeam {
+		return c.talkThere()
+	}
 	r, done, err := a.Open(c.ctx, c.p)
 	if err != nil {
 		return exitcode.Log.With(err)
@@ -184,11 +193,7 @@ func (c *chat) run() error {
 	if cerr := c.leave(); err == nil {
 		err = cerr
 	}
-	var stopped *kernel.StoppedError
-	if errors.As(context.Cause(c.ctx), &stopped) {
-		return exitcode.OfStop(stopped.Stop).With(nil)
-	}
-	return err
+	return cmp.Or(c.stoppedBy(), err)
 }
 
 // enter begins a conversation in a session; an empty one is new, with the given agent.
@@ -237,18 +242,10 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 	c.mu.Unlock()
 	c.greet(s, setup.Earlier)
 	if s.Turns > 0 {
-		c.showEarlier(s)
+		c.showEarlier(&c.r.Log().Reader, s)
 	}
 	go func() { c.started(conv, hint, conv.Await(c.ctx)) }() // ends with the chat, or when the agent is there
 	return c.backlog.open(c.ctx, c.session.ID)
-}
-
-// busyHint says who holds a session and how to look at it.
-func busyHint(err error, s sessions.Session) error {
-	if errors.Is(err, filelock.ErrBusy) {
-		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.SessionName(s, printing.Short(s.ID)))
-	}
-	return err
 }
 
 // talk reads and answers lines with the terminal in raw mode.

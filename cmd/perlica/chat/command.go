@@ -49,6 +49,9 @@ func (c *chat) take(line string) (leave bool) {
 
 // do carries out a command, and reports whether the chat is over.
 func (c *chat) do(l command.Line) (leave bool) {
+	if c.there != nil {
+		return c.doThere(l)
+	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	stop := signals.New(cancel)
 	c.under(stop, nil)
@@ -112,6 +115,9 @@ func (c *chat) tell(text string) {
 
 // agentCommands are the names of the agent's own commands, as far as it has said them.
 func (c *chat) agentCommands() (names []string) {
+	if c.conv == nil {
+		return nil
+	}
 	if o, _, ok := c.conv.Offers(); ok {
 		for _, a := range o.Commands {
 			names = append(names, a.Name)
@@ -275,7 +281,7 @@ func (c *chat) complete(before string) (from int, words []string) {
 		}
 	}
 	if strings.HasPrefix(before, "/") && !strings.Contains(before, "\n") {
-		words = c.host.Complete(c.ctx, before)
+		words = c.commandWords(before)
 		slices.Sort(words)
 		return from, slices.Compact(words)
 	}
@@ -286,6 +292,19 @@ func (c *chat) complete(before string) (from int, words []string) {
 		return from, c.paths(path, "@")
 	}
 	return from, nil
+}
+
+// commandWords completes a command.
+func (c *chat) commandWords(before string) (words []string) {
+	if c.there == nil {
+		return c.host.Complete(c.ctx, before)
+	}
+	for _, cmd := range thereCommands() {
+		if strings.HasPrefix("/"+cmd.Name, before) {
+			words = append(words, "/"+cmd.Name)
+		}
+	}
+	return words
 }
 
 // mention is a file that a text names, in quotes if there are blanks in its name; openQuote is

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/editor"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -29,8 +31,8 @@ const (
 )
 
 // showEarlier shows the last turns of a session, from the record.
-func (c *chat) showEarlier(s sessions.Session) {
-	turns, err := report.ReadTurns(c.ctx, &c.r.Log().Reader, s.ID, 0, shownTurns)
+func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
+	turns, err := report.ReadTurns(c.ctx, log, s.ID, 0, shownTurns)
 	if err != nil {
 		c.note("the earlier turns cannot be read: " + err.Error())
 		return
@@ -228,4 +230,12 @@ func (c *chat) resume(words string) {
 	if err := c.enter(s, c.agent.ID); err != nil {
 		c.a.Complain(err)
 	}
+}
+
+// busyHint says who holds a session and how to look at it.
+func busyHint(err error, s sessions.Session) error {
+	if errors.Is(err, filelock.ErrBusy) {
+		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.SessionName(s, printing.Short(s.ID)))
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -110,7 +111,7 @@ func (c *chat) setHead(files, queued int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.head = c.styles.Dim(printing.OneLine(name)) + " " + c.styles.Cyan(printing.OneLine(c.agent.ID)) + " "
+	c.head = c.styles.Dim(printing.OneLine(cmp.Or(name, "new"))) + " " + c.styles.Cyan(printing.OneLine(c.agent.ID)) + " "
 	c.beside = strings.Join(beside, " ")
 }
 
@@ -120,6 +121,9 @@ const longestName = 24
 // showOffers has the prompt say in which model and mode the agent is. Where there is no agent it
 // says what it said last: the next one is put into the same.
 func (c *chat) showOffers(conv *kernel.Conversation) {
+	if conv == nil {
+		return
+	}
 	o, _, ok := conv.Offers()
 	if !ok {
 		return
@@ -142,6 +146,10 @@ func (c *chat) showOffers(conv *kernel.Conversation) {
 
 // cycleMode puts the agent into the next of its modes.
 func (c *chat) cycleMode() {
+	if c.there != nil {
+		c.note("the worker's own settings say in which mode its agent is")
+		return
+	}
 	o, _, ok := c.conv.Offers()
 	if !ok || len(o.Modes) < 2 {
 		c.note("the agent has no modes to choose from, or has not said so yet")
@@ -211,8 +219,11 @@ type chatView struct {
 }
 
 func newChatView(c *chat, say *dialog.Printer) *chatView {
-	v := &chatView{c: c, alive: c.prompted && c.conv.Alive()}
+	v := &chatView{c: c, alive: c.there != nil || c.prompted && c.conv.Alive()}
 	v.TurnView = dialog.NewTurnView(c.a.App, say, func(tool string) string {
+		if c.there != nil {
+			return "perlica log show " + printing.Short(v.run) + " --team"
+		}
 		c.results = append(c.results, result{v.run, tool})
 		return fmt.Sprintf("/show %d", len(c.results))
 	})

@@ -76,27 +76,33 @@ func (c *chat) send(line string, in kernel.Input) {
 		},
 	}
 	t.Permissions, t.AnswerIn = c.p.Answering(asker.Available(), f.WaitPermissions)
-	if t.Permissions == policy.ModeAllow && c.turns == 0 {
+	if t.Permissions == policy.ModeAllow && c.turns == 0 && c.there == nil {
 		say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
 	}
 	c.under(stop, say.Status)
 	c.keys.begin(c.turnEvents(stop, say), c.hangup)
 	say.SetStatus("working")
-	if _, _, ready := c.conv.Offers(); !ready {
-		say.SetStatus("starting " + printing.OneLine(c.agent.ID))
+	var res kernel.Result
+	var err error
+	if c.there == nil {
+		if _, _, ready := c.conv.Offers(); !ready {
+			say.SetStatus("starting " + printing.OneLine(c.agent.ID))
+		}
+		res, err = c.conv.Run(ctx, t)
+	} else {
+		res, err = c.answerThere(ctx, in, say, asker, view.show, stop)
 	}
-	res, err := c.conv.Run(ctx, t)
 	asker.Close()
 	c.keys.end()
 	c.under(nil, nil)
 	c.commands.Wait()
-	if err == nil {
+	if err == nil && c.there == nil {
 		if serr := say.Save(ctx, c.r, res); serr != nil {
 			c.a.Complain(fmt.Errorf("--save-to: %w", serr))
 		}
 	}
 	view.finish(res, err)
-	if err == nil {
+	if err == nil && c.there == nil {
 		if derr := say.Draw(ctx, c.r, res); derr != nil {
 			c.a.Complain(fmt.Errorf("the images of the answer are not drawn: %w", derr))
 		}
@@ -148,7 +154,7 @@ func (c *chat) turnEvents(stop *signals.Stopper, say *dialog.Printer) editor.Eve
 	on := c.events(interrupt)
 	on.Escape = func() { escaped.Do(interrupt) }
 	on.Typed = say.Status.SetTyped
-	if !c.p.Config.Chat.Queue {
+	if !c.p.Config.Chat.Queue || c.there != nil {
 		return on
 	}
 	on.Enter = func(line string) { c.entered(line, say.Note) }

@@ -215,7 +215,7 @@ func HintOf(err error) string {
 	if errors.As(err, &agent) {
 		return agent.Hint
 	}
-	return cmp.Or(hintOfPlace(err), hintOfLog(err), hintOfFault(err), hintOfTeam(err))
+	return cmp.Or(hintOfPlace(err), hintOfLog(err), hintOfTeam(err), hintOfFault(err))
 }
 
 // OwnProject is how to work below a project that cannot be used, or that is not meant.

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
@@ -35,13 +36,13 @@ type app struct{ *cli.App }
 func Command(a *cli.App) *cobra.Command { return (&app{a}).runCommand() }
 
 // Run sends the input that args, a file or standard input hold, as the command does with these flags.
-func Run(a *cli.App, cmd *cobra.Command, f dialog.Flags, args []string) error {
-	return (&app{a}).run(cmd, f, teamFlags{}, args)
+func Run(a *cli.App, cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []string) error {
+	return (&app{a}).run(cmd, f, tf, args)
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f dialog.Flags
-	var tf teamFlags
+	var tf remote.Flags
 	cmd := &cobra.Command{
 		Use: "run [TEXT… | -]", Annotations: cli.Runs.On(),
 		Aliases: []string{"exec"},
@@ -82,7 +83,8 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
 	fl.StringVar(&f.SchemaFile, "schema", "", "exit code 1 if the answer is not JSON of the JSON Schema in this `file`")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
-	addTeamFlags(cmd, &tf)
+	remote.AddFlags(cmd, &tf)
+	remote.AddRunFlags(cmd, &tf)
 	dialog.AddExtraFlags(cmd, &f)
 	dialog.CompleteFlags(a.App, cmd)
 	return cmd
@@ -90,7 +92,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 
 // run is the command: it gathers what the kernel needs, lets it run the turn, and turns
 // the result into output and an exit code.
-func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf teamFlags, args []string) error {
+func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []string) error {
 	dialog.Warm()
 	f.Program = cmd.CommandPath()
 	if f.Json {
@@ -145,7 +147,7 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf teamFlags, args []strin
 }
 
 // answer gathers the input and lets the kernel answer it.
-func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf teamFlags, args []string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	if err := f.Check(); err != nil {
 		return kernel.Result{}, err
 	}
@@ -183,7 +185,7 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 	for _, w := range p.Config.Warnings {
 		say.Note(w)
 	}
-	there, err := teamIsMeant(cmd, tf, p)
+	there, err := tf.Meant(cmd, p)
 	if err != nil {
 		return kernel.Result{}, err
 	}

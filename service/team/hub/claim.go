@@ -49,7 +49,7 @@ func (e *ForgottenError) Hint() string {
 }
 
 // claimColumns are what readClaims reads.
-const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
+const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
 
 // claimSQL is a claim. The rows of a lane are found by an index, in their order, and so are those of the inputs,
 // however many there are, and whatever the server believes of that: the LIMIT keeps it from reading all inputs.
@@ -74,6 +74,7 @@ const claimSQL = `
 		) q
 		WHERE here.position >= here.remembered AND here.kept
 		  AND l.project = ANY($2) AND (l.provider = '' OR l.provider = ANY($3)) AND l.labels <@ $4::text[]
+		  AND l.worker IN ('', $1)
 	), taken AS (
 		DELETE FROM perlica.queue q
 		WHERE q.input = ANY(ARRAY(SELECT input FROM next ORDER BY priority DESC, place LIMIT $5))
@@ -152,24 +153,24 @@ func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 
 // inputRow is a row of inputs, or of a join that found none.
 type inputRow struct {
-	id, generation, sender, digest, project, provider, permissions, replaces *string
-	labels                                                                   []string
-	priority                                                                 *int
-	notBefore                                                                *time.Time
-	attachments                                                              []proposal.Attachment
-	signature                                                                []byte
+	id, generation, sender, digest, project, provider, worker, session, permissions, replaces *string
+	labels                                                                                    []string
+	priority                                                                                  *int
+	notBefore                                                                                 *time.Time
+	attachments                                                                               []proposal.Attachment
+	signature                                                                                 []byte
 }
 
 // fields are where the columns of claimColumns go.
 func (r *inputRow) fields() []any {
-	return []any{&r.id, &r.generation, &r.sender, &r.digest, &r.project, &r.provider, &r.labels, &r.permissions, &r.priority, &r.notBefore,
+	return []any{&r.id, &r.generation, &r.sender, &r.digest, &r.project, &r.provider, &r.labels, &r.worker, &r.session, &r.permissions, &r.priority, &r.notBefore,
 		&r.replaces, &r.attachments, &r.signature}
 }
 
 func (r *inputRow) input() proposal.Input {
 	in := proposal.Input{
 		ID: *r.id, Generation: *r.generation, Sender: *r.sender, Digest: *r.digest, Project: *r.project, Provider: *r.provider,
-		Labels: r.labels, Permissions: *r.permissions, Priority: *r.priority, Replaces: *r.replaces, Attachments: r.attachments, Signature: r.signature,
+		Labels: r.labels, Worker: *r.worker, Session: *r.session, Permissions: *r.permissions, Priority: *r.priority, Replaces: *r.replaces, Attachments: r.attachments, Signature: r.signature,
 	}
 	if r.notBefore != nil {
 		in.NotBefore = *r.notBefore

@@ -44,14 +44,14 @@ func (h *Hub) Submit(ctx context.Context, generation string, inputs []proposal.I
 
 // columns are inputs, a list for each column.
 type columns struct {
-	id, sender, digest, project, provider, labels, permissions, replaces, attachments, lane []string
-	priority                                                                                []int
-	notBefore                                                                               []*time.Time
-	signature                                                                               [][]byte
-	pieceOf                                                                                 []string
-	part, piece                                                                             []int
-	bytes                                                                                   [][]byte
-	lanes                                                                                   []*proposal.Input // one of each
+	id, sender, digest, project, provider, labels, worker, session, permissions, replaces, attachments, lane []string
+	priority                                                                                                 []int
+	notBefore                                                                                                []*time.Time
+	signature                                                                                                [][]byte
+	pieceOf                                                                                                  []string
+	part, piece                                                                                              []int
+	bytes                                                                                                    [][]byte
+	lanes                                                                                                    []*proposal.Input // one of each
 }
 
 func columnsOf(inputs []proposal.Input) (l columns, err error) {
@@ -64,6 +64,7 @@ func columnsOf(inputs []proposal.Input) (l columns, err error) {
 		}
 		l.id, l.sender, l.digest, l.project = append(l.id, in.ID), append(l.sender, in.Sender), append(l.digest, in.Digest), append(l.project, in.Project)
 		l.provider, l.labels = append(l.provider, in.Provider), append(l.labels, strings.Join(in.Labels, ","))
+		l.worker, l.session = append(l.worker, in.Worker), append(l.session, in.Session)
 		l.permissions, l.replaces = append(l.permissions, in.Permissions), append(l.replaces, in.Replaces)
 		l.attachments, l.lane = append(l.attachments, string(attachments)), append(l.lane, in.Lane())
 		l.priority, l.signature = append(l.priority, in.Priority), append(l.signature, in.Signature)
@@ -93,9 +94,9 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []propos
 	var b pgx.Batch
 	for _, in := range l.lanes {
 		b.Queue(`
-			INSERT INTO perlica.lanes (lane, project, provider, labels)
-			VALUES ($1, $2, $3, $4)
-			ON CONFLICT DO NOTHING`, in.Lane(), in.Project, in.Provider, append([]string{}, in.Labels...))
+			INSERT INTO perlica.lanes (lane, project, provider, labels, worker)
+			VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT DO NOTHING`, in.Lane(), in.Project, in.Provider, append([]string{}, in.Labels...), in.Worker)
 	}
 	came := map[string]string{}
 	// The row of the generation is held until the commit: an adoption waits for it, or is seen.
@@ -108,19 +109,19 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []propos
 		), given AS (
 			SELECT *
 			FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
-			            $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[])
-			     AS g (id, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, lane)
+			            $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[], $15::text[], $16::text[])
+			     AS g (id, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, lane, worker, session)
 		), fresh AS (
-			INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature)
+			INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, worker, session)
 			SELECT g.id, current.name, g.sender, g.digest, g.project, g.provider, string_to_array(g.labels, ','), g.permissions, g.priority,
-			       g.not_before, g.replaces, g.attachments::jsonb, g.signature
+			       g.not_before, g.replaces, g.attachments::jsonb, g.signature, g.worker, g.session
 			FROM given g, current
 			ON CONFLICT DO NOTHING
 			RETURNING id
 		), pieces AS (
 			INSERT INTO perlica.payloads (input, part, piece, bytes)
 			SELECT p.input, p.part, p.piece, p.bytes
-			FROM unnest($15::text[], $16::int[], $17::int[], $18::bytea[]) AS p (input, part, piece, bytes)
+			FROM unnest($17::text[], $18::int[], $19::int[], $20::bytea[]) AS p (input, part, piece, bytes)
 			JOIN fresh ON fresh.id = p.input
 		), waiting AS (
 			INSERT INTO perlica.queue (input, generation, sender, lane, priority, not_before, ready)
@@ -131,7 +132,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []propos
 		SELECT id
 		FROM fresh`,
 		generation, l.id, l.sender, l.digest, l.project, l.provider, l.labels, l.permissions, l.priority, l.notBefore, l.replaces,
-		l.attachments, l.signature, l.lane, l.pieceOf, l.part, l.piece, l.bytes).
+		l.attachments, l.signature, l.lane, l.worker, l.session, l.pieceOf, l.part, l.piece, l.bytes).
 		Query(func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, id := range ids {

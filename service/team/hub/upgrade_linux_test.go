@@ -31,7 +31,11 @@ func TestUpgrade(t *testing.T) {
 	if err := h.State(t.Context(), proposal.Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
-	submitted(t, h, newInput("a", "x"))
+	s.SQL(t, db, `
+		INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, replaces, attachments, signature)
+		VALUES ('a', 'g1', 'alice', '', 'p', '', '{}', '', 0, '', '[]', '');
+		INSERT INTO perlica.lanes (lane, project, provider, labels) VALUES ('p', 'p', '', '{}');
+		INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('a', 'g1', 'alice', 'p', 0, true)`)
 	var version *VersionError
 	if _, err := h.Look(t.Context()); !errors.As(err, &version) || version.Hint() == "" || version.Have != 1 {
 		t.Errorf("before: %v", err)

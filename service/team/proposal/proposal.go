@@ -47,6 +47,8 @@ type Input struct {
 	Project     string
 	Provider    string   // empty: any
 	Labels      []string // that its worker must have
+	Worker      string   // the one that has the session; empty: any
+	Session     string   // the id of the session that it goes on with; empty: a new one
 	Permissions string
 	Priority    int // higher ones first
 	NotBefore   time.Time
@@ -130,8 +132,12 @@ func (m Member) Text(team string) string {
 
 // Text is what a member of the team signs of an input.
 func (in *Input) Text(team string) string {
-	return statement("input", "team", team, "generation", in.Generation, "input", in.ID, "sender", in.Sender, "digest", in.Digest,
-		"project", in.Project, "provider", in.Provider, "labels", strings.Join(in.Labels, ","), "permissions", in.Permissions, "replaces", in.Replaces)
+	lines := []string{"team", team, "generation", in.Generation, "input", in.ID, "sender", in.Sender, "digest", in.Digest,
+		"project", in.Project, "provider", in.Provider, "labels", strings.Join(in.Labels, ","), "permissions", in.Permissions, "replaces", in.Replaces}
+	if in.Session != "" { // an input without one has the text that it always had
+		lines = append(lines, "worker", in.Worker, "session", in.Session)
+	}
+	return statement("input", lines...)
 }
 
 // SignedText is what a member of the team signs of an answer to a question of the worker; shown is the digest of the
@@ -175,5 +181,9 @@ func Digest(text []byte, attachments []Attachment) string {
 
 // Lane names what an input wants of a worker: inputs of one lane wait in one line.
 func (in *Input) Lane() string {
-	return in.Project + "\n" + in.Provider + "\n" + strings.Join(in.Labels, ",")
+	lane := in.Project + "\n" + in.Provider + "\n" + strings.Join(in.Labels, ",")
+	if in.Worker != "" {
+		lane += "\n" + in.Worker
+	}
+	return lane
 }

@@ -1,0 +1,135 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/remote"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/team"
+)
+
+// there is the team that answers the lines of a chat, and the session that they go on with.
+type there struct {
+	t       *team.Team
+	worker  string // that has the session; empty: a new one is begun with the next line
+	session event.SessionID
+}
+
+// talkThere is the chat with a team.
+func (c *chat) talkThere() error {
+	return team.Use(c.ctx, c.p, c.a.Version, func(t *team.Team) error {
+		c.there, c.backlog = &there{t: t}, &backlog{c: c}
+		release := c.signals()
+		defer release()
+		if err := c.openThere(); err != nil {
+			return exitcode.OfRefusal(err).With(err)
+		}
+		if err := c.tty.Ahead(c.talk); err != nil {
+			return err
+		}
+		if c.there.worker != "" {
+			c.note(fmt.Sprintf("session %s at %s: perlica --team -s %[1]s goes on with it", printing.Short(c.there.session), c.there.worker))
+		}
+		return c.stoppedBy()
+	})
+}
+
+// openThere goes on with the session of -s, if there is one, and says where the person is.
+func (c *chat) openThere() error {
+	name := c.there.t.State().Name
+	if c.f.Session == "" {
+		c.beginThere("", "")
+		c.note("a new session with the team " + name + "; a worker begins it with your first line, and /help lists the commands")
+		return nil
+	}
+	s, l, err := c.there.t.FindSession(c.ctx, c.f.Session, c.note)
+	if err != nil {
+		return err
+	}
+	c.beginThere(l.Worker, s.ID)
+	c.session, c.turns = s, s.Turns
+	c.note(fmt.Sprintf("session %s at %s, of the team %s", printing.DescribeSession(s), l.Worker, name))
+	c.showEarlier(l, s)
+	return nil
+}
+
+// beginThere has the next line go on with a session.
+func (c *chat) beginThere(worker string, session event.SessionID) {
+	c.there.worker, c.there.session = worker, session
+	c.session.ID, c.session.Name = session, ""
+	c.agent.ID = cmp.Or(worker, c.there.t.State().Name)
+}
+
+// answerThere hands an input to the team and waits for its result. The session that its worker began is gone on with.
+func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Printer, ask *dialog.Asker, show func(kernel.Notice), stop *signals.Stopper) (kernel.Result, error) {
+	if err := c.there.t.Refresh(ctx); err != nil { // an admin may have adopted another server since the last line
+		return kernel.Result{}, err
+	}
+	f := c.f.Flags
+	f.Attach = in.Attachments
+	d, err := c.f.Team.Draft(c.p, f, in.Text)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	d.Worker, d.Session = c.there.worker, c.there.session
+	at := remote.Terminal{Say: say, Ask: ask, Show: show, Stop: stop, User: in.Sender}
+	res, worker, err := at.Answer(ctx, c.there.t, d)
+	if err == nil && res.Session != "" {
+		c.beginThere(worker, res.Session)
+	}
+	return res, err
+}
+
+// thereCommands are those of the chat's commands that are for a chat with a team, too.
+func thereCommands() []command.Command {
+	return slices.DeleteFunc(command.Commands(), func(c command.Command) bool {
+		return !slices.Contains([]string{"help", "again", "attach", "clear", "thoughts", "exit"}, c.Name)
+	})
+}
+
+// doThere carries out a command of a chat with a team, and reports whether the chat is over.
+func (c *chat) doThere(l command.Line) (leave bool) {
+	switch l.Name {
+	case "help":
+		var b strings.Builder
+		for _, cmd := range thereCommands() {
+			fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+cmd.Name+" "+cmd.Args), cmd.Help)
+		}
+		c.print(b.String() + "\n`?` lists the keys; `perlica team pending` answers questions of others, `perlica team cancel` stops an input.\n")
+	case "clear":
+		c.beginThere("", "")
+		c.turns = 0
+		c.note("the next line begins a new session")
+	case "again":
+		return c.effect(command.Output{Effect: command.Recall})
+	case "attach":
+		return c.effect(command.Output{Effect: command.Attach, Path: l.Args})
+	case "thoughts":
+		return c.effect(command.Output{Effect: command.Thoughts})
+	case "exit":
+		return true
+	default:
+		c.a.Complain(exitcode.WithHint(fmt.Errorf("/%s is not for a chat with a team", l.Name), "/help lists what is"))
+	}
+	return false
+}
+
+// stoppedBy is the exit code of what stopped the chat, if something did.
+func (c *chat) stoppedBy() error {
+	var stopped *kernel.StoppedError
+	if errors.As(context.Cause(c.ctx), &stopped) {
+		return exitcode.OfStop(stopped.Stop).With(nil)
+	}
+	return nil
+}

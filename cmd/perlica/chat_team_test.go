@@ -1,0 +1,91 @@
+//go:build linux
+
+package main
+
+import (
+	"regexp"
+	"syscall"
+	"testing"
+
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+)
+
+// TestChatWithATeam: each line is one input of the team, in one session at one worker; its questions are answered in place,
+// Esc stops it there, and a lost hub loses no line.
+func TestChatWithATeam(t *testing.T) {
+	w := newWorld(t)
+	server, database := hubtest.Shared(t)
+	w.env = append(w.env, "PERLICA_TEAM_URL="+server.URL("owner", database))
+	w.run("team", "init").exits(0)
+	w.run("team", "join", "alice").exits(0)
+	worker := w.start("team", "work")
+
+	s := w.terminal(nil, "--team")
+	s.expect("a new session with the team team")
+	s.expect("new team ❯ \x1b[K")
+	s.press("@say One\r")
+	s.expect("One\r\n")
+	s.finds(`[0-9a-f]{4} alice ❯ \x1b\[K`)
+	s.press("@show params\r")
+	s.expect("@say One") // the transcript: it is the same session
+	s.finds(`alice ❯ \x1b\[K`)
+
+	s.press(question + "\r")
+	s.ask("Run it", "make all")
+	s.press("y")
+	s.expect("permission: allow-once")
+	s.finds(`alice ❯ \x1b\[K`)
+
+	s.press("@say Before\x0a@sleep 1h")
+	s.finds(`@sleep 1h\x1b\[K`)
+	s.press("\r")
+	s.expect("Before\r\n")
+	s.press("\x1b")
+	s.expect("stopped: interrupted")
+	s.finds(`alice ❯ \x1b\[K`)
+
+	s.press("/mode ask\r")
+	s.expect("/mode is not for a chat with a team")
+	s.finds(`alice ❯ \x1b\[K`)
+	s.press("/he\t")
+	s.finds(`alice ❯ /help \x1b\[K`)
+	s.press("\r")
+	s.expect("/clear")
+	s.finds(`alice ❯ \x1b\[K`)
+
+	// The hub is away: the line stands in the next prompt.
+	server.SQL(t, "postgres", "ALTER DATABASE "+database+" ALLOW_CONNECTIONS false")
+	server.SQL(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+database+"'")
+	s.press("@say Two\r")
+	s.finds(`alice ❯ @say Two\x1b\[K`)
+	server.SQL(t, "postgres", "ALTER DATABASE "+database+" ALLOW_CONNECTIONS true")
+	s.press("\r")
+	s.expect("Two\r\n")
+	s.finds(`alice ❯ \x1b\[K`)
+	s.bye()
+	ref := regexp.MustCompile(`session [0-9a-f]+ at alice: perlica --team -s ([0-9a-f]+) goes on with it`).FindStringSubmatch(s.text())
+	if ref == nil {
+		t.Fatalf("%q", s.text())
+	}
+
+	// The session is gone on with, and its last turns shown, from its copy.
+	s = w.terminal(nil, "chat", "--team", "-s", ref[1])
+	s.expect("at alice, of the team team")
+	s.expect("Two")
+	s.finds(`alice ❯ \x1b\[K`)
+	s.press("@show params\r")
+	s.expect("@say Two")
+	s.finds(`alice ❯ \x1b\[K`)
+	s.press("/clear\r")
+	s.expect("new team ❯ \x1b[K")
+	s.press("@say Three\r")
+	s.expect("Three\r\n")
+	s.finds(`alice ❯ \x1b\[K`)
+	s.bye()
+	s = w.terminal(nil, "--team", "--model", "x")
+	s.expect("--model and --team exclude each other")
+	s.exits(2)
+
+	worker.signal(syscall.SIGTERM)
+	worker.exits(0)
+}
