@@ -299,9 +299,9 @@ func (c *chat) commandWords(before string) (words []string) {
 	if c.there == nil {
 		return c.host.Complete(c.ctx, before)
 	}
-	for _, cmd := range thereCommands() {
-		if strings.HasPrefix("/"+cmd.Name, before) {
-			words = append(words, "/"+cmd.Name)
+	for _, cmd := range thereCommands {
+		if name, _, _ := strings.Cut(cmd[0], " "); strings.HasPrefix(name, before) {
+			words = append(words, name)
 		}
 	}
 	return words

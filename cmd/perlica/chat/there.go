@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
@@ -91,11 +90,14 @@ func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Pri
 	return res, err
 }
 
-// thereCommands are those of the chat's commands that are for a chat with a team, too.
-func thereCommands() []command.Command {
-	return slices.DeleteFunc(command.Commands(), func(c command.Command) bool {
-		return !slices.Contains([]string{"help", "again", "attach", "clear", "thoughts", "exit"}, c.Name)
-	})
+// thereCommands are the commands of a chat with a team, and what they do.
+var thereCommands = [][2]string{
+	{"/help", "what can be said here"},
+	{"/again", "put the last input back into the line; sending it is a new input"},
+	{"/attach PATH", "add a file to the next input"},
+	{"/clear", "begin a new session with the next line"},
+	{"/thoughts", "show the agent's thoughts, or hide them again"},
+	{"/exit", "leave"},
 }
 
 // doThere carries out a command of a chat with a team, and reports whether the chat is over.
@@ -103,8 +105,8 @@ func (c *chat) doThere(l command.Line) (leave bool) {
 	switch l.Name {
 	case "help":
 		var b strings.Builder
-		for _, cmd := range thereCommands() {
-			fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+cmd.Name+" "+cmd.Args), cmd.Help)
+		for _, cmd := range thereCommands {
+			fmt.Fprintf(&b, "- `%s` — %s\n", cmd[0], cmd[1])
 		}
 		c.print(b.String() + "\n`?` lists the keys; `perlica team pending` answers questions of others, `perlica team cancel` stops an input.\n")
 	case "clear":
