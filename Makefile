@@ -38,9 +38,9 @@ torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Li
 	go test ./service -run 'TestTorture$$' -torture-messages 500 -torture-seed $(SEED) -timeout 30m -v
 	go test ./eventlog -run 'TestTorture|TestCrowd|TestTamper|TestFlip|TestNoFlip|TestImportOfDamage|TestExportImportExport' -torture 100000 -powercuts 100 -flips 2500 -seed $(SEED) -timeout 2h -v
 
-torture-team: ## an hour of killed workers and servers of a team (Linux, PostgreSQL)
+torture-team: ## an hour of killed and stopped workers, killed servers and cut networks of a team (Linux, PostgreSQL)
 	go test ./cmd/perlica -run 'TestTeamScripts/submit$$' -submit 100000 -v
-	go test ./service/team -run 'TestStorm$$' -storm-for 1h -storm-seed $(SEED) -timeout 2h -v
+	go test ./service/team -run 'TestStorm$$' -storm-for 1h -storm-workers 8 -storm-seed $(SEED) -timeout 2h -v
 
 clients: ## acpx and the TypeScript SDK in front of real agents, which PERLICA_REAL_AGENT starts: see CONTRIBUTING.md
 	go test ./cmd/perlica -run 'TestRealAgents$$' -timeout 30m -v

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,9 +18,7 @@ import (
 )
 
 var (
-	stormFor   = flag.Duration("storm-for", 8*time.Second, "how long TestStorm kills")
 	copyEvents = flag.Int("copy-events", 20_000, "how many events the copy of BenchmarkKeeper has")
-	stormSeed  = flag.Uint64("storm-seed", 1, "what TestStorm kills, and when")
 )
 
 // workerProcess is a worker as a process of its own: TestMain's child. With atClaim it does that to itself between
@@ -181,60 +178,4 @@ func TestHubDies(t *testing.T) {
 			t.Errorf("%s: %s, %d calls", id, st.State, calls(t, alice, id))
 		}
 	}
-}
-
-// TestStorm: workers and the server are killed again and again. No input is called twice, and none is lost.
-func TestStorm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a while")
-	}
-	s := hubtest.Start(t)
-	m, alice := founded(t, s, "postgres")
-	m2, bob := member(t, alice, m.opt.URL, "bob", Ask)
-	machines := []machine{m, m2}
-	rnd := rand.New(rand.NewPCG(*stormSeed, 0))
-	var ids []string
-	more := func() {
-		var drafts []Draft
-		for range 10 {
-			id := fmt.Sprint("i", len(ids))
-			ids = append(ids, id)
-			drafts = append(drafts, draft1(id, "@sleep 50ms\n@say "+id))
-		}
-		submit(t, alice, drafts...)
-	}
-	more()
-	procs := []*exec.Cmd{m.start(t, ""), m.start(t, ""), m2.start(t, ""), m2.start(t, "")}
-	deaths, servers := 0, 0
-	for end := time.Now().Add(*stormFor); time.Now().Before(end); deaths++ {
-		pause := time.Duration(200+rnd.IntN(600)) * time.Millisecond
-		select {
-		case <-time.After(pause):
-		case <-t.Context().Done():
-		}
-		if i := rnd.IntN(len(procs) + 2); i < len(procs) {
-			kill(t, procs[i])
-			procs[i] = machines[i/2].start(t, "")
-		} else {
-			s.Kill()
-			s.Run(t)
-			servers++
-			more()
-		}
-	}
-	outcomes := map[string]int{}
-	for _, id := range ids {
-		st := ended(t, alice, id, nil)
-		outcomes[st.State]++
-		if n := calls(t, alice, id) + calls(t, bob, id); n > 1 || n == 0 {
-			t.Errorf("%s was called %d times: %s", id, n, st.State)
-		}
-		if n := prompted(t, "@say "+id, machines...); n > 1 || n == 0 && st.State == "responded" {
-			t.Errorf("the agents have read %d prompts of %s: %s", n, id, st.State)
-		}
-		if st.State != "responded" && st.State != "outcome_unknown" {
-			t.Errorf("%s: %s", id, st.State)
-		}
-	}
-	t.Logf("seed %d: %d inputs, %d deaths, %d of the server: %v", *stormSeed, len(ids), deaths, servers, outcomes)
 }

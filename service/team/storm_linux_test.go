@@ -1,0 +1,187 @@
+package team
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+)
+
+var (
+	stormFor     = flag.Duration("storm-for", 8*time.Second, "how long TestStorm goes on")
+	stormSeed    = flag.Uint64("storm-seed", 1, "what happens in TestStorm, and when")
+	stormWorkers = flag.Int("storm-workers", 2, "how many workers TestStorm has, of two processes each")
+)
+
+// storm is a team to which things happen.
+type storm struct {
+	t        *testing.T
+	rnd      *rand.Rand
+	server   *hubtest.Server
+	networks []*hubtest.Proxy // of each machine but the first
+	machines []machine
+	teams    []*Team     // alice's first
+	procs    []*exec.Cmd // two of each machine
+	ids      []string
+	happened map[string]int
+}
+
+func newStorm(t *testing.T) *storm {
+	w := &storm{t: t, rnd: rand.New(rand.NewPCG(*stormSeed, 0)), server: hubtest.Start(t), happened: map[string]int{}}
+	m, alice := founded(t, w.server, "postgres")
+	w.machines, w.teams = append(w.machines, m), append(w.teams, alice)
+	for i := range *stormWorkers - 1 {
+		m, j := member(t, alice, m.opt.URL, fmt.Sprint("worker", i), Ask)
+		network := hubtest.NewProxy(t, w.server)
+		m.opt.URL = network.URL("owner", "postgres")
+		w.machines, w.teams, w.networks = append(w.machines, m), append(w.teams, j), append(w.networks, network)
+	}
+	for _, m := range w.machines {
+		w.procs = append(w.procs, m.start(t, ""), m.start(t, ""))
+	}
+	return w
+}
+
+// more submits inputs; the last of them goes on with the session of an earlier one, if there is one.
+func (w *storm) more(n int) {
+	var drafts []Draft
+	for range n {
+		id := fmt.Sprint("i", len(w.ids))
+		w.ids = append(w.ids, id)
+		drafts = append(drafts, draft1(id, fmt.Sprintf("@sleep %dms\n@say %s", 20+w.rnd.IntN(1500), id)))
+	}
+	earlier, _, err := w.teams[0].Hub.Status(w.t.Context(), w.ids[w.rnd.IntN(len(w.ids))])
+	if r, rerr := ResultOf(earlier); err == nil && rerr == nil && r.SessionID != "" {
+		last := &drafts[n-1]
+		last.Worker, last.Session = earlier.Worker, event.SessionID(r.SessionID)
+		w.happened["session gone on with"]++
+	}
+	submit(w.t, w.teams[0], drafts...)
+}
+
+// strike has one thing happen.
+func (w *storm) strike() {
+	i := w.rnd.IntN(len(w.procs))
+	pause := time.Duration(w.rnd.IntN(3000)) * time.Millisecond
+	switch n := w.rnd.IntN(len(w.procs) + 4); {
+	case n < len(w.procs):
+		w.happened["worker killed"]++
+		kill(w.t, w.procs[i])
+		w.procs[i] = w.machines[i/2].start(w.t, "")
+	case n < len(w.procs)+2:
+		w.happened["server killed"]++
+		w.server.Kill()
+		w.server.Run(w.t)
+	case n == len(w.procs)+2 && len(w.networks) > 0:
+		w.happened["network cut"]++
+		network := w.networks[w.rnd.IntN(len(w.networks))]
+		network.Cut()
+		time.AfterFunc(pause, network.Restore)
+	default:
+		w.happened["worker stopped"]++
+		p := w.procs[i].Process
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			w.t.Error(err)
+		}
+		time.AfterFunc(pause, func() { _ = p.Signal(syscall.SIGCONT) }) // it may have been killed
+	}
+}
+
+// prompts counts how often the agents have read the prompt of each input.
+func (w *storm) prompts() map[string]int {
+	said := regexp.MustCompile(`@say (i[0-9]+)"`) // it ends the prompt
+	n := map[string]int{}
+	for _, m := range w.machines {
+		b, err := os.ReadFile(filepath.Join(m.dir, promptFile))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, found := range said.FindAllSubmatch(b, -1) {
+			n[string(found[1])]++
+		}
+	}
+	return n
+}
+
+// TestStorm: workers and the server are killed, workers stopped, networks cut, again and again. No input is called twice,
+// and none is lost; all copies hold their logs, and verify.
+func TestStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	w := newStorm(t)
+	w.more(10)
+	for end := time.Now().Add(*stormFor); time.Now().Before(end); {
+		select {
+		case <-time.After(time.Duration(200+w.rnd.IntN(600)) * time.Millisecond):
+		case <-t.Context().Done():
+		}
+		w.strike()
+		w.more(3)
+	}
+	time.Sleep(3 * time.Second) // what was cut or stopped last is so no longer
+	states := map[string]string{}
+	for _, id := range w.ids {
+		states[id] = ended(t, w.teams[0], id, nil).State
+	}
+	outcomes, prompts := map[string]int{}, w.prompts()
+	for _, id := range w.ids {
+		outcomes[states[id]]++
+		n := 0
+		for _, j := range w.teams {
+			n += calls(t, j, id)
+		}
+		if n != 1 {
+			t.Errorf("%s was called %d times: %s", id, n, states[id])
+		}
+		if n := prompts[id]; n > 1 || n == 0 && states[id] == "responded" {
+			t.Errorf("the agents have read %d prompts of %s: %s", n, id, states[id])
+		}
+		if states[id] != "responded" && states[id] != "outcome_unknown" {
+			t.Errorf("%s: %s", id, states[id])
+		}
+	}
+	w.verify()
+	t.Logf("seed %d, %d workers: %d inputs %v, %v", *stormSeed, len(w.machines), len(w.ids), outcomes, w.happened)
+}
+
+// verify holds all copies against their logs.
+func (w *storm) verify() {
+	for _, c := range w.procs {
+		_ = c.Process.Signal(syscall.SIGTERM) // it ends in order
+		if err := c.Wait(); err != nil {
+			w.t.Errorf("a worker at its end: %v", err)
+		}
+	}
+	sizes := map[string]int64{}
+	for _, j := range w.teams {
+		until(w.t, "the copy of "+j.As+" is whole", func() bool { // a connection may be one to a server that was killed
+			return copies.NewSender(j.Hub, &j.Log().Reader, j.As).Send(context.Background()) == nil
+		})
+		size, _, err := j.Log().Head(context.Background())
+		if err != nil {
+			w.t.Error(err)
+		}
+		sizes[j.As] = size
+	}
+	list, err := keeper(w.t, w.teams[0]).Round(context.Background(), true)
+	if err != nil || len(list) != len(w.teams) {
+		w.t.Errorf("%d copies, %v", len(list), err)
+	}
+	for _, v := range list {
+		if v.Problem != "" || v.Size != sizes[v.Worker] {
+			w.t.Errorf("the copy of %s has %d of %d events: %s", v.Worker, v.Size, sizes[v.Worker], v.Problem)
+		}
+	}
+}
