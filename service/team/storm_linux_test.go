@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ type storm struct {
 	procs    []*exec.Cmd // two of each machine
 	ids      []string
 	happened map[string]int
+	lasting  sync.WaitGroup // what has not ended by itself yet
 }
 
 func newStorm(t *testing.T) *storm {
@@ -73,7 +75,6 @@ func (w *storm) more(n int) {
 // strike has one thing happen.
 func (w *storm) strike() {
 	i := w.rnd.IntN(len(w.procs))
-	pause := time.Duration(w.rnd.IntN(3000)) * time.Millisecond
 	switch n := w.rnd.IntN(len(w.procs) + 4); {
 	case n < len(w.procs):
 		w.happened["worker killed"]++
@@ -87,15 +88,24 @@ func (w *storm) strike() {
 		w.happened["network cut"]++
 		network := w.networks[w.rnd.IntN(len(w.networks))]
 		network.Cut()
-		time.AfterFunc(pause, network.Restore)
+		w.later(network.Restore)
 	default:
 		w.happened["worker stopped"]++
 		p := w.procs[i].Process
 		if err := p.Signal(syscall.SIGSTOP); err != nil {
 			w.t.Error(err)
 		}
-		time.AfterFunc(pause, func() { _ = p.Signal(syscall.SIGCONT) }) // it may have been killed
+		w.later(func() { _ = p.Signal(syscall.SIGCONT) }) // it may have been killed
 	}
+}
+
+// later has a thing that lasts end within three seconds.
+func (w *storm) later(end func()) {
+	w.lasting.Add(1)
+	time.AfterFunc(time.Duration(w.rnd.IntN(3000))*time.Millisecond, func() {
+		defer w.lasting.Done()
+		end()
+	})
 }
 
 // prompts counts how often the agents have read the prompt of each input.
@@ -130,7 +140,7 @@ func TestStorm(t *testing.T) {
 		w.strike()
 		w.more(3)
 	}
-	time.Sleep(3 * time.Second) // what was cut or stopped last is so no longer
+	w.lasting.Wait()
 	states := map[string]string{}
 	for _, id := range w.ids {
 		states[id] = ended(t, w.teams[0], id, nil).State
