@@ -145,7 +145,7 @@ const (
 // handOver submits a batch, and finds out what became of it if it is broken off.
 func (t *Team) handOver(ctx context.Context, generation string, batch []proposal.Input) (map[string]string, error) {
 	came, err := t.Hub.Submit(ctx, generation, batch)
-	if err == nil || errors.Is(err, hub.ErrUnsure) || errors.Is(err, hub.ErrEnded) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrStandby) {
+	if err == nil || errors.Is(err, hub.ErrUnsure) || errors.Is(err, hub.ErrEnded) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrStandby) || errors.Is(err, hub.ErrFull) {
 		return came, err
 	}
 	broken := err

@@ -272,7 +272,7 @@ func hintOfTeam(err error) string {
 		{hub.ErrURL, "for example postgres://NAME@db.example.org/perlica?sslmode=verify-full"},
 		{hub.ErrNotAllowed, "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see docs/team.md"},
 		{hub.ErrEnded, "nothing was taken; submit again"},
-		{hub.ErrSameServer, "if a copy of its disk was put back nevertheless: perlica team adopt --even"},
+		{hub.ErrFull, "nothing was taken; make room on that disk, then submit again"},
 		{team.ErrNotJoined, "perlica team join NAME"},
 		{team.ErrNotConfirmed, "an admin confirms it: perlica team confirm NAME"},
 		{team.ErrGone, "perlica team join NAME asks to be confirmed again"},

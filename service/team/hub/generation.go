@@ -21,8 +21,8 @@ var ErrNotAdopted = errors.New("hub: this server is not the one on which its gen
 // ErrEnded says that a generation has ended.
 var ErrEnded = errors.New("hub: the generation has ended")
 
-// ErrSameServer says that the present generation began on this server, as far as the server can tell.
-var ErrSameServer = errors.New("hub: the generation began on this server")
+// errSameServer says that the present generation began on this server, as far as the server can tell.
+var errSameServer error = &hintError{errors.New("hub: the generation began on this server"), "if a copy of its disk was put back nevertheless: perlica team adopt --even"}
 
 // begin begins a generation on this server.
 func begin(ctx context.Context, tx pgx.Tx, name, by string) error {
@@ -41,7 +41,7 @@ type Adoption struct {
 
 // Adopt ends the present generation and begins another one on this server. Every input without an outcome is
 // closed, and none of them can be claimed again. Where the present generation began here it fails with
-// ErrSameServer, unless even is true: for a copy of the disk that was put back and that nothing gives away.
+// an error, unless even is true: for a copy of the disk that was put back and that nothing gives away.
 func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adoption, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
@@ -56,7 +56,7 @@ func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adopt
 			case err != nil:
 				return err
 			case same && !even:
-				return ErrSameServer
+				return errSameServer
 			}
 			for _, sql := range []string{`
 				UPDATE perlica.generations

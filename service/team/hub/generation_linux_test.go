@@ -66,7 +66,7 @@ func TestPromotion(t *testing.T) {
 	if got := claimed(t, h, 9); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("the old primary gives out %v", got)
 	}
-	if _, err := after.Adopt(t.Context(), "g3", "alice", false); !errors.Is(err, ErrSameServer) {
+	if _, err := after.Adopt(t.Context(), "g3", "alice", false); !errors.Is(err, errSameServer) {
 		t.Errorf("adopted twice: %v", err)
 	}
 }

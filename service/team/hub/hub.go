@@ -43,6 +43,8 @@ var (
 	ErrURL = errors.New("hub: the connection string")
 	// ErrNotAllowed: the role lacks a right.
 	ErrNotAllowed = errors.New("hub: this role may not do that")
+	// ErrFull says that the server undid a transaction for want of room on its disk.
+	ErrFull = errors.New("hub: the disk of the server is full")
 )
 
 // A VersionError says that a server, or the schema of a team, is of a version that is not spoken here.
@@ -248,6 +250,7 @@ const (
 	statePrivilege  = "42501"
 	stateNoRole     = "42704"
 	stateForeignKey = "23503"
+	stateDiskFull   = "53100" // at a commit it would end the server instead
 )
 
 // known makes the errors of this package of those of the server that have one.
@@ -263,6 +266,8 @@ func known(err error) error {
 		return fmt.Errorf("%w: %s", ErrNoTeam, pg.Message)
 	case statePrivilege, stateNoRole:
 		return fmt.Errorf("%w: %s", ErrNotAllowed, pg.Message)
+	case stateDiskFull:
+		return fmt.Errorf("%w: %s", ErrFull, pg.Message)
 	case stateForeignKey:
 		return fmt.Errorf("%w: %s", ErrNoClaim, pg.Message)
 	}
