@@ -113,10 +113,25 @@ func main() {
 		}
 	}
 	for _, c := range comparisons {
-		if flag.NArg() == 0 || slices.Contains(flag.Args(), c.name) {
+		switch {
+		case flag.NArg() == 1 && flag.Arg(0) == c.name:
 			what = "bench: " + c.name + ":"
 			measure(c, opt)
+		case flag.NArg() == 0, flag.NArg() > 1 && slices.Contains(flag.Args(), c.name):
+			alone(c.name)
 		}
+	}
+}
+
+// alone does one comparison in a process of its own: one that has run an agent is known by that from then on, and so are
+// the programs that it starts.
+func alone(name string) {
+	var args []string
+	flag.Visit(func(f *flag.Flag) { args = append(args, "-"+f.Name+"="+f.Value.String()) })
+	cmd := exec.Command(must(os.Executable()), append(args, name)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if cmd.Run() != nil { // it has said why
+		os.Exit(1)
 	}
 }
 
