@@ -250,14 +250,56 @@ func (e *UncountedError) Error() string { return e.Why }
 // answerWait is how long a worker may take to say whether an answer counts.
 const answerWait = 30 * time.Second
 
-// endOf says how a question ended, as its worker has it.
-func endOf(end json.RawMessage) string {
-	var e QuestionEnd
-	if err := json.Unmarshal(end, &e); err != nil || e.Answer == nil {
-		return "the question is closed"
+// byMembers is where an answer comes from that came over the hub.
+const byMembers = "team"
+
+// came says what has come of this member's answer to a question: nil if it counts, else an *UncountedError. known is false while
+// neither the worker's word nor the question's end is there. The end may be there a moment earlier.
+func (t *Team) came(given proposal.Answer, end json.RawMessage) (known bool, err error) {
+	switch {
+	case given.Verdict != nil && *given.Verdict == "":
+		return true, nil
+	case given.Verdict != nil:
+		return true, &UncountedError{*given.Verdict}
+	case end == nil:
+		return false, nil
 	}
-	return fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)
+	e := endOf(end)
+	switch {
+	case e.Answer == nil:
+		return true, &UncountedError{"the question is closed"}
+	case e.Answer.By == t.As && e.Answer.Where == byMembers && e.Answer.Option == given.Option:
+		return true, nil
+	}
+	return true, &UncountedError{fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)}
 }
+
+// endOf is how a question ended, as its worker told the hub. Where it cannot be read the question is closed all the same.
+func endOf(end json.RawMessage) *QuestionEnd {
+	e := new(QuestionEnd)
+	_ = json.Unmarshal(end, e)
+	return e
+}
+
+// Came says what has come of an answer of this member's to a question that is not open any more: nil if it counts, else the
+// error is an *UncountedError.
+func (t *Team) Came(ctx context.Context, question string, a interaction.Answer) error {
+	given, end, err := t.Hub.Verdict(ctx, question, t.As)
+	if err != nil {
+		return err
+	}
+	if given.Option != "" && (given.Option != a.Option || given.Text != a.Text) {
+		return t.another()
+	}
+	known, err := t.came(given, end)
+	if !known {
+		err = &UncountedError{"the question is closed"}
+	}
+	return err
+}
+
+// another says that this member has answered otherwise.
+func (t *Team) another() error { return &UncountedError{t.As + " has given another answer before"} }
 
 // Ended returns how a question ended, as its worker told the hub; nil: the hub knows of no end.
 func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error) {
@@ -265,9 +307,7 @@ func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error)
 	if err != nil || end == nil {
 		return nil, err
 	}
-	e := new(QuestionEnd)
-	_ = json.Unmarshal(end, e) // without it the question is closed all the same
-	return e, nil
+	return endOf(end), nil
 }
 
 // Answer proposes an answer to a question as q was shown, and waits until its worker says whether it counts: if not, the error is
@@ -297,19 +337,16 @@ func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.An
 	case err != nil:
 		return err
 	case !same:
-		return &UncountedError{t.As + " has given another answer before"}
+		return t.another()
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	for every := waitLeast; ; every = min(every*3/2, waitMost) {
-		verdict, end, err := t.Hub.Verdict(ctx, q.ID, t.As)
-		switch {
-		case err == nil && verdict != nil && *verdict == "":
-			return nil
-		case err == nil && verdict != nil:
-			return &UncountedError{*verdict}
-		case err == nil && end != nil:
-			return &UncountedError{endOf(end)}
+		given, end, err := t.Hub.Verdict(ctx, q.ID, t.As)
+		if err == nil {
+			if known, err := t.came(given, end); known {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():

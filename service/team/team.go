@@ -371,6 +371,12 @@ func (t *Team) Members() (list []team.Member) {
 	return list
 }
 
+// May returns why this machine may not do something, or nil.
+func (t *Team) May(right string) error {
+	_, err := t.may(t.As, right)
+	return err
+}
+
 // may returns why a member may not do something, or whose key it is by which it may.
 func (t *Team) may(name, right string) (key string, err error) {
 	m, ok := t.member(name)

@@ -238,13 +238,13 @@ func TestAnswers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		for {
-			verdict, _, err := carol.Hub.Verdict(ctx, q.ID, name)
+			given, _, err := carol.Hub.Verdict(ctx, q.ID, name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if verdict != nil {
-				if !strings.Contains(*verdict, want) {
-					t.Errorf("%s: %q", name, *verdict)
+			if given.Verdict != nil {
+				if !strings.Contains(*given.Verdict, want) {
+					t.Errorf("%s: %q", name, *given.Verdict)
 				}
 				break
 			}

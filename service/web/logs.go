@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team"
 )
 
 // place names a log: the directory of its project, and its context.
@@ -34,7 +35,7 @@ type unreadable struct {
 // logs are the logs of the user, opened when they are first asked for.
 type logs struct {
 	opt     Options
-	hub     hub
+	hub     *team.Link
 	outflow *outflow
 
 	mu   sync.Mutex // guards what follows
@@ -42,7 +43,7 @@ type logs struct {
 }
 
 func newLogs(opt Options) *logs {
-	return &logs{opt: opt, hub: newHub(opt.Team), outflow: newOutflow(), open: map[place]*eventLog{}}
+	return &logs{opt: opt, hub: team.NewLink(opt.Team), outflow: newOutflow(), open: map[place]*eventLog{}}
 }
 
 // eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.
@@ -254,7 +255,7 @@ func (ls *logs) close() (err error) {
 		l.mu.Unlock()
 	}
 	clear(ls.open)
-	return errors.Join(err, ls.hub.close())
+	return errors.Join(err, ls.hub.Close())
 }
 
 // patience is how long a list waits for one log.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,58 +29,8 @@ type logReader interface {
 // directory is none like it. They are shown to who asks for it alone: no list waits for the hub.
 const teamProject = "team"
 
-// How long it takes until a team that could not be opened is tried again, and until the members are read again; and for
-// how long a worker that was heard of is taken for one that lives.
-const (
-	openAgain    = 5 * time.Second
-	membersEvery = time.Minute
-	aliveFor     = time.Minute
-)
-
-// hub is the user's team, opened when it is first asked for.
-type hub struct {
-	open func(context.Context) (*team.Team, error) // nil: there is none
-	turn chan struct{}                             // capacity 1, and guards what follows: one opens it at a time
-
-	team   *team.Team
-	read   time.Time // when it was opened, or tried to, or the members were read
-	failed error     // why it could not be opened
-}
-
-func newHub(open func(context.Context) (*team.Team, error)) hub {
-	return hub{open: open, turn: make(chan struct{}, 1)}
-}
-
-// get returns the team as it is now. While it cannot be opened it is tried now and then, and nobody else waits for that.
-func (h *hub) get(ctx context.Context) (*team.Team, error) {
-	if h.open == nil {
-		return nil, team.ErrNoHub
-	}
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	since := time.Since(h.read)
-	switch {
-	case h.failed != nil && since < openAgain:
-	case h.team == nil:
-		h.team, h.failed = h.open(ctx)
-		h.read = time.Now()
-	case since > membersEvery:
-		h.read = time.Now()
-		return h.team, h.team.Refresh(ctx)
-	}
-	return h.team, h.failed
-}
-
-func (h *hub) close() error {
-	if h.team == nil {
-		return nil
-	}
-	return h.team.Close()
-}
+// aliveFor is for how long a worker that was heard of is taken for one that lives.
+const aliveFor = time.Minute
 
 // workerCopy is what a log is that is a copy of a worker's.
 type workerCopy struct {
@@ -94,7 +43,7 @@ type workerCopy struct {
 func (ls *logs) copies(ctx context.Context, worker string) (list []*eventLog, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	t, err := ls.hub.get(ctx)
+	t, err := ls.hub.Get(ctx)
 	switch {
 	case errors.Is(err, team.ErrNoHub):
 		return nil, notFound.is("no team is configured, or it is not shown here")
@@ -156,21 +105,20 @@ type asked struct {
 	there *proposal.Question // on the hub; nil: the question is of this machine's log
 }
 
-// open returns the questions of the worker that are open on the hub. One that cannot be read is left out: nobody could
-// say what is answered.
+// open returns the questions of the worker that are open on the hub.
 func (c *workerCopy) open(ctx context.Context) (list []asked, err error) {
-	all, err := c.team.Hub.Questions(ctx, "")
-	for _, p := range all {
-		var q interaction.Question
-		if p.Worker != c.Worker || json.Unmarshal(p.Question, &q) != nil || string(q.ID) != p.ID {
+	all, err := c.team.Questions(ctx)
+	for _, q := range all {
+		if q.There.Worker != c.Worker {
 			continue
 		}
-		received, _, err := c.Last(ctx, event.Query{Input: event.InputID(p.Input), Types: []event.Type{event.MessageReceived}})
+		input := event.InputID(q.There.Input)
+		received, _, err := c.Last(ctx, event.Query{Input: input, Types: []event.Type{event.MessageReceived}})
 		if err != nil {
 			return nil, err
 		}
-		q.Asked, q.Refs = p.Asked, event.Refs{Session: received.Session, Run: received.Run, Interaction: q.ID, Input: event.InputID(p.Input)}
-		list = append(list, asked{q, &p})
+		q.Refs = event.Refs{Session: received.Session, Run: received.Run, Interaction: q.ID, Input: input}
+		list = append(list, asked{q.Question, &q.There})
 	}
 	return list, err
 }

@@ -3,7 +3,6 @@ package team
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,6 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // statusJSON is what status prints as JSON.
@@ -178,29 +176,12 @@ The worker that asked decides whether an answer counts: the first one on its log
 	return cmd
 }
 
-// question is a question of the hub.
-type question struct {
-	interaction.Question
-	of proposal.Question
-}
-
 // nameLength is how much of its digest names a question: too much for another one to be made that has the same name.
 const nameLength = 24
 
-// name is by which a question is answered. It is that of what was shown: where somebody who can write to the hub shows
+// nameOf is by which a question is answered. It is that of what was shown: where somebody who can write to the hub shows
 // one question and has another one answered, the name leads nowhere.
-func (q question) name() string { return q.of.Digest()[:nameLength] }
-
-// questions are the open ones, as far as they can be read.
-func questions(list []proposal.Question) (open []question) {
-	for _, q := range list {
-		o := question{of: q}
-		if json.Unmarshal(q.Question, &o.Question) == nil && string(o.ID) == q.ID && proposal.CheckName(q.Worker) == nil {
-			open = append(open, o)
-		}
-	}
-	return open
-}
+func nameOf(q team.Question) string { return q.There.Digest()[:nameLength] }
 
 // openJSON is what 'perlica pending --json' has of a question, with its worker and input.
 type openJSON struct {
@@ -222,15 +203,14 @@ func idOf(input string) string {
 }
 
 func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) error {
-	list, err := t.Hub.Questions(ctx, "")
+	open, err := t.Questions(ctx)
 	if err != nil {
 		return err
 	}
-	open := questions(list)
 	if asJSON {
 		all := []openJSON{}
 		for _, q := range open {
-			all = append(all, openJSON{q.Question, q.name(), q.of.Worker, q.of.Input, q.of.Asked})
+			all = append(all, openJSON{q.Question, nameOf(q), q.There.Worker, q.There.Input, q.There.Asked})
 		}
 		return a.PrintJSON(all)
 	}
@@ -243,7 +223,7 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 			if _, err := io.WriteString(w, a.drawn(q.Question)); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(w, "question %s of %s: perlica team pending choose %[1]s N (input %[3]s)\n", q.name(), q.of.Worker, idOf(q.of.Input))
+			_, err := fmt.Fprintf(w, "question %s of %s: perlica team pending choose %[1]s N (input %[3]s)\n", nameOf(q), q.There.Worker, idOf(q.There.Input))
 			if err != nil {
 				return err
 			}
@@ -259,13 +239,13 @@ func (a *app) drawn(q interaction.Question) string {
 }
 
 func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
-	list, err := t.Hub.Questions(ctx, "")
+	open, err := t.Questions(ctx)
 	if err != nil {
 		return err
 	}
-	var found []question
-	for _, q := range questions(list) {
-		if len(id) >= nameLength && strings.HasPrefix(q.of.Digest(), id) {
+	var found []team.Question
+	for _, q := range open {
+		if len(id) >= nameLength && strings.HasPrefix(q.There.Digest(), id) {
 			found = append(found, q)
 		}
 	}
@@ -281,11 +261,11 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 	if err := q.Check(ans); err != nil {
 		return exitcode.Usage.With(err)
 	}
-	err = t.Answer(ctx, q.of, ans)
+	err = t.Answer(ctx, q.There, ans)
 	var uncounted *team.UncountedError
 	switch {
 	case err == nil:
-		return a.Say("answered %s: %s", q.name(), card.Given(option, ans, 0))
+		return a.Say("answered %s: %s", nameOf(q), card.Given(option, ans, 0))
 	case errors.As(err, &uncounted):
 		return fmt.Errorf("the answer does not count: %s", uncounted.Why)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -205,6 +205,25 @@ func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err err
 	return claims, err
 }
 
+// Input returns an input without its payload; ok is false if it is not there.
+func (h *Hub) Input(ctx context.Context, id string) (in proposal.Input, ok bool, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		var row inputRow
+		err := c.QueryRow(ctx, `
+			SELECT `+claimColumns+`
+			FROM perlica.inputs i
+			WHERE i.id = $1`, id).Scan(row.fields()...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if ok = err == nil; ok {
+			in = row.input()
+		}
+		return err
+	})
+	return in, ok, err
+}
+
 // ErrNoClaim says that the hub knows no such claim, or question: it was restored from before it.
 var ErrNoClaim = errors.New("hub: there is no such claim here")
 

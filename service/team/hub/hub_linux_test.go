@@ -359,9 +359,9 @@ func TestQuestions(t *testing.T) {
 	if err := h.CloseQuestion(t.Context(), "alice", "q", json.RawMessage(`{"by": "b"}`)); err != nil {
 		t.Fatal(err)
 	}
-	verdict, end, err := h.Verdict(t.Context(), "q", "alice")
-	if err != nil || verdict == nil || *verdict != "too late" || end == nil {
-		t.Error(verdict, end, err)
+	given, end, err := h.Verdict(t.Context(), "q", "alice")
+	if err != nil || given.Verdict == nil || *given.Verdict != "too late" || end == nil {
+		t.Error(given, end, err)
 	}
 	if answers, _, err = h.Pulse(t.Context(), worker); err != nil || len(answers) != 0 {
 		t.Error(answers, err)

@@ -93,21 +93,22 @@ func (h *Hub) Questions(ctx context.Context, input string) (list []proposal.Ques
 	return list, err
 }
 
-// Verdict returns what the worker says of a member's answer, and how the question ended; each is nil where that is
-// not known yet.
-func (h *Hub) Verdict(ctx context.Context, question, member string) (verdict *string, end json.RawMessage, err error) {
+// Verdict returns a member's answer with what the worker says of it, and how the question ended: nil where that is
+// not known yet. Without an answer its fields are empty.
+func (h *Hub) Verdict(ctx context.Context, question, member string) (given proposal.Answer, end json.RawMessage, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		given = proposal.Answer{Question: question, Member: member}
 		err := c.QueryRow(ctx, `
-			SELECT a.verdict, q.closed
+			SELECT a.verdict, coalesce(a.option, ''), coalesce(a.text, ''), q.closed
 			FROM perlica.questions q
 			LEFT JOIN perlica.answers a ON a.question = q.id AND a.member = $2
-			WHERE q.id = $1`, question, member).Scan(&verdict, &end)
+			WHERE q.id = $1`, question, member).Scan(&given.Verdict, &given.Option, &given.Text, &end)
 		if errors.Is(err, pgx.ErrNoRows) { // it was pruned
 			return nil
 		}
 		return err
 	})
-	return verdict, end, err
+	return given, end, err
 }
 
 // Pulse says that a worker lives, makes inputs ready whose time has come, and returns the answers to the worker's
