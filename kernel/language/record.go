@@ -3,6 +3,7 @@ package language
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 // it is said in the language as it is shown.
 //
 // A sentence is known by its form. In it %s, %q and %d stand for what is inserted, and a name in braces for one of a few
-// words: {verb}, {thing}, {kind}, {deed} for one of Words, {why} for another sentence, and {action} for words of the
+// words: {verb}, {thing}, {kind}, {deed}, {lapse} for one of Words, {why} for another sentence, and {action} for words of the
 // agent's, perhaps behind a deed. A translation inserts the same, in the same order, or by number (%[2]s).
 type Recorded struct {
 	Words     map[string]map[string]string // what each of the names in braces stands for
@@ -34,8 +35,9 @@ type matcher struct {
 var hole = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[sdvq]|\{[a-z]+\}`) })
 
 // recorded makes one of its tables.
-func recorded(words map[string]map[string]string, sentences, forms map[string]string) *Recorded {
+func recorded(words map[string]map[string]string, sentences, faults, forms map[string]string) *Recorded {
 	r := &Recorded{Words: words, Sentences: sentences, Forms: forms}
+	maps.Copy(r.Sentences, faults)
 	r.matchers = sync.OnceValue(func() (list []matcher) {
 		for form := range r.Sentences {
 			list = append(list, r.matcher(form))

@@ -38,7 +38,7 @@ func TestBrowser(t *testing.T) {
 		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs,
 	} {
 		t.Run(name, func(t *testing.T) {
-			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, provider(t, "claude", chooses))})
+			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, namedProvider(t, "claude", chooses))})
 		})
 	}
 }

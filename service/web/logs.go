@@ -281,7 +281,7 @@ func together[T any](ctx context.Context, list []*eventLog, f func(context.Conte
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				bad = append(bad, unreadable{l.place, err.Error()})
+				bad = append(bad, unreadable{l.place, say(ctx).Error(err)})
 			} else if r != nil {
 				of[l] = v
 			}

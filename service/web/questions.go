@@ -71,12 +71,13 @@ const shownID = 8
 
 // question says all of a question; its digest is that of its payload on the log or, on a team's hub, of what it is there.
 func (l *eventLog) question(ctx context.Context, log logReader, q asked, width int) (question, error) {
-	c := card.Lay(q.Question, width)
+	said := localized(ctx, q.Question)
+	c := card.Lay(said, width)
 	shown := question{
-		place: l.place, Question: q.Question, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
+		place: l.place, Question: said, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
 		Asked: q.Asked, Open: true, Card: cardShown{newRows(c.Rows), newRows(c.Options)},
 	}
-	for _, o := range q.Options {
+	for _, o := range said.Options {
 		shown.Options = append(shown.Options, option{o, o.Allows(), o.Always()})
 	}
 	if q.there != nil {
@@ -147,7 +148,7 @@ func (s *Server) question(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if end != nil {
-		shown.Open, shown.Ended, shown.Answer = false, end.Error(), newFirstAnswer(end.Answer)
+		shown.Open, shown.Ended, shown.Answer = false, say(r.Context()).Error(end), newFirstAnswer(end.Answer)
 		return reply(w, http.StatusOK, shown)
 	}
 	open, err := l.pending(r.Context(), log)
@@ -155,7 +156,7 @@ func (s *Server) question(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if shown.Open = slices.ContainsFunc(open, func(o asked) bool { return o.ID == q.ID }); !shown.Open {
-		shown.Ended = kernel.ErrRunGone.Error()
+		shown.Ended = say(r.Context()).Error(kernel.ErrRunGone)
 	}
 	return reply(w, http.StatusOK, shown)
 }

@@ -222,8 +222,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 		Result      *streamjson.Result `json:"result"`
 	}{runShown: one, Attachments: append([]string{}, rec.Received.Attachments...), Dir: rec.Received.Dir, Provider: cmp.Or(rec.Received.Provider, rec.Provider)}
 	if rec.Outcome != "" {
-		result := streamjson.NewResult(rec.Result, nil, "")
-		shown.Result = &result
+		shown.Result = localizedResult(r.Context(), streamjson.NewResult(rec.Result, nil, ""))
 	}
 	return reply(w, http.StatusOK, shown)
 }

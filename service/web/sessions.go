@@ -121,7 +121,7 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 	}
 	list := []shown{}
 	for _, a := range p.Resolver().List() {
-		list = append(list, shown{a.ID, a.Name, string(a.State), a.Why, a.Default, s.offered(talkKey{at: l.place}, a.ID)})
+		list = append(list, shown{a.ID, a.Name, string(a.State), say(r.Context()).Translate(a.Why), a.Default, s.offered(talkKey{at: l.place}, a.ID)})
 	}
 	return reply(w, http.StatusOK, map[string]any{"providers": list})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -66,13 +67,25 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 		err = errors.Join(err, log.Close())
 	}
 	if errors.Is(err, fault.ErrCorrupt) {
-		v.OK, v.Kind, v.Damage = false, verify.Unreadable, err.Error()
+		v.OK, v.Kind, v.Damage = false, verify.Unreadable, say(r.Context()).Error(err)
 		v.Findings, err = []verify.Finding{{Kind: v.Kind, What: v.Damage}}, nil
 	}
 	if err != nil {
 		return err
 	}
+	v.localize(say(r.Context()))
 	return reply(w, http.StatusOK, v)
+}
+
+// localize says what was found in a language.
+func (v *verified) localize(say *language.Sentences) {
+	v.Damage = say.Translate(v.Damage)
+	for i := range v.Findings {
+		v.Findings[i].What = say.Translate(v.Findings[i].What)
+	}
+	for i := range v.Warnings {
+		v.Warnings[i] = say.Translate(v.Warnings[i])
+	}
 }
 
 // check verifies an open log with the user's own keys.
