@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -256,12 +258,21 @@ func (l *eventLog) answer(ctx context.Context, q asked, a interaction.Answer) er
 	return runner.AnswerQuestion(ctx, q.Question, a)
 }
 
+// badBody says what is wrong with a body in words of JSON, not of this program.
+func badBody(err error) string {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Sprintf("%q cannot be a %s", kind.Field, kind.Value)
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
 // decode reads the body, which is one JSON object with no other members than v's.
 func (r *request) decode(v any) error {
 	d := json.NewDecoder(bytes.NewReader(r.body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return badRequest.is("the body: " + err.Error())
+		return badRequest.is("the body: " + badBody(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest.is("the body has more than one JSON value")

@@ -3,6 +3,8 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -273,5 +275,9 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 	} else {
 		stop.Person = r.visitor.Label()
 	}
-	return runner.CancelRun(context.WithoutCancel(r.Context()), id, stop)
+	err = runner.CancelRun(context.WithoutCancel(r.Context()), id, stop)
+	if errors.Is(err, kernel.ErrRunGone) {
+		return runOver.is(fmt.Sprintf("run %s is not under way", id))
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -118,6 +119,14 @@ func (v *verified) check(r *request, l *eventLog, log *store.Reader) error {
 	return nil
 }
 
+// noEvent is the error of who asked for an event, in their words where it is that there is none.
+func noEvent(err error, ref string) error {
+	if errors.Is(err, fault.ErrNotExist) {
+		return notFound.is(fmt.Sprintf("there is no event %q on the log", ref))
+	}
+	return err
+}
+
 func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
@@ -145,7 +154,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	seq := event.Seq(n)
 	if err != nil || n <= 0 {
 		if seq, err = log.Find(r.Context(), ref); err != nil {
-			return err
+			return noEvent(err, ref)
 		}
 	}
 	p, err := eventlog.Prove(r.Context(), log, seq)
@@ -153,7 +162,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 		return unfit.is(err.Error() + ": the end of a run makes one, where there is a key")
 	}
 	if err != nil {
-		return err
+		return noEvent(err, ref)
 	}
 	text, err := p.MarshalText()
 	if err != nil {
