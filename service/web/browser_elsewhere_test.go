@@ -1,12 +1,15 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -37,29 +40,26 @@ const elsewhere = `(async (at, input) => {
 		s.onerror = () => resolve('refused');
 		document.head.append(s);
 	}));
-	const frame = document.createElement('iframe');
-	frame.name = 'inside';
-	document.body.append(frame);
-	const loaded = () => new Promise((resolve) => { frame.onload = resolve; });
-	const inside = () => { try { return frame.contentDocument ? 'empty' : 'closed'; } catch { return 'closed'; } };
-	let over = loaded();
-	frame.src = at;
-	await over;
-	got.frame = frame.contentWindow.length + ' ' + inside();
+	const framed = (name, src) => new Promise((resolve) => {
+		const frame = document.createElement('iframe');
+		Object.assign(frame, {name, src, onload: () => resolve(frame)});
+		document.body.append(frame);
+	});
+	await framed('page', at);
+	const target = await framed('form', 'about:blank');
 	const form = document.createElement('form');
 	form.method = 'POST';
 	form.action = at + 'v1/inputs';
 	form.enctype = 'text/plain';
-	form.target = 'inside';
+	form.target = 'form';
 	const field = document.createElement('input');
 	field.name = input.slice(0, -1) + ',"x":"';
 	field.value = '"}';
 	form.append(field);
 	document.body.append(form);
-	over = loaded();
+	const answered = new Promise((resolve) => { target.onload = resolve; });
 	form.submit();
-	await over;
-	got.form = inside();
+	await answered;
 	return got;
 })($?, $?)`
 
@@ -79,12 +79,24 @@ func testElsewhere(t *testing.T, b *browser) {
 		got := js[map[string]string](p, elsewhere, b.http.URL+"/", fmt.Sprintf(`{"project":%q,"text":"@say no"}`, b.dirs[0]))
 		for what, want := range map[string]string{
 			"read": "refused: TypeError", "shell": "refused: TypeError", "post": "refused: TypeError", "simple post": "refused: TypeError", "beacon": "sent", "stream": "refused",
-			"WebSocket acp": "refused", "WebSocket v1/events": "refused", "script": "refused", "frame": "0 closed", "form": "closed",
+			"WebSocket acp": "refused", "WebSocket v1/events": "refused", "script": "refused",
 		} {
 			if got[what] != want {
 				t.Errorf("a page at %s, %s: %q, want %q", name, what, got[what], want)
 			}
 		}
+		p.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			got, err := cdp.Call(ctx, target, cdppage.GetFrameTree, cdp.Empty{})
+			if err != nil {
+				return err
+			}
+			for _, inside := range got.FrameTree.ChildFrames {
+				if inside.Frame.UnreachableURL == "" {
+					t.Errorf("a page at %s has %s in a frame", name, inside.Frame.URL)
+				}
+			}
+			return nil
+		}))
 	}
 	if n := len(items(b.do("GET", "/v1/runs", nil).object(), "runs")); n != before {
 		t.Errorf("%d inputs came from elsewhere", n-before)
