@@ -129,6 +129,8 @@ func TestWebKilledUnderThePage(t *testing.T) {
 	p.press(".question[data-still] .yes:not([aria-disabled])")
 	p.sees("You answered: Yes, once") // acknowledged, and so on disk
 	p.wait("document.querySelectorAll('.question').length === 2")
+	p.sends("@say Afterwards")
+	p.sees("queued")
 	j.signal(syscall.SIGKILL)
 	j.wait()
 	p.wait(broken)
@@ -149,14 +151,17 @@ func TestWebKilledUnderThePage(t *testing.T) {
 			t.Errorf("%q is there %d times on\n%s", part, n, text)
 		}
 	}
-	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter)) // what was written is still there
+	p.sees("Not sent.") // what waited; it was in memory
+	p.press(".asked button")
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
+	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter)) // what was written is still there
+	p.wait("document.querySelectorAll('.turn .outcome').length === 3")
 	if n := strings.Count(p.text(), "Once more"); n != 2 { // the input and the answer
 		t.Errorf("what was sent again is there %d times on\n%s", n, p.text())
 	}
-	w.logged(2, "llm.requested")
+	w.logged(3, "llm.requested")
 	w.logged(1, "interaction.answered", "web:")
-	if got := w.prompts(); got != 2 {
+	if got := w.prompts(); got != 3 {
 		t.Errorf("%d calls", got)
 	}
 	j.signal(syscall.SIGTERM)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,9 +99,16 @@ func TestConversation(t *testing.T) {
 		t.Errorf("%v", next)
 	}
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say other"}, withKey("next")).problem(inputDiffers)
+	waiting := func() any { return w.do("GET", "/v1/sessions/"+session.(string), nil).want(200).object()["inputs"] }
+	if got := waiting().([]any); len(got) != 2 || !slices.Contains(got, asked["input_id"]) || !slices.Contains(got, next["input_id"]) {
+		t.Errorf("%v have no result yet", got)
+	}
 	q := w.question()
 	w.answer(q, "reject_once").want(200)
 	done := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "wait": true}, withKey("next")).want(200).object()
+	if got := waiting().([]any); len(got) != 0 {
+		t.Errorf("%v have no result yet", got)
+	}
 	if done["result"].(object)["text"] != "next" || done["session_id"] != session {
 		t.Errorf("%v", done)
 	}

@@ -236,10 +236,11 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 	}
 	shown := struct {
 		session
-		Turns  []runShown `json:"turn_list"`
-		Offers *offers    `json:"offers,omitempty"`
-		Next   string     `json:"next,omitempty"`
-	}{session: session{place: l.place}, Turns: []runShown{}}
+		Turns  []runShown      `json:"turn_list"`
+		Inputs []event.InputID `json:"inputs"`
+		Offers *offers         `json:"offers,omitempty"`
+		Next   string          `json:"next,omitempty"`
+	}{session: session{place: l.place}, Turns: []runShown{}, Inputs: s.inputs.of(l.place, id)}
 	err = l.viewing(r.Context(), log, func(v *sessions.View) (err error) {
 		shown.Session, err = v.Find(r.Context(), string(id))
 		return err
@@ -263,6 +264,24 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 		shown.Next = nextPage(turnsPage{turns[0].Seq})
 	}
 	return reply(w, http.StatusOK, shown)
+}
+
+// of returns the inputs of a session that this server has accepted and that have no result yet.
+func (in *inputs) of(at place, session event.SessionID) []event.InputID {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	list := []event.InputID{}
+	for key, f := range in.under {
+		select {
+		case <-f.accepted:
+			if key.at == at && f.session == session {
+				list = append(list, f.id)
+			}
+		default:
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // holding finds the log that has an event that q selects, among those that where names. A log that
