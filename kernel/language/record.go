@@ -30,6 +30,16 @@ type matcher struct {
 	form    string
 	pattern *regexp.Regexp
 	holes   []string // what stands in each place: s, d, or a name
+	said    []string // what stands between them
+}
+
+// may reports whether a text may be of the form: what is inserted may be long, and most forms are told by what they say.
+func (m matcher) may(text string) bool {
+	first, last := m.said[0], m.said[len(m.said)-1]
+	if !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
+		return false
+	}
+	return !slices.ContainsFunc(m.said, func(part string) bool { return !strings.Contains(text, part) })
 }
 
 var hole = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[sdvq]|\{[a-z]+\}`) })
@@ -56,6 +66,7 @@ func (r *Recorded) matcher(form string) matcher {
 	at := 0
 	for _, place := range hole().FindAllStringIndex(form, -1) {
 		b.WriteString(regexp.QuoteMeta(form[at:place[0]]))
+		m.said = append(m.said, form[at:place[0]])
 		at = place[1]
 		name := strings.Trim(form[place[0]:at], "%{}")
 		switch words := r.Words[name]; {
@@ -75,6 +86,7 @@ func (r *Recorded) matcher(form string) matcher {
 		m.holes = append(m.holes, name)
 	}
 	b.WriteString(regexp.QuoteMeta(form[at:]))
+	m.said = append(m.said, form[at:])
 	m.pattern = regexp.MustCompile(`(?s)^` + b.String() + `$`)
 	return m
 }
@@ -103,6 +115,9 @@ func (s *Sentences) translate(text string) (said string, ok bool) {
 		return said, true
 	}
 	for _, m := range r.matchers() {
+		if !m.may(text) {
+			continue
+		}
 		found := m.pattern.FindStringSubmatch(text)
 		if found == nil {
 			continue
