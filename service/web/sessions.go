@@ -103,7 +103,7 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	l, err := s.logs.one(r.Context(), r.where())
+	l, err := s.named(r)
 	if err != nil {
 		return err
 	}
@@ -282,6 +282,14 @@ func (in *inputs) of(at place, session event.SessionID) []event.InputID {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// named returns the log of the project that a request must name.
+func (s *Server) named(r *request) (*eventLog, error) {
+	if r.where().Project == "" {
+		return nil, badRequest.is("project is missing")
+	}
+	return s.logs.one(r.Context(), r.where())
 }
 
 // holding finds the log that has an event that q selects, among those that where names. A log that

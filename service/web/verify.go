@@ -43,10 +43,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	if r.where().Project == "" {
-		return badRequest.is("project is missing")
-	}
-	l, err := s.logs.one(r.Context(), r.where())
+	l, err := s.named(r)
 	if err != nil {
 		return err
 	}
@@ -131,10 +128,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	if r.where().Project == "" {
-		return badRequest.is("project is missing")
-	}
-	l, err := s.logs.one(r.Context(), r.where())
+	l, err := s.named(r)
 	if err != nil {
 		return err
 	}
