@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	"service/bot":           {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact/bridge", "service/channel"},
 	"service/channel":       {},
 	"service/access":        {"kernel/fact/bridge"},
-	"service/web":           {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "service/access", "service/acp", "service/attachment", "service/team", "service/team/copies", "service/team/proposal", "service/web/device", "service/web/push"},
+	"service/web":           {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/language", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "provider", "service/access", "service/acp", "service/attachment", "service/team", "service/team/copies", "service/team/proposal", "service/web/device", "service/web/push"},
 	"service/web/push":      {"eventlog/durable"},
 	"service/web/device":    {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
 	"service/acp":           {"eventlog/event", "interaction", "interaction/form", "kernel", "kernel/agents", "kernel/filelock", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},

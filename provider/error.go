@@ -93,6 +93,16 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.cause }
 
+// Translated returns the error in another language; what the agent itself said stays as it is.
+func (e *Error) Translated(translate func(string) string) *Error {
+	if e == nil || e.Type == TypeAgent || e.Type == TypeAuth {
+		return e
+	}
+	translated := *e
+	translated.Message = translate(e.Message)
+	return &translated
+}
+
 // codeAuthRequired is ACP's error code for "authentication required".
 const codeAuthRequired = "-32000"
 

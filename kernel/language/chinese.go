@@ -117,12 +117,8 @@ var chinese = sync.OnceValue(func() *Sentences {
 		BridgeDied:  "未答复即关闭：桥接程序在等待期间终止",
 		BridgeEnded: "未答复即关闭：桥接程序已结束",
 		ClosedWith:  "未答复即关闭：%s",
-		Closings: map[string]string{
-			"nobody_to_ask": "没有人可以询问", "time_is_up": "等待超时", "turn_cancelled": "这一轮已取消",
-			"agent_gone": "智能体已退出", "run_ended": "运行已结束", "withdrawn_by_agent": "智能体撤回了问题",
-			"dismissed_by_client": "智能体自己的客户端关闭了它", "asker_died": "提问的进程已终止",
-		},
-		WhatItWas: "内容是：",
+		Closings:    chineseLapses(),
+		WhatItWas:   "内容是：",
 
 		Repeated:      "（可能重复）",
 		UnsentMessage: "有一条消息无法发送到这里。它的记录在 Perlica 运行的地方：`perlica log`。",

@@ -18,7 +18,8 @@ func chineseRecord() *Recorded {
 		"deed": {
 			"writes to": "写入", "edits": "编辑", "creates": "创建", "moves": "移动", "downloads to": "下载到", "unpacks to": "解包到", "locks": "锁定", "removes": "删除",
 		},
-		"does": {"runs commands": "运行命令", "writes to a file": "写入文件"},
+		"does":  {"runs commands": "运行命令", "writes to a file": "写入文件"},
+		"lapse": chineseLapses(),
 	}, map[string]string{
 		// Why a person is asked, or refused: of shell commands.
 		"everything in %s":                                                           "%s里的全部内容",
@@ -210,7 +211,7 @@ func chineseRecord() *Recorded {
 		"the text does not fit: it must be some of %s, with commas between them": "文字不符合要求：须为 %s 中的若干项，用逗号隔开",
 		"the text does not fit: it must be at least %d of %s":                    "文字不符合要求：至少选 %d 项：%s",
 		"the text does not fit: it must be at most %d of %s":                     "文字不符合要求：最多选 %d 项：%s",
-	}, map[string]string{
+	}, chineseFaults(), map[string]string{
 		// What the lines of /log are called.
 		"the input": "输入", "queued": "已排队", "taken back": "已撤回", "history cut": "历史已截断", "the call is on record": "调用已记录",
 		"the answer": "回答", "provider error": "智能体出错", "outcome unknown": "结果不明", "in all": "总计", "stopped": "已停止",

@@ -1,14 +1,17 @@
 // Package language holds every sentence that people read who talk to Perlica by a messaging channel: english.go and
-// chinese.go, and in chinese_record.go what the record says in English.
+// chinese.go, and in chinese_record.go and chinese_faults.go what the record, errors and findings say in English, which
+// the page shows in their words, too.
 //
 // It promises that a sentence that one language has the others have, too, with the same insertions. It
-// decides nothing, and changes nothing on the record. What an agent says, and the detail of an error, are not its
-// business: they are the same for everybody.
+// decides nothing, and changes nothing on the record. What an agent says, and what a system or a library says of an
+// error, are not its business: they are the same for everybody.
 package language
 
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +42,24 @@ func Find(name string) (l Language, ok bool) {
 		return Chinese, true
 	}
 	return "", false
+}
+
+// Accepted is the language that a client asks for first, as the header Accept-Language has them; English if it asks for
+// none that there is.
+func Accepted(header string) Language {
+	l, most := English, 0.0
+	for part := range strings.SplitSeq(header, ",") {
+		tag, weight, _ := strings.Cut(part, ";")
+		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+		q := 1.0
+		if given, ok := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q="); ok {
+			q, _ = strconv.ParseFloat(given, 64) // 0 if it is none
+		}
+		if q > most && slices.Contains(All(), Language(primary)) {
+			l, most = Language(primary), q
+		}
+	}
+	return l
 }
 
 // Sentences returns the sentences of the language; those of a language that there is not are English.
@@ -175,7 +196,12 @@ func (s *Sentences) Option(o interaction.Option, most int) string {
 	}
 	label := strings.TrimPrefix(card.Label(o, most), sign+" "+word+" ")
 	if o.Offer {
-		label = cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], s.Translate(label))
+		label = s.Offered(o, label)
 	}
 	return sign + " " + kind + " " + label
+}
+
+// Offered is the label of an answer that Perlica offers.
+func (s *Sentences) Offered(o interaction.Option, label string) string {
+	return cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], s.Translate(label))
 }

@@ -3,6 +3,7 @@ package language
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 // it is said in the language as it is shown.
 //
 // A sentence is known by its form. In it %s, %q and %d stand for what is inserted, and a name in braces for one of a few
-// words: {verb}, {thing}, {kind}, {deed} for one of Words, {why} for another sentence, and {action} for words of the
+// words: {verb}, {thing}, {kind}, {deed}, {lapse} for one of Words, {why} for another sentence, and {action} for words of the
 // agent's, perhaps behind a deed. A translation inserts the same, in the same order, or by number (%[2]s).
 type Recorded struct {
 	Words     map[string]map[string]string // what each of the names in braces stands for
@@ -29,13 +30,24 @@ type matcher struct {
 	form    string
 	pattern *regexp.Regexp
 	holes   []string // what stands in each place: s, d, or a name
+	said    []string // what stands between them
+}
+
+// may reports whether a text may be of the form: what is inserted may be long, and most forms are told by what they say.
+func (m matcher) may(text string) bool {
+	first, last := m.said[0], m.said[len(m.said)-1]
+	if !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
+		return false
+	}
+	return !slices.ContainsFunc(m.said, func(part string) bool { return !strings.Contains(text, part) })
 }
 
 var hole = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[sdvq]|\{[a-z]+\}`) })
 
 // recorded makes one of its tables.
-func recorded(words map[string]map[string]string, sentences, forms map[string]string) *Recorded {
+func recorded(words map[string]map[string]string, sentences, faults, forms map[string]string) *Recorded {
 	r := &Recorded{Words: words, Sentences: sentences, Forms: forms}
+	maps.Copy(r.Sentences, faults)
 	r.matchers = sync.OnceValue(func() (list []matcher) {
 		for form := range r.Sentences {
 			list = append(list, r.matcher(form))
@@ -54,6 +66,7 @@ func (r *Recorded) matcher(form string) matcher {
 	at := 0
 	for _, place := range hole().FindAllStringIndex(form, -1) {
 		b.WriteString(regexp.QuoteMeta(form[at:place[0]]))
+		m.said = append(m.said, form[at:place[0]])
 		at = place[1]
 		name := strings.Trim(form[place[0]:at], "%{}")
 		switch words := r.Words[name]; {
@@ -73,6 +86,7 @@ func (r *Recorded) matcher(form string) matcher {
 		m.holes = append(m.holes, name)
 	}
 	b.WriteString(regexp.QuoteMeta(form[at:]))
+	m.said = append(m.said, form[at:])
 	m.pattern = regexp.MustCompile(`(?s)^` + b.String() + `$`)
 	return m
 }
@@ -101,6 +115,9 @@ func (s *Sentences) translate(text string) (said string, ok bool) {
 		return said, true
 	}
 	for _, m := range r.matchers() {
+		if !m.may(text) {
+			continue
+		}
 		found := m.pattern.FindStringSubmatch(text)
 		if found == nil {
 			continue

@@ -21,9 +21,13 @@ import (
 var latin = regexp.MustCompile(`[A-Za-z]{2,}`)
 
 // own are the names that stay as they are in every language.
-var own = []string{"UTF", "Perlica", "shell", "git", "cd", "fork", "PATH", "token", "stop"}
+var own = []string{"UTF", "Perlica", "shell", "git", "cd", "fork", "PATH", "token", "stop", "WebSocket", "ACP", "JSON", "RPC", "RFC", "ASCII", "MiB"}
+
+// quoted is what is to be written as it stands.
+var quoted = regexp.MustCompile(`“[^”]*”`)
 
 func english(text string) bool {
+	text = quoted.ReplaceAllString(text, "")
 	return slices.ContainsFunc(latin.FindAllString(text, -1), func(w string) bool { return !slices.Contains(own, w) })
 }
 

@@ -2,6 +2,8 @@ package language_test
 
 import (
 	"go/ast"
+	"go/token"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,5 +107,139 @@ func TestWhatIsAskedIsTranslated(t *testing.T) {
 	}
 	if n < 25 {
 		t.Errorf("only %d sentences were found", n)
+	}
+}
+
+// TestFaultsAreTranslated: so has what an answer over HTTP says is wrong, what verifying a log finds, why a run has no
+// answer, and what a turn warns of.
+func TestFaultsAreTranslated(t *testing.T) {
+	say := language.Chinese.Sentences()
+	named := map[string][]string{ // what the source inserts
+		"where": {"checkpoint 2 of the file"}, "why": {"although lines before and behind it are"}, "and": {""}, "often": {"once"},
+		"what": {"a signature"}, "fault": {"the table § is missing"},
+	}
+	var v values = func(name string) []string {
+		if list := named[name]; list != nil {
+			return list
+		}
+		return []string{"§"}
+	}
+	// filled is a format with what is inserted, in which a number is 2.
+	filled := func(args []ast.Expr) string {
+		text := v.of(args[0])[0]
+		for _, verb := range regexp.MustCompile(`%\.?\d*[a-z]`).FindAllString(text, -1) {
+			in := "§"
+			if args = args[1:]; len(args) > 0 {
+				if c, ok := args[0].(*ast.CallExpr); ok && called(c) == "spanOf" {
+					in = "event 2 is"
+				} else if ok && called(c) == "numbered" {
+					in = "event 2 " + v.of(c.Args[2])[0]
+				} else if ok && called(c) == "below" {
+					in = "events 1 to 2"
+				} else {
+					in = v.of(args[0])[0]
+				}
+			}
+			switch verb[len(verb)-1] {
+			case 'd':
+				in = "2"
+			case 'q':
+				in = strconv.Quote(in)
+			}
+			text = strings.Replace(text, verb, in, 1)
+		}
+		return text
+	}
+	for _, of := range []struct {
+		files  string
+		called []string // in which the sentence is an argument
+		arg    int
+		least  int
+	}{
+		{"../../service/web/*.go", []string{"is", "own"}, 0, 70},
+		{"../../service/web/device/*.go", []string{"New"}, 0, 14},
+		{"../../service/web/push/*.go", []string{"New"}, 0, 1},
+		{"../../eventlog/verify/*.go", []string{"find"}, 2, 40},
+		{"../../eventlog/verify/*.go", []string{"warn"}, 0, 12},
+		{"../../eventlog/fault/*.go", []string{"New"}, 0, 12},
+		{"../report/audit.go", []string{"breaks"}, 0, 20},
+		{"../*.go", []string{"warn", "warnLate"}, 1, 6},
+		{"../../provider/error.go", []string{"New"}, 0, 7},
+	} {
+		n := 0
+		sources(t, of.files, func(node ast.Node, _ string) {
+			c, ok := node.(*ast.CallExpr)
+			if !ok || !slices.Contains(of.called, called(c)) || len(c.Args) <= of.arg {
+				return
+			}
+			args := c.Args[of.arg:]
+			if inner, ok := args[0].(*ast.CallExpr); ok && called(inner) == "Sprintf" {
+				args = inner.Args
+			}
+			text := filled(args)
+			if !latin.MatchString(text) || strings.HasPrefix(text, "§") && !strings.Contains(text, " ") {
+				return
+			}
+			n++
+			if said := say.Translate(text); said == text {
+				t.Errorf("%s: %q has no translation", of.files, text)
+			}
+		})
+		if n < of.least {
+			t.Errorf("%s: only %d sentences were found", of.files, n)
+		}
+	}
+	n := 0
+	for _, files := range []string{"../../provider/*.go", "../outcome.go", "../recover.go"} {
+		sources(t, files, func(node ast.Node, _ string) {
+			list := map[string]ast.Expr{}
+			switch node := node.(type) {
+			case *ast.KeyValueExpr:
+				if key, ok := node.Key.(*ast.Ident); ok {
+					list[key.Name] = node.Value
+				}
+			case *ast.AssignStmt:
+				for i, left := range node.Lhs {
+					if sel, ok := left.(*ast.SelectorExpr); ok && len(node.Rhs) == len(node.Lhs) && node.Tok == token.ASSIGN {
+						list[sel.Sel.Name] = node.Rhs[i]
+					}
+				}
+			case *ast.CompositeLit:
+				if id, ok := node.Type.(*ast.Ident); ok && id.Name == "cause" && len(node.Elts) == 2 {
+					list["Message"] = node.Elts[1]
+				}
+			}
+			e := list["Message"]
+			if e == nil {
+				return
+			}
+			args := []ast.Expr{e}
+			if c, ok := e.(*ast.CallExpr); ok && called(c) == "Sprintf" {
+				args = c.Args
+			}
+			text := filled(args)
+			if !latin.MatchString(text) || strings.HasPrefix(text, "§") {
+				return
+			}
+			n++
+			if said := say.Translate(text); said == text {
+				t.Errorf("%s: %q has no translation", files, text)
+			}
+		})
+	}
+	if n < 12 {
+		t.Errorf("only %d reasons of failures were found", n)
+	}
+}
+
+// TestAccepted: the language is the one that is asked for first, and English where none is.
+func TestAccepted(t *testing.T) {
+	for header, want := range map[string]language.Language{
+		"": "en", "*": "en", "fr": "en", "zh": "zh", "zh-CN,zh;q=0.9,en;q=0.8": "zh", "en-GB,en;q=0.9,zh;q=0.8": "en", "fr, zh;q=0.5": "zh",
+		"en;q=0.2, ZH-Hant; q=0.7": "zh", "zh;q=0": "en", "zh;q=x": "en", "zhx": "en",
+	} {
+		if got := language.Accepted(header); got != want {
+			t.Errorf("%q: %q, want %q", header, got, want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -72,6 +73,8 @@ type (
 		Text    string
 		Bad     bool
 		Unasked *unasked // of policy.unasked_tool
+
+		of *event.Event // nil: Text is the agent's
 	}
 )
 
@@ -185,7 +188,15 @@ func (o StepOutcome) Tokens() (in, out int64, ok bool) {
 }
 
 func note(e event.Event) StepNote {
-	return StepNote{Type: e.Type, Text: Summarize(e, nil), Bad: badNews[e.Type]}
+	return StepNote{Type: e.Type, Text: Summarize(e, nil), Bad: badNews[e.Type], of: &e}
+}
+
+// In is Words and Text in a language; the agent's own text is as it is.
+func (n StepNote) In(say *language.Sentences) (words, text string) {
+	if text = n.Text; n.of != nil {
+		text = Summarize(*n.of, say)
+	}
+	return say.Form(n.Words()), text
 }
 
 // Words introduce the text of a note.

@@ -155,7 +155,11 @@ var summaries = map[event.Type]summarized{
 		return fmt.Sprintf("%s: %s (%s)", say.Form(p.Effect), what, say.Translate(p.Why))
 	}),
 	event.PolicyUnasked: translated("ran unasked", func(say *language.Sentences, p fact.UnaskedTool) string {
-		text := fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), say.Form(cmp.Or(p.Kind, "of no kind")), say.Translate(p.Why))
+		what := cmp.Or(p.Title, p.ID)
+		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // no tool: the agent's mode
+			what = fill(say, "mode %s", to)
+		}
+		text := fmt.Sprintf("%s (%s): %s", what, say.Form(cmp.Or(p.Kind, "of no kind")), say.Translate(p.Why))
 		if p.FreedBy != "" {
 			text += fill(say, ", question %s", p.FreedBy)
 		}

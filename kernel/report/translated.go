@@ -54,7 +54,7 @@ func translated[T any](title string, f func(*language.Sentences, T) string) summ
 func failedSummary(say *language.Sentences, p fact.Failed) string {
 	text := say.Form("no more is known")
 	if p.Error != nil {
-		text = p.Error.Error()
+		text = p.Error.Translated(say.Translate).Error()
 	}
 	if p.Known != "" {
 		text += "; " + say.Translate(p.Known)

@@ -192,7 +192,7 @@ func (s *Server) acpOptions(r *request) (acp.Options, error) {
 	choice := project.Choice{Provider: r.URL.Query().Get("provider")}
 	agent, err := here.Agent(choice, sessions.Session{})
 	if err != nil {
-		return acp.Options{}, unfit.is(err.Error())
+		return acp.Options{}, unfit.of(err)
 	}
 	answers := acp.AnswersNone
 	if r.visitor.Rights.Has(access.Approve) {

@@ -187,7 +187,7 @@ func facts[T any](w *world, dir string, kind event.Type) (list []T) {
 // TestACP: a client has a turn, sees what the agent says, and answers what it asks, under the name of its
 // program.
 func TestACP(t *testing.T) {
-	w := newWorld(t, 2, provider(t, "keeps", t.TempDir()))
+	w := newWorld(t, 2, namedProvider(t, "keeps", t.TempDir()))
 	c := w.connect(w.token, "?provider=keeps")
 	id := c.session(w.dirs[1])
 	if m, text := c.call("session/prompt", inSession(id, "@say Hello")); m.Result.StopReason != "end_turn" || !strings.Contains(text, "Hello") {

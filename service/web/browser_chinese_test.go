@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/web/device"
 )
 
 // english is a function of the page that lists what of it is English but for some words.
@@ -22,7 +25,8 @@ var english string
 
 // names are what is called the same in every language, and what the test calls its own.
 var names = []string{"@ask execute", "@thought", "Hm.", "@error", "@say", "Clean up", "Run the tests", "Perlica", "perlica", "https", "localhost", "Web Push", "MB", "ms",
-	"project-0", "project-1", "program", "predictable", "claude", "broken", "sudo", "root", "none", "fs/read_text_file", "test"}
+	"project-0", "project-1", "program", "predictable", "claude", "broken", "rm -rf /", "sudo", "make", "root", "none", "fs/read_text_file", "go test ./...", "test", "auto", "Fails", "Change it", "@exit", "@hang", "command=",
+	"database disk image is malformed"} // what SQLite says
 
 // reads makes a tab one of a browser whose user reads these languages.
 func (p *tab) reads(languages string) {
@@ -65,6 +69,18 @@ func testChinese(t *testing.T, b *browser) {
 		p.do(chromedp.Navigate("about:blank"))
 		b.pair(p, name, true, access.Read, access.Ask, access.Approve, access.Admin)
 		p.wait("document.querySelector('.link-state.live')")
+		if name == "电脑" { // a browser whose user reads English, but chose Chinese on the page
+			p.reads("en-GB,en")
+			p.visit("#/devices")
+			p.wait("document.querySelector('select[name=language]')")
+			js[any](p, `(() => {
+				localStorage.setItem('language', 'en');
+				const el = document.querySelector('select[name=language]');
+				el.value = 'zh';
+				el.dispatchEvent(new Event('change'));
+			})()`)
+			p.wait("localStorage.getItem('language') === 'zh'")
+		}
 		for _, view := range []string{"now", "sessions", "record", "numbers"} {
 			p.visit("#/" + view)
 			p.wait("document.querySelector('.empty')")
@@ -76,6 +92,17 @@ func testChinese(t *testing.T, b *browser) {
 	_, failed := b.send("@error -32603 broken", "")
 	b.send(`@ask execute "Clean up" command="sudo rm -rf /" options=a:allow_once,b:allow_always,c:reject_once,d:reject_always`, "")
 	b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
+	died, gone := b.send("@exit 3", "")
+	unasked := b.do("POST", "/v1/inputs", object{"project": b.dirs[0], "text": "@ask execute \"Run the tests\" command=\"sudo make\"\n@mode auto\n@tool execute Fails command=\"go test ./...\"",
+		"permissions": "deny", "wait": true}).want(200).object()
+	waits, stopped := b.send("@hang", "")
+	b.do("POST", "/v1/runs/"+stopped+"/cancel", object{}).want(202)
+	bad := filepath.Join(b.dirs[1], ".perlica_config", "contexts", "default", "eventlog.db")
+	check(t, os.WriteFile(bad, []byte(strings.Repeat("no database ", 1000)), 0o600))
+	decided := unasked["session_id"].(string)
+	unaskedRun := unasked["run_id"].(string)
+	tokens, err := device.List(t.Context(), &b.user.Log().Reader)
+	check(t, err)
 	runs := func(id string) string { return strings.Replace(b.sessionAt(id), "session", "run", 1) }
 	for _, p := range tabs {
 		p.front()
@@ -83,12 +110,22 @@ func testChinese(t *testing.T, b *browser) {
 			{"now", "#/now", ".question .yes"}, {"sessions", "#/sessions", ".list .item"}, {"session", b.sessionAt(session), ".turn .outcome"},
 			{"failed", runs(failed), ".story > li:nth-child(3)"}, {"new", "#/new", "select[name=provider] option"},
 			{"record", "#/record", "#logs button"}, {"numbers", "#/numbers", ".chart .bar"}, {"story", runs(run), ".story > li:nth-child(6)"},
+			{"decided", b.sessionAt(decided), ".turn .outcome"}, {"decided story", runs(unaskedRun), ".story > li:nth-child(4)"},
+			{"died", b.sessionAt(died), ".turn .outcome"}, {"died story", runs(gone), ".story > li:nth-child(3)"},
+			{"stopped", b.sessionAt(waits), ".turn .outcome"}, {"stopped story", runs(stopped), ".story > li:nth-child(3)"},
 			{"device", "#/devices", "#others li"}, {"no run", runs("none"), ".alert"}, {"nothing found", "#/record?q=zzz", ".empty"}, {"found", "#/record?q=Done", "mark"},
 		} {
 			p.visit(view.at)
 			p.wait("document.querySelector($?)", view.there)
-			p.chinese(view.name, "zzz", "Done", "no log has it") // the server's own words, behind ours
+			p.chinese(view.name, "zzz", "Done", "(web:"+tokens[0].ID+")", "reject-once", "ask")
 		}
+		p.visit(b.sessionAt(died)) // and what comes while the page looks
+		p.wait("document.querySelector('.turn .outcome')")
+		was := js[int](p, "document.querySelectorAll('.turn .outcome').length")
+		b.send("@mode auto\n@exit 3", died)
+		p.wait("document.querySelectorAll('.turn .outcome').length > $?", was)
+		p.chinese("died again", "(web:"+tokens[0].ID+")")
+		p.visit("#/record?q=Done")
 		p.click("#logs button")
 		p.sees("此日志完整")
 		p.chinese("verified", "Done")
@@ -129,8 +166,8 @@ func testChinese(t *testing.T, b *browser) {
 	p.chinese("answered")
 	other.sees("回答：否")
 	other.chinese("answered by another", "(web:"+id+")")
-	_, err := b.devices.Revoke(t.Context(), id, "test")
+	_, err = b.devices.Revoke(t.Context(), id, "test")
 	check(t, err)
 	p.sees("不再接受此设备")
-	p.chinese("revoked", "the device was revoked")
+	p.chinese("revoked")
 }

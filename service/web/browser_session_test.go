@@ -111,6 +111,22 @@ func testAsleep(t *testing.T, b *browser) {
 	p.show("awake")
 }
 
+// testNetworks: a phone whose connections break again and again in a turn, as where it changes networks, misses no
+// update, and doubles none.
+func testNetworks(t *testing.T, b *browser) {
+	p := b.paired("phone", phone)
+	session, run := b.send("@delay 1ms\n@stream 3000 20", "")
+	p.visit(b.sessionAt(session))
+	for i := 0; i < 5; i++ {
+		p.wait("document.body.innerText.includes($?)", fmt.Sprintf("%09d", i*500))
+		b.http.CloseClientConnections()
+	}
+	p.wait("document.querySelector('.turn .outcome')")
+	b.ended(p, run)
+	p.lines(3000)
+	p.wait("document.querySelector('.link-state.live')")
+}
+
 // testKilled: the server goes away in the middle of a turn, and the page goes on with the next one.
 func testKilled(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)

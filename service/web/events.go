@@ -123,6 +123,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 		More       bool              `json:"more"`
 		Unreadable []unreadable      `json:"unreadable"`
 	}{[]json.RawMessage{}, "", false, bad}
+	say := say(r.Context())
 	for _, l := range list {
 		m, ok := of[l]
 		if !ok || answer.More {
@@ -140,13 +141,13 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 					return false
 				}
 				if want.has(one) {
-					answer.Events = append(answer.Events, one.data)
+					answer.Events = append(answer.Events, localizedLine(say, one))
 				}
 				return true
 			})
 		}
 		if err != nil {
-			answer.Unreadable = append(answer.Unreadable, unreadable{l.place, err.Error()})
+			answer.Unreadable = append(answer.Unreadable, unreadable{l.place, say.Error(err)})
 			continue
 		}
 		c[l.short()] = m

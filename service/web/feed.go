@@ -6,7 +6,10 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
@@ -329,4 +332,39 @@ func (b *behind) keep(s *stretch) {
 		b.kept[0] = nil
 		b.kept = b.kept[1:]
 	}
+}
+
+// outflow is what all streams together are sent. While something happens that is limited: the run that they follow
+// goes first, and many who follow a flood have it a little later. One or two never wait.
+type outflow struct {
+	limit *rate.Limiter // in bytes
+	began time.Time
+	news  atomic.Int64 // when a line came last, in nanoseconds since began
+}
+
+// How much is sent in a second, and at once, and for how long nothing must have happened for more.
+const (
+	perSecond = 16 << 20
+	atOnce    = 1 << 20
+	calm      = time.Second
+)
+
+func newOutflow() *outflow {
+	return &outflow{limit: rate.NewLimiter(perSecond, atOnce), began: time.Now()}
+}
+
+// happens says that something happens now.
+func (o *outflow) happens() { o.news.Store(int64(time.Since(o.began))) }
+
+// wait returns when it is the turn of so many bytes.
+func (o *outflow) wait(ctx context.Context, bytes int) error {
+	for left := bytes; left > 0; left -= atOnce {
+		if time.Since(o.began)-time.Duration(o.news.Load()) > calm {
+			return ctx.Err()
+		}
+		if err := o.limit.WaitN(ctx, min(left, atOnce)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -12,7 +12,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/device"
@@ -61,6 +64,7 @@ var securityHeaders = map[string]string{
 // many there are. The rest of the guard is pass, which knows the route.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
+	r = withLanguage(r)
 	if base := s.opt.Base; base != "" && strings.HasPrefix(r.URL.Path, base+"/") { // a proxy that does not take it away
 		r = r.Clone(r.Context())
 		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, base), strings.TrimPrefix(r.URL.RawPath, base)
@@ -71,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.outside(r); err != nil {
 		s.nonce(a)
-		refuse(a, err)
+		refuse(a, r, err)
 	} else {
 		s.mux.ServeHTTP(a, r)
 	}
@@ -150,7 +154,7 @@ func (s *Server) pass(rt route) http.HandlerFunc {
 			err = rt.serve(w, r)
 		}
 		if err != nil && !errors.Is(hr.Context().Err(), context.Canceled) {
-			refuse(w, err)
+			refuse(w, hr, err)
 		}
 	}
 }
@@ -197,9 +201,9 @@ func (s *Server) admit(r *request, right access.Right) error {
 func stranger(err error) error {
 	switch {
 	case errors.Is(err, device.ErrLimited):
-		return tooMany.is(err.Error())
+		return tooMany.of(err)
 	case slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) }):
-		return unauthorized.is(err.Error())
+		return unauthorized.of(err)
 	}
 	return err // the user's own log cannot be read
 }
@@ -249,4 +253,41 @@ func hostOnly(addr string) string {
 		return host
 	}
 	return addr
+}
+
+// limits are how many requests are taken: by client and by visitor. A page with all
+// its tabs stays far below.
+type limits struct{ ofClient, ofVisitor *limit }
+
+func newLimits() *limits {
+	return &limits{
+		ofClient:  &limit{every: rate.Every(2 * time.Millisecond), burst: 2000, of: map[string]*rate.Limiter{}},
+		ofVisitor: &limit{every: rate.Every(5 * time.Millisecond), burst: 1000, of: map[string]*rate.Limiter{}},
+	}
+}
+
+// mostLimited is of how many a limit keeps an account. When there are more, all begin anew.
+const mostLimited = 10_000
+
+// limit is one for each name.
+type limit struct {
+	every rate.Limit
+	burst int
+
+	mu sync.Mutex
+	of map[string]*rate.Limiter
+}
+
+func (l *limit) allow(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.of) >= mostLimited {
+		clear(l.of)
+	}
+	one := l.of[name]
+	if one == nil {
+		one = rate.NewLimiter(l.every, l.burst)
+		l.of[name] = one
+	}
+	return one.Allow()
 }

@@ -163,15 +163,15 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	case <-accepted:
 	case <-f.over:
 	case <-s.opt.Devices.Revoked(r.visitor.ID): // of what becomes of it the device learns nothing
-		return unauthorized.is(errRevoked.Error())
+		return unauthorized.of(errRevoked)
 	case <-r.Context().Done(): // the run goes on
 		return nil
 	}
-	return f.reply(w, l)
+	return f.reply(r.Context(), w, l)
 }
 
 // reply says what is known of the input.
-func (f *flight) reply(w http.ResponseWriter, l *eventLog) error {
+func (f *flight) reply(ctx context.Context, w http.ResponseWriter, l *eventLog) error {
 	answer := struct {
 		place
 		Input   event.InputID      `json:"input_id"`
@@ -198,8 +198,8 @@ func (f *flight) reply(w http.ResponseWriter, l *eventLog) error {
 		p.Project, p.Context, p.Input = l.Project, l.Context, string(f.id)
 		return &p
 	}
-	result := streamjson.NewResult(f.res, nil, "")
-	answer.Session, answer.Run, answer.State, answer.Result = f.res.Session, f.res.Run, ended, &result
+	answer.Session, answer.Run, answer.State = f.res.Session, f.res.Run, ended
+	answer.Result = localizedResult(ctx, streamjson.NewResult(f.res, nil, ""))
 	return reply(w, http.StatusOK, answer)
 }
 

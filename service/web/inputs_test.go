@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,9 +99,16 @@ func TestConversation(t *testing.T) {
 		t.Errorf("%v", next)
 	}
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say other"}, withKey("next")).problem(inputDiffers)
+	waiting := func() any { return w.do("GET", "/v1/sessions/"+session.(string), nil).want(200).object()["inputs"] }
+	if got := waiting().([]any); len(got) != 2 || !slices.Contains(got, asked["input_id"]) || !slices.Contains(got, next["input_id"]) {
+		t.Errorf("%v have no result yet", got)
+	}
 	q := w.question()
 	w.answer(q, "reject_once").want(200)
 	done := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "wait": true}, withKey("next")).want(200).object()
+	if got := waiting().([]any); len(got) != 0 {
+		t.Errorf("%v have no result yet", got)
+	}
 	if done["result"].(object)["text"] != "next" || done["session_id"] != session {
 		t.Errorf("%v", done)
 	}
@@ -282,7 +290,9 @@ func TestCancel(t *testing.T) {
 	if why, _ := res["stopped"].(object)["why"].(string); !strings.Contains(why, "program (web:") || !strings.HasSuffix(why, "enough") {
 		t.Errorf("%v", res)
 	}
-	w.do("POST", "/v1/runs/"+run+"/cancel", object{}).problem(runOver)
+	if p := w.do("POST", "/v1/runs/"+run+"/cancel", object{}).problem(runOver); p.Detail != "run "+run+" is not under way" {
+		t.Errorf("%q", p.Detail)
+	}
 }
 
 // TestOnlyTightens: from outside permissions get stricter, the working directory stays in the project,
@@ -312,7 +322,10 @@ func TestOnlyTightens(t *testing.T) {
 	for member, value := range map[string]any{"mcp_servers": []any{}, "command": "sh", "env": []string{"X"}, "append_system": "x"} {
 		w.do("POST", "/v1/inputs", in(object{member: value})).problem(badRequest)
 	}
-	w.do("POST", "/v1/inputs", in(object{"attachments": []string{"/etc/passwd"}})).problem(badRequest)
+	p := w.do("POST", "/v1/inputs", in(object{"attachments": []string{"/etc/passwd"}})).problem(badRequest)
+	if p.Detail != `the body: "attachments" cannot be a string` {
+		t.Errorf("%q is no word of JSON's", p.Detail)
+	}
 	w.do("POST", "/v1/inputs", in(object{"project": filepath.Dir(dir)})).problem(notFound)
 	file := object{"name": "../../notes.txt", "data": base64.StdEncoding.EncodeToString([]byte("some notes"))}
 	sent := w.do("POST", "/v1/inputs", object{"project": dir, "text": "@say thanks", "dir": "sub", "attachments": []any{file}, "wait": true}, withKey("files")).want(200).object()

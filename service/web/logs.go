@@ -205,6 +205,26 @@ func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, 
 	return r, p, nil
 }
 
+// recoverRuns opens the log for work if it has runs whose process is gone.
+func (l *eventLog) recoverRuns(ctx context.Context) error {
+	log, err := l.read(ctx)
+	if err != nil || log == nil {
+		return err
+	}
+	open, err := log.OpenRuns(ctx)
+	if err != nil {
+		return err
+	}
+	for _, run := range open {
+		if held, err := l.held(run); err != nil || held {
+			continue
+		}
+		_, _, err := l.work(ctx)
+		return err
+	}
+	return nil
+}
+
 // find finds the project with its configuration.
 func (l *eventLog) find() (*project.Project, error) {
 	if l.Project == teamProject {
@@ -282,7 +302,7 @@ func together[T any](ctx context.Context, list []*eventLog, f func(context.Conte
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				bad = append(bad, unreadable{l.place, err.Error()})
+				bad = append(bad, unreadable{l.place, say(ctx).Error(err)})
 			} else if r != nil {
 				of[l] = v
 			}

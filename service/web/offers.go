@@ -101,12 +101,12 @@ func (s *Server) choose(k *talk, in inputBodyJSON) error {
 			}
 		}
 		if err := k.conv.SetMode(s.hard, in.Mode); err != nil {
-			return unfit.is(err.Error())
+			return unfit.of(err)
 		}
 	}
 	if _, _, now := o.Models(); in.Model != "" && in.Model != now {
 		if err := k.conv.SetModel(s.hard, in.Model); err != nil {
-			return unfit.is(err.Error())
+			return unfit.of(err)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ const chooses = `[session/new]
 // TestModelAndMode: an input chooses among the models of its agent, and among the modes in which that
 // asks or does less; where it cannot have what it names it is not sent.
 func TestModelAndMode(t *testing.T) {
-	w := newWorld(t, 1, provider(t, "claude", chooses))
+	w := newWorld(t, 1, namedProvider(t, "claude", chooses))
 	in := func(more object) object {
 		o := object{"project": w.dirs[0], "provider": "claude", "text": "@show session", "wait": true}
 		for k, v := range more {

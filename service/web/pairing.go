@@ -69,12 +69,12 @@ func (s *Server) pairingState(w http.ResponseWriter, r *request) error {
 // notPaired says why a pairing does not go on.
 func notPaired(err error) error {
 	if errors.Is(err, device.ErrKey) {
-		return badRequest.is(err.Error())
+		return badRequest.of(err)
 	}
 	if p := asProblem(err); p.Status == http.StatusServiceUnavailable {
 		return p
 	}
-	return forbidden.is(err.Error())
+	return forbidden.of(err)
 }
 
 // signed holds the signature of an answer against the device, and puts it on the answer.

@@ -34,6 +34,8 @@ type problem struct {
 	Answer  *firstAnswer `json:"answer,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
 	At      *time.Time   `json:"at,omitempty"`
+
+	cause error // what Detail says; nil: nothing but Detail does
 }
 
 // firstAnswer is an answer that counted.
@@ -51,6 +53,8 @@ func newFirstAnswer(a *interaction.Answer) *firstAnswer {
 }
 
 func (p *problem) Error() string { return p.Detail }
+
+func (p *problem) Unwrap() error { return p.cause }
 
 // kind is a kind of problem: where the documentation says more, and what it is called.
 type kind struct {
@@ -94,6 +98,13 @@ func (k kind) is(detail string) *problem {
 	return &problem{Type: "docs/http.md#" + k.name, Title: k.title, Status: k.status, Detail: detail}
 }
 
+// of returns a problem of the kind that is an error.
+func (k kind) of(err error) *problem {
+	p := k.is(err.Error())
+	p.cause = err
+	return p
+}
+
 // known says which errors are which kind of problem. The first that fits counts.
 var known = []struct {
 	err  error
@@ -135,9 +146,9 @@ func asProblem(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &large):
-		return tooLarge.is(err.Error())
+		return tooLarge.of(err)
 	case errors.As(err, &taken):
-		p = questionClosed.is(taken.Error())
+		p = questionClosed.of(taken)
 		p.Answer, p.Reason = newFirstAnswer(taken.Answer), string(taken.Lapsed)
 		if !taken.At.IsZero() {
 			p.At = &taken.At
@@ -145,14 +156,14 @@ func asProblem(err error) *problem {
 		return p
 	}
 	if k, ok := typed(err); ok {
-		return k.is(err.Error())
+		return k.of(err)
 	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
-			return k.kind.is(err.Error())
+			return k.kind.of(err)
 		}
 	}
-	return internal.is(err.Error())
+	return internal.of(err)
 }
 
 // typed finds the kind of the errors that have a type of their own.
@@ -179,9 +190,10 @@ func typed(err error) (kind, bool) {
 	return kind{}, false
 }
 
-// refuse writes a problem.
-func refuse(w http.ResponseWriter, err error) {
-	p := asProblem(err)
+// refuse writes a problem, in the request's language.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p, say := *asProblem(err), say(r.Context())
+	p.Title, p.Detail = say.Translate(p.Title), say.Error(&p)
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	switch p.Status {
@@ -191,7 +203,7 @@ func refuse(w http.ResponseWriter, err error) {
 		h.Set("Retry-After", "10")
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the client may be gone
+	_ = json.NewEncoder(w).Encode(&p) // the client may be gone
 }
 
 // reply writes v as JSON.

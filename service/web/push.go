@@ -48,7 +48,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	}
 	err = s.push.Subscribe(r.visitor.ID, sub)
 	if errors.Is(err, push.ErrSubscription) {
-		return unfit.is(err.Error())
+		return unfit.of(err)
 	}
 	if err != nil {
 		return err

@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -71,12 +73,13 @@ const shownID = 8
 
 // question says all of a question; its digest is that of its payload on the log or, on a team's hub, of what it is there.
 func (l *eventLog) question(ctx context.Context, log logReader, q asked, width int) (question, error) {
-	c := card.Lay(q.Question, width)
+	said := localized(ctx, q.Question)
+	c := card.Lay(said, width)
 	shown := question{
-		place: l.place, Question: q.Question, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
+		place: l.place, Question: said, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
 		Asked: q.Asked, Open: true, Card: cardShown{newRows(c.Rows), newRows(c.Options)},
 	}
-	for _, o := range q.Options {
+	for _, o := range said.Options {
 		shown.Options = append(shown.Options, option{o, o.Allows(), o.Always()})
 	}
 	if q.there != nil {
@@ -147,7 +150,7 @@ func (s *Server) question(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if end != nil {
-		shown.Open, shown.Ended, shown.Answer = false, end.Error(), newFirstAnswer(end.Answer)
+		shown.Open, shown.Ended, shown.Answer = false, say(r.Context()).Error(end), newFirstAnswer(end.Answer)
 		return reply(w, http.StatusOK, shown)
 	}
 	open, err := l.pending(r.Context(), log)
@@ -155,7 +158,7 @@ func (s *Server) question(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if shown.Open = slices.ContainsFunc(open, func(o asked) bool { return o.ID == q.ID }); !shown.Open {
-		shown.Ended = kernel.ErrRunGone.Error()
+		shown.Ended = say(r.Context()).Error(kernel.ErrRunGone)
 	}
 	return reply(w, http.StatusOK, shown)
 }
@@ -255,12 +258,21 @@ func (l *eventLog) answer(ctx context.Context, q asked, a interaction.Answer) er
 	return runner.AnswerQuestion(ctx, q.Question, a)
 }
 
+// badBody says what is wrong with a body in words of JSON, not of this program.
+func badBody(err error) string {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Sprintf("%q cannot be a %s", kind.Field, kind.Value)
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
 // decode reads the body, which is one JSON object with no other members than v's.
 func (r *request) decode(v any) error {
 	d := json.NewDecoder(bytes.NewReader(r.body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return badRequest.is("the body: " + err.Error())
+		return badRequest.is("the body: " + badBody(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest.is("the body has more than one JSON value")

@@ -59,7 +59,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.nonce(w)
 		if err := s.other(mux, w, r); err != nil {
-			refuse(w, err)
+			refuse(w, r, err)
 		}
 	})
 	return mux
@@ -149,15 +149,15 @@ func (s *Server) ready(w http.ResponseWriter, r *request) error {
 	}
 	paths, err := s.opt.Dirs.EnsureOwn()
 	if err != nil {
-		return logFailed.is(err.Error())
+		return logFailed.of(err)
 	}
 	began := time.Now()
 	if err := eventlog.TryWrite(r.Context(), paths.Dir); err != nil {
-		return logFailed.is(err.Error())
+		return logFailed.of(err)
 	}
 	s.counts.tried(time.Since(began))
 	if err := s.logs.failed(); err != nil {
-		return logFailed.is(err.Error())
+		return logFailed.of(err)
 	}
 	return plain(w, "ok\n")
 }

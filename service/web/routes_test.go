@@ -72,7 +72,10 @@ func TestRoutes(t *testing.T) {
 	for _, path := range []string{"/v1/runs/none", "/v1/sessions/none", "/v1/questions/none", "/v1/nothing", "/v1/proofs/900" + at, "/page.js"} {
 		w.do("GET", path, nil).want(404)
 	}
-	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify", "/v1/events?after=x", "/v1/search"} {
+	if p := w.do("GET", "/v1/proofs/900"+at, nil).problem(notFound); p.Detail != `there is no event "900" on the log` {
+		t.Errorf("%q", p.Detail)
+	}
+	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify", "/v1/proofs/1", "/v1/providers", "/v1/events?after=x", "/v1/search"} {
 		w.do("GET", path, nil).problem(badRequest)
 	}
 	w.do("POST", "/v1/contexts", object{}).problem(badMethod)

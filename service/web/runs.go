@@ -3,6 +3,8 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -222,8 +224,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 		Result      *streamjson.Result `json:"result"`
 	}{runShown: one, Attachments: append([]string{}, rec.Received.Attachments...), Dir: rec.Received.Dir, Provider: cmp.Or(rec.Received.Provider, rec.Provider)}
 	if rec.Outcome != "" {
-		result := streamjson.NewResult(rec.Result, nil, "")
-		shown.Result = &result
+		shown.Result = localizedResult(r.Context(), streamjson.NewResult(rec.Result, nil, ""))
 	}
 	return reply(w, http.StatusOK, shown)
 }
@@ -274,5 +275,9 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 	} else {
 		stop.Person = r.visitor.Label()
 	}
-	return runner.CancelRun(context.WithoutCancel(r.Context()), id, stop)
+	err = runner.CancelRun(context.WithoutCancel(r.Context()), id, stop)
+	if errors.Is(err, kernel.ErrRunGone) {
+		return runOver.is(fmt.Sprintf("run %s is not under way", id))
+	}
+	return err
 }

@@ -59,7 +59,7 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 		return hits, err
 	})
 	if wordless.Load() {
-		return unfit.is(report.ErrNoWords.Error())
+		return unfit.of(report.ErrNoWords)
 	}
 	answer := struct {
 		Hits       []hit        `json:"hits"`

@@ -103,7 +103,7 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	l, err := s.logs.one(r.Context(), r.where())
+	l, err := s.named(r)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 	}
 	list := []shown{}
 	for _, a := range p.Resolver().List() {
-		list = append(list, shown{a.ID, a.Name, string(a.State), a.Why, a.Default, s.offered(talkKey{at: l.place}, a.ID)})
+		list = append(list, shown{a.ID, a.Name, string(a.State), say(r.Context()).Translate(a.Why), a.Default, s.offered(talkKey{at: l.place}, a.ID)})
 	}
 	return reply(w, http.StatusOK, map[string]any{"providers": list})
 }
@@ -236,10 +236,11 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 	}
 	shown := struct {
 		session
-		Turns  []runShown `json:"turn_list"`
-		Offers *offers    `json:"offers,omitempty"`
-		Next   string     `json:"next,omitempty"`
-	}{session: session{place: l.place}, Turns: []runShown{}}
+		Turns  []runShown      `json:"turn_list"`
+		Inputs []event.InputID `json:"inputs"`
+		Offers *offers         `json:"offers,omitempty"`
+		Next   string          `json:"next,omitempty"`
+	}{session: session{place: l.place}, Turns: []runShown{}, Inputs: s.inputs.of(l.place, id)}
 	err = l.viewing(r.Context(), log, func(v *sessions.View) (err error) {
 		shown.Session, err = v.Find(r.Context(), string(id))
 		return err
@@ -263,6 +264,32 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 		shown.Next = nextPage(turnsPage{turns[0].Seq})
 	}
 	return reply(w, http.StatusOK, shown)
+}
+
+// of returns the inputs of a session that this server has accepted and that have no result yet.
+func (in *inputs) of(at place, session event.SessionID) []event.InputID {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	list := []event.InputID{}
+	for key, f := range in.under {
+		select {
+		case <-f.accepted:
+			if key.at == at && f.session == session {
+				list = append(list, f.id)
+			}
+		default:
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// named returns the log of the project that a request must name.
+func (s *Server) named(r *request) (*eventLog, error) {
+	if r.where().Project == "" {
+		return nil, badRequest.is("project is missing")
+	}
+	return s.logs.one(r.Context(), r.where())
 }
 
 // holding finds the log that has an event that q selects, among those that where names. A log that

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -38,7 +39,7 @@ type step struct {
 	Bad         bool                  `json:"bad,omitempty"`
 }
 
-func newStep(from report.Step) step {
+func newStep(ctx context.Context, from report.Step) step {
 	to := step{Seq: from.Seq, At: from.At}
 	switch w := from.What.(type) {
 	case report.StepInput:
@@ -51,15 +52,18 @@ func newStep(from report.Step) step {
 	case report.StepTool:
 		to.Kind, to.Tool = "tool", &w.ToolSeen
 	case report.StepAsked:
-		to.Kind, to.Question = "asked", &w.Question
+		q := localized(ctx, w.Question)
+		to.Kind, to.Question = "asked", &q
 	case report.StepClosed:
-		to.Kind, to.Question, to.Answer = "closed", &w.Question, newFirstAnswer(w.Answer)
+		q := localized(ctx, w.Question)
+		to.Kind, to.Question, to.Answer = "closed", &q, newFirstAnswer(w.Answer)
 		to.Reason, to.TookMS = string(w.Reason), w.Took.Milliseconds()
 	case report.StepOutcome:
-		result := streamjson.NewResult(w.Result, nil, "")
-		to.Kind, to.Result, to.Shown, to.Known, to.FirstMS = "outcome", &result, w.Shown, w.Known, w.First.Milliseconds()
+		to.Kind, to.Result = "outcome", localizedResult(ctx, streamjson.NewResult(w.Result, nil, ""))
+		to.Shown, to.Known, to.FirstMS = w.Shown, say(ctx).Translate(w.Known), w.First.Milliseconds()
 	case report.StepNote:
-		to.Kind, to.Type, to.Words, to.Text, to.Bad = "note", w.Type, w.Words(), w.Text, w.Bad
+		to.Kind, to.Type, to.Bad = "note", w.Type, w.Bad
+		to.Words, to.Text = w.In(say(ctx))
 	}
 	return to
 }
@@ -99,7 +103,7 @@ func (s *Server) story(w http.ResponseWriter, r *request) error {
 			answer.Next = answer.Steps[n-1].Seq
 			break
 		}
-		answer.Steps = append(answer.Steps, newStep(one))
+		answer.Steps = append(answer.Steps, newStep(r.Context(), one))
 	}
 	return reply(w, http.StatusOK, answer)
 }

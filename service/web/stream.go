@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/perlica/perlica/kernel/language"
 )
 
 // follower is a stream on its way to a client.
@@ -16,6 +18,7 @@ type follower struct {
 	w      http.ResponseWriter
 	out    *http.ResponseController
 	want   chosen
+	say    *language.Sentences
 	bell   chan struct{} // capacity 1: there is something new
 	cursor cursor
 	tracks map[*eventLog]*track
@@ -65,7 +68,7 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 		return err
 	}
 	f := &follower{
-		s: s, w: w, out: http.NewResponseController(w), want: want, bell: make(chan struct{}, 1), cursor: c,
+		s: s, w: w, out: http.NewResponseController(w), want: want, say: say(r.Context()), bell: make(chan struct{}, 1), cursor: c,
 		tracks: map[*eventLog]*track{},
 	}
 	defer f.leave()
@@ -241,11 +244,12 @@ func (f *follower) lines(ctx context.Context, t *track, lines []line) error {
 // line ends an event in the buffer with a line, and sends what is a batch. A large line, such as an outcome with
 // all of its text, is not copied: all followers have it in the same moment.
 func (f *follower) line(ctx context.Context, one line) error {
-	if len(one.data) < batch {
-		f.data(one.data)
+	data := localizedLine(f.say, one)
+	if len(data) < batch {
+		f.data(data)
 	} else {
 		f.buf = append(f.buf, "\ndata: "...)
-		for _, part := range [][]byte{f.buf, one.data} {
+		for _, part := range [][]byte{f.buf, data} {
 			if err := f.send(ctx, part); err != nil {
 				return err
 			}

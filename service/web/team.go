@@ -180,7 +180,7 @@ func (c *workerCopy) answer(ctx context.Context, q asked, a interaction.Answer) 
 	case errors.As(err, &uncounted):
 		return questionClosed.is("the answer does not count: " + uncounted.Why)
 	case errors.Is(err, team.ErrNoRight):
-		return forbidden.is(err.Error())
+		return forbidden.of(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return logFailed.is(c.Worker + " did not say whether the answer counts; it may still count")
 	case err != nil:
@@ -194,7 +194,7 @@ func (c *workerCopy) cancel(ctx context.Context, input event.InputID, by string)
 	_, err := c.team.Cancel(ctx, string(input), by, source)
 	switch {
 	case errors.Is(err, team.ErrNoRight):
-		return forbidden.is(err.Error())
+		return forbidden.of(err)
 	case err != nil:
 		return logFailed.is("the team's hub: " + err.Error())
 	}

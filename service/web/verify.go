@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -41,10 +43,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	if r.where().Project == "" {
-		return badRequest.is("project is missing")
-	}
-	l, err := s.logs.one(r.Context(), r.where())
+	l, err := s.named(r)
 	if err != nil {
 		return err
 	}
@@ -66,13 +65,25 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 		err = errors.Join(err, log.Close())
 	}
 	if errors.Is(err, fault.ErrCorrupt) {
-		v.OK, v.Kind, v.Damage = false, verify.Unreadable, err.Error()
+		v.OK, v.Kind, v.Damage = false, verify.Unreadable, say(r.Context()).Error(err)
 		v.Findings, err = []verify.Finding{{Kind: v.Kind, What: v.Damage}}, nil
 	}
 	if err != nil {
 		return err
 	}
+	v.localize(say(r.Context()))
 	return reply(w, http.StatusOK, v)
+}
+
+// localize says what was found in a language.
+func (v *verified) localize(say *language.Sentences) {
+	v.Damage = say.Translate(v.Damage)
+	for i := range v.Findings {
+		v.Findings[i].What = say.Translate(v.Findings[i].What)
+	}
+	for i := range v.Warnings {
+		v.Warnings[i] = say.Translate(v.Warnings[i])
+	}
 }
 
 // check verifies an open log with the user's own keys.
@@ -105,14 +116,19 @@ func (v *verified) check(r *request, l *eventLog, log *store.Reader) error {
 	return nil
 }
 
+// noEvent is the error of who asked for an event, in their words where it is that there is none.
+func noEvent(err error, ref string) error {
+	if errors.Is(err, fault.ErrNotExist) {
+		return notFound.is(fmt.Sprintf("there is no event %q on the log", ref))
+	}
+	return err
+}
+
 func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context"); err != nil {
 		return err
 	}
-	if r.where().Project == "" {
-		return badRequest.is("project is missing")
-	}
-	l, err := s.logs.one(r.Context(), r.where())
+	l, err := s.named(r)
 	if err != nil {
 		return err
 	}
@@ -132,7 +148,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	seq := event.Seq(n)
 	if err != nil || n <= 0 {
 		if seq, err = log.Find(r.Context(), ref); err != nil {
-			return err
+			return noEvent(err, ref)
 		}
 	}
 	p, err := eventlog.Prove(r.Context(), log, seq)
@@ -140,7 +156,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 		return unfit.is(err.Error() + ": the end of a run makes one, where there is a key")
 	}
 	if err != nil {
-		return err
+		return noEvent(err, ref)
 	}
 	text, err := p.MarshalText()
 	if err != nil {

@@ -85,7 +85,8 @@ type Server struct {
 	counts     counters
 }
 
-// New returns a handler. Nothing is opened yet but for devices that are woken by Web Push.
+// New returns a handler. Nothing is opened yet but for devices that are woken by Web Push, and logs with runs whose process
+// is gone: these get their outcomes.
 func New(opt Options) *Server {
 	if opt.Trail == nil {
 		opt.Trail = slog.New(slog.DiscardHandler)
@@ -110,7 +111,22 @@ func New(opt Options) *Server {
 	s.hard, s.end = context.WithCancelCause(context.Background())
 	s.mux = s.routes()
 	s.watching.Go(s.watchQuestions)
+	s.watching.Go(s.recoverRuns)
 	return s
+}
+
+// recoverRuns has the runs that a process left behind when it was killed get their outcomes: a page that shows one waits
+// for it. A log that cannot be worked in holds up no other, and is told in the trail.
+func (s *Server) recoverRuns() {
+	list, err := s.logs.list(s.hard, place{})
+	if err != nil {
+		s.opt.Trail.Warn("runs are not recovered", "error", err.Error())
+	}
+	for _, l := range list {
+		if err := l.recoverRuns(s.hard); err != nil {
+			s.opt.Trail.Warn("runs are not recovered", "project", l.Project, "context", l.Context, "error", err.Error())
+		}
+	}
 }
 
 // mostStreams is how many streams of events may be open at a time.

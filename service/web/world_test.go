@@ -123,8 +123,8 @@ func newWorld(t *testing.T, projects int, change ...func(*Options)) *world {
 	return w
 }
 
-// provider configures the built-in agent under another name.
-func provider(t *testing.T, name, argument string) func(*Options) {
+// namedProvider configures the built-in agent under another name.
+func namedProvider(t *testing.T, name, argument string) func(*Options) {
 	return func(o *Options) {
 		t.Helper()
 		check(t, os.MkdirAll(o.Dirs.Config, 0o700))

@@ -3,7 +3,9 @@ package page
 import (
 	"encoding/json"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -181,5 +183,32 @@ func TestShell(t *testing.T) {
 	}
 	for _, name := range kept {
 		read(t, name)
+	}
+}
+
+// TestSourcesHaveWords: where an input or an answer came from has a word, whichever front end it was; a channel's
+// name is its own.
+func TestSourcesHaveWords(t *testing.T) {
+	zh, n := words(t, "zh"), 0
+	said := regexp.MustCompile(`\b(?:Input|MessageQueued|Answer)\{[^{}]*\b(?:Source|Where): "(\w+)"|(?m)\bWhere = (?:.*, )?"(\w+)"$`)
+	for _, dir := range []string{"../../../cmd/perlica", "../../../kernel", "../../../service"} {
+		err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			for _, m := range said.FindAllStringSubmatch(string(text), -1) {
+				if n++; zh["source."+m[1]+m[2]] == "" {
+					t.Errorf("%s: %q has no word", name, m[1]+m[2])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n < 9 {
+		t.Errorf("only %d were found", n)
 	}
 }

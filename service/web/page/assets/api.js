@@ -1,6 +1,6 @@
 // Requests to Perlica, each signed with this browser's key (RFC 9421), and its events.
 import * as device from './device.js';
-import {t, has} from './i18n.js';
+import {t, has, language} from './i18n.js';
 
 // root is where the page was loaded from: there may be a path before it.
 export const root = new URL('.', document.baseURI);
@@ -56,7 +56,7 @@ export async function send(method, path, {query, body, headers, signal, credenti
 	for (let again = 0; ; again++) {
 		const used = nonce;
 		const signed = self ? await signature(method, url, bytes) : {};
-		const all = {Accept: 'application/json', ...headers, ...signed};
+		const all = {Accept: 'application/json', 'Accept-Language': language, ...headers, ...signed};
 		if (body !== undefined) all['Content-Type'] = 'application/json';
 		let res;
 		try {

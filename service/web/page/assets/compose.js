@@ -7,7 +7,7 @@ import {t} from './i18n.js';
 
 const mostBytes = 16 << 20;
 
-// Composer is the form. about() says where the input goes, sent(answer) takes what Perlica said.
+// Composer is the form. about() says where the input goes, sent(answer, body) takes what Perlica said of what.
 export class Composer {
 	constructor(draft, about, sent) {
 		this.key = 'draft ' + draft;
@@ -106,14 +106,15 @@ export class Composer {
 		this.say('');
 		try {
 			const attachments = await Promise.all(this.files.map(async (f) => ({name: f.name || 'file', data: base64(new Uint8Array(await f.arrayBuffer()))})));
-			const answer = await post('v1/inputs', {...about, text, attachments}, {'Idempotency-Key': this.id});
+			const body = {...about, text, attachments};
+			const answer = await post('v1/inputs', body, {'Idempotency-Key': this.id});
 			this.id = crypto.randomUUID();
 			this.tried = '';
 			this.files = [];
 			this.text.value = '';
 			this.typed();
 			this.draw();
-			this.sent(answer, text);
+			this.sent(answer, body);
 		} catch (err) {
 			this.say(err.lost ? t('compose.lost') : t('compose.failed') + ' ' + err.message);
 		}

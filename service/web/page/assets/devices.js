@@ -75,7 +75,11 @@ function card(self) {
 // devices is the view.
 export function devices(main) {
 	const self = h('div', card(me()));
-	const lang = choice(t('language'), 'language', Object.entries(languages), language, () => choose(lang.el.value).then(start));
+	const lang = choice(t('language'), 'language', Object.entries(languages), language, () => choose(lang.el.value).then(() => {
+		live.stop();
+		live.start();
+		start();
+	}));
 	const think = choice(t('thoughts'), 'thoughts', [['hidden', t('thoughts.hidden')], ['shown', t('thoughts.shown')]], thoughts.shown ? 'shown' : 'hidden',
 		() => { thoughts.shown = think.el.value === 'shown'; });
 	replace(main, self, waking(), h('section.card', h('h2', t('preferences')), h('div.filters', lang.label, think.label)),

@@ -25,6 +25,9 @@ function kindOf(o) {
 	return {answer: 'answer', allow_always: 'always', reject_once: 'no', reject_always: 'never'}[o.kind] || 'unknown';
 }
 
+// labelOf is what the agent says of an option, in quotes, or Perlica of one that it offers.
+const labelOf = (o) => !o.offer ? '“' + o.label + '”' : has('offer.' + o.id) ? t('offer.' + o.id) : o.label;
+
 // Seen knows which rows have been on the screen, each from its beginning to its end.
 class Seen {
 	constructor(rows, changed) {
@@ -160,9 +163,8 @@ export class Card {
 			const kind = kindOf(o);
 			const cls = !o.allows ? 'no' + (no ? '' : ' no-first') : o.always ? 'always' : kind === 'remember' ? 'yes remember' : 'yes';
 			no = no || !o.allows;
-			const label = o.offer ? (has('offer.' + o.id) ? t('offer.' + o.id) : o.label) : '“' + o.label + '”';
 			const b = h('button', {class: cls, 'data-option': o.id, onclick: () => this.press(o)},
-				h('span', (o.allows ? (o.always ? '! ' : '✓ ') : '✗ ') + t('option.' + kind)), said('span.agent-label', label));
+				h('span', (o.allows ? (o.always ? '! ' : '✓ ') : '✗ ') + t('option.' + kind)), said('span.agent-label', labelOf(o)));
 			if (o.allows) this.yes.push(b);
 			b.dataset.n = String(i + 1);
 			return b;
@@ -279,7 +281,7 @@ export function ending(q, how) {
 	const what = o ? t('option.' + kindOf(o)) : a.option;
 	const allows = o && (o.allows || /^allow/.test(o.kind));
 	const words = a.mine || me() && a.by.endsWith('(web:' + me().id + ')') ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: name('source', a.where), what});
-	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', '“' + o.label + '”')])];
+	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', labelOf(o))])];
 }
 
 function expires(q) {

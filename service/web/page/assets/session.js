@@ -25,7 +25,7 @@ class Session {
 		this.waiting = h('div');
 		this.loading = loading();
 		this.choices = choices();
-		this.composer = new Composer(id, () => ({...where, session: id, ...this.choices.said()}), (a, text) => this.sent(a, text));
+		this.composer = new Composer(id, () => ({...where, session: id, ...this.choices.said()}), (a, body) => this.sent(a, body));
 		this.composer.form.prepend(this.choices.el);
 		this.newest = h('button', {class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
 		replace(main, this.about, this.older, this.loading, this.list, this.waiting);
@@ -66,7 +66,7 @@ class Session {
 				open: () => {},
 				event: (line) => this.took(line),
 				reset: () => location.reload(),
-				state: () => {},
+				state: (word) => word === 'live' && this.queued.size && this.again(),
 			});
 			this.eye = new IntersectionObserver((all) => all.some((e) => e.isIntersecting) && this.next && this.read(this.next));
 			this.eye.observe(this.older);
@@ -104,10 +104,15 @@ class Session {
 		replace(this.about, place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})));
 	}
 
-	// again reads what can be chosen now: an agent says so once it runs.
+	// again reads what can be chosen now: an agent says so once it runs. What waited and waits no more was not sent, unless
+	// its turn is told yet.
 	async again() {
+		const waited = [...this.queued.values()];
 		const s = await get('v1/sessions/' + encodeURIComponent(this.id), {...this.where, limit: 1}).catch(() => undefined);
-		if (s && !this.closed) this.named(s);
+		if (!s || this.closed) return;
+		this.named(s);
+		for (const q of waited) q.lost = !s.inputs.includes(q.id);
+		this.showQueued();
 	}
 
 	none() { replace(this.list, h('div.empty', icon('sessions'), h('p', t('session.empty')))); }
@@ -198,10 +203,23 @@ class Session {
 		}
 	}
 
-	sent(answer, text) {
+	sent(answer, body) {
 		this.end = true;
-		if (answer.state === 'queued') this.queued.set(answer.input_id, text);
+		const id = answer.input_id;
+		if (answer.state === 'queued') this.queued.set(id, {id, body});
+		else this.queued.delete(id);
 		this.showQueued();
+	}
+
+	// resend sends what was not sent once more, under its id: it is called at most once.
+	async resend(q, button) {
+		button.disabled = true;
+		try {
+			this.sent(await post('v1/inputs', q.body, {'Idempotency-Key': q.id}), q.body);
+		} catch (err) {
+			button.disabled = false;
+			this.composer.say(err.lost ? t('compose.lost') : err.message);
+		}
 	}
 
 	unqueue(input) {
@@ -209,7 +227,8 @@ class Session {
 	}
 
 	showQueued() {
-		replace(this.waiting, [...this.queued.values()].map((text) => h('div.asked', h('div.who', h('span.chip', t('session.queued'))), said('div.words', text))));
+		replace(this.waiting, [...this.queued.values()].map((q) => h('div.asked', h('div.who', q.lost ? h('span.chip.bad', t('compose.failed')) : h('span.chip', t('session.queued'))),
+			said('div.words', q.body.text), q.lost && h('button', {onclick: (e) => this.resend(q, e.currentTarget)}, t('pair.again')))));
 		this.follow();
 	}
 

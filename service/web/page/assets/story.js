@@ -1,7 +1,7 @@
 // A run as a timeline: what was asked, who said yes, how long it took, what it cost.
 import {get, send} from './api.js';
 import {h, icon, said, replace, save, loading, warn} from './dom.js';
-import {t, has, clock, lasted, name} from './i18n.js';
+import {t, clock, lasted, name} from './i18n.js';
 import {failure, stateOf} from './now.js';
 import {place, ending, sessionLink} from './question.js';
 import {markdown} from './markdown.js';
@@ -16,7 +16,7 @@ const kinds = {
 	asked: (s) => ['ask', t('story.asked'), question(s.question)],
 	closed: (s) => [s.answer && /^allow/.test(kindOf(s)) ? 'good' : 'bad', [t('story.answered'), ' ', h('span.took', t('story.took', {time: lasted(s.took_ms || 0)}))], h('div.remark', ending(s.question, s))],
 	outcome: (s) => [s.result.is_error ? 'bad' : 'good', t('story.outcome'), outcome(s)],
-	note: (s) => [s.bad ? 'bad' : '', has('note.' + s.type) ? t('note.' + s.type) : said('span', s.words || s.type || ''), s.text && said('div.words', s.text)],
+	note: (s) => [s.bad ? 'bad' : '', said('span', s.words || ''), s.text && said('div.words', s.text)],
 };
 
 const kindOf = (s) => ((s.question.options || []).find((o) => o.id === s.answer.option) || {}).kind || '';

@@ -168,7 +168,7 @@ export class Turn {
 
 	on_warning(line) { this.put(remark('warn', 'bad', said('span', line.detail || line.subtype))); }
 
-	on_run_stopping(line) { this.put(remark('stop', '', t('stopping', {by: line.by || ''}), line.why && [' ', said('span', line.why)])); }
+	on_run_stopping(line) { this.put(remark('stop', '', t('stopping', {by: line.why || line.by || ''}))); }
 
 	on_run_finished(line) { this.finish(line.result, line.at); }
 

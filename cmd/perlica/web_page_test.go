@@ -1,0 +1,170 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// page is a page in a real browser.
+type page struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// browser starts one, which ends with the test.
+func (w *world) browser() *page {
+	w.t.Helper()
+	if testing.Short() {
+		w.t.Skip("a browser is started")
+	}
+	name, err := exec.LookPath("chromium")
+	if err != nil {
+		w.t.Skip("there is no Chromium here: the page is not tested")
+	}
+	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true)}
+	if os.Geteuid() == 0 {
+		opts = append(opts, chromedp.NoSandbox)
+	}
+	thrown := func(ev any) {
+		if e, ok := ev.(*runtime.EventExceptionThrown); ok {
+			w.t.Errorf("on the page: %s", e.ExceptionDetails.Text)
+		}
+	}
+	ctx, cancel := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(opts...), chromedp.WithListener(thrown))
+	w.t.Cleanup(cancel)
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 800)); err != nil {
+		w.t.Fatal(err)
+	}
+	return &page{w.t, ctx}
+}
+
+func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wait waits until an expression of JavaScript is true.
+func (p *page) wait(expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience))); err != nil {
+		p.t.Fatalf("waited for %s: %v, on the page:\n%s", expression, err, p.text())
+	}
+}
+
+// sees waits for a text.
+func (p *page) sees(text string) {
+	p.t.Helper()
+	b, _ := json.Marshal(text) // a string
+	p.wait("document.body.innerText.includes(" + string(b) + ")")
+}
+
+// text is what is on the page.
+func (p *page) text() string {
+	p.t.Helper()
+	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return text
+}
+
+// press presses a button, when it can be pressed.
+func (p *page) press(selector string) {
+	p.t.Helper()
+	b, _ := json.Marshal(selector) // a string
+	p.wait("document.querySelector(" + string(b) + ")")
+	p.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// sends writes lines into the field for the next input, and sends them.
+func (p *page) sends(text string) {
+	p.t.Helper()
+	p.wait("document.querySelector('.composer textarea')")
+	b, _ := json.Marshal(text) // a string
+	p.do(chromedp.Click(chromedp.CSS(".composer textarea")))
+	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("void (document.activeElement.value = "+string(b)+")")); err != nil {
+		p.t.Fatal(err)
+	}
+	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter))
+}
+
+// TestWebKilledUnderThePage: the server is killed while a page has a turn and its question on the screen. What was
+// acknowledged is on the page of the next server, once; what was not stays with the person, and sent again it is called once.
+func TestWebKilledUnderThePage(t *testing.T) {
+	w := newWorld(t)
+	p := w.browser()
+	j, at := w.webServer()
+	s := w.terminal(nil, "web", "pair")
+	s.finds(pairCode.String())
+	p.do(chromedp.Navigate(at + pairCode.FindString(s.text())))
+	p.press("input[name=device]")
+	p.press("button.primary")
+	s.expect("Pair it? [y/N]")
+	s.confirms("y", "yes")
+	s.exits(0)
+	live, broken := "document.querySelector('.link-state.live')", "document.querySelector('.link-state.broken')"
+	p.wait(live)
+
+	p.do(chromedp.Navigate(at + "/#/new"))
+	p.wait("document.querySelector('select[name=provider] option')")
+	p.sends("@stream 300 20\n@ask execute Build command=\"sudo make\"\n@ask execute Again command=\"sudo make\"")
+	p.sees("000000299")
+	p.press(".question[data-still] .yes:not([aria-disabled])")
+	p.sees("You answered: Yes, once") // acknowledged, and so on disk
+	p.wait("document.querySelectorAll('.question').length === 2")
+	p.sends("@say Afterwards")
+	p.sees("queued")
+	j.signal(syscall.SIGKILL)
+	j.wait()
+	p.wait(broken)
+	p.press(".question:not(.closed)[data-still] .no")
+	p.sees("Your answer was not confirmed")
+	p.sends("@say Once more")
+	p.sees("Perlica did not confirm it")
+
+	j = w.start("web", "--listen", strings.TrimPrefix(at, "http://"))
+	j.expect("the page is at " + at)
+	p.wait(live)
+	p.wait("document.querySelector('.turn .outcome')")
+	p.sees("Perlica ended before the outcome was known")
+	p.wait("document.querySelectorAll('.question.closed').length === 2")
+	text := p.text()
+	for _, part := range []string{"000000000 ", "000000150 ", "000000299 ", "You answered: Yes, once"} {
+		if n := strings.Count(text, part); n != 1 {
+			t.Errorf("%q is there %d times on\n%s", part, n, text)
+		}
+	}
+	p.sees("Not sent.") // what waited; it was in memory
+	p.press(".asked button")
+	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
+	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter)) // what was written is still there
+	p.wait("document.querySelectorAll('.turn .outcome').length === 3")
+	if n := strings.Count(p.text(), "Once more"); n != 2 { // the input and the answer
+		t.Errorf("what was sent again is there %d times on\n%s", n, p.text())
+	}
+	w.logged(3, "llm.requested")
+	w.logged(1, "interaction.answered", "web:")
+	if got := w.prompts(); got != 3 {
+		t.Errorf("%d calls", got)
+	}
+	j.signal(syscall.SIGTERM)
+	j.exits(0)
+	w.audit()
+}

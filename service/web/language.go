@@ -1,0 +1,116 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/provider"
+)
+
+// What Perlica itself says in an answer, and people read, is in the language that the client asks for first: English
+// unless it names another one of those that there are. All else, what an agent said and what programs go by, is the same
+// for everybody.
+
+// languageKey is the key of a request's language in its context.
+type languageKey struct{}
+
+// withLanguage keeps the request's language where say finds it.
+func withLanguage(r *http.Request) *http.Request {
+	l := language.Accepted(r.Header.Get("Accept-Language"))
+	if l == language.English {
+		return r
+	}
+	return r.WithContext(context.WithValue(r.Context(), languageKey{}, l))
+}
+
+// say has the sentences of the request's language.
+func say(ctx context.Context) *language.Sentences {
+	l, _ := ctx.Value(languageKey{}).(language.Language) // none is English
+	return l.Sentences()
+}
+
+// localized is a question in the request's language.
+func localized(ctx context.Context, q interaction.Question) interaction.Question {
+	say := say(ctx)
+	if say.Recorded == nil {
+		return q
+	}
+	q.Why = say.Translate(q.Why)
+	q.Options = offered(say, q.Options)
+	return q
+}
+
+// offered are options in a language: the agent's own are as they are.
+func offered(say *language.Sentences, options []interaction.Option) []interaction.Option {
+	options = slices.Clone(options)
+	for i, o := range options {
+		if o.Offer {
+			options[i].Label = say.Offered(o, o.Label)
+		}
+	}
+	return options
+}
+
+// localizedResult is a result in the request's language.
+func localizedResult(ctx context.Context, r streamjson.Result) *streamjson.Result {
+	r.Error = r.Error.Translated(say(ctx).Translate)
+	return &r
+}
+
+// members are those of a JSON object.
+type members map[string]json.RawMessage
+
+// put changes a member that is there.
+func put[T any](m members, name string, f func(T) T) {
+	var was *T
+	if json.Unmarshal(m[name], &was) != nil || was == nil {
+		return
+	}
+	if b, err := json.Marshal(f(*was)); err == nil {
+		m[name] = b
+	}
+}
+
+// localizedLine is an event of a stream in a language: it is encoded in English, for all who follow.
+func localizedLine(say *language.Sentences, one line) []byte {
+	if say.Recorded == nil {
+		return one.data
+	}
+	var change func(members)
+	switch one.kind {
+	case "answer", "run.stopping":
+		change = func(m members) { put(m, "why", say.Translate) }
+	case "warning":
+		change = func(m members) { put(m, "detail", say.Translate) }
+	case "question":
+		change = func(m members) {
+			put(m, "why", say.Translate)
+			put(m, "options", func(list []interaction.Option) []interaction.Option {
+				return offered(say, list)
+			})
+		}
+	case "run.finished":
+		change = func(m members) {
+			put(m, "result", func(result members) members {
+				put(result, "error", func(e provider.Error) provider.Error { return *e.Translated(say.Translate) })
+				return result
+			})
+		}
+	default:
+		return one.data
+	}
+	var m members
+	if json.Unmarshal(one.data, &m) != nil {
+		return one.data
+	}
+	change(m)
+	if b, err := json.Marshal(m); err == nil {
+		return b
+	}
+	return one.data
+}
