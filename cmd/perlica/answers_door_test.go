@@ -62,7 +62,7 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 		all.Go(func() { terminal = w.run("pending", "deny", q.ID) })
 		all.Go(func() { b.Press(7, "Ada", card.ID, button) })
 		all.Wait()
-		ended := b.sent(n, "answered")
+		ended := b.sent(n, fmt.Sprintf("(?s)answered at .*ls -la %d", round))
 
 		events, err := readLog(logFile(w.project))
 		if err != nil {
