@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ import (
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
@@ -132,6 +135,10 @@ func (w *world) runBridge() (err error) {
 		opt.Log = slog.New(mortalLog(point))
 	}
 	opt.Host.Runner, opt.Backoff = r, 5*time.Millisecond
+	if home := os.Getenv(homeVar); home != "" {
+		opt.Team = linkTo(teamOptions(os.Getenv(hubVar), home))
+		defer func() { err = errors.Join(err, opt.Team.Close()) }()
+	}
 	b, err := service.Open(context.Background(), opt)
 	if err != nil {
 		return err
@@ -142,6 +149,21 @@ func (w *world) runBridge() (err error) {
 		cancel()
 	}()
 	return errors.Join(b.Run(ctx), b.Close(context.Background()))
+}
+
+// The home of a bridge's machine that belongs to a team, and its hub.
+const homeVar, hubVar = "PERLICA_SERVICE_HOME", "PERLICA_SERVICE_HUB"
+
+// teamOptions are how a team is opened on a machine with this home.
+func teamOptions(url, home string) team.Options {
+	return team.Options{
+		URL: url, Dir: filepath.Join(home, "website"), Version: "test",
+		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
+	}
+}
+
+func linkTo(opt team.Options) *door.Link {
+	return door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
 }
 
 // dieSomeTime kills every third agent of a torture at some moment, whatever it does then.
