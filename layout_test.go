@@ -123,7 +123,7 @@ var mayImportInTests = map[string][]string{
 	"provider/registry": {"provider/process"},
 	"provider/replay":   {"eventlog"},
 	"kernel":            {"eventlog/fault", "eventlog/verify", "kernel/project", "provider/predictable"},
-	"service/web":       {"provider/predictable", "service/web/page", "service/web/device/devicetest", "service/web/push/pushtest"},
+	"service/web":       {"provider/predictable", "service/team/hub/hubtest", "service/web/page", "service/web/device/devicetest", "service/web/push/pushtest"},
 	"service/web/push":  {"service/web/push/pushtest"},
 	"kernel/project":    {"eventlog", "eventlog/view", "interaction", "kernel/streamjson", "provider/predictable"},
 	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/team/hub/hubtest", "service/telegram", "service/telegram/telegramtest"},
