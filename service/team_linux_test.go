@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,6 +216,28 @@ func TestTeamOnThePhone(t *testing.T) {
 		}
 		n++
 	}
+	// What takes more than a number takes it here, too.
+	for id, text := range map[string]string{"word": `@ask execute "Wipe" command="rm -rf /"`, "always": `@ask execute "Build" command="make"`} {
+		c.submit(id, text)
+		short := asking.FindStringSubmatch(alice.expect("or with `#").Text)[1]
+		q, said := c.questions(1)[0], short+" 1"
+		if id == "always" {
+			said = short + " 4"
+		}
+		alice.say(said)
+		if id == "word" {
+			alice.expect("takes the word")
+			alice.say(said + " " + q.Word)
+		} else {
+			alice.expect("Nothing was answered")
+			alice.say(said + " always")
+		}
+		alice.expect("answered at")
+		if c.allowed(id) != 1 {
+			t.Errorf("%s: the yes did not count", id)
+		}
+		n++
+	}
 	if got := c.given(); len(got) != n || got[0] != label+" local" {
 		t.Errorf("on record: %q", got)
 	}
@@ -336,7 +359,7 @@ func TestTeamAway(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("what happens here took %s", took)
 	}
-	alice.expect("hub cannot be reached")
+	alice.wait(func(a local.Arrived) bool { return strings.Contains(a.Text, "hub cannot be reached") })
 	if a := bob.expect("无法连接"); sentence.MatchString(notOurs.ReplaceAllString(a.Text, "")) {
 		t.Errorf("English: %s", a.Text)
 	}
@@ -357,6 +380,13 @@ func TestTeamAway(t *testing.T) {
 	if c.allowed("a") != 1 {
 		t.Error("the answer did not count")
 	}
+	bob.mu.Lock()
+	for i := slices.IndexFunc(bob.arrived, func(a local.Arrived) bool { return a.Key == zh.Key }); i < len(bob.arrived); i++ {
+		if words := sentence.FindString(notOurs.ReplaceAllString(bob.arrived[i].Text, "")); words != "" {
+			t.Errorf("%q in %s", words, bob.arrived[i].Text)
+		}
+	}
+	bob.mu.Unlock()
 	if n := said(); n != 1 {
 		t.Errorf("it was said %d times", n)
 	}
