@@ -126,7 +126,7 @@ var mayImportInTests = map[string][]string{
 	"service/web":       {"provider/predictable", "service/team/hub/hubtest", "service/web/page", "service/web/device/devicetest", "service/web/push/pushtest"},
 	"service/web/push":  {"service/web/push/pushtest"},
 	"kernel/project":    {"eventlog", "eventlog/view", "interaction", "kernel/streamjson", "provider/predictable"},
-	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/team/hub/hubtest", "service/telegram", "service/telegram/telegramtest"},
+	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/team/hub", "service/team/hub/hubtest", "service/team/proposal", "service/telegram", "service/telegram/telegramtest"},
 	"service/telegram":  {"service/telegram/telegramtest"},
 	"service/team/hub":  {"service/team/hub/hubtest"},
 

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +23,6 @@ import (
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
-	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
@@ -149,21 +146,6 @@ func (w *world) runBridge() (err error) {
 		cancel()
 	}()
 	return errors.Join(b.Run(ctx), b.Close(context.Background()))
-}
-
-// The home of a bridge's machine that belongs to a team, and its hub.
-const homeVar, hubVar = "PERLICA_SERVICE_HOME", "PERLICA_SERVICE_HUB"
-
-// teamOptions are how a team is opened on a machine with this home.
-func teamOptions(url, home string) team.Options {
-	return team.Options{
-		URL: url, Dir: filepath.Join(home, "website"), Version: "test",
-		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
-	}
-}
-
-func linkTo(opt team.Options) *door.Link {
-	return door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
 }
 
 // dieSomeTime kills every third agent of a torture at some moment, whatever it does then.
