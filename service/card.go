@@ -277,7 +277,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
-		if b.asked[k.Question] != nil { // of a team's worker, which waits on
+		if b.isThere(k.Question) { // its worker waits on
 			continue
 		}
 		if k.state != "sent" {

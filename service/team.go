@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -205,14 +206,15 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	open := map[event.InteractionID]*asked{}
 	for _, k := range list {
-		a := b.asked[k.Question]
+		a := open[k.Question]
 		if a == nil {
 			if a, err = b.find(ctx, k.Question); err != nil || a.there == nil {
 				continue // closed with the others
 			}
 			a.cards = map[bridge.Peer]*card{}
-			b.asked[k.Question] = a
+			open[k.Question] = a
 		}
 		c := a.cards[k.Peer]
 		if c == nil {
@@ -227,6 +229,9 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 			c.lost = true
 		}
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.Copy(b.asked, open)
 	return nil
 }
 

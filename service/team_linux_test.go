@@ -187,7 +187,6 @@ func TestTeamAway(t *testing.T) {
 		t.Errorf("not in Chinese: %s", zh.Text)
 	}
 	p.Cut()
-	p.Reset()
 	alice.Say(local.Message{ReplyTo: card.Key, Text: "1"})
 	bob.Say(local.Message{ReplyTo: zh.Key, Text: "1"})
 	begin := time.Now()

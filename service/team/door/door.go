@@ -99,6 +99,8 @@ func (l *Link) Watch(ctx context.Context, see func(context.Context, *team.Team, 
 }
 
 func (l *Link) look(ctx context.Context, see func(context.Context, *team.Team, []Question) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	t, err := l.Get(ctx)
 	if err != nil {
 		return err

@@ -9,8 +9,7 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// TestLink: a hub that cannot be reached is not called by each that asks, holds up nobody for longer than wanted, and is
-// said once.
+// TestLink: a hub that cannot be reached is not called by each that asks, and holds up nobody for longer than wanted.
 func TestLink(t *testing.T) {
 	calls := 0
 	l := NewLink(func(context.Context) (*team.Team, error) {
@@ -29,11 +28,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("it ended: %v", end)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	said := 0
-	l.Watch(ctx, nil, func(error) { said++; cancel() })
-	if said != 1 {
-		t.Errorf("said %d times", said)
-	}
+	cancel()
 	l.turn <- struct{}{} // somebody opens it
 	if _, err := l.Get(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("one who does not wait any more: %v", err)
@@ -43,5 +38,22 @@ func TestLink(t *testing.T) {
 	}
 	if _, err := NewLink(nil).Get(t.Context()); !errors.Is(err, team.ErrNoHub) {
 		t.Errorf("no hub: %v", err)
+	}
+}
+
+// TestWatch: what goes wrong is said once, until it goes well.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	calls, said := 0, 0
+	l := NewLink(func(context.Context) (*team.Team, error) {
+		if calls++; calls == 3 {
+			cancel()
+		}
+		return nil, errors.New("connection refused")
+	})
+	l.Watch(ctx, nil, func(error) { said++ })
+	if calls != 3 || said != 1 {
+		t.Errorf("called %d times, said %d times", calls, said)
 	}
 }

@@ -55,7 +55,7 @@ func (q Question) From(ctx context.Context, t *team.Team) (sender, project strin
 // ErrAway says that an answer was not handed over, since the hub cannot be reached.
 var ErrAway = errors.New("the team's hub cannot be reached")
 
-// within is how long an answer waits for the hub before its worker has it.
+// within is how long a look at the hub may take, and an answer before its worker has it.
 const within = 15 * time.Second
 
 // Answer gives an answer to the question of that name, which its worker calls id, and returns nil when it counts. It is signed for
