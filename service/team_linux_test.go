@@ -84,6 +84,14 @@ func TestTeamOnThePhone(t *testing.T) {
 	if got := c.given(); len(got) != n || got[0] != label+" local" {
 		t.Errorf("on record: %q", got)
 	}
+	// Whose end the hub does not have, or has no more, is not asked again.
+	cards := alice.count("or with `#")
+	c.s.SQL(t, c.db, `UPDATE perlica.questions SET closed = NULL`)
+	c.submit("last", `@ask execute "The last" command="make"`)
+	alice.expect("The last")
+	if k := alice.count("or with `#"); k != cards+1 {
+		t.Errorf("%d cards more", k-cards)
+	}
 	if k := bob.count("Do "); k != 0 {
 		t.Errorf("one who may not answer everybody's questions got %d cards", k)
 	}
@@ -196,8 +204,8 @@ func TestTeamAway(t *testing.T) {
 	carol.expect("Here")
 	carol.say("1")
 	carol.expect("permission: allow")
-	alice.say("/status")
-	alice.expect("session")
+	alice.say("/queue")
+	alice.expect("Nothing of yours waits")
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("what happens here took %s", took)
 	}
