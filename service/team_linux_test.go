@@ -357,3 +357,28 @@ func TestTeamWithoutRight(t *testing.T) {
 		t.Errorf("said %d times, %d cards", said(), alice.count("Build"))
 	}
 }
+
+// TestTeamSilent: where the worker says nothing of an answer its sender is told so, and answers others in that time.
+func TestTeamSilent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the worker is waited for, for half a minute")
+	}
+	c := newCrew(t, direct, team.Ask, team.Approve)
+	w := newWorld(t)
+	s := c.serve(w)
+	alice := w.phone("alice")
+	w.pair(s, alice, everything()...)
+	c.submit("a", `@ask execute "Build" command="make"`)
+	other := alice.expect("Build")
+	c.s.SQL(t, c.db, `
+		INSERT INTO perlica.questions (id, input, worker, question)
+		SELECT 'x', input, worker, replace(replace(question::text, id, 'x'), '"make"', '"make silent"')::json FROM perlica.questions`)
+	silent := alice.expect("make silent")
+	alice.allow(silent)
+	alice.allow(other)
+	alice.expect("answered at")
+	if c.allowed("a") != 1 {
+		t.Error("the other answer did not count")
+	}
+	alice.expect("It is not known yet whether your answer counts")
+}
