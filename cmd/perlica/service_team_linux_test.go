@@ -61,6 +61,7 @@ func TestServiceOfATeam(t *testing.T) {
 		}
 		return nil
 	})
+	phone.says("@sleep 4s") // longer than it would take
 	phone.says("hello")
 	phone.hears("You said: hello")
 	if strings.Contains(phone.stdout.String(), "Again") {
