@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/kernel/language"
@@ -137,9 +136,9 @@ func (r *reading) replied(ctx context.Context, text string, f *bridge.Received) 
 	if err != nil || id == "" {
 		return err
 	}
-	q, err := interaction.Find(ctx, &r.b.log().Reader, id)
+	a, err := r.b.find(ctx, id)
 	if err == nil {
-		_, err = command.ReadChoice(q, text)
+		_, err = command.ReadChoice(a.Question, text)
 	}
 	if err == nil {
 		f.Kind, f.Word = kindRefused, r.say.NotOpen

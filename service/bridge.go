@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,52 +15,13 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/kernel/language"
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
-
-// Settings are what may change while the bridge runs.
-type Settings struct {
-	// Ack is what a message is acknowledged with; empty: nothing; AutoAck: as each platform and language
-	// has it.
-	Ack         string
-	Stream      bool          // an answer is shown as it comes, where the platform can take that back
-	Agents      int           // that live at a time
-	Idle        time.Duration // after which an agent is ended
-	MaxAge      time.Duration // of a message that is answered
-	Grace       time.Duration // of a turn when the bridge stops
-	AnswerIn    time.Duration // how long a question stays open
-	Permissions policy.Mode
-	Language    language.Language // in which those are spoken to who have chosen none
-}
-
-// Options of Open.
-type Options struct {
-	Runner   *kernel.Runner
-	Context  string // the context's name
-	Version  string // of Perlica
-	View     string // the file of the view
-	Lock     string // the file of the lock
-	Files    string // a private folder
-	Channels []channel.Channel
-	LeftOut  []ChannelStatus // that are to be served and cannot be, and why
-	Settings Settings
-	// Setup returns what answers in a session, or, if it is empty or not there, in a new one:
-	// with that provider, or with the default one.
-	Setup func(session event.SessionID, provider string) (kernel.Setup, error)
-	// Host carries out slash commands; Conversation, By, Where, May, Cancel and Only are the
-	// bridge's to set.
-	Host    command.Host
-	Log     *slog.Logger // what happens, for the operator; nil: nowhere
-	Serving func()       // called when Run has taken up what an earlier bridge left; may be nil
-	Now     func() time.Time
-	Backoff time.Duration // before the first further attempt to poll or send; doubled each time
-}
 
 // Bridge is the messaging bridge of a project. The caller must Close it, before the Runner.
 type Bridge struct {
@@ -191,6 +153,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 		polls.Go(func() { b.poll(work, c) })
 		polls.Go(func() { b.menus(work, c) })
 	}
+	if b.opt.Team != nil {
+		polls.Go(func() { b.attend(work) })
+	}
 	b.info("serving", "channels", len(b.opt.Channels))
 	if b.opt.Serving != nil {
 		b.opt.Serving()
@@ -242,7 +207,7 @@ func (b *Bridge) start(ctx context.Context) error {
 	for _, c := range unconfirmed {
 		b.warn("the log names a contact that was not paired by you here, or by an earlier version: it has no rights", "contact", c.Label(), "hint", Confirming(c))
 	}
-	if err := b.closeOrphans(ctx); err != nil {
+	if err := errors.Join(b.takeUpCards(ctx), b.closeOrphans(ctx)); err != nil {
 		return err
 	}
 	ends, err := b.endSigns(ctx)
@@ -354,4 +319,68 @@ func (b *Bridge) Close(ctx context.Context) error {
 	wg.Wait()
 	_ = b.records.view.CatchUp(ctx) // anyone who opens it next does it otherwise
 	return errors.Join(b.records.Close(), b.lock.Close())
+}
+
+// A HeldError says that another bridge serves the project. Its fields are what is known of it.
+type HeldError struct {
+	PID     int       `json:"pid"`
+	Context string    `json:"context"`
+	Since   time.Time `json:"since"`
+}
+
+func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return "another bridge serves this project"
+	}
+	return fmt.Sprintf("another bridge serves this project: process %d, since %s, in the context %q",
+		e.PID, e.Since.Local().Format(time.DateTime), e.Context)
+}
+
+// lock takes the lock of the project's one bridge, or fails with a *HeldError. The file stays
+// when it is given up: it only says who holds it while somebody does.
+func lock(path, context string, now time.Time) (*flock.Flock, error) {
+	if err := folder.Check(path); err != nil {
+		return nil, err
+	}
+	f := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := f.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !ok {
+		return nil, errors.Join(held(path), f.Close())
+	}
+	if b, err := json.Marshal(HeldError{os.Getpid(), context, now.UTC()}); err == nil {
+		_ = os.WriteFile(path, b, 0o600) // it holds all the same
+	}
+	return f, nil
+}
+
+// Holder says which bridge serves a project; nil: none. It neither makes nor keeps the lock.
+func Holder(path string) (*HeldError, error) {
+	if err := folder.Check(path); err != nil {
+		return nil, err
+	}
+	f := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := f.TryRLock()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if free {
+		return nil, nil
+	}
+	return held(path), nil
+}
+
+// held is what the file of the lock says.
+func held(path string) *HeldError {
+	e := &HeldError{}
+	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, e) != nil {
+		return &HeldError{}
+	}
+	return e
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/kernel/language"
@@ -21,11 +20,14 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// asked is a question of one of the bridge's runs that waits for an answer.
+// asked is a question that waits for an answer: of one of the bridge's runs, of another process's, or of a team's worker.
 type asked struct {
 	interaction.Question
-	owner bridge.Peer           // whose run asks
+	owner bridge.Peer           // whose run asks; empty: none of the bridge's
+	there *bridge.TeamQuestion  // of a worker; nil: of a run here
 	cards map[bridge.Peer]*card // does not change
+
+	answers int // to a worker's question that are under way; guarded by the bridge's mu
 }
 
 // inChat returns a card of the question that was put into a chat, or nil.
@@ -125,7 +127,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		b.fail(err)
 		return
 	}
-	a, under := &asked{q, d.key, map[bridge.Peer]*card{}}, d.current()
+	a, under := &asked{Question: q, owner: d.key, cards: map[bridge.Peer]*card{}}, d.current()
 	var events []event.Event
 	for _, c := range contacts {
 		own := c.key() == d.key
@@ -137,9 +139,9 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		if own {
 			chat = under.Chat
 		}
-		head := ""
+		head := b.heading()
 		if !own {
-			head = fmt.Sprintf(b.say(c.key()).InRunOf, d.key.Channel+":"+d.key.Contact)
+			head += fmt.Sprintf(b.say(c.key()).InRunOf, d.key.Channel+":"+d.key.Contact)
 		}
 		events = append(events, b.deal(a, c, chat, under.input, head)...)
 	}
@@ -154,12 +156,12 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
 
-// deal makes the card of a question for a contact, and the events of its messages. head says whose it is.
+// deal makes the card of a question for a contact, and the events of its messages. head begins it, and says whose it is.
 func (b *Bridge) deal(a *asked, c Contact, chat string, input event.InputID, head string) (events []event.Event) {
 	say, limits := b.say(c.key()), b.channels[c.Channel].Limits()
 	card := &card{chat: chat, sent: map[string]string{}}
 	a.cards[c.key()] = card
-	parts := b.parts(c, a.Question, b.heading()+head, limits)
+	parts := b.parts(c, a.Question, head, limits)
 	for i, f := range parts {
 		f.ID, f.Peer, f.Chat, f.Kind, f.Question = newID(), c.key(), chat, outCard, a.ID
 		if i == len(parts)-1 && limits.Buttons {
@@ -210,12 +212,12 @@ func (b *Bridge) closeCards(id event.InteractionID, a *interaction.Answer, why i
 	if open == nil {
 		return
 	}
-	q, end := open.Question, &interaction.TakenError{Answer: a, At: b.opt.Now(), Lapsed: why}
-	how := closedHow(language.English.Sentences(), q, end)
+	end := &interaction.TakenError{Answer: a, At: b.opt.Now(), Lapsed: why}
+	how := open.closedHow(language.English.Sentences(), end)
 	b.info("question closed", "id", shortID(id), "how", how)
 	events := []event.Event{cardClosed(id, how)}
 	for who, c := range open.cards {
-		events = append(events, queueEvent("", b.closing(who, c.chat, c.parts[len(c.parts)-1], q, closedHow(b.say(who), q, end), end.Answer != nil)))
+		events = append(events, queueEvent("", b.closing(who, c.chat, c.parts[len(c.parts)-1], open, open.closedHow(b.say(who), end), end.Answer != nil)))
 	}
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
@@ -246,8 +248,9 @@ func cardClosed(id event.InteractionID, how string) event.Event {
 
 // closing edits a card where the platform can, and else sends a note. What was answered stays to be read on an
 // edited card; where it takes more than one message, the card's earlier ones have it.
-func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Question, how string, answered bool) bridge.Queued {
-	text := b.heading() + fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, b.say(who).UseTool)), shortID(q.ID), literal(how))
+func (b *Bridge) closing(who bridge.Peer, chat, target string, a *asked, how string, answered bool) bridge.Queued {
+	q := a.Question
+	text := b.headingOf(a, b.say(who)) + fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, b.say(who).UseTool)), shortID(q.ID), literal(how))
 	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
@@ -259,7 +262,7 @@ func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Que
 	return f
 }
 
-// closeOrphans closes what an earlier bridge asked: no one waits for an answer any more.
+// closeOrphans closes what an earlier bridge asked, but for what was taken up: no one waits for an answer any more.
 func (b *Bridge) closeOrphans(ctx context.Context) error {
 	cards, err := b.records.orphans(ctx)
 	if err != nil {
@@ -274,21 +277,26 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
+		if b.isThere(k.Question) { // its worker waits on
+			continue
+		}
 		if k.state != "sent" {
 			events = append(events, event.NewFact(event.SendFailed, "perlica", event.Refs{Interaction: k.Question},
 				bridge.Send{ID: k.ID, Error: "the question is closed", Final: true}))
 		}
-		q, err := interaction.Find(ctx, &b.log().Reader, k.Question)
+		a, err := b.find(ctx, k.Question)
 		if err != nil && !errors.Is(err, interaction.ErrUnknownQuestion) {
 			b.warn("a question cannot be read", "id", string(k.Question), "error", err.Error())
 		}
-		q.ID = k.Question
+		q := a.Question
 		end, err := interaction.Closed(ctx, &b.log().Reader, k.Question)
 		if err != nil {
 			return err
 		}
 		how := func(say *language.Sentences) string {
 			switch {
+			case a.there != nil:
+				return say.TeamElsewhere
 			case end == nil && slices.ContainsFunc(open, func(o interaction.Question) bool { return o.ID == k.Question }):
 				return fmt.Sprintf(say.StillOpen, shortID(k.Question))
 			case end == nil:
@@ -307,7 +315,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 			continue
 		}
 		sent[k.Peer][k.Question] = true
-		f := b.closing(k.Peer, k.Chat, k.ID, q, how(b.say(k.Peer)), end != nil && end.Answer != nil)
+		f := b.closing(k.Peer, k.Chat, k.ID, a, how(b.say(k.Peer)), end != nil && end.Answer != nil)
 		if k.state != "sent" { // whether there is a card to edit is not known
 			f.Kind, f.Target = outNotice, ""
 		}
@@ -319,25 +327,6 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	// What is to be sent is taken from the view in a moment.
 	_, err = b.log().Append(ctx, events...)
 	return err
-}
-
-// show is sent what happens in a turn.
-func (d *desk) show(n kernel.Notice) {
-	switch n := n.(type) {
-	case kernel.Asked:
-		if n.Answerable {
-			d.asks()
-			d.b.ask(d, n.Question)
-		}
-	case kernel.Closed:
-		d.asked()
-		d.b.closeCards(n.Question.ID, n.Answer, n.Reason)
-		d.progress(n)
-	case kernel.Warned:
-		d.b.warn("warning of a run", "detail", n.Detail)
-	default:
-		d.progress(n)
-	}
 }
 
 // mostOfACard is how many messages a card makes where the platform takes files: more would be read by no one.

@@ -63,6 +63,9 @@ func (d *desk) take(m received) {
 		d.release(m.About)
 		return
 	}
+	if m.Kind == kindAnswer {
+		d.b.answering(m.Question, 1)
+	}
 	if m.Kind == kindAnswer || m.Kind == kindRefused || m.Kind == kindCommand && isImmediate(m.Text) {
 		line, bell = &d.first, d.urgent
 	}
@@ -122,6 +125,9 @@ func (d *desk) do(m received) {
 	case err != nil:
 		d.b.fail(err)
 	case !paired: // it was taken away in the meantime; no one else gets an answer
+		if m.Kind == kindAnswer {
+			d.b.answering(m.Question, -1)
+		}
 		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused, Detail: "the contact is not paired any more"}, "")
 	case m.Kind == kindRefused:
 		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, m.Word)
@@ -280,6 +286,25 @@ func (d *desk) opened() *kernel.Conversation {
 func (d *desk) close(ctx context.Context) {
 	if conv := d.opened(); conv != nil {
 		_ = conv.Close(ctx) // what failed is on record
+	}
+}
+
+// show is sent what happens in a turn.
+func (d *desk) show(n kernel.Notice) {
+	switch n := n.(type) {
+	case kernel.Asked:
+		if n.Answerable {
+			d.asks()
+			d.b.ask(d, n.Question)
+		}
+	case kernel.Closed:
+		d.asked()
+		d.b.closeCards(n.Question.ID, n.Answer, n.Reason)
+		d.progress(n)
+	case kernel.Warned:
+		d.b.warn("warning of a run", "detail", n.Detail)
+	default:
+		d.progress(n)
 	}
 }
 

@@ -97,7 +97,7 @@ func (b *Bridge) elsewhere(ctx context.Context, e kernel.Entry) error {
 		b.mu.Lock()
 		a := b.asked[n.Question.ID]
 		b.mu.Unlock()
-		if a != nil && a.owner == (bridge.Peer{}) {
+		if a != nil && a.owner == (bridge.Peer{}) && a.there == nil {
 			b.closeCards(a.ID, n.Answer, n.Reason)
 		}
 	case kernel.Finished:
@@ -125,11 +125,11 @@ func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q
 	if err != nil {
 		return err
 	}
-	a := &asked{q, bridge.Peer{}, map[bridge.Peer]*card{}}
+	a := &asked{Question: q, cards: map[bridge.Peer]*card{}}
 	var events []event.Event
 	for _, c := range list {
 		if c.Rights.Has(access.Approve) {
-			head := fmt.Sprintf(b.say(c.key()).AtDesk, literal(b.say(c.key()).Form(input.Source)), literal(beginning(input.Text)))
+			head := b.heading() + fmt.Sprintf(b.say(c.key()).AtDesk, literal(b.say(c.key()).Form(input.Source)), literal(beginning(input.Text)))
 			events = append(events, b.deal(a, c, c.Chat, "", head)...)
 		}
 	}

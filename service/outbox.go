@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -339,8 +338,8 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error
 // content is a whole question, a whole answer, or a piece of one, from the record.
 func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime string, err error) {
 	if q.Kind == outCard {
-		question, err := interaction.Find(ctx, &b.log().Reader, q.Question)
-		whole := channel.Cut(cardText(b.say(q.Peer), question, false), channel.Limits{Format: channel.Plain})
+		a, err := b.find(ctx, q.Question)
+		whole := channel.Cut(cardText(b.say(q.Peer), a.Question, false), channel.Limits{Format: channel.Plain})
 		return []byte(whole[0] + "\n"), "text/plain; charset=utf-8", err
 	}
 	res, _, err := b.opt.Runner.Recorded(ctx, q.input)

@@ -156,6 +156,15 @@ func (r *Records) asked(ctx context.Context, id string) (asked bool, err error) 
 	return asked, err
 }
 
+// wasAsked reports whether there was ever a card of a question.
+func (r *Records) wasAsked(ctx context.Context, id event.InteractionID) (asked bool, err error) {
+	if err := r.view.CatchUp(ctx); err != nil {
+		return false, err
+	}
+	err = r.view.DB().GetContext(ctx, &asked, `SELECT EXISTS (SELECT 1 FROM questions WHERE id = ?)`, string(id))
+	return asked, err
+}
+
 // aboutOf returns the message of a person that one that was sent into a chat is about.
 func (r *Records) aboutOf(ctx context.Context, channel, chat, platform string) (event.InputID, error) {
 	var input event.InputID

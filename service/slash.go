@@ -69,6 +69,9 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 	case l.Name == "send":
 		return b.saidWaiting(ctx, c.key(), m, kindSend, l.Args, f)
 	case l.Name == "allow", l.Name == "deny", l.Name == "choose":
+		if did, err := r.toTeam(ctx, l, f); did || err != nil {
+			return err
+		}
 		f.Kind = kindCommand
 		// The question that is meant is that of this moment: when the command is carried out
 		// another one may be the only one.
@@ -161,6 +164,9 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 	out, err := host.Do(ctx, l)
 	if err != nil {
 		return "", err
+	}
+	if l.Name == "pending" {
+		out.Text = d.pendingThere(out.Text)
 	}
 	if where := d.b.name(); l.Name == "status" && where != "" {
 		out.Text = fmt.Sprintf(d.b.say(d.key).InProject, literal(where)) + "\n" + out.Text

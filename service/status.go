@@ -131,6 +131,10 @@ func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
 		d.mu.Unlock()
 	}
 	for _, a := range b.asked {
+		if a.there != nil {
+			l.Questions = append(l.Questions, a.there.Worker+" (team): "+a.Title)
+			continue
+		}
 		l.Questions = append(l.Questions, who(a.owner)+": "+a.Title)
 	}
 	slices.Sort(l.Turns)

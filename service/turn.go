@@ -312,6 +312,14 @@ var errNotYours = errors.New("you may not answer this question")
 
 // answer gives the answer that a message was understood as.
 func (d *desk) answer(c Contact, m received) {
+	there, err := d.b.thereOf(d.b.hard, m.Question)
+	if err == nil && there != nil {
+		d.b.desks.Go(func() { // nothing that is said here waits for a hub
+			defer d.b.answering(m.Question, -1)
+			d.answerThere(c, m, there)
+		})
+		return
+	}
 	q, err := interaction.Find(d.b.hard, &d.b.log().Reader, m.Question)
 	if err == nil && !d.b.mayAnswer(c, m.Question) {
 		err = errNotYours

@@ -51,6 +51,8 @@ func (b *Bridge) instead(q *queued) bridge.Queued {
 	say := b.say(q.Peer)
 	text := say.UnsentMessage
 	switch {
+	case q.Kind == outCard && b.isThere(q.Question):
+		text = fmt.Sprintf(say.UnsentTeamCard, shortID(q.Question))
 	case q.Kind == outCard:
 		text = fmt.Sprintf(say.UnsentCard, shortID(q.Question))
 	case q.File != "":

@@ -132,6 +132,10 @@ func (w *world) runBridge() (err error) {
 		opt.Log = slog.New(mortalLog(point))
 	}
 	opt.Host.Runner, opt.Backoff = r, 5*time.Millisecond
+	if home := os.Getenv(homeVar); home != "" {
+		opt.Team = linkTo(teamOptions(os.Getenv(hubVar), home))
+		defer func() { err = errors.Join(err, opt.Team.Close()) }()
+	}
 	b, err := service.Open(context.Background(), opt)
 	if err != nil {
 		return err

@@ -43,8 +43,19 @@ func TestMain(m *testing.M) {
 	case "platform":
 		os.Exit(platformProcess())
 	}
-	os.Exit(m.Run())
+	if len(os.Args) > 2 && os.Args[1] == "agent" { // the built-in one of a team's worker
+		if predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	code := m.Run()
+	afterTests()
+	os.Exit(code)
 }
+
+// afterTests removes what belongs to no test.
+var afterTests = func() {}
 
 // countingAgent is the predictable agent; each prompt that reaches it is written to a file
 // before it is looked at.

@@ -237,6 +237,8 @@ var known = table{
 		About: "the platform did not, or nobody knows; whether it is given up"},
 	{Type: CardClosed, Class: Fact, Views: Bridge, Payload: "bridge.CardClosed",
 		About: "the contacts that were asked are told how the question ended"},
+	{Type: TeamAsked, Class: Fact, Synced: true, Payload: "bridge.TeamQuestion",
+		About: "a question of a team's worker, before its cards are sent; `interaction_id` is made of its worker and of its digest"},
 	{Type: ProjectAdded, Class: Fact, Kept: true, Payload: "bridge.Served",
 		About: "in the user's own log: the bot of one project serves another one, too"},
 	{Type: ProjectRemoved, Class: Fact, Kept: true, Payload: "bridge.Served",

@@ -76,6 +76,8 @@ const (
 	SendFailed       Type = "service.send_failed"
 	CardClosed       Type = "service.question_closed" // the contacts that were asked were sent how it ended
 
+	TeamAsked Type = "service.team_question" // a question of a team's worker was put to contacts
+
 	ProjectAdded   Type = "service.project_added" // these in the user's own log: of a bot that serves several projects
 	ProjectRemoved Type = "service.project_removed"
 	ProjectChosen  Type = "service.project_chosen" // by a contact

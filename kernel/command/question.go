@@ -143,11 +143,33 @@ func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	c, err := ReadChoice(q, strings.Join(rest, " "))
+	c, err := Line{Name: "choose"}.Means(q, rest)
 	if err != nil {
 		return Output{}, err
 	}
 	return h.answer(ctx, q, c)
+}
+
+// Means is what a line of /allow, /deny or /choose says to a question, with what stands behind the question's id.
+func (l Line) Means(q interaction.Question, args []string) (c Choice, err error) {
+	ok := true
+	switch {
+	case l.Name == "choose":
+		return ReadChoice(q, strings.Join(args, " "))
+	case l.Name == "allow" && (q.Word != "" || len(args) == 0):
+		if c.Option, ok = q.First("allow_once"); !ok {
+			return c, errors.New("the agent offers no way to allow this once; /choose takes any of its options")
+		}
+		c.Word = strings.Join(args, " ")
+		return c, nil
+	case l.Name == "deny" && len(args) == 0:
+		if c.Option, ok = q.Refusal(); !ok {
+			return c, errors.New("the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn")
+		}
+		return c, nil
+	}
+	known, _ := lookup(l.Name)
+	return c, &UsageError{known}
 }
 
 // Choice is what a person chose: an option, with the word that a yes to the question takes, or
@@ -222,11 +244,11 @@ func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	o, ok := q.First("allow_once")
-	if !ok {
-		return Output{}, errors.New("the agent offers no way to allow this once; /choose takes any of its options")
+	c, err := Line{Name: "allow"}.Means(q, rest)
+	if err != nil {
+		return Output{}, err
 	}
-	return h.answer(ctx, q, Choice{Option: o, Word: strings.Join(rest, " ")})
+	return h.answer(ctx, q, c)
 }
 
 func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
@@ -234,14 +256,11 @@ func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	if len(rest) > 0 {
-		return Output{}, errUsage
+	c, err := Line{Name: "deny"}.Means(q, rest)
+	if err != nil {
+		return Output{}, err
 	}
-	o, ok := q.Refusal()
-	if !ok {
-		return Output{}, errors.New("the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn")
-	}
-	return h.answer(ctx, q, Choice{Option: o})
+	return h.answer(ctx, q, c)
 }
 
 func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Output, error) {

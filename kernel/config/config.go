@@ -84,6 +84,7 @@ type Service struct {
 	Language string        // in which those are spoken to who have chosen none
 	Ack      string        // "" means: none
 	Stream   bool          // an answer is shown as it comes
+	Team     bool          // the questions of a team's workers are asked
 	Agents   int           // that live at a time
 	Idle     time.Duration // after which an agent is ended
 	MaxAge   time.Duration // of a message that is answered

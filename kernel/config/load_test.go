@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 		c := p.mustLoad()
 		want := Config{ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
 			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true}, Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
-			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
+			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Team: true, Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
 		want.settings = c.settings
 		if !reflect.DeepEqual(*c, want) {
 			t.Errorf("got %+v\nwant %+v", *c, want)
@@ -209,6 +209,7 @@ answers = "none"
 language = "zh"
 ack = ""
 stream = false
+team = false
 agents = 2
 idle = "1s"
 max_age = "2s"

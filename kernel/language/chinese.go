@@ -199,6 +199,17 @@ var chinese = sync.OnceValue(func() *Sentences {
 		RestAtDesk:    "其余内容在记录里：`/log show %s`",
 		StillOpen:     "桥接程序已重新启动，问题仍未答复：`/pending` 中的 `#%s`，或在电脑上用 `perlica pending`",
 
+		InTeam:         "👥 团队的工作机 **%s** 在询问：**%s** 提交的输入，项目 %s（输入 %s）：\n\n",
+		InTeamUnsigned: "👥 团队的工作机 **%s** 在询问：这个输入没有它所称提交者的签名（输入 %s）：\n\n",
+		OfTeam:         "👥 工作机 **%s**\n\n",
+		TeamAway:       "无法连接团队的中心：你的回答没有交出去，问题仍未答复。等中心恢复后再回答一次，或在工作机 %s 上用 `perlica pending` 回答。",
+		TeamUnsure:     "还不知道你的回答是否有效：工作机 %s 没有答复。它仍可能有效。卡片会说明问题如何结束；同样的回答再发一次也无妨。",
+		TeamNoRight:    "这台机器无权回答团队的问题；团队的管理员可以给它 `approve` 权限",
+		TeamOtherwise:  "这台机器之前已给出另一个回答",
+		TeamGone:       "团队的中心已没有这个问题",
+		TeamElsewhere:  "这个桥接程序不再询问团队的问题：未答复的见电脑上的 `perlica team pending`",
+		UnsentTeamCard: "团队的问题 %s 无法完整发送到这里。它在等待答复：`perlica team pending`。",
+
 		NotDone: "没有完成：%v",
 		Checks: map[string]string{
 			"ok": "正常", "warn": "注意", "fail": "故障", "configuration": "配置", "trust": "信任", "workspace": "工作区",

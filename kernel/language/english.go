@@ -203,6 +203,17 @@ var english = sync.OnceValue(func() *Sentences {
 		RestAtDesk:    "The rest is on record: `/log show %s`",
 		StillOpen:     "the bridge was started anew, and the question is still open: `#%s` in `/pending`, or `perlica pending` at the desk",
 
+		InTeam:         "👥 At the worker **%s** of the team, in an input of **%s** for the project %s (input %s):\n\n",
+		InTeamUnsigned: "👥 At the worker **%s** of the team, in an input that is not signed by whom it names (input %s):\n\n",
+		OfTeam:         "👥 **%s**\n\n",
+		TeamAway:       "The team's hub cannot be reached: your answer was not handed over, and the question stays open. Answer once more when the hub is back, or at the worker %s itself with `perlica pending`.",
+		TeamUnsure:     "It is not known yet whether your answer counts: the worker %s has not said so. It still may. The card says how the question ends; the same answer once more does no harm.",
+		TeamNoRight:    "this machine may not answer questions of the team; an admin of the team can give it the right `approve`",
+		TeamOtherwise:  "another answer was given from this machine before",
+		TeamGone:       "the team's hub does not have it any more",
+		TeamElsewhere:  "this bridge asks no questions of the team any more: `perlica team pending` at the desk shows those that are open",
+		UnsentTeamCard: "The question %s of the team could not be sent here as a whole. It waits for an answer: `perlica team pending`.",
+
 		NotDone: "%v",
 		Checks: map[string]string{
 			"ok": "ok", "warn": "warn", "fail": "fail", "configuration": "configuration", "trust": "trust", "workspace": "workspace",

@@ -149,6 +149,18 @@ type Sentences struct {
 	RestAtDesk          string // the run
 	StillOpen           string // the question's id
 
+	// Questions of a team's workers.
+	InTeam         string // the worker, the input's sender, its project, its id
+	InTeamUnsigned string // the worker, the input's id
+	OfTeam         string // the worker
+	TeamAway       string // the worker
+	TeamUnsure     string // the worker
+	TeamNoRight    string
+	TeamOtherwise  string
+	TeamGone       string
+	TeamElsewhere  string
+	UnsentTeamCard string // the question's id
+
 	// What the commands answer.
 	NotDone          string            // the error, where no more is known
 	Checks           map[string]string // the names of those of /doctor, and their states

@@ -218,6 +218,7 @@ var summaries = map[event.Type]summarized{
 	event.SendStarted:  summary(func(p bridge.Send) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
 	event.BridgeSent:   summary(func(bridge.Send) string { return "the platform has it" }),
 	event.SendFailed:   summary(sendSummary),
+	event.TeamAsked:    summary(func(p bridge.TeamQuestion) string { return "of " + p.Worker }),
 	event.CardClosed:   summary(func(p bridge.CardClosed) string { return beginning(p.How) }),
 
 	event.ProjectAdded:   summary(servedSummary),

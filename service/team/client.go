@@ -243,7 +243,10 @@ func (t *Team) Resolve(ctx context.Context, id, text string) error {
 }
 
 // An UncountedError says why an answer does not count, in the words of the worker that asked.
-type UncountedError struct{ Why string }
+type UncountedError struct {
+	Why       string
+	Otherwise bool // this member has given another answer before
+}
 
 func (e *UncountedError) Error() string { return e.Why }
 
@@ -260,18 +263,18 @@ func (t *Team) came(given proposal.Answer, end json.RawMessage) (known bool, err
 	case given.Verdict != nil && *given.Verdict == "":
 		return true, nil
 	case given.Verdict != nil:
-		return true, &UncountedError{*given.Verdict}
+		return true, &UncountedError{Why: *given.Verdict}
 	case end == nil:
 		return false, nil
 	}
 	e := endOf(end)
 	switch {
 	case e.Answer == nil:
-		return true, &UncountedError{"the question is closed"}
+		return true, &UncountedError{Why: "the question is closed"}
 	case e.Answer.By == t.As && e.Answer.Where == byMembers && e.Answer.Option == given.Option:
 		return true, nil
 	}
-	return true, &UncountedError{fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)}
+	return true, &UncountedError{Why: fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)}
 }
 
 // endOf is how a question ended, as its worker told the hub. Where it cannot be read the question is closed all the same.
@@ -293,13 +296,15 @@ func (t *Team) Came(ctx context.Context, question string, a interaction.Answer) 
 	}
 	known, err := t.came(given, end)
 	if !known {
-		err = &UncountedError{"the question is closed"}
+		err = &UncountedError{Why: "the question is closed"}
 	}
 	return err
 }
 
 // another says that this member has answered otherwise.
-func (t *Team) another() error { return &UncountedError{t.As + " has given another answer before"} }
+func (t *Team) another() error {
+	return &UncountedError{t.As + " has given another answer before", true}
+}
 
 // Ended returns how a question ended, as its worker told the hub; nil: the hub knows of no end.
 func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error) {
@@ -318,7 +323,7 @@ func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.An
 		return err
 	}
 	if _, ok := t.member(q.Worker); !ok {
-		return fmt.Errorf("the question is of %q, who is no member of the team that this machine knows", q.Worker)
+		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows", q.Worker)}
 	}
 	// Always travels with the option that was signed: only an option that says yes for good takes it.
 	p := proposal.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}

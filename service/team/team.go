@@ -371,6 +371,14 @@ func (t *Team) Members() (list []team.Member) {
 	return list
 }
 
+// Signed reports whether an input is signed by the member that it names, with any key that this machine knew of it.
+func (t *Team) Signed(in *proposal.Input) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := in.Text(t.state.ID)
+	return slices.ContainsFunc(t.had[in.Sender], func(key string) bool { return proposal.Verify(key, text, in.Signature) })
+}
+
 // May returns why this machine may not do something, or nil.
 func (t *Team) May(right string) error {
 	_, err := t.may(t.As, right)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/web/push"
 )
 
@@ -81,11 +83,19 @@ func (s *Server) watchQuestions() {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	known := map[event.InteractionID]bool{}
-	for {
-		next := tick.C
-		if devices := s.toWake(); devices == nil {
+	unwatch := func() {}
+	defer func() { unwatch() }()
+	for watched := false; ; {
+		next, devices := tick.C, s.toWake()
+		switch {
+		case devices == nil:
 			next = nil // until one subscribes
-		} else if s.oneMore(known) {
+			unwatch()
+			unwatch, watched = func() {}, false
+		case s.opt.Team != nil && !watched:
+			unwatch, watched = s.watchTeam(), true
+		}
+		if devices != nil && s.oneMore(known) {
 			for _, id := range devices {
 				s.push.Wake(id)
 			}
@@ -97,6 +107,57 @@ func (s *Server) watchQuestions() {
 			return
 		}
 	}
+}
+
+// watchTeam sees what is open at a team's workers until it is told to stop. Nothing else waits for the hub.
+func (s *Server) watchTeam() (stop func()) {
+	ctx, cancel := context.WithCancel(s.hard)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.logs.hub.Watch(ctx, s.atWorkers.see, func(err error) {
+			if err != nil {
+				s.opt.Trail.Warn("push: the questions of the team", "err", err)
+			}
+		})
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}
+
+// atWorkers are the questions that were seen to be open at a team's workers.
+type atWorkers struct {
+	mu   sync.Mutex // guards what follows
+	list []asked
+}
+
+// see takes in what is open, if this machine may answer it. When a question was asked is said by this machine's clock: it is
+// compared with when a page asked for it.
+func (w *atWorkers) see(_ context.Context, t *team.Team, open []door.Question) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.list
+	w.list = nil
+	if err := t.May(team.Approve); err != nil {
+		return err
+	}
+	for _, q := range open {
+		a := asked{q.Question, &q.There}
+		a.ID, a.Asked = q.Name(), time.Now()
+		if i := slices.IndexFunc(before, func(o asked) bool { return o.ID == a.ID }); i >= 0 {
+			a.Asked = before[i].Asked
+		}
+		w.list = append(w.list, a)
+	}
+	return nil
+}
+
+func (w *atWorkers) open() []asked {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.list)
 }
 
 // oneMore reports whether a question is open that is not known yet, and makes known which are open.
@@ -142,17 +203,17 @@ func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
 	return time.Until(until), !newest.IsZero()
 }
 
-// openQuestions are the questions that are open in all logs that can be read.
+// openQuestions are the questions that are open in all logs that can be read, and at a team's workers.
 func (s *Server) openQuestions(ctx context.Context) []asked {
 	list, err := s.logs.list(ctx, place{})
 	if err != nil {
 		s.opt.Trail.Warn("push", "err", err)
-		return nil
+		return s.atWorkers.open()
 	}
 	of, _ := together(ctx, list, func(ctx context.Context, l *eventLog, log logReader) ([]asked, error) {
 		return l.pending(ctx, log)
 	})
-	return slices.Concat(slices.Collect(maps.Values(of))...)
+	return append(slices.Concat(slices.Collect(maps.Values(of))...), s.atWorkers.open()...)
 }
 
 // span says when the newest of some questions was asked, and until when one is open.

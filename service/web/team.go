@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/team/proposal"
 )
 
@@ -107,7 +108,7 @@ type asked struct {
 
 // open returns the questions of the worker that are open on the hub.
 func (c *workerCopy) open(ctx context.Context) (list []asked, err error) {
-	all, err := c.team.Questions(ctx)
+	all, err := door.Questions(ctx, c.team)
 	for _, q := range all {
 		if q.There.Worker != c.Worker {
 			continue

@@ -79,6 +79,7 @@ type Server struct {
 	subscribed chan struct{} // capacity 1: a device may have subscribed
 	watching   sync.WaitGroup
 	present    present
+	atWorkers  atWorkers
 	inputs     inputs
 	talks      talks
 	learned    learned

@@ -45,8 +45,13 @@ func TestMain(m *testing.M) {
 		return
 	}
 	_ = flag.Set("test.parallel", "4") // most of the tests that are parallel wait: for a browser, or for two seconds to pass
-	os.Exit(m.Run())
+	code := m.Run()
+	afterTests()
+	os.Exit(code)
 }
+
+// afterTests removes what belongs to no test.
+var afterTests = func() {}
 
 // described is openapi.yaml, against which every answer is held.
 var described = sync.OnceValue(func() validator.Validator {

@@ -25,6 +25,8 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/door"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -97,6 +99,10 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 	defer func() { err = errors.Join(err, closeChannels()) }()
 	screen := newServiceScreen(a)
 	opt := options(a, p, runner, paths, list, screen.log)
+	opt.Team = a.team(p)
+	if opt.Team != nil {
+		defer func() { err = errors.Join(err, opt.Team.Close()) }()
+	}
 	opt.LeftOut, opt.Serving = left, func() { newNotifier(a.Getenv).send("READY=1") }
 	if r.home, err = service.Open(ctx, opt); err != nil {
 		return err
@@ -119,6 +125,15 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 	err = a.serveOpen(ctx, stop, r, screen)
 	end()
 	return errors.Join(err, wait())
+}
+
+// team is the team whose workers' questions the bridge asks, too; nil: none is configured, or it is not to.
+func (a *app) team(p *project.Project) *door.Link {
+	opt, err := team.OptionsOf(p, "", a.Version)
+	if err != nil || !p.Config.Service.Team {
+		return nil
+	}
+	return door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
 }
 
 // options are those of a project's bridge.

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -181,7 +182,7 @@ const nameLength = 24
 
 // nameOf is by which a question is answered. It is that of what was shown: where somebody who can write to the hub shows
 // one question and has another one answered, the name leads nowhere.
-func nameOf(q team.Question) string { return q.There.Digest()[:nameLength] }
+func nameOf(q door.Question) string { return q.There.Digest()[:nameLength] }
 
 // openJSON is what 'perlica pending --json' has of a question, with its worker and input.
 type openJSON struct {
@@ -203,7 +204,7 @@ func idOf(input string) string {
 }
 
 func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) error {
-	open, err := t.Questions(ctx)
+	open, err := door.Questions(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -239,11 +240,11 @@ func (a *app) drawn(q interaction.Question) string {
 }
 
 func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
-	open, err := t.Questions(ctx)
+	open, err := door.Questions(ctx, t)
 	if err != nil {
 		return err
 	}
-	var found []team.Question
+	var found []door.Question
 	for _, q := range open {
 		if len(id) >= nameLength && strings.HasPrefix(q.There.Digest(), id) {
 			found = append(found, q)

@@ -7,6 +7,7 @@
 package bridge
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -177,6 +178,17 @@ type Send struct {
 // CardClosed is the payload of service.question_closed.
 type CardClosed struct {
 	How string `json:"how"`
+}
+
+// TeamQuestion is the payload of service.team_question.
+type TeamQuestion struct {
+	Worker   string          `json:"worker"`
+	Input    string          `json:"input"`
+	Sender   string          `json:"sender,omitempty"`  // of the input; empty: it is not signed by whom it names
+	Project  string          `json:"project,omitempty"` // likewise
+	ID       string          `json:"id"`                // as its worker has it
+	Question json.RawMessage `json:"question"`
+	Asked    time.Time       `json:"asked"` // by the hub's clock
 }
 
 // Served is the payload of service.project_added and service.project_removed.

@@ -23,7 +23,7 @@ func TestGoldenPayloads(t *testing.T) {
 		event.PairingAttempted: &Attempt{}, event.ContactPaired: &Paired{}, event.ContactUnpaired: &Unpaired{},
 		event.ContactSession: &Peer{}, event.ContactChanged: &Changed{}, event.StrangerIgnored: &Stranger{}, event.BridgeReceived: &Received{},
 		event.FilesFetched: &Fetched{}, event.BridgeFinished: &Finished{}, event.BridgeQueued: &Queued{}, event.SendStarted: &Send{},
-		event.BridgeSent: &Send{}, event.SendFailed: &Send{}, event.CardClosed: &CardClosed{},
+		event.BridgeSent: &Send{}, event.SendFailed: &Send{}, event.CardClosed: &CardClosed{}, event.TeamAsked: &TeamQuestion{},
 		event.ProjectAdded: &Served{}, event.ProjectRemoved: &Served{}, event.ProjectChosen: &Chosen{}, event.MessageRouted: &Routed{},
 		event.ChannelRead: &Read{},
 	}

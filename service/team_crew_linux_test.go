@@ -1,0 +1,169 @@
+package service_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/local"
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/door"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+func init() { afterTests = hubtest.Remove }
+
+// crew is a team: build, its admin and worker, and alice, the machine of a bridge.
+type crew struct {
+	t        *testing.T
+	s        *hubtest.Server
+	db       string
+	build    *team.Team
+	home     string // of alice
+	url      string // of the hub, as alice has it
+	untilNow context.Context
+}
+
+// newCrew makes a team of which alice has the rights, and has the worker work until the test ends.
+func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...string) *crew {
+	t.Helper()
+	s, db := hubtest.Shared(t)
+	c := &crew{t: t, s: s, db: db, home: t.TempDir(), url: url(s, db)}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	c.untilNow = ctx
+	there := t.TempDir()
+	for _, home := range []string{there, c.home} {
+		if err := os.Mkdir(teamOptions("", home).Dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opt := teamOptions(s.URL("owner", db), there)
+	if _, _, _, err := team.Init(ctx, opt, "team"); err != nil {
+		t.Fatal(err)
+	}
+	c.build = c.join(opt, "build")
+	alice := c.join(teamOptions(s.URL("owner", db), c.home), "alice")
+	if err := c.build.Confirm(ctx, "alice", alice.Key, rights); err != nil {
+		t.Fatal(err)
+	}
+	w, err := team.NewWorker(ctx, c.build, team.WorkerOptions{Slots: 4, Projects: map[string]string{"website": opt.Dir}, Note: func(s string) { t.Log("build:", s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain, stop := context.WithCancel(context.Background())
+	hard, end := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(drain, hard) }()
+	t.Cleanup(func() {
+		stop()
+		end()
+		<-done // what did not end is of no interest
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func direct(s *hubtest.Server, db string) string { return s.URL("owner", db) }
+
+func (c *crew) join(opt team.Options, name string) *team.Team {
+	c.t.Helper()
+	j, _, err := team.Join(c.untilNow, opt, name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			c.t.Error(err)
+		}
+	})
+	return j
+}
+
+// link is alice's to the team, until the test ends; the bridges of the test must be made behind it.
+func (c *crew) link() *door.Link {
+	l := linkTo(teamOptions(c.url, c.home))
+	c.t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			c.t.Error(err)
+		}
+	})
+	return l
+}
+
+// serve runs a bridge on alice.
+func (c *crew) serve(w *world, change ...func(*service.Options)) *serving {
+	l := c.link()
+	return w.serve(local.DefaultLimits(), append(change, func(o *service.Options) { o.Team = l })...)
+}
+
+// submit has the worker ask something.
+func (c *crew) submit(id, text string) {
+	c.t.Helper()
+	if _, err := c.build.Submit(c.untilNow, []team.Draft{{ID: id, Text: text, Project: "website"}}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// allowed is how many yeses the run of an input had, when it has ended.
+func (c *crew) allowed(id string) int {
+	c.t.Helper()
+	l, err := c.build.Live(c.untilNow)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	l.Look = func(hub.Status, []proposal.Question) {}
+	s, err := l.Wait(c.untilNow, id)
+	if err != nil {
+		c.t.Fatalf("%s: %v", id, err)
+	}
+	r, err := team.ResultOf(s)
+	if err != nil || s.State != "responded" {
+		c.t.Fatalf("%s: %s, %v", id, s.State, err)
+	}
+	return r.Permissions.Allowed
+}
+
+// questions waits until the worker's open questions are so many.
+func (c *crew) questions(n int) []door.Question {
+	c.t.Helper()
+	for {
+		list, err := door.Questions(c.untilNow, c.build)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(list) == n {
+			return list
+		}
+		pause(20 * time.Millisecond)
+	}
+}
+
+// given are who answered a team's questions at alice, and where, by its log.
+func (c *crew) given() (list []string) {
+	c.t.Helper()
+	t, err := team.Open(c.untilNow, teamOptions(c.s.URL("owner", c.db), c.home))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer t.Close()
+	for e, err := range t.Log().Events(c.untilNow, event.Query{Types: []event.Type{event.TeamAnswered}}) {
+		var f struct{ By, Where, Option string }
+		if err != nil || e.Decode(&f) != nil {
+			c.t.Fatal(err)
+		}
+		list = append(list, f.By+" "+f.Where)
+	}
+	return list
+}
+
+// everything is the rights of who may answer everybody's questions.
+func everything() []access.Right { return []access.Right{access.Ask, access.Approve, access.Admin} }

@@ -1,0 +1,25 @@
+package service_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/door"
+)
+
+// The home of a bridge's machine that belongs to a team, and its hub.
+const homeVar, hubVar = "PERLICA_SERVICE_HOME", "PERLICA_SERVICE_HUB"
+
+// teamOptions are how a team is opened on a machine with this home.
+func teamOptions(url, home string) team.Options {
+	return team.Options{
+		URL: url, Dir: filepath.Join(home, "website"), Version: "test",
+		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
+	}
+}
+
+func linkTo(opt team.Options) *door.Link {
+	return door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
+}
