@@ -30,9 +30,10 @@ type crew struct {
 	untilNow context.Context
 }
 
-// newCrew makes a team of which alice has the rights, and has the worker work until the test ends.
+// newCrew makes a team of which alice has the rights, and has the worker work until the test ends. The test is a parallel one.
 func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...string) *crew {
 	t.Helper()
+	t.Parallel() // they wait, most of the time
 	s, db := hubtest.Shared(t)
 	c := &crew{t: t, s: s, db: db, home: t.TempDir(), url: url(s, db)}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
