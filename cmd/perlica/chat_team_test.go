@@ -82,6 +82,21 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("Three\r\n")
 	s.finds(`alice ❯ \x1b\[K`)
 	s.bye()
+	// A chat with an agent of this machine says what the team's workers ask.
+	s = w.chat()
+	asked := w.start("run", "--team", `@ask execute "Build" command="make"`)
+	s.expect("a question of the team at alice: predictable asks: Build; 'perlica team pending' answers it")
+	list := w.run("team", "pending")
+	list.exits(0)
+	name := regexp.MustCompile(`question ([0-9a-f]+) of alice`).FindStringSubmatch(list.stdout.String())
+	if name == nil {
+		t.Fatalf("%q", list.stdout.String())
+	}
+	w.run("team", "pending", "choose", name[1], "1").exits(0)
+	s.expect("no longer open at alice: predictable asks: Build")
+	asked.exits(0)
+	s.prompt("")
+	s.bye()
 	s = w.terminal(nil, "--team", "--model", "x")
 	s.expect("--model and --team exclude each other")
 	s.exits(2)

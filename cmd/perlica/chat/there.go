@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/door"
 )
 
 // there is the team that answers the lines of a chat, and the session that they go on with.
@@ -134,4 +135,36 @@ func (c *chat) stoppedBy() error {
 		return exitcode.OfStop(stopped.Stop).With(nil)
 	}
 	return nil
+}
+
+// watchTeam says of each open question of the team's workers that it waits, and of its end, until ctx ends. A hub that cannot be
+// reached is doctor's to tell: this chat does not need it.
+func (c *chat) watchTeam(ctx context.Context) {
+	opt, err := team.OptionsOf(c.p, "", c.a.Version)
+	if err != nil {
+		return
+	}
+	link := door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
+	defer func() { _ = link.Close() }() // nothing was written
+	told := map[event.InteractionID]string{}
+	link.Watch(ctx, func(_ context.Context, t *team.Team, open []door.Question) error {
+		if t.May(team.Approve) != nil {
+			return nil // they are not this member's
+		}
+		still := map[event.InteractionID]bool{}
+		for _, q := range open {
+			still[q.Name()] = true
+			if told[q.Name()] == "" {
+				told[q.Name()] = q.There.Worker + ": " + printing.QuestionTitle(q.Question)
+				c.above("a question of the team at " + told[q.Name()] + "; 'perlica team pending' answers it")
+			}
+		}
+		for name, what := range told {
+			if !still[name] {
+				delete(told, name)
+				c.above("no longer open at " + what)
+			}
+		}
+		return nil
+	}, func(error) {})
 }
