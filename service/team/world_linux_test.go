@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"log"
 	"os"
 	"path/filepath"
@@ -69,19 +68,6 @@ func (p *promptReader) Read(b []byte) (int, error) {
 		p.line = p.line[:0]
 	}
 	return n, err
-}
-
-// prompted is how many prompts with a text the agents of machines have read.
-func prompted(t testing.TB, text string, machines ...machine) (n int) {
-	t.Helper()
-	for _, m := range machines {
-		b, err := os.ReadFile(filepath.Join(m.dir, promptFile))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-		n += bytes.Count(b, []byte(text+`"`)) // it ends the prompt
-	}
-	return n
 }
 
 // machine is a machine with its user's own folders and a project.
