@@ -107,11 +107,16 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 		"not understood": {`@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"b","title":"make b"},"options":3} wait=no rpcid=7` + "\n" + reports("b", "make b", "failed"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conv := converse(t, openRunner(t), "", "", "")
-			defer closeConversation(t, conv)
-			res, err := conv.Run(t.Context(), Turn{Input: Input{Text: c.text, Source: "test"}, Permissions: policy.ModeAllow, AnswerIn: time.Minute})
-			if err != nil {
-				t.Fatal(err)
+			r := openRunner(t)
+			var res Result
+			for try := 0; try < 20 && len(res.Warnings) == 0; try++ { // a twin that comes behind the answer to the first is no twin
+				conv := converse(t, r, "", "", "")
+				var err error
+				res, err = conv.Run(t.Context(), Turn{Input: Input{Text: c.text, Source: "test"}, Permissions: policy.ModeAllow, AnswerIn: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				closeConversation(t, conv)
 			}
 			why := ""
 			for _, u := range res.Unasked {
