@@ -182,7 +182,7 @@ func (l *eventLog) read(ctx context.Context) (logReader, error) {
 // work returns the log, open for work, and its project. What has no outcome and no process gets its
 // outcome when it is opened.
 func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, error) {
-	if err := l.own("only its worker appends to it; 'perlica run --team' submits to the team"); err != nil {
+	if err := l.own("only its worker appends to it; 'perlica run --team' submits to the team, with -s SESSION to one that is there"); err != nil {
 		return nil, nil, err
 	}
 	l.mu.Lock()
