@@ -35,6 +35,9 @@ func TestTeamOnThePhone(t *testing.T) {
 		"deny":    func(_ local.Arrived, id string) string { return alice.say("/deny " + id) },
 		"pending": func(_ local.Arrived, id string) string { return alice.say("/pending") },
 	} {
+		if testing.Short() && how != "number" && how != "deny" {
+			continue
+		}
 		c.submit(how, `@ask execute "Do `+how+`" command="make `+how+` all"`)
 		card := alice.expect("Do " + how)
 		for _, text := range []string{"build", "website", "make " + how + " all", "input " + how} {
@@ -245,7 +248,11 @@ func TestTeamAway(t *testing.T) {
 // TestTeamKilled: a bridge that is killed leaves its cards: none is sent twice, and they are answered at the next one. An
 // answer that it had taken is settled by the next, with the truth.
 func TestTeamKilled(t *testing.T) {
-	for _, point := range []string{"", "question of the team", "before card", "behind card", "question closed"} {
+	points := []string{"", "question of the team", "before card", "behind card", "question closed"}
+	if testing.Short() {
+		points = points[:1]
+	}
+	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			c := newCrew(t, direct, team.Ask, team.Approve)
 			w := newWorld(t)
