@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
@@ -107,8 +108,9 @@ func (c *chat) send(line string, in kernel.Input) {
 			c.a.Complain(fmt.Errorf("the images of the answer are not drawn: %w", derr))
 		}
 	}
-	fmt.Fprintln(c.a.Stderr) // room before the next prompt
-	c.keep(line, in.ID != "", res, err)
+	fmt.Fprintln(c.a.Stderr)       // room before the next prompt
+	var unseen *remote.UnseenError // sent again, it would be called twice
+	c.keep(line, in.ID != "" || errors.As(err, &unseen), res, err)
 	switch {
 	case res.Stopped != nil:
 		c.backlog.hold("the turn was stopped")

@@ -265,11 +265,18 @@ func (p *Printer) SetStatus(text string) {
 
 // Stopping says that the turn was asked to end, and what can be done if it does not. It
 // may be called by any goroutine.
-func (p *Printer) Stopping() {
+func (p *Printer) Stopping() { p.stopping("waiting for the agent; Ctrl-C ends it at once") }
+
+// StoppingElsewhere is Stopping of a turn that another machine's process does.
+func (p *Printer) StoppingElsewhere() {
+	p.stopping("waiting for the worker; Ctrl-C ends the waiting, and the input goes on there")
+}
+
+func (p *Printer) stopping(text string) {
 	p.statusMu.Lock()
 	defer p.statusMu.Unlock()
 	p.stopped = true
-	p.doing = "stopping: waiting for the agent; Ctrl-C ends it at once"
+	p.doing = "stopping: " + text
 	p.Status.Set(p.doing)
 }
 

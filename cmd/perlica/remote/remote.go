@@ -50,8 +50,14 @@ type remote struct {
 	gone bool   // the run's beginning is shown
 }
 
+// An UnseenError says that an input was taken by the team, and that its end was not waited for.
+type UnseenError struct{ error }
+
+// Unwrap returns why.
+func (e *UnseenError) Unwrap() error { return e.error }
+
 // Answer hands an input to a team and waits for its result, as a Runner does on this machine. worker is the one that
-// answered, where there is one.
+// answered, where there is one. The error is an *UnseenError where the input was taken.
 func (at Terminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res kernel.Result, worker string, err error) {
 	live, err := t.Live(ctx)
 	if err != nil {
@@ -79,6 +85,7 @@ func (at Terminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res 
 		return res, "", exitcode.WithHint(exitcode.Usagef("the input %s was submitted before with another text or other attachments", r.id), "another input takes another --input-id")
 	}
 	at.Say.Elsewhere = " --team"
+	at.Stop.Tell(at.Say.StoppingElsewhere)
 	at.Ask.Stop, at.Ask.Away, at.Ask.AnswerTo = at.Stop, true, r.answer
 	return r.wait(ctx, came[r.id] == hub.There)
 }
@@ -117,7 +124,7 @@ func (r *remote) wait(ctx context.Context, before bool) (res kernel.Result, work
 		if errors.As(err, &cause) {
 			r.Say.Line("perlica: the input goes on at its worker: perlica team inputs " + r.id)
 		}
-		return res, s.Worker, err
+		return res, s.Worker, &UnseenError{err}
 	}
 	res, err = r.result(s, why, before)
 	return res, s.Worker, err
