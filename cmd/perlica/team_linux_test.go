@@ -76,14 +76,9 @@ func cmdHub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || args[0] != "away" && args[0] != "back" {
 		ts.Fatalf("usage: hub away|back")
 	}
-	db := ts.Getenv("DATABASE")
 	s := ts.Value(hubKey{}).(*hubtest.Server)
-	_, err := s.Try("owner", "postgres", fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", db, args[0] == "back"))
-	ts.Check(err)
-	if args[0] == "away" {
-		_, err = s.Try("owner", "postgres", fmt.Sprintf("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '%s'", db))
-		ts.Check(err)
-	}
+	does := map[string]func(string) error{"away": s.Away, "back": s.Back}[args[0]]
+	ts.Check(does(ts.Getenv("DATABASE")))
 }
 
 // counted is a listener that ends each connection at once, and counts them.

@@ -80,11 +80,16 @@ func TestLive(t *testing.T) {
 	l.Look = func(hub.Status, []proposal.Question) {
 		if !cut { // the hub is lost in the middle, once, until that is said
 			cut = true
-			s.SQL(t, "postgres", "ALTER DATABASE "+db+" ALLOW_CONNECTIONS false")
-			s.SQL(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+db+"'")
+			if err := s.Away(db); err != nil {
+				t.Error(err)
+			}
 		}
 	}
-	l.Note = func(string) { s.SQL(t, "postgres", "ALTER DATABASE "+db+" ALLOW_CONNECTIONS true") }
+	l.Note = func(string) {
+		if err := s.Back(db); err != nil {
+			t.Error(err)
+		}
+	}
 	text, kinds, notes := seen(t, l, "a")
 	if kinds = slices.Compact(kinds); text != "onetwo" || strings.Join(kinds, " ") !=
 		"received started agent_message_chunk tool_call tool_call_update usage_update agent_message_chunk finished" {

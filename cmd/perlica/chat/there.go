@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
@@ -103,6 +104,15 @@ var thereCommands = [][2]string{
 
 // doThere carries out a command of a chat with a team, and reports whether the chat is over.
 func (c *chat) doThere(l command.Line) (leave bool) {
+	of := slices.IndexFunc(thereCommands, func(cmd [2]string) bool { return strings.HasPrefix(cmd[0]+" ", "/"+l.Name+" ") })
+	switch {
+	case of < 0:
+		c.a.Complain(exitcode.WithHint(fmt.Errorf("/%s is not for a chat with a team", l.Name), "/help lists what is"))
+		return false
+	case (l.Args == "") == strings.Contains(thereCommands[of][0], " "):
+		c.a.Complain(exitcode.Usagef("here it is %s", thereCommands[of][0]))
+		return false
+	}
 	switch l.Name {
 	case "help":
 		var b strings.Builder
@@ -122,8 +132,6 @@ func (c *chat) doThere(l command.Line) (leave bool) {
 		return c.effect(command.Output{Effect: command.Thoughts})
 	case "exit":
 		return true
-	default:
-		c.a.Complain(exitcode.WithHint(fmt.Errorf("/%s is not for a chat with a team", l.Name), "/help lists what is"))
 	}
 	return false
 }

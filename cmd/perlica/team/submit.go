@@ -81,7 +81,7 @@ type inputs struct {
 	f       *os.File
 	dir     string // of the files that lines name
 	project string // of lines that name none
-	spooled bool   // f is a copy that is removed
+	spooled bool   // f is a copy of this command's own
 }
 
 // open opens a file of inputs. What cannot be read twice is copied first.
@@ -103,6 +103,7 @@ func (a *app) open(file, name string) (_ *inputs, err error) {
 		return nil, err
 	}
 	in.spooled = true
+	_ = os.Remove(in.f.Name()) // at once, so that none is left by who is killed; a system that cannot has close do it
 	if _, err := io.Copy(in.f, from); err != nil {
 		in.close()
 		return nil, fmt.Errorf("a copy of the inputs, which are read twice: %w", err)
@@ -113,7 +114,7 @@ func (a *app) open(file, name string) (_ *inputs, err error) {
 func (in *inputs) close() {
 	_ = in.f.Close() // the file was read from, or is removed
 	if in.spooled {
-		_ = os.Remove(in.f.Name()) // what is left of it is in the folder of temporary files
+		_ = os.Remove(in.f.Name()) // it may be gone
 	}
 }
 

@@ -231,6 +231,21 @@ func (s *Server) Database(t testing.TB) string {
 	return name
 }
 
+// Away lets nobody connect to a database, and ends all connections to it: a hub that cannot be reached.
+func (s *Server) Away(database string) error {
+	_, err := s.Try("owner", "postgres", "ALTER DATABASE "+database+" ALLOW_CONNECTIONS false")
+	if err == nil {
+		_, err = s.Try("owner", "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+database+"'")
+	}
+	return err
+}
+
+// Back ends Away.
+func (s *Server) Back(database string) error {
+	_, err := s.Try("owner", "postgres", "ALTER DATABASE "+database+" ALLOW_CONNECTIONS true")
+	return err
+}
+
 // Backup makes a copy of the cluster as it is now, in a server that does not run. As a standby it follows s from
 // its first Run on.
 func (s *Server) Backup(t testing.TB, standby bool) *Server {
