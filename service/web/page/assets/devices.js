@@ -85,5 +85,6 @@ export function devices(main) {
 	replace(main, self, waking(), h('section.card', h('h2', t('preferences')), h('div.filters', lang.label, think.label)),
 		h('section.card', h('h2', t('device.others')), may('admin') ? others() : h('p.dim', t('device.others.why')),
 			h('p.dim', t('device.pair')), h('pre.command', 'perlica web pair')));
-	get('v1/self').then((s) => replace(self, card(s))).catch(() => {});
+	const shown = String([me().name, me().rights]);
+	get('v1/self').then((s) => String([s.name, s.rights]) !== shown && replace(self, card(s))).catch(() => {}); // a click may be under way
 }
