@@ -39,11 +39,12 @@ func (p *tab) reads(languages string) {
 }
 
 // chinese fails for what of a view is English, or looks wrong.
+// What SQLite says of the damaged log is on the page when that was found.
 func (p *tab) chinese(view string, more ...string) {
 	p.t.Helper()
 	js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
 	p.show(fmt.Sprint(js[int](p, "innerWidth"), " ", view))
-	list, err := json.Marshal(append(more, names...))
+	list, err := json.Marshal(append(append(more, "file is not a database"), names...))
 	check(p.t, err)
 	for _, left := range js[[]string](p, "("+english+")("+string(list)+")") {
 		p.t.Errorf("%d px, %s: English is left: %s", js[int](p, "innerWidth"), view, left)
