@@ -150,12 +150,12 @@ func chineseFaults() map[string]string {
 		"the team's hub: {why}":                                                                         "团队的中心：%s",
 		"the team has no copy of such a worker's log":                                                   "团队没有这台工作机日志的副本",
 		"this is the copy of %s's log: {why}":                                                           "这是 %s 的日志的副本：%s",
-		"only its worker appends to it; 'perlica run --team' submits to the team":                       "只有它的工作机向它追加；用“perlica run --team”提交给团队",
-		"its worker makes proofs of it":                                                                 "证明由它的工作机生成",
-		"'perlica log verify --team' verifies it, with its worker's key and its keepers'":               "用“perlica log verify --team”验证它，其中用到它的工作机和保管者的密钥",
-		"the hub does not have it any more":                                                             "中心已没有它",
-		"the answer does not count: {why}":                                                              "回答不算数：%s",
-		"%s did not say whether the answer counts; it may still count":                                  "%s 没有说明回答是否算数；它仍可能算数",
+		"only its worker appends to it; 'perlica run --team' submits to the team, with -s SESSION to one that is there": "只有它的工作机向它追加；用“perlica run --team”提交给团队，用“-s SESSION”指明那里的一个会话",
+		"its worker makes proofs of it": "证明由它的工作机生成",
+		"'perlica log verify --team' verifies it, with its worker's key and its keepers'": "用“perlica log verify --team”验证它，其中用到它的工作机和保管者的密钥",
+		"the hub does not have it any more":                                               "中心已没有它",
+		"the answer does not count: {why}":                                                "回答不算数：%s",
+		"%s did not say whether the answer counts; it may still count":                    "%s 没有说明回答是否算数；它仍可能算数",
 
 		// Of logs.
 		"the run has no outcome yet":               "运行还没有结果",
