@@ -58,6 +58,15 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("/clear")
 	s.finds(`alice ❯ \x1b\[K`)
 
+	// What another input asks is said, and not asked here.
+	other := w.start("run", "--team", `@ask execute "Build" command="make"`)
+	s.expect("a question of the team at alice: predictable asks: Build; 'perlica team pending' answers it")
+	other.signal(syscall.SIGTERM)
+	s.expect("no longer open at alice: predictable asks: Build")
+	other.exits(143)
+	s.press("\r")
+	s.finds(`alice ❯ \x1b\[K`)
+
 	// The hub is away: the line stands in the next prompt.
 	away := func(is func(string) error) {
 		t.Helper()

@@ -267,9 +267,7 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	defer watching.Wait()
 	defer stopWatching()
 	watching.Go(func() { c.backlog.watch(ctx) })
-	if c.there == nil { // else the questions of its own turns are asked in place
-		watching.Go(func() { c.watchTeam(ctx) })
-	}
+	watching.Go(func() { c.watchTeam(ctx) })
 	for interrupted := false; ; {
 		if in, ok := c.backlog.next(); ok && c.ctx.Err() == nil {
 			c.sendQueued(in)

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
+
+	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
@@ -25,6 +28,8 @@ type there struct {
 	t       *team.Team
 	worker  string // that has the session; empty: a new one is begun with the next line
 	session event.SessionID
+
+	input atomic.Value // the id, a string, of the last line's input; its questions are asked in place
 }
 
 // talkThere is the chat with a team.
@@ -83,7 +88,8 @@ func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Pri
 	if err != nil {
 		return kernel.Result{}, err
 	}
-	d.Worker, d.Session = c.there.worker, c.there.session
+	d.ID, d.Worker, d.Session = uuid.Must(uuid.NewV7()).String(), c.there.worker, c.there.session
+	c.there.input.Store(d.ID)
 	at := remote.Terminal{Say: say, Ask: ask, Show: show, Stop: stop, User: in.Sender}
 	res, worker, err := at.Answer(ctx, c.there.t, d)
 	if err == nil && res.Session != "" {
@@ -145,8 +151,8 @@ func (c *chat) stoppedBy() error {
 	return nil
 }
 
-// watchTeam says of each open question of the team's workers that it waits, and of its end, until ctx ends. A hub that cannot be
-// reached is doctor's to tell: this chat does not need it.
+// watchTeam says of each open question of the team's workers that it waits, and of its end, until ctx ends, but of those that
+// this chat asks in place. A hub that cannot be reached is doctor's to tell, or the next line's.
 func (c *chat) watchTeam(ctx context.Context) {
 	opt, err := team.OptionsOf(c.p, "", c.a.Version)
 	if err != nil {
@@ -161,6 +167,9 @@ func (c *chat) watchTeam(ctx context.Context) {
 		}
 		still := map[event.InteractionID]bool{}
 		for _, q := range open {
+			if c.there != nil && c.there.input.Load() == q.There.Input {
+				continue
+			}
 			still[q.Name()] = true
 			if told[q.Name()] == "" {
 				told[q.Name()] = q.There.Worker + ": " + printing.QuestionTitle(q.Question)
