@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/serviceworker"
@@ -200,7 +201,7 @@ func (p *tab) wait(expression string, args ...any) {
 	defer cancel()
 	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(within))); err != nil {
 		p.show("failed")
-		p.t.Fatalf("waited for %s: %v\non the page:\n%s", expression, err, js[string](p, "document.body.innerText.slice(0, 3000)"))
+		p.t.Fatalf("waited for %s: %v\non the page:\n%s", expression, err, js[string](p, "location.href + ', ' + document.querySelectorAll('dialog').length + ' dialogs\\n' + document.body.innerText.slice(0, 3000)"))
 	}
 }
 
@@ -210,22 +211,39 @@ func (p *tab) sees(text string) {
 	p.wait("document.body.innerText.includes($?)", text)
 }
 
-// click presses the mouse on an element, as soon as it is there.
+// click presses the mouse on an element, as soon as it is there. What arrives above it, or is drawn anew, may take it away
+// from under the mouse: then the mouse is released elsewhere, and it is tried again.
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	p.wait("document.querySelector($?)", selector)
-	at := js[[]float64](p, `(() => {
-		const el = document.querySelector($?);
-		const bars = [...document.querySelectorAll('.tabs, .composer')].map((b) => b.getBoundingClientRect()).filter((b) => b.top > 0);
-		let box = el.getBoundingClientRect();
-		if (box.top < 70 || box.bottom > Math.min(innerHeight, ...bars.map((b) => b.top)) && !el.closest('.tabs, .composer, dialog')) {
-			el.scrollIntoView({block: 'center', behavior: 'instant'});
-			box = el.getBoundingClientRect();
+	for end := time.Now().Add(within); ; {
+		p.wait("document.querySelector($?)", selector)
+		at := js[[]float64](p, `(() => {
+			const el = document.querySelector($?);
+			if (!el) return [0, 0];
+			const bars = [...document.querySelectorAll('.tabs, .composer')].map((b) => b.getBoundingClientRect()).filter((b) => b.top > 0);
+			let box = el.getBoundingClientRect();
+			if (box.top < 70 || box.bottom > Math.min(innerHeight, ...bars.map((b) => b.top)) && !el.closest('.tabs, .composer, dialog')) {
+				el.scrollIntoView({block: 'center', behavior: 'instant'});
+				box = el.getBoundingClientRect();
+			}
+			globalThis.hit = false;
+			el.addEventListener('pointerdown', () => { globalThis.hit = true; }, {capture: true, once: true});
+			return [box.left + box.width / 2, box.top + box.height / 2];
+		})()`, selector)
+		p.do(chromedp.MouseEvent(chromedp.MousePressed, at[0], at[1], left))
+		if js[bool](p, "globalThis.hit === true") {
+			p.do(chromedp.MouseEvent(chromedp.MouseReleased, at[0], at[1], left))
+			return
 		}
-		return [box.left + box.width / 2, box.top + box.height / 2];
-	})()`, selector)
-	p.do(chromedp.MouseClickXY(at[0], at[1]))
+		p.do(chromedp.MouseEvent(chromedp.MouseReleased, 0, 0, left))
+		if time.Now().After(end) {
+			p.t.Fatalf("the mouse does not come to %s", selector)
+		}
+	}
 }
+
+// left is the left button, pressed once.
+func left(p *input.DispatchMouseEventParams) { p.Button, p.ClickCount = input.MouseButtonLeft, 1 }
 
 // write types into a field.
 func (p *tab) write(selector, text string) {

@@ -20,12 +20,13 @@ function chosen() {
 
 // load reads the words of the chosen language.
 export async function load() {
-	language = chosen();
-	const res = await fetch(new URL(language + '.json', document.baseURI));
+	const to = chosen();
+	const texts = await (await fetch(new URL(to + '.json', document.baseURI))).json();
+	language = to;
 	words = {};
-	for (const [group, texts] of Object.entries(await res.json())) {
-		if (typeof texts === 'string') words[group] = texts;
-		else for (const [key, text] of Object.entries(texts)) words[key ? group + '.' + key : group] = text;
+	for (const [group, of] of Object.entries(texts)) {
+		if (typeof of === 'string') words[group] = of;
+		else for (const [key, text] of Object.entries(of)) words[key ? group + '.' + key : group] = text;
 	}
 	plural = new Intl.PluralRules(language);
 	document.documentElement.lang = language;
