@@ -286,6 +286,9 @@ func TestTortureStates(t *testing.T) {
 // TestTortureControls checks the judge: logs that are not safe must be found out. The
 // states are made as in TestTortureStates.
 func TestTortureControls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it tries SQLite's settings, which takes a while")
+	}
 	straceable(t)
 	for _, tc := range []struct {
 		name  string
