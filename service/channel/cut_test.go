@@ -80,6 +80,9 @@ func TestCodeBlocksAreReopened(t *testing.T) {
 
 // TestHostileRepliesTakeAMoment: nothing that an agent says keeps the bridge busy.
 func TestHostileRepliesTakeAMoment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures time, which the race detector makes of another kind")
+	}
 	for _, unit := range []string{"*", "_a", "`", "[", "[a](", "**a", "` ``", "\n", "语"} {
 		begin := time.Now()
 		Cut(strings.Repeat(unit, 200_000/len(unit)), Limits{Text: 4096, Format: HTML})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +66,9 @@ func (e *FateError) Unwrap() error { return e.Err }
 // be found out is a *FateError. The ids of drafts that have none are filled in. Where the error is hub.ErrUnsure all are
 // there, but not on a standby.
 func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]string, err error) {
+	if _, err := t.may(t.As, Ask); err != nil {
+		return nil, err
+	}
 	generation := t.State().Generation
 	batch := make([]proposal.Input, len(drafts))
 	for i := range drafts {
@@ -131,6 +135,8 @@ func (d *Draft) Check() error {
 		return errors.New("a session is one of a worker's, and a worker is named with a session")
 	case d.Project == "":
 		return errors.New("it names no project")
+	case d.Priority < math.MinInt32 || d.Priority > math.MaxInt32:
+		return fmt.Errorf("a priority is from %d to %d, not %d", math.MinInt32, math.MaxInt32, d.Priority)
 	}
 	return errors.Join(checkLine("an id", d.ID, 200), checkLine("a project", d.Project, 200), checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, 200),
 		checkLine("a worker", d.Worker, 63), checkLine("a session", string(d.Session), 200))
@@ -142,10 +148,13 @@ const (
 	fateEvery = 500 * time.Millisecond
 )
 
+// decided are the errors of a submission whose fate is known.
+var decided = []error{hub.ErrUnsure, hub.ErrEnded, hub.ErrNotAdopted, hub.ErrNotAllowed, hub.ErrStandby, hub.ErrFull}
+
 // handOver submits a batch, and finds out what became of it if it is broken off.
 func (t *Team) handOver(ctx context.Context, generation string, batch []proposal.Input) (map[string]string, error) {
 	came, err := t.Hub.Submit(ctx, generation, batch)
-	if err == nil || errors.Is(err, hub.ErrUnsure) || errors.Is(err, hub.ErrEnded) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrStandby) || errors.Is(err, hub.ErrFull) {
+	if err == nil || slices.ContainsFunc(decided, func(known error) bool { return errors.Is(err, known) }) {
 		return came, err
 	}
 	broken := err

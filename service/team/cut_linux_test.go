@@ -96,7 +96,7 @@ func TestLostAnswer(t *testing.T) {
 	if n := calls(t, alice, "a"); n != 0 {
 		t.Errorf("%d calls of a claim that nobody knows of", n)
 	}
-	if err := w.look(t.Context(), t.Context()); err != nil {
+	if err := w.look(t.Context(), t.Context(), func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	w.tasks.Wait()

@@ -172,7 +172,7 @@ func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn
 	if !ok {
 		return s, t, errors.New("the project " + c.Project + " is not served here any more")
 	}
-	payload, err := w.t.Hub.Fetch(ctx, c.ID)
+	payload, err := w.t.Hub.Fetch(ctx, c.ID, MaxInput)
 	if err != nil {
 		return s, t, err
 	}

@@ -222,16 +222,15 @@ func (t *Team) join(ctx context.Context, joined *team.Joined) (confirmed bool, e
 	if err != nil {
 		return false, err
 	}
-	version := 0
+	var last proposal.Member // the newest statement about the name
 	for _, m := range list {
-		if m.Name != t.As {
-			continue
+		if m.Name == t.As && m.Version > last.Version {
+			last = m
 		}
-		version = max(version, m.Version)
-		if m.Version == version && !m.Gone {
-			if confirmed = m.Key == t.Key; !confirmed && t.Key != t.state.Admin {
-				return false, fmt.Errorf("%w: %s", ErrTaken, t.As)
-			}
+	}
+	if last.Version > 0 && !last.Gone {
+		if confirmed = last.Key == t.Key; !confirmed && t.Key != t.state.Admin {
+			return false, fmt.Errorf("%w: %s", ErrTaken, t.As)
 		}
 	}
 	now := team.Joined{Team: t.state.ID, Name: t.state.Name, Admin: t.state.Admin, As: t.As, Key: t.Key}
@@ -243,7 +242,7 @@ func (t *Team) join(ctx context.Context, joined *team.Joined) (confirmed bool, e
 	switch {
 	case confirmed:
 	case t.Key == t.state.Admin:
-		err = t.state1(ctx, proposal.Member{Name: t.As, Version: version + 1, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
+		err = t.state1(ctx, proposal.Member{Name: t.As, Version: last.Version + 1, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
 	default:
 		return false, t.ask(ctx)
 	}

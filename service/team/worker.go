@@ -157,7 +157,8 @@ func (w *Worker) Close() (err error) {
 // Run takes inputs until drain ends, and returns when those that it has taken have ended; with hard their agents
 // are ended at once. It goes on whatever happens to the hub, but for a *hub.ForgottenError, of a hub that forgot
 // what this worker knows, and a *copies.ForkError or copies.ErrOtherLog, of one that has a copy of another log than
-// this worker's: then nothing more is taken.
+// this worker's: then nothing more is taken. With ErrGone an admin has ended this machine's membership; of what it owned and
+// has no outcome on the hub the team hears nothing more.
 func (w *Worker) Run(drain, hard context.Context) error {
 	if _, err := w.t.r.Recover(hard); err != nil {
 		return err
@@ -170,8 +171,8 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	looking, drained := context.WithCancel(drain)
 	pulsing, over := context.WithCancel(hard)
 	var looks, others sync.WaitGroup
-	looks.Go(func() { w.every(looking, lookEvery, func(ctx context.Context) error { return w.look(ctx, hard) }) })
-	others.Go(func() { w.every(pulsing, pulseEvery, w.pulse) })
+	looks.Go(func() { w.every(looking, lookEvery, func(ctx context.Context) error { return w.look(ctx, hard, stop) }) })
+	others.Go(func() { w.every(pulsing, pulseEvery, func(ctx context.Context) error { return w.pulse(ctx, stop) }) })
 	others.Go(func() { w.outbox.run(hard) })
 	others.Go(func() { w.copy(pulsing, stop) })
 	err := w.take(drain, hard)
@@ -181,7 +182,7 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	over()
 	w.outbox.close(flushLimit)
 	others.Wait()
-	if cause := context.Cause(drain); isOther(cause) {
+	if cause := context.Cause(drain); isOther(cause) || errors.Is(cause, ErrGone) {
 		return cmp.Or(err, cause)
 	}
 	w.lastCopy()
@@ -298,8 +299,8 @@ func (w *Worker) begin(hard context.Context, c hub.Claim) {
 
 // look goes on with claims of this worker that have no outcome: those that were taken by a process that died, or
 // by a transaction whose end was not heard of. It also pins members, and closes questions whose run is gone.
-func (w *Worker) look(ctx, hard context.Context) error {
-	if err := w.t.Refresh(ctx); err != nil {
+func (w *Worker) look(ctx, hard context.Context, stop context.CancelCauseFunc) error {
+	if err := w.stays(ctx, stop); err != nil {
 		return err
 	}
 	open, err := w.t.r.PendingQuestions(ctx)
@@ -333,9 +334,24 @@ func (w *Worker) look(ctx, hard context.Context) error {
 	return nil
 }
 
+// stays pins members, and has Run end where this machine is none any more.
+func (w *Worker) stays(ctx context.Context, stop context.CancelCauseFunc) error {
+	if err := w.t.Refresh(ctx); err != nil {
+		return err
+	}
+	if me, _ := w.t.member(w.me.Name); me.Gone {
+		stop(ErrGone)
+		return ErrGone
+	}
+	return nil
+}
+
 // pulse says that this worker lives, and acts upon answers and stops of members.
-func (w *Worker) pulse(ctx context.Context) error {
+func (w *Worker) pulse(ctx context.Context, stop context.CancelCauseFunc) error {
 	answers, cancels, err := w.t.Hub.Pulse(ctx, w.me)
+	if errors.Is(err, hub.ErrNotAllowed) {
+		return cmp.Or(w.stays(ctx, stop), err)
+	}
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,6 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// How long an exchange may take: so much, and more for what it carries, by the slowest network that is put up with.
-const (
-	patience = 30 * time.Second
-	slowest  = 64 << 10 // bytes a second
-)
-
 var (
 	// ErrOtherLog says that the worker's name belongs to another log, or the log to another name.
 	ErrOtherLog = errors.New("copies: the worker's name belongs to another log")
@@ -68,7 +62,7 @@ LEFT JOIN LATERAL (
 
 // List returns the copies, by name.
 func List(ctx context.Context, h *hub.Hub) (list []Copy, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
 	defer cancel()
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -85,7 +79,7 @@ func List(ctx context.Context, h *hub.Hub) (list []Copy, err error) {
 // enrol returns the copy of a worker's log, which is made known by its name unless it is already. One name has one
 // log, for ever: else the error is ErrOtherLog.
 func enrol(ctx context.Context, h *hub.Hub, worker, origin string, known bool) (found Copy, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
 	defer cancel()
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		if !known {
@@ -146,7 +140,7 @@ func Append(ctx context.Context, h *hub.Hub, s Stretch) error {
 		seqs, leaves, headers, payloads = append(seqs, int64(e.Seq)), append(leaves, e.LeafHash[:]), append(headers, header), append(payloads, e.Payload)
 		bytes += len(header) + len(e.Payload)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(bytes/slowest)*time.Second+time.Duration(len(s.Gone))*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, hub.Patience(bytes)+time.Duration(len(s.Gone))*time.Millisecond)
 	defer cancel()
 	err := h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		var b pgx.Batch // one transaction, one exchange
@@ -221,7 +215,7 @@ func prune(b *pgx.Batch, s *Stretch) {
 // Fork says on the hub that the worker's log has another event than the copy: nothing is written to the copy any
 // more, and no process of this worker may go on.
 func Fork(ctx context.Context, h *hub.Hub, worker string, seq event.Seq) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
 	defer cancel()
 	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
@@ -234,7 +228,7 @@ func Fork(ctx context.Context, h *hub.Hub, worker string, seq event.Seq) error {
 
 // Cosign puts a keeper's signature under a checkpoint there. The first stays.
 func Cosign(ctx context.Context, h *hub.Hub, worker string, size int64, keeper, line string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
 	defer cancel()
 	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `

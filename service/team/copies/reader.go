@@ -131,7 +131,7 @@ func (r *Reader) View(name string) (string, error) {
 
 // Head returns the number of the copy's last event, 0 if there is none.
 func (r *Reader) Head(ctx context.Context) (seq event.Seq, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
 	defer cancel()
 	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, `
@@ -195,7 +195,7 @@ func (r *Reader) page(ctx context.Context, q *event.Query) (list []event.Event, 
 	if until == 0 {
 		until = 1<<63 - 1
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*patience)
+	ctx, cancel := context.WithTimeout(ctx, 10*hub.Patience(0))
 	defer cancel()
 	n := 0
 	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {

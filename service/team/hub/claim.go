@@ -52,7 +52,9 @@ func (e *ForgottenError) Hint() string {
 const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
 
 // claimSQL is a claim. The rows of a lane are found by an index, in their order, and so are those of the inputs,
-// however many there are, and whatever the server believes of that: the LIMIT keeps it from reading all inputs.
+// however many there are, and whatever the server believes of that: the LIMIT keeps it from reading all inputs. What an input
+// wants, and when, its own row says: the queue's, its lane and whether it is ready say where to look, and whoever has a member's
+// password may write them.
 const claimSQL = `
 	WITH here AS MATERIALIZED (
 		SELECT g.name, here.position::bigint AS position, coalesce(($6::jsonb -> g.name ->> 'position')::bigint, 0) AS remembered,
@@ -61,13 +63,20 @@ const claimSQL = `
 		       OR EXISTS (SELECT FROM perlica.claims k WHERE k.input = $6::jsonb -> g.name ->> 'input' AND k.worker = $1) AS kept
 		FROM perlica.generations g, (` + here + `) here
 		WHERE g.ended IS NULL AND g.system = here.system AND g.timeline = here.timeline
+		  AND (SELECT max(n) FROM perlica.migrations) = $7
 	), next AS (
 		SELECT q.input, q.priority, q.place
 		FROM here, perlica.lanes l
 		CROSS JOIN LATERAL (
 			SELECT q.input, q.priority, q.place
 			FROM perlica.queue q
-			WHERE q.lane = l.lane AND q.ready AND q.generation = (SELECT name FROM here)
+			WHERE q.lane = l.lane AND q.ready
+			  AND (SELECT i.generation = (SELECT name FROM here) AND coalesce(i.not_before <= now(), true)
+			              AND i.project = ANY($2) AND (i.provider = '' OR i.provider = ANY($3)) AND i.labels <@ $4::text[] AND i.worker IN ('', $1)
+			              AND NOT EXISTS (SELECT FROM perlica.closings s WHERE s.input = i.id AND s.kind <> 'resolved')
+			       FROM perlica.inputs i
+			       WHERE i.id = q.input
+			       LIMIT 1)
 			ORDER BY q.priority DESC, q.place
 			LIMIT $5
 			FOR UPDATE SKIP LOCKED
@@ -93,7 +102,7 @@ const claimSQL = `
 
 // Claim takes at most most inputs for the worker, of those that wait, in the order of their priority and their age.
 // It is one transaction: after an error it is not known whether it took any, and Owned tells. remembered is the
-// newest claim that this worker knows of each generation. The other errors are ErrNotAdopted and a
+// newest claim that this worker knows of each generation. The other errors are ErrNotAdopted, a *VersionError and a
 // *ForgottenError; then nothing was taken.
 func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[string]Claim) (claims []Claim, err error) {
 	type mark struct {
@@ -108,14 +117,23 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 	if err != nil {
 		return nil, err
 	}
+	list, err := steps()
+	if err != nil {
+		return nil, err
+	}
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, claimSQL, w.Name, w.Projects, w.Providers, w.Labels, most, string(known))
+		rows, err := c.Query(ctx, claimSQL, w.Name, w.Projects, w.Providers, w.Labels, most, string(known), len(list))
 		if err != nil {
 			return err
 		}
 		claims, err = readTaken(rows)
 		return err
 	})
+	if errors.Is(err, ErrNotAdopted) { // or the schema is another one
+		if _, lerr := h.Look(ctx); errors.As(lerr, new(*VersionError)) {
+			err = lerr
+		}
+	}
 	return claims, err
 }
 

@@ -37,7 +37,8 @@ func filled(t testing.TB, n int, settings ...string) *Hub {
 
 // claimArgs are the arguments of a claim of one input by the worker.
 func claimArgs() []any {
-	return []any{worker.Name, worker.Projects, worker.Providers, worker.Labels, 1, "{}"}
+	list, _ := steps() // they are embedded
+	return []any{worker.Name, worker.Projects, worker.Providers, worker.Labels, 1, "{}", len(list)}
 }
 
 // plan is how the server would do a claim, and what it touched: the pages of a queue's table and indexes.
@@ -56,13 +57,13 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 		defer func() { _ = tx.Rollback(ctx) }() // the claim is not to stay
 		for _, sql := range []string{
 			"SET LOCAL plan_cache_mode = " + mode,
-			"PREPARE claim (text, text[], text[], text[], int, text) AS " + strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)"),
+			"PREPARE claim (text, text[], text[], text[], int, text, int) AS " + strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)"),
 		} {
 			if _, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return err
 			}
 		}
-		rows, err := tx.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE claim ($1, $2, $3, $4, $5, $6)",
+		rows, err := tx.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE claim ($1, $2, $3, $4, $5, $6, $7)",
 			append([]any{pgx.QueryExecModeSimpleProtocol}, claimArgs()...)...)
 		if err != nil {
 			return err
@@ -119,7 +120,7 @@ func answer(t testing.TB, h *Hub) {
 	if err != nil || len(claims) != 1 {
 		t.Fatal(claims, err)
 	}
-	if _, err := h.Fetch(t.Context(), claims[0].ID); err != nil {
+	if _, err := h.Fetch(t.Context(), claims[0].ID, 1000); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`)); err != nil {

@@ -41,9 +41,10 @@ type Adoption struct {
 
 // Adopt ends the present generation and begins another one on this server. Every input without an outcome is
 // closed, and none of them can be claimed again. Where the present generation began here it fails with
-// an error, unless even is true: for a copy of the disk that was put back and that nothing gives away.
+// an error, unless even is true: for a copy of the disk that was put back and that nothing gives away. A million inputs
+// take a minute; how long it may be is the caller's to bound.
 func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adoption, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 			// Anyone who submits holds this row; anyone who claims holds rows of the queue, which are waited for below.
 			var same bool

@@ -44,7 +44,7 @@ func TestPromotion(t *testing.T) {
 	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("a claim on a server that was promoted: %v", err)
 	}
-	if _, err := after.Submit(t.Context(), "g1", []proposal.Input{newInput("d", "x")}); !errors.Is(err, ErrEnded) {
+	if _, err := after.Submit(t.Context(), "g1", []proposal.Input{newInput("d", "x")}); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("a submission to it: %v", err)
 	}
 	done, err := after.Adopt(t.Context(), "g2", "alice", false)

@@ -28,8 +28,12 @@ import (
 // oldest is the oldest version of PostgreSQL that is used.
 const oldest = 150000
 
-// patience is how long a single exchange with the server may take.
-const patience = 30 * time.Second
+// How long a single exchange with the server may take: patience, and the time of its bytes on the slowest line on which
+// a hub can be worked with.
+const (
+	patience = 30 * time.Second
+	slowest  = 64 << 10 // bytes a second
+)
 
 // What keeps a hub from being used.
 var (
@@ -157,9 +161,19 @@ func (h *Hub) Close() error {
 
 // do is Do for what takes no longer than any exchange may.
 func (h *Hub) do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	return h.carry(ctx, 0, f)
+}
+
+// carry is Do for an exchange of so many bytes.
+func (h *Hub) carry(ctx context.Context, bytes int, f func(ctx context.Context, c *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience(bytes))
 	defer cancel()
 	return h.Do(ctx, f)
+}
+
+// Patience is how long an exchange of so many bytes with a server may take.
+func Patience(bytes int) time.Duration {
+	return patience + time.Duration(bytes)*time.Second/slowest
 }
 
 // Do calls f with the connection, which is made first if there is none, and makes the errors of this package of

@@ -120,7 +120,7 @@ func TestLife(t *testing.T) {
 	if err != nil || len(owned) != 2 || owned[1].Attachments[0].Name != "a" || owned[1].Position == 0 {
 		t.Fatal(owned, err)
 	}
-	payload, err := h.Fetch(t.Context(), "b")
+	payload, err := h.Fetch(t.Context(), "b", 64<<20)
 	if err != nil || len(payload) != 3 || string(payload[0]) != "text" || len(payload[1]) != 2*piece+7 || len(payload[2]) != 0 {
 		t.Fatal(len(payload), err)
 	}
@@ -289,6 +289,83 @@ func TestRoles(t *testing.T) {
 	mine.ID = "b2"
 	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("by one who left: %v", err)
+	}
+}
+
+// TestPassword: who has the password of a role can read what its member may, and can put nothing there that has a worker call
+// what it would not, or not yet, or not any more. Whose membership ended, and who never had one, sees and changes nothing.
+func TestPassword(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	role := map[string]string{}
+	for _, name := range []string{"bob", "carol", "dave", "eve"} {
+		role[name] = name + "_" + db
+		s.SQL(t, db, "CREATE ROLE "+role[name]+" LOGIN IN ROLE perlica_member, perlica_admin")
+		m := proposal.Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: role[name], Signer: "alice", Signature: []byte{}}
+		if name != "eve" { // who is never confirmed
+			check(t, h.State(t.Context(), m))
+		}
+		if m.Version, m.Gone = 2, true; name == "dave" {
+			check(t, h.State(t.Context(), m))
+		}
+	}
+	list := []proposal.Input{newInput("later", "x"), newInput("gone", "x"), newInput("gpu", "x")}
+	for i := range list {
+		list[i].Sender = "bob"
+	}
+	list[0].NotBefore = time.Now().Add(time.Hour)
+	list[2].Labels = []string{"gpu"}
+	check(t, second(open(t, s.URL(role["bob"], db)).Submit(t.Context(), "g1", list)))
+	check(t, second(h.Withdraw(t.Context(), "gone", "alice")))
+
+	queued := func(sender, lane string) string {
+		return "INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('gone', 'g1', '" + sender + "', " + lane + ", 0, true)"
+	}
+	for _, sql := range []string{
+		queued("carol", `E'p\n\n'`), queued("bob", `E'p\n\n'`), `INSERT INTO perlica.lanes VALUES (E'p\n\ntpu', 'p', '', '{}', '')`,
+		"INSERT INTO perlica.payloads VALUES ('later', 1, 0, 'x')", "INSERT INTO perlica.generations VALUES ('g9', 1, '1', now(), NULL, 'alice')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', 'alice', '')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', '', '')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature, made) VALUES ('x', 9, '', '{}', true, 'x', 'carol', '', now())",
+	} {
+		for _, who := range []string{"carol", "dave", "eve"} {
+			if _, err := s.Try(role[who], db, sql); err == nil {
+				t.Errorf("%s may %s", who, sql)
+			}
+		}
+	}
+	for _, who := range []string{"dave", "eve"} {
+		for _, sql := range []string{"DELETE FROM perlica.queue RETURNING 1", "UPDATE perlica.generations SET ended = now() RETURNING 1",
+			"UPDATE perlica.queue SET ready = true RETURNING 1", "SELECT input FROM perlica.payloads", "SELECT id FROM perlica.inputs",
+			"DELETE FROM perlica.requests RETURNING 1", "SELECT worker FROM perlica.events UNION SELECT origin FROM perlica.logs"} {
+			if out, err := s.Try(role[who], db, sql); err != nil || out != "" {
+				t.Errorf("%s: %s: %s, %v", who, sql, out, err)
+			}
+		}
+	}
+	// What may be written, and has no effect.
+	for who, sql := range map[string]string{"carol": "UPDATE perlica.queue SET ready = true", "bob": queued("bob", `E'p\n\n'`) +
+		`; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) SELECT id, generation, sender, E'p\n\n', 0, true FROM perlica.inputs WHERE id = 'gpu' ON CONFLICT DO NOTHING`} {
+		if out, err := s.Try(role[who], db, sql); err != nil {
+			t.Errorf("%s: %s, %v", who, out, err)
+		}
+	}
+	s.SQL(t, db, `UPDATE perlica.queue SET lane = E'p\n\n'`)
+	weak, strong := worker, worker
+	weak.Labels, strong.Labels = []string{}, []string{"gpu"}
+	if got, err := h.Claim(t.Context(), weak, 5, nil); err != nil || len(got) > 0 {
+		t.Errorf("a worker is given %v, %v", got, err)
+	}
+	if got, err := h.Claim(t.Context(), strong, 5, nil); err != nil || len(got) != 1 || got[0].ID != "gpu" {
+		t.Errorf("the one that may have it: %v, %v", got, err)
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

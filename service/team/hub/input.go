@@ -25,8 +25,8 @@ const (
 // piece is the size of the rows in which a payload is kept.
 const piece = 1 << 20
 
-// Submit puts inputs there, all or none, and says of each what it came to. They must be of the present generation:
-// else the error is ErrEnded, and none was put there. After another error whether they are there is not known,
+// Submit puts inputs there, all or none, and says of each what it came to. They must be of the present generation, and
+// the server the one on which it began: else the error is ErrEnded or ErrNotAdopted, and none was put there. After another error whether they are there is not known,
 // see Find.
 func (h *Hub) Submit(ctx context.Context, generation string, inputs []proposal.Input) (came map[string]string, err error) {
 	inputs = slices.Clone(inputs)
@@ -35,10 +35,19 @@ func (h *Hub) Submit(ctx context.Context, generation string, inputs []proposal.I
 	if err != nil {
 		return nil, err
 	}
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	size := 0
+	for _, b := range cols.bytes {
+		size += len(b)
+	}
+	err = h.carry(ctx, size, func(ctx context.Context, c *pgx.Conn) error {
 		came, err = submit(ctx, c, generation, inputs, cols)
 		return err
 	})
+	if errors.Is(err, ErrEnded) { // or the server is another one
+		if s, lerr := h.Look(ctx); lerr == nil && s.Generation == generation && !s.Adopted {
+			err = ErrNotAdopted
+		}
+	}
 	return came, err
 }
 
@@ -106,33 +115,17 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []propos
 			FROM perlica.generations g, (`+here+`) here
 			WHERE g.ended IS NULL AND g.name = $1 AND g.system = here.system AND g.timeline = here.timeline
 			FOR SHARE OF g
-		), given AS (
-			SELECT *
-			FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
-			            $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[], $15::text[], $16::text[])
-			     AS g (id, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, lane, worker, session)
-		), fresh AS (
-			INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, worker, session)
-			SELECT g.id, current.name, g.sender, g.digest, g.project, g.provider, string_to_array(g.labels, ','), g.permissions, g.priority,
-			       g.not_before, g.replaces, g.attachments::jsonb, g.signature, g.worker, g.session
-			FROM given g, current
-			ON CONFLICT DO NOTHING
-			RETURNING id
-		), pieces AS (
-			INSERT INTO perlica.payloads (input, part, piece, bytes)
-			SELECT p.input, p.part, p.piece, p.bytes
-			FROM unnest($17::text[], $18::int[], $19::int[], $20::bytea[]) AS p (input, part, piece, bytes)
-			JOIN fresh ON fresh.id = p.input
-		), waiting AS (
-			INSERT INTO perlica.queue (input, generation, sender, lane, priority, not_before, ready)
-			SELECT g.id, current.name, g.sender, g.lane, g.priority, g.not_before, coalesce(g.not_before <= now(), true)
-			FROM given g
-			JOIN fresh ON fresh.id = g.id, current
 		)
-		SELECT id
-		FROM fresh`,
+		INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, worker, session)
+		SELECT g.id, current.name, g.sender, g.digest, g.project, g.provider, string_to_array(g.labels, ','), g.permissions, g.priority,
+		       g.not_before, g.replaces, g.attachments::jsonb, g.signature, g.worker, g.session
+		FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
+		            $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[], $15::text[])
+		     AS g (id, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, worker, session), current
+		ON CONFLICT DO NOTHING
+		RETURNING id`,
 		generation, l.id, l.sender, l.digest, l.project, l.provider, l.labels, l.permissions, l.priority, l.notBefore, l.replaces,
-		l.attachments, l.signature, l.lane, l.worker, l.session, l.pieceOf, l.part, l.piece, l.bytes).
+		l.attachments, l.signature, l.worker, l.session).
 		Query(func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, id := range ids {
@@ -140,6 +133,18 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []propos
 			}
 			return err
 		})
+	// What is new was inserted by this transaction.
+	b.Queue(`
+		INSERT INTO perlica.payloads (input, part, piece, bytes)
+		SELECT p.input, p.part, p.piece, p.bytes
+		FROM unnest($1::text[], $2::int[], $3::int[], $4::bytea[]) AS p (input, part, piece, bytes)
+		JOIN perlica.inputs i ON i.id = p.input AND i.xmin = pg_current_xact_id()::xid`, l.pieceOf, l.part, l.piece, l.bytes)
+	b.Queue(`
+		INSERT INTO perlica.queue (input, generation, sender, lane, priority, not_before, ready)
+		SELECT i.id, i.generation, i.sender, g.lane, i.priority, i.not_before, coalesce(i.not_before <= now(), true)
+		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS g (id, lane, n)
+		JOIN perlica.inputs i ON i.id = g.id AND i.xmin = pg_current_xact_id()::xid
+		ORDER BY g.n`, l.id, l.lane)
 	b.Queue(`
 		SELECT id, digest
 		FROM perlica.inputs
@@ -199,9 +204,9 @@ func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string
 	return digests, err
 }
 
-// Fetch returns the payload of an input: its text, then its attachments.
-func (h *Hub) Fetch(ctx context.Context, id string) (payload [][]byte, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+// Fetch returns the payload of an input, at most most bytes: its text, then its attachments.
+func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte, err error) {
+	err = h.carry(ctx, most, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT part, bytes
 			FROM perlica.payloads
@@ -219,6 +224,9 @@ func (h *Hub) Fetch(ctx context.Context, id string) (payload [][]byte, err error
 			}
 			if part >= len(payload) || part < 0 {
 				return errors.New("hub: a payload of too many parts")
+			}
+			if most -= len(b); most < 0 {
+				return errors.New("hub: a payload of too many bytes")
 			}
 			payload[part] = append(payload[part], b...)
 			return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,22 +18,21 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// steps returns the migrations in their order; the version of a schema is how many of them it has.
-func steps() ([]string, error) {
-	names, err := fs.Glob(migrations, "migrations/*.sql") // sorted by name
+// steps are the migrations in their order; the version of a schema is how many of them it has.
+var steps = sync.OnceValues(func() (list []string, err error) {
+	names, err := fs.Glob(migrations, "migrations/*.sql") // sorted by name: their numbers have four digits
 	if err != nil {
 		return nil, err
 	}
-	list := make([]string, len(names))
-	for i, name := range names {
+	for _, name := range names {
 		b, err := migrations.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		list[i] = string(b)
+		list = append(list, string(b))
 	}
 	return list, nil
-}
+})
 
 // ground makes the roles and the schema, where they are not there. The two roles cannot log in: those that do are
 // made members of them. Roles belong to the server, and an advisory lock to a database: another database of the
@@ -52,10 +52,14 @@ BEGIN
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN
 		END;
 	END IF;
-	IF NOT pg_has_role(current_user, 'perlica_admin', 'member') THEN
+	-- From PostgreSQL 16 on who makes a role may grant it, and has nothing of it.
+	IF NOT pg_has_role(current_user, 'perlica_admin', 'usage') THEN
 		BEGIN
 			EXECUTE format('GRANT perlica_admin TO %I', current_user);
 		EXCEPTION WHEN unique_violation THEN
+		WHEN insufficient_privilege THEN
+			RAISE insufficient_privilege USING MESSAGE = format(
+				'the role perlica_admin is there, made by another role of this server, which grants it: GRANT perlica_admin, perlica_member TO %I WITH ADMIN OPTION', current_user);
 		END;
 	END IF;
 END $$;
@@ -65,13 +69,14 @@ CREATE TABLE IF NOT EXISTS perlica.migrations (n integer PRIMARY KEY, applied ti
 GRANT SELECT ON perlica.migrations TO perlica_member;`
 
 // Migrate brings the schema to the version of this Perlica and returns what it was before, 0 for none. A newer one
-// is a *VersionError, and is left alone. Of several that migrate at once each waits for the one before.
+// is a *VersionError, and is left alone. Of several that migrate at once each waits for the one before. How long a large table
+// takes is the caller's to bound.
 func (h *Hub) Migrate(ctx context.Context) (before int, err error) {
 	list, err := steps()
 	if err != nil {
 		return 0, err
 	}
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		if before, err = version(ctx, c); err != nil && !errors.Is(known(err), ErrNoTeam) {
 			return err
 		}
@@ -178,7 +183,7 @@ func (h *Hub) Look(ctx context.Context) (s State, err error) {
 			SELECT t.id, t.name, t.admin, current_setting('server_version_num')::int,
 			       coalesce(g.name, ''), coalesce(g.system = here.system AND g.timeline = here.timeline, false),
 			       here.system, here.timeline, here.position, clock_timestamp(), current_user, r.rolsuper OR r.rolbypassrls,
-			       pg_has_role(current_user, 'perlica_admin', 'member'),
+			       pg_has_role(current_user, 'perlica_admin', 'usage'),
 			       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 			       coalesce((SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'), ''),
 			       current_setting('synchronous_standby_names'), current_setting('fsync') = 'on',
