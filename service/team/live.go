@@ -59,7 +59,7 @@ const (
 func (l *Live) Wait(ctx context.Context, id string) (s hub.Status, err error) {
 	var ended time.Time
 	for every := waitLeast; ; every = min(every*3/2, waitMost) {
-		now, ok, err := l.t.Hub.Status(ctx, id)
+		now, ok, err := l.t.Status(ctx, id)
 		l.heard(ctx, err)
 		switch {
 		case err == nil && !ok:

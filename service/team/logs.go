@@ -42,7 +42,7 @@ func (noSession) Error() string        { return "no copy of a worker's log has s
 func (noSession) Is(target error) bool { return target == sessions.ErrNoSession }
 
 // Hint says where they are listed.
-func (noSession) Hint() string { return "'perlica session list --team --all' lists them" }
+func (noSession) Hint() string { return "'perlica session list --team' lists them" }
 
 // FindSession finds the session that is named, by its id, the beginning of it or its name, and the copy that it is in; with
 // an empty name that of all workers which was used last. note is told of copies that are left out, which somebody

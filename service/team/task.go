@@ -151,7 +151,13 @@ func (w *Worker) report(c hub.Claim, res kernel.Result) {
 
 func (w *Worker) put(c hub.Claim, outcome string, result streamjson.Result) {
 	b := w.kept(result)
-	w.outbox.put(func(ctx context.Context) error { return w.t.Hub.Report(ctx, w.me.Name, c.ID, outcome, b) })
+	w.outbox.put(func(ctx context.Context) error {
+		signature, err := w.t.sign(proposal.Outcome(w.t.State().ID, c.ID, w.me.Name, outcome, proposal.Hash(b)))
+		if err != nil {
+			return err
+		}
+		return w.t.Hub.Report(ctx, w.me.Name, c.ID, outcome, b, signature)
+	})
 }
 
 // kept is what the hub gets of v: its JSON, masked as on the log.
@@ -226,20 +232,23 @@ func (w *Worker) session(ctx context.Context, s served, in *proposal.Input) (fou
 	if err != nil {
 		return found, err
 	}
-	project, err := w.projectOf(ctx, found.ID)
+	project, err := ProjectOf(ctx, w.t.Log(), found.ID)
 	if err == nil && project != in.Project {
 		err = refusal{fmt.Errorf("the session %s is not one of the project %s", in.Session, in.Project)}
 	}
 	return found, err
 }
 
-// projectOf names the project of a session: that of its last input. It is empty for one that the team has not asked for.
-func (w *Worker) projectOf(ctx context.Context, id event.SessionID) (string, error) {
-	e, ok, err := w.t.Log().Last(ctx, event.Query{Session: id, Types: []event.Type{event.MessageReceived}})
+// ProjectOf names the project of a session of a worker's log, or of its copy: that of its last input. It is empty for one that the
+// team has not asked for.
+func ProjectOf(ctx context.Context, log interface {
+	Last(ctx context.Context, q event.Query) (event.Event, bool, error)
+}, id event.SessionID) (string, error) {
+	e, ok, err := log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.MessageReceived}})
 	if err == nil && ok {
-		e, ok, err = w.t.Log().Last(ctx, event.Query{Input: e.Input, Types: []event.Type{event.TeamClaimed}})
+		e, ok, err = log.Last(ctx, event.Query{Input: e.Input, Types: []event.Type{event.TeamClaimed}})
 	}
-	if err != nil || !ok {
+	if err != nil || !ok || e.Withheld != "" {
 		return "", err
 	}
 	var c team.Claimed

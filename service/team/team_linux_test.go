@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact/team"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
@@ -63,6 +64,7 @@ func TestDrafts(t *testing.T) {
 		"no text": {Text: " ", Project: "p"}, "no project": {Text: "x"}, "two lines in an id": {ID: "a\nsender bob", Text: "x", Project: "p"},
 		"permissions": {Text: "x", Project: "p", Permissions: "all"}, "a label": {Text: "x", Project: "p", Labels: []string{"a,b"}},
 		"too large": {Text: "x", Project: "p", Attachments: []File{{"f", make([]byte, MaxInput)}}}, "NUL": {Text: "a\x00", Project: "p"},
+		"priority": {Text: "x", Project: "p", Priority: 3_000_000_000},
 	} {
 		if d.Check() == nil {
 			t.Errorf("%s is taken", name)
@@ -81,7 +83,14 @@ func TestUnsigned(t *testing.T) {
 	_, carol := member(t, alice, s.URL("owner", db), "carol", Approve)
 	_, dave := member(t, alice, s.URL("owner", db), "dave", Ask)
 	submit(t, bob, draft1("fine", "@say Fine"), draft1("text", "@say Text"), draft1("mode", "@say Mode"), draft1("project", "@say P"), draft1("replayed", "@say R"))
-	if _, err := carol.Submit(t.Context(), []Draft{draft1("right", "@say Right")}); err != nil {
+	if _, err := carol.Submit(t.Context(), []Draft{draft1("right", "@say Right")}); !errors.Is(err, ErrNoRight) {
+		t.Error(err)
+	}
+	right, err := carol.signed1(&Draft{ID: "right", Text: "@say Right", Project: "website"}, carol.State().Generation)
+	if err == nil {
+		_, err = carol.Hub.Submit(t.Context(), right.Generation, []proposal.Input{right}) // who does not ask her own program
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	submit(t, dave, draft1("left", "@say Left"))
@@ -125,6 +134,72 @@ func TestUnsigned(t *testing.T) {
 	}
 	if bob, _ := alice.member("bob"); bob.Version != 1 {
 		t.Errorf("a statement that no admin signed is pinned: %+v", bob)
+	}
+
+	// What becomes of an input its owner says, or a member that may: nobody else who can write there.
+	submit(t, bob, draft1("open", "@say Open"))
+	for _, forged := range []struct{ id, sql string }{
+		{"fine", `UPDATE perlica.outcomes SET result = '{"text": "rm -rf /"}' WHERE input = 'fine'`},
+		{"fine", `UPDATE perlica.outcomes SET result = '{"text": "", "pruned": true}', outcome = 'refused' WHERE input = 'fine'`},
+		{"open", `INSERT INTO perlica.closings (input, kind, by, note, signature) VALUES ('open', 'resolved', 'bob', 'It is done.', 'x')`},
+	} {
+		s.SQL(t, db, forged.sql)
+		if st, ok, err := bob.Status(t.Context(), forged.id); !ok || err != nil || st.State != hub.Claimed || len(st.Result) > 0 || !strings.Contains(st.Note, "did not sign") {
+			t.Errorf("after %s: %+v, %v", forged.sql, st, err)
+		}
+	}
+	if err := bob.Resolve(t.Context(), "mode", "No."); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOtherProjectsSession: a worker that serves two projects goes on with no session of one for the other.
+func TestOtherProjectsSession(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	drain := m.work(t, alice, 1)
+	submit(t, alice, draft1("one", "@say One"))
+	first, err := ResultOf(ended(t, alice, "one", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain()
+	m.serve(t, alice, WorkerOptions{Slots: 1, Projects: map[string]string{"other": m.dir}})
+	submit(t, alice, Draft{ID: "two", Text: "@say Two", Project: "other", Worker: "alice", Session: event.SessionID(first.SessionID)})
+	st := ended(t, alice, "two", nil)
+	if r, err := ResultOf(st); err != nil || st.State != hub.Refused || !strings.Contains(r.Error.Message, "is not one of the project other") {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// TestLeavesAmidWork: a worker whose membership ends goes on with its call, takes nothing more, and ends.
+func TestLeavesAmidWork(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	_, alice := founded(t, s, db)
+	s.SQL(t, db, "CREATE ROLE bob_"+db+" LOGIN IN ROLE perlica_member")
+	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", Ask)
+	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- w.Run(t.Context(), context.Background()) }()
+	submit(t, alice, draft1("long", "@sleep 2s\n@say On"), draft1("next", "@say Next"))
+	until(t, "the call is under way", func() bool { return calls(t, bob, "long") == 1 })
+	if err := alice.Leave(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := alice.Hub.Owned(t.Context(), "bob"); err != nil || len(left) != 1 || left[0].ID != "long" {
+		t.Errorf("what it leaves: %v, %v", left, err)
+	}
+	if err := <-over; !errors.Is(err, ErrGone) {
+		t.Errorf("it ended with %v", err)
+	}
+	if res, ok, err := bob.r.Recorded(t.Context(), "long"); !ok || err != nil || res.Outcome != kernel.OutcomeResponded || calls(t, bob, "next") != 0 {
+		t.Errorf("its call: %v, %v, %v", res.Outcome, ok, err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -173,6 +248,20 @@ func TestJoin(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrGone) {
 		t.Errorf("after it left: %v", err)
+	}
+	back, confirmed, err := Join(t.Context(), m.opt, "bob")
+	if err != nil || confirmed {
+		t.Fatal("it asks again:", confirmed, err)
+	}
+	defer func() { _ = back.Close() }() // nothing more is written
+	if err := alice.Confirm(t.Context(), "bob", back.Key, []string{Ask}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err = Open(t.Context(), m.opt); err != nil {
+		t.Fatal("confirmed again:", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
 	}
 	// Another database that calls itself the same team.
 	other := s.Database(t)

@@ -171,7 +171,9 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	looking, drained := context.WithCancel(drain)
 	pulsing, over := context.WithCancel(hard)
 	var looks, others sync.WaitGroup
-	looks.Go(func() { w.every(looking, lookEvery, func(ctx context.Context) error { return w.look(ctx, hard, stop) }) })
+	looks.Go(func() {
+		w.every(looking, lookEvery, func(ctx context.Context) error { return w.look(ctx, hard, stop) })
+	})
 	others.Go(func() { w.every(pulsing, pulseEvery, func(ctx context.Context) error { return w.pulse(ctx, stop) }) })
 	others.Go(func() { w.outbox.run(hard) })
 	others.Go(func() { w.copy(pulsing, stop) })

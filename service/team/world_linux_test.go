@@ -130,7 +130,14 @@ func member(t testing.TB, admin *Team, url, name string, rights ...string) (mach
 // work runs a worker of the machine until the returned function is called, or the test ends.
 func (m machine) work(t testing.TB, j *Team, slots int, labels ...string) (drain func()) {
 	t.Helper()
-	w, err := NewWorker(t.Context(), j, WorkerOptions{Slots: slots, Labels: labels, Projects: map[string]string{"website": m.dir}, Note: func(s string) { t.Log(j.As, s) }})
+	return m.serve(t, j, WorkerOptions{Slots: slots, Labels: labels, Projects: map[string]string{"website": m.dir}})
+}
+
+// serve runs a worker until it is drained.
+func (m machine) serve(t testing.TB, j *Team, opt WorkerOptions) (drain func()) {
+	t.Helper()
+	opt.Note = func(s string) { t.Log(j.As, s) }
+	w, err := NewWorker(t.Context(), j, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

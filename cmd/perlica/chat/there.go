@@ -63,6 +63,9 @@ func (c *chat) openThere() error {
 	if err != nil {
 		return err
 	}
+	if err := remote.Fits(c.ctx, l, s.ID, c.f.Team.Project(c.p)); err != nil {
+		return err
+	}
 	c.beginThere(l.Worker, s.ID)
 	c.session, c.turns = s, s.Turns
 	c.note(fmt.Sprintf("session %s at %s, of the team %s", printing.DescribeSession(s), l.Worker, name))

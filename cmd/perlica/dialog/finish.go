@@ -94,6 +94,9 @@ func (p *Printer) wrong(text, hint string) {
 // explainEnd says how a run ended that has no plain answer.
 func (p *Printer) explainEnd(res kernel.Result) {
 	show := "perlica log show " + string(res.Run) + p.Elsewhere
+	if res.Run == "" { // of an input that a team has
+		show = "perlica team inputs " + string(res.Input)
+	}
 	if res.Err != nil || res.Outcome == kernel.OutcomeUnknown { // an agent may answer a cancel with an error
 		p.explainStop(res)
 	}

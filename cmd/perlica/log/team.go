@@ -126,7 +126,7 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 			})
 		}
 		if f.session != "" && len(all) == 0 {
-			return exitcode.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team --all' lists them")
+			return exitcode.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team' lists them")
 		}
 		err := a.printHits(newest(all), f)
 		return cmp.Or(err, errLeftOut(missing)) // which printing may have found
@@ -206,7 +206,7 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 		}
 		if at == nil {
 			return exitcode.WithHint(fmt.Errorf("no copy has a run, session, question or event %q", ref),
-				"'perlica log search --team WORDS' and 'perlica session list --team --all' show what there is")
+				"'perlica log search --team WORDS' and 'perlica session list --team' show what there is")
 		}
 		a.Note("from the copy of the log of " + at.Worker)
 		return cmp.Or(a.logShow(ctx, at, ref, last, f), errLeftOut(missing))

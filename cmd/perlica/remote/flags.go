@@ -9,8 +9,10 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/copies"
 )
 
 // Flags are the flags of run and the chat that hand inputs to a team.
@@ -74,7 +76,7 @@ func changed(cmd *cobra.Command, name string) bool {
 // Draft is a text as an input of the team, as the flags have it.
 func (f Flags) Draft(p *project.Project, df dialog.Flags, text string) (d team.Draft, err error) {
 	d = team.Draft{
-		ID: df.InputID, Text: text, Project: cmp.Or(f.project, p.Name()), Provider: df.Provider, Permissions: df.Permissions, Labels: f.labels, Priority: f.priority,
+		ID: df.InputID, Text: text, Project: f.Project(p), Provider: df.Provider, Permissions: df.Permissions, Labels: f.labels, Priority: f.priority,
 	}
 	if f.notBefore != "" {
 		if d.NotBefore, err = time.Parse(time.RFC3339, f.notBefore); err != nil {
@@ -104,5 +106,17 @@ func In(ctx context.Context, t *team.Team, d *team.Draft, session string, note f
 		return err
 	}
 	d.Worker, d.Session = l.Worker, s.ID
-	return nil
+	return Fits(ctx, l, s.ID, d.Project)
 }
+
+// Fits returns an error for a session of another project: its worker would refuse what goes on with it, or not take it.
+func Fits(ctx context.Context, l *copies.Reader, session event.SessionID, project string) error {
+	of, err := team.ProjectOf(ctx, l, session)
+	if err == nil && of != "" && of != project {
+		err = exitcode.WithHint(exitcode.Usagef("the session %s is one of the project %s, not of %s", session, of, project), "--team-project %s goes on with it", of)
+	}
+	return err
+}
+
+// Project is the project of the inputs.
+func (f Flags) Project(p *project.Project) string { return cmp.Or(f.project, p.Name()) }

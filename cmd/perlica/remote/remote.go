@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,7 +154,7 @@ func (r *remote) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel
 	case hub.Adopted, hub.Lost:
 		return unknown(r.id, "the hub was replaced before the input's outcome was known there"), nil
 	case hub.Resolved:
-		return unknown(r.id, "a member closed it, the outcome is not known: "+s.Note), nil
+		return unknown(r.id, s.By+" closed it, the outcome is not known"+strings.TrimSuffix(": "+s.Note, ": ")), nil
 	}
 	found, err := team.ResultOf(s)
 	if err != nil {

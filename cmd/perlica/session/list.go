@@ -26,15 +26,15 @@ func (a *app) sessionListCommand() *cobra.Command {
 		Long: `List the sessions, the last used first. A star marks the current one. Where a process
 holds a session, such as a chat, it is said instead of when it was last used, and whether
 a turn is under way. Sessions that a run made for itself are listed while it runs, and
-with --all. With --team those of all workers are listed, as the copies of their logs on the
-team's hub have them.`,
+with --all. With --team all sessions of all workers are listed, as the copies of their logs on
+the team's hub have them: -s goes on with any.`,
 		Example: `  perlica session list
   perlica session list --all --json | jq -r '.[].id'
   perlica session list --json | jq -r '.[] | select(.run_id).id'   # where a turn is under way`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if inTeam {
-				return a.sessionsOfTeam(cmd.Context(), all, asJSON)
+				return a.sessionsOfTeam(cmd.Context(), asJSON)
 			}
 			list := []listed{}
 			err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {

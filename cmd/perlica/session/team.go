@@ -23,7 +23,7 @@ type workersSession struct {
 }
 
 // sessionsOfTeam lists the sessions in the copies of all workers' logs, the last used first.
-func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
+func (a *app) sessionsOfTeam(ctx context.Context, asJSON bool) error {
 	p, err := a.Locate(nil)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
 			return err
 		}
 		for _, l := range logs {
-			own, err := sessionsOf(ctx, l, all)
+			own, err := sessionsOf(ctx, l)
 			if errors.Is(err, copies.ErrEdited) {
 				a.Note("left out: " + l.Worker + ": " + err.Error())
 				missing = true
@@ -54,19 +54,19 @@ func (a *app) sessionsOfTeam(ctx context.Context, all, asJSON bool) error {
 		return err
 	}
 	slices.SortStableFunc(list, func(a, b workersSession) int { return b.Used.Compare(a.Used) })
-	err = a.printWorkers(list, all, asJSON)
+	err = a.printWorkers(list, asJSON)
 	if err == nil && missing {
 		err = exitcode.Failure.With(nil)
 	}
 	return err
 }
 
-func (a *app) printWorkers(list []workersSession, all, asJSON bool) error {
+func (a *app) printWorkers(list []workersSession, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(list)
 	}
 	if len(list) == 0 {
-		a.Note("no worker's copy has a session" + map[bool]string{false: "; --all lists those that runs made for themselves"}[all])
+		a.Note("no worker's copy has a session")
 		return nil
 	}
 	now := time.Now()
@@ -77,13 +77,13 @@ func (a *app) printWorkers(list []workersSession, all, asJSON bool) error {
 	return a.Table(g)
 }
 
-func sessionsOf(ctx context.Context, l *copies.Reader, all bool) (list []sessions.Session, err error) {
+func sessionsOf(ctx context.Context, l *copies.Reader) (list []sessions.Session, err error) {
 	path, err := l.View("sessions.db")
 	if err != nil {
 		return nil, err
 	}
 	err = cli.ViewSessionsAt(ctx, l, path, func(view *sessions.View) (err error) {
-		list, err = view.List(ctx, all)
+		list, err = view.List(ctx, true)
 		return err
 	})
 	return list, err

@@ -68,7 +68,7 @@ changed the database).`,
 
 // find returns what has become of an input.
 func find(ctx context.Context, t *team.Team, id string) (hub.Status, error) {
-	s, ok, err := t.Hub.Status(ctx, id)
+	s, ok, err := t.Status(ctx, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("there is no input %s on this hub", id)
 	}
@@ -83,7 +83,7 @@ func (a *app) showInput(ctx context.Context, t *team.Team, id string, asJSON boo
 	return a.Show(asJSON, s, func(w io.Writer, st term.Styles) error {
 		rows := [][2]string{
 			{"input     ", s.ID}, {"submitted ", s.Submitted.Local().Format(time.DateTime) + " by " + s.Sender}, {"project   ", s.Project},
-			{"generation", s.Generation}, {"state     ", s.State}, {"worker    ", s.Worker}, {"note      ", s.Note}, {"replaces  ", s.Replaces},
+			{"generation", s.Generation}, {"state     ", s.State}, {"worker    ", s.Worker}, {"closed by ", s.By}, {"note      ", s.Note}, {"replaces  ", s.Replaces},
 		}
 		if r, err := team.ResultOf(s); err == nil {
 			rows = append(rows, [2]string{"run       ", r.RunID})

@@ -240,13 +240,16 @@ func (a *app) drawn(q interaction.Question) string {
 }
 
 func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
+	if len(id) < nameLength {
+		return exitcode.WithHint(exitcode.Usagef("a question is named by at least %d digits, not %q", nameLength, id), "perlica team pending shows the open ones with their names")
+	}
 	open, err := door.Questions(ctx, t)
 	if err != nil {
 		return err
 	}
 	var found []door.Question
 	for _, q := range open {
-		if len(id) >= nameLength && strings.HasPrefix(q.There.Digest(), id) {
+		if strings.HasPrefix(q.There.Digest(), id) {
 			found = append(found, q)
 		}
 	}

@@ -3,6 +3,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,7 +197,8 @@ func (a *app) leaveCommand() *cobra.Command {
 		Use: "leave NAME", Annotations: cli.Acts.On(),
 		Short: "End a membership, as an admin",
 		Long: `End a membership. The hub takes nothing more from it at once; workers pin that within
-a minute. What it submitted and is claimed already goes on. Revoke its role's
+a minute. What it submitted and is claimed already goes on. What it has claimed itself
+the hub hears no more of: it is named, for 'perlica team resolve'. Revoke its role's
 password, too.`,
 		Args: cli.Exactly("NAME"), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -204,7 +206,11 @@ password, too.`,
 				if err := t.Leave(cmd.Context(), args[0]); err != nil {
 					return err
 				}
-				return a.Say("%s has left the team", args[0])
+				owned, err := t.Hub.Owned(cmd.Context(), args[0])
+				for _, c := range owned {
+					a.Note(fmt.Sprintf("%s has claimed %s, and no outcome of it comes any more: 'perlica team resolve %[2]s' closes it", args[0], c.ID))
+				}
+				return cmp.Or(err, a.Say("%s has left the team", args[0]))
 			})
 		},
 	}

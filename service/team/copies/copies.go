@@ -196,8 +196,8 @@ func prune(b *pgx.Batch, s *Stretch) {
 	b.Queue(`
 		UPDATE perlica.outcomes
 		SET result = (
-			SELECT coalesce(jsonb_object_agg(key, value), '{}') || '{"text": "", "pruned": true}'
-			FROM jsonb_each(result)
+			SELECT (coalesce(jsonb_object_agg(key, value), '{}') || '{"text": "", "pruned": true}')::json
+			FROM jsonb_each(result::jsonb)
 			WHERE key IN ('type', 'schema', 'run_id', 'input_id', 'session_id', 'provider', 'outcome', 'duration_ms', 'permissions', 'blocked_tool_calls',
 				'calls', 'is_error'))
 		WHERE worker = $1 AND result ->> 'run_id' = ANY($2)`, s.Worker, s.Runs)

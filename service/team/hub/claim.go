@@ -245,20 +245,23 @@ func (h *Hub) Input(ctx context.Context, id string) (in proposal.Input, ok bool,
 // ErrNoClaim says that the hub knows no such claim, or question: it was restored from before it.
 var ErrNoClaim = errors.New("hub: there is no such claim here")
 
-// Report puts the outcome of a claim there, as the owner's log has it. The first one stays.
-func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage) error {
+// Report puts the outcome of a claim there, as the owner's log has it and signed by its owner, in the place of any other one:
+// that is not the owner's.
+func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage, signature []byte) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, `
 			WITH said AS (
-				INSERT INTO perlica.outcomes (input, worker, outcome, result)
-				SELECT k.input, k.worker, $3, $4
+				INSERT INTO perlica.outcomes (input, worker, outcome, result, digest, signature)
+				SELECT k.input, k.worker, $3, $4, $5, $6
 				FROM perlica.claims k
 				WHERE k.input = $1 AND k.worker = $2
-				ON CONFLICT DO NOTHING
+				ON CONFLICT (input) DO UPDATE
+				SET outcome = excluded.outcome, result = excluded.result, digest = excluded.digest, signature = excluded.signature
+				WHERE outcomes.signature IS DISTINCT FROM excluded.signature
 			)
 			UPDATE perlica.claims
 			SET reported = true
-			WHERE input = $1 AND worker = $2`, input, worker, outcome, result)
+			WHERE input = $1 AND worker = $2`, input, worker, outcome, result, proposal.Hash(result), signature)
 		if err == nil && tag.RowsAffected() == 0 {
 			return ErrNoClaim
 		}

@@ -123,7 +123,7 @@ func answer(t testing.TB, h *Hub) {
 	if _, err := h.Fetch(t.Context(), claims[0].ID, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`)); err != nil {
+	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`), nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -60,7 +60,7 @@ func TestPromotion(t *testing.T) {
 	if got := claimed(t, after, 9); !slices.Equal(got, []string{"e"}) {
 		t.Error(got)
 	}
-	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`)); !errors.Is(err, ErrNoClaim) {
+	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); !errors.Is(err, ErrNoClaim) {
 		t.Errorf("the outcome of a forgotten claim: %v", err)
 	}
 	if got := claimed(t, h, 9); !slices.Equal(got, []string{"b", "c"}) {
@@ -79,7 +79,7 @@ func TestRestoredBackups(t *testing.T) {
 	submitted(t, h, newInput("a", "x"), newInput("b", "x"), newInput("c", "x"))
 	claimed(t, h, 1)
 	copies := []*hubtest.Server{s.Backup(t, false), s.Backup(t, false)}
-	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`)); err != nil {
+	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); err != nil {
 		t.Fatal(err)
 	}
 	claimed(t, h, 1) // of b: neither copy knows of it
@@ -94,7 +94,7 @@ func TestRestoredBackups(t *testing.T) {
 			t.Errorf("copy %d: %+v, %v", i, done, err)
 		}
 		// The owner of a did what it owned: its outcome is shown where its claim is known, over the closing.
-		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`)); err != nil || state(t, r, "a") != "responded" {
+		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); err != nil || state(t, r, "a") != "responded" {
 			t.Errorf("copy %d: %v", i, err)
 		}
 		if got := claimed(t, r, 9); len(got) != 0 {

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -271,7 +272,12 @@ const (
 // known makes the errors of this package of those of the server that have one.
 func known(err error) error {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
+	var network net.Error
+	switch {
+	case errors.As(err, &pg):
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("hub: the connection is lost: %w", err)
+	default:
 		return err
 	}
 	switch pg.Code {

@@ -33,6 +33,9 @@ type Status struct {
 	Result     json.RawMessage `json:"result,omitempty"`   // of an outcome
 	Note       string          `json:"note,omitempty"`     // of a closing
 	Replaces   string          `json:"replaces,omitempty"` // the id of an earlier input
+	By         string          `json:"by,omitempty"`       // who closed it
+	Digest     string          `json:"-"`                  // of the result of an outcome, before it was pruned
+	Signature  []byte          `json:"-"`                  // of an outcome by its owner, or of an opinion by whose it is: nobody has verified it
 }
 
 // Ended reports whether nothing more is expected of the input.
@@ -54,14 +57,15 @@ const statusFrom = `
 	LEFT JOIN perlica.outcomes o ON o.input = i.id
 	LEFT JOIN perlica.queue q ON q.input = i.id
 	LEFT JOIN LATERAL (
-		SELECT kind, note
+		SELECT kind, note, by, signature
 		FROM perlica.closings c
 		WHERE c.input = i.id
 		ORDER BY kind = 'resolved' DESC, at DESC
 		LIMIT 1
 	) s ON true`
 
-const statusColumns = `i.id, i.generation, i.sender, i.project, i.submitted, ` + stateSQL + ` AS state, coalesce(k.worker, '') AS worker, o.result, coalesce(s.note, '') AS note, i.replaces`
+const statusColumns = `i.id, i.generation, i.sender, i.project, i.submitted, ` + stateSQL + ` AS state, coalesce(k.worker, '') AS worker, o.result, coalesce(s.note, '') AS note, i.replaces, coalesce(s.by, '') AS by, coalesce(o.digest, '') AS digest,
+	CASE WHEN o.input IS NULL THEN s.signature ELSE o.signature END AS signature`
 
 // Status returns what has become of an input; ok is false if it is not there.
 func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err error) {
@@ -78,11 +82,12 @@ func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err err
 	return s, ok, err
 }
 
-// Inputs returns the newest inputs that are in the state, or in any if it is empty, without their results.
+// Inputs returns the newest inputs that are in the state, or in any if it is empty, without their results: the states are what the
+// hub says.
 func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
-			SELECT id, generation, sender, project, submitted, state, worker, NULL::jsonb, note, replaces
+			SELECT id, generation, sender, project, submitted, state, worker, NULL::json, note, replaces, by, digest, signature
 			FROM (SELECT `+statusColumns+statusFrom+`) all_inputs
 			WHERE $1 = '' OR state = $1
 			ORDER BY submitted DESC, id DESC

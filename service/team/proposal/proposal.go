@@ -156,6 +156,11 @@ func Opinion(team, input, by, text string) string {
 	return statement("resolve", "team", team, "input", input, "member", by, "note", Hash([]byte(text)))
 }
 
+// Outcome is what a worker of the team signs of what became of an input; digest is the SHA-256, in hex, of the result's JSON.
+func Outcome(team, input, worker, outcome, digest string) string {
+	return statement("outcome", "team", team, "input", input, "worker", worker, "outcome", outcome, "result", digest)
+}
+
 // Verify reports whether the verifier key made the signature.
 func Verify(key, text string, signature []byte) bool {
 	v, err := note.NewVerifier(key)

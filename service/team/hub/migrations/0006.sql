@@ -57,3 +57,11 @@ ALTER POLICY ripen ON perlica.queue USING (EXISTS (SELECT FROM perlica.names()))
 -- An adoption is an admin's.
 ALTER POLICY own ON perlica.closings WITH CHECK (
 	perlica.mine(by) AND (kind <> 'adopted' OR pg_has_role(current_user, 'perlica_admin', 'usage')));
+
+-- What became of an input its owner signs: the digest of the result, which stays when the result is pruned, and the outcome. The
+-- result stands there byte for byte.
+ALTER TABLE perlica.outcomes
+	ALTER COLUMN result TYPE json USING result::json,
+	ADD digest    text NOT NULL DEFAULT '',
+	ADD signature bytea;
+GRANT UPDATE (outcome, digest, signature) ON perlica.outcomes TO perlica_member;
