@@ -255,7 +255,7 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 	var fate *team.FateError
 	switch {
 	case errors.As(err, &fate):
-		return exitcode.WithHint(err, "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
+		return exitcode.WithHint(exitcode.Unknown.With(err), "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
 	case err != nil:
 		return err
 	case counts[hub.Differs] > 0:

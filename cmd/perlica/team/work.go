@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 func (a *app) workCommand() *cobra.Command {
@@ -34,6 +35,11 @@ their agents.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opt.Slots < 1 {
 				return exitcode.Usagef("-n is at least 1")
+			}
+			for _, l := range opt.Labels {
+				if err := proposal.CheckName(l); err != nil {
+					return exitcode.Usagef("--label: %w", err)
+				}
 			}
 			return a.with(cmd.Context(), func(t *team.Team, p *project.Project) (err error) {
 				if opt.Projects, err = serve(p, projects); err != nil {
