@@ -15,7 +15,7 @@ import (
 
 // filled is a hub in whose queue n inputs wait, of which the last hundred want a label that few have. Its server has
 // settings, as name=value.
-func filled(t testing.TB, n int, settings ...string) *Hub {
+func filled(t testing.TB, n int, settings ...string) (*Hub, *hubtest.Server) {
 	t.Helper()
 	s := hubtest.Start(t, settings...)
 	h := open(t, s.URL("owner", "postgres"))
@@ -31,8 +31,10 @@ func filled(t testing.TB, n int, settings ...string) *Hub {
 		FROM generate_series(1, %d) n;
 		INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready)
 		SELECT 'n' || n, 'g1', 'alice', CASE WHEN n > %[1]d - 100 THEN E'p\n\ngpu' ELSE E'p\n\n' END, n %% 3, true
-		FROM generate_series(1, %[1]d) n`, n))
-	return h
+		FROM generate_series(1, %[1]d) n;
+		CREATE ROLE alice LOGIN IN ROLE perlica_member;
+		UPDATE perlica.members SET login = 'alice'`, n))
+	return open(t, s.URL("alice", "postgres")), s
 }
 
 // claimArgs are the arguments of a claim of one input by the worker.
@@ -91,13 +93,12 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 // TestClaimPlan: whatever is known of the size of the queue, a claim finds its rows by the index, and touches no more of
 // a long queue than of a short one.
 func TestClaimPlan(t *testing.T) {
-	short, long := filled(t, 200), filled(t, 20_000)
+	short, s1 := filled(t, 200)
+	long, s2 := filled(t, 20_000)
 	for _, known := range []bool{false, true} {
 		if known {
-			for _, h := range []*Hub{short, long} {
-				if err := h.exec(t.Context(), "ANALYZE perlica.queue"); err != nil {
-					t.Fatal(err)
-				}
+			for _, s := range []*hubtest.Server{s1, s2} {
+				s.SQL(t, "postgres", "ANALYZE perlica.queue")
 			}
 		}
 		for _, generic := range []bool{false, true} {
@@ -133,12 +134,9 @@ func answer(t testing.TB, h *Hub) {
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []int{20_000, 1_000_000} {
 		b.Run(fmt.Sprint("queue=", n), func(b *testing.B) {
-			h := filled(b, n, "fsync=on")
-			for _, sql := range []string{"ANALYZE", "CHECKPOINT"} {
-				if err := h.exec(b.Context(), sql); err != nil {
-					b.Fatal(err)
-				}
-			}
+			h, s := filled(b, n, "fsync=on")
+			s.SQL(b, "postgres", "ANALYZE")
+			s.SQL(b, "postgres", "CHECKPOINT")
 			for b.Loop() {
 				answer(b, h)
 			}

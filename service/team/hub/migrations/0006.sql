@@ -1,16 +1,16 @@
 -- A role is held to what its member may while it is one. The team's own name, its generations, members and requests can be
 -- read by who asks to join, too.
 
--- names are the members who log in as the present role.
+-- names are the members who log in as the present role. Nothing is sorted: see Hub.connect.
 CREATE FUNCTION perlica.names() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	SELECT m.name
-	FROM (SELECT DISTINCT ON (name) name, gone, login
-	      FROM perlica.members
-	      ORDER BY name, version DESC) m
+	FROM perlica.members m
 	WHERE NOT m.gone AND m.login = current_user
+	  AND NOT EXISTS (SELECT FROM perlica.members n WHERE n.name = m.name AND n.version > m.version)
 $$;
 
--- The sub-selects of these policies do not depend on the row: they are computed once a statement.
+-- The sub-selects of names do not depend on the row: they are computed once a statement, and the function is in FROM, where the
+-- server puts its text in its place. A LIMIT has a row looked up by its key, however large the server believes the table to be.
 DO $$
 DECLARE
 	t text;
@@ -22,9 +22,19 @@ BEGIN
 	END LOOP;
 END $$;
 
+ALTER POLICY own ON perlica.workers WITH CHECK (name IN (SELECT n FROM perlica.names() n));
+ALTER POLICY heard ON perlica.workers USING (name IN (SELECT n FROM perlica.names() n)) WITH CHECK (name IN (SELECT n FROM perlica.names() n));
+ALTER POLICY own ON perlica.inputs WITH CHECK (sender IN (SELECT n FROM perlica.names() n));
+ALTER POLICY own ON perlica.claims WITH CHECK (worker IN (SELECT n FROM perlica.names() n));
+ALTER POLICY own_reported ON perlica.claims USING (worker IN (SELECT n FROM perlica.names() n)) WITH CHECK (worker IN (SELECT n FROM perlica.names() n));
+ALTER POLICY own ON perlica.outcomes WITH CHECK (
+	worker IN (SELECT n FROM perlica.names() n)
+	AND (SELECT c.worker = outcomes.worker FROM perlica.claims c WHERE c.input = outcomes.input LIMIT 1));
+ALTER POLICY own_pruned ON perlica.outcomes USING (worker IN (SELECT n FROM perlica.names() n)) WITH CHECK (worker IN (SELECT n FROM perlica.names() n));
+
 -- Nobody is a member when the team is founded.
 ALTER POLICY begin ON perlica.generations WITH CHECK (
-	by IN (SELECT perlica.names()) OR by = '' AND NOT EXISTS (SELECT FROM perlica.members));
+	by IN (SELECT n FROM perlica.names() n) OR by = '' AND NOT EXISTS (SELECT FROM perlica.members));
 ALTER POLICY finish ON perlica.generations USING (EXISTS (SELECT FROM perlica.names())) WITH CHECK (EXISTS (SELECT FROM perlica.names()));
 ALTER POLICY hold ON perlica.generations USING (EXISTS (SELECT FROM perlica.names()));
 ALTER POLICY confirmed ON perlica.requests USING (EXISTS (SELECT FROM perlica.names()));
@@ -41,11 +51,11 @@ GRANT INSERT (name, version, key, rights, gone, login, signer, signature) ON per
 ALTER POLICY signed ON perlica.members WITH CHECK (perlica.may_sign(signer));
 
 -- An input's payload, and its place in the queue, are its sender's to put there, and say what the input says.
-ALTER POLICY pieces ON perlica.payloads WITH CHECK (EXISTS (
-	SELECT FROM perlica.inputs i WHERE i.id = payloads.input AND i.sender IN (SELECT perlica.names())));
-ALTER POLICY own ON perlica.queue WITH CHECK (EXISTS (
-	SELECT FROM perlica.inputs i
-	WHERE i.id = queue.input AND i.generation = queue.generation AND i.sender = queue.sender AND i.sender IN (SELECT perlica.names())));
+ALTER POLICY pieces ON perlica.payloads WITH CHECK (
+	(SELECT i.sender FROM perlica.inputs i WHERE i.id = payloads.input LIMIT 1) IN (SELECT n FROM perlica.names() n));
+ALTER POLICY own ON perlica.queue WITH CHECK (
+	sender IN (SELECT n FROM perlica.names() n)
+	AND (SELECT i.generation = queue.generation AND i.sender = queue.sender FROM perlica.inputs i WHERE i.id = queue.input LIMIT 1));
 ALTER POLICY lanes ON perlica.lanes WITH CHECK (
 	EXISTS (SELECT FROM perlica.names())
 	AND lane = concat_ws(E'\n', project, provider, array_to_string(labels, ','), nullif(worker, '')));
