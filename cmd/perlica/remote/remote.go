@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -47,8 +48,9 @@ type remote struct {
 
 	shown sync.Map // proposal.Question by the id of an interaction, as it was shown; its answer comes from another goroutine
 
-	does string // what was said of its state
-	gone bool   // the run's beginning is shown
+	does    string    // what was said of its state
+	overdue time.Time // when nobody has taken it for so long that it is said
+	gone    bool      // the run's beginning is shown
 }
 
 // An UnseenError says that an input was taken by the team, and that its end was not waited for.
@@ -72,7 +74,7 @@ func (at Terminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res 
 	var fate *team.FateError
 	r := &remote{
 		Terminal: at, t: t, id: drafts[0].ID, live: live, open: map[event.InteractionID]proposal.Question{},
-		came: map[event.InteractionID]time.Time{}, said: map[event.InteractionID]bool{}, seen: map[event.InteractionID]bool{}, past: map[event.InteractionID]bool{},
+		overdue: time.Now().Add(untaken), came: map[event.InteractionID]time.Time{}, said: map[event.InteractionID]bool{}, seen: map[event.InteractionID]bool{}, past: map[event.InteractionID]bool{},
 	}
 	switch {
 	case errors.As(err, &fate):
@@ -206,6 +208,9 @@ func cmpStop(here *kernel.Stop, there kernel.Stop) kernel.Stop {
 	return there
 }
 
+// untaken is how long an input waits for a worker before that is said: none may serve what it wants.
+const untaken = 10 * time.Second
+
 // copyWait is how long a question waits for what the agent said before it.
 const copyWait = 2 * time.Second
 
@@ -214,6 +219,10 @@ func (r *remote) look(s hub.Status, open []proposal.Question) {
 	if s.State != r.does && !s.Ended() {
 		r.does = s.State
 		r.Say.SetStatus(cmp.Or(map[string]string{hub.Claimed: s.Worker + " is working", hub.Queued: "waiting for a worker", hub.Waiting: "waiting for its time"}[s.State], s.State))
+	}
+	if s.State == hub.Queued && !r.overdue.IsZero() && time.Now().After(r.overdue) {
+		r.overdue = time.Time{}
+		r.Say.Note("no worker has taken it yet; 'perlica team workers' shows who serves which projects and labels")
 	}
 	still := map[event.InteractionID]bool{}
 	for _, q := range open {
@@ -230,6 +239,9 @@ func (r *remote) look(s hub.Status, open []proposal.Question) {
 			r.open[shown.ID], r.seen[shown.ID] = q, true
 			r.shown.Store(shown.ID, q)
 			r.show(kernel.Asked{Question: shown, Answerable: true})
+			if !r.Ask.Available() {
+				r.Say.Note("it waits for an answer: " + printing.QuestionTitle(shown) + "; 'perlica team pending' gives one")
+			}
 		}
 	}
 	for id, q := range r.open {
