@@ -46,7 +46,7 @@ func newStorm(t *testing.T) *storm {
 	for i := range *stormWorkers - 1 {
 		m, j := member(t, alice, m.opt.URL, fmt.Sprint("worker", i), Ask)
 		network := hubtest.NewProxy(t, w.server)
-		m.opt.URL = network.URL("owner", "postgres")
+		m.opt.URL = network.URL(regexp.MustCompile("user=(.*)").FindStringSubmatch(m.opt.URL)[1], "postgres")
 		w.machines, w.teams, w.networks = append(w.machines, m), append(w.teams, j), append(w.networks, network)
 	}
 	for _, m := range w.machines {

@@ -102,7 +102,7 @@ func TestUnsigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Sender = "alice" // signed by bob
-	if _, err := bob.Hub.Submit(t.Context(), in.Generation, []proposal.Input{in}); err != nil {
+	if _, err := alice.Hub.Submit(t.Context(), in.Generation, []proposal.Input{in}); err != nil {
 		t.Fatal(err)
 	}
 	s.SQL(t, db, `
@@ -111,7 +111,7 @@ func TestUnsigned(t *testing.T) {
 		UPDATE perlica.inputs SET signature = (SELECT signature FROM perlica.inputs WHERE id = 'fine') WHERE id = 'replayed';
 		UPDATE perlica.inputs SET sender = 'nobody' WHERE id = 'project';`)
 	// One who knows the database's password makes an admin of himself.
-	if err := bob.Hub.State(t.Context(), proposal.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: []string{Admin}, Login: "owner", Signer: "alice", Signature: []byte("x")}); err != nil {
+	if err := alice.Hub.State(t.Context(), proposal.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: []string{Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	m.work(t, alice, 2)
@@ -319,7 +319,7 @@ func TestAnswers(t *testing.T) {
 	}
 	// Who knows the password writes it all the same.
 	for _, a := range []proposal.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")}, {Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
-		if _, err := carol.Hub.Propose(t.Context(), a); err != nil {
+		if _, err := alice.Hub.Propose(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}

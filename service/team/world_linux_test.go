@@ -4,13 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/policy"
@@ -113,9 +119,24 @@ func (m machine) join(t testing.TB, name string, confirmed bool) *Team {
 	return j
 }
 
-// member joins another machine as name, which admin confirms with the rights.
+// roles counts the roles that tests have made: they are the server's.
+var roles atomic.Int64
+
+// member joins another machine as name, which admin confirms with the rights. It logs in as a role of its own, where url is the
+// owner's, whom row security does not hold.
 func member(t testing.TB, admin *Team, url, name string, rights ...string) (machine, *Team) {
 	t.Helper()
+	if strings.Contains(url, "&user=owner") {
+		role := fmt.Sprint(name, "_", roles.Add(1))
+		grant := map[bool]string{true: ", perlica_admin"}[slices.Contains(rights, Admin)]
+		if err := admin.Hub.Do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, "CREATE ROLE "+role+" LOGIN IN ROLE perlica_member"+grant)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		url = strings.Replace(url, "&user=owner", "&user="+role, 1)
+	}
 	m := newMachine(t, url)
 	j := m.join(t, name, false)
 	if err := admin.Confirm(t.Context(), name, j.Key, rights); err != nil {
