@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team/copies"
@@ -44,10 +45,25 @@ func (noSession) Is(target error) bool { return target == sessions.ErrNoSession 
 // Hint says where they are listed.
 func (noSession) Hint() string { return "'perlica session list --team' lists them" }
 
+// otherProject is a sessions.ErrNoSession of a project that is not the session's.
+type otherProject struct {
+	session event.SessionID
+	of, not string
+}
+
+func (e *otherProject) Error() string {
+	return fmt.Sprintf("the session %s is one of the project %s, not of %s", e.session, e.of, e.not)
+}
+
+func (e *otherProject) Is(target error) bool { return target == sessions.ErrNoSession }
+
+// Hint says how it is gone on with.
+func (e *otherProject) Hint() string { return "--team-project " + e.of + " goes on with it" }
+
 // FindSession finds the session that is named, by its id, the beginning of it or its name, and the copy that it is in; with
-// an empty name that of all workers which was used last. note is told of copies that are left out, which somebody
+// an empty name that of all workers which was used last. It is an error if it is not one of the project, unless that is empty. note is told of copies that are left out, which somebody
 // edited. The errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
-func (t *Team) FindSession(ctx context.Context, name string, note func(string)) (found sessions.Session, at *copies.Reader, err error) {
+func (t *Team) FindSession(ctx context.Context, name, project string, note func(string)) (found sessions.Session, at *copies.Reader, err error) {
 	logs, err := t.Logs(ctx)
 	if err != nil {
 		return found, nil, err
@@ -69,7 +85,11 @@ func (t *Team) FindSession(ctx context.Context, name string, note func(string)) 
 	if at == nil {
 		return found, nil, noSession{}
 	}
-	return found, at, nil
+	of, err := projectOf(ctx, at, found.ID)
+	if err == nil && project != "" && of != "" && of != project {
+		err = &otherProject{found.ID, of, project}
+	}
+	return found, at, err
 }
 
 func sessionIn(ctx context.Context, l *copies.Reader, name string) (s sessions.Session, err error) {

@@ -232,16 +232,16 @@ func (w *Worker) session(ctx context.Context, s served, in *proposal.Input) (fou
 	if err != nil {
 		return found, err
 	}
-	project, err := ProjectOf(ctx, w.t.Log(), found.ID)
+	project, err := projectOf(ctx, w.t.Log(), found.ID)
 	if err == nil && project != in.Project {
 		err = refusal{fmt.Errorf("the session %s is not one of the project %s", in.Session, in.Project)}
 	}
 	return found, err
 }
 
-// ProjectOf names the project of a session of a worker's log, or of its copy: that of its last input. It is empty for one that the
+// projectOf names the project of a session of a worker's log, or of its copy: that of its last input. It is empty for one that the
 // team has not asked for.
-func ProjectOf(ctx context.Context, log interface {
+func projectOf(ctx context.Context, log interface {
 	Last(ctx context.Context, q event.Query) (event.Event, bool, error)
 }, id event.SessionID) (string, error) {
 	e, ok, err := log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.MessageReceived}})

@@ -11,8 +11,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/team"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 	"github.com/perlica/perlica/service/team/proposal"
@@ -169,110 +167,6 @@ func TestOtherProjectsSession(t *testing.T) {
 	st := ended(t, alice, "two", nil)
 	if r, err := ResultOf(st); err != nil || st.State != hub.Refused || !strings.Contains(r.Error.Message, "is not one of the project other") {
 		t.Errorf("%+v, %v", st, err)
-	}
-}
-
-// TestLeavesAmidWork: a worker whose membership ends goes on with its call, takes nothing more, and ends.
-func TestLeavesAmidWork(t *testing.T) {
-	s, db := hubtest.Shared(t)
-	_, alice := founded(t, s, db)
-	s.SQL(t, db, "CREATE ROLE bob_"+db+" LOGIN IN ROLE perlica_member")
-	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", Ask)
-	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(string) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	over := make(chan error, 1)
-	go func() { over <- w.Run(t.Context(), context.Background()) }()
-	submit(t, alice, draft1("long", "@sleep 2s\n@say On"), draft1("next", "@say Next"))
-	until(t, "the call is under way", func() bool { return calls(t, bob, "long") == 1 })
-	if err := alice.Leave(t.Context(), "bob"); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := alice.Hub.Owned(t.Context(), "bob"); err != nil || len(left) != 1 || left[0].ID != "long" {
-		t.Errorf("what it leaves: %v, %v", left, err)
-	}
-	if err := <-over; !errors.Is(err, ErrGone) {
-		t.Errorf("it ended with %v", err)
-	}
-	if res, ok, err := bob.r.Recorded(t.Context(), "long"); !ok || err != nil || res.Outcome != kernel.OutcomeResponded || calls(t, bob, "next") != 0 {
-		t.Errorf("its call: %v, %v, %v", res.Outcome, ok, err)
-	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestJoin: names, keys and their confirmation.
-func TestJoin(t *testing.T) {
-	s, db := hubtest.Shared(t)
-	_, alice := founded(t, s, db)
-	url := s.URL("owner", db)
-	m := newMachine(t, url)
-	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrNotJoined) {
-		t.Errorf("before it joined: %v", err)
-	}
-	bob := m.join(t, "bob", false)
-	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrNotConfirmed) {
-		t.Errorf("before it is confirmed: %v", err)
-	}
-	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, ErrTaken) {
-		t.Errorf("a second machine that asks under the name: %v", err)
-	}
-	if err := alice.Confirm(t.Context(), "bob", alice.Key, []string{Ask}); err == nil {
-		t.Error("confirmed with another key than the one that asks")
-	}
-	if err := bob.Confirm(t.Context(), "bob", bob.Key, []string{Admin}); err == nil {
-		t.Error("confirmed itself")
-	}
-	if err := alice.Confirm(t.Context(), "bob", bob.Key, []string{Ask}); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(t.Context(), m.opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, ErrTaken) {
-		t.Errorf("a second machine under a member's name: %v", err)
-	}
-	for _, name := range []string{"", "Bob", "bob smith", "böb", "bob\nkey x", strings.Repeat("b", 64)} {
-		if _, _, err := Join(t.Context(), m.opt, name); err == nil {
-			t.Errorf("the name %q", name)
-		}
-	}
-	if err := alice.Leave(t.Context(), "bob"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrGone) {
-		t.Errorf("after it left: %v", err)
-	}
-	back, confirmed, err := Join(t.Context(), m.opt, "bob")
-	if err != nil || confirmed {
-		t.Fatal("it asks again:", confirmed, err)
-	}
-	defer func() { _ = back.Close() }() // nothing more is written
-	if err := alice.Confirm(t.Context(), "bob", back.Key, []string{Ask}); err != nil {
-		t.Fatal(err)
-	}
-	if again, err = Open(t.Context(), m.opt); err != nil {
-		t.Fatal("confirmed again:", err)
-	}
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
-	// Another database that calls itself the same team.
-	other := s.Database(t)
-	opt := newMachine(t, s.URL("owner", other)).opt
-	if _, _, _, err := Init(t.Context(), opt, "team"); err != nil {
-		t.Fatal(err)
-	}
-	moved := m.opt
-	moved.URL = opt.URL
-	if _, err := Open(t.Context(), moved); !errors.Is(err, ErrOtherTeam) {
-		t.Errorf("another hub of the same name: %v", err)
 	}
 }
 
@@ -444,38 +338,5 @@ func TestCapped(t *testing.T) {
 		if got := fmt.Sprint(capped(c[0], policyMode(c[1]))); got != c[2] {
 			t.Errorf("%s at a worker of %s: %s", c[0], c[1], got)
 		}
-	}
-}
-
-// TestPins: what the hub forgets of a member the log remembers.
-func TestPins(t *testing.T) {
-	s, db := hubtest.Shared(t)
-	m, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
-	if err := alice.Leave(t.Context(), "bob"); err != nil {
-		t.Fatal(err)
-	}
-	s.SQL(t, db, "DELETE FROM perlica.members WHERE gone") // a restored backup
-	submitted, err := bob.signed1(&Draft{ID: "a", Text: "x", Project: "website"}, bob.State().Generation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bob.Hub.Submit(t.Context(), submitted.Generation, []proposal.Input{submitted}); err != nil {
-		t.Fatal(err)
-	}
-	m.work(t, alice, 1)
-	if st := ended(t, alice, "a", nil); st.State != hub.Refused {
-		t.Error(st.State)
-	}
-	var kept []string
-	for e, err := range alice.Log().Events(t.Context(), event.Query{Types: []event.Type{event.TeamMember}}) {
-		var p team.Member
-		if err != nil || e.Decode(&p) != nil {
-			t.Fatal(err)
-		}
-		kept = append(kept, fmt.Sprint(p.Name, " ", p.Version, " ", p.Gone))
-	}
-	if want := []string{"alice 1 false", "bob 1 false", "bob 2 true"}; !slices.Equal(kept, want) {
-		t.Error(kept)
 	}
 }

@@ -59,11 +59,8 @@ func (c *chat) openThere() error {
 		c.note("a new session with the team " + name + "; a worker begins it with your first line, and /help lists the commands")
 		return nil
 	}
-	s, l, err := c.there.t.FindSession(c.ctx, c.f.Session, c.note)
+	s, l, err := c.there.t.FindSession(c.ctx, c.f.Session, c.f.Team.Project(c.p), c.note)
 	if err != nil {
-		return err
-	}
-	if err := remote.Fits(c.ctx, l, s.ID, c.f.Team.Project(c.p)); err != nil {
 		return err
 	}
 	c.beginThere(l.Worker, s.ID)

@@ -9,10 +9,8 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/copies"
 )
 
 // Flags are the flags of run and the chat that hand inputs to a team.
@@ -101,21 +99,12 @@ func In(ctx context.Context, t *team.Team, d *team.Draft, session string, note f
 	if session == "" {
 		return nil
 	}
-	s, l, err := t.FindSession(ctx, session, note)
+	s, l, err := t.FindSession(ctx, session, d.Project, note)
 	if err != nil {
 		return err
 	}
 	d.Worker, d.Session = l.Worker, s.ID
-	return Fits(ctx, l, s.ID, d.Project)
-}
-
-// Fits returns an error for a session of another project: its worker would refuse what goes on with it, or not take it.
-func Fits(ctx context.Context, l *copies.Reader, session event.SessionID, project string) error {
-	of, err := team.ProjectOf(ctx, l, session)
-	if err == nil && of != "" && of != project {
-		err = exitcode.WithHint(exitcode.Usagef("the session %s is one of the project %s, not of %s", session, of, project), "--team-project %s goes on with it", of)
-	}
-	return err
+	return nil
 }
 
 // Project is the project of the inputs.

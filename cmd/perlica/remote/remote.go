@@ -14,7 +14,6 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -240,7 +239,7 @@ func (r *remote) look(s hub.Status, open []proposal.Question) {
 			r.shown.Store(shown.ID, q)
 			r.show(kernel.Asked{Question: shown, Answerable: true})
 			if !r.Ask.Available() {
-				r.Say.Note("it waits for an answer: " + printing.QuestionTitle(shown) + "; 'perlica team pending' gives one")
+				r.Say.Note("it waits for an answer; 'perlica team pending' gives one")
 			}
 		}
 	}

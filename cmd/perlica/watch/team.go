@@ -25,7 +25,7 @@ func (a *app) watchTeam(ctx context.Context, args []string, turns int, thoughts 
 			if len(args) > 0 {
 				name = args[0]
 			}
-			s, l, err := t.FindSession(ctx, name, a.Note)
+			s, l, err := t.FindSession(ctx, name, "", a.Note)
 			if err != nil {
 				return err
 			}

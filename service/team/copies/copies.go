@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,6 +18,9 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/service/team/hub"
 )
+
+// goneBytes is what the removal of a payload counts for, among the bytes of an exchange.
+const goneBytes = 64
 
 var (
 	// ErrOtherLog says that the worker's name belongs to another log, or the log to another name.
@@ -62,9 +64,7 @@ LEFT JOIN LATERAL (
 
 // List returns the copies, by name.
 func List(ctx context.Context, h *hub.Hub) (list []Copy, err error) {
-	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
-	defer cancel()
-	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT `+columns+`
 			ORDER BY l.worker`)
@@ -79,9 +79,7 @@ func List(ctx context.Context, h *hub.Hub) (list []Copy, err error) {
 // enrol returns the copy of a worker's log, which is made known by its name unless it is already. One name has one
 // log, for ever: else the error is ErrOtherLog.
 func enrol(ctx context.Context, h *hub.Hub, worker, origin string, known bool) (found Copy, err error) {
-	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
-	defer cancel()
-	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		if !known {
 			_, err := c.Exec(ctx, `
 				INSERT INTO perlica.logs (worker, origin)
@@ -140,9 +138,7 @@ func Append(ctx context.Context, h *hub.Hub, s Stretch) error {
 		seqs, leaves, headers, payloads = append(seqs, int64(e.Seq)), append(leaves, e.LeafHash[:]), append(headers, header), append(payloads, e.Payload)
 		bytes += len(header) + len(e.Payload)
 	}
-	ctx, cancel := context.WithTimeout(ctx, hub.Patience(bytes)+time.Duration(len(s.Gone))*time.Millisecond)
-	defer cancel()
-	err := h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err := h.Carry(ctx, bytes+goneBytes*len(s.Gone), func(ctx context.Context, c *pgx.Conn) error {
 		var b pgx.Batch // one transaction, one exchange
 		// Of two that write behind one event the first wins: the keys of the other's are there. The division fails, and
 		// all with it, where the copy ends elsewhere: a hub that was restored lost its end.
@@ -215,9 +211,7 @@ func prune(b *pgx.Batch, s *Stretch) {
 // Fork says on the hub that the worker's log has another event than the copy: nothing is written to the copy any
 // more, and no process of this worker may go on.
 func Fork(ctx context.Context, h *hub.Hub, worker string, seq event.Seq) error {
-	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
-	defer cancel()
-	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
 			UPDATE perlica.logs
 			SET forked = $2
@@ -228,9 +222,7 @@ func Fork(ctx context.Context, h *hub.Hub, worker string, seq event.Seq) error {
 
 // Cosign puts a keeper's signature under a checkpoint there. The first stays.
 func Cosign(ctx context.Context, h *hub.Hub, worker string, size int64, keeper, line string) error {
-	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
-	defer cancel()
-	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
 			INSERT INTO perlica.cosignatures (worker, size, keeper, line)
 			VALUES ($1, $2, $3, $4)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -131,9 +132,7 @@ func (r *Reader) View(name string) (string, error) {
 
 // Head returns the number of the copy's last event, 0 if there is none.
 func (r *Reader) Head(ctx context.Context) (seq event.Seq, err error) {
-	ctx, cancel := context.WithTimeout(ctx, hub.Patience(0))
-	defer cancel()
-	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = r.hub.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, `
 			SELECT coalesce(max(seq), 0)
 			FROM perlica.events
@@ -144,6 +143,9 @@ func (r *Reader) Head(ctx context.Context) (seq event.Seq, err error) {
 
 // page is how many events are read at once. Between two pages the hub is free for others.
 const page = 256
+
+// pagePatience is how long a page may take: the server may look at all events of a long copy for it.
+const pagePatience = 5 * time.Minute
 
 // Events yields the events that the query selects. The server looks at their headers, and sends those alone that the
 // query may select. The error wraps ErrEdited where an event does not have its own hash.
@@ -195,7 +197,7 @@ func (r *Reader) page(ctx context.Context, q *event.Query) (list []event.Event, 
 	if until == 0 {
 		until = 1<<63 - 1
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*hub.Patience(0))
+	ctx, cancel := context.WithTimeout(ctx, pagePatience)
 	defer cancel()
 	n := 0
 	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {

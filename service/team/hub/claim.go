@@ -53,7 +53,7 @@ const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provi
 
 // claimSQL is a claim. The rows of a lane are found by an index, in their order, and so are those of the inputs,
 // however many there are, and whatever the server believes of that: the LIMIT keeps it from reading all inputs. What an input
-// wants, and when, its own row says: the queue's, its lane and whether it is ready say where to look, and whoever has a member's
+// wants, and when, its own row says: the queue's, its lane and whether it is ready say where to look, and who has a member's
 // password may write them.
 const claimSQL = `
 	WITH here AS MATERIALIZED (

@@ -162,19 +162,14 @@ func (h *Hub) Close() error {
 
 // do is Do for what takes no longer than any exchange may.
 func (h *Hub) do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
-	return h.carry(ctx, 0, f)
+	return h.Carry(ctx, 0, f)
 }
 
-// carry is Do for an exchange of so many bytes.
-func (h *Hub) carry(ctx context.Context, bytes int, f func(ctx context.Context, c *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience(bytes))
+// Carry is Do for a single exchange of so many bytes: it ends when that takes longer than it may.
+func (h *Hub) Carry(ctx context.Context, bytes int, f func(ctx context.Context, c *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(bytes)*time.Second/slowest)
 	defer cancel()
 	return h.Do(ctx, f)
-}
-
-// Patience is how long an exchange of so many bytes with a server may take.
-func Patience(bytes int) time.Duration {
-	return patience + time.Duration(bytes)*time.Second/slowest
 }
 
 // Do calls f with the connection, which is made first if there is none, and makes the errors of this package of

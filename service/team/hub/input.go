@@ -39,7 +39,7 @@ func (h *Hub) Submit(ctx context.Context, generation string, inputs []proposal.I
 	for _, b := range cols.bytes {
 		size += len(b)
 	}
-	err = h.carry(ctx, size, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Carry(ctx, size, func(ctx context.Context, c *pgx.Conn) error {
 		came, err = submit(ctx, c, generation, inputs, cols)
 		return err
 	})
@@ -206,7 +206,7 @@ func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string
 
 // Fetch returns the payload of an input, at most most bytes: its text, then its attachments.
 func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte, err error) {
-	err = h.carry(ctx, most, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Carry(ctx, most, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT part, bytes
 			FROM perlica.payloads

@@ -1,0 +1,190 @@
+package hub
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// TestRoles: with one member's password nothing is written in another's name.
+func TestRoles(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	role := "bob_" + db
+	s.SQL(t, db, "CREATE ROLE "+role+" LOGIN")
+	bob := open(t, s.URL(role, db))
+	if _, err := bob.Look(t.Context()); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("a role without rights: %v", err)
+	}
+	s.SQL(t, db, "GRANT perlica_member TO "+role)
+	if err := bob.Ask(t.Context(), "bob", "bobs"); err != nil {
+		t.Fatal(err)
+	}
+	mine := newInput("b", "x")
+	mine.Sender = "bob"
+	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("before a confirmation: %v", err)
+	}
+	if err := bob.State(t.Context(), proposal.Member{Name: "bob", Version: 1, Login: role}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("confirmed by himself: %v", err)
+	}
+	asked, err := h.Requests(t.Context())
+	if err != nil || len(asked) != 1 || asked[0].Login != role || asked[0].Key != "bobs" {
+		t.Fatal(asked, err)
+	}
+	if err := h.State(t.Context(), proposal.Member{Name: "bob", Version: 1, Key: "bobs", Rights: []string{"ask"}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); err != nil {
+		t.Error(err)
+	}
+	submitted(t, h, newInput("a", "x"))
+	other := Worker{Name: "alice", Projects: []string{"p"}, Providers: []string{}, Labels: []string{}}
+	for what, err := range map[string]error{
+		"a claim":     second(bob.Claim(t.Context(), other, 1, nil)),
+		"an input":    second(bob.Submit(t.Context(), "g1", []proposal.Input{newInput("c", "x")})),
+		"a pulse":     third(bob.Pulse(t.Context(), other)),
+		"a wish":      bob.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: []byte{}}),
+		"an opinion":  bob.Resolve(t.Context(), "a", "alice", "", []byte{}),
+		"an adoption": second(bob.Adopt(t.Context(), "g2", "alice", true)),
+	} {
+		if !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("%s in another's name: %v", what, err)
+		}
+	}
+	for _, sql := range []string{"UPDATE perlica.claims SET worker = 'bob'", "DELETE FROM perlica.claims", "UPDATE perlica.inputs SET digest = ''",
+		"UPDATE perlica.outcomes SET worker = ''", "UPDATE perlica.members SET key = ''", "TRUNCATE perlica.claims"} {
+		if _, err := s.Try(role, db, sql); err == nil {
+			t.Errorf("%s is allowed", sql)
+		}
+	}
+	if err := h.State(t.Context(), proposal.Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: []string{}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+		t.Fatal(err)
+	}
+	mine.ID = "b2"
+	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("by one who left: %v", err)
+	}
+}
+
+// TestPassword: who has the password of a role can read what its member may, and can put nothing there that has a worker call
+// what it would not, or not yet, or not any more. Whose membership ended, and who never had one, sees and changes nothing.
+func TestPassword(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	role := map[string]string{}
+	for _, name := range []string{"bob", "carol", "dave", "eve"} {
+		role[name] = name + "_" + db
+		s.SQL(t, db, "CREATE ROLE "+role[name]+" LOGIN IN ROLE perlica_member, perlica_admin")
+		m := proposal.Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: role[name], Signer: "alice", Signature: []byte{}}
+		if name != "eve" { // who is never confirmed
+			check(t, h.State(t.Context(), m))
+		}
+		if m.Version, m.Gone = 2, true; name == "dave" {
+			check(t, h.State(t.Context(), m))
+		}
+	}
+	list := []proposal.Input{newInput("later", "x"), newInput("gone", "x"), newInput("gpu", "x")}
+	for i := range list {
+		list[i].Sender = "bob"
+	}
+	list[0].NotBefore = time.Now().Add(time.Hour)
+	list[2].Labels = []string{"gpu"}
+	check(t, second(open(t, s.URL(role["bob"], db)).Submit(t.Context(), "g1", list)))
+	check(t, second(h.Withdraw(t.Context(), "gone", "alice")))
+
+	queued := func(sender, lane string) string {
+		return "INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('gone', 'g1', '" + sender + "', " + lane + ", 0, true)"
+	}
+	for _, sql := range []string{
+		queued("carol", `E'p\n\n'`), queued("bob", `E'p\n\n'`), `INSERT INTO perlica.lanes VALUES (E'p\n\ntpu', 'p', '', '{}', '')`,
+		"INSERT INTO perlica.payloads VALUES ('later', 1, 0, 'x')", "INSERT INTO perlica.generations VALUES ('g9', 1, '1', now(), NULL, 'alice')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', 'alice', '')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', '', '')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature, made) VALUES ('x', 9, '', '{}', true, 'x', 'carol', '', now())",
+	} {
+		for _, who := range []string{"carol", "dave", "eve"} {
+			if _, err := s.Try(role[who], db, sql); err == nil {
+				t.Errorf("%s may %s", who, sql)
+			}
+		}
+	}
+	for _, who := range []string{"dave", "eve"} {
+		for _, sql := range []string{"DELETE FROM perlica.queue RETURNING 1", "UPDATE perlica.generations SET ended = now() RETURNING 1",
+			"UPDATE perlica.queue SET ready = true RETURNING 1", "SELECT input FROM perlica.payloads", "SELECT id FROM perlica.inputs",
+			"DELETE FROM perlica.requests RETURNING 1", "SELECT worker FROM perlica.events UNION SELECT origin FROM perlica.logs"} {
+			if out, err := s.Try(role[who], db, sql); err != nil || out != "" {
+				t.Errorf("%s: %s: %s, %v", who, sql, out, err)
+			}
+		}
+	}
+	// What may be written, and has no effect.
+	for who, sql := range map[string]string{"carol": "UPDATE perlica.queue SET ready = true", "bob": queued("bob", `E'p\n\n'`) +
+		`; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) SELECT id, generation, sender, E'p\n\n', 0, true FROM perlica.inputs WHERE id = 'gpu' ON CONFLICT DO NOTHING`} {
+		if out, err := s.Try(role[who], db, sql); err != nil {
+			t.Errorf("%s: %s, %v", who, out, err)
+		}
+	}
+	s.SQL(t, db, `UPDATE perlica.queue SET lane = E'p\n\n'`)
+	weak, strong := worker, worker
+	weak.Labels, strong.Labels = []string{}, []string{"gpu"}
+	if got, err := h.Claim(t.Context(), weak, 5, nil); err != nil || len(got) > 0 {
+		t.Errorf("a worker is given %v, %v", got, err)
+	}
+	if got, err := h.Claim(t.Context(), strong, 5, nil); err != nil || len(got) != 1 || got[0].ID != "gpu" {
+		t.Errorf("the one that may have it: %v, %v", got, err)
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTeamsOfOneServer: roles belong to the server; databases that become teams' at once share them.
+func TestTeamsOfOneServer(t *testing.T) {
+	s := hubtest.Start(t)
+	s.SQL(t, "postgres", "CREATE ROLE maker LOGIN CREATEROLE") // a superuser needs no membership
+	hubs := make([]*Hub, 8)
+	for i := range hubs {
+		db := s.Database(t)
+		s.SQL(t, "postgres", "ALTER DATABASE "+db+" OWNER TO maker")
+		hubs[i] = open(t, s.URL("maker", db))
+		if _, err := hubs[i].Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it is connected
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for _, h := range hubs {
+		all.Go(func() {
+			_, err := h.Migrate(t.Context())
+			if err == nil { // the tables hold their owner back, too
+				_, err = h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
+			}
+			if err == nil {
+				err = h.State(t.Context(), proposal.Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "maker", Signature: []byte{}})
+			}
+			if err == nil {
+				_, err = h.Submit(t.Context(), "g1", []proposal.Input{newInput("a", "x")})
+			}
+			if err == nil {
+				_, err = h.Adopt(t.Context(), "g2", "alice", true)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := s.SQL(t, "postgres", "SELECT pg_has_role('maker', 'perlica_admin', 'usage'), pg_has_role('perlica_admin', 'perlica_member', 'member')"); got != "t|t" {
+		t.Error(got)
+	}
+}

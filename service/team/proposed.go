@@ -1,0 +1,61 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// stop stops an input that a member wants stopped who may.
+func (w *Worker) stop(c proposal.Cancel) {
+	w.mu.Lock()
+	stop := w.running[c.Input]
+	w.mu.Unlock()
+	if stop == nil {
+		return
+	}
+	key, err := w.t.may(c.Member, Ask)
+	if err != nil || !proposal.Verify(key, c.Text(w.t.State().ID), c.Signature) {
+		w.opt.Note(fmt.Sprintf("%s: a wish to stop it is not %s's", c.Input, c.Member))
+		return
+	}
+	select {
+	case stop <- kernel.Stop{By: "user", Why: "stopped by " + c.Member, Person: c.Member}:
+	default: // it was stopped before
+	}
+}
+
+// answer records a member's answer to a question of this process, if it counts, and says so to the hub.
+func (w *Worker) answer(ctx context.Context, a proposal.Answer) {
+	w.mu.Lock()
+	open, ok := w.asked[event.InteractionID(a.Question)]
+	w.mu.Unlock()
+	if !ok {
+		return // another process of this worker's asks
+	}
+	verdict := ""
+	if err := w.record(ctx, open, a); err != nil {
+		verdict = cmp.Or(err.Error(), "it does not count")
+		w.opt.Note(fmt.Sprintf("an answer of %s does not count: %s", a.Member, verdict))
+	}
+	w.outbox.put(func(ctx context.Context) error { return w.t.Hub.Judge(ctx, a.Question, a.Member, verdict) })
+}
+
+// record is the answer's way to the log.
+func (w *Worker) record(ctx context.Context, open asked, a proposal.Answer) error {
+	key, err := w.t.may(a.Member, Approve)
+	if err != nil {
+		return err
+	}
+	if !proposal.Verify(key, a.SignedText(w.t.State().ID, w.me.Name, open.shown), a.Signature) {
+		return fmt.Errorf("it is not signed by %s for this question as it was asked", a.Member)
+	}
+	return open.r.AnswerQuestion(ctx, open.q, interaction.Answer{
+		Option: a.Option, Text: a.Text, By: a.Member, Where: byMembers, Always: true, Signature: encoded(a.Signature), Key: key, Digest: open.shown,
+	})
+}

@@ -1,0 +1,57 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
+)
+
+// Status returns what has become of an input; ok is false if it is not there. An outcome that its owner did not sign, and an
+// opinion of who may have none, are nothing: the note says so.
+func (t *Team) Status(ctx context.Context, id string) (s hub.Status, ok bool, err error) {
+	s, ok, err = t.Hub.Status(ctx, id)
+	if err != nil || !ok || t.stands(&s) {
+		return s, ok, err
+	}
+	if err := t.Refresh(ctx); err != nil { // it may be of somebody who joined a moment ago
+		return s, ok, err
+	}
+	if t.stands(&s) {
+		return s, ok, nil
+	}
+	who := cmp.Or(s.By, s.Worker)
+	s.Note = fmt.Sprintf("somebody wrote to the hub that it is %s, which %s did not sign", s.State, who)
+	s.State, s.Result, s.By = hub.Claimed, nil, ""
+	return s, ok, nil
+}
+
+// stands reports whether what has become of an input was said by who may say it.
+func (t *Team) stands(s *hub.Status) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	by := func(name, text string) bool {
+		return slices.ContainsFunc(t.had[name], func(key string) bool { return proposal.Verify(key, text, s.Signature) })
+	}
+	switch s.State {
+	case hub.Waiting, hub.Queued, hub.Claimed, hub.Withdrawn, hub.Adopted, hub.Lost:
+		return true
+	case hub.Resolved:
+		m := t.members[s.By]
+		return (m.Gone || slices.Contains(m.Rights, Ask)) && by(s.By, proposal.Opinion(t.state.ID, s.ID, s.By, s.Note))
+	}
+	var r struct{ Pruned bool }
+	_ = json.Unmarshal(s.Result, &r) // it is held against its digest
+	return (r.Pruned || proposal.Hash(s.Result) == s.Digest) && by(s.Worker, proposal.Outcome(t.state.ID, s.ID, s.Worker, s.State, s.Digest))
+}
+
+// ResultOf reads the result of an input that has an outcome.
+func ResultOf(s hub.Status) (r streamjson.Result, err error) {
+	err = json.Unmarshal(s.Result, &r)
+	return r, err
+}
