@@ -71,15 +71,15 @@ func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]stri
 	generation := t.State().Generation
 	batch := make([]proposal.Input, len(drafts))
 	for i := range drafts {
-		if batch[i], err = t.signed1(&drafts[i], generation); err != nil {
+		if batch[i], err = t.signDraft(&drafts[i], generation); err != nil {
 			return nil, err
 		}
 	}
 	return t.handOver(ctx, generation, batch)
 }
 
-// signed1 makes an input of a draft.
-func (t *Team) signed1(d *Draft, generation string) (in proposal.Input, err error) {
+// signDraft makes an input of a draft.
+func (t *Team) signDraft(d *Draft, generation string) (in proposal.Input, err error) {
 	if d.ID == "" {
 		d.ID = uuid.Must(uuid.NewV7()).String()
 	}

@@ -78,7 +78,7 @@ func TestRestoredHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	yesterday := s.Backup(t, false)
-	submit(t, alice, draft1("a", "@say One"))
+	submit(t, alice, asks("a", "@say One"))
 	drain := m.work(t, alice, 1)
 	ended(t, alice, "a", nil)
 	drain()
@@ -100,7 +100,7 @@ func TestRestoredHub(t *testing.T) {
 	if rep := verified(t, again.Hub, again, verify.Options{}); rep.Events >= size {
 		t.Fatalf("the backup has all: %+v", rep)
 	}
-	submit(t, again, draft1("b", "@say Two"))
+	submit(t, again, asks("b", "@say Two"))
 	drain = m.work(t, again, 1)
 	ended(t, again, "b", nil)
 	drain()
@@ -112,8 +112,8 @@ func TestRestoredHub(t *testing.T) {
 func TestPruningReachesTheCopy(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	submit(t, alice, draft1("a", "@ask execute \"Tell a secret\" command=make\n@tool execute \"Tell a secret\" command=make\n@say a secret"),
-		draft1("b", "@say another"), draft1("c", `@error -32603 "a secret"`))
+	submit(t, alice, asks("a", "@ask execute \"Tell a secret\" command=make\n@tool execute \"Tell a secret\" command=make\n@say a secret"),
+		asks("b", "@say another"), asks("c", `@error -32603 "a secret"`))
 	drain := m.work(t, alice, 1)
 	ended(t, alice, "a", func(_ hub.Status, open []proposal.Question) {
 		for _, q := range open {

@@ -129,7 +129,7 @@ func TestCopy(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
 	large := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, in one line: the agent says each by itself
-	submit(t, alice, draft1("a", "@say One"), draft1("large", "@say Two\n"+large))
+	submit(t, alice, asks("a", "@say One"), asks("large", "@say Two\n"+large))
 	drain := m.work(t, alice, 1)
 	ended(t, alice, "a", nil)
 	ended(t, alice, "large", nil)
@@ -152,12 +152,12 @@ func TestCopy(t *testing.T) {
 func TestClonedWorker(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	submit(t, alice, draft1("a", "@say One"))
+	submit(t, alice, asks("a", "@say One"))
 	drain := m.work(t, alice, 1)
 	ended(t, alice, "a", nil)
 	drain()
 	c := m.clone(t)
-	submit(t, alice, draft1("b", "@say Two"))
+	submit(t, alice, asks("b", "@say Two"))
 	drain = m.work(t, alice, 1)
 	ended(t, alice, "b", nil)
 	drain()
@@ -165,7 +165,7 @@ func TestClonedWorker(t *testing.T) {
 	if fork := c.refuses(t, clone); fork.Worker != "alice" || !strings.Contains(fork.Error(), "clone") {
 		t.Error(fork)
 	}
-	submit(t, alice, draft1("c", "@say Three"))
+	submit(t, alice, asks("c", "@say Three"))
 	if fork := m.refuses(t, alice); fork.Worker != "alice" {
 		t.Error(fork)
 	}

@@ -24,7 +24,7 @@ func TestCut(t *testing.T) {
 	remote.opt.URL = network.URL("owner", "postgres")
 	c := remote.start(t, "")
 
-	submit(t, alice, draft1("q", "@ask execute Build command=make"))
+	submit(t, alice, asks("q", "@ask execute Build command=make"))
 	var asked []proposal.Question
 	until(t, "the question is on the hub", func() bool {
 		asked, _ = bob.Hub.Questions(t.Context(), "q") // it is asked again
@@ -79,7 +79,7 @@ func TestLostAnswer(t *testing.T) {
 	if n, err := w.claim(t.Context(), t.Context(), 1); n != 0 || err != nil { // its statement is prepared from here on
 		t.Fatal(n, err)
 	}
-	submit(t, alice, draft1("a", "@say Once"))
+	submit(t, alice, asks("a", "@say Once"))
 	network.Deafen()
 	lost := make(chan error, 1)
 	go func() {
@@ -121,11 +121,11 @@ func TestPromotionAmidCalls(t *testing.T) {
 	remote := m
 	remote.opt.URL = network.URL("owner", "postgres")
 
-	submit(t, alice, draft1("stopped", "@say Late"))
+	submit(t, alice, asks("stopped", "@say Late"))
 	stopped := remote.start(t, "stop")
 	until(t, "it is claimed", func() bool { return stateOf(alice, "stopped") == hub.Claimed })
 	calling := remote.start(t, "")
-	submit(t, alice, draft1("calling", "@sleep 2s\n@say On"))
+	submit(t, alice, asks("calling", "@sleep 2s\n@say On"))
 	until(t, "the call is under way", func() bool { return calls(t, alice, "calling") == 1 })
 	old.AwaitReplayed(t, standby)
 	standby.Kill()
@@ -141,7 +141,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 	if _, err := admin.Adopt(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	submit(t, admin, draft1("new", "@say New"))
+	submit(t, admin, asks("new", "@say New"))
 	if st := ended(t, admin, "new", nil); st.State != "responded" || calls(t, alice, "new") != 1 {
 		t.Errorf("on the new primary: %s, %d calls", st.State, calls(t, alice, "new"))
 	}
@@ -151,7 +151,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 
 	// The old primary beside it serves its own generation.
 	drain := m2.work(t, bob, 1)
-	submit(t, alice, draft1("old", "@say Old"))
+	submit(t, alice, asks("old", "@say Old"))
 	if st := ended(t, alice, "old", nil); st.State != "responded" || st.Worker != "bob" || calls(t, bob, "old") != 1 {
 		t.Errorf("on the old primary: %+v", st)
 	}

@@ -88,7 +88,7 @@ func TestDeaths(t *testing.T) {
 	m, alice := founded(t, s, db)
 
 	// Between claim and intent: it goes on at its next start.
-	submit(t, alice, draft1("before", "@say Once"))
+	submit(t, alice, asks("before", "@say Once"))
 	if err := m.start(t, "kill").Wait(); err == nil {
 		t.Fatal("it was not killed")
 	}
@@ -101,7 +101,7 @@ func TestDeaths(t *testing.T) {
 	}
 
 	// After the intent: the outcome is unknown.
-	submit(t, alice, draft1("after", "@hang"))
+	submit(t, alice, asks("after", "@hang"))
 	until(t, "the call is under way", func() bool { return calls(t, alice, "after") == 1 })
 	kill(t, c)
 	c = m.start(t, "")
@@ -111,14 +111,14 @@ func TestDeaths(t *testing.T) {
 	kill(t, c)
 
 	// Stopped between claim and intent, while another process of this worker runs and the hub is adopted.
-	submit(t, alice, draft1("stopped", "@say Late"))
+	submit(t, alice, asks("stopped", "@say Late"))
 	stopped := m.start(t, "stop")
 	until(t, "it is claimed", func() bool { return stateOf(alice, "stopped") == hub.Claimed })
 	c = m.start(t, "")
 	if _, err := alice.Adopt(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	submit(t, alice, draft1("beside", "@say Beside"))
+	submit(t, alice, asks("beside", "@say Beside"))
 	if st := ended(t, alice, "beside", nil); st.State != "responded" {
 		t.Error(st.State)
 	}
@@ -134,7 +134,7 @@ func TestDeaths(t *testing.T) {
 	}
 
 	// SIGTERM takes no more, and waits for what is under way.
-	submit(t, alice, draft1("drained", "@sleep 1s\n@say Done"))
+	submit(t, alice, asks("drained", "@sleep 1s\n@say Done"))
 	until(t, "the call is under way", func() bool { return calls(t, alice, "drained") == 1 })
 	for _, p := range []*exec.Cmd{c, stopped} {
 		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -156,7 +156,7 @@ func TestHubDies(t *testing.T) {
 	s := hubtest.Start(t)
 	m, alice := founded(t, s, "postgres")
 	m.start(t, "")
-	submit(t, alice, draft1("a", "@sleep 1s\n@say On"))
+	submit(t, alice, asks("a", "@sleep 1s\n@say On"))
 	until(t, "the call is under way", func() bool { return calls(t, alice, "a") == 1 })
 	s.Kill()
 	back := make(chan struct{})
@@ -168,7 +168,7 @@ func TestHubDies(t *testing.T) {
 		})
 		s.Run(t)
 	}()
-	came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say B")})
+	came, err := alice.Submit(t.Context(), []Draft{asks("b", "@say B")})
 	<-back
 	if err != nil || came["b"] != hub.New {
 		t.Errorf("a submission while the hub was gone: %v, %v", came, err)

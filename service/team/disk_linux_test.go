@@ -22,7 +22,7 @@ func TestDiskFull(t *testing.T) {
 	s.Run(t)
 	m, alice := founded(t, s, "postgres")
 	m.work(t, alice, 1)
-	submit(t, alice, draft1("running", "@ask execute Build command=make"))
+	submit(t, alice, asks("running", "@ask execute Build command=make"))
 	until(t, "it asks", func() bool {
 		open, err := alice.Hub.Questions(t.Context(), "running")
 		return err == nil && len(open) == 1
@@ -35,7 +35,7 @@ func TestDiskFull(t *testing.T) {
 	var err error
 	for i := 0; i < 1000 && err == nil; i++ {
 		id := fmt.Sprint("i", i)
-		if _, err = client.Submit(ctx, []Draft{draft1(id, "@say "+strings.Repeat("x", 100_000))}); err == nil {
+		if _, err = client.Submit(ctx, []Draft{asks(id, "@say "+strings.Repeat("x", 100_000))}); err == nil {
 			taken = append(taken, id)
 		}
 	}

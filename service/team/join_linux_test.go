@@ -28,7 +28,7 @@ func TestLeavesAmidWork(t *testing.T) {
 	}
 	over := make(chan error, 1)
 	go func() { over <- w.Run(t.Context(), context.Background()) }()
-	submit(t, alice, draft1("long", "@sleep 2s\n@say On"), draft1("next", "@say Next"))
+	submit(t, alice, asks("long", "@sleep 2s\n@say On"), asks("next", "@say Next"))
 	until(t, "the call is under way", func() bool { return calls(t, bob, "long") == 1 })
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.SQL(t, db, "DELETE FROM perlica.members WHERE gone") // a restored backup
-	submitted, err := bob.signed1(&Draft{ID: "a", Text: "x", Project: "website"}, bob.State().Generation)
+	submitted, err := bob.signDraft(&Draft{ID: "a", Text: "x", Project: "website"}, bob.State().Generation)
 	if err != nil {
 		t.Fatal(err)
 	}

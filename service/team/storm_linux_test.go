@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	stormFor     = flag.Duration("storm-for", 8*time.Second, "how long TestStorm goes on")
+	stormFor     = flag.Duration("storm-for", 50*time.Second, "how long TestStorm goes on")
 	stormSeed    = flag.Uint64("storm-seed", 1, "what happens in TestStorm, and when")
 	stormWorkers = flag.Int("storm-workers", 2, "how many workers TestStorm has, of two processes each")
 )
@@ -61,7 +61,7 @@ func (w *storm) more(n int) {
 	for range n {
 		id := fmt.Sprint("i", len(w.ids))
 		w.ids = append(w.ids, id)
-		drafts = append(drafts, draft1(id, fmt.Sprintf("@sleep %dms\n@say %s", 20+w.rnd.IntN(1500), id)))
+		drafts = append(drafts, asks(id, fmt.Sprintf("@sleep %dms\n@say %s", 20+w.rnd.IntN(1500), id)))
 	}
 	earlier, _, err := w.teams[0].Hub.Status(w.t.Context(), w.ids[w.rnd.IntN(len(w.ids))])
 	if r, rerr := ResultOf(earlier); err == nil && rerr == nil && r.SessionID != "" {

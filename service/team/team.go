@@ -242,7 +242,7 @@ func (t *Team) join(ctx context.Context, joined *team.Joined) (confirmed bool, e
 	switch {
 	case confirmed:
 	case t.Key == t.state.Admin:
-		err = t.state1(ctx, proposal.Member{Name: t.As, Version: last.Version + 1, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
+		err = t.declare(ctx, proposal.Member{Name: t.As, Version: last.Version + 1, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
 	default:
 		return false, t.ask(ctx)
 	}
@@ -269,8 +269,8 @@ func (t *Team) ask(ctx context.Context) error {
 	return nil
 }
 
-// state1 signs a statement about a member as signer, "" for the first admin's key, and puts it there.
-func (t *Team) state1(ctx context.Context, m proposal.Member, signer string) (err error) {
+// declare signs a statement about a member as signer, "" for the first admin's key, and puts it there.
+func (t *Team) declare(ctx context.Context, m proposal.Member, signer string) (err error) {
 	m.Signer = signer
 	if m.Signature, err = t.sign(m.Text(t.state.ID)); err != nil {
 		return err

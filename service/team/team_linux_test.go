@@ -20,9 +20,9 @@ import (
 func TestWork(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	d := draft1("a", "@say One")
+	d := asks("a", "@say One")
 	d.Attachments = []File{{"notes.txt", []byte("content")}}
-	submit(t, alice, d, draft1("b", "@say Two"), draft1("c", "@exit 3"))
+	submit(t, alice, d, asks("b", "@say Two"), asks("c", "@exit 3"))
 	drain := m.work(t, alice, 2)
 	for id, want := range map[string]string{"a": "responded One\nAttached", "b": "responded Two", "c": "outcome_unknown "} {
 		st := ended(t, alice, id, nil)
@@ -48,10 +48,10 @@ func TestWork(t *testing.T) {
 			t.Errorf("%s: %v", id, types)
 		}
 	}
-	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Two"), draft1("b", "@say Three")}[:1]); err != nil || came["b"] != hub.There {
+	if came, err := alice.Submit(t.Context(), []Draft{asks("b", "@say Two"), asks("b", "@say Three")}[:1]); err != nil || came["b"] != hub.There {
 		t.Error(came, err)
 	}
-	if came, err := alice.Submit(t.Context(), []Draft{draft1("b", "@say Three")}); err != nil || came["b"] != hub.Differs {
+	if came, err := alice.Submit(t.Context(), []Draft{asks("b", "@say Three")}); err != nil || came["b"] != hub.Differs {
 		t.Error(came, err)
 	}
 }
@@ -80,22 +80,22 @@ func TestUnsigned(t *testing.T) {
 	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
 	_, carol := member(t, alice, s.URL("owner", db), "carol", Approve)
 	_, dave := member(t, alice, s.URL("owner", db), "dave", Ask)
-	submit(t, bob, draft1("fine", "@say Fine"), draft1("text", "@say Text"), draft1("mode", "@say Mode"), draft1("project", "@say P"), draft1("replayed", "@say R"))
-	if _, err := carol.Submit(t.Context(), []Draft{draft1("right", "@say Right")}); !errors.Is(err, ErrNoRight) {
+	submit(t, bob, asks("fine", "@say Fine"), asks("text", "@say Text"), asks("mode", "@say Mode"), asks("project", "@say P"), asks("replayed", "@say R"))
+	if _, err := carol.Submit(t.Context(), []Draft{asks("right", "@say Right")}); !errors.Is(err, ErrNoRight) {
 		t.Error(err)
 	}
-	right, err := carol.signed1(&Draft{ID: "right", Text: "@say Right", Project: "website"}, carol.State().Generation)
+	right, err := carol.signDraft(&Draft{ID: "right", Text: "@say Right", Project: "website"}, carol.State().Generation)
 	if err == nil {
 		_, err = carol.Hub.Submit(t.Context(), right.Generation, []proposal.Input{right}) // who does not ask her own program
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	submit(t, dave, draft1("left", "@say Left"))
+	submit(t, dave, asks("left", "@say Left"))
 	if err := alice.Leave(t.Context(), "dave"); err != nil {
 		t.Fatal(err)
 	}
-	in, err := bob.signed1(&Draft{ID: "forged", Text: "@say Forged", Project: "website"}, bob.State().Generation)
+	in, err := bob.signDraft(&Draft{ID: "forged", Text: "@say Forged", Project: "website"}, bob.State().Generation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestUnsigned(t *testing.T) {
 	}
 
 	// What becomes of an input its owner says, or a member that may: nobody else who can write there.
-	submit(t, bob, draft1("open", "@say Open"))
+	submit(t, bob, asks("open", "@say Open"))
 	for _, forged := range []struct{ id, sql string }{
 		{"fine", `UPDATE perlica.outcomes SET result = '{"text": "rm -rf /"}' WHERE input = 'fine'`},
 		{"fine", `UPDATE perlica.outcomes SET result = '{"text": "", "pruned": true}', outcome = 'refused' WHERE input = 'fine'`},
@@ -156,7 +156,7 @@ func TestOtherProjectsSession(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
 	drain := m.work(t, alice, 1)
-	submit(t, alice, draft1("one", "@say One"))
+	submit(t, alice, asks("one", "@say One"))
 	first, err := ResultOf(ended(t, alice, "one", nil))
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestAnswers(t *testing.T) {
 	_, bob := member(t, alice, url, "bob", Approve)
 	_, carol := member(t, alice, url, "carol", Ask)
 	m.work(t, alice, 1)
-	submit(t, carol, draft1("a", "@ask execute Build command=make"))
+	submit(t, carol, asks("a", "@ask execute Build command=make"))
 	q, over := firstQuestion(t, carol, "a")
 	var question interaction.Question
 	if err := json.Unmarshal(q.Question, &question); err != nil {
@@ -260,7 +260,7 @@ func TestForgedQuestion(t *testing.T) {
 	m, alice := founded(t, s, db)
 	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask, Approve)
 	m.work(t, alice, 1)
-	submit(t, bob, draft1("a", "@ask execute Build command=make"))
+	submit(t, bob, asks("a", "@ask execute Build command=make"))
 	asked, over := firstQuestion(t, bob, "a")
 	var question interaction.Question
 	if err := json.Unmarshal(asked.Question, &question); err != nil {
@@ -303,7 +303,7 @@ func TestStops(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
 	_, bob := member(t, alice, s.URL("owner", db), "bob", Approve)
-	submit(t, alice, draft1("waits", "@say x"))
+	submit(t, alice, asks("waits", "@say x"))
 	if _, err := bob.Cancel(t.Context(), "waits", "test", ""); !errors.Is(err, ErrNoRight) {
 		t.Error(err)
 	}
@@ -311,7 +311,7 @@ func TestStops(t *testing.T) {
 		t.Fatal(withdrawn, err)
 	}
 	m.work(t, alice, 1)
-	submit(t, alice, draft1("runs", "@hang"))
+	submit(t, alice, asks("runs", "@hang"))
 	stopped := false
 	st := ended(t, alice, "runs", func(s hub.Status, _ []proposal.Question) {
 		if s.State == hub.Claimed && !stopped && calls(t, alice, "runs") == 1 {

@@ -27,7 +27,7 @@ func BenchmarkWork(b *testing.B) {
 		m, alice := founded(b, s, "postgres")
 		var drafts []Draft
 		for i := range b.N {
-			drafts = append(drafts, draft1(fmt.Sprint("i", i), "@say x"))
+			drafts = append(drafts, asks(fmt.Sprint("i", i), "@say x"))
 		}
 		submit(b, alice, drafts...)
 		w, err := NewWorker(b.Context(), alice, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir}, Note: func(string) {}})

@@ -181,7 +181,7 @@ func (m machine) serve(t testing.TB, j *Team, opt WorkerOptions) (drain func()) 
 // limit is how long anything may take here.
 const limit = 2 * time.Minute
 
-func draft1(id, text string) Draft { return Draft{ID: id, Text: text, Project: "website"} }
+func asks(id, text string) Draft { return Draft{ID: id, Text: text, Project: "website"} }
 
 func submit(t testing.TB, j *Team, drafts ...Draft) {
 	t.Helper()
