@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/proposal"
@@ -45,9 +47,19 @@ func (t *Team) stands(s *hub.Status) bool {
 		m := t.members[s.By]
 		return (m.Gone || slices.Contains(m.Rights, Ask)) && by(s.By, proposal.Opinion(t.state.ID, s.ID, s.By, s.Note))
 	}
-	var r struct{ Pruned bool }
-	_ = json.Unmarshal(s.Result, &r) // it is held against its digest
-	return (r.Pruned || proposal.Hash(s.Result) == s.Digest) && by(s.Worker, proposal.Outcome(t.state.ID, s.ID, s.Worker, s.State, s.Digest))
+	if !by(s.Worker, proposal.Outcome(t.state.ID, s.ID, s.Worker, s.State, s.Digest)) {
+		return false
+	}
+	if proposal.Hash(s.Result) == s.Digest {
+		return true
+	}
+	// Of a pruned result the outcome alone is signed: whatever else stands there may be anybody's words.
+	r, err := ResultOf(*s)
+	if err != nil || !r.Pruned {
+		return false
+	}
+	s.Result, err = json.Marshal(streamjson.NewResult(kernel.Result{Input: event.InputID(s.ID), Outcome: kernel.Outcome(s.State), Pruned: true}, nil, ""))
+	return err == nil
 }
 
 // ResultOf reads the result of an input that has an outcome.

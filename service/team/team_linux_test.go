@@ -1,6 +1,7 @@
 package team
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,6 +146,10 @@ func TestUnsigned(t *testing.T) {
 		if st, ok, err := bob.Status(t.Context(), forged.id); !ok || err != nil || st.State != hub.Claimed || len(st.Result) > 0 || !strings.Contains(st.Note, "did not sign") {
 			t.Errorf("after %s: %+v, %v", forged.sql, st, err)
 		}
+	}
+	s.SQL(t, db, `UPDATE perlica.outcomes SET result = '{"text": "rm -rf /", "pruned": true, "run_id": "rm"}', outcome = 'responded' WHERE input = 'fine'`)
+	if st, _, err := bob.Status(t.Context(), "fine"); err != nil || st.State != "responded" || !bytes.Contains(st.Result, []byte(`"pruned":true`)) || bytes.Contains(st.Result, []byte(`"rm`)) {
+		t.Errorf("as if it were pruned: %+v %s, %v", st, st.Result, err)
 	}
 	if err := bob.Resolve(t.Context(), "mode", "No."); err != nil {
 		t.Fatal(err)
