@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 )
 
@@ -55,6 +56,15 @@ func TestLanguage(t *testing.T) {
 	id := w.question()["id"].(string)
 	_, hangs := w.send("@hang", "")
 	w.do("POST", "/v1/runs/"+hangs+"/cancel", object{"why": "enough"}).want(202)
+	for end := time.Now().Add(time.Minute); ; { // three turns that ended, each with its checkpoint and its anchor: then nothing moves
+		is := w.do("GET", "/v1/verify?project="+w.dirs[0], nil).want(200).object()
+		if is["checkpoints"] == 3.0 && is["anchors"] == 3.0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the log does not come to rest: %v", is)
+		}
+	}
 	check(t, os.WriteFile(filepath.Join(w.dirs[1], ".perlica_config", "contexts", "default", "eventlog.db"), []byte(strings.Repeat("no database ", 1000)), 0o600))
 
 	anchor, err := os.OpenFile(filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.anchor"), os.O_APPEND|os.O_WRONLY, 0)
