@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -110,15 +111,27 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 
 func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
 
-// cancelTurn asks the agent to cancel, and closes its questions. The stop is on record.
+// cancelFirst is how long an agent's questions are not answered yet because it does not read that its turn is cancelled.
+const cancelFirst = 100 * time.Millisecond
+
+// cancelTurn asks the agent to cancel, and closes its questions, in this order: an agent that reads of its question's end alone
+// may go on, and end the turn as if nobody had stopped it. The stop is on record.
 func (run *run) cancelTurn() {
-	run.client.cancel()
-	// A deaf agent must not keep us from ending it; the end of the connection ends this.
 	cancel := run.agent.session.Cancel
 	if run.carried != nil {
 		cancel = run.carried.Cancel
 	}
-	run.client.asking.Go(func() { _ = cancel() })
+	// A deaf agent must not keep us from ending it; the end of the connection ends this.
+	sent := make(chan struct{})
+	run.client.asking.Go(func() {
+		defer close(sent)
+		_ = cancel()
+	})
+	select {
+	case <-sent:
+	case <-time.After(cancelFirst):
+	}
+	run.client.cancel()
 }
 
 func (run *run) recordStop(ctx context.Context, s Stop) error {
