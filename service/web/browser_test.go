@@ -1,3 +1,5 @@
+//go:build !race
+
 package web
 
 import (
@@ -22,11 +24,11 @@ import (
 
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/device"
-	shell "github.com/perlica/perlica/service/web/page"
 )
 
 // TestBrowser is the page in a real browser: one Chromium for all of it, and a profile of its own for
-// each device. A page behind another one draws nothing, and so they go one after the other.
+// each device. A page behind another one draws nothing, and so they go one after the other. The race detector
+// does not take them: the browser's whole protocol is minutes of compiling.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser is started")
@@ -43,8 +45,6 @@ func TestBrowser(t *testing.T) {
 		})
 	}
 }
-
-func withPage(o *Options) { o.Page = shell.Files() }
 
 // chromium starts the browser, which ends with the test.
 func chromium(t *testing.T) context.Context {
@@ -338,18 +338,6 @@ func (w *world) devicesNamed(name string) (list []device.Device) {
 		}
 	}
 	return list
-}
-
-// send has a program send an input, and returns its session and run.
-func (w *world) send(text, session string) (sessionID, run string) {
-	w.t.Helper()
-	body := object{"project": w.dirs[0], "text": text}
-	if session != "" {
-		body["session"] = session
-	}
-	o := w.do("POST", "/v1/inputs", body).want(202).object()
-	run, _ = o["run_id"].(string)
-	return o["session_id"].(string), run
 }
 
 // sessionAt is the address of a session on the page.

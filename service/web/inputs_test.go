@@ -125,6 +125,18 @@ func TestConversation(t *testing.T) {
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": "none", "text": "x"}).problem(notFound)
 }
 
+// send has a program send an input, and returns its session and run.
+func (w *world) send(text, session string) (sessionID, run string) {
+	w.t.Helper()
+	body := object{"project": w.dirs[0], "text": text}
+	if session != "" {
+		body["session"] = session
+	}
+	o := w.do("POST", "/v1/inputs", body).want(202).object()
+	run, _ = o["run_id"].(string)
+	return o["session_id"].(string), run
+}
+
 // question waits for the only open question.
 func (w *world) question() object {
 	w.t.Helper()

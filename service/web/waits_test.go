@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service/access"
+	shell "github.com/perlica/perlica/service/web/page"
 )
 
 // TestRevokedWhileWaiting: a device that is revoked learns nothing of a result that it waits for, and what it
@@ -114,3 +115,5 @@ func TestBase(t *testing.T) {
 		}
 	}
 }
+
+func withPage(o *Options) { o.Page = shell.Files() }
