@@ -61,8 +61,8 @@ func (e *otherProject) Is(target error) bool { return target == sessions.ErrNoSe
 func (e *otherProject) Hint() string { return "--team-project " + e.of + " goes on with it" }
 
 // FindSession finds the session that is named, by its id, the beginning of it or its name, and the copy that it is in; with
-// an empty name that of all workers which was used last. It is an error if it is not one of the project, unless that is empty. note is told of copies that are left out, which somebody
-// edited. The errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
+// an empty name that of all workers which was used last. It is an error if it is not one of the
+// project, unless that is empty. note is told of copies that are left out, which somebody edited. The errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
 func (t *Team) FindSession(ctx context.Context, name, project string, note func(string)) (found sessions.Session, at *copies.Reader, err error) {
 	logs, err := t.Logs(ctx)
 	if err != nil {

@@ -24,8 +24,16 @@ func (t *Team) Status(ctx context.Context, id string) (s hub.Status, ok bool, er
 	if err := t.Refresh(ctx); err != nil { // it may be of somebody who joined a moment ago
 		return s, ok, err
 	}
-	if t.stands(&s) {
-		return s, ok, nil
+	said := []hub.Status{s}
+	if s.State == hub.Resolved {
+		if said, err = t.Hub.Opinions(ctx, s); err != nil {
+			return s, ok, err
+		}
+	}
+	for _, s := range said {
+		if t.stands(&s) {
+			return s, ok, nil
+		}
 	}
 	who := cmp.Or(s.By, s.Worker)
 	s.Note = fmt.Sprintf("somebody wrote to the hub that it is %s, which %s did not sign", s.State, who)

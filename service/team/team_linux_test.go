@@ -147,6 +147,14 @@ func TestUnsigned(t *testing.T) {
 			t.Errorf("after %s: %+v, %v", forged.sql, st, err)
 		}
 	}
+	// A forged opinion stands in nobody's way: not its member's own, nor one that somebody else's name has after it.
+	if err := bob.Resolve(t.Context(), "open", "It burnt."); err != nil {
+		t.Fatal(err)
+	}
+	s.SQL(t, db, `INSERT INTO perlica.closings (input, kind, by, note, signature, at) VALUES ('open', 'resolved', 'alice', 'No.', 'x', now() + interval '1 minute')`)
+	if st, _, err := alice.Status(t.Context(), "open"); err != nil || st.State != hub.Resolved || st.By != "bob" || st.Note != "It burnt." {
+		t.Errorf("%+v, %v", st, err)
+	}
 	s.SQL(t, db, `UPDATE perlica.outcomes SET result = '{"text": "rm -rf /", "pruned": true, "run_id": "rm"}', outcome = 'responded' WHERE input = 'fine'`)
 	if st, _, err := bob.Status(t.Context(), "fine"); err != nil || st.State != "responded" || !bytes.Contains(st.Result, []byte(`"pruned":true`)) || bytes.Contains(st.Result, []byte(`"rm`)) {
 		t.Errorf("as if it were pruned: %+v %s, %v", st, st.Result, err)

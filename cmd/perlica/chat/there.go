@@ -29,7 +29,7 @@ type there struct {
 	worker  string // that has the session; empty: a new one is begun with the next line
 	session event.SessionID
 
-	input atomic.Value // the id, a string, of the last line's input; its questions are asked in place
+	input atomic.Value // the id, a string, of the input whose questions are asked in place; empty: none is waited for
 }
 
 // talkThere is the chat with a team.
@@ -92,6 +92,7 @@ func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Pri
 	c.there.input.Store(d.ID)
 	at := remote.Terminal{Say: say, Ask: ask, Show: show, Stop: stop, User: in.Sender}
 	res, worker, err := at.Answer(ctx, c.there.t, d)
+	c.there.input.Store("")
 	if err == nil && res.Session != "" {
 		c.beginThere(worker, res.Session)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -155,7 +154,11 @@ func (r *remote) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel
 	case hub.Adopted, hub.Lost:
 		return unknown(r.id, "the hub was replaced before the input's outcome was known there"), nil
 	case hub.Resolved:
-		return unknown(r.id, s.By+" closed it, the outcome is not known"+strings.TrimSuffix(": "+s.Note, ": ")), nil
+		why := s.By + " closed it, the outcome is not known"
+		if s.Note != "" {
+			why += ": " + s.Note
+		}
+		return unknown(r.id, why), nil
 	}
 	found, err := team.ResultOf(s)
 	if err != nil {

@@ -295,8 +295,12 @@ func TestVersions(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
 	found(t, h, "alice")
+	submitted(t, h, newInput("a", "x"))
 	s.SQL(t, db, "INSERT INTO perlica.migrations (n) VALUES (999)")
 	var version *VersionError
+	if got, err := h.Claim(t.Context(), worker, 1, nil); !errors.As(err, &version) || state(t, h, "a") != Queued {
+		t.Errorf("a worker that runs while the schema becomes a newer one takes %v, %v", got, err)
+	}
 	if _, err := h.Look(t.Context()); !errors.As(err, &version) || !strings.Contains(version.Hint(), "use that version") {
 		t.Errorf("a newer schema: %v", err)
 	}

@@ -257,11 +257,13 @@ func TestQuestions(t *testing.T) {
 			t.Fatal(i, same, err)
 		}
 	}
-	if err := h.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: []byte{2}}); err != nil {
-		t.Fatal(err)
+	for _, signature := range [][]byte{{9}, {2}} { // the first is not the member's
+		if err := h.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: signature}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	answers, cancels, err := h.Pulse(t.Context(), worker)
-	if err != nil || len(answers) != 1 || answers[0].Option != "o" || len(cancels) != 1 {
+	if err != nil || len(answers) != 1 || answers[0].Option != "o" || len(cancels) != 1 || cancels[0].Signature[0] != 2 {
 		t.Fatal(answers, cancels, err)
 	}
 	if err := h.Judge(t.Context(), "q", "alice", "too late"); err != nil {

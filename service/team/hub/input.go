@@ -26,8 +26,8 @@ const (
 const piece = 1 << 20
 
 // Submit puts inputs there, all or none, and says of each what it came to. They must be of the present generation, and
-// the server the one on which it began: else the error is ErrEnded or ErrNotAdopted, and none was put there. After another error whether they are there is not known,
-// see Find.
+// the server the one on which it began: else the error is ErrEnded or ErrNotAdopted, and none was put there. After another error
+// whether they are there is not known, see Find.
 func (h *Hub) Submit(ctx context.Context, generation string, inputs []proposal.Input) (came map[string]string, err error) {
 	inputs = slices.Clone(inputs)
 	slices.SortFunc(inputs, func(a, b proposal.Input) int { return cmp.Compare(a.ID, b.ID) }) // so that no two wait for each other
@@ -204,36 +204,47 @@ func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string
 	return digests, err
 }
 
+// pieces is how many pieces of a payload are fetched at once: a slow line has the time that these take, and between them the
+// connection is free for others.
+const pieces = 4
+
 // Fetch returns the payload of an input, at most most bytes: its text, then its attachments.
 func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte, err error) {
-	err = h.Carry(ctx, most, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
-			SELECT part, bytes
-			FROM perlica.payloads
-			WHERE input = $1
-			ORDER BY part, piece`, id)
-		if err != nil {
+	for part, n, more := 0, -1, true; more; {
+		err := h.Carry(ctx, pieces*piece, func(ctx context.Context, c *pgx.Conn) error {
+			rows, err := c.Query(ctx, `
+				SELECT part, piece, bytes
+				FROM perlica.payloads
+				WHERE input = $1 AND (part, piece) > ($2, $3)
+				ORDER BY part, piece
+				LIMIT $4`, id, part, n, pieces)
+			if err != nil {
+				return err
+			}
+			var b []byte
+			found := 0
+			_, err = pgx.ForEachRow(rows, []any{&part, &n, &b}, func() error {
+				for len(payload) <= part && len(payload) < maxParts {
+					payload = append(payload, nil)
+				}
+				if part >= len(payload) || part < 0 {
+					return errors.New("hub: a payload of too many parts")
+				}
+				if most -= len(b); most < 0 {
+					return errors.New("hub: a payload of too many bytes")
+				}
+				payload[part] = append(payload[part], b...)
+				found++
+				return nil
+			})
+			more = found == pieces
 			return err
-		}
-		payload = nil
-		var part int
-		var b []byte
-		_, err = pgx.ForEachRow(rows, []any{&part, &b}, func() error {
-			for len(payload) <= part && len(payload) < maxParts {
-				payload = append(payload, nil)
-			}
-			if part >= len(payload) || part < 0 {
-				return errors.New("hub: a payload of too many parts")
-			}
-			if most -= len(b); most < 0 {
-				return errors.New("hub: a payload of too many bytes")
-			}
-			payload[part] = append(payload[part], b...)
-			return nil
 		})
-		return err
-	})
-	return payload, err
+		if err != nil {
+			return nil, err
+		}
+	}
+	return payload, nil
 }
 
 // maxParts bounds what a hostile row can have allocated.

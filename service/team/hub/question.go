@@ -60,12 +60,13 @@ func (h *Hub) Judge(ctx context.Context, question, member, verdict string) error
 		WHERE question = $1 AND member = $2 AND verdict IS NULL`, question, member, verdict)
 }
 
-// PutCancel puts a member's wish there that an input is stopped.
+// PutCancel puts a member's wish there that an input is stopped, in the place of one that somebody else wrote in that name.
 func (h *Hub) PutCancel(ctx context.Context, cancel proposal.Cancel) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.cancels (input, member, signature)
 		VALUES ($1, $2, $3)
-		ON CONFLICT DO NOTHING`, cancel.Input, cancel.Member, cancel.Signature)
+		ON CONFLICT (input, member) DO UPDATE
+		SET signature = excluded.signature`, cancel.Input, cancel.Member, cancel.Signature)
 }
 
 // exec is a single statement that writes.

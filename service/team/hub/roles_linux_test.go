@@ -90,6 +90,11 @@ func TestPassword(t *testing.T) {
 			check(t, h.State(t.Context(), m))
 		}
 	}
+	running := newInput("running", "x")
+	check(t, second(h.Submit(t.Context(), "g1", []proposal.Input{running})))
+	if got := claimed(t, h, 1); len(got) != 1 || got[0] != "running" {
+		t.Fatal(got)
+	}
 	list := []proposal.Input{newInput("later", "x"), newInput("gone", "x"), newInput("gpu", "x")}
 	for i := range list {
 		list[i].Sender = "bob"
@@ -102,7 +107,11 @@ func TestPassword(t *testing.T) {
 	queued := func(sender, lane string) string {
 		return "INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('gone', 'g1', '" + sender + "', " + lane + ", 0, true)"
 	}
+	claims := func(input string) string {
+		return "INSERT INTO perlica.claims (input, worker, generation, position) VALUES ('" + input + "', 'carol', 'g1', 1)"
+	}
 	for _, sql := range []string{
+		claims("gone"), claims("later"), "INSERT INTO perlica.closings VALUES ('running', 'withdrawn', 'carol', '')", "INSERT INTO perlica.closings VALUES ('later', 'adopted', 'carol', '')",
 		queued("carol", `E'p\n\n'`), queued("bob", `E'p\n\n'`), `INSERT INTO perlica.lanes VALUES (E'p\n\ntpu', 'p', '', '{}', '')`,
 		"INSERT INTO perlica.payloads VALUES ('later', 1, 0, 'x')", "INSERT INTO perlica.generations VALUES ('g9', 1, '1', now(), NULL, 'alice')",
 		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', 'alice', '')",

@@ -158,10 +158,33 @@ func (h *Hub) Withdraw(ctx context.Context, input, by string) (done bool, err er
 	return done && err == nil, err
 }
 
-// Resolve puts a member's opinion there of what became of an input. It changes nothing else; the first stays.
+// Resolve puts a member's opinion there of what became of an input, in the place of an earlier one of that member's. It changes
+// nothing else.
 func (h *Hub) Resolve(ctx context.Context, input, by, note string, signature []byte) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.closings (input, kind, by, note, signature)
 		VALUES ($1, 'resolved', $2, $3, $4)
-		ON CONFLICT DO NOTHING`, input, by, note, signature)
+		ON CONFLICT (input, kind, by) DO UPDATE
+		SET note = excluded.note, signature = excluded.signature, at = now()`, input, by, note, signature)
+}
+
+// Opinions returns what an input that is Resolved is with each of the opinions of it, the newest first.
+func (h *Hub) Opinions(ctx context.Context, s Status) (list []Status, err error) {
+	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `
+			SELECT by, note, signature
+			FROM perlica.closings
+			WHERE input = $1 AND kind = 'resolved'
+			ORDER BY at DESC`, s.ID)
+		if err != nil {
+			return err
+		}
+		list = nil
+		_, err = pgx.ForEachRow(rows, []any{&s.By, &s.Note, &s.Signature}, func() error {
+			list = append(list, s)
+			return nil
+		})
+		return err
+	})
+	return list, err
 }
