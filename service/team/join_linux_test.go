@@ -22,17 +22,18 @@ func TestLeavesAmidWork(t *testing.T) {
 	_, alice := founded(t, s, db)
 	s.SQL(t, db, "CREATE ROLE bob_"+db+" LOGIN IN ROLE perlica_member")
 	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", Ask)
-	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(string) {}})
+	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir}, Note: func(string) {}}) // one is free
 	if err != nil {
 		t.Fatal(err)
 	}
 	over := make(chan error, 1)
 	go func() { over <- w.Run(t.Context(), context.Background()) }()
-	submit(t, alice, asks("long", "@sleep 2s\n@say On"), asks("next", "@say Next"))
+	submit(t, alice, asks("long", "@sleep 2s\n@say On"))
 	until(t, "the call is under way", func() bool { return calls(t, bob, "long") == 1 })
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
+	submit(t, alice, asks("next", "@say Next"))
 	if left, err := alice.Hub.Owned(t.Context(), "bob"); err != nil || len(left) != 1 || left[0].ID != "long" {
 		t.Errorf("what it leaves: %v, %v", left, err)
 	}
@@ -43,6 +44,30 @@ func TestLeavesAmidWork(t *testing.T) {
 		t.Errorf("its call: %v, %v, %v", res.Outcome, ok, err)
 	}
 	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLeavesAmidWait: who waits for an input and leaves is told that.
+func TestLeavesAmidWait(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	_, alice := founded(t, s, db)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
+	submit(t, bob, asks("waits", "@say On"))
+	live, err := bob.Live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Look = func(hub.Status, []proposal.Question) {}
+	over := make(chan error, 1)
+	go func() {
+		_, err := live.Wait(t.Context(), "waits")
+		over <- err
+	}()
+	if err := alice.Leave(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-over; !errors.Is(err, ErrGone) {
 		t.Error(err)
 	}
 }

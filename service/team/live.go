@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (l *Live) Wait(ctx context.Context, id string) (s hub.Status, err error) {
 		l.heard(ctx, err)
 		switch {
 		case err == nil && !ok:
-			return s, fmt.Errorf("the hub has no input %s any more", id)
+			return s, cmp.Or(l.t.stays(ctx), fmt.Errorf("the hub has no input %s any more", id))
 		case err == nil:
 			s = now
 			if l.see(ctx, s) {

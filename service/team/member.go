@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact/team"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/proposal"
 )
@@ -48,4 +52,133 @@ func (t *Team) Adopt(ctx context.Context, even bool) (done hub.Adoption, err err
 		return done, err
 	}
 	return done, t.Refresh(ctx)
+}
+
+func pin(m proposal.Member) team.Member {
+	return team.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+}
+
+func stated(m team.Member) proposal.Member {
+	return proposal.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+}
+
+// pinned reads the members that the log has.
+func (t *Team) pinned(ctx context.Context) error {
+	for e, err := range t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamMember}}) {
+		if err != nil {
+			return err
+		}
+		var m team.Member
+		if err := e.Decode(&m); err != nil {
+			return err
+		}
+		t.know(m)
+	}
+	return nil
+}
+
+// know takes in a statement that is pinned. The caller holds mu, or is alone.
+func (t *Team) know(m team.Member) {
+	t.members[m.Name] = m
+	if !slices.Contains(t.had[m.Name], m.Key) {
+		t.had[m.Name] = append(t.had[m.Name], m.Key)
+	}
+}
+
+// Refresh looks at the hub, and pins the statements about members that are newer than what is known and signed by
+// an admin. What is not signed is nothing.
+func (t *Team) Refresh(ctx context.Context) error {
+	state, err := t.Hub.Look(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := t.Hub.Members(ctx)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state.ID != t.state.ID {
+		return ErrOtherTeam
+	}
+	t.state = state
+	for found := true; found; { // one statement may make another one's signer an admin
+		found = false
+		for _, m := range list {
+			if m := pin(m); m.Version > t.members[m.Name].Version && proposal.CheckName(m.Name) == nil && t.signed(m) {
+				if _, err := t.Log().Append(ctx, event.NewFact(event.TeamMember, "perlica", event.Refs{}, m)); err != nil {
+					return err
+				}
+				t.know(m)
+				found = true
+			}
+		}
+	}
+	return nil
+}
+
+// stays is Refresh, and returns ErrGone where this machine is no member any more: nothing of the hub is shown to it.
+func (t *Team) stays(ctx context.Context) error {
+	err := t.Refresh(ctx)
+	if me, _ := t.member(t.As); err == nil && me.Gone {
+		return ErrGone
+	}
+	return err
+}
+
+// signed reports whether an admin made the statement. The caller holds mu.
+func (t *Team) signed(m team.Member) bool {
+	text := stated(m).Text(t.state.ID)
+	if m.Signer == "" {
+		return proposal.Verify(t.state.Admin, text, m.Signature)
+	}
+	admin, ok := t.members[m.Signer]
+	return ok && !admin.Gone && slices.Contains(admin.Rights, Admin) && proposal.Verify(admin.Key, text, m.Signature)
+}
+
+// member returns a member that is pinned.
+func (t *Team) member(name string) (team.Member, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m, ok := t.members[name]
+	return m, ok
+}
+
+// Members returns the members that are pinned, by name.
+func (t *Team) Members() (list []team.Member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range t.members {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b team.Member) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Signed reports whether an input is signed by the member that it names, with any key that this machine knew of it.
+func (t *Team) Signed(in *proposal.Input) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := in.Text(t.state.ID)
+	return slices.ContainsFunc(t.had[in.Sender], func(key string) bool { return proposal.Verify(key, text, in.Signature) })
+}
+
+// May returns why this machine may not do something, or nil.
+func (t *Team) May(right string) error {
+	_, err := t.may(t.As, right)
+	return err
+}
+
+// may returns why a member may not do something, or whose key it is by which it may.
+func (t *Team) may(name, right string) (key string, err error) {
+	m, ok := t.member(name)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%s is no member of the team", name)
+	case m.Gone:
+		return "", fmt.Errorf("%s has left the team", name)
+	case !slices.Contains(m.Rights, right):
+		return "", fmt.Errorf("%w: %s may not %s", ErrNoRight, name, right)
+	}
+	return m.Key, nil
 }

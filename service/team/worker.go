@@ -177,7 +177,7 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	others.Go(func() { w.every(pulsing, pulseEvery, func(ctx context.Context) error { return w.pulse(ctx, stop) }) })
 	others.Go(func() { w.outbox.run(hard) })
 	others.Go(func() { w.copy(pulsing, stop) })
-	err := w.take(drain, hard)
+	err := w.take(drain, hard, stop)
 	drained()
 	looks.Wait() // it begins tasks
 	w.tasks.Wait()
@@ -226,15 +226,15 @@ func (w *Worker) trouble(err error) {
 }
 
 // take claims inputs while there is room, until drain ends.
-func (w *Worker) take(drain, hard context.Context) error {
+func (w *Worker) take(drain, hard context.Context, stop context.CancelCauseFunc) error {
 	for drain.Err() == nil {
 		wait := pollEvery
 		if free := w.room(); free > 0 {
 			n, err := w.claim(drain, hard, free)
 			var forgotten *hub.ForgottenError
 			switch {
-			case errors.As(err, &forgotten):
-				return err
+			case errors.As(err, &forgotten): // or the claims are not shown to who is no member any more
+				return cmp.Or(w.stays(hard, stop), err)
 			case err != nil && drain.Err() == nil:
 				w.trouble(err)
 				wait = backoff
@@ -338,14 +338,11 @@ func (w *Worker) look(ctx, hard context.Context, stop context.CancelCauseFunc) e
 
 // stays pins members, and has Run end where this machine is none any more.
 func (w *Worker) stays(ctx context.Context, stop context.CancelCauseFunc) error {
-	if err := w.t.Refresh(ctx); err != nil {
-		return err
+	err := w.t.stays(ctx)
+	if errors.Is(err, ErrGone) {
+		stop(err)
 	}
-	if me, _ := w.t.member(w.me.Name); me.Gone {
-		stop(ErrGone)
-		return ErrGone
-	}
-	return nil
+	return err
 }
 
 // pulse says that this worker lives, and acts upon answers and stops of members.

@@ -7,10 +7,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // filled is a hub in whose queue n inputs wait, of which the last hundred want a label that few have. Its server has
@@ -111,6 +113,39 @@ func TestClaimPlan(t *testing.T) {
 				t.Errorf("analyzed %v, generic %v: %d pages of a queue of 200, %d of one of 20,000:\n%s", known, generic, few, many, text)
 			}
 			t.Logf("analyzed %v, generic %v: %d and %d pages", known, generic, few, many)
+		}
+	}
+}
+
+// TestLongSteps: thousands of inputs are submitted and closed without a table being read whole for each of them, on a server that
+// has not looked at its tables since they were empty.
+func TestLongSteps(t *testing.T) {
+	h, s := filled(t, 0, "autovacuum=off")
+	s.SQL(t, "postgres", "GRANT perlica_admin TO alice; ANALYZE")
+	const batches, size = 10, 200
+	for i := range batches {
+		list := make([]proposal.Input, size)
+		for n := range list {
+			list[n] = newInput(fmt.Sprint("s", i, "-", n), "x")
+		}
+		submitted(t, h, list...)
+	}
+	if done, err := h.Adopt(t.Context(), "g2", "alice", true); err != nil || done.Queued < batches*size {
+		t.Fatal(done, err)
+	}
+	if err := h.Close(); err != nil { // the server counts what a connection did when that ends
+		t.Fatal(err)
+	}
+	for _, table := range []string{"inputs", "closings", "payloads", "queue"} {
+		var whole, inserted int // how often it was read whole, and the rows that it was given
+		for end := time.Now().Add(time.Minute); inserted < batches*size && time.Now().Before(end); {
+			counts := s.SQL(t, "postgres", "SELECT seq_scan || ' ' || n_tup_ins FROM pg_stat_user_tables WHERE schemaname = 'perlica' AND relname = '"+table+"'")
+			if _, err := fmt.Sscan(counts, &whole, &inserted); err != nil {
+				t.Fatal(counts, err)
+			}
+		}
+		if inserted < batches*size || whole > 3*batches {
+			t.Errorf("%s: %d rows were inserted, and it was read whole %d times", table, inserted, whole)
 		}
 	}
 }

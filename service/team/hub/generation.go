@@ -59,7 +59,10 @@ func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adopt
 			case same && !even:
 				return errSameServer
 			}
+			// To a server that has not looked at it since, the table of closings is empty while it is filled, and would be read
+			// for each input: the rows are matched by hashes.
 			for _, sql := range []string{`
+				SET LOCAL enable_nestloop = off`, `
 				UPDATE perlica.generations
 				SET ended = now()
 				WHERE ended IS NULL`, `

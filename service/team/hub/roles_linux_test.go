@@ -133,6 +133,13 @@ func TestPassword(t *testing.T) {
 			}
 		}
 	}
+	// So it is in every table but those that are read by who asks to join.
+	if open := s.SQL(t, db, "SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = 'true' ORDER BY 1"); open != "generations\nmembers\nrequests\nteam" {
+		t.Errorf("anybody may read %q", open)
+	}
+	if bare := s.SQL(t, db, "SELECT relname FROM pg_class WHERE relnamespace = 'perlica'::regnamespace AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity)"); bare != "migrations" {
+		t.Errorf("without row security: %q", bare)
+	}
 	// What may be written, and has no effect.
 	for who, sql := range map[string]string{"carol": "UPDATE perlica.queue SET ready = true", "bob": queued("bob", `E'p\n\n'`) +
 		`; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) SELECT id, generation, sender, E'p\n\n', 0, true FROM perlica.inputs WHERE id = 'gpu' ON CONFLICT DO NOTHING`} {

@@ -83,9 +83,9 @@ func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err err
 }
 
 // Inputs returns the newest inputs that are in the state, or in any if it is empty, without their results: the states are what the
-// hub says.
+// hub says. Of a million inputs that takes seconds, which are the caller's to bound.
 func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT id, generation, sender, project, submitted, state, worker, NULL::json, note, replaces, by, digest, signature
 			FROM (SELECT `+statusColumns+statusFrom+`) all_inputs
@@ -100,10 +100,10 @@ func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status
 	return list, err
 }
 
-// Counts returns how many inputs of the present generation are in each state.
+// Counts returns how many inputs of the present generation are in each state, as Inputs does.
 func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
 	counts = map[string]int{}
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT `+stateSQL+`, count(*)`+statusFrom+`
 			JOIN perlica.generations g ON g.name = i.generation AND g.ended IS NULL
