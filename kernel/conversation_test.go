@@ -224,7 +224,7 @@ func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
 		defer close(over)
-		for name, read := range map[string]func(){"read": func() { time.Sleep(cancelFirst / 2) }, "deaf": func() { <-over }} {
+		for name, read := range map[string]func(){"read": func() { <-time.After(cancelFirst / 2) }, "deaf": func() { <-over }} {
 			run := &run{r: r, agent: &agentSession{}}
 			run.client = newClient(run)
 			ended := func() bool {

@@ -35,7 +35,10 @@ func TestUpgrade(t *testing.T) {
 		INSERT INTO perlica.inputs (id, generation, sender, digest, project, provider, labels, permissions, priority, replaces, attachments, signature)
 		VALUES ('a', 'g1', 'alice', '', 'p', '', '{}', '', 0, '', '[]', '');
 		INSERT INTO perlica.lanes (lane, project, provider, labels) VALUES ('p', 'p', '', '{}');
-		INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('a', 'g1', 'alice', 'p', 0, true)`)
+		INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('a', 'g1', 'alice', 'p', 0, true);
+		INSERT INTO perlica.inputs SELECT 'b', generation, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature FROM perlica.inputs;
+		INSERT INTO perlica.claims (input, worker, generation, position, reported) VALUES ('b', 'alice', 'g1', 1, true);
+		INSERT INTO perlica.outcomes (input, worker, outcome, result) VALUES ('b', 'alice', 'responded', '{}')`)
 	var version *VersionError
 	if _, err := h.Look(t.Context()); !errors.As(err, &version) || version.Hint() == "" || version.Have != 1 {
 		t.Errorf("before: %v", err)
@@ -47,6 +50,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	if st, err := h.Look(t.Context()); err != nil || st.Schema != len(list) || st.Generation != "g1" {
 		t.Errorf("%+v, %v", st, err)
+	}
+	if again, err := h.Owned(t.Context(), "alice"); err != nil || len(again) != 1 || again[0].ID != "b" {
+		t.Errorf("to be reported once more, signed: %v, %v", again, err)
 	}
 	if got := claimed(t, h, 9); !slices.Equal(got, []string{"a"}) {
 		t.Error(got)
