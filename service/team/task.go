@@ -178,11 +178,13 @@ func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn
 	if !ok {
 		return s, t, errors.New("the project " + c.Project + " is not served here any more")
 	}
-	payload, err := w.t.Hub.Fetch(ctx, c.ID, MaxInput)
-	if err != nil {
-		return s, t, err
+	payload := [][]byte{c.Text} // which came with the claim, if it is all
+	if !matches(&c.Input, payload) {
+		if payload, err = w.t.Hub.Fetch(ctx, c.ID, MaxInput); err != nil {
+			return s, t, err
+		}
 	}
-	if len(payload) != 1+len(c.Attachments) || !matches(&c.Input, payload) {
+	if !matches(&c.Input, payload) {
 		return s, t, refusal{errors.New("its text or attachments are not what its sender signed")}
 	}
 	session, err := w.session(ctx, s, &c.Input)
@@ -275,6 +277,9 @@ func (w *Worker) verify(ctx context.Context, in *proposal.Input) error {
 
 // matches reports whether the payload is the one that the digest names.
 func matches(in *proposal.Input, payload [][]byte) bool {
+	if len(payload) != 1+len(in.Attachments) {
+		return false
+	}
 	for i, a := range in.Attachments {
 		if proposal.Hash(payload[1+i]) != a.SHA256 {
 			return false

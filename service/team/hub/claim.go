@@ -26,7 +26,8 @@ type Worker struct {
 // Claim is an input that a worker owns, for ever.
 type Claim struct {
 	proposal.Input
-	Position int64 // of the write-ahead log, when it was claimed
+	Position int64  // of the write-ahead log, when it was claimed
+	Text     []byte // what was fetched along of the input's text, if it is short: all of it, if its digest says so
 }
 
 // A ForgottenError says that a server of the same generation and timeline is behind what a worker has seen of it, or
@@ -47,6 +48,9 @@ func (e *ForgottenError) Error() string {
 func (e *ForgottenError) Hint() string {
 	return "if this server is to go on all the same, an admin says so: perlica team adopt --even"
 }
+
+// short is how many bytes a text has at most that is fetched with its claim.
+const short = 8 << 10
 
 // claimColumns are what readClaims reads.
 const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
@@ -95,7 +99,8 @@ const claimSQL = `
 		ON CONFLICT DO NOTHING
 		RETURNING input, position
 	)
-	SELECT here.name, here.position, here.remembered, here.mark, here.kept, claimed.position, ` + claimColumns + `
+	SELECT here.name, here.position, here.remembered, here.mark, here.kept, claimed.position,
+	       (SELECT p.bytes FROM perlica.payloads p WHERE p.input = i.id AND p.part = 0 AND p.piece = 0 AND length(p.bytes) <= $8), ` + claimColumns + `
 	FROM here
 	LEFT JOIN (claimed CROSS JOIN LATERAL (SELECT * FROM perlica.inputs i WHERE i.id = claimed.input LIMIT 1) i) ON true
 	ORDER BY i.priority DESC, i.submitted`
@@ -122,7 +127,7 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 		return nil, err
 	}
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, claimSQL, w.Name, w.Projects, w.Providers, w.Labels, most, string(known), len(list))
+		rows, err := c.Query(ctx, claimSQL, w.Name, w.Projects, w.Providers, w.Labels, most, string(known), len(list), short)
 		if err != nil {
 			return err
 		}
@@ -148,8 +153,9 @@ func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 		var mark Claim
 		var kept bool
 		var position *int64
+		var text []byte
 		var row inputRow
-		if err := rows.Scan(append([]any{&name, &at, &mark.Position, &mark.ID, &kept, &position}, row.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&name, &at, &mark.Position, &mark.ID, &kept, &position, &text}, row.fields()...)...); err != nil {
 			return nil, err
 		}
 		if at < mark.Position || !kept {
@@ -157,7 +163,7 @@ func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 			return nil, &ForgottenError{mark, at}
 		}
 		if position != nil {
-			claims = append(claims, Claim{row.input(), *position})
+			claims = append(claims, Claim{row.input(), *position, text})
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -216,7 +222,7 @@ func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err err
 			if err := rows.Scan(append([]any{&position}, row.fields()...)...); err != nil {
 				return err
 			}
-			claims = append(claims, Claim{row.input(), position})
+			claims = append(claims, Claim{Input: row.input(), Position: position})
 		}
 		return rows.Err()
 	})
@@ -250,18 +256,20 @@ var ErrNoClaim = errors.New("hub: there is no such claim here")
 func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage, signature []byte) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, `
-			WITH said AS (
+			WITH mine AS (
+				UPDATE perlica.claims
+				SET reported = true
+				WHERE input = $1 AND worker = $2
+				RETURNING input, worker
+			), said AS (
 				INSERT INTO perlica.outcomes (input, worker, outcome, result, digest, signature)
-				SELECT k.input, k.worker, $3, $4, $5, $6
-				FROM perlica.claims k
-				WHERE k.input = $1 AND k.worker = $2
+				SELECT mine.input, mine.worker, $3, $4, $5, $6
+				FROM mine
 				ON CONFLICT (input) DO UPDATE
 				SET outcome = excluded.outcome, result = excluded.result, digest = excluded.digest, signature = excluded.signature
 				WHERE outcomes.signature IS DISTINCT FROM excluded.signature
 			)
-			UPDATE perlica.claims
-			SET reported = true
-			WHERE input = $1 AND worker = $2`, input, worker, outcome, result, proposal.Hash(result), signature)
+			SELECT FROM mine`, input, worker, outcome, result, proposal.Hash(result), signature)
 		if err == nil && tag.RowsAffected() == 0 {
 			return ErrNoClaim
 		}

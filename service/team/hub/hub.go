@@ -199,8 +199,9 @@ func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) e
 
 // connect makes the connection and looks whether the server can be spoken to. Commits are waited for, whatever
 // the role's settings say. Rows that an index has in the wanted order are not sorted: before the server has looked
-// at a queue that has grown it takes it for a short one, and would sort all of it for each claim. No statement is compiled
-// (jit): to the server one that sorts all the same seems to cost so much that it would be, for a second each time. A
+// at a queue that has grown it takes it for a short one, and would sort all of it for each claim. For the same reason no table
+// is read whole where an index finds what is wanted: it may have been empty when the statement was planned. No statement
+// is compiled (jit): to the server one that sorts all the same seems to cost so much that it would be, for a second each time. A
 // statement is planned once (plan_cache_mode): each finds its rows by keys, and to plan a claim takes twice as long as to make it.
 func (h *Hub) connect(ctx context.Context) error {
 	c, err := pgx.ConnectConfig(ctx, h.config)
@@ -211,7 +212,8 @@ func (h *Hub) connect(ctx context.Context) error {
 	err = c.QueryRow(ctx, `
 		SELECT current_setting('server_version_num')::int,
 		       CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', 'on', false) END IS NULL,
-		       set_config('enable_sort', 'off', false) || set_config('jit', 'off', false) || set_config('plan_cache_mode', 'force_generic_plan', false) IS NULL`).
+		       set_config('enable_sort', 'off', false) || set_config('enable_seqscan', 'off', false) ||
+		       set_config('jit', 'off', false) || set_config('plan_cache_mode', 'force_generic_plan', false) IS NULL`).
 		Scan(&version, nil, nil)
 	if err == nil && version < oldest {
 		err = &VersionError{server, version, oldest}

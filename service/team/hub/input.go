@@ -133,9 +133,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []propos
 			}
 			return err
 		})
-	// What is new was inserted by this transaction. To a server that has not looked at it since, the table of inputs is as short as
-	// it was, and would be read whole for each of them.
-	b.Queue(`SELECT set_config('enable_seqscan', 'off', true)`)
+	// What is new was inserted by this transaction.
 	b.Queue(`
 		INSERT INTO perlica.payloads (input, part, piece, bytes)
 		SELECT p.input, p.part, p.piece, p.bytes

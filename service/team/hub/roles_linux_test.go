@@ -134,7 +134,7 @@ func TestPassword(t *testing.T) {
 		}
 	}
 	// So it is in every table but those that are read by who asks to join.
-	if open := s.SQL(t, db, "SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = 'true' ORDER BY 1"); open != "generations\nmembers\nrequests\nteam" {
+	if open := s.SQL(t, db, "SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = 'true' ORDER BY 1"); open != "generations\nlogins\nmembers\nrequests\nteam" {
 		t.Errorf("anybody may read %q", open)
 	}
 	if bare := s.SQL(t, db, "SELECT relname FROM pg_class WHERE relnamespace = 'perlica'::regnamespace AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity)"); bare != "migrations" {
