@@ -111,7 +111,7 @@ func (b *Bridge) askThere(ctx context.Context, t *team.Team, q door.Question) er
 	events := []event.Event{event.NewFact(event.TeamAsked, "perlica", event.Refs{Interaction: id}, f)}
 	for _, c := range contacts {
 		if b.channels[c.Channel] != nil && c.Rights.Has(access.Approve) && c.Rights.Has(access.Admin) {
-			events = append(events, b.deal(a, c, c.Chat, "", inTeam(b.say(c.key()), f))...)
+			events = append(events, b.deal(a, c, c.Chat, "", inTeam(b.say(c.key()), q.Question, f))...)
 		}
 	}
 	if len(a.cards) == 0 {
@@ -137,14 +137,9 @@ func (b *Bridge) room(id event.InteractionID) bool {
 	return b.asked[id] == nil && n < mostOfTeam
 }
 
-// inTeam begins the card of a worker's question: who asks, and whose input it is about. Those words are others'.
-func inTeam(say *language.Sentences, f bridge.TeamQuestion) string {
-	const most = 40
-	input := literal(access.Cut(f.Input, most))
-	if f.Sender == "" {
-		return fmt.Sprintf(say.InTeamUnsigned, literal(f.Worker), input)
-	}
-	return fmt.Sprintf(say.InTeam, literal(f.Worker), literal(f.Sender), literal(access.Cut(f.Project, most)), input)
+// inTeam begins the card of a worker's question.
+func inTeam(say *language.Sentences, q interaction.Question, f bridge.TeamQuestion) string {
+	return command.TeamQuestion{Question: q, Worker: f.Worker, Input: f.Input, Sender: f.Sender, Project: f.Project}.Heading(say)
 }
 
 // headingOf begins what is said of a question.
@@ -343,7 +338,7 @@ func (d *desk) pendingThere(text string) string {
 	var t strings.Builder
 	for _, a := range d.b.openTo(d.key) {
 		if a.there != nil {
-			t.WriteString(inTeam(say, *a.there))
+			t.WriteString(inTeam(say, a.Question, *a.there))
 			command.Describe(&t, say, a.Question)
 		}
 	}

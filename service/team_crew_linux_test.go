@@ -137,7 +137,7 @@ func (c *crew) allowed(id string) int {
 func (c *crew) questions(n int) []door.Question {
 	c.t.Helper()
 	for {
-		list, err := door.Questions(c.untilNow, c.build)
+		list, err := door.Questions(c.untilNow, c.build, "")
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"syscall"
 	"testing"
@@ -58,9 +59,28 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("/clear")
 	s.finds(`alice ❯ \x1b\[K`)
 
-	// What another input asks is said, and not asked here.
-	other := w.start("run", "--team", `@ask execute "Build" command="make"`)
-	s.expect("a question of the team at alice: predictable asks: Build; 'perlica team pending' answers it")
+	// What another input asks is said, and answered by command once it was shown.
+	const asks = `@ask execute "Build" command="make"`
+	const waits = "a question of the team at alice: predictable asks: Build; /pending shows it"
+	other := w.start("run", "--team", asks)
+	s.expect(waits)
+	s.press("/allow\r")
+	s.expect("no question waits that /pending has shown")
+	s.finds(`alice ❯ \x1b\[K`)
+	answer := func(command string) {
+		t.Helper()
+		s.press("/pending\r")
+		s.expect("At the worker alice of the team, in an input of alice")
+		name := s.finds(`question ([0-9a-f]{8})`)
+		s.expect("make")
+		s.press(fmt.Sprintf(command+"\r", name[1]))
+		s.expect("Answered")
+		s.expect("no longer open at alice: predictable asks: Build")
+	}
+	answer("/allow %s")
+	other.exits(0)
+	other = w.start("run", "--team", asks)
+	s.expect(waits)
 	other.signal(syscall.SIGTERM)
 	s.expect("no longer open at alice: predictable asks: Build")
 	other.exits(143)
@@ -120,18 +140,11 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("Three\r\n")
 	s.finds(`alice ❯ \x1b\[K`)
 	s.bye()
-	// A chat with an agent of this machine says what the team's workers ask.
+	// A chat with an agent of this machine answers what the team's workers ask, too.
 	s = w.chat()
-	asked := w.start("run", "--team", `@ask execute "Build" command="make"`)
-	s.expect("a question of the team at alice: predictable asks: Build; 'perlica team pending' answers it")
-	list := w.run("team", "pending")
-	list.exits(0)
-	name := regexp.MustCompile(`question ([0-9a-f]+) of alice`).FindStringSubmatch(list.stdout.String())
-	if name == nil {
-		t.Fatalf("%q", list.stdout.String())
-	}
-	w.run("team", "pending", "choose", name[1], "1").exits(0)
-	s.expect("no longer open at alice: predictable asks: Build")
+	asked := w.start("run", "--team", asks)
+	s.expect(waits)
+	answer("/choose %s 1")
 	asked.exits(0)
 	s.prompt("")
 	s.bye()

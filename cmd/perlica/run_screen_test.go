@@ -120,7 +120,7 @@ func (s *screen) expect(text string) {
 }
 
 // finds waits until something that the pattern fits is shown, like expect.
-func (s *screen) finds(pattern string) {
+func (s *screen) finds(pattern string) (groups []string) {
 	s.w.t.Helper()
 	re := regexp.MustCompile(pattern)
 	s.w.eventually(fmt.Sprintf("the terminal shows %q", pattern), func() error {
@@ -129,9 +129,11 @@ func (s *screen) finds(pattern string) {
 		if at == nil {
 			return fmt.Errorf("it shows %q", all[s.from:])
 		}
+		groups = re.FindStringSubmatch(all[s.from:])
 		s.from += at[1]
 		return nil
 	})
+	return groups
 }
 
 // drawn is the terminal as a person sees it who has not changed its size.

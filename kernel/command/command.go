@@ -288,7 +288,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 		}
 	case "allow", "deny", "choose":
 		open, _ := h.open(ctx) // what cannot be read cannot be completed
-		return each(open, func(q interaction.Question) string { return short(string(q.ID)) })
+		return each(append(open, h.shown()...), func(q interaction.Question) string { return short(string(q.ID)) })
 	}
 	return list
 }

@@ -19,7 +19,7 @@ import (
 // Host carries commands out. Its fields are set by the front end, which also keeps them true:
 // after an [Effect] the conversation may be another one.
 type Host struct {
-	Runner       *kernel.Runner
+	Runner       *kernel.Runner // nil: only /pending, /allow, /deny and /choose can be given, for questions of Team
 	Conversation *kernel.Conversation
 	Agents       agents.Resolver
 	Workspace    config.Workspace
@@ -37,6 +37,8 @@ type Host struct {
 	// Named says that an answer must name its question: there the only one that waits may be
 	// another than the one that was read.
 	Named bool
+	// Team has the questions of a team's workers. Nil: there are none.
+	Team Team
 	// Cancel stops the turn under way and reports whether there was one. Nil: there never is.
 	Cancel func(kernel.Stop) bool
 }

@@ -16,7 +16,11 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
+// open returns the open questions of this machine that concern the user.
 func (h *Host) open(ctx context.Context) ([]interaction.Question, error) {
+	if h.Runner == nil {
+		return nil, nil
+	}
 	open, err := h.Runner.PendingQuestions(ctx)
 	return slices.DeleteFunc(open, func(q interaction.Question) bool { return !h.concerns(q.Refs.Session) }), err
 }
@@ -27,12 +31,21 @@ func (h *Host) concerns(session event.SessionID) bool { return h.Only == "" || h
 
 func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	open, err := h.open(ctx)
-	if err != nil || len(open) == 0 {
-		return Output{Text: h.say().NoQuestion}, err
+	if err != nil {
+		return Output{}, err
 	}
 	var b strings.Builder
 	for _, q := range open {
 		Describe(&b, h.say(), q)
+	}
+	if h.Team != nil {
+		for _, q := range h.Team.Show() {
+			b.WriteString(q.Heading(h.say()))
+			Describe(&b, h.say(), q.Question)
+		}
+	}
+	if b.Len() == 0 {
+		return Output{Text: h.say().NoQuestion}, nil
 	}
 	b.WriteString(h.say().HowToAnswer)
 	return Output{Text: b.String()}, nil
@@ -94,10 +107,7 @@ func short(id string) string {
 // question than the one that was read.
 func (h *Host) which(ctx context.Context, args []string, most int) (interaction.Question, []string, error) {
 	if len(args) > 0 {
-		q, err := report.FindQuestion(ctx, &h.Runner.Log().Reader, args[0])
-		if err == nil && !h.concerns(q.Refs.Session) {
-			err = ErrRight
-		}
+		q, err := h.find(ctx, args[0])
 		if err == nil {
 			return q, args[1:], nil
 		}
@@ -106,9 +116,12 @@ func (h *Host) which(ctx context.Context, args []string, most int) (interaction.
 		}
 	}
 	open, err := h.open(ctx)
+	open = append(open, h.shown()...)
 	switch {
 	case err != nil:
 		return interaction.Question{}, nil, err
+	case len(open) == 0 && h.Team != nil:
+		return interaction.Question{}, nil, errors.New("no question waits that /pending has shown")
 	case len(open) == 0:
 		return interaction.Question{}, nil, errors.New("no question waits")
 	case h.Named:
@@ -117,6 +130,25 @@ func (h *Host) which(ctx context.Context, args []string, most int) (interaction.
 		return interaction.Question{}, nil, fmt.Errorf("%d questions wait: name the one that is meant, as /pending shows it", len(open))
 	}
 	return open[0], args, nil
+}
+
+// find returns the question that ref names, of this machine or of the team. The error is report.ErrNoQuestion,
+// report.ErrAmbiguousQuestion or ErrRight.
+func (h *Host) find(ctx context.Context, ref string) (q interaction.Question, err error) {
+	found := h.ofTeam(ref)
+	err = report.ErrNoQuestion
+	if h.Runner != nil {
+		q, err = report.FindQuestion(ctx, &h.Runner.Log().Reader, ref)
+	}
+	switch {
+	case errors.Is(err, report.ErrNoQuestion) && len(found) == 1:
+		return found[0], nil
+	case len(found) > 0 && (err == nil || errors.Is(err, report.ErrNoQuestion)):
+		return q, fmt.Errorf("%w: %s", report.ErrAmbiguousQuestion, ref)
+	case err == nil && !h.concerns(q.Refs.Session):
+		return q, ErrRight
+	}
+	return q, err
 }
 
 // Names reports whether ref is the id of a question that is on record, or the part of one or several
@@ -277,7 +309,12 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Ou
 	if o.Always() && !c.Always {
 		return Output{}, language.Said(GivesUp(h.say(), q, o) + fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
 	}
-	err := h.Runner.AnswerQuestion(ctx, q, a)
+	var err error
+	if len(h.ofTeam(string(q.ID))) > 0 {
+		err = h.Team.Answer(ctx, q.ID, a)
+	} else {
+		err = h.Runner.AnswerQuestion(ctx, q, a)
+	}
 	if errors.Is(err, interaction.ErrWord) {
 		return Output{}, fmt.Errorf("%w: %s", err, q.Word)
 	}

@@ -27,7 +27,7 @@ func TestCut(t *testing.T) {
 	submit(t, alice, asks("q", "@ask execute Build command=make"))
 	var asked []proposal.Question
 	until(t, "the question is on the hub", func() bool {
-		asked, _ = bob.Hub.Questions(t.Context(), "q") // it is asked again
+		asked, _ = bob.Hub.Questions(t.Context(), "", "q") // it is asked again
 		return len(asked) == 1
 	})
 	network.Cut()

@@ -24,7 +24,7 @@ func TestDiskFull(t *testing.T) {
 	m.work(t, alice, 1)
 	submit(t, alice, asks("running", "@ask execute Build command=make"))
 	until(t, "it asks", func() bool {
-		open, err := alice.Hub.Questions(t.Context(), "running")
+		open, err := alice.Hub.Questions(t.Context(), "", "running")
 		return err == nil && len(open) == 1
 	})
 	free := s.Fill(t)

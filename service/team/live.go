@@ -137,7 +137,7 @@ func (l *Live) see(ctx context.Context, s hub.Status) bool {
 		}
 		return said
 	}
-	if questions, err := l.t.Hub.Questions(ctx, s.ID); err == nil {
+	if questions, err := l.t.Hub.Questions(ctx, "", s.ID); err == nil {
 		l.Look(s, questions)
 	}
 	return said

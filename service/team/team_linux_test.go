@@ -281,7 +281,7 @@ func TestForgedQuestion(t *testing.T) {
 	}
 	yes, _ := question.First("allow_once")
 	s.SQL(t, db, `UPDATE perlica.questions SET question = replace(question::text, '"make"', '"make clean"')::json`)
-	list, err := bob.Hub.Questions(t.Context(), "a")
+	list, err := bob.Hub.Questions(t.Context(), "", "a")
 	if err != nil || len(list) != 1 || !strings.Contains(string(list[0].Question), `"make clean"`) {
 		t.Fatalf("%s, %v", list, err)
 	}
@@ -291,7 +291,7 @@ func TestForgedQuestion(t *testing.T) {
 	}
 	// A question of somebody who does not own the input is none.
 	s.SQL(t, db, `INSERT INTO perlica.questions (id, input, worker, question) VALUES ('x', 'a', 'bob', '{"id":"x"}')`)
-	if list, err := bob.Hub.Questions(t.Context(), "a"); err != nil || len(list) != 1 {
+	if list, err := bob.Hub.Questions(t.Context(), "", "a"); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	stranger := asked

@@ -108,11 +108,8 @@ type asked struct {
 
 // open returns the questions of the worker that are open on the hub.
 func (c *workerCopy) open(ctx context.Context) (list []asked, err error) {
-	all, err := door.Questions(ctx, c.team)
+	all, err := door.Questions(ctx, c.team, c.Worker)
 	for _, q := range all {
-		if q.There.Worker != c.Worker {
-			continue
-		}
 		input := event.InputID(q.There.Input)
 		received, _, err := c.Last(ctx, event.Query{Input: input, Types: []event.Type{event.MessageReceived}})
 		if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/command"
@@ -76,15 +75,16 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 
 // chat is one chat at the terminal.
 type chat struct {
-	a      *app
-	f      Flags
-	p      *project.Project
-	r      *kernel.Runner // nil: a team answers
-	there  *there         // that team; nil: the agent is here
-	styles term.Styles
-	dumb   bool
-	tty    *term.TTY
-	keys   *chatKeys // how the terminal is shared during a turn
+	a       *app
+	f       Flags
+	p       *project.Project
+	r       *kernel.Runner // nil: a team answers
+	there   *there         // that team; nil: the agent is here
+	workers *workers       // of the user's team; nil: there is none
+	styles  term.Styles
+	dumb    bool
+	tty     *term.TTY
+	keys    *chatKeys // how the terminal is shared during a turn
 
 	ctx    context.Context // ends when the chat has to leave
 	cancel context.CancelCauseFunc
@@ -145,6 +145,9 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	}
 	if w := c.p.Config.Withheld; len(w) > 0 {
 		c.note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
+	}
+	if c.workers = c.newWorkers(); c.workers != nil {
+		defer func() { _ = c.workers.link.Close() }() // what an answer wrote is on its disk
 	}
 	if inTeam, err := f.Team.Meant(cmd, c.p); err != nil {
 		return err
@@ -237,6 +240,9 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 		By: cli.UserName(c.a.Getenv), Where: "chat", Origin: c.a.Origin(),
 	}
 	c.host.Cancel = c.cancelTurn
+	if c.workers != nil {
+		c.host.Team = c.workers
+	}
 	c.mu.Lock()
 	c.now, c.full, c.awaited = "", "", conv
 	c.mu.Unlock()
@@ -267,7 +273,9 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	defer watching.Wait()
 	defer stopWatching()
 	watching.Go(func() { c.backlog.watch(ctx) })
-	watching.Go(func() { c.watchTeam(ctx) })
+	if c.workers != nil {
+		watching.Go(func() { c.workers.watch(ctx) })
+	}
 	for interrupted := false; ; {
 		if in, ok := c.backlog.next(); ok && c.ctx.Err() == nil {
 			c.sendQueued(in)
@@ -381,14 +389,4 @@ func (c *chat) farewell(s sessions.Session) string {
 		name = " (" + printing.OneLine(s.Name) + ")"
 	}
 	return fmt.Sprintf("session %s%s: perlica -s %s%s goes on with it", id, name, id, with)
-}
-
-// sessionOf reads what is on record about a session.
-func (c *chat) sessionOf(id event.SessionID) (s sessions.Session, err error) {
-	view, err := c.r.Sessions(c.ctx)
-	if err != nil {
-		return s, err
-	}
-	s, err = view.Find(c.ctx, string(id))
-	return s, errors.Join(err, view.Close())
 }

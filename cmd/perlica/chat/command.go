@@ -49,7 +49,7 @@ func (c *chat) take(line string) (leave bool) {
 
 // do carries out a command, and reports whether the chat is over.
 func (c *chat) do(l command.Line) (leave bool) {
-	if c.there != nil {
+	if c.there != nil && !slices.Contains(answering, l.Name) {
 		return c.doThere(l)
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
@@ -178,6 +178,9 @@ func (c *chat) effect(out command.Output) (leave bool) {
 	case command.Switch:
 		c.change(out)
 	case command.None:
+		if c.there != nil {
+			break
+		}
 		if s, err := c.sessionOf(c.conv.Session()); err == nil {
 			c.session.Name = s.Name // it may have been saved
 		}
@@ -296,7 +299,7 @@ func (c *chat) complete(before string) (from int, words []string) {
 
 // commandWords completes a command.
 func (c *chat) commandWords(before string) (words []string) {
-	if c.there == nil {
+	if c.there == nil || strings.Contains(before, " ") {
 		return c.host.Complete(c.ctx, before)
 	}
 	for _, cmd := range thereCommands {

@@ -239,3 +239,13 @@ func busyHint(err error, s sessions.Session) error {
 	}
 	return err
 }
+
+// sessionOf reads what is on record about a session.
+func (c *chat) sessionOf(id event.SessionID) (s sessions.Session, err error) {
+	view, err := c.r.Sessions(c.ctx)
+	if err != nil {
+		return s, err
+	}
+	s, err = view.Find(c.ctx, string(id))
+	return s, errors.Join(err, view.Close())
+}

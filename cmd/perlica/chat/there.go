@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
@@ -20,7 +21,6 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 )
 
 // there is the team that answers the lines of a chat, and the session that they go on with.
@@ -36,6 +36,7 @@ type there struct {
 func (c *chat) talkThere() error {
 	return team.Use(c.ctx, c.p, c.a.Version, func(t *team.Team) error {
 		c.there, c.backlog = &there{t: t}, &backlog{c: c}
+		c.host, c.hint = &command.Host{By: cli.UserName(c.a.Getenv), Where: "chat", Team: c.workers}, func(error) string { return "" }
 		release := c.signals()
 		defer release()
 		if err := c.openThere(); err != nil {
@@ -106,8 +107,15 @@ var thereCommands = [][2]string{
 	{"/attach PATH", "add a file to the next input"},
 	{"/clear", "begin a new session with the next line"},
 	{"/thoughts", "show the agent's thoughts, or hide them again"},
+	{"/pending", "the questions that wait at the team's workers"},
+	{"/allow [ID]", "say yes to a question, this once"},
+	{"/deny [ID]", "say no to a question, this once"},
+	{"/choose [ID] N", "take one of a question's options"},
 	{"/exit", "leave"},
 }
+
+// answering are the commands that are not for a session, but for questions.
+var answering = []string{"pending", "allow", "deny", "choose"}
 
 // doThere carries out a command of a chat with a team, and reports whether the chat is over.
 func (c *chat) doThere(l command.Line) (leave bool) {
@@ -126,7 +134,7 @@ func (c *chat) doThere(l command.Line) (leave bool) {
 		for _, cmd := range thereCommands {
 			fmt.Fprintf(&b, "- `%s` — %s\n", cmd[0], cmd[1])
 		}
-		c.print(b.String() + "\n`?` lists the keys; `perlica team pending` answers questions of others, `perlica team cancel` stops an input.\n")
+		c.print(b.String() + "\n`?` lists the keys; `perlica team cancel` stops an input.\n")
 	case "clear":
 		c.beginThere("", "")
 		c.turns = 0
@@ -150,39 +158,4 @@ func (c *chat) stoppedBy() error {
 		return exitcode.OfStop(stopped.Stop).With(nil)
 	}
 	return nil
-}
-
-// watchTeam says of each open question of the team's workers that it waits, and of its end, until ctx ends, but of those that
-// this chat asks in place. A hub that cannot be reached is doctor's to tell, or the next line's.
-func (c *chat) watchTeam(ctx context.Context) {
-	opt, err := team.OptionsOf(c.p, "", c.a.Version)
-	if err != nil {
-		return
-	}
-	link := door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
-	defer func() { _ = link.Close() }() // nothing was written
-	told := map[event.InteractionID]string{}
-	link.Watch(ctx, func(_ context.Context, t *team.Team, open []door.Question) error {
-		if t.May(team.Approve) != nil {
-			return nil // they are not this member's
-		}
-		still := map[event.InteractionID]bool{}
-		for _, q := range open {
-			if c.there != nil && c.there.input.Load() == q.There.Input {
-				continue
-			}
-			still[q.Name()] = true
-			if told[q.Name()] == "" {
-				told[q.Name()] = q.There.Worker + ": " + printing.QuestionTitle(q.Question)
-				c.above("a question of the team at " + told[q.Name()] + "; 'perlica team pending' answers it")
-			}
-		}
-		for name, what := range told {
-			if !still[name] {
-				delete(told, name)
-				c.above("no longer open at " + what)
-			}
-		}
-		return nil
-	}, func(error) {})
 }

@@ -306,7 +306,7 @@ func (r *remote) show(n kernel.Notice) {
 
 // answer proposes an answer that was given here.
 func (r *remote) answer(ctx context.Context, q interaction.Question, a interaction.Answer) error {
-	list, err := r.t.Hub.Questions(ctx, r.id)
+	list, err := r.t.Hub.Questions(ctx, "", r.id)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package team
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
@@ -78,7 +78,7 @@ func gather(ctx context.Context, t *team.Team) (s statusJSON, err error) {
 			s.Alive++
 		}
 	}
-	questions, err := t.Hub.Questions(ctx, "")
+	questions, err := t.Hub.Questions(ctx, "", "")
 	s.Questions = len(questions)
 	return s, err
 }
@@ -204,7 +204,7 @@ func idOf(input string) string {
 }
 
 func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) error {
-	open, err := door.Questions(ctx, t)
+	open, err := door.Questions(ctx, t, "")
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 	if len(id) < nameLength {
 		return exitcode.WithHint(exitcode.Usagef("a question is named by at least %d digits, not %q", nameLength, id), "perlica team pending shows the open ones with their names")
 	}
-	open, err := door.Questions(ctx, t)
+	open, err := door.Questions(ctx, t, "")
 	if err != nil {
 		return err
 	}
@@ -265,15 +265,8 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 	if err := q.Check(ans); err != nil {
 		return exitcode.Usage.With(err)
 	}
-	err = t.Answer(ctx, q.There, ans)
-	var uncounted *team.UncountedError
-	switch {
-	case err == nil:
-		return a.Say("answered %s: %s", nameOf(q), card.Given(option, ans, 0))
-	case errors.As(err, &uncounted):
-		return fmt.Errorf("the answer does not count: %s", uncounted.Why)
-	case errors.Is(err, context.DeadlineExceeded):
-		return exitcode.WithHint(errors.New("the worker has not said whether the answer counts"), "it may still: perlica team pending")
+	if err := remote.OfAnswer(t.Answer(ctx, q.There, ans)); err != nil {
+		return err
 	}
-	return err
+	return a.Say("answered %s: %s", nameOf(q), card.Given(option, ans, 0))
 }

@@ -105,7 +105,7 @@ func (l *Link) look(ctx context.Context, see func(context.Context, *team.Team, [
 	if err != nil {
 		return err
 	}
-	list, err := Questions(ctx, t)
+	list, err := Questions(ctx, t, "")
 	if err != nil {
 		return err
 	}

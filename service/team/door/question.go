@@ -20,10 +20,10 @@ type Question struct {
 	There proposal.Question // as the hub has it: what an answer is signed for
 }
 
-// Questions returns the open questions of all workers, oldest first. One that cannot be read is left out: nobody could
+// Questions returns the open questions of a worker, or of all if it is empty, oldest first. One that cannot be read is left out: nobody could
 // say what is answered.
-func Questions(ctx context.Context, t *team.Team) (list []Question, err error) {
-	all, err := t.Hub.Questions(ctx, "")
+func Questions(ctx context.Context, t *team.Team, worker string) (list []Question, err error) {
+	all, err := t.Hub.Questions(ctx, worker, "")
 	for _, p := range all {
 		q := Question{There: p}
 		if json.Unmarshal(p.Question, &q.Question) != nil || string(q.ID) != p.ID || proposal.CheckName(p.Worker) != nil {
@@ -68,7 +68,7 @@ func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, 
 	if err != nil {
 		return errors.Join(ErrAway, err)
 	}
-	open, err := Questions(soon, t)
+	open, err := Questions(soon, t, "")
 	if err != nil {
 		return errors.Join(ErrAway, err)
 	}

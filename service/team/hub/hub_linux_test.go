@@ -247,7 +247,7 @@ func TestQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	open, err := h.Questions(t.Context(), "a")
+	open, err := h.Questions(t.Context(), "", "a")
 	if err != nil || len(open) != 1 || string(open[0].Question) != string(q.Question) {
 		t.Fatal(open, err)
 	}

@@ -77,15 +77,15 @@ func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// Questions returns the open questions of all workers about the inputs that they own, or of one input if it is not empty, oldest first.
-func (h *Hub) Questions(ctx context.Context, input string) (list []proposal.Question, err error) {
+// Questions returns the open questions of a worker about the inputs that it owns, of one input; empty: of all. Oldest first.
+func (h *Hub) Questions(ctx context.Context, worker, input string) (list []proposal.Question, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT q.id, q.input, q.worker, q.question, q.asked
 			FROM perlica.questions q
 			JOIN perlica.claims c ON c.input = q.input AND c.worker = q.worker
-			WHERE q.closed IS NULL AND ($1 = '' OR q.input = $1)
-			ORDER BY q.asked`, input)
+			WHERE q.closed IS NULL AND $1 IN ('', q.worker) AND $2 IN ('', q.input)
+			ORDER BY q.asked`, worker, input)
 		if err == nil {
 			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Question])
 		}
