@@ -4,7 +4,11 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -151,6 +155,64 @@ func TestChatWithATeam(t *testing.T) {
 	s = w.terminal(nil, "--team", "--model", "x")
 	s.expect("--model and --team exclude each other")
 	s.exits(2)
+
+	worker.signal(syscall.SIGTERM)
+	worker.exits(0)
+}
+
+// TestTeamAtATerminal: who submits many inputs sees how far that is; who waits for one that no worker takes is told so; a
+// question is not put to who may not answer it.
+func TestTeamAtATerminal(t *testing.T) {
+	w := newWorld(t)
+	server, database := hubtest.Shared(t)
+	w.env = append(w.env, "PERLICA_TEAM_URL="+server.URL("owner", database))
+	w.run("team", "init").exits(0)
+	w.run("team", "join", "alice").exits(0)
+
+	s := w.terminal(nil, "run", "--team", "--input-id", "a", "@say Taken")
+	s.expect("waiting for a worker")
+	s.expect("no worker has taken it yet; 'perlica team workers' shows who serves which projects and labels")
+	worker := w.start("team", "work")
+	s.expect("Taken")
+	s.exits(0)
+
+	inputs := filepath.Join(t.TempDir(), "inputs.ndjson")
+	if err := os.WriteFile(inputs, []byte(strings.Repeat(`{"text": "x", "labels": ["none"]}`+"\n", 2500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = w.terminal(nil, "team", "submit", "-f", inputs)
+	s.expect("submitted ████████░░░░░░░░░░░░ 1000 of 2500")
+	s.expect("2500 new, 0 there before, 0 under the id of another input")
+	s.exits(0)
+
+	// bob may ask and not approve.
+	server.SQL(t, database, "CREATE ROLE terminal_bob LOGIN IN ROLE perlica_member")
+	alice := w.env
+	w.env = append(slices.Clone(alice), "PERLICA_HOME="+t.TempDir(), "PERLICA_TEAM_URL="+server.URL("terminal_bob", database))
+	w.run("team", "join", "bob").exits(0)
+	bob := w.env
+	w.env = alice
+	key := regexp.MustCompile(`(?m)^bob .*(perlica/team\+\S+)`).FindStringSubmatch(w.run("team", "confirm").stdout.String())
+	if key == nil {
+		t.Fatal("bob does not ask to join")
+	}
+	w.run("team", "confirm", "bob", "--key", key[1], "--rights", "ask").exits(0)
+	w.env = bob
+	s = w.terminal(nil, "run", "--team", "--input-id", "b", question)
+	s.expect("it waits for a member with the right to approve")
+	s.press("y")
+	w.env = alice
+	list := w.run("team", "pending")
+	name := regexp.MustCompile(`question ([0-9a-f]+) of alice`).FindStringSubmatch(list.stdout.String())
+	if name == nil {
+		t.Fatalf("%q: %q", list.stdout.String(), s.text())
+	}
+	w.run("team", "pending", "choose", name[1], "1").exits(0)
+	s.expect("permission: allow-once")
+	s.exits(0)
+	if strings.Contains(s.text(), "y yes") || strings.Contains(s.text(), "may not approve") {
+		t.Errorf("%q", s.text())
+	}
 
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -240,8 +241,12 @@ func (r *remote) look(s hub.Status, open []proposal.Question) {
 		if !r.seen[shown.ID] && (r.said[shown.ID] || r.live.Show == nil || time.Since(r.came[shown.ID]) > copyWait) {
 			r.open[shown.ID], r.seen[shown.ID] = q, true
 			r.shown.Store(shown.ID, q)
-			r.show(kernel.Asked{Question: shown, Answerable: true})
-			if !r.Ask.Available() {
+			mine := r.t.May(team.Approve) == nil
+			r.show(kernel.Asked{Question: shown, Answerable: mine})
+			switch {
+			case !mine:
+				r.Say.Note(printing.QuestionTitle(shown) + "; it waits for a member with the right to approve")
+			case !r.Ask.Available():
 				r.Say.Note("it waits for an answer; 'perlica team pending' gives one")
 			}
 		}

@@ -231,7 +231,7 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 		return exitcode.Usage.With(errors.New("there is no input"))
 	}
 	counts, unsure, err := a.handOver(ctx, t, in, func(came []submitted, n int) error {
-		status.Set(fmt.Sprintf("submitted %d of %d", n, total))
+		status.Set(fmt.Sprintf("submitted %s %d of %d", term.Bar(n, total), n, total))
 		if !asJSON {
 			return nil
 		}
