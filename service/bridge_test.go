@@ -214,6 +214,7 @@ func TestTheBridgeStops(t *testing.T) {
 	alice.say("later")
 	alice.expect("ACK")
 	alice.expect("ACK")
+	w.eventually(func() bool { return strings.Contains(w.prompts(), "@sleep") })
 	begin := time.Now()
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
@@ -229,6 +230,32 @@ func TestTheBridgeStops(t *testing.T) {
 	alice.expect("You said: later")
 	if n := alice.count(stopped); n != 1 {
 		t.Errorf("%d times it was said that the turn was stopped", n)
+	}
+}
+
+// TestTheBridgeStopsAtABeginning: a turn that begins while the bridge is told to stop is cancelled like one under way, or does not
+// begin: it is not waited for until its time is over.
+func TestTheBridgeStopsAtABeginning(t *testing.T) {
+	w := newWorld(t)
+	alice := w.phone("alice")
+	serve := func() *serving {
+		return w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Grace = time.Nanosecond })
+	}
+	s := serve()
+	w.pair(s, alice)
+	rand := seeded(t, 1)
+	for range 40 {
+		alice.say("@sleep 1m")
+		alice.expect("ACK")
+		pause(time.Duration(rand.IntN(8000)) * time.Microsecond)
+		begin := time.Now()
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Fatal("it was waited for:", took)
+		}
+		s = serve()
 	}
 }
 

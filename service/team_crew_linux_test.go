@@ -45,12 +45,12 @@ func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...s
 			t.Fatal(err)
 		}
 	}
-	opt := teamOptions(s.URL("owner", db), there)
+	opt := teamOptions(s.URL(hubtest.Lead, db), there)
 	if _, _, _, err := team.Init(ctx, opt, "team"); err != nil {
 		t.Fatal(err)
 	}
 	c.build = c.join(opt, "build")
-	alice := c.join(teamOptions(s.URL("owner", db), c.home), "alice")
+	alice := c.join(teamOptions(s.URL(hubtest.Lead, db), c.home), "alice")
 	if err := c.build.Confirm(ctx, "alice", alice.Key, rights); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...s
 	return c
 }
 
-func direct(s *hubtest.Server, db string) string { return s.URL("owner", db) }
+func direct(s *hubtest.Server, db string) string { return s.URL(hubtest.Lead, db) }
 
 func (c *crew) join(opt team.Options, name string) *team.Team {
 	c.t.Helper()
@@ -151,7 +151,7 @@ func (c *crew) questions(n int) []door.Question {
 // given are who answered a team's questions at alice, and where, by its log.
 func (c *crew) given() (list []string) {
 	c.t.Helper()
-	t, err := team.Open(c.untilNow, teamOptions(c.s.URL("owner", c.db), c.home))
+	t, err := team.Open(c.untilNow, teamOptions(c.s.URL(hubtest.Lead, c.db), c.home))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -45,6 +45,10 @@ func (d *desk) turn(c Contact, m received) {
 	b.makeRoom(d)
 	stop := make(chan kernel.Stop, 1)
 	end := d.begin(m, stop)
+	if b.turning.Err() != nil { // who ends the turns may have looked before this one could be stopped
+		end()
+		return // the next start answers it
+	}
 	b.info("turn", "from", c.Label(), "id", m.Message)
 	res, err := conv.Run(b.hard, kernel.Turn{
 		Input: kernel.Input{ID: m.input, Text: m.Text, Attachments: m.Files, Source: d.key.Channel, Sender: c.Label()},

@@ -20,7 +20,7 @@ import (
 func TestChatWithATeam(t *testing.T) {
 	w := newWorld(t)
 	server, database := hubtest.Shared(t)
-	w.env = append(w.env, "PERLICA_TEAM_URL="+server.URL("owner", database))
+	w.env = append(w.env, "PERLICA_TEAM_URL="+server.URL(hubtest.Lead, database))
 	w.run("team", "init").exits(0)
 	w.run("team", "join", "alice").exits(0)
 	worker := w.start("team", "work")
@@ -165,7 +165,7 @@ func TestChatWithATeam(t *testing.T) {
 func TestTeamAtATerminal(t *testing.T) {
 	w := newWorld(t)
 	server, database := hubtest.Shared(t)
-	w.env = append(w.env, "PERLICA_TEAM_URL="+server.URL("owner", database))
+	w.env = append(w.env, "PERLICA_TEAM_URL="+server.URL(hubtest.Lead, database))
 	w.run("team", "init").exits(0)
 	w.run("team", "join", "alice").exits(0)
 

@@ -29,7 +29,8 @@ func init() {
 var submitInputs = flag.Int("submit", 10_000, "how many inputs the script submit.txtar submits at once")
 
 // TestTeamScripts runs testdata/team/*.txtar. Each script has an empty database of its own, on a real server: $HUB
-// is its owner's connection string, $HUB_AS that of the role whose name is added; PERLICA_TEAM_URL is not set.
+// is the connection string of its owner, who is no superuser, $HUB_AS that of the role whose name is added;
+// PERLICA_TEAM_URL is not set.
 func TestTeamScripts(t *testing.T) {
 	t.Parallel()
 	s, _ := hubtest.Shared(t)
@@ -42,7 +43,8 @@ func TestTeamScripts(t *testing.T) {
 	}
 	runScripts(t, files, func(env *testscript.Env) error {
 		db := s.Database(t)
-		env.Setenv("HUB", s.URL("owner", db))
+		s.Give(t, db)
+		env.Setenv("HUB", s.URL(hubtest.Lead, db))
 		env.Setenv("HUB_AS", s.URL("", db))
 		env.Setenv("DATABASE", db)
 		env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable")

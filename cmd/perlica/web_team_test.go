@@ -21,7 +21,7 @@ import (
 func TestWebOfATeam(t *testing.T) {
 	w := newWorld(t)
 	s, database := hubtest.Shared(t)
-	w.env = append(w.env, "PERLICA_TEAM_URL="+s.URL("owner", database))
+	w.env = append(w.env, "PERLICA_TEAM_URL="+s.URL(hubtest.Lead, database))
 	w.run("team", "init").exits(0)
 	w.run("team", "join", "alice").exits(0)
 	worker := w.start("team", "work")

@@ -18,7 +18,7 @@ func TestPushOfATeam(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	home := t.TempDir()
 	opt := team.Options{
-		URL: s.URL("owner", db), Dir: filepath.Join(home, "website"), Version: "test",
+		URL: s.URL(hubtest.Lead, db), Dir: filepath.Join(home, "website"), Version: "test",
 		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
 	}
 	check(t, os.Mkdir(opt.Dir, 0o700))

@@ -325,11 +325,21 @@ var shared = sync.OnceValues(func() (*Server, error) {
 	if err == nil {
 		err = s.run()
 	}
+	if err == nil {
+		_, err = s.Try("owner", "postgres", "CREATE ROLE "+Lead+" LOGIN CREATEROLE")
+	}
+	if err == nil { // they are of who makes the first team
+		_, err = s.Try(Lead, "postgres", "CREATE ROLE perlica_member; CREATE ROLE perlica_admin IN ROLE perlica_member")
+	}
 	return s, err
 })
 
-// Shared returns a server that all tests of a process share, and an empty database on it. TestMain must call
-// Remove.
+// Lead is the role that owns the databases of the shared server, and may do what an admin of a team needs. It is no
+// superuser, whom row security would not hold.
+const Lead = "lead"
+
+// Shared returns a server that all tests of a process share, and an empty database on it, which Lead owns. TestMain must
+// call Remove.
 func Shared(t testing.TB) (s *Server, database string) {
 	t.Helper()
 	if programs() == "" {
@@ -339,7 +349,15 @@ func Shared(t testing.TB) (s *Server, database string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, s.Database(t)
+	database = s.Database(t)
+	s.Give(t, database)
+	return s, database
+}
+
+// Give has Lead own a database of the shared server.
+func (s *Server) Give(t testing.TB, database string) {
+	t.Helper()
+	s.SQL(t, "postgres", "ALTER DATABASE "+database+" OWNER TO "+Lead)
 }
 
 // Remove ends the shared server and removes what belongs to no test. It is for TestMain, behind the tests.
