@@ -82,7 +82,7 @@ func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Recei
 	case c.Option.Text && (c.Word == "" || !named): // other words may begin with a number
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsText, how)
 	case c.Option.Always() && !(c.Always && named):
-		f.Kind, f.Word = kindRefused, command.GivesUp(r.say, a.Question, c.Option)+fmt.Sprintf(r.say.WhereMeant, how)
+		f.Kind, f.Word = kindRefused, c.GivesUp(r.say, a.Question)+fmt.Sprintf(r.say.WhereMeant, how)
 	case a.Word != "" && c.Option.Allows() && !(c.Word == a.Word && named):
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsWord, how)
 	case !c.Option.Allows() && (c.Word != "" || c.Always): // that is no answer of anybody

@@ -84,7 +84,7 @@ func TestNothingIsPassedOver(t *testing.T) {
 			continue
 		}
 		out, err := (&Host{}).Do(t.Context(), Line{Name: c.Name, Args: "x"})
-		var usage *UsageError
+		var usage *usageError
 		if !errors.As(err, &usage) || usage.Command.Name != c.Name || out != (Output{}) {
 			t.Errorf("/%s x: %+v, %v", c.Name, out, err)
 		}

@@ -73,13 +73,13 @@ type Output struct {
 // ErrRight says that the user may not give a command.
 var ErrRight = errors.New("you may not do that here")
 
-// A UsageError says how a command is used.
-type UsageError struct{ Command Command }
+// A usageError says how a command is used.
+type usageError struct{ Command Command }
 
-func (e *UsageError) Error() string { return e.In(language.English.Sentences()) }
+func (e *usageError) Error() string { return e.In(language.English.Sentences()) }
 
 // In is what the error says in a language.
-func (e *UsageError) In(say *language.Sentences) string {
+func (e *usageError) In(say *language.Sentences) string {
 	return say.Usage(e.Command.Name, e.Command.Args)
 }
 
@@ -98,7 +98,7 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 		return Output{}, fmt.Errorf("/%s: %w", l.Name, ErrRight)
 	}
 	if c.Args == "" && l.Args != "" { // "/discard that" means another session than this one
-		return Output{}, &UsageError{c}
+		return Output{}, &usageError{c}
 	}
 	args := strings.Fields(l.Args)
 	if l.Name == "attach" && l.Args != "" {
@@ -106,7 +106,7 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	}
 	out, err := c.do(h, ctx, args)
 	if errors.Is(err, errUsage) {
-		err = &UsageError{c}
+		err = &usageError{c}
 	}
 	return out, err
 }

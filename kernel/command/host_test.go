@@ -109,7 +109,7 @@ func TestHostOnAConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var usage *UsageError
+		var usage *usageError
 		if out, err := h.Do(t.Context(), l); !errors.As(err, &usage) {
 			t.Errorf("%s: %+v, %v", line, out, err)
 		}

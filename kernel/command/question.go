@@ -201,7 +201,7 @@ func (l Line) Means(q interaction.Question, args []string) (c Choice, err error)
 		return c, nil
 	}
 	known, _ := lookup(l.Name)
-	return c, &UsageError{known}
+	return c, &usageError{known}
 }
 
 // Choice is what a person chose: an option, with the word that a yes to the question takes, or
@@ -267,8 +267,8 @@ func without(text, word string) (string, bool) {
 }
 
 // GivesUp says what a yes for good gives up, which is not confirmed to be meant.
-func GivesUp(say *language.Sentences, q interaction.Question, o interaction.Option) string {
-	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(o.Label), " "), cmp.Or(q.Subject.Provider, say.TheAgent))
+func (c Choice) GivesUp(say *language.Sentences, q interaction.Question) string {
+	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(c.Option.Label), " "), cmp.Or(q.Subject.Provider, say.TheAgent))
 }
 
 func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
@@ -307,7 +307,7 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Ou
 		return Output{}, errUsage
 	}
 	if o.Always() && !c.Always {
-		return Output{}, language.Said(GivesUp(h.say(), q, o) + fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
+		return Output{}, language.Said(c.GivesUp(h.say(), q) + fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
 	}
 	var err error
 	if len(h.ofTeam(string(q.ID))) > 0 {

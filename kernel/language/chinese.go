@@ -293,6 +293,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 			"the process that asked is gone":                                      "提问的进程已不在",
 			"the process that asked does not look: it may be suspended":           "提问的进程没有反应：它可能被挂起",
 			"no question waits":                                                   "没有等待答复的问题",
+			"no question waits that /pending has shown":                           "没有 /pending 显示过且仍在等待答复的问题",
 			"that does not say which question is meant: put its id behind the command, as /pending shows it":        "没有说明是哪个问题：请在命令后写上它的编号（/pending 会显示）",
 			"the agent offers no way to allow this once; /choose takes any of its options":                          "智能体没有提供“仅此一次”的选项；/choose 可选任何一个",
 			"the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn": "智能体没有提供“拒绝一次”的选项；/choose 可选任何一个，/stop 停止这一轮",

@@ -295,6 +295,7 @@ var english = sync.OnceValue(func() *Sentences {
 			"the process that asked is gone":                                      "the process that asked is gone",
 			"the process that asked does not look: it may be suspended":           "the process that asked does not look: it may be suspended",
 			"no question waits":                                                   "no question waits",
+			"no question waits that /pending has shown":                           "no question waits that /pending has shown",
 			"that does not say which question is meant: put its id behind the command, as /pending shows it":        "that does not say which question is meant: put its id behind the command, as /pending shows it",
 			"the agent offers no way to allow this once; /choose takes any of its options":                          "the agent offers no way to allow this once; /choose takes any of its options",
 			"the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn": "the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn",

@@ -72,7 +72,7 @@ func (c *chat) do(l command.Line) (leave bool) {
 		return false
 	}
 	c.print(out.Text)
-	return c.effect(out)
+	return c.there == nil && c.effect(out)
 }
 
 // doubts says why a text may not be what who wrote it takes it for: it is sent with the next Enter.
@@ -178,9 +178,6 @@ func (c *chat) effect(out command.Output) (leave bool) {
 	case command.Switch:
 		c.change(out)
 	case command.None:
-		if c.there != nil {
-			break
-		}
 		if s, err := c.sessionOf(c.conv.Session()); err == nil {
 			c.session.Name = s.Name // it may have been saved
 		}

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -212,6 +213,13 @@ func (in *inputs) batches() iter.Seq2[[]team.Draft, error] {
 	}
 }
 
+// bar is how much of a whole is done.
+func bar(done, whole int) string {
+	const width = 20
+	full := width * done / whole
+	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
+}
+
 // submit checks all inputs, then hands them over and says what they came to.
 func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
 	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
@@ -231,7 +239,7 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 		return exitcode.Usage.With(errors.New("there is no input"))
 	}
 	counts, unsure, err := a.handOver(ctx, t, in, func(came []submitted, n int) error {
-		status.Set(fmt.Sprintf("submitted %s %d of %d", term.Bar(n, total), n, total))
+		status.Set(fmt.Sprintf("submitted %s %d of %d", bar(n, total), n, total))
 		if !asJSON {
 			return nil
 		}

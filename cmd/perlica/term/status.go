@@ -318,13 +318,6 @@ func (s *Status) line(now time.Time) (line string) {
 	return line + "\n" + strings.Join(rows, "\n")
 }
 
-// Bar is how much of a whole is done, as a bar.
-func Bar(done, whole int) string {
-	const width = 20
-	full := width * done / max(whole, 1)
-	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
-}
-
 func elapsed(d time.Duration) string {
 	sec := int64(max(d, 0) / time.Second)
 	switch {
