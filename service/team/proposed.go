@@ -21,7 +21,13 @@ func (w *Worker) stop(c proposal.Cancel) {
 	}
 	key, err := w.t.may(c.Member, Ask)
 	if err != nil || !proposal.Verify(key, c.Text(w.t.State().ID), c.Signature) {
-		w.opt.Note(fmt.Sprintf("%s: a wish to stop it is not %s's", c.Input, c.Member))
+		w.mu.Lock()
+		told := w.unsigned[c.Input]
+		w.unsigned[c.Input] = true
+		w.mu.Unlock()
+		if !told { // it comes again with each pulse
+			w.opt.Note(fmt.Sprintf("%s: a wish to stop it is not %s's", c.Input, c.Member))
+		}
 		return
 	}
 	select {

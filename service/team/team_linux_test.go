@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 	"github.com/perlica/perlica/service/team/proposal"
@@ -351,5 +352,25 @@ func TestCapped(t *testing.T) {
 		if got := fmt.Sprint(capped(c[0], policyMode(c[1]))); got != c[2] {
 			t.Errorf("%s at a worker of %s: %s", c[0], c[1], got)
 		}
+	}
+}
+
+// TestForgedStop: a wish to stop an input that its member has not signed is told once, however often it is read.
+func TestForgedStop(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	m, alice := founded(t, s, db)
+	notes := 0
+	w, err := NewWorker(t.Context(), alice, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(string) { notes++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }() // nothing was written
+	stop := make(chan kernel.Stop, 1)
+	w.running["a"] = stop
+	for range 3 {
+		w.stop(proposal.Cancel{Input: "a", Member: "alice", Signature: []byte("x")})
+	}
+	if notes != 1 || len(stop) != 0 {
+		t.Errorf("%d notes, %d stops", notes, len(stop))
 	}
 }

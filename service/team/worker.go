@@ -64,6 +64,7 @@ type Worker struct {
 	asked      map[event.InteractionID]asked // questions of this process
 	remembered map[string]hub.Claim          // the highest position of each generation
 	said       string                        // the last trouble that was told
+	unsigned   map[string]bool               // inputs under way of which was told that a wish to stop them is not signed
 }
 
 // asked is a question that is open here.
@@ -77,7 +78,7 @@ type asked struct {
 func NewWorker(ctx context.Context, t *Team, opt WorkerOptions) (w *Worker, err error) {
 	w = &Worker{
 		t: t, opt: opt, served: map[string]served{}, free: opt.Slots, freed: make(chan struct{}, 1),
-		running: map[string]chan kernel.Stop{}, asked: map[event.InteractionID]asked{}, remembered: map[string]hub.Claim{},
+		running: map[string]chan kernel.Stop{}, asked: map[event.InteractionID]asked{}, remembered: map[string]hub.Claim{}, unsigned: map[string]bool{},
 	}
 	w.outbox = newOutbox(w.trouble)
 	defer func() {
@@ -290,6 +291,7 @@ func (w *Worker) begin(hard context.Context, c hub.Claim) {
 		w.work(hard, c, stop)
 		w.mu.Lock()
 		delete(w.running, c.ID)
+		delete(w.unsigned, c.ID)
 		w.free++
 		w.mu.Unlock()
 		select {
