@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,8 @@ import (
 )
 
 // BenchmarkWork is an input from the queue to its outcome, of a worker with two slots and the built-in agent, beside a bare
-// queue: two loops that delete a row with SKIP LOCKED, have the same agent answer, and insert a row. Commits reach the disk.
+// queue: two loops that delete a row with SKIP LOCKED, have the same agent answer, and insert a row. Commits reach the disk. Beside
+// a third one the number of commits is the same: its loops sync a file of their own as often as the worker syncs its log.
 func BenchmarkWork(b *testing.B) {
 	b.Run("worker", func(b *testing.B) {
 		s := hubtest.Start(b, "fsync=on")
@@ -54,28 +56,48 @@ func BenchmarkWork(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	b.Run("bare", func(b *testing.B) {
-		s := hubtest.Start(b, "fsync=on")
-		s.SQL(b, "postgres", fmt.Sprintf(`
-			CREATE TABLE bare (n bigint PRIMARY KEY, text text);
-			CREATE TABLE done (n bigint PRIMARY KEY, text text);
-			INSERT INTO bare SELECT n, '@say x' FROM generate_series(1, %d) n`, b.N))
-		dir := b.TempDir()
-		var loops sync.WaitGroup
-		b.ResetTimer()
-		for range 2 {
-			loops.Go(func() {
-				h, err := hub.Open(s.URL("owner", "postgres"))
-				for more := err == nil; more && err == nil; {
-					more, err = bareInput(b.Context(), h, dir)
-				}
-				if err = errors.Join(err, h.Close()); err != nil {
-					b.Error(err)
-				}
-			})
+	for name, syncs := range map[string]int{"bare": 0, "bare-with-as-many-commits": 6} {
+		b.Run(name, func(b *testing.B) {
+			s := hubtest.Start(b, "fsync=on")
+			s.SQL(b, "postgres", fmt.Sprintf(`
+				CREATE TABLE bare (n bigint PRIMARY KEY, text text);
+				CREATE TABLE done (n bigint PRIMARY KEY, text text);
+				INSERT INTO bare SELECT n, '@say x' FROM generate_series(1, %d) n`, b.N))
+			dir := b.TempDir()
+			var loops sync.WaitGroup
+			b.ResetTimer()
+			for loop := range 2 {
+				loops.Go(func() {
+					h, err := hub.Open(s.URL("owner", "postgres"))
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					log, err := os.Create(filepath.Join(dir, fmt.Sprint("log", loop)))
+					for more := err == nil; more && err == nil; {
+						if more, err = bareInput(b.Context(), h, dir); more && err == nil {
+							err = synced(log, syncs)
+						}
+					}
+					if err = errors.Join(err, log.Close(), h.Close()); err != nil {
+						b.Error(err)
+					}
+				})
+			}
+			loops.Wait()
+		})
+	}
+}
+
+// synced writes a page to a file and syncs it, n times.
+func synced(f *os.File, n int) error {
+	for range n {
+		_, err := f.Write(make([]byte, 8192))
+		if err = errors.Join(err, f.Sync()); err != nil {
+			return err
 		}
-		loops.Wait()
-	})
+	}
+	return nil
 }
 
 // bareInput takes a row, has an agent answer it, and stores the answer. It returns false if there was none.
