@@ -82,6 +82,20 @@ func descendants(pid int) []procStat {
 	return found
 }
 
+// listedBelow is descendants at the price of reading a few files, where the system lists children. It may miss a process whose
+// sibling ends in the same moment.
+func listedBelow(pid int) (found []procStat) {
+	if !childrenAreListed() {
+		return descendants(pid)
+	}
+	for _, child := range children(pid) {
+		if s, ok := readStat(child); ok {
+			found = append(append(found, s), listedBelow(child)...)
+		}
+	}
+	return found
+}
+
 // childrenAreListed says whether the system keeps lists of children.
 var childrenAreListed = sync.OnceValue(func() bool {
 	_, err := os.Stat("/proc/thread-self/children")

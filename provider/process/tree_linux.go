@@ -89,8 +89,13 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 	}
 	seen := map[int]bool{}
 	deadline := time.Time{}
-	for empty := 0; empty < 2; { // twice: a process whose parent dies under a scan is missed
-		vs := t.find()
+	// Twice, the second time by all that runs: a process whose parent dies while it is looked for is missed.
+	for empty := 0; empty < 2; {
+		look := listedBelow
+		if empty > 0 {
+			look = descendants
+		}
+		vs := t.find(look)
 		if len(vs) == 0 {
 			empty++
 			continue
@@ -122,7 +127,7 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 // divide tells what was ended from what is still there.
 func (t *tree) divide(all []Survivor) (ended, survived []Survivor) {
 	left := map[int]bool{}
-	vs := t.find()
+	vs := t.find(descendants)
 	for _, v := range vs {
 		left[v.pid] = true
 		v.close()
@@ -137,10 +142,10 @@ func (t *tree) divide(all []Survivor) (ended, survived []Survivor) {
 	return ended, survived
 }
 
-// find opens every living process that is this agent's.
-func (t *tree) find() []victim {
+// find opens every living process that is this agent's, of those that below returns.
+func (t *tree) find(below func(int) []procStat) []victim {
 	var vs []victim
-	for _, s := range descendants(os.Getpid()) {
+	for _, s := range below(os.Getpid()) {
 		if s.state == 'Z' || s.state == 'X' || !t.owns(s) {
 			continue
 		}
@@ -267,7 +272,7 @@ func reapAll(vs []victim) {
 // children that some other part of Perlica is about to wait for.
 func reapZombies(pgid int) {
 	self := os.Getpid()
-	for _, s := range descendants(self) {
+	for _, s := range listedBelow(self) {
 		if s.state == 'Z' && s.ppid == self && s.pgid == pgid && s.pid != pgid {
 			unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
 		}
