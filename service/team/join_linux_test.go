@@ -177,3 +177,20 @@ func TestPins(t *testing.T) {
 		t.Error(kept)
 	}
 }
+
+// TestLeaveIsTheLastWord: a statement that nobody signed, which an admin's password put ahead, does not keep a member's role.
+func TestLeaveIsTheLastWord(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	_, alice := founded(t, s, db)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
+	s.SQL(t, db, "INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('bob', 7, 'k', '{}', false, '"+bob.State().Login+"', 'bob', '')")
+	if err := alice.Leave(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := alice.member("bob"); !m.Gone || m.Version != 8 {
+		t.Errorf("%+v", m)
+	}
+	if left := s.SQL(t, db, "SELECT name FROM perlica.logins WHERE name = 'bob'"); left != "" {
+		t.Error("its role is still a member's")
+	}
+}

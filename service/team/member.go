@@ -24,8 +24,7 @@ func (t *Team) Confirm(ctx context.Context, name, key string, rights []string) e
 	}
 	for _, r := range asked {
 		if r.Name == name && r.Key == key {
-			m, _ := t.member(name)
-			return errors.Join(t.declare(ctx, proposal.Member{Name: name, Version: m.Version + 1, Key: key, Rights: rights, Login: r.Login}, t.As), t.Refresh(ctx))
+			return errors.Join(t.declare(ctx, proposal.Member{Name: name, Key: key, Rights: rights, Login: r.Login}, t.As), t.Refresh(ctx))
 		}
 	}
 	return fmt.Errorf("nobody asks to join as %s with that key", name)
@@ -40,7 +39,7 @@ func (t *Team) Leave(ctx context.Context, name string) error {
 	if !ok || m.Gone {
 		return fmt.Errorf("%s is no member of the team", name)
 	}
-	return errors.Join(t.declare(ctx, proposal.Member{Name: name, Version: m.Version + 1, Key: m.Key, Rights: []string{}, Gone: true, Login: m.Login}, t.As), t.Refresh(ctx))
+	return errors.Join(t.declare(ctx, proposal.Member{Name: name, Key: m.Key, Rights: []string{}, Gone: true, Login: m.Login}, t.As), t.Refresh(ctx))
 }
 
 // Adopt begins a new generation on the server that is there now: see hub.Adopt.

@@ -240,7 +240,7 @@ func (t *Team) join(ctx context.Context, joined *team.Joined) (confirmed bool, e
 	switch {
 	case confirmed:
 	case t.Key == t.state.Admin:
-		err = t.declare(ctx, proposal.Member{Name: t.As, Version: last.Version + 1, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
+		err = t.declare(ctx, proposal.Member{Name: t.As, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
 	default:
 		return false, t.ask(ctx)
 	}
@@ -269,7 +269,16 @@ func (t *Team) ask(ctx context.Context) error {
 
 // declare signs a statement about a member as signer, "" for the first admin's key, and puts it there.
 func (t *Team) declare(ctx context.Context, m proposal.Member, signer string) (err error) {
-	m.Signer = signer
+	list, err := t.Hub.Members(ctx)
+	if err != nil {
+		return err
+	}
+	m.Signer, m.Version = signer, 1
+	for _, other := range list {
+		if other.Name == m.Name {
+			m.Version = max(m.Version, other.Version+1) // above those that nobody signed, too: the hub's roles are by the newest
+		}
+	}
 	if m.Signature, err = t.sign(m.Text(t.state.ID)); err != nil {
 		return err
 	}

@@ -263,6 +263,7 @@ const (
 	statePrivilege  = "42501"
 	stateNoRole     = "42704"
 	stateForeignKey = "23503"
+	stateUnique     = "23505"
 	stateDiskFull   = "53100" // at a commit it would end the server instead
 )
 

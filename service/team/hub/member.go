@@ -2,8 +2,11 @@ package hub
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/perlica/perlica/service/team/proposal"
 )
@@ -54,6 +57,10 @@ func (h *Hub) State(ctx context.Context, m proposal.Member) error {
 				INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 				m.Name, m.Version, m.Key, m.Rights, m.Gone, m.Login, m.Signer, m.Signature)
+			var pg *pgconn.PgError
+			if errors.As(err, &pg) && pg.Code == stateUnique {
+				return fmt.Errorf("hub: somebody has just said something else about %s: try again", m.Name)
+			}
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,6 +118,11 @@ func TestPassword(t *testing.T) {
 		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', 'alice', '')",
 		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', '', '')",
 		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature, made) VALUES ('x', 9, '', '{}', true, 'x', 'carol', '', now())",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('carol', 9, 'k', '{}', false, current_user, 'carol', '')",
+		"UPDATE perlica.queue SET ready = false WHERE input = 'gpu'; SELECT 1/(SELECT count(*) FROM perlica.queue WHERE NOT ready AND input = 'gpu')",
+		`INSERT INTO perlica.lanes VALUES (E'q\n\n', 'q', '', ARRAY[''], '')`, `INSERT INTO perlica.lanes VALUES (E'q\n\nbig', 'q', '', ARRAY['big', NULL], '')`,
+		`INSERT INTO perlica.lanes VALUES (E'q\n\na,b', 'q', '', ARRAY['a,b'], '')`, `INSERT INTO perlica.lanes VALUES (E'q\n\n\nbob', 'q', '', ARRAY[E'\nbob'], '')`,
+		`INSERT INTO perlica.lanes VALUES (E'q\n\n\nbob', E'q\n', '', ARRAY['bob'], '')`,
 	} {
 		for _, who := range []string{"carol", "dave", "eve"} {
 			if _, err := s.Try(role[who], db, sql); err == nil {
@@ -202,5 +208,52 @@ func TestTeamsOfOneServer(t *testing.T) {
 	all.Wait()
 	if got := s.SQL(t, "postgres", "SELECT pg_has_role('maker', 'perlica_admin', 'usage'), pg_has_role('perlica_admin', 'perlica_member', 'member')"); got != "t|t" {
 		t.Error(got)
+	}
+}
+
+// TestOwnersRights: what runs with the rights of the schema's owner, or judges who is a member, does nobody's bidding: neither by a
+// trigger on a table of one's own, nor by operators that stand ahead of the server's.
+func TestOwnersRights(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	h := open(t, s.URL("owner", db))
+	found(t, h, "alice")
+	bob, dave := "bob_"+db, "dave_"+db
+	for _, name := range []string{"bob", "dave"} {
+		s.SQL(t, db, "CREATE ROLE "+name+"_"+db+" LOGIN IN ROLE perlica_member")
+		m := proposal.Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: name + "_" + db, Signer: "alice", Signature: []byte{}}
+		check(t, h.State(t.Context(), m))
+		if m.Version, m.Gone = 2, true; name == "dave" {
+			check(t, h.State(t.Context(), m))
+		}
+	}
+	s.SQL(t, db, "GRANT CREATE ON SCHEMA public TO PUBLIC") // as it was before PostgreSQL 15
+	for _, who := range []string{bob, dave} {
+		out, err := s.Try(who, db, `
+			CREATE TYPE pg_temp.c AS (v text);
+			CREATE FUNCTION pg_temp.f(x pg_temp.c) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+				EXECUTE 'ALTER TABLE perlica.claims DISABLE ROW LEVEL SECURITY';
+				RETURN (x).v;
+			END $$;
+			CREATE CAST (pg_temp.c AS text) WITH FUNCTION pg_temp.f(pg_temp.c) AS IMPLICIT;
+			CREATE TEMP TABLE t (name pg_temp.c);
+			CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION perlica.keep_logins();
+			INSERT INTO t VALUES (row('n')::pg_temp.c)`)
+		if err == nil || !strings.Contains(err.Error(), "permission denied for function perlica.keep_logins") {
+			t.Errorf("%s has the owner's trigger: %q, %v", who, out, err)
+		}
+		schema := "s_" + who
+		s.SQL(t, db, "CREATE SCHEMA "+schema+" AUTHORIZATION "+who)
+		out, err = s.Try(who, db, `
+			CREATE FUNCTION `+schema+`.yes(name, name) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+			CREATE FUNCTION `+schema+`.yes(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+			CREATE OPERATOR `+schema+`.= (LEFTARG = name, RIGHTARG = name, FUNCTION = `+schema+`.yes);
+			CREATE OPERATOR `+schema+`.= (LEFTARG = text, RIGHTARG = text, FUNCTION = `+schema+`.yes);
+			SET search_path = `+schema+`, pg_catalog;
+			SELECT names, perlica.mine('alice'), perlica.may_sign('alice') FROM perlica.names() UNION ALL SELECT '', perlica.mine('alice'), perlica.may_sign('alice')`)
+		for _, row := range strings.Split(out, "\n") {
+			if err != nil || strings.HasPrefix(row, "alice") || strings.Contains(row, "|t") || who == dave && strings.HasPrefix(row, "bob") {
+				t.Errorf("%s is taken for %q, %v", who, out, err)
+			}
+		}
 	}
 }

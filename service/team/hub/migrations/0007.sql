@@ -1,3 +1,5 @@
+LOCK TABLE perlica.inputs, perlica.claims IN ACCESS EXCLUSIVE MODE; -- in the order in which others read them
+
 -- Each policy asks who is a member now: of the newest statement about each name that follows from the signed ones, and is kept
 -- beside them, so that it is one row to read. Nobody but the trigger writes it.
 CREATE TABLE perlica.logins (
@@ -12,27 +14,81 @@ CREATE POLICY read ON perlica.logins FOR SELECT USING (true);
 CREATE POLICY kept ON perlica.logins FOR INSERT WITH CHECK (true); -- the owner alone may
 CREATE POLICY gone ON perlica.logins FOR DELETE USING (true);
 
-CREATE FUNCTION perlica.keep_logins() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+-- It runs with the rights of the schema's owner, and so for this table alone, and for nobody who could have it run for another one.
+CREATE FUNCTION perlica.keep_logins() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	DELETE FROM perlica.logins WHERE name = coalesce(NEW.name, OLD.name);
+	IF TG_RELID <> 'perlica.members'::regclass THEN
+		RAISE insufficient_privilege;
+	END IF;
+	IF TG_OP IN ('UPDATE', 'DELETE') THEN
+		DELETE FROM perlica.logins WHERE name = OLD.name;
+	END IF;
+	IF TG_OP IN ('UPDATE', 'INSERT') THEN
+		DELETE FROM perlica.logins WHERE name = NEW.name;
+	END IF;
 	INSERT INTO perlica.logins (login, name)
 	SELECT m.login, m.name
-	FROM (SELECT * FROM perlica.members WHERE name = coalesce(NEW.name, OLD.name) ORDER BY version DESC LIMIT 1) m
-	WHERE NOT m.gone;
+	FROM perlica.members m
+	WHERE m.name IN (CASE WHEN TG_OP = 'INSERT' THEN NEW.name ELSE OLD.name END, CASE WHEN TG_OP = 'DELETE' THEN OLD.name ELSE NEW.name END)
+	  AND NOT m.gone
+	  AND NOT EXISTS (SELECT FROM perlica.members n WHERE n.name = m.name AND n.version > m.version);
 	RETURN NULL;
 END $$;
+REVOKE EXECUTE ON FUNCTION perlica.keep_logins() FROM PUBLIC;
 CREATE TRIGGER keep_logins AFTER INSERT OR UPDATE OR DELETE ON perlica.members FOR EACH ROW EXECUTE FUNCTION perlica.keep_logins();
 INSERT INTO perlica.logins (login, name)
 SELECT m.login, m.name
 FROM perlica.members m
 WHERE NOT m.gone AND NOT EXISTS (SELECT FROM perlica.members n WHERE n.name = m.name AND n.version > m.version);
 
-CREATE OR REPLACE FUNCTION perlica.names() RETURNS SETOF text LANGUAGE sql STABLE AS $$
-	SELECT l.name FROM perlica.logins l WHERE l.login = current_user
-$$;
-CREATE OR REPLACE FUNCTION perlica.mine(who text) RETURNS boolean LANGUAGE sql STABLE AS $$
-	SELECT EXISTS (SELECT FROM perlica.logins l WHERE l.login = current_user AND l.name = who)
-$$;
+-- What these are made of is looked up here and now, not by the search_path of who asks: a role could put operators of its own there.
+CREATE OR REPLACE FUNCTION perlica.names() RETURNS SETOF text LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT l.name FROM perlica.logins l WHERE l.login = current_user;
+END;
+CREATE OR REPLACE FUNCTION perlica.mine(who text) RETURNS boolean LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT EXISTS (SELECT FROM perlica.logins l WHERE l.login = current_user AND l.name = who);
+END;
+CREATE OR REPLACE FUNCTION perlica.may_sign(signer text) RETURNS boolean LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT CASE signer
+	       WHEN '' THEN coalesce((SELECT m.login = current_user FROM perlica.members m WHERE m.signer = '' ORDER BY m.made, m.version LIMIT 1), true)
+	       ELSE perlica.mine(signer) END;
+END;
+
+-- Statements about a name follow one after the other: one that was put far ahead, signed or not, would stand above all that come.
+CREATE FUNCTION perlica.next_version(who text) RETURNS integer LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT 1 + coalesce(max(m.version), 0) FROM perlica.members m WHERE m.name = who;
+END;
+ALTER POLICY signed ON perlica.members WITH CHECK (perlica.may_sign(signer) AND version = perlica.next_version(name));
+
+-- A lane's name says what is in it: nothing in it looks like two.
+ALTER POLICY lanes ON perlica.lanes WITH CHECK (
+	EXISTS (SELECT FROM perlica.names())
+	AND lane = concat_ws(E'\n', project, provider, array_to_string(labels, ',', ''), nullif(worker, ''))
+	AND coalesce(array_ndims(labels), 1) = 1 AND NOT labels && ARRAY[''] AND array_position(labels, NULL) IS NULL
+	AND project || provider || worker || array_to_string(labels, '') !~ '[\n,]');
+ALTER TABLE perlica.lanes NO FORCE ROW LEVEL SECURITY; -- of the owner, who migrates
+ALTER TABLE perlica.queue NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE perlica.inputs NO FORCE ROW LEVEL SECURITY;
+UPDATE perlica.queue q
+SET lane = concat_ws(E'\n', i.project, i.provider, array_to_string(i.labels, ','), nullif(i.worker, ''))
+FROM perlica.inputs i
+WHERE i.id = q.input AND q.lane <> concat_ws(E'\n', i.project, i.provider, array_to_string(i.labels, ','), nullif(i.worker, ''));
+DELETE FROM perlica.lanes;
+INSERT INTO perlica.lanes (lane, project, provider, labels, worker)
+SELECT DISTINCT q.lane, i.project, i.provider, i.labels, i.worker
+FROM perlica.queue q
+JOIN perlica.inputs i ON i.id = q.input
+ON CONFLICT DO NOTHING;
+ALTER TABLE perlica.lanes FORCE ROW LEVEL SECURITY;
+ALTER TABLE perlica.queue FORCE ROW LEVEL SECURITY;
+ALTER TABLE perlica.inputs FORCE ROW LEVEL SECURITY;
+
+-- Who writes to the queue makes an input ready, and not the opposite.
+ALTER POLICY ripen ON perlica.queue WITH CHECK (ready AND EXISTS (SELECT FROM perlica.names()));
 
 -- The columns that may change do not say whose a row is: to look again at the new row finds the same.
 ALTER POLICY own_reported ON perlica.claims WITH CHECK (true);
