@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -181,9 +182,20 @@ func TestTeamAtATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = w.terminal(nil, "team", "submit", "-f", inputs)
-	s.expect("submitted ████████░░░░░░░░░░░░ 1000 of 2500")
+	s.finds(`submitted █{8,16}░{4,12} [12]000 of 2500`)
 	s.expect("2500 new, 0 there before, 0 under the id of another input")
 	s.exits(0)
+
+	many := filepath.Join(t.TempDir(), "many.ndjson")
+	if err := os.WriteFile(many, []byte(strings.Repeat(`{"text": "x", "labels": ["none"]}`+"\n", 40_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = w.terminal(nil, "team", "submit", "-f", many)
+	s.expect("submitted ")
+	s.pressNow("\x03")
+	s.finds(`[0-9]+ new, 0 there before`)
+	s.finds(`interrupted: [0-9]+ of 40000 inputs were handed over`)
+	s.exits(130)
 
 	// bob may ask and not approve.
 	server.SQL(t, database, "CREATE ROLE terminal_bob LOGIN IN ROLE perlica_member")
@@ -213,6 +225,26 @@ func TestTeamAtATerminal(t *testing.T) {
 	if strings.Contains(s.text(), "y yes") || strings.Contains(s.text(), "may not approve") {
 		t.Errorf("%q", s.text())
 	}
+
+	// A hub that says nothing: before anything is submitted Ctrl-C ends it at once.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	called := make(chan net.Conn, 1)
+	go func() { // ends with the listener
+		if conn, err := l.Accept(); err == nil {
+			called <- conn
+		}
+	}()
+	w.env = append(slices.Clone(alice), fmt.Sprintf("PERLICA_TEAM_URL=postgres://u@%s/t?sslmode=disable", l.Addr()))
+	s = w.terminal(nil, "run", "--team", "@say x")
+	defer (<-called).Close()
+	s.press("\x03")
+	s.expect("interrupted")
+	s.exits(130)
+	w.env = alice
 
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0)

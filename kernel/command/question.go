@@ -38,17 +38,21 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	for _, q := range open {
 		Describe(&b, h.say(), q)
 	}
+	unread := ""
 	if h.Team != nil {
-		for _, q := range h.Team.Show() {
+		list, err := h.Team.Show()
+		for _, q := range list {
 			b.WriteString(q.Heading(h.say()))
 			Describe(&b, h.say(), q.Question)
 		}
+		if err != nil {
+			unread = "\n" + fmt.Sprintf(h.say().TeamUnread, h.literal(h.say().Fault(err))) + "\n"
+		}
 	}
 	if b.Len() == 0 {
-		return Output{Text: h.say().NoQuestion}, nil
+		return Output{Text: cmp.Or(unread, h.say().NoQuestion)}, nil
 	}
-	b.WriteString(h.say().HowToAnswer)
-	return Output{Text: b.String()}, nil
+	return Output{Text: b.String() + h.say().HowToAnswer + unread}, nil
 }
 
 // Describe writes a question with all that is to be judged and its numbered options, in

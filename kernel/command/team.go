@@ -33,8 +33,8 @@ func (q TeamQuestion) Heading(say *language.Sentences) string {
 
 // Team has the questions of a team's workers that the user of a host may answer.
 type Team interface {
-	// Show returns those that are open, to be shown.
-	Show() []TeamQuestion
+	// Show returns those that are open, to be shown, as far as that is known. The error says why there may be others.
+	Show() ([]TeamQuestion, error)
 	// Shown returns those of them that Show has returned before. A command means one of these: somebody who can write to the
 	// team's database could have another question, which nobody has read, end with the same letters.
 	Shown() []TeamQuestion

@@ -16,11 +16,12 @@ type aTeam struct {
 	open    []TeamQuestion
 	shown   []TeamQuestion
 	answers []string
+	away    error
 }
 
-func (f *aTeam) Show() []TeamQuestion {
+func (f *aTeam) Show() ([]TeamQuestion, error) {
 	f.shown = f.open
-	return f.open
+	return f.open, f.away
 }
 
 func (f *aTeam) Shown() []TeamQuestion { return f.shown }
@@ -65,6 +66,9 @@ func TestTeamQuestions(t *testing.T) {
 	if err := there.refuses(t, "/deny 89abcdee"); len(team.answers) != 3 {
 		t.Error("another name:", err)
 	}
+	team.away = errors.New("no answer")
+	there.says(t, map[string]string{"/pending": "The team's questions cannot be read now, and there may be others: no answer"})
+	team.away = nil
 	// Somebody has another one end with the same letters.
 	team.asks("ffffffffffffffffffffffff" + short(id))
 	there.does(t, "/deny "+short(id))

@@ -202,6 +202,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 		InTeam:         "👥 团队的工作机 **%s** 在询问：**%s** 提交的输入，项目 %s（输入 %s）：\n\n",
 		InTeamUnsigned: "👥 团队的工作机 **%s** 在询问：这个输入没有它所称提交者的签名（输入 %s）：\n\n",
 		OfTeam:         "👥 工作机 **%s**\n\n",
+		TeamUnread:     "现在读不到团队的问题，可能还有别的：%s",
 		TeamAway:       "无法连接团队的中心：你的回答没有交出去，问题仍未答复。等中心恢复后再回答一次，或在工作机 %s 上用 `perlica pending` 回答。",
 		TeamUnsure:     "还不知道你的回答是否有效：工作机 %s 没有答复。它仍可能有效。卡片会说明问题如何结束；同样的回答再发一次也无妨。",
 		TeamNoRight:    "这台机器无权回答团队的问题；团队的管理员可以给它 `approve` 权限",

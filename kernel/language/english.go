@@ -206,6 +206,7 @@ var english = sync.OnceValue(func() *Sentences {
 		InTeam:         "👥 At the worker **%s** of the team, in an input of **%s** for the project %s (input %s):\n\n",
 		InTeamUnsigned: "👥 At the worker **%s** of the team, in an input that is not signed by whom it names (input %s):\n\n",
 		OfTeam:         "👥 **%s**\n\n",
+		TeamUnread:     "The team's questions cannot be read now, and there may be others: %s",
 		TeamAway:       "The team's hub cannot be reached: your answer was not handed over, and the question stays open. Answer once more when the hub is back, or at the worker %s itself with `perlica pending`.",
 		TeamUnsure:     "It is not known yet whether your answer counts: the worker %s has not said so. It still may. The card says how the question ends; the same answer once more does no harm.",
 		TeamNoRight:    "this machine may not answer questions of the team; an admin of the team can give it the right `approve`",

@@ -153,6 +153,7 @@ type Sentences struct {
 	InTeam         string // the worker, the input's sender, its project, its id
 	InTeamUnsigned string // the worker, the input's id
 	OfTeam         string // the worker
+	TeamUnread     string // the error
 	TeamAway       string // the worker
 	TeamUnsure     string // the worker
 	TeamNoRight    string

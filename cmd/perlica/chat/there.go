@@ -80,7 +80,11 @@ func (c *chat) beginThere(worker string, session event.SessionID) {
 
 // answerThere hands an input to the team and waits for its result. The session that its worker began is gone on with.
 func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Printer, ask *dialog.Asker, show func(kernel.Notice), stop *signals.Stopper) (kernel.Result, error) {
-	if err := c.there.t.Refresh(ctx); err != nil { // an admin may have adopted another server since the last line
+	err := c.there.t.Refresh(ctx) // an admin may have adopted another server since the last line
+	if err != nil {
+		err = c.there.t.Refresh(ctx) // that only reads: the server may have ended the connection since
+	}
+	if err != nil {
 		return kernel.Result{}, err
 	}
 	f := c.f.Flags

@@ -2,6 +2,8 @@ package chat
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/door"
@@ -21,6 +24,7 @@ type workers struct {
 
 	mu    sync.Mutex // guards what follows
 	open  []openThere
+	away  error                        // why there may be others
 	shown map[event.InteractionID]bool // by /pending
 }
 
@@ -37,7 +41,7 @@ func (c *chat) newWorkers() *workers {
 		return nil
 	}
 	return &workers{
-		c: c, shown: map[event.InteractionID]bool{},
+		c: c, away: errors.New("the hub has not answered yet"), shown: map[event.InteractionID]bool{},
 		link: door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }),
 	}
 }
@@ -45,12 +49,16 @@ func (c *chat) newWorkers() *workers {
 // watch says of each question that it waits, and of its end, until ctx ends, but of those that this chat asks in place. A hub that
 // cannot be reached is doctor's to tell, or the next line's: what it had last stays.
 func (w *workers) watch(ctx context.Context) {
-	w.link.Watch(ctx, w.see, func(error) {})
+	w.link.Watch(ctx, w.see, func(err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.away = err
+	})
 }
 
 func (w *workers) see(ctx context.Context, t *team.Team, list []door.Question) error {
 	if t.May(team.Approve) != nil {
-		return nil // they are not this member's
+		list = nil // they are not this member's
 	}
 	w.mu.Lock()
 	was := w.open
@@ -74,16 +82,27 @@ func (w *workers) see(ctx context.Context, t *team.Team, list []door.Question) e
 		open = append(open, o)
 	}
 	w.mu.Lock()
-	w.open = open
+	w.open, w.away = open, nil
 	w.mu.Unlock()
-	for _, o := range without(open, was) {
-		w.c.above("a question of the team at " + o.title() + "; /pending shows it")
-	}
-	for _, o := range without(was, open) {
-		w.c.above("no longer open at " + o.title())
-	}
+	w.tell("a question of the team at %s; /pending shows it", "%d questions of the team; /pending shows them", without(open, was))
+	w.tell("no longer open at %s", "%d questions of the team are no longer open", without(was, open))
 	return nil
 }
+
+// tell says something of each question, or of all at once if they are many.
+func (w *workers) tell(each, all string, list []openThere) {
+	const most = 3
+	if len(list) > most {
+		w.c.above(fmt.Sprintf(all, len(list)))
+		return
+	}
+	for _, o := range list {
+		w.c.above(fmt.Sprintf(each, o.Worker+": "+card.Line(printing.QuestionTitle(o.Question), longestTitle)))
+	}
+}
+
+// longestTitle is how many columns of a question's title are told.
+const longestTitle = 100
 
 // without are the questions of a list that the other one lacks.
 func without(list, other []openThere) []openThere {
@@ -92,16 +111,14 @@ func without(list, other []openThere) []openThere {
 	})
 }
 
-func (o openThere) title() string { return o.Worker + ": " + printing.QuestionTitle(o.Question) }
-
 // Show is the method of [command.Team].
-func (w *workers) Show() []command.TeamQuestion {
+func (w *workers) Show() ([]command.TeamQuestion, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.open {
 		w.shown[o.ID] = true
 	}
-	return w.listed()
+	return w.listed(), w.away
 }
 
 // Shown is the method of [command.Team].

@@ -15,7 +15,7 @@ func OfAnswer(err error) error {
 	switch {
 	case errors.As(err, &uncounted):
 		return fmt.Errorf("the answer does not count: %s", uncounted.Why)
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return exitcode.WithHint(errors.New("the worker has not said whether the answer counts"), "it may still: perlica team pending")
 	}
 	return err

@@ -18,8 +18,11 @@ func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flag
 	if err != nil {
 		return res, err
 	}
-	err = team.Use(ctx, p, a.Version, func(t *team.Team) error {
-		if err := remote.In(ctx, t, &d, f.Session, say.Note); err != nil {
+	opening, giveUp := context.WithCancel(ctx) // until something is submitted a stop needs nobody's consent
+	defer giveUp()
+	stop.Tell(giveUp)
+	err = team.Use(opening, p, a.Version, func(t *team.Team) error {
+		if err := remote.In(opening, t, &d, f.Session, say.Note); err != nil {
 			return err
 		}
 		ask := dialog.NewAsker(a.App, nil, say)
@@ -27,5 +30,12 @@ func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flag
 		res, _, err = remote.Terminal{Say: say, Ask: ask, Stop: stop, User: cli.UserName(a.Getenv)}.Answer(ctx, t, d)
 		return err
 	})
+	if err != nil && opening.Err() != nil && ctx.Err() == nil {
+		select {
+		case s := <-stop.First: // else it is the end of an input that was submitted
+			err = &kernel.StoppedError{Stop: s}
+		default:
+		}
+	}
 	return res, err
 }

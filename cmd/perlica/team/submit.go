@@ -11,8 +11,10 @@ import (
 	"io"
 	"iter"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -238,7 +240,12 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 	if total == 0 {
 		return exitcode.Usage.With(errors.New("there is no input"))
 	}
-	counts, unsure, err := a.handOver(ctx, t, in, func(came []submitted, n int) error {
+	handed := 0
+	asked, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer release()
+	defer context.AfterFunc(asked, release)() // a second signal ends the process
+	counts, unsure, err := a.handOver(ctx, asked, t, in, func(came []submitted, n int) error {
+		handed = n
 		status.Set(fmt.Sprintf("submitted %s %d of %d", bar(n, total), n, total))
 		if !asJSON {
 			return nil
@@ -264,6 +271,9 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 	switch {
 	case errors.As(err, &fate):
 		return exitcode.WithHint(exitcode.Unknown.With(err), "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
+	case errors.Is(err, errInterrupted):
+		return exitcode.WithHint(exitcode.Interrupted.With(fmt.Errorf("%w: %d of %d inputs were handed over", err, handed, total)),
+			"the same file can be submitted again if its lines have ids; a line without one is a new input each time")
 	case err != nil:
 		return err
 	case counts[hub.Differs] > 0:
@@ -278,14 +288,19 @@ type submitted struct {
 	State string `json:"state"`
 }
 
-// handOver submits all inputs. tell is called with what those of a batch came to and how many were handed over. It
+var errInterrupted = errors.New("interrupted")
+
+// handOver submits all inputs, or those before stop ends: then the error is errInterrupted. tell is called with what those of a batch came to and how many were handed over. It
 // returns how many came to what, and whether a standby has not confirmed some.
-func (a *app) handOver(ctx context.Context, t *team.Team, in *inputs, tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
+func (a *app) handOver(ctx, stop context.Context, t *team.Team, in *inputs, tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
 	counts = map[string]int{}
 	n := 0
 	for batch, err := range in.batches() {
 		if err != nil {
 			return counts, unsure, fmt.Errorf("the inputs changed after they were checked: %w", err)
+		}
+		if stop.Err() != nil {
+			return counts, unsure, errInterrupted
 		}
 		states, err := t.Submit(ctx, batch)
 		if errors.Is(err, hub.ErrUnsure) {

@@ -288,6 +288,9 @@ func directory(p *project.Project, dir string) (string, error) {
 	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
 		dir = filepath.Join(p.Dirs.Home, rest)
 	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(p.Dir, dir)
+	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", exitcode.Usagef("%s: no such directory", dir)
 	}

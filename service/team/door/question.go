@@ -76,7 +76,9 @@ func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, 
 		if q.Name() != name {
 			continue
 		}
-		if err := q.Check(a); err != nil {
+		if err := q.Check(a); errors.Is(err, interaction.ErrWord) {
+			return &team.UncountedError{Why: err.Error() + ": " + q.Word}
+		} else if err != nil {
 			return &team.UncountedError{Why: err.Error()}
 		}
 		return t.Answer(ctx, q.There, a)
