@@ -244,7 +244,7 @@ func TestTheBridgeStopsAtABeginning(t *testing.T) {
 	s := serve()
 	w.pair(s, alice)
 	rand := seeded(t, 1)
-	for range 40 {
+	for range 20 {
 		alice.say("@sleep 1m")
 		alice.expect("ACK")
 		pause(time.Duration(rand.IntN(8000)) * time.Microsecond)
