@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -18,10 +19,13 @@ func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
 	if len(c.Assigns) == 0 {
 		return w.argv(fs, st, in)
 	}
-	env := st.clone()
-	w.assign(c.Assigns, env, true)
-	out := w.argv(fs, env, in)
-	st.dirs, st.pending = env.dirs, env.pending
+	before := st.clone()
+	w.assign(c.Assigns, st, true)
+	given := maps.Clone(st.vars)
+	out := w.argv(fs, st, in)
+	for _, a := range c.Assigns {
+		st.restore(before.referred(a.Name.Value), before, given, listed("specialBuiltins", commandName(fs[0])))
+	}
 	return out
 }
 

@@ -60,6 +60,30 @@ func (st *state) clone() *state {
 	return &c
 }
 
+// referred is the name of the variable that an assignment to this name sets.
+func (st *state) referred(name string) string {
+	if to := st.vars[name].refers; to != "" {
+		return to
+	}
+	return name
+}
+
+// restore gives a variable that was set for one command, as in NAME=value COMMAND, the value back
+// that it had before; given are the values for the command. What the command itself set may last,
+// and so does all that is set for a special builtin, but not in every shell.
+func (st *state) restore(name string, before *state, given map[string]variable, special bool) {
+	old, had := before.vars[name]
+	now, has := st.vars[name]
+	switch {
+	case !has || !now.same(given[name]), special && !(had && old.same(now)):
+		st.vars[name] = variable{field: unknownField("")}
+	case had:
+		st.vars[name] = old
+	default:
+		delete(st.vars, name)
+	}
+}
+
 // child is the state of a new process: only exported variables are known there.
 func (st *state) child(args []field) *state {
 	c := st.clone()

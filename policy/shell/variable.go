@@ -250,10 +250,7 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			}
 			continue
 		}
-		name := a.Name.Value
-		if to := st.vars[name].refers; to != "" {
-			name = to
-		}
+		name := st.referred(a.Name.Value)
 		old, had := st.vars[name]
 		if a.Naked {
 			if had && export {
