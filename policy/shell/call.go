@@ -250,7 +250,7 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 			w.ask("loads code into the shell: %s", shown(fs))
 		}
 	case ".", "source":
-		w.scriptFile(fs, args, st, in)
+		w.dot(fs, args, st, in)
 	case "set":
 		w.set(args, st)
 	case "read", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare", "local", "readonly", "typeset":

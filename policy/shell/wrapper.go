@@ -211,7 +211,7 @@ func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 		w.suffixesOf(operands, st, in)
 		return out
 	}
-	w.shellInput(fs, st, in)
+	w.shellInput(fs, st.child(nil), in)
 	return out
 }
 
@@ -265,10 +265,13 @@ func (w *walker) shellInput(fs []field, st *state, in flow) {
 	case !in.known:
 		w.unknown("the text does not tell what the shell reads and runs: %s", shown(fs))
 	}
-	for _, text := range []string{in.text, in.other} {
-		if text != "" {
-			w.script(text, st.child(nil), flow{})
-		}
+	other := st.clone()
+	if in.text != "" {
+		w.script(in.text, st, flow{})
+	}
+	if in.other != "" {
+		w.script(in.other, other, flow{})
+		st.join(st.clone(), other)
 	}
 }
 
