@@ -286,6 +286,8 @@ func (w *walker) declared(name string, args []field, st *state) {
 	for _, a := range args {
 		key, value, set := strings.Cut(a.text, "=")
 		switch {
+		case name == "unset" && key == "IFS":
+			delete(st.vars, key)
 		case !syntax.ValidName(key):
 		case set:
 			st.vars[key] = variable{field: *part(a, value), exported: name == "export"}
@@ -310,17 +312,27 @@ func (w *walker) cd(name string, args []field, st *state) {
 	}
 }
 
+// set reads the options of set, and its operands, which become the parameters.
 func (w *walker) set(args []field, st *state) {
-	for i, a := range args {
+	for i := 0; i < len(args); i++ {
+		text := args[i].text
 		switch {
-		case a.text == "--":
+		case args[i].loose:
+			st.args = nil
+			return
+		case text == "--", text == "-" && i+1 < len(args):
 			st.args = positional(args[i+1:])
 			return
-		case a.text == "errexit" || (strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "e")):
-			st.errexit = true
-		case !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && i == 0:
-			st.args = positional(args)
+		case !strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "+"):
+			st.args = positional(args[i:])
 			return
+		}
+		takesName := strings.HasSuffix(text, "o") && i+1 < len(args)
+		if takesName {
+			i++
+		}
+		if strings.Contains(text, "e") || takesName && args[i].text == "errexit" {
+			st.errexit = text[0] == '-'
 		}
 	}
 }
