@@ -275,7 +275,7 @@ func words(text string, opts []option) []field {
 	var out []field
 	delimiter := ""
 	if o, ok := find(opts, "-d", "--delimiter"); ok && o.value != nil {
-		delimiter = unquoteANSI(o.value.text)
+		delimiter, _ = unescape(o.value.text, inFormat)
 	}
 	if has(opts, "-I", "-i", "-J", "--replace") {
 		text, delimiter = strings.TrimRight(text, "\n"), "\n"

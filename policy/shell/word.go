@@ -215,7 +215,7 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 		case *syntax.SglQuoted:
 			text := p.Value
 			if p.Dollar {
-				text = unquoteANSI(text)
+				text = unquote(text)
 			}
 			out = append(out, run{field: field{text: text, pat: escape(text)}, quoted: true})
 		case *syntax.DblQuoted:
@@ -236,7 +236,8 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 	case *syntax.CmdSubst:
 		out := w.stmts(p.Stmts, st.clone(), flow{})
 		if out.known {
-			r := known(strings.TrimRight(out.text, "\n"), quoted)
+			text := strings.ReplaceAll(out.text, "\x00", "") // bash drops them
+			r := known(strings.TrimRight(text, "\n"), quoted)
 			r.origin, r.vague = out.origin, out.other != ""
 			return r
 		}
