@@ -66,7 +66,7 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 			if in.piped && in.known {
 				read = in
 			}
-			w.stmts(f.sink.Stmts, st.clone(), read)
+			w.drain(f.sink, read)
 		}
 	}
 	return out

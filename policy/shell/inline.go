@@ -106,6 +106,10 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	module := slices.ContainsFunc(fs[1:], func(f field) bool { return strings.HasPrefix(f.text, "-m") })
 	reads := len(operands) == 0 && !module || len(operands) > 0 && isStdin(operands[0].text)
 	switch {
+	case len(operands) > 0 && operands[0].out != nil:
+		if script, ok := handed(operands[0], in); ok {
+			w.code(script, l, fs)
+		}
 	case len(operands) > 0 && w.unnamed.is(foreign) && !module:
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
 	case !reads || !in.piped:

@@ -8,9 +8,10 @@ import (
 
 // stmts walks statements in their order and returns what they write.
 func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
-	out := flow{known: true}
+	out, sinks := flow{known: true}, len(w.sinks)
 	for _, s := range list {
 		out = out.then(w.stmt(s, st, in))
+		w.idle(sinks)
 		st.endStatement()
 	}
 	return out
@@ -44,7 +45,7 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 	}
 	if target.sink != nil {
 		out.piped = true
-		w.stmts(target.sink.Stmts, st.clone(), out)
+		w.drain(target.sink, out)
 	} else if target.text != "/dev/stdout" {
 		w.mark(*target, st, out.origin)
 		w.keep(*target, st, out)
@@ -313,6 +314,8 @@ func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *
 			w.write(f, st, "writes to "+f.src)
 			if r.N == nil || r.N.Value == "1" {
 				target = &f
+			} else if f.sink != nil {
+				w.drain(f.sink, flow{piped: true})
 			}
 		}
 	}

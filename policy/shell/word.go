@@ -13,18 +13,18 @@ const unknownText = "${_perlica_unknown}"
 
 // A field is one word of a simple command after expansion.
 type field struct {
-	text   string            // its value; unknown parts as unknownText
-	pat    string            // the same as a pattern, where glob is set
-	src    string            // as written
-	glob   bool              // file names will take its place
-	vague  bool              // part of its value is unknown
-	origin origin            // where part of its value comes from
-	listed bool              // unknown, but one of the names that xargs reads
-	loose  bool              // may be several words, or none
-	unsure bool              // empty, should a variable of the environment be unset
-	swept  bool              // stands for everything below it, as another command found it
-	out    *flow             // of <(…): what can be read from it
-	sink   *syntax.ProcSubst // of >(…): what reads what is written to it
+	text   string // its value; unknown parts as unknownText
+	pat    string // the same as a pattern, where glob is set
+	src    string // as written
+	glob   bool   // file names will take its place
+	vague  bool   // part of its value is unknown
+	origin origin // where part of its value comes from
+	listed bool   // unknown, but one of the names that xargs reads
+	loose  bool   // may be several words, or none
+	unsure bool   // empty, should a variable of the environment be unset
+	swept  bool   // stands for everything below it, as another command found it
+	out    *flow  // of <(…): what can be read from it
+	sink   *sink  // of >(…): what reads what is written to it
 }
 
 // literal is the field of a word that stands for itself.
@@ -69,7 +69,7 @@ func (w *walker) expand(word *syntax.Word, st *state) []field {
 	for _, parts := range variants {
 		out = append(out, assemble(w.cuttable(w.runs(parts, false, st), st), w.separators(st), w.source(word))...)
 	}
-	return out
+	return w.connected(out)
 }
 
 // scalar expands a word where neither fields nor file names are made of it, such as
@@ -90,7 +90,7 @@ func (w *walker) scalar(word *syntax.Word, st *state) field {
 	}
 	// An assignment makes no file names; only the variable of a loop holds some.
 	fs[0].glob = pattern
-	return fs[0]
+	return w.connected(fs)[0]
 }
 
 // separators are the characters at which unquoted expansions are cut.
@@ -245,11 +245,7 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 		r.origin = out.origin
 		return r
 	case *syntax.ProcSubst:
-		if p.Op == syntax.CmdOut {
-			return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", sink: p}}
-		}
-		out := w.stmts(p.Stmts, st.clone(), flow{})
-		return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", out: &out, origin: out.origin}}
+		return run{field: w.pipe(p, st)}
 	case *syntax.ArithmExp:
 		// No number names a directory that matters.
 		w.substitutions(p, st)

@@ -291,7 +291,7 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) {
 		w.shellInput(fs, st, in)
 	case w.runsForeign(f, st):
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
-	case f.vague:
+	case f.vague, slices.ContainsFunc(w.targets(f, st), descriptor):
 		w.unknown("the text does not tell which script this runs: %s", shown(fs))
 	}
 }
