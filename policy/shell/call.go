@@ -240,9 +240,7 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 	case "eval":
 		w.eval(fs, st, in)
 	case "trap":
-		if len(args) > 0 {
-			w.nested(args[0].text, args[0], st.clone(), flow{})
-		}
+		w.trap(args, st)
 	case "alias", "hash":
 		w.aliases(name, args, st)
 	case "enable":
@@ -253,7 +251,7 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 		w.dot(fs, args, st, in)
 	case "set":
 		w.set(args, st)
-	case "read", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare", "local", "readonly", "typeset":
+	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "let", "export", "declare", "local", "readonly", "typeset":
 		w.declared(name, args, st)
 	case "shift":
 		st.args = nil
@@ -280,20 +278,33 @@ func (w *walker) aliases(name string, args []field, st *state) {
 	}
 }
 
+// results are the variables that builtins set without being told.
+var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "readarray": {"MAPFILE"}, "getopts": {"OPTARG", "OPTIND"}}
+
+// namedBy are the options of builtins that take the name of a variable, also in the same word.
+var namedBy = map[string]string{"read": "a", "wait": "p"}
+
 // declared drops what is known of variables that are read or unset, and keeps those that are set by a
 // command among the operands of another one.
 func (w *walker) declared(name string, args []field, st *state) {
+	for _, key := range results[name] {
+		st.set(key, variable{field: unknownField("")})
+	}
 	for _, a := range args {
 		key, value, set := strings.Cut(a.text, "=")
+		if letter := namedBy[name]; letter != "" && strings.HasPrefix(key, "-") {
+			_, key, _ = strings.Cut(key, letter)
+			set = false
+		}
 		switch {
 		case name == "unset" && key == "IFS":
 			delete(st.vars, key)
-		case !syntax.ValidName(key):
 		case set:
-			st.vars[key] = variable{field: *part(a, value), exported: name == "export"}
-			w.environment(key, st.vars[key].field, st)
+			v := *part(a, value)
+			w.environment(key, v, st)
+			st.set(key, variable{field: v, exported: name == "export"})
 		default:
-			st.vars[key] = variable{field: unknownField("")}
+			st.set(key, variable{field: unknownField("")})
 		}
 	}
 }

@@ -25,10 +25,10 @@ func (w *walker) pipe(p *syntax.ProcSubst, st *state) field {
 	f := literal(pipeName + strconv.Itoa(len(w.pipes)))
 	f.pat, f.src = f.text, ""
 	if p.Op == syntax.CmdOut {
-		f.sink = &sink{list: p.Stmts, text: w.text, st: st.clone()}
+		f.sink = &sink{list: p.Stmts, text: w.text, st: st.fork()}
 		w.sinks = append(w.sinks, f.sink)
 	} else {
-		out := w.stmts(p.Stmts, st.clone(), flow{})
+		out := w.stmts(p.Stmts, st.fork(), flow{})
 		out.piped = true
 		f.out, f.origin = &out, out.origin
 	}

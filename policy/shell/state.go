@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -16,6 +17,7 @@ type state struct {
 	vars    map[string]variable
 	args    []field // positional parameters; nil if unknown
 	input   *flow   // what exec made the standard input
+	traps   []field // what the shell runs when it ends, or when it is told to
 	errexit bool    // set -e: after a cd that failed nothing follows
 }
 
@@ -60,12 +62,31 @@ func (st *state) clone() *state {
 	return &c
 }
 
+// fork is the state of a subshell, which runs no traps but its own.
+func (st *state) fork() *state {
+	c := st.clone()
+	c.traps = nil
+	return c
+}
+
 // referred is the name of the variable that an assignment to this name sets.
 func (st *state) referred(name string) string {
 	if to := st.vars[name].refers; to != "" {
 		return to
 	}
 	return name
+}
+
+// set gives a variable a value that a builtin was told by name; of one element it is unknown
+// which that is.
+func (st *state) set(name string, v variable) {
+	name, _, element := strings.Cut(name, "[")
+	if element {
+		v = variable{field: unknownField("")}
+	}
+	if syntax.ValidName(name) {
+		st.vars[st.referred(name)] = v
+	}
 }
 
 // restore gives a variable that was set for one command, as in NAME=value COMMAND, the value back
@@ -87,7 +108,7 @@ func (st *state) restore(name string, before *state, given map[string]variable, 
 // child is the state of a new process: only exported variables are known there.
 func (st *state) child(args []field) *state {
 	c := st.clone()
-	c.args, c.errexit = positional(args), false
+	c.args, c.errexit, c.traps = positional(args), false, nil
 	maps.DeleteFunc(c.vars, func(name string, v variable) bool { return !v.exported })
 	return c
 }
@@ -113,7 +134,13 @@ func (st *state) join(a, b *state) {
 	if (a.args == nil) != (b.args == nil) || !sameFields(a.args, b.args) {
 		args = nil
 	}
-	*st = state{dirs: dirs, pending: pending, vars: vars, args: args, input: cmp.Or(a.input, b.input), errexit: a.errexit && b.errexit}
+	traps := a.traps
+	for _, t := range b.traps {
+		traps = withTrap(traps, t)
+	}
+	*st = state{
+		dirs: dirs, pending: pending, vars: vars, args: args, input: cmp.Or(a.input, b.input), traps: traps, errexit: a.errexit && b.errexit,
+	}
 }
 
 // with adds a directory unless it is there already.

@@ -14,6 +14,7 @@ func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
 		w.idle(sinks)
 		st.endStatement()
 	}
+	w.finish(st)
 	return out
 }
 
@@ -23,7 +24,7 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 		return flow{}
 	}
 	if s.Background || s.Coprocess {
-		st = st.clone()
+		st = st.fork()
 	}
 	if !in.piped && st.input != nil {
 		in = *st.input
@@ -61,7 +62,7 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 	case *syntax.BinaryCmd:
 		return w.binary(c, st, in)
 	case *syntax.Subshell:
-		return w.stmts(c.Stmts, st.clone(), in)
+		return w.stmts(c.Stmts, st.fork(), in)
 	case *syntax.Block:
 		return w.stmts(c.Stmts, st, in)
 	case *syntax.IfClause:
@@ -80,7 +81,7 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 			return w.stmt(c.Stmt, st, in)
 		}
 	case *syntax.CoprocClause:
-		return w.coproc(c, st.clone(), in)
+		return w.coproc(c, st.fork(), in)
 	case *syntax.DeclClause:
 		w.assign(c.Args, st, c.Variant.Value == "export")
 		references(c, st)
@@ -110,10 +111,10 @@ func (w *walker) substitutions(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch s := n.(type) {
 		case *syntax.CmdSubst:
-			w.stmts(s.Stmts, st.clone(), flow{})
+			w.stmts(s.Stmts, st.fork(), flow{})
 			return false
 		case *syntax.ProcSubst:
-			w.stmts(s.Stmts, st.clone(), flow{})
+			w.stmts(s.Stmts, st.fork(), flow{})
 			return false
 		}
 		return true
@@ -166,9 +167,13 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	case syntax.OrStmt:
 		return w.or(c, st, in)
 	}
-	out := w.stmt(c.X, st.clone(), in)
+	out := w.stmt(c.X, st.fork(), in)
 	out.piped = true
-	return w.stmt(c.Y, st.clone(), out)
+	// Shells differ in whether they run the last command of a pipe themselves.
+	after := st.fork()
+	out = w.stmt(c.Y, after, out)
+	st.join(st.clone(), after)
+	return out
 }
 
 // and is X && Y: where Y runs, the cd of X has worked; after both that is open.

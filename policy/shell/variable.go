@@ -61,10 +61,11 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	if p.Length {
 		return []run{known("0", true)}
 	}
-	name := p.Param.Value
-	v, ok := w.lookup(name, st)
+	v, ok := w.lookup(p.Param.Value, st)
 	if p.Exp != nil {
+		had := v
 		v, ok = w.operate(p.Exp, v, ok, st)
+		assigned(p, had, v, ok, st)
 	}
 	if !ok {
 		return []run{partly(v, quoted)}
@@ -113,6 +114,18 @@ func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (fiel
 		return field{}, false
 	}
 	return trim(e.Op, v, arg.text)
+}
+
+// assigned records what ${x:=y} sets. Whether ${x=y} does is unknown where x is empty.
+func assigned(p *syntax.ParamExp, had, v field, ok bool, st *state) {
+	name := st.referred(p.Param.Value)
+	switch {
+	case !syntax.ValidName(name) || had.text != "" && !had.vague:
+	case p.Exp.Op == syntax.AssignUnsetOrNull && ok:
+		st.set(name, variable{field: v})
+	case p.Exp.Op == syntax.AssignUnset, p.Exp.Op == syntax.AssignUnsetOrNull:
+		st.set(name, variable{field: unknownField("")})
+	}
 }
 
 // trim removes a literal suffix or prefix, or all but the last element of a path.
@@ -212,6 +225,8 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			value := w.scalar(a.Value, st)
 			if name, _, ok := strings.Cut(value.text, "="); ok && syntax.ValidName(name) {
 				w.leadingAssigns([]field{value}, st)
+			} else if ok {
+				st.set(name, variable{field: unknownField("")})
 			}
 			continue
 		}
@@ -289,13 +304,10 @@ func (w *walker) printfTo(args []field, st *state) bool {
 	}
 	out := printed("printf", args)
 	v := field{text: out.text, pat: escape(out.text), vague: !out.known, origin: out.origin}
-	name, _, element := strings.Cut(name, "[")
-	if element || len(args) == 0 {
+	if len(args) == 0 {
 		v = unknownField("")
 	}
-	if syntax.ValidName(name) {
-		st.vars[name] = variable{field: v}
-		w.environment(name, v, st)
-	}
+	w.environment(name, v, st)
+	st.set(name, variable{field: v})
 	return true
 }

@@ -234,7 +234,7 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 	switch p := part.(type) {
 	case *syntax.CmdSubst:
-		out := w.stmts(p.Stmts, st.clone(), flow{})
+		out := w.stmts(p.Stmts, st.fork(), flow{})
 		if out.known {
 			text := strings.ReplaceAll(out.text, "\x00", "") // bash drops them
 			r := known(strings.TrimRight(text, "\n"), quoted)
