@@ -86,3 +86,72 @@ func handed(f field, in flow) (script field, ok bool) {
 func descriptor(target string) bool {
 	return strings.HasPrefix(target, "/dev/fd/") || strings.HasPrefix(target, "/proc/") && strings.Contains(target, "/fd/")
 }
+
+// opened is what can be read by way of a redirection, if it is one to read.
+func (w *walker) opened(r *syntax.Redirect, st *state) (in flow, ok bool) {
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		return w.heredoc(r, st), true
+	case syntax.WordHdoc:
+		return textFlow(w.scalar(r.Word, st)), true
+	case syntax.RdrIn, syntax.DplIn:
+		for _, f := range w.expand(r.Word, st) {
+			in = w.fileFlow(f, st)
+		}
+		return in, true
+	}
+	return flow{}, false
+}
+
+// input says whether a redirection is one of the standard input.
+func input(r *syntax.Redirect) bool {
+	reads := []syntax.RedirOperator{syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.RdrIn, syntax.DplIn}
+	return slices.Contains(reads, r.Op) && (r.N == nil || r.N.Value == "0")
+}
+
+// heredoc is the text of a here-document. A quoted delimiter keeps it as it stands.
+func (w *walker) heredoc(r *syntax.Redirect, st *state) flow {
+	if r.Hdoc == nil || len(r.Hdoc.Parts) == 0 {
+		return flow{piped: true, known: true}
+	}
+	lit, single := r.Hdoc.Parts[0].(*syntax.Lit)
+	if single && len(r.Hdoc.Parts) == 1 && quotedWord(r.Word) {
+		return flow{piped: true, known: true, text: lit.Value}
+	}
+	return textFlow(w.scalar(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}}, st))
+}
+
+func quotedWord(word *syntax.Word) bool {
+	for _, part := range word.Parts {
+		if lit, ok := part.(*syntax.Lit); !ok || strings.Contains(lit.Value, `\`) {
+			return true
+		}
+	}
+	return false
+}
+
+// textFlow is a flow of this text. What is unknown in it stays so when read again.
+func textFlow(f field) flow {
+	return flow{piped: true, known: !f.vague, text: f.text, origin: f.origin}
+}
+
+// fileFlow is what comes out of a file.
+func (w *walker) fileFlow(f field, st *state) flow {
+	if f.out != nil {
+		out := *f.out
+		out.piped = true
+		return out
+	}
+	if f.text == "/dev/null" {
+		return flow{piped: true, known: true}
+	}
+	out := flow{piped: true, origin: w.originOf(f, st)}
+	for _, target := range w.targets(f, st) {
+		// Another program may have changed the file since, so that this is not known.
+		have := w.written[target]
+		out.text += have.text
+		out.operands = append(out.operands, have.operands...)
+		out.written = out.written || have.known
+	}
+	return out
+}

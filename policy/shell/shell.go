@@ -171,7 +171,14 @@ func (w *walker) script(text string, st *state, in flow) flow {
 	w.suffixes = false
 	list, read, err := parse(text)
 	w.text = read
+	input := st.input
+	if in.piped {
+		st.input = nil
+	}
 	out := w.stmts(list, st, in)
+	if st.input == nil {
+		st.input = input
+	}
 	if err != nil {
 		w.unknown("cannot be parsed: %v", err)
 		if again := reread(text); again != text {

@@ -18,6 +18,7 @@ type state struct {
 	args    []field // positional parameters; nil if unknown
 	input   *flow   // what exec made the standard input
 	traps   []field // what the shell runs when it ends, or when it is told to
+	keeps   bool    // exec was called without a command, so that its redirections last
 	errexit bool    // set -e: after a cd that failed nothing follows
 }
 
@@ -139,8 +140,22 @@ func (st *state) join(a, b *state) {
 		traps = withTrap(traps, t)
 	}
 	*st = state{
-		dirs: dirs, pending: pending, vars: vars, args: args, input: cmp.Or(a.input, b.input), traps: traps, errexit: a.errexit && b.errexit,
+		dirs: dirs, pending: pending, vars: vars, args: args, input: either(a.input, b.input), traps: traps, errexit: a.errexit && b.errexit,
 	}
+}
+
+// either is what can be read where it is open which of two that is.
+func either(a, b *flow) *flow {
+	if a == b {
+		return a
+	}
+	out := flow{piped: true}
+	for _, f := range []*flow{a, b} {
+		if f != nil {
+			out = out.then(*f)
+		}
+	}
+	return &out
 }
 
 // with adds a directory unless it is there already.

@@ -37,6 +37,7 @@ func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow)
 		return out
 	}
 	if len(operands) == 0 {
+		st.keeps = st.keeps || name == "exec"
 		if name == "env" {
 			in.origin |= private // the variables often hold keys
 		}
