@@ -28,6 +28,12 @@ func countable(list []field) bool {
 	return !slices.ContainsFunc(list, func(f field) bool { return f.glob || f.loose })
 }
 
+// many says whether a variable makes several words, or none, also inside quotes.
+func many(p *syntax.ParamExp) bool {
+	index, _ := p.Index.(*syntax.Word)
+	return p.Names != 0 || p.Param != nil && p.Param.Value == "@" || index != nil && index.Lit() == "@"
+}
+
 // nth is the n-th word of a list, and whether the text tells which that is.
 func nth(list []field, n int) (field, bool) {
 	switch {

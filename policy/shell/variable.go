@@ -56,7 +56,9 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	}
 	if !plainParam(p) || p.Index != nil {
 		w.substitutions(p, st)
-		return []run{vague(quoted)}
+		r := vague(quoted)
+		r.loose = many(p)
+		return []run{r}
 	}
 	if p.Length {
 		return []run{known("0", true)}
@@ -68,7 +70,9 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 		assigned(p, had, v, ok, st)
 	}
 	if !ok {
-		return []run{partly(v, quoted)}
+		r := partly(v, quoted)
+		r.loose = many(p)
+		return []run{r}
 	}
 	return []run{valueRun(v, quoted)}
 }

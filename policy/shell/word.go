@@ -219,8 +219,11 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 			}
 			out = append(out, run{field: field{text: text, pat: escape(text)}, quoted: true})
 		case *syntax.DblQuoted:
-			out = append(out, run{quoted: true})
-			out = append(out, w.runs(p.Parts, true, st)...)
+			inner := w.runs(p.Parts, true, st)
+			if len(inner) > 0 || len(p.Parts) == 0 { // else it is "$@" without any
+				out = append(out, run{quoted: true})
+			}
+			out = append(out, inner...)
 		case *syntax.ParamExp:
 			out = append(out, w.param(p, quoted, st)...)
 		default:
