@@ -9,13 +9,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call walks a simple command.
+// call walks a simple command. Assignments without a command, also one whose words come to nothing,
+// are the shell's own.
 func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
-	if len(c.Args) == 0 {
+	fs := w.fields(c.Args, st)
+	if len(fs) == 0 {
 		w.assign(c.Assigns, st, false)
 		return flow{known: true}
 	}
-	fs := w.fields(c.Args, st)
 	if len(c.Assigns) == 0 {
 		return w.argv(fs, st, in)
 	}
@@ -23,8 +24,9 @@ func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
 	w.assign(c.Assigns, st, true)
 	given := maps.Clone(st.vars)
 	out := w.argv(fs, st, in)
+	lasts := fs[0].loose || listed("specialBuiltins", commandName(fs[0]))
 	for _, a := range c.Assigns {
-		st.restore(before.referred(a.Name.Value), before, given, listed("specialBuiltins", commandName(fs[0])))
+		st.restore(before.referred(a.Name.Value), before, given, lasts)
 	}
 	return out
 }

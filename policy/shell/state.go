@@ -92,12 +92,12 @@ func (st *state) set(name string, v variable) {
 
 // restore gives a variable that was set for one command, as in NAME=value COMMAND, the value back
 // that it had before; given are the values for the command. What the command itself set may last,
-// and so does all that is set for a special builtin, but not in every shell.
-func (st *state) restore(name string, before *state, given map[string]variable, special bool) {
+// and so does in some shells all that is set for a special builtin; lasts says that it may.
+func (st *state) restore(name string, before *state, given map[string]variable, lasts bool) {
 	old, had := before.vars[name]
 	now, has := st.vars[name]
 	switch {
-	case !has || !now.same(given[name]), special && !(had && old.same(now)):
+	case !has || !now.same(given[name]), lasts && !(had && old.same(now)):
 		st.vars[name] = variable{field: unknownField("")}
 	case had:
 		st.vars[name] = old
