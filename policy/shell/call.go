@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -8,20 +9,25 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call walks a simple command.
+// call walks a simple command. Assignments without a command, also one whose words come to nothing,
+// are the shell's own.
 func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
-	if len(c.Args) == 0 {
+	fs := w.fields(c.Args, st)
+	if len(fs) == 0 {
 		w.assign(c.Assigns, st, false)
 		return flow{known: true}
 	}
-	fs := w.fields(c.Args, st)
 	if len(c.Assigns) == 0 {
 		return w.argv(fs, st, in)
 	}
-	env := st.clone()
-	w.assign(c.Assigns, env, true)
-	out := w.argv(fs, env, in)
-	st.dirs, st.pending = env.dirs, env.pending
+	before := st.clone()
+	w.assign(c.Assigns, st, true)
+	given := maps.Clone(st.vars)
+	out := w.argv(fs, st, in)
+	lasts := fs[0].loose || listed("specialBuiltins", commandName(fs[0]))
+	for _, a := range c.Assigns {
+		st.restore(before.referred(a.Name.Value), before, given, lasts)
+	}
 	return out
 }
 
@@ -62,7 +68,7 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 			if in.piped && in.known {
 				read = in
 			}
-			w.stmts(f.sink.Stmts, st.clone(), read)
+			w.drain(f.sink, read)
 		}
 	}
 	return out
@@ -236,9 +242,7 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 	case "eval":
 		w.eval(fs, st, in)
 	case "trap":
-		if len(args) > 0 {
-			w.nested(args[0].text, args[0], st.clone(), flow{})
-		}
+		w.trap(args, st)
 	case "alias", "hash":
 		w.aliases(name, args, st)
 	case "enable":
@@ -246,10 +250,10 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 			w.ask("loads code into the shell: %s", shown(fs))
 		}
 	case ".", "source":
-		w.scriptFile(fs, args, st, in)
+		w.dot(fs, args, st, in)
 	case "set":
 		w.set(args, st)
-	case "read", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare", "local", "readonly", "typeset":
+	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "let", "export", "declare", "local", "readonly", "typeset":
 		w.declared(name, args, st)
 	case "shift":
 		st.args = nil
@@ -276,18 +280,33 @@ func (w *walker) aliases(name string, args []field, st *state) {
 	}
 }
 
+// results are the variables that builtins set without being told.
+var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "readarray": {"MAPFILE"}, "getopts": {"OPTARG", "OPTIND"}}
+
+// namedBy are the options of builtins that take the name of a variable, also in the same word.
+var namedBy = map[string]string{"read": "a", "wait": "p"}
+
 // declared drops what is known of variables that are read or unset, and keeps those that are set by a
 // command among the operands of another one.
 func (w *walker) declared(name string, args []field, st *state) {
+	for _, key := range results[name] {
+		st.set(key, variable{field: unknownField("")})
+	}
 	for _, a := range args {
 		key, value, set := strings.Cut(a.text, "=")
+		if letter := namedBy[name]; letter != "" && strings.HasPrefix(key, "-") {
+			_, key, _ = strings.Cut(key, letter)
+			set = false
+		}
 		switch {
-		case !syntax.ValidName(key):
+		case name == "unset" && key == "IFS":
+			delete(st.vars, key)
 		case set:
-			st.vars[key] = variable{field: *part(a, value), exported: name == "export"}
-			w.environment(key, st.vars[key].field, st)
+			v := *part(a, value)
+			w.environment(key, v, st)
+			st.set(key, variable{field: v, exported: name == "export"})
 		default:
-			st.vars[key] = variable{field: unknownField("")}
+			st.set(key, variable{field: unknownField("")})
 		}
 	}
 }
@@ -306,17 +325,27 @@ func (w *walker) cd(name string, args []field, st *state) {
 	}
 }
 
+// set reads the options of set, and its operands, which become the parameters.
 func (w *walker) set(args []field, st *state) {
-	for i, a := range args {
+	for i := 0; i < len(args); i++ {
+		text := args[i].text
 		switch {
-		case a.text == "--":
+		case args[i].loose:
+			st.args = nil
+			return
+		case text == "--", text == "-" && i+1 < len(args):
 			st.args = positional(args[i+1:])
 			return
-		case a.text == "errexit" || (strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "e")):
-			st.errexit = true
-		case !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && i == 0:
-			st.args = positional(args)
+		case !strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "+"):
+			st.args = positional(args[i:])
 			return
+		}
+		takesName := strings.HasSuffix(text, "o") && i+1 < len(args)
+		if takesName {
+			i++
+		}
+		if strings.Contains(text, "e") || takesName && args[i].text == "errexit" {
+			st.errexit = text[0] == '-'
 		}
 	}
 }

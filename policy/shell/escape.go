@@ -17,7 +17,7 @@ func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 		w.awk(fs, st, in)
 	case "sed", "gsed", "ssed":
 		w.editInPlace(fs, st)
-		w.sed(fs, st)
+		w.sed(fs, st, in)
 	case "vi", "vim", "nvim", "ex", "view", "gvim", "vimdiff", "rvim", "ed", "red", "kak", "hx":
 		w.editor(name, fs, st, in)
 	case "less", "more", "most":
@@ -162,10 +162,12 @@ func (w *walker) make(fs []field, st *state, in flow) {
 			w.makeRules(fs[i+2], fs, st)
 		case name == "--eval":
 			w.makeRules(*part(f, value), fs, st)
-		case f.text == "-f" && i+2 < len(fs) && isStdin(fs[i+2].text) && in.known:
-			w.makeRules(literal(in.text), fs, st)
-		case f.text == "-f" && i+2 < len(fs) && w.runsForeign(fs[i+2], st):
-			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		case f.text == "-f" && i+2 < len(fs):
+			if script, ok := handed(fs[i+2], in); ok {
+				w.makeRules(script, fs, st)
+			} else if w.runsForeign(fs[i+2], st) {
+				w.unknown("runs what it downloads or decodes: %s", shown(fs))
+			}
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // sed judges scripts with e, which runs a command, and w, which writes to a file.
-func (w *walker) sed(fs []field, st *state) {
+func (w *walker) sed(fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], "efl --expression --file --line-length", false)
 	scripts := values(opts, "-e", "--expression")
 	given := slices.ContainsFunc(opts, func(o option) bool { return slices.Contains([]string{"-e", "--expression", "-f", "--file"}, o.name) })
@@ -14,6 +14,11 @@ func (w *walker) sed(fs []field, st *state) {
 		scripts = append(scripts, operands[0])
 		if operands[0].text == "" && len(operands) > 1 { // sed -i '' of BSD
 			scripts = append(scripts, operands[1])
+		}
+	}
+	for _, f := range values(opts, "-f", "--file") {
+		if script, ok := handed(f, in); ok {
+			scripts = append(scripts, script)
 		}
 	}
 	for _, s := range scripts {
@@ -114,9 +119,12 @@ func (w *walker) awk(fs []field, st *state, in flow) {
 		switch o.name {
 		case "-f", "--file", "-E", "--exec":
 			fromFile = true
-			if o.value != nil && isStdin(o.value.text) && in.known {
-				programs = append(programs, literal(in.text))
-			} else if o.value != nil && w.runsForeign(*o.value, st) {
+			if o.value == nil {
+				continue
+			}
+			if script, ok := handed(*o.value, in); ok {
+				programs = append(programs, script)
+			} else if w.runsForeign(*o.value, st) {
 				w.unknown("runs what it downloads or decodes: %s", shown(fs))
 			}
 		case "-i", "--include":

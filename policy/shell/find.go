@@ -223,8 +223,9 @@ const xargsValued = "aEILnPsdJRSj --arg-file --delimiter --max-lines --max-args 
 // xargs judges the command that gets what is read as further words.
 func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	opts, inner := options(fs[1:], xargsValued, true)
+	var left flow // what the command can read
 	if o, ok := find(opts, "-a", "--arg-file"); ok && o.value != nil {
-		in = w.fileFlow(*o.value, st)
+		left, in = in, w.fileFlow(*o.value, st)
 	}
 	read := in.operands
 	switch {
@@ -256,7 +257,7 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	}
 	if mark != "" && len(read) > 1 && len(read) <= maxSuffixes {
 		for _, f := range read { // one command for each
-			w.argv(substitute(inner, mark, []field{f}), st.clone(), flow{})
+			w.argv(substitute(inner, mark, []field{f}), st.clone(), left)
 		}
 	}
 	command := substitute(inner, mark, read)
@@ -265,7 +266,7 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 		w.nested(text.text, text, st.child(nil), flow{})
 		return flow{}
 	}
-	out := w.argv(command, st.clone(), flow{})
+	out := w.argv(command, st.clone(), left)
 	out.known, out.origin = false, out.origin|in.origin
 	return out
 }
@@ -275,7 +276,7 @@ func words(text string, opts []option) []field {
 	var out []field
 	delimiter := ""
 	if o, ok := find(opts, "-d", "--delimiter"); ok && o.value != nil {
-		delimiter = unquoteANSI(o.value.text)
+		delimiter, _ = unescape(o.value.text, inFormat)
 	}
 	if has(opts, "-I", "-i", "-J", "--replace") {
 		text, delimiter = strings.TrimRight(text, "\n"), "\n"

@@ -104,15 +104,26 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	}
 	w.suffixesOf(fs, st, in)
 	module := slices.ContainsFunc(fs[1:], func(f field) bool { return strings.HasPrefix(f.text, "-m") })
-	reads := len(operands) == 0 && !module || len(operands) > 0 && isStdin(operands[0].text)
+	if !module || len(operands) > 0 {
+		w.interpreted(l, fs, operands, module, in)
+	}
+}
+
+// interpreted judges the script that an interpreter is given otherwise than on its command line.
+func (w *walker) interpreted(l language, fs, operands []field, module bool, in flow) {
+	script := literal("-")
+	if len(operands) > 0 {
+		script = operands[0]
+	}
+	code, ok := handed(script, in)
 	switch {
 	case len(operands) > 0 && w.unnamed.is(foreign) && !module:
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
-	case !reads || !in.piped:
-	case in.origin.is(foreign):
+	case script.out == nil && (!in.piped || !isStdin(script.text)):
+	case code.origin.is(foreign):
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
-	case in.text != "":
-		w.code(field{text: in.text, vague: !in.known}, l, fs)
+	case ok:
+		w.code(code, l, fs)
 	}
 }
 

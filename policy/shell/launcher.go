@@ -146,7 +146,7 @@ func (w *walker) launch(wr wrapper, fs []field, st *state, in flow) flow {
 	if wr.texts {
 		for i, f := range fs[1:] {
 			if i < maxSuffixes && strings.ContainsAny(f.text, " \t\n") {
-				w.nested(unquoteANSI(f.text), f, inner.child(nil), flow{})
+				w.nested(unquote(f.text), f, inner.child(nil), flow{})
 			}
 		}
 	} else if len(operands) > 0 && strings.ContainsAny(operands[0].text, " \t\n") {

@@ -59,6 +59,30 @@ func (w *walker) runsText(f field, st *state) {
 	}
 }
 
+// dot is . FILE, which the shell itself runs: what the file sets holds after it.
+func (w *walker) dot(fs, args []field, st *state, in flow) {
+	if len(args) == 0 {
+		return
+	}
+	outer := st.args
+	if len(args) > 1 {
+		st.args = positional(args[1:])
+	}
+	w.scriptFile(fs, args, st, in)
+	for _, target := range w.targets(args[0], st) {
+		if text := w.written[target].text; text != "" {
+			after := st.clone()
+			w.refusedOnly++
+			w.script(text, after, flow{})
+			w.refusedOnly--
+			st.join(st.clone(), after)
+		}
+	}
+	if len(args) > 1 {
+		st.args = outer
+	}
+}
+
 // originOf is where a word, or the file that it names, comes from.
 func (w *walker) originOf(f field, st *state) origin {
 	o := f.origin

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,17 +18,20 @@ func printed(name string, args []field) flow {
 		words = append(words, a.text)
 	}
 	if name == "printf" {
-		out.text = format(words)
+		text, sure := format(words)
+		out.text, out.known = text, out.known && sure
 		return out
 	}
 	escapes := false
 	for len(words) > 0 && strings.Trim(words[0], "neE") == "-" && len(words[0]) > 1 {
-		escapes = escapes || strings.Contains(words[0], "e")
+		if i := strings.LastIndexAny(words[0], "eE"); i > 0 {
+			escapes = words[0][i] == 'e'
+		}
 		words = words[1:]
 	}
 	out.text = strings.Join(words, " ") + "\n"
 	// The echo of some shells reads escapes without an option.
-	if read := unquoteANSI(out.text); escapes {
+	if read, _ := unescape(out.text, inEcho); escapes {
 		out.text = read
 	} else if read != out.text {
 		out.other = read
@@ -34,41 +39,212 @@ func printed(name string, args []field) flow {
 	return out
 }
 
-// format is printf for %s, %b and %q; a number reads as it was given.
-func format(words []string) string {
+// directive is one of printf's: flags, width, precision, what it prints.
+var directive = lazily(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*)?[hlLjzt]*([%a-zA-Z])`)
+
+// format is what printf writes, and whether that is sure.
+func format(words []string) (text string, sure bool) {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
 	if len(words) == 0 {
-		return ""
+		return "", true
 	}
-	pattern, args := unescapeANSI(words[0]), words[1:]
+	pattern, args := words[0], words[1:]
+	take := func() (arg string) {
+		if len(args) > 0 {
+			arg, args = args[0], args[1:]
+		}
+		return arg
+	}
 	var b strings.Builder
+	sure = true
 	for round := 0; round == 0 || len(args) > 0; round++ {
-		used := false
-		for i := 0; i < len(pattern); i++ {
-			if pattern[i] != '%' || i+1 == len(pattern) {
-				b.WriteByte(pattern[i])
-				continue
+		before := len(args)
+		for rest := pattern; rest != ""; {
+			i := strings.IndexByte(rest+"%", '%')
+			plain, _ := unescape(rest[:i], inFormat)
+			b.WriteString(plain)
+			if rest = rest[i:]; rest == "" {
+				break
 			}
-			for i++; i < len(pattern)-1 && strings.IndexByte("-+ #0123456789.l", pattern[i]) >= 0; i++ {
+			m := directive().FindStringSubmatch(rest)
+			if m == nil {
+				return b.String(), false
 			}
-			if pattern[i] == '%' {
-				b.WriteByte('%')
-			} else if used = true; len(args) > 0 {
-				arg := args[0]
-				if pattern[i] == 'b' {
-					arg = unescapeANSI(arg)
-				}
-				b.WriteString(arg)
-				args = args[1:]
+			rest = rest[len(m[0]):]
+			text, ok, ends := converted(m, take)
+			b.WriteString(text)
+			sure = sure && ok
+			if ends {
+				return b.String(), sure
 			}
 		}
-		if !used || b.Len() > maxText {
+		if len(args) == before || b.Len() > maxText {
 			break
 		}
 	}
-	return b.String()
+	return b.String(), sure
+}
+
+// converted is what a directive writes, whether that is sure, and whether all output ends there.
+func converted(m []string, take func() string) (text string, sure, ends bool) {
+	if m[4] == "%" {
+		return "%", true, false
+	}
+	width, precision := m[2], m[3]
+	if width == "*" {
+		width = take()
+	}
+	if precision == ".*" {
+		precision = "." + take()
+	}
+	text, sure = take(), true
+	switch m[4] {
+	case "b":
+		text, ends = unescape(text, inOperand)
+	case "c":
+		text = text[:min(1, len(text))]
+	case "s", "q":
+	default:
+		text, sure = numeral(text, m[4])
+		precision = ""
+	}
+	if most, given := strings.CutPrefix(precision, "."); given {
+		if n, err := strconv.Atoi(cmp.Or(most, "0")); err == nil && n >= 0 {
+			text = text[:min(n, len(text))]
+		}
+	}
+	n, _ := strconv.Atoi(width) // 0
+	missing := max(n, -n) - len(text)
+	switch spaces := strings.Repeat(" ", min(maxText, max(0, missing))); {
+	case missing > maxText:
+		sure = false
+	case n < 0 || strings.Contains(m[1], "-"):
+		text += spaces
+	default:
+		text = spaces + text
+	}
+	return text, sure, ends
+}
+
+// numeral is a number as %d, %x and their like write it, and whether that is sure. Decimal digits
+// stay as they are given: no number names a directory that matters.
+func numeral(text, how string) (string, bool) {
+	n, err := strconv.ParseInt(text, 0, 64)
+	switch {
+	case text == "":
+		return "0", true
+	case how == "x" && err == nil && n >= 0:
+		return strconv.FormatInt(n, 16), true
+	case how == "o" && err == nil && n >= 0:
+		return strconv.FormatInt(n, 8), true
+	}
+	return text, err == nil && strings.Contains("diufFeEgG", how)
+}
+
+// A dialect says which escapes a text has.
+type dialect int
+
+const (
+	inQuotes  dialect = iota // $'…'
+	inFormat                 // the format of printf
+	inOperand                // what its %b writes
+	inEcho                   // what echo -e writes
+)
+
+// unquote reads the escapes of $'…', of which bash keeps what stands before a NUL.
+func unquote(s string) string {
+	text, _ := unescape(s, inQuotes)
+	text, _, _ = strings.Cut(text, "\x00")
+	return text
+}
+
+// unescape reads escapes. It says whether one of them, \c, ends all output.
+func unescape(s string, d dialect) (text string, ends bool) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 >= len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		prints := d == inOperand || d == inEcho // then quotes are no special characters
+		if j := strings.IndexByte(`abeEfnrtv\'"?`, s[i]); j >= 0 && !(prints && strings.IndexByte(`'"?`, s[i]) >= 0) {
+			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
+			continue
+		}
+		if prints && s[i] == 'c' {
+			return b.String(), true
+		}
+		n := number(&b, s[i:], d)
+		if n == 0 {
+			b.WriteByte('\\')
+			b.WriteByte(s[i])
+			n = 1
+		}
+		i += n - 1
+	}
+	return b.String(), false
+}
+
+// number reads \NNN, \0NNN, \xHH, \x{H…}, \uHHHH, \UHHHHHHHH and \cX, and tells how many
+// bytes it took.
+func number(b *strings.Builder, s string, d dialect) int {
+	skip, most, base := 1, 0, 16
+	switch c := s[0]; {
+	case c == '0' && d >= inOperand:
+		skip, most, base = 0, 4, 8
+	case c >= '0' && c <= '7' && d != inEcho:
+		skip, most, base = 0, 3, 8
+	case c == 'x' && d == inQuotes && strings.HasPrefix(s, "x{"):
+		return braced(b, s)
+	case c == 'x':
+		most = 2
+	case c == 'u':
+		most = 4
+	case c == 'U':
+		most = 8
+	case c == 'c' && len(s) > 1 && d == inQuotes:
+		b.WriteByte(s[1] & 0x1f)
+		return 2
+	}
+	n := skip + digits(s[skip:], most, base)
+	if n == skip {
+		return 0
+	}
+	v, err := strconv.ParseUint(s[skip:n], base, 32)
+	if err != nil {
+		return 0
+	}
+	if s[0] == 'u' || s[0] == 'U' {
+		b.WriteRune(rune(v))
+	} else {
+		b.WriteByte(byte(v))
+	}
+	return n
+}
+
+// braced reads \x{H…}, of which the last two digits count.
+func braced(b *strings.Builder, s string) int {
+	n := len("x{") + digits(s[len("x{"):], len(s), 16)
+	v, _ := strconv.ParseUint(s[max(len("x{"), n-2):n], 16, 8) // 0 without digits
+	b.WriteByte(byte(v))
+	if strings.HasPrefix(s[n:], "}") {
+		n++
+	}
+	return n
+}
+
+// digits counts those at the start of s, up to so many.
+func digits(s string, most, base int) (n int) {
+	for n < len(s) && n < most {
+		if _, err := strconv.ParseUint(s[n:n+1], base, 8); err != nil {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // cat passes on what it reads.

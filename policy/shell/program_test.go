@@ -10,7 +10,7 @@ import (
 func TestProgramsAreRead(t *testing.T) {
 	read := map[string]func(name string) bool{
 		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil, "commandOptions": nil, "commandWords": nil, "rehearsals": nil,
-		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil, "narrowing": nil, "hooks": nil, "silent": nil,
+		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil, "narrowing": nil, "hooks": nil, "silent": nil, "specialBuiltins": nil,
 		"wrappers":  func(name string) bool { _, ok := wrappers(name); return ok },
 		"tools":     func(name string) bool { _, ok := tools(name); return ok },
 		"settings":  func(name string) bool { _, ok := settings(name); return ok },

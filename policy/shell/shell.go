@@ -66,6 +66,8 @@ type walker struct {
 	files   map[string]origin     // what the command itself put into files
 	written map[string]flow       // what it wrote into files, as far as that is known
 	writes  bool                  // it changes or removes a file, as far as the text tells
+	pipes   map[string]field      // what stands behind the names of <(…) and >(…)
+	sinks   []*sink               // those of the statement being walked
 	unnamed origin                // what it put into files whose names are unknown
 
 	declaring   int  // above zero, the body of a function is read that is not called yet
@@ -78,6 +80,7 @@ func newWalker(at Place) *walker {
 		place:   at.slashed(),
 		verdict: Verdict{Tier: Ordinary},
 		funcs:   map[string][]function{}, active: map[*syntax.Stmt]bool{}, files: map[string]origin{}, written: map[string]flow{},
+		pipes: map[string]field{},
 	}
 }
 
@@ -168,7 +171,14 @@ func (w *walker) script(text string, st *state, in flow) flow {
 	w.suffixes = false
 	list, read, err := parse(text)
 	w.text = read
+	input := st.input
+	if in.piped {
+		st.input = nil
+	}
 	out := w.stmts(list, st, in)
+	if st.input == nil {
+		st.input = input
+	}
 	if err != nil {
 		w.unknown("cannot be parsed: %v", err)
 		if again := reread(text); again != text {

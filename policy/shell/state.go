@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -16,6 +17,8 @@ type state struct {
 	vars    map[string]variable
 	args    []field // positional parameters; nil if unknown
 	input   *flow   // what exec made the standard input
+	traps   []field // what the shell runs when it ends, or when it is told to
+	keeps   bool    // exec was called without a command, so that its redirections last
 	errexit bool    // set -e: after a cd that failed nothing follows
 }
 
@@ -60,10 +63,53 @@ func (st *state) clone() *state {
 	return &c
 }
 
+// fork is the state of a subshell, which runs no traps but its own.
+func (st *state) fork() *state {
+	c := st.clone()
+	c.traps = nil
+	return c
+}
+
+// referred is the name of the variable that an assignment to this name sets.
+func (st *state) referred(name string) string {
+	if to := st.vars[name].refers; to != "" {
+		return to
+	}
+	return name
+}
+
+// set gives a variable a value that a builtin was told by name; of one element it is unknown
+// which that is.
+func (st *state) set(name string, v variable) {
+	name, _, element := strings.Cut(name, "[")
+	if element {
+		v = variable{field: unknownField("")}
+	}
+	if syntax.ValidName(name) {
+		st.vars[st.referred(name)] = v
+	}
+}
+
+// restore gives a variable that was set for one command, as in NAME=value COMMAND, the value back
+// that it had before; given are the values for the command. What the command itself set may last,
+// and so does in some shells all that is set for a special builtin; lasts says that it may.
+func (st *state) restore(name string, before *state, given map[string]variable, lasts bool) {
+	old, had := before.vars[name]
+	now, has := st.vars[name]
+	switch {
+	case !has || !now.same(given[name]), lasts && !(had && old.same(now)):
+		st.vars[name] = variable{field: unknownField("")}
+	case had:
+		st.vars[name] = old
+	default:
+		delete(st.vars, name)
+	}
+}
+
 // child is the state of a new process: only exported variables are known there.
 func (st *state) child(args []field) *state {
 	c := st.clone()
-	c.args, c.errexit = positional(args), false
+	c.args, c.errexit, c.traps = positional(args), false, nil
 	maps.DeleteFunc(c.vars, func(name string, v variable) bool { return !v.exported })
 	return c
 }
@@ -89,7 +135,27 @@ func (st *state) join(a, b *state) {
 	if (a.args == nil) != (b.args == nil) || !sameFields(a.args, b.args) {
 		args = nil
 	}
-	*st = state{dirs: dirs, pending: pending, vars: vars, args: args, input: cmp.Or(a.input, b.input), errexit: a.errexit && b.errexit}
+	traps := a.traps
+	for _, t := range b.traps {
+		traps = withTrap(traps, t)
+	}
+	*st = state{
+		dirs: dirs, pending: pending, vars: vars, args: args, input: either(a.input, b.input), traps: traps, errexit: a.errexit && b.errexit,
+	}
+}
+
+// either is what can be read where it is open which of two that is.
+func either(a, b *flow) *flow {
+	if a == b {
+		return a
+	}
+	out := flow{piped: true}
+	for _, f := range []*flow{a, b} {
+		if f != nil {
+			out = out.then(*f)
+		}
+	}
+	return &out
 }
 
 // with adds a directory unless it is there already.
@@ -135,6 +201,35 @@ func resolve(dir, target string) string {
 		return slashPath(target)
 	}
 	return path.Join(dir, target)
+}
+
+// trap judges trap ACTION SIGNAL…: the action may run at any time from now on, and at the end.
+func (w *walker) trap(args []field, st *state) {
+	if len(args) > 0 && args[0].text == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	later := st.fork()
+	w.nested(args[0].text, args[0], later, flow{})
+	st.join(st.clone(), later)
+	st.traps = withTrap(st.traps, args[0])
+}
+
+// withTrap adds an action unless it is there already.
+func withTrap(traps []field, t field) []field {
+	if slices.ContainsFunc(traps, func(have field) bool { return have.text == t.text }) {
+		return traps
+	}
+	return append(slices.Clip(traps), t)
+}
+
+// finish judges the traps of a shell where a list of statements ends: the shell may end there, too.
+func (w *walker) finish(st *state) {
+	for _, t := range st.traps {
+		w.nested(t.text, t, st.fork(), flow{})
+	}
 }
 
 // maxFunctions bounds how many meanings of one name are followed.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -8,11 +9,13 @@ import (
 
 // stmts walks statements in their order and returns what they write.
 func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
-	out := flow{known: true}
+	out, sinks := flow{known: true}, len(w.sinks)
 	for _, s := range list {
 		out = out.then(w.stmt(s, st, in))
+		w.idle(sinks)
 		st.endStatement()
 	}
+	w.finish(st)
 	return out
 }
 
@@ -22,12 +25,12 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 		return flow{}
 	}
 	if s.Background || s.Coprocess {
-		st = st.clone()
+		st = st.fork()
 	}
-	if !in.piped && st.input != nil {
+	if st.input != nil {
 		in = *st.input
 	}
-	given := in
+	given, outer := in, st.input
 	in, target := w.redirects(s.Redirs, st, in)
 	if s.Cmd == nil {
 		if in.piped && !given.piped {
@@ -35,16 +38,23 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 		}
 		return flow{known: true}
 	}
-	if c, ok := s.Cmd.(*syntax.CallExpr); ok && len(c.Args) == 1 && c.Args[0].Lit() == "exec" && len(s.Redirs) > 0 && in.piped {
-		st.input = &in
+	redirected := slices.ContainsFunc(s.Redirs, input)
+	if redirected {
+		st.input = nil // what exec says within the statement holds up to its end
 	}
 	out := w.command(s.Cmd, st, in)
+	if redirected && st.keeps {
+		st.input = &in
+	} else if redirected {
+		st.input = outer
+	}
+	st.keeps = false
 	if target == nil {
 		return out
 	}
 	if target.sink != nil {
 		out.piped = true
-		w.stmts(target.sink.Stmts, st.clone(), out)
+		w.drain(target.sink, out)
 	} else if target.text != "/dev/stdout" {
 		w.mark(*target, st, out.origin)
 		w.keep(*target, st, out)
@@ -60,7 +70,7 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 	case *syntax.BinaryCmd:
 		return w.binary(c, st, in)
 	case *syntax.Subshell:
-		return w.stmts(c.Stmts, st.clone(), in)
+		return w.stmts(c.Stmts, st.fork(), in)
 	case *syntax.Block:
 		return w.stmts(c.Stmts, st, in)
 	case *syntax.IfClause:
@@ -79,7 +89,7 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 			return w.stmt(c.Stmt, st, in)
 		}
 	case *syntax.CoprocClause:
-		return w.coproc(c, st.clone(), in)
+		return w.coproc(c, st.fork(), in)
 	case *syntax.DeclClause:
 		w.assign(c.Args, st, c.Variant.Value == "export")
 		references(c, st)
@@ -109,10 +119,10 @@ func (w *walker) substitutions(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch s := n.(type) {
 		case *syntax.CmdSubst:
-			w.stmts(s.Stmts, st.clone(), flow{})
+			w.stmts(s.Stmts, st.fork(), flow{})
 			return false
 		case *syntax.ProcSubst:
-			w.stmts(s.Stmts, st.clone(), flow{})
+			w.stmts(s.Stmts, st.fork(), flow{})
 			return false
 		}
 		return true
@@ -165,9 +175,15 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	case syntax.OrStmt:
 		return w.or(c, st, in)
 	}
-	out := w.stmt(c.X, st.clone(), in)
+	out := w.stmt(c.X, st.fork(), in)
 	out.piped = true
-	return w.stmt(c.Y, st.clone(), out)
+	// Shells differ in whether they run the last command of a pipe themselves.
+	after := st.fork()
+	after.input = nil
+	out = w.stmt(c.Y, after, out)
+	after.input = st.input
+	st.join(st.clone(), after)
+	return out
 }
 
 // and is X && Y: where Y runs, the cd of X has worked; after both that is open.
@@ -292,27 +308,21 @@ func (w *walker) caseClause(c *syntax.CaseClause, st *state, in flow) flow {
 func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *field) {
 	var target *field
 	for _, r := range list {
-		switch r.Op {
-		case syntax.Hdoc, syntax.DashHdoc:
-			in = w.heredoc(r, st)
-			continue
-		case syntax.WordHdoc:
-			in = textFlow(w.scalar(r.Word, st))
+		if read, ok := w.opened(r, st); ok {
+			if input(r) {
+				in = read
+			}
 			continue
 		}
 		for _, f := range w.expand(r.Word, st) {
-			switch r.Op {
-			case syntax.RdrIn, syntax.DplIn:
-				in = w.fileFlow(f, st)
+			if r.Op == syntax.DplOut && descriptors().MatchString(f.text) {
 				continue
-			case syntax.DplOut:
-				if descriptors().MatchString(f.text) {
-					continue
-				}
 			}
 			w.write(f, st, "writes to "+f.src)
 			if r.N == nil || r.N.Value == "1" {
 				target = &f
+			} else if f.sink != nil {
+				w.drain(f.sink, flow{piped: true})
 			}
 		}
 	}
@@ -321,50 +331,3 @@ func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *
 
 // descriptors are what may stand behind >&, beside a file's name.
 var descriptors = lazily(`^([0-9]+-?|-)$`)
-
-// heredoc is the text of a here-document. A quoted delimiter keeps it as it stands.
-func (w *walker) heredoc(r *syntax.Redirect, st *state) flow {
-	if r.Hdoc == nil || len(r.Hdoc.Parts) == 0 {
-		return flow{piped: true, known: true}
-	}
-	lit, single := r.Hdoc.Parts[0].(*syntax.Lit)
-	if single && len(r.Hdoc.Parts) == 1 && quotedWord(r.Word) {
-		return flow{piped: true, known: true, text: lit.Value}
-	}
-	return textFlow(w.scalar(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}}, st))
-}
-
-func quotedWord(word *syntax.Word) bool {
-	for _, part := range word.Parts {
-		if lit, ok := part.(*syntax.Lit); !ok || strings.Contains(lit.Value, `\`) {
-			return true
-		}
-	}
-	return false
-}
-
-// textFlow is a flow of this text. What is unknown in it stays so when read again.
-func textFlow(f field) flow {
-	return flow{piped: true, known: !f.vague, text: f.text, origin: f.origin}
-}
-
-// fileFlow is what comes out of a file.
-func (w *walker) fileFlow(f field, st *state) flow {
-	if f.out != nil {
-		out := *f.out
-		out.piped = true
-		return out
-	}
-	if f.text == "/dev/null" {
-		return flow{piped: true, known: true}
-	}
-	out := flow{piped: true, origin: w.originOf(f, st)}
-	for _, target := range w.targets(f, st) {
-		// Another program may have changed the file since, so that this is not known.
-		have := w.written[target]
-		out.text += have.text
-		out.operands = append(out.operands, have.operands...)
-		out.written = out.written || have.known
-	}
-	return out
-}

@@ -3,7 +3,6 @@ package shell
 import (
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -11,21 +10,6 @@ import (
 
 // maxVariants bounds how many words one word may become.
 const maxVariants = 128
-
-// maxFields bounds how many words are looked at, and maxArgs how many are known as
-// positional parameters.
-const (
-	maxFields = 1 << 15
-	maxArgs   = 256
-)
-
-// positional are parameters that are known, unless there are too many.
-func positional(args []field) []field {
-	if len(args) > maxArgs {
-		return nil
-	}
-	return args
-}
 
 // lookup is the value of a variable, if the command and its place tell it.
 func (w *walker) lookup(name string, st *state) (field, bool) {
@@ -60,10 +44,7 @@ func (w *walker) lookup(name string, st *state) (field, bool) {
 		return literal("0"), true
 	}
 	if len(name) == 1 && name[0] >= '1' && name[0] <= '9' && st.args != nil {
-		if n := int(name[0] - '1'); n < len(st.args) {
-			return st.args[n], !st.args[n].vague
-		}
-		return field{}, true
+		return nth(st.args, int(name[0]-'1'))
 	}
 	return field{}, false
 }
@@ -71,22 +52,27 @@ func (w *walker) lookup(name string, st *state) (field, bool) {
 // param expands a variable.
 func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	if list, ok := w.elements(p, st); ok {
-		return list.runs(quoted)
+		return w.words(list, quoted, st)
 	}
 	if !plainParam(p) || p.Index != nil {
 		w.substitutions(p, st)
-		return []run{vague(quoted)}
+		r := vague(quoted)
+		r.loose = many(p)
+		return []run{r}
 	}
 	if p.Length {
 		return []run{known("0", true)}
 	}
-	name := p.Param.Value
-	v, ok := w.lookup(name, st)
+	v, ok := w.lookup(p.Param.Value, st)
 	if p.Exp != nil {
+		had := v
 		v, ok = w.operate(p.Exp, v, ok, st)
+		assigned(p, had, v, ok, st)
 	}
 	if !ok {
-		return []run{partly(v, quoted)}
+		r := partly(v, quoted)
+		r.loose = many(p)
+		return []run{r}
 	}
 	return []run{valueRun(v, quoted)}
 }
@@ -118,22 +104,6 @@ func partly(v field, quoted bool) run {
 	return r
 }
 
-// all is "$@": its words are kept apart by a run that is always cut.
-func all(args []field, quoted bool) []run {
-	var out []run
-	for i, a := range args {
-		if i > 0 {
-			out = append(out, run{field: field{text: " "}, split: true})
-		}
-		if a.vague {
-			out = append(out, partly(a, quoted))
-		} else {
-			out = append(out, valueRun(a, quoted))
-		}
-	}
-	return out
-}
-
 // operate applies ${x-…}, ${x%…} and their like to a value. The alternatives of a
 // value that is unknown have been spread by variants before.
 func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
@@ -148,6 +118,18 @@ func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (fiel
 		return field{}, false
 	}
 	return trim(e.Op, v, arg.text)
+}
+
+// assigned records what ${x:=y} sets. Whether ${x=y} does is unknown where x is empty.
+func assigned(p *syntax.ParamExp, had, v field, ok bool, st *state) {
+	name := st.referred(p.Param.Value)
+	switch {
+	case !syntax.ValidName(name) || had.text != "" && !had.vague:
+	case p.Exp.Op == syntax.AssignUnsetOrNull && ok:
+		st.set(name, variable{field: v})
+	case p.Exp.Op == syntax.AssignUnset, p.Exp.Op == syntax.AssignUnsetOrNull:
+		st.set(name, variable{field: unknownField("")})
+	}
 }
 
 // trim removes a literal suffix or prefix, or all but the last element of a path.
@@ -247,13 +229,12 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			value := w.scalar(a.Value, st)
 			if name, _, ok := strings.Cut(value.text, "="); ok && syntax.ValidName(name) {
 				w.leadingAssigns([]field{value}, st)
+			} else if ok {
+				st.set(name, variable{field: unknownField("")})
 			}
 			continue
 		}
-		name := a.Name.Value
-		if to := st.vars[name].refers; to != "" {
-			name = to
-		}
+		name := st.referred(a.Name.Value)
 		old, had := st.vars[name]
 		if a.Naked {
 			if had && export {
@@ -313,59 +294,6 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	return v
 }
 
-// expansion is what several words are expanded from.
-type expansion struct {
-	list []field
-	join bool // one word inside quotes: "$*"
-}
-
-// elements are the words of $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}, where they are known.
-func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
-	if !plainParam(p) || p.Length || p.Exp != nil {
-		return expansion{}, false
-	}
-	name := p.Param.Value
-	if p.Index == nil {
-		return expansion{st.args, name == "*"}, (name == "@" || name == "*") && st.args != nil
-	}
-	v := st.vars[name]
-	if v.refers != "" {
-		v = st.vars[v.refers]
-	}
-	index, _ := p.Index.(*syntax.Word)
-	if v.list == nil || index == nil {
-		return expansion{}, false
-	}
-	switch which := index.Lit(); which {
-	case "@", "*":
-		return expansion{v.list, which == "*"}, true
-	default:
-		n, err := strconv.Atoi(which)
-		if n < 0 {
-			n += len(v.list)
-		}
-		if err != nil || n < 0 || n >= len(v.list) {
-			return expansion{}, err == nil
-		}
-		return expansion{v.list[n : n+1 : n+1], true}, true
-	}
-}
-
-// runs are the runs of the words, kept apart unless they are joined.
-func (e expansion) runs(quoted bool) []run {
-	if !quoted || !e.join {
-		return all(e.list, quoted)
-	}
-	var whole field
-	for i, f := range e.list {
-		if i > 0 {
-			whole.add(field{text: " ", pat: " "})
-		}
-		whole.add(field{text: f.text, pat: escape(f.text), vague: f.vague, origin: f.origin, swept: f.swept, unsure: f.unsure})
-	}
-	return []run{{field: whole, quoted: true}}
-}
-
 // printfTo is printf -v NAME.
 func (w *walker) printfTo(args []field, st *state) bool {
 	if len(args) == 0 || !strings.HasPrefix(args[0].text, "-v") {
@@ -380,13 +308,10 @@ func (w *walker) printfTo(args []field, st *state) bool {
 	}
 	out := printed("printf", args)
 	v := field{text: out.text, pat: escape(out.text), vague: !out.known, origin: out.origin}
-	name, _, element := strings.Cut(name, "[")
-	if element || len(args) == 0 {
+	if len(args) == 0 {
 		v = unknownField("")
 	}
-	if syntax.ValidName(name) {
-		st.vars[name] = variable{field: v}
-		w.environment(name, v, st)
-	}
+	w.environment(name, v, st)
+	st.set(name, variable{field: v})
 	return true
 }

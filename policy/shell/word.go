@@ -1,8 +1,8 @@
 package shell
 
 import (
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -13,17 +13,18 @@ const unknownText = "${_perlica_unknown}"
 
 // A field is one word of a simple command after expansion.
 type field struct {
-	text   string            // its value; unknown parts as unknownText
-	pat    string            // the same as a pattern, where glob is set
-	src    string            // as written
-	glob   bool              // file names will take its place
-	vague  bool              // part of its value is unknown
-	origin origin            // where part of its value comes from
-	listed bool              // unknown, but one of the names that xargs reads
-	unsure bool              // empty, should a variable of the environment be unset
-	swept  bool              // stands for everything below it, as another command found it
-	out    *flow             // of <(…): what can be read from it
-	sink   *syntax.ProcSubst // of >(…): what reads what is written to it
+	text   string // its value; unknown parts as unknownText
+	pat    string // the same as a pattern, where glob is set
+	src    string // as written
+	glob   bool   // file names will take its place
+	vague  bool   // part of its value is unknown
+	origin origin // where part of its value comes from
+	listed bool   // unknown, but one of the names that xargs reads
+	loose  bool   // may be several words, or none
+	unsure bool   // empty, should a variable of the environment be unset
+	swept  bool   // stands for everything below it, as another command found it
+	out    *flow  // of <(…): what can be read from it
+	sink   *sink  // of >(…): what reads what is written to it
 }
 
 // literal is the field of a word that stands for itself.
@@ -35,8 +36,9 @@ func unknownField(src string) field { return field{text: unknownText, src: src, 
 // A run is a part of a word whose characters are all treated alike.
 type run struct {
 	field
-	quoted bool // stays one field, even when empty
-	split  bool // cut into fields at white space
+	quoted  bool // stays one field, even when empty
+	split   bool // cut into fields at the characters of IFS
+	between bool // parts two words
 }
 
 // fields expands words as a shell would: braces, tilde, variables that are known,
@@ -65,9 +67,9 @@ func (w *walker) expand(word *syntax.Word, st *state) []field {
 	w.steps += len(variants) / 4
 	var out []field
 	for _, parts := range variants {
-		out = append(out, assemble(w.runs(parts, false, st), w.separators(st), w.source(word))...)
+		out = append(out, assemble(w.cuttable(w.runs(parts, false, st), st), w.separators(st), w.source(word))...)
 	}
-	return out
+	return w.connected(out)
 }
 
 // scalar expands a word where neither fields nor file names are made of it, such as
@@ -79,7 +81,7 @@ func (w *walker) scalar(word *syntax.Word, st *state) field {
 	runs := w.runs(word.Parts, false, st)
 	pattern := false
 	for i := range runs {
-		runs[i].split, runs[i].quoted = false, true
+		runs[i].split, runs[i].quoted, runs[i].between, runs[i].loose = false, true, false, false
 		pattern = pattern || runs[i].glob
 	}
 	fs := assemble(runs, "", w.source(word))
@@ -88,21 +90,33 @@ func (w *walker) scalar(word *syntax.Word, st *state) field {
 	}
 	// An assignment makes no file names; only the variable of a loop holds some.
 	fs[0].glob = pattern
-	return fs[0]
+	return w.connected(fs)[0]
 }
 
 // separators are the characters at which unquoted expansions are cut.
 func (w *walker) separators(st *state) string {
-	if ifs, ok := st.vars["IFS"]; ok {
-		return " \t\n" + ifs.text
+	ifs, _ := w.lookup("IFS", st)
+	return ifs.text
+}
+
+// cuttable makes unknown what would be cut at separators that are not known.
+func (w *walker) cuttable(runs []run, st *state) []run {
+	if _, ok := w.lookup("IFS", st); ok {
+		return runs
 	}
-	return " \t\n"
+	for i, r := range runs {
+		if r.split && r.text != "" {
+			runs[i] = vague(false)
+			runs[i].origin = r.origin
+		}
+	}
+	return runs
 }
 
 // assemble joins runs into fields.
 func assemble(runs []run, separators, src string) []field {
 	var out []field
-	cur, open := field{src: src}, false
+	cur, open, spaced := field{src: src}, false, false
 	flush := func() {
 		if open {
 			cur.pat = plainClasses(cur.pat)
@@ -112,23 +126,49 @@ func assemble(runs []run, separators, src string) []field {
 		cur, open = field{src: src}, false
 	}
 	for _, r := range runs {
+		if r.between {
+			flush()
+			spaced = false
+			continue
+		}
 		if !r.split || r.vague || r.glob {
 			open = open || r.quoted || r.text != ""
+			r.loose = r.loose || r.split
 			cur.add(r.field)
 			continue
 		}
-		for i, piece := range cut(r.text, separators) {
-			if i > 0 {
-				flush()
-			}
-			if piece != "" {
+		for _, p := range cut(r.text, separators) {
+			if p.text != "" {
 				open = true
-				cur.add(field{text: piece, pat: piece, origin: r.origin, swept: r.swept, unsure: r.unsure})
+				cur.add(field{text: p.text, pat: p.text, origin: r.origin, swept: r.swept, unsure: r.unsure})
+			}
+			if p.end != "" {
+				// White space around another separator parts no more than that alone.
+				space := strings.Contains(" \t\n", p.end)
+				open = open || !space && !spaced
+				spaced = space && (open || spaced)
+				flush()
 			}
 		}
 	}
 	flush()
 	return out
+}
+
+// A piece is a part of a text, up to the separator that ends it.
+type piece struct{ text, end string }
+
+// cut splits at any separator and keeps the empty pieces.
+func cut(s, separators string) (out []piece) {
+	for {
+		i := strings.IndexAny(s, separators)
+		if i < 0 {
+			return append(out, piece{text: s})
+		}
+		_, n := utf8.DecodeRuneInString(s[i:])
+		out = append(out, piece{s[:i], s[i : i+n]})
+		s = s[i+n:]
+	}
 }
 
 // add appends to a value. One that outgrows every command line is unknown.
@@ -144,24 +184,12 @@ func (f *field) add(g field) {
 	f.origin |= g.origin
 	f.swept = f.swept || g.swept
 	f.unsure = f.unsure || g.unsure
+	f.loose = f.loose || g.loose
 	if g.out != nil {
 		f.out = g.out
 	}
 	if g.sink != nil {
 		f.sink = g.sink
-	}
-}
-
-// cut splits at any separator and keeps the empty pieces.
-func cut(s, separators string) []string {
-	var out []string
-	for {
-		i := strings.IndexAny(s, separators)
-		if i < 0 {
-			return append(out, s)
-		}
-		out = append(out, s[:i])
-		s = s[i+1:]
 	}
 }
 
@@ -187,12 +215,15 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 		case *syntax.SglQuoted:
 			text := p.Value
 			if p.Dollar {
-				text = unquoteANSI(text)
+				text = unquote(text)
 			}
 			out = append(out, run{field: field{text: text, pat: escape(text)}, quoted: true})
 		case *syntax.DblQuoted:
-			out = append(out, run{quoted: true})
-			out = append(out, w.runs(p.Parts, true, st)...)
+			inner := w.runs(p.Parts, true, st)
+			if len(inner) > 0 || len(p.Parts) == 0 { // else it is "$@" without any
+				out = append(out, run{quoted: true})
+			}
+			out = append(out, inner...)
 		case *syntax.ParamExp:
 			out = append(out, w.param(p, quoted, st)...)
 		default:
@@ -206,9 +237,10 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 	switch p := part.(type) {
 	case *syntax.CmdSubst:
-		out := w.stmts(p.Stmts, st.clone(), flow{})
+		out := w.stmts(p.Stmts, st.fork(), flow{})
 		if out.known {
-			r := known(strings.TrimRight(out.text, "\n"), quoted)
+			text := strings.ReplaceAll(out.text, "\x00", "") // bash drops them
+			r := known(strings.TrimRight(text, "\n"), quoted)
 			r.origin, r.vague = out.origin, out.other != ""
 			return r
 		}
@@ -216,11 +248,7 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 		r.origin = out.origin
 		return r
 	case *syntax.ProcSubst:
-		if p.Op == syntax.CmdOut {
-			return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", sink: p}}
-		}
-		out := w.stmts(p.Stmts, st.clone(), flow{})
-		return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", out: &out, origin: out.origin}}
+		return run{field: w.pipe(p, st)}
 	case *syntax.ArithmExp:
 		// No number names a directory that matters.
 		w.substitutions(p, st)
@@ -300,73 +328,4 @@ func (w *walker) tilde(lit string, first, more bool, st *state) (home run, rest 
 		home = known("/home/"+name, true)
 	}
 	return home, rest, true
-}
-
-// unquoteANSI reads the escapes of $'…', of which bash keeps what stands before a NUL.
-func unquoteANSI(s string) string {
-	text, _, _ := strings.Cut(unescapeANSI(s), "\x00")
-	return text
-}
-
-// unescapeANSI reads the same escapes as printf does, which writes a NUL.
-func unescapeANSI(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 >= len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		if j := strings.IndexByte(`abeEfnrtv\'"?`, s[i]); j >= 0 {
-			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
-			continue
-		}
-		n := number(&b, s[i:])
-		if n == 0 {
-			b.WriteByte('\\')
-			b.WriteByte(s[i])
-			n = 1
-		}
-		i += n - 1
-	}
-	return b.String()
-}
-
-// number reads \NNN, \xHH, \uHHHH, \UHHHHHHHH and \cX, and tells how many bytes
-// it took.
-func number(b *strings.Builder, s string) int {
-	skip, most, base := 1, 0, 16
-	switch c := s[0]; {
-	case c >= '0' && c <= '7':
-		skip, most, base = 0, 3, 8
-	case c == 'x':
-		most = 2
-	case c == 'u':
-		most = 4
-	case c == 'U':
-		most = 8
-	case c == 'c' && len(s) > 1:
-		b.WriteByte(s[1] & 0x1f)
-		return 2
-	}
-	n := skip
-	for n < len(s) && n-skip < most {
-		if _, err := strconv.ParseUint(s[n:n+1], base, 8); err != nil {
-			break
-		}
-		n++
-	}
-	if n == skip {
-		return 0
-	}
-	v, err := strconv.ParseUint(s[skip:n], base, 32)
-	if err != nil {
-		return 0
-	}
-	if s[0] == 'u' || s[0] == 'U' {
-		b.WriteRune(rune(v))
-	} else {
-		b.WriteByte(byte(v))
-	}
-	return n
 }

@@ -37,6 +37,7 @@ func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow)
 		return out
 	}
 	if len(operands) == 0 {
+		st.keeps = st.keeps || name == "exec"
 		if name == "env" {
 			in.origin |= private // the variables often hold keys
 		}
@@ -211,7 +212,7 @@ func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 		w.suffixesOf(operands, st, in)
 		return out
 	}
-	w.shellInput(fs, st, in)
+	w.shellInput(fs, st.child(nil), in)
 	return out
 }
 
@@ -265,10 +266,13 @@ func (w *walker) shellInput(fs []field, st *state, in flow) {
 	case !in.known:
 		w.unknown("the text does not tell what the shell reads and runs: %s", shown(fs))
 	}
-	for _, text := range []string{in.text, in.other} {
-		if text != "" {
-			w.script(text, st.child(nil), flow{})
-		}
+	other := st.clone()
+	if in.text != "" {
+		w.script(in.text, st, flow{})
+	}
+	if in.other != "" {
+		w.script(in.other, other, flow{})
+		st.join(st.clone(), other)
 	}
 }
 
@@ -288,7 +292,7 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) {
 		w.shellInput(fs, st, in)
 	case w.runsForeign(f, st):
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
-	case f.vague:
+	case f.vague, slices.ContainsFunc(w.targets(f, st), descriptor):
 		w.unknown("the text does not tell which script this runs: %s", shown(fs))
 	}
 }

@@ -1,0 +1,129 @@
+package shell
+
+import (
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxFields bounds how many words are looked at, and maxArgs how many are known as
+// positional parameters.
+const (
+	maxFields = 1 << 15
+	maxArgs   = 256
+)
+
+// positional are parameters that are known, unless there are too many.
+func positional(args []field) []field {
+	if len(args) > maxArgs {
+		return nil
+	}
+	return args
+}
+
+// countable says whether each of the fields is one word when the command runs.
+func countable(list []field) bool {
+	return !slices.ContainsFunc(list, func(f field) bool { return f.glob || f.loose })
+}
+
+// many says whether a variable makes several words, or none, also inside quotes.
+func many(p *syntax.ParamExp) bool {
+	index, _ := p.Index.(*syntax.Word)
+	return p.Names != 0 || p.Param != nil && p.Param.Value == "@" || index != nil && index.Lit() == "@"
+}
+
+// nth is the n-th word of a list, and whether the text tells which that is.
+func nth(list []field, n int) (field, bool) {
+	switch {
+	case n < 0 || !countable(list[:min(n, len(list))]):
+		return field{}, false
+	case n >= len(list):
+		return field{}, true
+	}
+	return list[n], !list[n].vague
+}
+
+// expansion is what several words are expanded from.
+type expansion struct {
+	list []field
+	join bool // one word inside quotes: "$*"
+}
+
+// elements are the words of $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}, where they are known.
+func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
+	if !plainParam(p) || p.Length || p.Exp != nil {
+		return expansion{}, false
+	}
+	name := p.Param.Value
+	if p.Index == nil {
+		return expansion{st.args, name == "*"}, (name == "@" || name == "*") && st.args != nil
+	}
+	v := st.vars[name]
+	if v.refers != "" {
+		v = st.vars[v.refers]
+	}
+	index, _ := p.Index.(*syntax.Word)
+	if v.list == nil || index == nil {
+		return expansion{}, false
+	}
+	switch which := index.Lit(); which {
+	case "@", "*":
+		return expansion{v.list, which == "*"}, true
+	default:
+		n, err := strconv.Atoi(which)
+		if n < 0 && countable(v.list) {
+			n += len(v.list)
+		}
+		if f, ok := nth(v.list, n); ok && err == nil {
+			return expansion{[]field{f}, true}, true
+		}
+		return expansion{}, false
+	}
+}
+
+// words are the runs of the words of an expansion, kept apart unless they are joined.
+func (w *walker) words(e expansion, quoted bool, st *state) []run {
+	joint := known(" ", true)
+	if e.join {
+		joint = w.joint(st)
+	}
+	if !quoted || !e.join {
+		return all(e.list, quoted, joint)
+	}
+	whole := run{quoted: true}
+	for _, r := range all(e.list, quoted, joint) {
+		whole.add(r.field)
+	}
+	whole.loose = false
+	return []run{whole}
+}
+
+// joint is what "$*" puts between words: the first character of IFS.
+func (w *walker) joint(st *state) run {
+	ifs, ok := w.lookup("IFS", st)
+	if !ok {
+		return vague(true)
+	}
+	_, n := utf8.DecodeRuneInString(ifs.text)
+	return known(ifs.text[:n], true)
+}
+
+// all is "$@": its words are kept apart, and joined where they can only be one.
+func all(args []field, quoted bool, joint run) []run {
+	joint.between = true
+	var out []run
+	for i, a := range args {
+		if i > 0 {
+			out = append(out, joint)
+		}
+		r := valueRun(a, quoted)
+		if a.vague {
+			r = partly(a, quoted)
+		}
+		r.loose = a.loose
+		out = append(out, r)
+	}
+	return out
+}
