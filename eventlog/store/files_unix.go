@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -47,27 +48,29 @@ func openIndex(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found *os.File
-	kept := openIndexes.Files[:0]
+	closeIndexes()
 	for _, f := range openIndexes.Files {
-		fi, err := f.Stat()
-		switch {
-		case err == nil && Links(fi) == 0:
-			_ = f.Close() // it was read from only
-			continue
-		case err == nil && os.SameFile(fi, want):
-			found = f
+		if fi, err := f.Stat(); err == nil && os.SameFile(fi, want) {
+			return f, nil
 		}
-		kept = append(kept, f)
 	}
-	openIndexes.Files = kept
-	if found != nil {
-		return found, nil
+	f, err := os.Open(name)
+	if err == nil {
+		openIndexes.Files = append(openIndexes.Files, f)
 	}
-	if found, err = os.Open(name); err == nil {
-		openIndexes.Files = append(openIndexes.Files, found)
-	}
-	return found, err
+	return f, err
+}
+
+// closeIndexes closes those of openIndexes, which the caller has locked, that no one else can find any more.
+func closeIndexes() {
+	openIndexes.Files = slices.DeleteFunc(openIndexes.Files, func(f *os.File) bool {
+		fi, err := f.Stat()
+		gone := err == nil && Links(fi) == 0
+		if gone {
+			_ = f.Close() // it was read from only
+		}
+		return gone
+	})
 }
 
 // Links is how many names a file has.
@@ -93,12 +96,15 @@ func (f *Files) hold() (err error) {
 	return err
 }
 
-// Release closes what hold opened.
+// Release closes what hold opened. SQLite has closed the log.
 func (f *Files) Release() {
 	if f.frames != nil {
 		_ = f.frames.Close() // it was read from only
 	}
 	f.frames, f.index = nil, nil
+	openIndexes.Lock()
+	defer openIndexes.Unlock()
+	closeIndexes()
 }
 
 // InPlace returns an error that wraps ErrMoved unless the three files lie where they were opened.

@@ -92,9 +92,9 @@ type Writable struct {
 	Unfinished bool // runs are listed that have no outcome
 }
 
-// Close releases the files and closes the connection.
+// Close closes the connection and releases the files.
 func (w *Writable) Close() error {
-	w.Files.Release()
+	defer w.Files.Release()
 	return w.DB.Close()
 }
 
