@@ -125,7 +125,11 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	switch {
 	case isShell(name):
 		return w.shell(name, fs, st, in), answers
-	case w.builtin(name, fs, st, in):
+	case name == "eval":
+		return w.eval(fs, st, in), answers
+	case name == "." || name == "source":
+		return w.dot(fs, fs[1:], st, in), answers
+	case w.builtin(name, fs, st):
 		return flow{known: listed("silent", name)}, answers
 	}
 	if out, ok := w.prints(name, fs, st); ok {
@@ -230,7 +234,7 @@ func (w *walker) mktemp(fs []field, st *state) flow {
 }
 
 // builtin handles what a shell does to itself. It says whether it did.
-func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
+func (w *walker) builtin(name string, fs []field, st *state) bool {
 	args := fs[1:]
 	switch name {
 	case "printf":
@@ -239,8 +243,6 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 		w.cd(name, args, st)
 	case "popd":
 		st.chdir(unknownField(""))
-	case "eval":
-		w.eval(fs, st, in)
 	case "trap":
 		w.trap(args, st)
 	case "alias", "hash":
@@ -249,8 +251,6 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 		if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-f") }) {
 			w.ask("loads code into the shell: %s", shown(fs))
 		}
-	case ".", "source":
-		w.dot(fs, args, st, in)
 	case "set":
 		w.set(args, st)
 	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "let", "export", "declare", "local", "readonly", "typeset":
@@ -350,10 +350,10 @@ func (w *walker) set(args []field, st *state) {
 	}
 }
 
-func (w *walker) eval(fs []field, st *state, in flow) {
+func (w *walker) eval(fs []field, st *state, in flow) flow {
 	whole := joined(fs[1:])
 	whole.src = shown(fs)
-	w.nested(whole.text+" ", whole, st, in)
+	return w.nested(whole.text+" ", whole, st, in)
 }
 
 // nested judges text that a shell will read, found in the field from.

@@ -60,15 +60,15 @@ func (w *walker) runsText(f field, st *state) {
 }
 
 // dot is . FILE, which the shell itself runs: what the file sets holds after it.
-func (w *walker) dot(fs, args []field, st *state, in flow) {
+func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 	if len(args) == 0 {
-		return
+		return flow{}
 	}
 	outer := st.args
 	if len(args) > 1 {
 		st.args = positional(args[1:])
 	}
-	w.scriptFile(fs, args, st, in)
+	out := w.scriptFile(fs, args, st, in)
 	for _, target := range w.targets(args[0], st) {
 		if text := w.written[target].text; text != "" {
 			after := st.clone()
@@ -81,6 +81,7 @@ func (w *walker) dot(fs, args []field, st *state, in flow) {
 	if len(args) > 1 {
 		st.args = outer
 	}
+	return out
 }
 
 // originOf is where a word, or the file that it names, comes from.

@@ -208,12 +208,11 @@ func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 	case has(opts, "--version", "--help", "-n"):
 		return out
 	case len(operands) > 0 && !has(opts, "-s") && !isStdin(operands[0].text):
-		w.scriptFile(fs, operands, st.child(operands[1:]), in)
+		out = w.scriptFile(fs, operands, st.child(operands[1:]), in)
 		w.suffixesOf(operands, st, in)
 		return out
 	}
-	w.shellInput(fs, st.child(nil), in)
-	return out
+	return w.shellInput(fs, st.child(nil), in)
 }
 
 // minusOnly leaves out the options that begin with a plus, such as +e and +o pipefail.
@@ -256,43 +255,47 @@ func (w *walker) daemon(fs []field, st *state) {
 
 func isStdin(s string) bool { return s == "-" || s == "/dev/stdin" || s == "/dev/fd/0" }
 
-// shellInput judges what a shell reads from its standard input.
-func (w *walker) shellInput(fs []field, st *state, in flow) {
+// shellInput judges what a shell reads from its standard input, and returns what that writes.
+func (w *walker) shellInput(fs []field, st *state, in flow) flow {
+	out := flow{piped: true, known: in.known, origin: in.origin}
 	switch {
 	case in.origin.is(foreign):
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
 	case !in.piped:
-		return
+		return out
 	case !in.known:
 		w.unknown("the text does not tell what the shell reads and runs: %s", shown(fs))
 	}
 	other := st.clone()
 	if in.text != "" {
-		w.script(in.text, st, flow{})
+		out = out.then(w.script(in.text, st, flow{}))
 	}
 	if in.other != "" {
-		w.script(in.other, other, flow{})
+		out = out.then(w.script(in.other, other, flow{}))
+		out.known = false
 		st.join(st.clone(), other)
 	}
+	return out
 }
 
-// scriptFile judges a file that a shell runs. A file of the disk is beyond this
+// scriptFile judges a file that a shell runs, and returns what it writes, as far as that is known. A file of the disk is beyond this
 // package; one that this very command downloads is not.
-func (w *walker) scriptFile(fs, operands []field, st *state, in flow) {
+func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	if len(operands) == 0 {
-		return
+		return flow{}
 	}
 	f := operands[0]
 	w.runsText(f, st)
 	switch {
 	case f.out != nil:
 		f.out.piped = true
-		w.shellInput(fs, st, *f.out)
+		return w.shellInput(fs, st, *f.out)
 	case isStdin(f.text):
-		w.shellInput(fs, st, in)
+		return w.shellInput(fs, st, in)
 	case w.runsForeign(f, st):
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
 	case f.vague, slices.ContainsFunc(w.targets(f, st), descriptor):
 		w.unknown("the text does not tell which script this runs: %s", shown(fs))
 	}
+	return flow{piped: true, origin: in.origin}
 }
