@@ -219,7 +219,7 @@ func wrapped(c string) ([]string, error) {
 	return []string{
 		"true && (" + c + "\n)", "false || {\n" + c + "\n}", "if true; then\n" + c + "\nfi", "echo $(" + c + "\n)",
 		"sh -c " + q, "sudo sh -c " + q, "env A=b nice bash -lc " + q, "eval " + q, "timeout 5 sh -c " + q,
-		"while true; do\n" + c + "\ndone", "f() {\n" + c + "\n}; f", "(" + c + "\n) | cat", "xargs sh -c " + q,
+		"while true; do\n" + c + "\ndone", "f_() {\n" + c + "\n}; f_", "(" + c + "\n) | cat", "xargs sh -c " + q,
 	}, nil
 }
 

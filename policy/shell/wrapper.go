@@ -185,8 +185,8 @@ func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 		return out
 	}
 	for _, f := range fs[1:] {
-		// Shells differ in whether a text that starts with a dash is one.
-		if strings.HasPrefix(f.text, "-") && strings.ContainsAny(f.text, " \t\n") {
+		// Shells differ in whether a text that starts with a dash or a plus is one.
+		if (strings.HasPrefix(f.text, "-") || strings.HasPrefix(f.text, "+")) && strings.ContainsAny(f.text, " \t\n") {
 			w.nested(f.text, f, st.child(nil), in)
 		}
 	}
