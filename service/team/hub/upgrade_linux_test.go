@@ -2,8 +2,12 @@ package hub
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -12,18 +16,26 @@ import (
 	"github.com/perlica/perlica/service/team/proposal"
 )
 
-// TestUpgrade: a hub of the first version, with a team and an input, is brought up to date, and keeps what it has.
+// TestUpgrade: a hub of the first version, or of the one before, with a team and an input, is brought up to date, and keeps what it has.
 func TestUpgrade(t *testing.T) {
+	for _, from := range []int{1, 6} {
+		t.Run(fmt.Sprint("from ", from), func(t *testing.T) { upgradeFrom(t, from) })
+	}
+}
+
+func upgradeFrom(t *testing.T, from int) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
 	list, err := steps()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
-		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return migrate(ctx, tx, 0, list[0]) })
-	}); err != nil {
-		t.Fatal(err)
+	for n := range from {
+		if err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
+			return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return migrate(ctx, tx, n, list[n]) })
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if made, err := h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1"); err != nil || !made {
 		t.Fatal(made, err)
@@ -40,10 +52,10 @@ func TestUpgrade(t *testing.T) {
 		INSERT INTO perlica.claims (input, worker, generation, position, reported) VALUES ('b', 'alice', 'g1', 1, true);
 		INSERT INTO perlica.outcomes (input, worker, outcome, result) VALUES ('b', 'alice', 'responded', '{}')`)
 	var version *VersionError
-	if _, err := h.Look(t.Context()); !errors.As(err, &version) || version.Hint() == "" || version.Have != 1 {
+	if _, err := h.Look(t.Context()); !errors.As(err, &version) || version.Hint() == "" || version.Have != from {
 		t.Errorf("before: %v", err)
 	}
-	for _, want := range []int{1, len(list)} {
+	for _, want := range []int{from, len(list)} {
 		if before, err := h.Migrate(t.Context()); err != nil || before != want {
 			t.Fatal(before, err)
 		}
@@ -56,5 +68,18 @@ func TestUpgrade(t *testing.T) {
 	}
 	if got := claimed(t, h, 9); !slices.Equal(got, []string{"a"}) {
 		t.Error(got)
+	}
+}
+
+// TestMigrationsStay: a migration that a hub may have is never changed: what it lacks comes with a new one.
+func TestMigrationsStay(t *testing.T) {
+	list, err := steps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []string{"b3c4a80feacdc2aba2", "e79e0b0a837ddf8b15", "5889dbd35f63b855ca", "b3769fd7a4fff8e7d9", "81b7cad80636ef8ff7", "734d782d3a80d20991"} {
+		if sum := sha256.Sum256([]byte(list[n])); !strings.HasPrefix(hex.EncodeToString(sum[:]), want) {
+			t.Errorf("migration %d was changed", n+1)
+		}
 	}
 }

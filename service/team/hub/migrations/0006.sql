@@ -25,15 +25,7 @@ END $$;
 ALTER POLICY own ON perlica.workers WITH CHECK (name IN (SELECT n FROM perlica.names() n));
 ALTER POLICY heard ON perlica.workers USING (name IN (SELECT n FROM perlica.names() n)) WITH CHECK (name IN (SELECT n FROM perlica.names() n));
 ALTER POLICY own ON perlica.inputs WITH CHECK (sender IN (SELECT n FROM perlica.names() n));
--- A worker's role claims nothing that a claim of its program would not take.
-ALTER POLICY own ON perlica.claims WITH CHECK (
-	worker IN (SELECT n FROM perlica.names() n)
-	AND (SELECT g.ended IS NULL AND g.name = claims.generation AND coalesce(i.not_before <= now(), true) AND i.worker IN ('', claims.worker)
-	            AND NOT EXISTS (SELECT FROM perlica.closings s WHERE s.input = i.id AND s.kind <> 'resolved')
-	     FROM perlica.inputs i
-	     JOIN perlica.generations g ON g.name = i.generation
-	     WHERE i.id = claims.input
-	     LIMIT 1));
+ALTER POLICY own ON perlica.claims WITH CHECK (worker IN (SELECT n FROM perlica.names() n));
 ALTER POLICY own_reported ON perlica.claims USING (worker IN (SELECT n FROM perlica.names() n)) WITH CHECK (worker IN (SELECT n FROM perlica.names() n));
 ALTER POLICY own ON perlica.outcomes WITH CHECK (
 	worker IN (SELECT n FROM perlica.names() n)
@@ -72,24 +64,9 @@ ALTER POLICY lanes ON perlica.lanes WITH CHECK (
 ALTER POLICY taken ON perlica.queue USING (EXISTS (SELECT FROM perlica.names()));
 ALTER POLICY ripen ON perlica.queue USING (EXISTS (SELECT FROM perlica.names())) WITH CHECK (EXISTS (SELECT FROM perlica.names()));
 
--- What is claimed cannot be withdrawn, and an adoption, which is an admin's, closes what is of a generation that has ended. Each
--- member has an opinion of its own: one that is not signed stands in nobody else's way, and is replaced by its member's.
-ALTER TABLE perlica.closings
-	DROP CONSTRAINT closings_pkey,
-	ADD PRIMARY KEY (input, kind, by);
+-- An adoption is an admin's.
 ALTER POLICY own ON perlica.closings WITH CHECK (
-	by IN (SELECT n FROM perlica.names() n)
-	AND CASE kind
-	    WHEN 'withdrawn' THEN NOT EXISTS (SELECT FROM perlica.claims k WHERE k.input = closings.input)
-	    WHEN 'adopted' THEN pg_has_role(current_user, 'perlica_admin', 'usage')
-	         AND (SELECT g.ended IS NOT NULL FROM perlica.inputs i JOIN perlica.generations g ON g.name = i.generation WHERE i.id = closings.input LIMIT 1)
-	    ELSE true END);
-GRANT UPDATE (note, signature, at) ON perlica.closings TO perlica_member;
-CREATE POLICY own_again ON perlica.closings FOR UPDATE
-	USING (kind = 'resolved' AND by IN (SELECT n FROM perlica.names() n)) WITH CHECK (kind = 'resolved' AND by IN (SELECT n FROM perlica.names() n));
-GRANT UPDATE (signature) ON perlica.cancels TO perlica_member; -- the same of a stop
-CREATE POLICY own_again ON perlica.cancels FOR UPDATE
-	USING (member IN (SELECT n FROM perlica.names() n)) WITH CHECK (member IN (SELECT n FROM perlica.names() n));
+	perlica.mine(by) AND (kind <> 'adopted' OR pg_has_role(current_user, 'perlica_admin', 'usage')));
 
 -- What became of an input its owner signs: the digest of the result, which stays when the result is pruned, and the outcome. The
 -- result stands there byte for byte.
@@ -98,7 +75,3 @@ ALTER TABLE perlica.outcomes
 	ADD digest    text NOT NULL DEFAULT '',
 	ADD signature bytea;
 GRANT UPDATE (outcome, digest, signature) ON perlica.outcomes TO perlica_member;
--- Workers report once more, signed, what they reported before: it is on their logs.
-ALTER TABLE perlica.claims NO FORCE ROW LEVEL SECURITY; -- of the owner, who migrates
-UPDATE perlica.claims SET reported = false WHERE reported;
-ALTER TABLE perlica.claims FORCE ROW LEVEL SECURITY;

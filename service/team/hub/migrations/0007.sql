@@ -90,6 +90,46 @@ ALTER TABLE perlica.inputs FORCE ROW LEVEL SECURITY;
 -- Who writes to the queue makes an input ready, and not the opposite.
 ALTER POLICY ripen ON perlica.queue WITH CHECK (ready AND EXISTS (SELECT FROM perlica.names()));
 
+-- A worker's role claims nothing that a claim of its program would not take.
+ALTER POLICY own ON perlica.claims WITH CHECK (
+	worker IN (SELECT n FROM perlica.names() n)
+	AND (SELECT g.ended IS NULL AND g.name = claims.generation AND coalesce(i.not_before <= now(), true) AND i.worker IN ('', claims.worker)
+	            AND NOT EXISTS (SELECT FROM perlica.closings s WHERE s.input = i.id AND s.kind <> 'resolved')
+	     FROM perlica.inputs i
+	     JOIN perlica.generations g ON g.name = i.generation
+	     WHERE i.id = claims.input
+	     LIMIT 1));
+
+-- What is claimed cannot be withdrawn, and an adoption, which is an admin's, closes what is of a generation that has ended. Each
+-- member has an opinion of its own: one that is not signed stands in nobody else's way, and is replaced by its member's.
+ALTER TABLE perlica.closings
+	DROP CONSTRAINT closings_pkey,
+	ADD PRIMARY KEY (input, kind, by);
+ALTER POLICY own ON perlica.closings WITH CHECK (
+	by IN (SELECT n FROM perlica.names() n)
+	AND CASE kind
+	    WHEN 'withdrawn' THEN NOT EXISTS (SELECT FROM perlica.claims k WHERE k.input = closings.input)
+	    WHEN 'adopted' THEN pg_has_role(current_user, 'perlica_admin', 'usage')
+	         AND (SELECT g.ended IS NOT NULL FROM perlica.inputs i JOIN perlica.generations g ON g.name = i.generation WHERE i.id = closings.input LIMIT 1)
+	    ELSE true END);
+GRANT UPDATE (note, signature, at) ON perlica.closings TO perlica_member;
+DROP POLICY IF EXISTS own_again ON perlica.closings; -- as in the one below: there was a migration 6 that had them
+CREATE POLICY own_again ON perlica.closings FOR UPDATE
+	USING (kind = 'resolved' AND by IN (SELECT n FROM perlica.names() n)) WITH CHECK (kind = 'resolved' AND by IN (SELECT n FROM perlica.names() n));
+GRANT UPDATE (signature) ON perlica.cancels TO perlica_member; -- the same of a stop
+DROP POLICY IF EXISTS own_again ON perlica.cancels;
+CREATE POLICY own_again ON perlica.cancels FOR UPDATE
+	USING (member IN (SELECT n FROM perlica.names() n)) WITH CHECK (member IN (SELECT n FROM perlica.names() n));
+
+-- Workers report once more, signed, what they reported unsigned: it is on their logs.
+ALTER TABLE perlica.claims NO FORCE ROW LEVEL SECURITY; -- of the owner, who migrates
+ALTER TABLE perlica.outcomes NO FORCE ROW LEVEL SECURITY;
+UPDATE perlica.claims k
+SET reported = false
+WHERE k.reported AND EXISTS (SELECT FROM perlica.outcomes o WHERE o.input = k.input AND o.signature IS NULL);
+ALTER TABLE perlica.claims FORCE ROW LEVEL SECURITY;
+ALTER TABLE perlica.outcomes FORCE ROW LEVEL SECURITY;
+
 -- The columns that may change do not say whose a row is: to look again at the new row finds the same.
 ALTER POLICY own_reported ON perlica.claims WITH CHECK (true);
 ALTER POLICY own_pruned ON perlica.outcomes WITH CHECK (true);
