@@ -288,7 +288,8 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 		}
 	case "allow", "deny", "choose":
 		open, _ := h.open(ctx) // what cannot be read cannot be completed
-		return each(append(open, h.shown()...), func(q interaction.Question) string { return short(string(q.ID)) })
+		return append(each(open, func(q interaction.Question) string { return short(string(q.ID)) }),
+			each(h.shown(), func(q asked) string { return short(string(q.ID)) })...)
 	}
 	return list
 }

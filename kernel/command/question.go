@@ -109,7 +109,7 @@ func short(id string) string {
 // which finds the question that the first argument names and returns the arguments behind it.
 // Without a name it is the only one that waits; if more do, a guess could approve another
 // question than the one that was read.
-func (h *Host) which(ctx context.Context, args []string, most int) (interaction.Question, []string, error) {
+func (h *Host) which(ctx context.Context, args []string, most int) (asked, []string, error) {
 	if len(args) > 0 {
 		q, err := h.find(ctx, args[0])
 		if err == nil {
@@ -119,30 +119,33 @@ func (h *Host) which(ctx context.Context, args []string, most int) (interaction.
 			return q, nil, err
 		}
 	}
-	open, err := h.open(ctx)
-	open = append(open, h.shown()...)
+	here, err := h.open(ctx)
+	open := h.shown()
+	for _, q := range here {
+		open = append(open, asked{Question: q})
+	}
 	switch {
 	case err != nil:
-		return interaction.Question{}, nil, err
+		return asked{}, nil, err
 	case len(open) == 0 && h.Team != nil:
-		return interaction.Question{}, nil, errors.New("no question waits that /pending has shown")
+		return asked{}, nil, errors.New("no question waits that /pending has shown")
 	case len(open) == 0:
-		return interaction.Question{}, nil, errors.New("no question waits")
+		return asked{}, nil, errors.New("no question waits")
 	case h.Named:
-		return interaction.Question{}, nil, errUnnamed
+		return asked{}, nil, errUnnamed
 	case len(open) > 1:
-		return interaction.Question{}, nil, fmt.Errorf("%d questions wait: name the one that is meant, as /pending shows it", len(open))
+		return asked{}, nil, fmt.Errorf("%d questions wait: name the one that is meant, as /pending shows it", len(open))
 	}
 	return open[0], args, nil
 }
 
 // find returns the question that ref names, of this machine or of the team. The error is report.ErrNoQuestion,
 // report.ErrAmbiguousQuestion or ErrRight.
-func (h *Host) find(ctx context.Context, ref string) (q interaction.Question, err error) {
+func (h *Host) find(ctx context.Context, ref string) (q asked, err error) {
 	found := h.ofTeam(ref)
 	err = report.ErrNoQuestion
 	if h.Runner != nil {
-		q, err = report.FindQuestion(ctx, &h.Runner.Log().Reader, ref)
+		q.Question, err = report.FindQuestion(ctx, &h.Runner.Log().Reader, ref)
 	}
 	switch {
 	case errors.Is(err, report.ErrNoQuestion) && len(found) == 1:
@@ -179,7 +182,7 @@ func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	c, err := Line{Name: "choose"}.Means(q, rest)
+	c, err := Line{Name: "choose"}.Means(q.Question, rest)
 	if err != nil {
 		return Output{}, err
 	}
@@ -280,7 +283,7 @@ func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	c, err := Line{Name: "allow"}.Means(q, rest)
+	c, err := Line{Name: "allow"}.Means(q.Question, rest)
 	if err != nil {
 		return Output{}, err
 	}
@@ -292,14 +295,14 @@ func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	c, err := Line{Name: "deny"}.Means(q, rest)
+	c, err := Line{Name: "deny"}.Means(q.Question, rest)
 	if err != nil {
 		return Output{}, err
 	}
 	return h.answer(ctx, q, c)
 }
 
-func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Output, error) {
+func (h *Host) answer(ctx context.Context, q asked, c Choice) (Output, error) {
 	o := c.Option
 	a := interaction.Answer{Option: o.ID, By: h.By, Where: h.Where, Origin: h.Origin, Always: c.Always}
 	switch {
@@ -311,13 +314,13 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Ou
 		return Output{}, errUsage
 	}
 	if o.Always() && !c.Always {
-		return Output{}, language.Said(c.GivesUp(h.say(), q) + fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
+		return Output{}, language.Said(c.GivesUp(h.say(), q.Question) + fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
 	}
 	var err error
-	if len(h.ofTeam(string(q.ID))) > 0 {
+	if q.there {
 		err = h.Team.Answer(ctx, q.ID, a)
 	} else {
-		err = h.Runner.AnswerQuestion(ctx, q, a)
+		err = h.Runner.AnswerQuestion(ctx, q.Question, a)
 	}
 	if errors.Is(err, interaction.ErrWord) {
 		return Output{}, fmt.Errorf("%w: %s", err, q.Word)

@@ -42,20 +42,26 @@ type Team interface {
 	Answer(ctx context.Context, id event.InteractionID, a interaction.Answer) error
 }
 
+// asked is a question that a command means.
+type asked struct {
+	interaction.Question
+	there bool // it is of Team, whether or not it still waits
+}
+
 // shown are the questions of the team that a command can mean.
-func (h *Host) shown() (list []interaction.Question) {
+func (h *Host) shown() (list []asked) {
 	if h.Team != nil {
 		for _, q := range h.Team.Shown() {
-			list = append(list, q.Question)
+			list = append(list, asked{q.Question, true})
 		}
 	}
 	return list
 }
 
 // ofTeam returns the questions that were shown whose id is ref, or ends so.
-func (h *Host) ofTeam(ref string) []interaction.Question {
+func (h *Host) ofTeam(ref string) []asked {
 	ref = strings.ToLower(ref)
-	return slices.DeleteFunc(h.shown(), func(q interaction.Question) bool {
+	return slices.DeleteFunc(h.shown(), func(q asked) bool {
 		return len(ref) < len(short(string(q.ID))) || !strings.HasSuffix(string(q.ID), ref)
 	})
 }

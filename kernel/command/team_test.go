@@ -17,6 +17,7 @@ type aTeam struct {
 	shown   []TeamQuestion
 	answers []string
 	away    error
+	closes  bool
 }
 
 func (f *aTeam) Show() ([]TeamQuestion, error) {
@@ -24,7 +25,13 @@ func (f *aTeam) Show() ([]TeamQuestion, error) {
 	return f.open, f.away
 }
 
-func (f *aTeam) Shown() []TeamQuestion { return f.shown }
+func (f *aTeam) Shown() []TeamQuestion {
+	shown := f.shown
+	if f.closes { // while the command is carried out
+		f.shown = nil
+	}
+	return shown
+}
 
 func (f *aTeam) Answer(_ context.Context, id event.InteractionID, a interaction.Answer) error {
 	f.answers = append(f.answers, string(id)+" "+a.Option+" "+a.Text)
@@ -66,6 +73,9 @@ func TestTeamQuestions(t *testing.T) {
 	if err := there.refuses(t, "/deny 89abcdee"); len(team.answers) != 3 {
 		t.Error("another name:", err)
 	}
+	team.closes = true
+	there.does(t, "/deny "+short(id)) // that it is not open any more its worker says
+	team.closes, team.answers = false, team.answers[:3]
 	team.away = errors.New("no answer")
 	there.says(t, map[string]string{"/pending": "The team's questions cannot be read now, and there may be others: no answer"})
 	team.away = nil

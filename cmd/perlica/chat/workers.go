@@ -24,8 +24,8 @@ type workers struct {
 
 	mu    sync.Mutex // guards what follows
 	open  []openThere
-	away  error                        // why there may be others
-	shown map[event.InteractionID]bool // by /pending
+	away  error                          // why there may be others
+	shown map[event.InteractionID]string // by /pending: what its worker calls it
 }
 
 // openThere is a question as the hub had it last.
@@ -41,7 +41,7 @@ func (c *chat) newWorkers() *workers {
 		return nil
 	}
 	return &workers{
-		c: c, away: errors.New("the hub has not answered yet"), shown: map[event.InteractionID]bool{},
+		c: c, away: errors.New("the hub has not answered yet"), shown: map[event.InteractionID]string{},
 		link: door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }),
 	}
 }
@@ -116,7 +116,7 @@ func (w *workers) Show() ([]command.TeamQuestion, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.open {
-		w.shown[o.ID] = true
+		w.shown[o.ID] = o.id
 	}
 	return w.listed(), w.away
 }
@@ -131,7 +131,7 @@ func (w *workers) Shown() []command.TeamQuestion {
 // listed are the questions that were shown. The caller holds mu.
 func (w *workers) listed() (list []command.TeamQuestion) {
 	for _, o := range w.open {
-		if w.shown[o.ID] {
+		if w.shown[o.ID] != "" {
 			list = append(list, o.TeamQuestion)
 		}
 	}
@@ -144,11 +144,7 @@ func (w *workers) Answer(ctx context.Context, id event.InteractionID, a interact
 		return err
 	}
 	w.mu.Lock()
-	i := slices.IndexFunc(w.open, func(o openThere) bool { return o.ID == id })
-	there := ""
-	if i >= 0 {
-		there = w.open[i].id
-	}
+	there := w.shown[id]
 	w.mu.Unlock()
 	return remote.OfAnswer(w.link.Answer(ctx, id, there, a))
 }
