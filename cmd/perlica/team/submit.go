@@ -11,17 +11,17 @@ import (
 	"io"
 	"iter"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
@@ -241,10 +241,9 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 		return exitcode.Usage.With(errors.New("there is no input"))
 	}
 	handed := 0
-	asked, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	defer release()
-	defer context.AfterFunc(asked, release)() // a second signal ends the process
-	counts, unsure, err := a.handOver(ctx, asked, t, in, func(came []submitted, n int) error {
+	ctx, stop := signals.Catch(ctx, 0)
+	defer stop.Release()
+	counts, unsure, err := a.handOver(ctx, stop.First, t, in, func(came []submitted, n int) error {
 		handed = n
 		status.Set(fmt.Sprintf("submitted %s %d of %d", bar(n, total), n, total))
 		if !asJSON {
@@ -268,11 +267,12 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 		a.Note("warning: the standby has not confirmed them: if the server fails now they may be lost")
 	}
 	var fate *team.FateError
+	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &fate):
 		return exitcode.WithHint(exitcode.Unknown.With(err), "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
-	case errors.Is(err, errInterrupted):
-		return exitcode.WithHint(exitcode.Interrupted.With(fmt.Errorf("%w: %d of %d inputs were handed over", err, handed, total)),
+	case errors.As(err, &stopped):
+		return exitcode.WithHint(exitcode.OfStop(stopped.Stop).With(fmt.Errorf("%s: %d of %d inputs were handed over", stopped.Stop.Why, handed, total)),
 			"the same file can be submitted again if its lines have ids; a line without one is a new input each time")
 	case err != nil:
 		return err
@@ -288,19 +288,20 @@ type submitted struct {
 	State string `json:"state"`
 }
 
-var errInterrupted = errors.New("interrupted")
-
-// handOver submits all inputs, or those before stop ends: then the error is errInterrupted. tell is called with what those of a batch came to and how many were handed over. It
-// returns how many came to what, and whether a standby has not confirmed some.
-func (a *app) handOver(ctx, stop context.Context, t *team.Team, in *inputs, tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
+// handOver submits all inputs, or those before it is stopped: then the error is a *kernel.StoppedError. tell is called with what
+// those of a batch came to and how many were handed over. It returns how many came to what, and whether a standby has
+// not confirmed some.
+func (a *app) handOver(ctx context.Context, stop <-chan kernel.Stop, t *team.Team, in *inputs, tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
 	counts = map[string]int{}
 	n := 0
 	for batch, err := range in.batches() {
 		if err != nil {
 			return counts, unsure, fmt.Errorf("the inputs changed after they were checked: %w", err)
 		}
-		if stop.Err() != nil {
-			return counts, unsure, errInterrupted
+		select {
+		case s := <-stop:
+			return counts, unsure, &kernel.StoppedError{Stop: s}
+		default:
 		}
 		states, err := t.Submit(ctx, batch)
 		if errors.Is(err, hub.ErrUnsure) {
