@@ -1,8 +1,6 @@
 package shell
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -199,100 +197,6 @@ func requote(word *syntax.Word) {
 	word.Parts = []syntax.WordPart{&syntax.Lit{Value: quoted}}
 }
 
-// A Pattern is the command of a rule: words, of which a bare * stands for any one
-// word and a bare ... at the end for any number of words, also none.
-type Pattern struct {
-	text  string
-	words []*syntax.Word
-}
-
-const (
-	anyWord = "*"
-	anyRest = "..."
-)
-
-var errNotSimple = errors.New("is not one plain command")
-
-// ParsePattern reads the command of a rule as a shell reads words.
-func ParsePattern(text string) (*Pattern, error) {
-	list, read, err := parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("command %q: %w", text, err)
-	}
-	if len(list) != 1 {
-		return nil, fmt.Errorf("command %q %w", text, errNotSimple)
-	}
-	call, ok := list[0].Cmd.(*syntax.CallExpr)
-	if !ok || !plain(list[0]) || !still(call) {
-		return nil, fmt.Errorf("command %q %w", text, errNotSimple)
-	}
-	p := &Pattern{text: read, words: call.Args}
-	for i, word := range p.words {
-		if word.Lit() == anyRest && i < len(p.words)-1 {
-			return nil, fmt.Errorf("command %q: ... stands for the rest, so it can only be the last word", text)
-		}
-	}
-	return p, nil
-}
-
-// Names says whether the pattern tells which command it means.
-func (p *Pattern) Names() bool {
-	first := p.words[0].Lit()
-	return first != anyWord && first != anyRest
-}
-
-// Literal says whether the pattern is one command and no other.
-func (p *Pattern) Literal() bool {
-	return !slices.ContainsFunc(p.words, func(w *syntax.Word) bool { return w.Lit() == anyWord || w.Lit() == anyRest })
-}
-
-// fields is the pattern as the place makes it, with ~ for example expanded.
-func (p *Pattern) fields(at Place) []field {
-	w := newWalker(at)
-	w.text = p.text
-	return w.fields(p.words, newState(w.place.Dir))
-}
-
-// An Answer says whether a command is what a pattern means.
-type Answer int
-
-const (
-	No    Answer = iota
-	Maybe        // it depends on a value the text does not tell
-	Yes
-)
-
-// MatchExact matches for allow rules: word by word, and nothing unknown.
-func (p *Pattern) MatchExact(call Call, at Place) bool { return p.match(call, at, true) == Yes }
-
-// MatchLoose matches for deny and ask rules: the command word also with a directory
-// before it, and an unknown word may be any.
-func (p *Pattern) MatchLoose(call Call, at Place) Answer { return p.match(call, at, false) }
-
-func (p *Pattern) match(call Call, at Place, exact bool) Answer {
-	want := p.fields(at)
-	result := Yes
-	for i, f := range want {
-		switch {
-		case f.src == anyRest:
-			return result
-		case i >= len(call), exact && call[i].vague:
-			return No
-		case f.src == anyWord:
-		case call[i].vague && i > 0:
-			result = Maybe
-		case f.text == call[i].text:
-		case i == 0 && !exact && commandName(f) == commandName(call[i]):
-		default:
-			return No
-		}
-	}
-	if len(call) != len(want) {
-		return No
-	}
-	return result
-}
-
 // Simple takes a command apart into simple commands joined by && || | ; and
 // returns false if there is anything else to it that an allow rule does not speak
 // of: redirections, substitutions, assignments, background, compound commands.
@@ -346,19 +250,60 @@ func plain(s *syntax.Stmt) bool {
 	return true
 }
 
-// still says whether a simple command has neither assignments nor anything that is
-// expanded when it runs, file names and ~ apart.
+// still says whether a simple command has neither assignments nor anything that is expanded when it
+// runs, apart from file names, ~ and constant substitutions.
 func still(c *syntax.CallExpr) bool {
 	if len(c.Assigns) > 0 || len(c.Args) == 0 {
 		return false
 	}
 	quiet := true
 	syntax.Walk(c, func(n syntax.Node) bool {
-		switch n.(type) {
-		case *syntax.ParamExp, *syntax.CmdSubst, *syntax.ArithmExp, *syntax.ProcSubst, *syntax.ExtGlob:
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			quiet = quiet && constant(n)
+			return false
+		case *syntax.ParamExp, *syntax.ArithmExp, *syntax.ProcSubst, *syntax.ExtGlob:
 			quiet = false
 		}
 		return quiet
 	})
 	return quiet
+}
+
+// constant says whether a substitution is only another way to write a text: a cat of one
+// here-document or here-string, an echo or a printf, without anything that is expanded in it.
+func constant(c *syntax.CmdSubst) bool {
+	if len(c.Stmts) != 1 {
+		return false
+	}
+	s := c.Stmts[0]
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || s.Background || s.Coprocess || s.Disown || s.Negated || !still(call) {
+		return false
+	}
+	switch call.Args[0].Lit() {
+	case "cat":
+		return len(call.Args) == 1 && len(s.Redirs) == 1 && literalInput(s.Redirs[0])
+	case "echo":
+		return len(s.Redirs) == 0
+	case "printf":
+		return len(s.Redirs) == 0 && len(call.Args) > 1 && !strings.HasPrefix(call.Args[1].Lit(), "-")
+	}
+	return false
+}
+
+// literalInput says whether a redirection hands a command a text in which nothing is expanded.
+func literalInput(r *syntax.Redirect) bool {
+	text := r.Hdoc
+	switch r.Op {
+	case syntax.WordHdoc:
+		text = r.Word
+	case syntax.Hdoc, syntax.DashHdoc:
+	default:
+		return false
+	}
+	if r.N != nil && r.N.Value != "0" || text == nil {
+		return r.N == nil && text == nil // an empty here-document
+	}
+	return still(&syntax.CallExpr{Args: []*syntax.Word{text}})
 }

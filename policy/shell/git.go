@@ -3,6 +3,8 @@ package shell
 import (
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
@@ -24,9 +26,35 @@ func (w *walker) git(fs []field, st *state) {
 			w.ask("names code that git will run: %s", shown(fs))
 		}
 	}
-	if len(rest) > 0 {
-		w.gitCommand(rest[0].text, rest[1:], fs, st)
+	if len(rest) == 0 {
+		return
 	}
+	for _, o := range global {
+		if o.name != "-c" || o.value == nil {
+			continue
+		}
+		key, text, _ := strings.Cut(o.value.text, "=")
+		if words := w.gitAlias(key, text, st); len(words) > 0 && strings.EqualFold(key, "alias."+rest[0].text) {
+			w.argv(slices.Concat(fs[:len(fs)-len(rest)], words, rest[1:]), st, flow{})
+		}
+	}
+	w.gitCommand(rest[0].text, rest[1:], fs, st)
+}
+
+// gitAlias returns the words of git's that a setting makes an alias for. It returns none for other
+// settings, and for an alias with !, which is a command of the shell.
+func (w *walker) gitAlias(key, text string, st *state) []field {
+	if !strings.HasPrefix(strings.ToLower(key), "alias.") {
+		return nil
+	}
+	list, _, err := parse(text)
+	if err != nil || len(list) != 1 {
+		return nil
+	}
+	if call, ok := list[0].Cmd.(*syntax.CallExpr); ok && plain(list[0]) && still(call) {
+		return w.fields(call.Args, st)
+	}
+	return nil
 }
 
 var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "merge.", "diff.", "credential.", "gpg.", "browser.", "man.", "trailer.", "submodule.", "remote.", "guitool.", "hook."}
@@ -54,6 +82,10 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 		w.ask("names code that git will run: %s", shown(fs))
 	case strings.HasPrefix(key, "alias.") && value.vague:
 		w.unknown("the text does not tell what the alias runs: %s", shown(fs))
+	case strings.HasPrefix(key, "alias."):
+		if words := w.gitAlias(key, value.text, st); len(words) > 0 {
+			w.argv(append(fs[:1:1], words...), st, flow{})
+		}
 	case runs && !slices.Contains(quiet, value.text) && !harmlessCommand(value):
 		w.ifRefused(value, st)
 		w.ask("names a program that git will run: %s", shown(fs))

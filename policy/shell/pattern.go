@@ -1,0 +1,172 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Pattern is the command of a rule: words, of which a bare * stands for any one
+// word and a bare ... at the end for any number of words, which may be zero.
+type Pattern struct {
+	text  string
+	words []*syntax.Word
+}
+
+const (
+	anyWord = "*"
+	anyRest = "..."
+)
+
+var errNotSimple = errors.New("is not one plain command")
+
+// ParsePattern reads the command of a rule as a shell reads words.
+func ParsePattern(text string) (*Pattern, error) {
+	list, read, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("command %q: %w", text, err)
+	}
+	if len(list) != 1 {
+		return nil, fmt.Errorf("command %q %w", text, errNotSimple)
+	}
+	call, ok := list[0].Cmd.(*syntax.CallExpr)
+	if !ok || !plain(list[0]) || !still(call) {
+		return nil, fmt.Errorf("command %q %w", text, errNotSimple)
+	}
+	p := &Pattern{text: read, words: call.Args}
+	for i, word := range p.words {
+		if word.Lit() == anyRest && i < len(p.words)-1 {
+			return nil, fmt.Errorf("command %q: ... stands for the rest, so it can only be the last word", text)
+		}
+	}
+	return p, nil
+}
+
+// Names says whether the pattern tells which command it means.
+func (p *Pattern) Names() bool {
+	first := p.words[0].Lit()
+	return first != anyWord && first != anyRest
+}
+
+// Literal says whether the pattern is one command and no other.
+func (p *Pattern) Literal() bool {
+	return !slices.ContainsFunc(p.words, func(w *syntax.Word) bool { return w.Lit() == anyWord || w.Lit() == anyRest })
+}
+
+// fields is the pattern as the place makes it, with ~ for example expanded.
+func (p *Pattern) fields(at Place) []field {
+	w := newWalker(at)
+	w.text = p.text
+	return w.fields(p.words, newState(w.place.Dir))
+}
+
+// An Answer says whether a command is what a pattern means.
+type Answer int
+
+const (
+	No    Answer = iota
+	Maybe        // it depends on a value the text does not tell
+	Yes
+)
+
+// MatchExact matches for allow rules: word by word, and nothing unknown.
+func (p *Pattern) MatchExact(call Call, at Place) bool {
+	m := matcher{want: p.fields(at), call: call, exact: true}
+	return m.from(0, 0) == Yes
+}
+
+// MatchLoose matches for deny and ask rules. A directory may stand before the command word, options and
+// their values may stand before a subcommand, and an unknown word may be any.
+func (p *Pattern) MatchLoose(call Call, at Place) Answer {
+	m := matcher{want: p.fields(at), call: call}
+	best := m.from(0, 0)
+	for i := 0; i < len(call[0].text) && best != Yes; i++ {
+		if call[0].text[i] == '-' { // git-push is git push, docker-compose is docker compose
+			m.call = append(Call{literal(call[0].text[:i]), literal(call[0].text[i+1:])}, call[1:]...)
+			best = max(best, m.from(0, 0))
+		}
+	}
+	return best
+}
+
+// A matcher compares a call with the words of a pattern.
+type matcher struct {
+	want  []field
+	call  Call
+	exact bool
+	steps int
+}
+
+// maxMatches bounds how many readings of the options of a call are tried.
+const maxMatches = 2000
+
+// from compares the words of the pattern from i on with the words of the call from j on.
+func (m *matcher) from(i, j int) Answer {
+	if m.steps++; m.steps > maxMatches {
+		return Maybe
+	}
+	switch {
+	case i < len(m.want) && m.want[i].src == anyRest:
+		return Yes
+	case i == len(m.want) && j == len(m.call):
+		return Yes
+	case i == len(m.want) || j == len(m.call):
+		return m.skip(i, j)
+	}
+	best := m.skip(i, j)
+	if here := m.word(i, j); here != No && best != Yes {
+		best = max(best, min(here, m.from(i+1, j+1)))
+	}
+	return best
+}
+
+// word compares one word of the pattern with one of the call.
+func (m *matcher) word(i, j int) Answer {
+	want, have := m.want[i], m.call[j]
+	switch {
+	case m.exact && have.vague:
+		return No
+	case want.src == anyWord:
+		return Yes
+	case have.vague && j > 0:
+		return Maybe
+	case want.text == have.text, i == 0 && !m.exact && commandName(want) == commandName(have):
+		return Yes
+	}
+	return No
+}
+
+// skip leaves out an option that stands before the next word of the pattern. An option of unknown
+// kind is tried with a value and without one.
+func (m *matcher) skip(i, j int) Answer {
+	if m.exact || i == 0 || i >= len(m.want) || j >= len(m.call) || strings.HasPrefix(m.want[i].text, "-") {
+		return No
+	}
+	have := m.call[j]
+	switch {
+	case have.loose: // it may be no word at all
+		return min(Maybe, m.from(i, j+1))
+	case besideOption().MatchString(have.text): // make CC=clang deploy, cargo +nightly publish
+		return m.from(i, j+1)
+	case len(have.text) < 2 || have.text[0] != '-':
+		return No
+	}
+	best := m.from(i, j+1)
+	bare := strings.HasPrefix(have.text, "--no-") || slices.Contains(bareOptions, have.text)
+	if best != Yes && j+1 < len(m.call) && !bare && !strings.Contains(have.text, "=") {
+		best = max(best, m.from(i, j+2))
+	}
+	return best
+}
+
+// besideOption matches a word before a subcommand that is neither an option nor a subcommand.
+var besideOption = lazily(`^([A-Za-z_][A-Za-z0-9_]*=|\+[A-Za-z0-9])`)
+
+// bareOptions are options before a subcommand to which no program gives a value. So is every option
+// that begins with --no-.
+var bareOptions = []string{
+	"--", "--help", "--quiet", "--silent", "--verbose", "--paginate", "--bare", "--literal-pathspecs", "--offline", "--yes",
+}
