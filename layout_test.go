@@ -144,7 +144,7 @@ var mayImportInTests = map[string][]string{
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench", "service/team/hub/hubtest"}, // of service see onlyName
+	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "service/team/hub/hubtest"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
 	"net":                              {"service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http":                         {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel", "provider/model"}, // of kernel see onlyName
@@ -165,7 +165,7 @@ var only = map[string][]string{
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
 var onlyName = map[string]map[string][]string{
-	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
+	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
 	"net":                             {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"}, "service/web": {"SplitHostPort"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},

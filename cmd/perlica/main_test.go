@@ -171,7 +171,8 @@ func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error)
 			env.Setenv("HOME", home)
 			env.Setenv("PERLICA_HOME", filepath.Join(home, ".perlica"))
 			env.Setenv("TERM", "dumb")
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each process of a race build takes a second to leave
+			env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable") // no script has a terminal
+			env.Setenv("GORACE", "atexit_sleep_ms=0")                   // else each process of a race build takes a second to leave
 			env.Cd = project
 			return setup(env)
 		},

@@ -42,17 +42,20 @@ type Error struct {
 	ID      string
 	Why     string
 	Hint    string
-	Unknown bool // neither the configuration nor the registry has its id
+	Unknown bool  // neither the configuration nor the registry has its id
+	State   State // of an agent that the registry knows and that cannot be found
 }
 
 func (e *Error) Error() string { return e.Why }
 
-// Resolver finds agents. Self is Perlica's own executable; LookPath finds programs, as
-// exec.LookPath does.
+// Resolver finds agents. Self is the path of the perlica executable. LookPath finds programs, as
+// exec.LookPath does. Attended says that a person reads the notices. The built-in agent answers
+// by default only in front of a person: a script would take the echo for an answer.
 type Resolver struct {
 	Config   *config.Config
 	Self     string
 	LookPath func(string) (string, error)
+	Attended bool
 }
 
 // Find finds a program; Perlica's own name in the registry is its own executable.
@@ -63,25 +66,36 @@ func (r Resolver) Find(name string) (string, error) {
 	return r.LookPath(name)
 }
 
-// Default returns the provider that the configuration names, else the first installed
-// agent of the registry, else the built-in one.
+// Default returns the provider that the configuration names. Without such a provider, Default returns
+// the first installed agent of the registry. If no agent is installed, Default returns the built-in
+// agent when r is attended, and otherwise an *Error.
 func (r Resolver) Default() (Agent, error) {
 	if id := r.Config.DefaultProvider; id != "" {
 		return r.Named(id)
 	}
 	for _, k := range registry.All() {
-		if k.Model != nil {
+		if k.Model != nil || k.ID == Predictable {
 			continue // a key in the environment must not make a paid call of a first try
 		}
 		if a, err := r.Named(k.ID); err == nil {
 			a.Why = k.Name + " is the first installed agent that Perlica knows"
-			if k.ID == Predictable {
-				a.Why = "no agent that Perlica knows is installed, so the built-in one answers, which only echoes; 'perlica provider list' says how to install one"
-			}
 			return a, nil
 		}
 	}
-	return Agent{}, &Error{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
+	a, err := r.Named(Predictable)
+	switch {
+	case err != nil:
+		return Agent{}, &Error{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
+	case !r.Attended:
+		return Agent{}, &Error{
+			Why: "no agent was chosen, and no agent that Perlica knows is installed",
+			Hint: "choose one with --provider NAME: 'perlica provider list' names all and how to install them; " +
+				"--provider predictable is the built-in agent, which only echoes",
+		}
+	}
+	a.Why = "no agent that Perlica knows is installed, so the built-in agent answers: it only echoes; " +
+		"'perlica provider list' shows how to install an agent"
+	return a, nil
 }
 
 // Named returns the provider with this id, from the configuration or the registry.
@@ -109,7 +123,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 	case isKnown:
 		argv, ok := known.Find(r.Find)
 		if !ok {
-			return Agent{}, &Error{ID: id, Why: known.Name + " is not installed: none of its programs is on PATH", Hint: "install it: " + known.Install}
+			return Agent{}, r.missing(known)
 		}
 		if c.Args != nil {
 			argv = append(argv[:1], c.Args...)
@@ -123,6 +137,20 @@ func (r Resolver) Named(id string) (Agent, error) {
 		return Agent{}, e
 	}
 	return a, nil
+}
+
+// missing says why an agent of the registry cannot be started.
+func (r Resolver) missing(k registry.Known) *Error {
+	e := &Error{ID: k.ID, State: Missing, Hint: "install it: " + k.Install, Why: k.Name + " is not installed: none of its programs is on PATH"}
+	if _, err := r.Find(k.Program); k.Program != "" && err == nil {
+		e.State = NeedsAdapter
+		e.Why = fmt.Sprintf("'%s' is on PATH, but it does not speak the Agent Client Protocol, and its adapter %s is missing", k.Program, k.Commands[0][0])
+		e.Hint = "install the adapter: " + k.Install
+	}
+	if k.Installer() != nil {
+		e.Hint += ", or 'perlica provider install " + k.ID + "'"
+	}
+	return e
 }
 
 // AskingOf is how an agent is made to ask that introduced itself so. One of which nothing is known that can

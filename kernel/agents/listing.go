@@ -16,10 +16,16 @@ type State string
 
 // The states of an agent.
 const (
-	Installed State = "installed"
-	Missing   State = "missing"  // its program was not found
-	Disabled  State = "disabled" // by the configuration
+	Installed    State = "installed"
+	NeedsKey     State = "needs key"     // a model without its key
+	NeedsModel   State = "needs model"   // a model without a name
+	NeedsAdapter State = "needs adapter" // the maker's program was found, and the adapter that speaks ACP was not
+	Missing      State = "missing"       // its program was not found
+	Disabled     State = "disabled"      // by the configuration
 )
+
+// order is the order of the states in a list: usable agents come first.
+var order = []State{Installed, NeedsModel, NeedsKey, NeedsAdapter, Missing, Disabled}
 
 // Listing is what there is to know of an agent without starting it.
 type Listing struct {
@@ -37,6 +43,7 @@ type Listing struct {
 	Asking     provider.Asking `json:"asking"`
 	Asks       string          `json:"asks"` // when it asks, in words
 	Install    string          `json:"install"`
+	Hint       string          `json:"hint,omitempty"` // the next step where it cannot be used
 	Login      string          `json:"login"`
 	Website    string          `json:"website"`
 	Note       string          `json:"note"`
@@ -47,12 +54,27 @@ type Listing struct {
 	MaxLine        int           `json:"max_line_bytes"`
 }
 
-// Hint says what to do about an agent that cannot be used.
-func (l Listing) Hint() string {
-	if l.Known && l.Origin == OriginRegistry {
-		return "install it: " + l.Install
+// Require notes the needs of a model. A need that is not met is the state of the model.
+func (l *Listing) Require(needs []Requirement) {
+	l.Needs = needs
+	if l.State != Installed {
+		return
 	}
-	return "see 'perlica provider show " + l.ID + "'"
+	for _, n := range needs {
+		switch {
+		case n.OK:
+		case n.Name == "key":
+			l.State = NeedsKey
+			return
+		case n.Name == "model":
+			l.State = NeedsModel
+		}
+	}
+}
+
+// SortUsable puts usable agents first and keeps the order of the registry otherwise.
+func SortUsable(list []Listing) {
+	slices.SortStableFunc(list, func(a, b Listing) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
 }
 
 // OriginRegistry is the Origin of a command that only the registry names.
@@ -141,7 +163,7 @@ func (r Resolver) describe(id string) Listing {
 		l.Name = k.Name
 	}
 	l.Command, l.Origin = r.commandOf(id)
-	l.State, l.Why = r.state(id)
+	l.State, l.Why, l.Hint = r.state(id)
 	return l
 }
 
@@ -180,20 +202,20 @@ func (r Resolver) origin(key string) string {
 	return "configuration"
 }
 
-// state says whether an agent can be started, and if not, why.
-func (r Resolver) state(id string) (State, string) {
+// state says whether an agent can be started. Otherwise, state returns the reason and the next step.
+func (r Resolver) state(id string) (s State, why, hint string) {
 	a, err := r.Named(id)
 	if err == nil {
 		_, err = r.Find(a.Command[0])
 	}
-	var why *Error
+	var e *Error
 	switch {
 	case err == nil:
-		return Installed, ""
+		return Installed, "", ""
 	case !r.Config.Provider(id).Enabled:
-		return Disabled, err.Error()
-	case errors.As(err, &why):
-		return Missing, why.Why
+		return Disabled, err.Error(), ""
+	case errors.As(err, &e) && e.State != "":
+		return e.State, e.Why, e.Hint
 	}
-	return Missing, err.Error()
+	return Missing, err.Error(), "see 'perlica provider show " + id + "'"
 }

@@ -41,13 +41,13 @@ func TestFaultsOfAgents(t *testing.T) {
 		harm harm
 		want result
 	}{
-		"the built-in one answers": {configured("# nothing\n"), result{"default-agent", Warn, "only echoes", ""}},
+		"the built-in one answers": {configured("# nothing\n"), result{"default-agent", Warn, "only echoes", "choose an agent with --provider"}},
 		"it is there":              {configured(provider + "adapter.command = \"present\"\n"), result{"default-agent", OK, "mine, as the configuration says", ""}},
 		"it is not there":          {configured(provider + "adapter.command = \"absent\"\n"), result{"default-agent", Fail, "mine: its program cannot be started", "see 'perlica provider show mine'"}},
 		"it is disabled":           {configured(provider + "enabled = false\nadapter.command = \"present\"\n"), result{"default-agent", Fail, "disabled by the configuration", "providers.mine.enabled = true"}},
 		"one is installed":         {configured(provider + "adapter.command = \"present\"\n"), result{"agents", OK, "1 agent installed: mine", ""}},
 		"none is installed":        {configured("# nothing\n"), result{"agents", OK, "none is installed but the built-in one", ""}},
-		"one is missing":           {configured(provider + "adapter.command = \"absent\"\n"), result{"agents", Warn, "mine is configured and cannot be used", "see 'perlica provider show mine'"}},
+		"one is missing":           {configured(provider + "adapter.command = \"absent\"\n"), result{"agents", Warn, "mine cannot be used", "see 'perlica provider show mine'"}},
 		"a model on this machine":  {configured(model + "name = \"m\"\nbase_url = \"" + server.URL + "/v1\"\n"), result{"models", OK, "local: " + server.URL, ""}},
 		"a model without a name":   {configured(model), result{"models", Warn, "local: its model: none is named", "name one with --model, or set providers.local.model.name"}},
 	})

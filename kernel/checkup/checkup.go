@@ -154,6 +154,7 @@ func (e *examination) fail(hint, format string, args ...any) {
 }
 
 func (e *examination) defaultAgent() {
+	e.Agents.Attended = true // the report has its own row for a machine without an agent
 	a, err := e.Agents.Default()
 	var missing *agents.Error
 	switch {
@@ -173,7 +174,7 @@ func (e *examination) defaultAgent() {
 		return
 	}
 	if a.ID == agents.Predictable {
-		e.warn("", "%s: %s", a.ID, a.Why)
+		e.warn("choose an agent with --provider or model.default_provider", "%s: %s; without a terminal, a run ends with exit code 2", a.ID, a.Why)
 		return
 	}
 	e.ok("%s: %s", a.ID, a.Why)
@@ -187,8 +188,8 @@ func (e *examination) agents() {
 		switch {
 		case l.State == agents.Installed && l.Command[0] != e.Agents.Self:
 			installed = append(installed, l.ID)
-		case l.State == agents.Missing && l.Configured:
-			e.warn(l.Hint(), "%s is configured and cannot be used: %s", l.ID, l.Why)
+		case l.Hint != "" && (l.Configured || l.State == agents.NeedsAdapter):
+			e.warn(l.Hint, "%s cannot be used: %s", l.ID, l.Why)
 		}
 	}
 	if len(installed) == 0 {

@@ -80,7 +80,7 @@ func noEffect(target, any) {}
 // table holds every key there is, in the order in which people read them.
 var table = []row{
 	{name: "model.default_provider", kind: text, def: "", example: `"claude"`, check: checkOptionalID, loosens: whenProjectDefines,
-		help:  "The provider that is used when none is named. Empty: the first installed agent of the registry, else the built-in predictable agent.",
+		help:  "The provider that is used when none is named. Empty: the first installed agent of the registry; at a terminal otherwise the built-in predictable agent.",
 		store: func(t target, v any) { t.config.DefaultProvider = v.(string) }},
 
 	{name: "providers.<id>.enabled", kind: boolean, def: true, loosens: whenTrue,

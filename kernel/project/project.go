@@ -29,6 +29,7 @@ type Project struct {
 	Workspace config.Workspace
 	Config    *config.Config
 	Environ   []string // what agents' environments are chosen from
+	Attended  bool     // a person reads the notices: see agents.Resolver
 
 	team bool // its record is that of a team: see ForTeam
 }

@@ -58,7 +58,7 @@ func (p *Project) Resolver() agents.Resolver {
 	if err != nil {
 		self = os.Args[0]
 	}
-	return agents.Resolver{Config: p.Config, Self: self, LookPath: exec.LookPath}
+	return agents.Resolver{Config: p.Config, Self: self, LookPath: exec.LookPath, Attended: p.Attended}
 }
 
 // Agent finds the agent that the choice, the session or the configuration names. The errors are a

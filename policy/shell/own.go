@@ -13,7 +13,7 @@ var ownCommands = []string{
 	"pending allow", "pending deny", "pending choose", "phone", "web", "chat", "acp", "send", "cancel",
 	"config trust", "config edit", "config set", "policy approvals revoke", "policy approvals add", "init",
 	"log resolve", "log prune", "log open", "log import", "log key rotate", "log key import", "log checkpoint", "log trust",
-	"provider default", "provider login", "provider logout", "session use", "session rename", "session delete", "session rm", "session new",
+	"provider default", "provider install", "provider login", "provider logout", "session use", "session rename", "session delete", "session rm", "session new",
 	"service run", "service start", "service stop", "service pair", "service unpair", "service rights", "service enable", "service disable", "service channel enable",
 	"service channel disable", "service channel use", "service send", "service contacts add",
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve", "team adopt", "team keep", "team pending choose",

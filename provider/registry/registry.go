@@ -21,6 +21,7 @@ type Known struct {
 	Name     string     // "Claude Code"
 	Commands [][]string // command lines in the order in which they are looked for
 	Install  string     // a command that installs it, or where that is described
+	Program  string     // the maker's own command where it does not speak ACP, so that an adapter of Commands is needed
 	Login    string     // how to log in
 	Says     string     // the name by which it introduces itself in agentInfo; empty: not known
 	Env      []string   // names of its own variables that it is given
@@ -106,6 +107,14 @@ func (k Known) Find(lookPath func(string) (string, error)) (argv []string, ok bo
 	return nil, false
 }
 
+// Installer returns the command that installs k, nil where Install only says where it is described.
+func (k Known) Installer() []string {
+	if argv := strings.Fields(k.Install); argv[0] == "npm" || argv[0] == "uv" {
+		return argv
+	}
+	return nil
+}
+
 // Agent returns what starts k with the command line that was found.
 func (k Known) Agent(argv []string) provider.Agent {
 	k = k.clone()
@@ -130,6 +139,7 @@ var known = []Known{
 		ID: "claude", Says: "@agentclientprotocol/claude-agent-acp", Name: "Claude Code", Website: "https://github.com/agentclientprotocol/claude-agent-acp",
 		Commands: [][]string{{"claude-agent-acp"}, {"claude-code-acp"}},
 		Install:  "npm install -g @agentclientprotocol/claude-agent-acp",
+		Program:  "claude",
 		Login:    "run `claude` and log in, or set ANTHROPIC_API_KEY",
 		Env: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL",
 			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE",
@@ -144,6 +154,7 @@ var known = []Known{
 		ID: "codex", Says: "@agentclientprotocol/codex-acp", Name: "Codex", Website: "https://github.com/agentclientprotocol/codex-acp",
 		Commands: [][]string{{"codex-acp"}},
 		Install:  "npm install -g @agentclientprotocol/codex-acp",
+		Program:  "codex",
 		Login:    "run `codex login`, or set CODEX_API_KEY or OPENAI_API_KEY",
 		Env: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CODEX_PATH",
 			"CODEX_CONFIG", "MODEL_PROVIDER", "DEFAULT_AUTH_REQUEST", "NO_BROWSER", "APP_SERVER_LOGS"},
@@ -281,6 +292,7 @@ var known = []Known{
 		ID: "pi", Says: "pi-acp", Name: "pi", Website: "https://github.com/svkozak/pi-acp",
 		Commands: [][]string{{"pi-acp"}},
 		Install:  "npm install -g pi-acp @earendil-works/pi-coding-agent",
+		Program:  "pi",
 		Env: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "DEEPSEEK_API_KEY",
 			"MISTRAL_API_KEY", "GROQ_API_KEY", "CEREBRAS_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "AI_GATEWAY_API_KEY",
 			"ZAI_API_KEY", "KIMI_API_KEY", "MINIMAX_API_KEY", "FIREWORKS_API_KEY", "HF_TOKEN", "OPENCODE_API_KEY",
@@ -293,6 +305,7 @@ var known = []Known{
 		ID: "amp", Name: "Amp", Website: "https://github.com/tao12345666333/amp-acp",
 		Commands: [][]string{{"amp-acp"}},
 		Install:  "see https://github.com/tao12345666333/amp-acp",
+		Program:  "amp",
 		Note:     "An adapter by a third party.",
 	},
 	{

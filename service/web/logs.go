@@ -231,6 +231,7 @@ func (l *eventLog) find() (*project.Project, error) {
 		return nil, notFound.is("a worker's agents are not known here")
 	}
 	p, err := project.Find(l.Project, l.opt.Environ, map[string]string{"context.default_id": l.Context})
+	p.Attended = l.opt.Here.Attended
 	if err == nil && p.Workspace.Root != l.Project {
 		if real, rerr := filepath.EvalSymlinks(p.Workspace.Root); rerr != nil || real != l.Project {
 			err = fs.ErrNotExist // a folder above it has a project

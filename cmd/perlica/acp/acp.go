@@ -174,7 +174,7 @@ func (s *projects) find(ctx context.Context, dir string) (*acp.Place, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("the session's cwd is no absolute path: %q", dir)
 	}
-	p, err := project.Find(dir, s.app.Environ, s.flags.ConfigFlags())
+	p, err := s.app.FindProject(dir, s.flags.ConfigFlags())
 	if err != nil {
 		return nil, err
 	}

@@ -160,7 +160,14 @@ func (a *App) Locate(settings map[string]string) (*project.Project, error) {
 	return a.locateAs(a.Environ, settings)
 }
 
-// locateAs is locate as if the environment were environ.
+// FindProject finds the project of another directory than the working directory.
+func (a *App) FindProject(dir string, settings map[string]string) (*project.Project, error) {
+	p, err := project.Find(dir, a.Environ, settings)
+	p.Attended = term.IsTerminal(a.Stderr)
+	return p, err
+}
+
+// locateAs is Locate as if the environment were environ.
 func (a *App) locateAs(environ []string, settings map[string]string) (*project.Project, error) {
 	if a.ContextFlag != "" {
 		if settings == nil {
@@ -177,7 +184,7 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 		find = project.User
 	}
 	p, err := find(dir, environ, settings)
-	p.Environ = a.Environ
+	p.Environ, p.Attended = a.Environ, term.IsTerminal(a.Stderr)
 	if a.UserFlag && a.ContextFlag != "" {
 		return p, exitcode.Usagef("--user and --context exclude each other: the user's own log has one context")
 	}

@@ -31,6 +31,7 @@ func Command(c *cli.App) *cobra.Command {
 		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
 of the configuration, or the built-in one. See docs/agents.md.`,
 		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerSessionsCommand(), a.providerDefaultCommand(),
+		a.providerInstallCommand(),
 		a.providerLoginCommand(), a.providerLogoutCommand())
 }
 
@@ -69,12 +70,13 @@ func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
 	}
 	list := []agents.Listing{}
 	for _, l := range p.Resolver().List() {
-		l.Needs = p.Resolver().Requirements(ctx, l.ID, false, p.Dirs, a.Getenv)
+		l.Require(p.Resolver().Requirements(ctx, l.ID, false, p.Dirs, a.Getenv))
 		if !installed || l.State == agents.Installed {
 			l.Command = redact.Args(l.Command)
 			list = append(list, l)
 		}
 	}
+	agents.SortUsable(list)
 	if asJSON {
 		return a.PrintJSON(struct {
 			Providers []agents.Listing `json:"providers"`
@@ -91,7 +93,7 @@ func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
 			how = "built in"
 		case l.Needs != nil:
 			how = needs(l.Needs)
-		case l.State == agents.Missing && l.Origin == agents.OriginRegistry:
+		case l.State == agents.Missing && l.Origin == agents.OriginRegistry, l.State == agents.NeedsAdapter:
 			how = l.Install
 		case l.State != agents.Installed:
 			how = l.Why
@@ -223,8 +225,8 @@ func (a *app) checkDefault(l agents.Listing, name string) error {
 			}
 		}
 	}
-	if l.State == agents.Missing {
-		notes = append(notes, l.Why+"; "+l.Hint())
+	if l.Hint != "" {
+		notes = append(notes, l.Why+"; "+l.Hint)
 	}
 	for _, n := range notes {
 		fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Yellow("perlica: ")+term.Sanitize(n))
@@ -308,7 +310,7 @@ func listingRows(l agents.Listing, passed []string) []row {
 		state += ", the default"
 	}
 	command, origin := agents.CommandLine(l.Command), l.Origin
-	if l.State == agents.Missing && l.Origin == agents.OriginRegistry {
+	if l.Hint != "" && l.Origin == agents.OriginRegistry {
 		command += "  (looked for on PATH)"
 	}
 	return []row{

@@ -53,7 +53,7 @@ func (a *app) find(f bridge.Served) (*project.Project, error) {
 	if _, err := os.Stat(f.Project); err != nil {
 		return nil, err
 	}
-	return project.Find(f.Project, a.Environ, map[string]string{"context.default_id": f.Context})
+	return a.FindProject(f.Project, map[string]string{"context.default_id": f.Context})
 }
 
 // names are what people call projects: by their folders' names, and by more of the path where that is not enough.
@@ -331,7 +331,7 @@ func (a *app) other(dir string) (*project.Project, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, exitcode.Usagef("there is no folder %s", printing.OneLine(dir))
 	}
-	return project.Find(dir, a.Environ, nil)
+	return a.FindProject(dir, nil)
 }
 
 // record writes that a project is served, or no more, into the user's own log.

@@ -188,7 +188,7 @@ func (a *app) here(only string) (*project.Project, error) {
 	if err != nil {
 		return nil, exitcode.Usagef("--only: %w", err)
 	}
-	p, err := project.Find(dir, a.Environ, nil)
+	p, err := a.FindProject(dir, nil)
 	if err == nil {
 		p.Dir = dir
 	}

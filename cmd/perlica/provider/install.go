@@ -1,0 +1,109 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/provider/registry"
+)
+
+// oldestNode is the oldest major version of Node that current adapters accept. Under an older one, npm
+// installs an old adapter without a word.
+const oldestNode = 22
+
+func (a *app) providerInstallCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "install NAME", Annotations: cli.Acts.On(),
+		Short: "Install an agent of the registry, after a yes",
+		Long: `Show the command that installs an agent, or the adapter through which it speaks the Agent
+Client Protocol. After a yes, run that command. Perlica changes nothing else.`,
+		Example:           `  perlica provider install claude`,
+		Args:              cli.Exactly("NAME"),
+		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.providerInstall(cmd.Context(), args[0], yes) },
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the command without a question")
+	return cmd
+}
+
+func (a *app) providerInstall(ctx context.Context, name string, yes bool) error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	res := p.Resolver()
+	l, err := res.Describe(name)
+	if err != nil {
+		return err
+	}
+	if l.State == agents.Installed {
+		return a.Say("%s is installed: %s", l.ID, agents.CommandLine(l.Command))
+	}
+	known, _ := registry.Lookup(l.ID)
+	argv := known.Installer()
+	if !l.Known || argv == nil || l.State == agents.Disabled {
+		return exitcode.WithHint(fmt.Errorf("Perlica knows no command that installs %s", l.ID), "see 'perlica provider show %s'", l.ID)
+	}
+	program, err := res.Find(argv[0])
+	if err != nil {
+		return exitcode.WithHint(fmt.Errorf("%s installs %s, and %s is not on PATH", l.Install, l.ID, argv[0]), "%s", installerHint(argv[0]))
+	}
+	if argv[0] == "npm" {
+		a.checkNode(ctx, res)
+	}
+	if err := a.Say("%s is installed by this command:\n  %s", l.Name, l.Install); err != nil {
+		return err
+	}
+	if !yes {
+		if yes, err = a.Confirm(ctx, "Run it?"); err != nil || !yes {
+			return err
+		}
+	}
+	install := exec.CommandContext(ctx, program, argv[1:]...)
+	install.Stdin, install.Stdout, install.Stderr = a.Stdin, a.Stderr, a.Stderr
+	if err := install.Run(); err != nil {
+		return fmt.Errorf("%s: %w", l.Install, err)
+	}
+	if l, err = res.Describe(name); err != nil {
+		return err
+	}
+	if l.State != agents.Installed {
+		return exitcode.WithHint(fmt.Errorf("the command ended well, and %s is not on PATH", known.Commands[0][0]),
+			"put the folder into which %s installs programs on PATH", argv[0])
+	}
+	return a.Say("%s is installed: %s\nto log in: %s", l.ID, agents.CommandLine(l.Command), l.Login)
+}
+
+// installerHint says how to get the program that installs agents.
+func installerHint(program string) string {
+	if program == "npm" {
+		return fmt.Sprintf("install Node.js %d or newer, which brings npm: https://nodejs.org", oldestNode)
+	}
+	return "install uv: https://docs.astral.sh/uv"
+}
+
+// checkNode warns of a Node.js under which npm installs an old adapter.
+func (a *app) checkNode(ctx context.Context, res agents.Resolver) {
+	node, err := res.Find("node")
+	if err != nil {
+		return
+	}
+	out, err := exec.CommandContext(ctx, node, "--version").Output()
+	if err != nil {
+		return
+	}
+	version := strings.TrimSpace(string(out))
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	if n, err := strconv.Atoi(major); err == nil && n < oldestNode {
+		a.Note(fmt.Sprintf("node on PATH is %s: npm then installs an old version without a word; use Node.js %d or newer", version, oldestNode))
+	}
+}
