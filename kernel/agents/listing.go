@@ -49,6 +49,7 @@ type Listing struct {
 	Note       string          `json:"note"`
 	Needs      []Requirement   `json:"needs,omitempty"` // of a model without an agent; set by who asked for it
 
+	Installer      []string      `json:"-"` // the command that installs it, nil where Install is no command
 	ConnectTimeout time.Duration `json:"-"`
 	RequestTimeout time.Duration `json:"-"`
 	MaxLine        int           `json:"max_line_bytes"`
@@ -160,7 +161,7 @@ func (r Resolver) describe(id string) Listing {
 	}
 	l.Asking.Env = append([]string{}, k.Asking.Env...)
 	if known {
-		l.Name = k.Name
+		l.Name, l.Installer = k.Name, k.Installer()
 	}
 	l.Command, l.Origin = r.commandOf(id)
 	l.State, l.Why, l.Hint = r.state(id)

@@ -12,7 +12,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/kernel/agents"
-	"github.com/perlica/perlica/provider/registry"
 )
 
 // oldestNode is the oldest major version of Node that current adapters accept. Under an older one, npm
@@ -48,9 +47,8 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 	if l.State == agents.Installed {
 		return a.Say("%s is installed: %s", l.ID, agents.CommandLine(l.Command))
 	}
-	known, _ := registry.Lookup(l.ID)
-	argv := known.Installer()
-	if !l.Known || argv == nil || l.State == agents.Disabled {
+	argv := l.Installer
+	if argv == nil || l.State == agents.Disabled {
 		return exitcode.WithHint(fmt.Errorf("Perlica knows no command that installs %s", l.ID), "see 'perlica provider show %s'", l.ID)
 	}
 	program, err := res.Find(argv[0])
@@ -77,7 +75,7 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 		return err
 	}
 	if l.State != agents.Installed {
-		return exitcode.WithHint(fmt.Errorf("the command ended well, and %s is not on PATH", known.Commands[0][0]),
+		return exitcode.WithHint(fmt.Errorf("the command ended well, and %s is not on PATH", l.Command[0]),
 			"put the folder into which %s installs programs on PATH", argv[0])
 	}
 	return a.Say("%s is installed: %s\nto log in: %s", l.ID, agents.CommandLine(l.Command), l.Login)
