@@ -58,6 +58,9 @@ func TestChatResume(t *testing.T) {
 	s := w.terminal(nil, "--resume")
 	s.finds("go on with ❯ ")
 	s.expect("2 of them")
+	if text := s.text(); strings.Contains(text, "⟨") {
+		t.Errorf("the picker spells out its own blanks:\n%s", text)
+	}
 	s.press("apples")
 	s.expect("go on with ❯ apples")
 	s.expect("1 of them")
@@ -66,6 +69,12 @@ func TestChatResume(t *testing.T) {
 	s.expect("❯ talk of apples")
 	s.expect("You said: talk of apples")
 	s.expect("You said: more, of the PPLES")
+	s.prompt("")
+	s.press("/search pples\r")
+	s.expect(`only this session has "pples" in it`)
+	s.prompt("")
+	s.press("/search cherries\r")
+	s.expect(`no session has "cherries" in its title or in its texts`)
 	s.prompt("")
 	s.press("/resume\r")
 	s.expect("1 of them") // this one is not among them

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
@@ -67,14 +69,11 @@ func (c *chat) chooseSession(ctx context.Context, keys *term.Keys, words string)
 	if err = errors.Join(err, view.Close()); err != nil {
 		return s, err
 	}
-	if c.conv != nil {
-		list = slices.DeleteFunc(list, func(s sessions.Session) bool { return s.ID == c.conv.Session() })
-	}
-	if len(list) == 0 {
-		return s, fmt.Errorf("%w: there is none to go on with", errNoChoice)
-	}
 	choice := &sessionList{c: c, ctx: ctx, list: list, costs: map[event.SessionID]string{}, now: time.Now()}
 	defer choice.close()
+	if err := choice.dropCurrent(words); err != nil {
+		return s, err
+	}
 	if c.dumb {
 		return choice.number(keys, words)
 	}
@@ -103,6 +102,32 @@ type sessionList struct {
 	texts  *report.Search // nil: it was not needed yet, or cannot be had
 	remove func()
 	tried  bool
+}
+
+// dropCurrent takes the session of this chat off the list. It returns an error if no other session is left, or
+// if no other session has the words.
+func (l *sessionList) dropCurrent(words string) error {
+	found := l.find(words)
+	here := -1
+	if l.c.conv != nil {
+		here = slices.IndexFunc(l.list, func(s sessions.Session) bool { return s.ID == l.c.conv.Session() })
+	}
+	onlyHere := here >= 0 && len(found) == 1 && found[0] == here
+	if here >= 0 {
+		l.list = slices.Delete(l.list, here, here+1)
+	}
+	searched := fmt.Sprintf("%q", printing.OneLine(words))
+	switch {
+	case words != "" && onlyHere:
+		return fmt.Errorf("only this session has %s in it", searched)
+	case words != "" && len(found) == 0:
+		return fmt.Errorf("no session has %s in its title or in its texts", searched)
+	case len(l.list) == 0 && here >= 0:
+		return errors.New("there is no other session")
+	case len(l.list) == 0:
+		return errors.New("there is no session yet: 'perlica' starts one")
+	}
+	return nil
 }
 
 // find returns the sessions that have all words in their titles, names, ids or agents, and behind them
@@ -165,15 +190,27 @@ func (l *sessionList) close() {
 	}
 }
 
-// row is a session for people: its name, when it was used, its agent, its turns, what it cost, its title.
+// leastTitle is the number of columns that a row of the list keeps for the title: people search by it.
+const leastTitle = 20
+
+// row describes a session: name, last use, agent, turns, cost and title. On a narrow screen, cost, turns and
+// agent leave the row, in this order.
 func (l *sessionList) row(i, columns int) []string {
 	s := l.list[i]
-	head := fmt.Sprintf("%-8s  %-8s  %-10s  %8s  ", card.Line(printing.SessionName(s, printing.Short(s.ID)), 24),
-		printing.Ago(s.Used, l.now), card.Line(s.Provider, 16), printing.Count(s.Turns, "turn"))
-	if cost := l.cost(s.ID); cost != "" {
-		head += cost + "  "
+	cells := []string{
+		runewidth.FillRight(card.Line(printing.SessionName(s, printing.Short(s.ID)), 24), 8),
+		fmt.Sprintf("%-8s", printing.Ago(s.Used, l.now)),
+		runewidth.FillRight(card.Line(s.Provider, 16), 10),
+		fmt.Sprintf("%8s", printing.Count(s.Turns, "turn")),
 	}
-	head = card.Line(head, max(columns, 1))
+	if cost := l.cost(s.ID); cost != "" {
+		cells = append(cells, cost)
+	}
+	head := strings.Join(cells, "  ") + "  "
+	for len(cells) > 1 && columns-term.Columns(head) < leastTitle {
+		cells = cells[:len(cells)-1]
+		head = strings.Join(cells, "  ") + "  "
+	}
 	return []string{head, l.c.styles.Dim(card.Line(s.Title, max(columns-term.Columns(head), 1)))}
 }
 
