@@ -299,9 +299,15 @@ func Marked(text string, most int) string {
 	}
 	var rows []string
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		rows = append(rows, wrap((&reader{text: line, mixed: true}).all(), room)...)
+		rows = append(rows, Rows(line, room)...)
 	}
 	return strings.Join(rows, "\n"+further)
+}
+
+// Rows breaks a line of Perlica's into rows of at most most columns: at a blank, which is left out, or in the
+// middle of a longer word, and then a sign says so. Words of an agent's go through [Line] first.
+func Rows(line string, most int) []string {
+	return wrap((&reader{text: line, mixed: true}).all(), most)
 }
 
 // cut shortens cells to a width.

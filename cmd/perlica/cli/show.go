@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -106,26 +107,36 @@ func (a *App) Styles(f *os.File) term.Styles { return term.NewStyles(a.Getenv, t
 
 // Note prints a line on standard error that is no error.
 func (a *App) Note(text string) {
-	_, _ = io.WriteString(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(text))+"\n") // there is no other place to say so
+	text = a.Styles(a.Stderr).Dim(a.wrapped("perlica: " + text))
+	_, _ = io.WriteString(a.Stderr, text+"\n") // there is no other place to say so
 }
 
 // IsDumb reports whether the terminal is one that cannot be drawn on.
 func IsDumb(a *App) bool { return a.Getenv("TERM") == "dumb" }
 
-// Complain prints an error and what to do about it.
+// wrapped wraps a text at words on a terminal. Elsewhere a line stays a line.
+func (a *App) wrapped(text string) string {
+	if width := term.Width(a.Stderr); width > 0 {
+		return card.Marked(text, width)
+	}
+	return term.Sanitize(text)
+}
+
+// Complain prints an error and its hint.
 func (a *App) Complain(err error) {
 	styles := term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr))
-	// A log that died says so once more when it is closed.
-	for i, line := range slices.Compact(strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")) {
+	// A log that died reports its error once more on Close.
+	lines := slices.Compact(strings.Split(strings.TrimRight(err.Error(), "\n"), "\n"))
+	for i, line := range lines {
 		if i == 0 {
-			line = styles.Red("perlica:") + " " + term.Sanitize(line)
-		} else {
-			line = "  " + term.Sanitize(line)
+			const name = "perlica:"
+			fmt.Fprintln(a.Stderr, styles.Red(name)+strings.TrimPrefix(a.wrapped(name+" "+line), name))
+			continue
 		}
-		fmt.Fprintln(a.Stderr, line)
+		fmt.Fprintln(a.Stderr, a.wrapped("  "+line))
 	}
 	if hint := exitcode.HintOf(err); hint != "" {
-		fmt.Fprintln(a.Stderr, styles.Dim("hint: "+term.Sanitize(hint)))
+		fmt.Fprintln(a.Stderr, styles.Dim(a.wrapped("hint: "+hint)))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
@@ -86,7 +88,7 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 			rep.Warned++
 		}
 		if !asJSON && failed == nil {
-			failed = a.Write(func(w io.Writer) error { return writeCheck(w, c, a.Styles(a.Stdout)) })
+			failed = a.Write(func(w io.Writer) error { return writeCheck(w, c, a.Styles(a.Stdout), term.Width(a.Stdout)) })
 		}
 	}
 	checkup.Checkup{
@@ -142,15 +144,21 @@ func (r doctorReport) verdict() string {
 	return "Everything is in order."
 }
 
-// writeCheck prints one result, and below it what to do.
-func writeCheck(w io.Writer, c checkup.Check, s term.Styles) error {
+// writeCheck prints one result, and its hint below it. width is the width of the terminal in columns; 0 means no limit.
+func writeCheck(w io.Writer, c checkup.Check, s term.Styles, width int) error {
 	mark := map[checkup.Status]string{checkup.OK: s.Green("ok  "), checkup.Warn: s.Yellow("warn"), checkup.Fail: s.Red("FAIL")}[c.Status]
-	const width = 20
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s%s\n", mark, runewidth.FillRight(c.Name, width), printing.OneLine(c.Detail))
-	if c.Hint != "" {
-		fmt.Fprintf(&b, "%*s%s\n", 6+width, "", s.Dim("hint: "+printing.OneLine(c.Hint)))
+	const name, indent = 20, 26
+	room := math.MaxInt
+	if width > 0 {
+		room = max(width-indent, name)
 	}
-	_, err := io.WriteString(w, b.String())
+	next := "\n" + strings.Repeat(" ", indent)
+	text := mark + "  " + runewidth.FillRight(c.Name, name) + strings.Join(card.Rows(printing.OneLine(c.Detail), room), next)
+	if c.Hint != "" {
+		for _, row := range card.Rows("hint: "+printing.OneLine(c.Hint), room) {
+			text += next + s.Dim(row)
+		}
+	}
+	_, err := fmt.Fprintln(w, text)
 	return err
 }

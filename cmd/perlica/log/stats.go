@@ -166,6 +166,9 @@ func statsGrid(stats report.Stats, by string) printing.Grid {
 
 func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats, by string) error {
 	g := statsGrid(stats, by)
+	if width > 0 { // a script counts on every column
+		g.DropEmpty("", "0")
+	}
 	if err := g.Write(w, s, width); err != nil {
 		return err
 	}
