@@ -142,6 +142,9 @@ func (c *client) judgeTools() {
 		}
 		if u.FreedBy != "" {
 			u.Why = "it ran and nobody was asked: a yes for good freed it"
+			if failed(t) {
+				u.Why = "it was tried and failed, and nobody was asked: a yes for good freed it"
+			}
 		}
 		unasked = append(unasked, u)
 	}
@@ -178,11 +181,17 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 	case t.asked, !hasRun(t.Status) && len(t.ran) == 0, t.declined && !t.begun:
 		return ""
 	}
-	if acts(c.read(t.call, nil, place).Request) {
-		return "it ran and nobody was asked"
+	switch {
+	case !acts(c.read(t.call, nil, place).Request):
+		return ""
+	case failed(t):
+		return "it was tried and failed, and nobody was asked"
 	}
-	return ""
+	return "it ran and nobody was asked"
 }
+
+// failed reports whether the agent says that the tool call failed. It may have had effects all the same.
+func failed(t toolSeen) bool { return t.Status == string(acp.ToolCallStatusFailed) }
 
 // acts says whether a tool call does more than look at something. Of a kind that tells
 // nothing its content decides, and what has none that is understood counts.

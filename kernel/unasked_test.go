@@ -100,7 +100,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	}{
 		"failed":         {twins + reports("b", "make b", "failed"), ""},
 		"under way":      {twins + reports("b", "make b", "in_progress"), "it ran and nobody was asked"},
-		"then failed":    {twins + reports("b", "make b", "in_progress,failed"), "it ran and nobody was asked"},
+		"then failed":    {twins + reports("b", "make b", "in_progress,failed"), "it was tried and failed, and nobody was asked"},
 		"ran":            {twins + reports("b", "make b", "completed"), "it ran although it was refused"},
 		"allowed later":  {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make b", "completed"), ""},
 		"another ran":    {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make c", "completed"), "not what was allowed"},

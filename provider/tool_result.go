@@ -49,7 +49,7 @@ func (t *ToolCall) Merge(u ToolCall) {
 
 // Over reports whether the tool call has ended, as far as the agent says.
 func (t ToolCall) Over() bool {
-	return t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
+	return t.Status == acp.ToolCallStatusCompleted || t.Status == "failed"
 }
 
 // Output is the text that the tool call led to, as far as the agent shows it: its content, of which what is no text is
@@ -83,6 +83,13 @@ func (c ToolContent) block() *Block {
 		return nil
 	}
 	return parseBlock(v.Content)
+}
+
+// Failed reports whether the agent says that the tool call failed, or that its command ended with an exit code
+// other than 0. Many agents call a command completed although it failed.
+func (t ToolCall) Failed() bool {
+	code, ok := t.ExitCode()
+	return t.Status == "failed" || ok && code != 0
 }
 
 // ExitCode is the exit code of the command that the tool call ran, if the agent says so.

@@ -232,8 +232,8 @@ func (s *status) refuse() {
 	s.refused++
 }
 
-// tool takes note of a tool call.
-func (s *status) tool(id, title, state string) {
+// tool notes an update of a tool call.
+func (s *status) tool(id, title, state string, failed bool) {
 	s.mu.Lock()
 	if _, seen := s.seen[id]; title != "" && !seen {
 		s.seen[id] = false
@@ -241,7 +241,7 @@ func (s *status) tool(id, title, state string) {
 		s.title = title
 	}
 	if _, seen := s.seen[id]; seen && state != "" {
-		s.seen[id] = state == "completed" // as ACP has it
+		s.seen[id] = state == "completed" && !failed
 	}
 	s.mu.Unlock()
 	s.touch()
@@ -288,7 +288,7 @@ func (d *desk) progress(n kernel.Notice) {
 			d.hear(words)
 		}
 		if n.Tool != nil {
-			s.tool(string(n.Tool.ID), n.Tool.Title, string(n.Tool.Status))
+			s.tool(string(n.Tool.ID), n.Tool.Title, string(n.Tool.Status), n.Tool.Failed())
 		}
 	case kernel.Decided:
 		if n.Effect == string(policy.Deny) {

@@ -214,11 +214,11 @@ func (r *pageStory) tool(at time.Time, t StepTool) {
 	if !known {
 		r.tools[t.ID] = at
 	}
-	switch t.Status {
-	case "completed":
-		s.Class, s.Head = "good", "✓ "+cmp.Or(t.Title, t.ID)
-	case "failed":
+	switch {
+	case t.Status == "failed", t.Call.Failed():
 		s.Class, s.Head = "bad", "✗ "+cmp.Or(t.Title, t.ID)
+	case t.Status == "completed":
+		s.Class, s.Head = "good", "✓ "+cmp.Or(t.Title, t.ID)
 	}
 	if known {
 		s.Note += ", after " + at.Sub(began).Round(time.Millisecond).String()

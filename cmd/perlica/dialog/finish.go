@@ -45,6 +45,7 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 		}
 	}
 	p.Status.Clear()
+	p.endAnswer(err)
 	if err == nil {
 		p.Explain(res)
 	}

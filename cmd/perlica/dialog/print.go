@@ -43,6 +43,9 @@ type Printer struct {
 	Closed bool         // standard output is, or cannot be written
 	Failed error        // why, unless its reader went away
 	open   bool         // the answer so far does not end with a newline
+	shared bool         // both streams are one file, and no terminal
+	held   []string     // lines for standard error that wait for the end of a line of the answer
+	ended  bool         // the answer is whole
 
 	Tools   map[acp.ToolCallId]string // titles of tool calls that run
 	Waiting int                       // open questions
@@ -83,6 +86,7 @@ func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper)
 		p.raw = a.Stdout
 	}
 	p.out = p.raw
+	p.shared = f.Format == "text" && sameFile(a.Stdout, a.Stderr) && !term.IsTerminal(a.Stdout)
 	if term.IsTerminal(a.Stdout) {
 		p.Answer = term.NewWriter(p.Status.Through(p.raw))
 		p.out = p.Answer
@@ -141,8 +145,17 @@ func (p *Printer) row(text string, beside int) string {
 	return printing.OneLine(text)
 }
 
-// Line prints a line on standard error, above the status line.
+// Line prints a line on standard error, above the status line. Where both streams are one file, the line waits for
+// the end of a line of the answer: it must not stand inside the answer.
 func (p *Printer) Line(text string) {
+	switch {
+	case p.shared && p.open && !p.ended:
+		p.held = append(p.held, text)
+		return
+	case p.shared && p.open:
+		p.open = false
+		text = "\n" + text
+	}
 	p.Status.Print(func(w io.Writer) { fmt.Fprintln(w, text) })
 }
 
@@ -213,6 +226,39 @@ func (p *Printer) text(s string) {
 	if _, err := io.WriteString(p.out, s); err != nil {
 		p.outputFailed(err)
 	}
+	p.release()
+}
+
+// release prints the lines that waited for the end of a line of the answer.
+func (p *Printer) release() {
+	if p.open && !p.ended {
+		return
+	}
+	held := p.held
+	p.held = nil
+	for _, line := range held {
+		p.Line(line)
+	}
+}
+
+// endAnswer releases the lines that still wait. The first of them, or an error that follows, begins a new line.
+func (p *Printer) endAnswer(err error) {
+	p.ended = true
+	p.release()
+	if err != nil && p.shared && p.open {
+		p.open = false
+		p.Status.Print(func(w io.Writer) { fmt.Fprintln(w) })
+	}
+}
+
+// sameFile reports whether two files are one, such as the log of a CI job.
+func sameFile(a, b *os.File) bool {
+	x, err := a.Stat()
+	if err != nil {
+		return false
+	}
+	y, err := b.Stat()
+	return err == nil && os.SameFile(x, y)
 }
 
 // outputFailed stops the turn: the answer has no reader any more.
@@ -244,7 +290,7 @@ func (p *Printer) tool(t provider.ToolCall) {
 func (p *Printer) toolOver(t provider.ToolCall, outcome string) {
 	if title, ok := p.Tools[t.ID]; ok && !p.quiet {
 		mark := p.Styles.Green("✓")
-		if t.Status == acp.ToolCallStatusFailed {
+		if t.Failed() {
 			mark = p.Styles.Red("✗")
 		}
 		p.Line(mark + " " + p.Styles.Dim(p.row(title, 2+term.Columns(outcome))+outcome))

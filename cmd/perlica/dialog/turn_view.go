@@ -67,9 +67,7 @@ func sameTerminal(a, b *os.File) bool {
 	if !term.IsTerminal(a) || !term.IsTerminal(b) {
 		return false
 	}
-	x, xerr := a.Stat()
-	y, yerr := b.Stat()
-	return runtime.GOOS == "windows" || xerr == nil && yerr == nil && os.SameFile(x, y) // there a process has one console
+	return runtime.GOOS == "windows" || sameFile(a, b) // a process has one console on Windows
 }
 
 // Update shows what the agent said.

@@ -117,11 +117,11 @@ func (n *storyteller) input(at time.Time, in report.StepInput) {
 func (n *storyteller) tool(step report.Step, t report.StepTool) {
 	title := cmp.Or(t.Title, t.ID)
 	mark := "•"
-	switch t.Status {
-	case "completed":
-		mark = n.s.Green("✓")
-	case "failed":
+	switch {
+	case t.Status == "failed", t.Call.Failed():
 		mark = n.s.Red("✗")
+	case t.Status == "completed":
+		mark = n.s.Green("✓")
 	}
 	text := mark + " " + printing.OneLine(title)
 	if t.Kind != "" {
