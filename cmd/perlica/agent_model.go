@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,12 +13,14 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider/model"
+	"github.com/perlica/perlica/provider/process"
 )
 
 func modelCommand(a *cli.App) *cobra.Command {
 	var s model.Settings
 	var api, options, price, schema string
 	var key config.Secret
+	var keyCommand string
 	cmd := &cobra.Command{
 		Use: "model", Annotations: cli.Reads.On(),
 		Short: "Ask a model's HTTP API, one request a prompt, without tools",
@@ -45,7 +48,11 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 			if err := s.Check(); err != nil {
 				return exitcode.OneLine(exitcode.Usagef("%v; see docs/models.md", err)) // a client shows the last line of an agent that leaves
 			}
-			if s.Key, err = readKey(a, key); err != nil {
+			if s.Key, s.KeyFrom, err = readKey(a, key); err == nil && keyCommand != "" {
+				s.KeyFrom = "model.key_command, which runs once for each agent process"
+				s.AskKey, err = printedKey(keyCommand)
+			}
+			if err != nil {
 				return exitcode.OneLine(err)
 			}
 			return signals.IgnoreClosedPipe(model.Serve(cmd.Context(), a.Stdin, a.Stdout, s))
@@ -59,24 +66,44 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 	fl.BoolVar(&s.Blind, "no-images", false, "refuse images and PDFs: the model takes text alone")
 	fl.StringVar(&key.Env, "key-env", "", "the `variable` of the environment that holds the key")
 	fl.StringVar(&key.File, "key-file", "", "the `file` that holds the key, which no one else may read")
+	fl.StringVar(&keyCommand, "key-command", "", "the `program` that prints the key and its arguments, as a JSON array")
 	fl.StringVar(&options, "options", "", "`members` of the request's body, as a JSON object")
 	fl.StringVar(&price, "price", "", "what tokens cost, as a JSON `object`")
 	fl.StringVar(&schema, "schema", "", "the JSON `schema` that answers are asked to have")
 	return cmd
 }
 
-// readKey reads the key; there may be none.
-func readKey(a *cli.App, s config.Secret) (string, error) {
-	if s == (config.Secret{}) {
-		return "", nil
+// readKey reads the key and says where it comes from. A model may have none.
+func readKey(a *cli.App, s config.Secret) (key, from string, err error) {
+	switch {
+	case s == (config.Secret{}):
+		return "", "", nil
+	case s.Env != "":
+		from = "the variable " + s.Env
+	default:
+		from = "the file " + s.File
 	}
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	key, err := s.Read(dirs, "", a.Getenv)
-	if errors.Is(err, config.ErrNoSecret) {
-		return "", fmt.Errorf("the model's key is missing: %w", err)
+	if key, err = s.Read(dirs, "", a.Getenv); errors.Is(err, config.ErrNoSecret) {
+		err = fmt.Errorf("the model's key is missing: %w", err)
 	}
-	return key, err
+	return key, from, err
+}
+
+// printedKey returns a function that runs the program of a JSON array and returns the key that it prints.
+func printedKey(command string) (func(context.Context) (string, error), error) {
+	var argv []string
+	if err := json.Unmarshal([]byte(command), &argv); err != nil || len(argv) == 0 {
+		return nil, exitcode.Usagef("--key-command is not a JSON array of a program and its arguments")
+	}
+	return func(ctx context.Context) (string, error) {
+		key, err := process.Secret(ctx, argv)
+		if err != nil {
+			err = fmt.Errorf("the model's key is missing: %w; run the program of model.key_command yourself to see why", err)
+		}
+		return key, err
+	}, nil
 }

@@ -17,7 +17,7 @@ import (
 func withModel(c config.Provider, k registry.Known) config.Provider {
 	if m := k.Model; m != nil && c.Command == "" {
 		c.Model.API, c.Model.BaseURL = cmp.Or(c.Model.API, m.API), cmp.Or(c.Model.BaseURL, m.BaseURL)
-		if c.Model.Key == (config.Secret{}) {
+		if c.Model.Key == (config.Secret{}) && len(c.Model.KeyCommand) == 0 {
 			c.Model.Key.Env = m.KeyEnv
 		}
 	}
@@ -34,7 +34,7 @@ func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs c
 		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q has no model", a.ID),
 			Hint: nameHint(a.ID)}
 	}
-	if key := c.Model.Key; key != (config.Secret{}) {
+	if key := c.Model.Key; key != (config.Secret{}) && len(c.Model.KeyCommand) == 0 {
 		if _, err := key.Read(dirs, "", getenv); err != nil {
 			return &Error{ID: a.ID, Why: fmt.Sprintf("the key for the provider %q is missing: %v", a.ID, err),
 				Hint: keyHint(a.ID)}
@@ -53,10 +53,15 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	m := c.Model
 	a.Model, a.Orderly = true, true
 	a.Command = []string{r.Self, "agent", "model", "--api", m.API, "--model", m.Name}
+	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL, Proxy: m.Proxy}
+	var command []byte
+	if len(m.KeyCommand) > 0 { // the agent's process alone runs it
+		m.Key = config.Secret{}
+		command, _ = json.Marshal(m.KeyCommand) // texts always have JSON
+	}
 	if m.Key.Env != "" && !slices.Contains(a.Env, m.Key.Env) {
 		a.Env = append(a.Env, m.Key.Env)
 	}
-	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL, Proxy: m.Proxy}
 	options, err := table(m.Options, &settings.Options)
 	price, perr := table(m.Price, &settings.Price)
 	if err = cmp.Or(err, perr, settings.Check()); err != nil {
@@ -65,7 +70,7 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	if m.Blind {
 		a.Command = append(a.Command, "--no-images")
 	}
-	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--proxy", m.Proxy}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--options", options}, {"--price", price}} {
+	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--proxy", m.Proxy}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--key-command", string(command)}, {"--options", options}, {"--price", price}} {
 		if f[1] != "" {
 			a.Command = append(a.Command, f[0], f[1])
 		}

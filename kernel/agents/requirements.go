@@ -33,7 +33,9 @@ func (r Resolver) Requirements(ctx context.Context, id string, reach bool, dirs 
 		name.Detail, name.Hint = "none is named", nameHint(id)
 	}
 	key := Requirement{Name: "key", OK: true, Detail: "none is needed"}
-	if s := c.Model.Key; s != (config.Secret{}) {
+	if command := c.Model.KeyCommand; len(command) > 0 {
+		key.Detail = command[0] + " prints it; it was not run"
+	} else if s := c.Model.Key; s != (config.Secret{}) {
 		if key.Detail = "in " + cmp.Or(s.File, s.Env); s.File == "" {
 			key.Detail = s.Env + " is set"
 		}

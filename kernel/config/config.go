@@ -128,14 +128,15 @@ type Provider struct {
 	MaxLineBytes   int
 	Mode           string   // "" is the registry's asking mode, "none" leaves the agent as it is
 	Model          struct { // of a model without an agent; "" means: as the registry has it, or none
-		API     string // empty, and unknown to the registry: the provider is an agent
-		Name    string
-		BaseURL string
-		Proxy   string
-		Blind   bool
-		Key     Secret
-		Options map[string]any // members of the request's body
-		Price   map[string]any // nil: unknown
+		API        string // empty, and unknown to the registry: the provider is an agent
+		Name       string
+		BaseURL    string
+		Proxy      string
+		Blind      bool
+		Key        Secret
+		KeyCommand []string       // a program that prints the key, and its arguments; nil means: Key
+		Options    map[string]any // members of the request's body
+		Price      map[string]any // nil: unknown
 	}
 }
 

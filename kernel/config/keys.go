@@ -125,6 +125,9 @@ var table = []row{
 	{name: "providers.<id>.model.key_file", kind: text, example: `"~/secrets/openrouter.key"`, check: checkSecretFile, loosens: always,
 		help:  "The file that holds the key, which no one else may read (0600), instead of a variable.",
 		store: func(t target, v any) { t.provider.Model.Key.File = v.(string) }},
+	{name: "providers.<id>.model.key_command", kind: texts, example: `["gcloud", "auth", "print-access-token"]`, check: checkNotEmpty, loosens: always,
+		help:  "A program that prints the key, and its arguments, instead of a variable or a file. It runs without a shell before the first request of an agent process, once, for at most 30 seconds.",
+		store: func(t target, v any) { t.provider.Model.KeyCommand = v.([]string) }},
 	{name: "providers.<id>.model.proxy", kind: text, example: `"http://proxy.example.org:3128"`, check: checkNotEmpty, loosens: always,
 		help:  "The proxy to an API at an https address. Absent: what `HTTPS_PROXY` and `NO_PROXY` say.",
 		store: func(t target, v any) { t.provider.Model.Proxy = v.(string) }},
@@ -135,7 +138,7 @@ var table = []row{
 		help:  "Members of the request's body, as they are. The API says what it takes.",
 		store: func(t target, v any) { t.provider.Model.Options = v.(map[string]any) }},
 	{name: "providers.<id>.model.price", kind: anyTable, example: `{ input = 3.0, output = 15.0, currency = "USD", as_of = "2026-11-01" }`, loosens: always,
-		help:  "What tokens cost, `per` (1,000,000) of them: `input`, `output`, `cached_input`, `currency` and the date `as_of`. The cost is an estimate; without a price it is unknown.",
+		help:  "What tokens cost, `per` (1,000,000) of them: `input`, `output`, `cached_input`, `cache_write`, `currency` and the date `as_of`. The cost is an estimate. It is unknown without a price, and without `cache_write` where tokens were written to a cache.",
 		store: func(t target, v any) { t.provider.Model.Price = v.(map[string]any) }},
 
 	{name: "permissions.mode", kind: text, choices: []string{"ask", "reads", "deny", "allow"}, example: `"ask"`, loosens: whenLaxer,

@@ -125,14 +125,15 @@ func TestLayers(t *testing.T) {
 
 // modelOf is the model of a provider as JSON.
 func modelOf(text string) (m struct {
-	API     string
-	Name    string
-	BaseURL string
-	Proxy   string
-	Blind   bool
-	Key     Secret
-	Options map[string]any
-	Price   map[string]any
+	API        string
+	Name       string
+	BaseURL    string
+	Proxy      string
+	Blind      bool
+	Key        Secret
+	KeyCommand []string
+	Options    map[string]any
+	Price      map[string]any
 }) {
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		panic(err) // the test's own text
@@ -159,6 +160,7 @@ proxy = "http://p:1"
 images = false
 key_env = "KEY"
 key_file = "/key"
+key_command = ["k", "x"]
 options = { n = [true, { x = "y" }] }
 price.per = 1.5
 [providers.other.acp]
@@ -260,16 +262,16 @@ projects.website = "/srv/website"
 			Language: "zh", Ack: "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{
-			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
+			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"KeyCommand":["k","x"],"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
 			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
 		},
 		MCPServers: []MCPServer{
-			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:36"},
-			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:41"},
+			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:37"},
+			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:42"},
 		},
 		Rules: []policy.Rule{
-			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:45"},
-			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:52"},
+			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:46"},
+			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:53"},
 		},
 	}
 	want.Team.URL, want.Team.Default, want.Team.Projects = "postgres://u:hunter2@db.example.org/t", true, map[string]string{"website": "/srv/website"}

@@ -43,7 +43,7 @@ func anthropicBody(s Settings, history []turn) (map[string]any, error) {
 
 // anthropicReader reads the stream of a message.
 type anthropicReader struct {
-	use    usage
+	plain  anthropicUsage // the newest of each count
 	tools  map[int]*toolCall
 	reason string
 	whole  bool
@@ -51,35 +51,62 @@ type anthropicReader struct {
 
 // anthropicEvent holds the members of all events that are of interest.
 type anthropicEvent struct {
-	Type         string `json:"type"`
-	Index        int    `json:"index"`
-	ContentBlock struct {
-		Type string `json:"type"`
-		ID   string `json:"id"`
-		Name string `json:"name"`
-		Text string `json:"text"`
-	} `json:"content_block"`
-	Delta struct {
+	Type         string         `json:"type"`
+	Index        int            `json:"index"`
+	ContentBlock anthropicBlock `json:"content_block"`
+	Delta        struct {
 		Type       string `json:"type"`
 		Text       string `json:"text"`
 		Thinking   string `json:"thinking"`
 		Partial    string `json:"partial_json"`
 		StopReason string `json:"stop_reason"`
 	} `json:"delta"`
-	Message struct {
-		Usage anthropicUsage `json:"usage"`
-	} `json:"message"`
-	Usage anthropicUsage `json:"usage"`
+	Message anthropicMessage      `json:"message"`
+	Usage   loose[anthropicUsage] `json:"usage"`
+}
+
+// anthropicBlock is a block of the content, as it begins in a stream, or whole.
+type anthropicBlock struct {
+	Type     string          `json:"type"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Text     string          `json:"text"`
+	Thinking string          `json:"thinking"`
+	Input    json.RawMessage `json:"input"`
+	Source   struct {
+		MIME string `json:"media_type"`
+		Data string `json:"data"`
+		URL  string `json:"url"`
+	} `json:"source"`
+}
+
+// pieces are the parts of the block that are not a tool call.
+func (b anthropicBlock) pieces() []piece {
+	out := append(say(thoughtPiece, b.Thinking), say(textPiece, b.Text)...)
+	if s := b.Source; s.Data != "" || s.URL != "" {
+		out = append(out, piece{kind: filePiece, file: answerFile{mime: s.MIME, data: s.Data, uri: s.URL}})
+	}
+	return out
+}
+
+// anthropicMessage is the message, as it begins in a stream, or whole.
+type anthropicMessage struct {
+	Content    []anthropicBlock      `json:"content"`
+	StopReason string                `json:"stop_reason"`
+	Usage      loose[anthropicUsage] `json:"usage"`
 }
 
 type anthropicUsage struct {
-	Input      *int64 `json:"input_tokens"`
-	Output     *int64 `json:"output_tokens"`
-	CacheRead  *int64 `json:"cache_read_input_tokens"`
-	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	Input      *count `json:"input_tokens"`
+	Output     *count `json:"output_tokens"`
+	CacheRead  *count `json:"cache_read_input_tokens"`
+	CacheWrite *count `json:"cache_creation_input_tokens"`
 }
 
 func (r *anthropicReader) event(e event) ([]piece, error) {
+	if string(e.data) == "[DONE]" { // a gateway's
+		return nil, nil
+	}
 	var v anthropicEvent
 	if err := decode(e, Anthropic, &v); err != nil {
 		return nil, err
@@ -88,7 +115,14 @@ func (r *anthropicReader) event(e event) ([]piece, error) {
 	case "error":
 		return nil, failureOr(e.data)
 	case "message_start":
-		return r.count(v.Message.Usage), nil
+		return r.message(v.Message), nil
+	case "message": // without a stream
+		var m anthropicMessage
+		if err := decode(e, Anthropic, &m); err != nil {
+			return nil, err
+		}
+		r.whole = true
+		return r.message(m), nil
 	case "content_block_start":
 		if v.ContentBlock.Type == "tool_use" {
 			if r.tools == nil {
@@ -96,7 +130,7 @@ func (r *anthropicReader) event(e event) ([]piece, error) {
 			}
 			r.tools[v.Index] = &toolCall{id: v.ContentBlock.ID, name: v.ContentBlock.Name}
 		}
-		return say(textPiece, v.ContentBlock.Text), nil
+		return v.ContentBlock.pieces(), nil
 	case "content_block_delta":
 		if t := r.tools[v.Index]; t != nil {
 			t.arguments += v.Delta.Partial
@@ -116,28 +150,38 @@ func (r *anthropicReader) event(e event) ([]piece, error) {
 	return nil, nil
 }
 
-// count takes in what is said of tokens: the later of two says it for the whole message. The API's
-// input_tokens do not include the cache.
-func (r *anthropicReader) count(u anthropicUsage) []piece {
-	if u.Input == nil && u.Output == nil {
-		return nil
-	}
-	plain := r.use.input - r.use.cachedRead - r.use.cachedWrite
-	for to, from := range map[*int64]*int64{&plain: u.Input, &r.use.output: u.Output, &r.use.cachedRead: u.CacheRead, &r.use.cachedWrite: u.CacheWrite} {
-		if from != nil {
-			*to = *from
+// message reads a message, as far as it is there.
+func (r *anthropicReader) message(m anthropicMessage) (out []piece) {
+	r.reason = cmp.Or(m.StopReason, r.reason)
+	for _, b := range m.Content {
+		out = append(out, b.pieces()...)
+		if b.Type == "tool_use" {
+			out = append(out, piece{kind: toolPiece, tool: toolCall{b.ID, b.Name, string(b.Input)}})
 		}
 	}
-	r.use.input, r.use.known = plain+r.use.cachedRead+r.use.cachedWrite, true
-	return []piece{{kind: usagePiece, usage: r.use}}
+	return append(out, r.count(m.Usage)...)
 }
 
-func (r *anthropicReader) stop() (stopReason, bool) {
-	return stops(map[string]string{
-		"end_turn": endTurn, "stop_sequence": endTurn, "max_tokens": maxTokens,
-		"model_context_window_exceeded": maxTokens, "refusal": refusal,
-	}, r.reason), r.whole
+// count reads a report on tokens: the later of two counts is that of the whole message. The API's
+// input_tokens do not include the cache.
+func (r *anthropicReader) count(l loose[anthropicUsage]) []piece {
+	if l.v == nil {
+		return nil
+	}
+	p := &r.plain
+	p.Input, p.Output = cmp.Or(l.v.Input, p.Input), cmp.Or(l.v.Output, p.Output)
+	p.CacheRead, p.CacheWrite = cmp.Or(l.v.CacheRead, p.CacheRead), cmp.Or(l.v.CacheWrite, p.CacheWrite)
+	u := usage{known: p.Input != nil && p.Output != nil}
+	for to, from := range map[*int64]*count{&u.input: p.Input, &u.output: p.Output, &u.cachedRead: p.CacheRead, &u.cachedWrite: p.CacheWrite} {
+		if from != nil {
+			*to, u.known = from.n, u.known && from.known
+		}
+	}
+	u.input += u.cachedRead + u.cachedWrite
+	return []piece{{kind: usagePiece, usage: u}}
 }
+
+func (r *anthropicReader) stop() (stopReason, bool) { return stops(r.reason), r.whole }
 
 func (r *anthropicReader) last() bool { return r.whole }
 

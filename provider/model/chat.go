@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // chatMapping is OpenAI's Chat Completions API, by https://platform.openai.com/docs/api-reference/chat,
@@ -55,45 +56,103 @@ func plain(contents []any) any {
 
 // chatReader reads the chunks of a completion.
 type chatReader struct {
-	tools  map[int]*toolCall
-	reason string
-	done   bool // [DONE] came
+	tools         map[int]*toolCall
+	text, thought strings.Builder // that came in pieces
+	extras        bool            // a file or a tool call came in pieces
+	reason        string
+	done          bool // [DONE] came
 }
 
+// chatChunk is a chunk of a completion, or a whole one.
 type chatChunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
-		Index        int    `json:"index"`
-		FinishReason string `json:"finish_reason"`
-		Delta        struct {
-			Content   chatContent `json:"content"`
-			Refusal   string      `json:"refusal"`
-			Reasoning string      `json:"reasoning"`         // OpenRouter, Groq, vLLM
-			Thought   string      `json:"reasoning_content"` // DeepSeek, llama.cpp
-			ToolCalls []struct {
-				Index    int    `json:"index"`
-				ID       string `json:"id"`
-				Function struct {
-					Name      string `json:"name"`
-					Arguments string `json:"arguments"`
-				} `json:"function"`
-			} `json:"tool_calls"`
-		} `json:"delta"`
+		Index        int         `json:"index"`
+		FinishReason string      `json:"finish_reason"`
+		Delta        chatMessage `json:"delta"`
+		Message      chatMessage `json:"message"` // in place of the deltas, or after them
+		Text         string      `json:"text"`    // of servers that write the older completions
 	} `json:"choices"`
-	Usage *struct {
-		Prompt        int64 `json:"prompt_tokens"`
-		Completion    int64 `json:"completion_tokens"`
-		PromptDetails struct {
-			Cached int64 `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		CompletionDetails struct {
-			Reasoning int64 `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	} `json:"usage"`
+	Usage loose[chatUsage] `json:"usage"`
 }
 
-// chatContent is a text, or, as Mistral writes it, a list of texts and thoughts.
-type chatContent struct{ text, thought string }
+type chatMessage struct {
+	Content   chatContent `json:"content"`
+	Refusal   string      `json:"refusal"`
+	Reasoning string      `json:"reasoning"`         // OpenRouter, Groq, vLLM
+	Thought   string      `json:"reasoning_content"` // DeepSeek, llama.cpp
+	Images    []chatImage `json:"images"`            // OpenRouter
+	ToolCalls []struct {
+		Index    *int   `json:"index"`
+		ID       string `json:"id"`
+		Function struct {
+			Name      string    `json:"name"`
+			Arguments arguments `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+type chatUsage struct {
+	Prompt        count `json:"prompt_tokens"`
+	Completion    count `json:"completion_tokens"`
+	Total         count `json:"total_tokens"`
+	Reasoning     count `json:"reasoning_tokens"` // Perplexity
+	PromptDetails loose[struct {
+		Cached count `json:"cached_tokens"`
+	}] `json:"prompt_tokens_details"`
+	CompletionDetails loose[struct {
+		Reasoning count `json:"reasoning_tokens"`
+	}] `json:"completion_tokens_details"`
+}
+
+// read is the usage that the chunk reports.
+func (u *chatUsage) read() usage {
+	var cached, thought count
+	if d := u.PromptDetails.v; d != nil {
+		cached = d.Cached
+	}
+	if thought = u.Reasoning; u.CompletionDetails.v != nil && u.CompletionDetails.v.Reasoning.known {
+		thought = u.CompletionDetails.v.Reasoning
+	}
+	return counted(u.Prompt, u.Completion, cached, thought, u.Total)
+}
+
+// arguments are those of a tool call: a text that holds JSON or, with some servers, the JSON itself.
+type arguments string
+
+// UnmarshalJSON reads either form.
+func (a *arguments) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] != '"' {
+		if string(b) != "null" {
+			*a = arguments(b)
+		}
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(a))
+}
+
+// chatImage is an image of an answer; its address is an object's member or stands alone.
+type chatImage struct {
+	URL json.RawMessage `json:"image_url"`
+}
+
+// pieces are the image, if its address can be read.
+func (i chatImage) pieces() []piece {
+	var url string
+	var nested struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(i.URL, &url) != nil {
+		_ = json.Unmarshal(i.URL, &nested) // without an address there is no image
+	}
+	return fileAt(cmp.Or(url, nested.URL))
+}
+
+// chatContent is a text or, as Mistral writes it, a list of texts, thoughts and images.
+type chatContent struct {
+	text, thought string
+	images        []piece
+}
 
 // UnmarshalJSON reads either form; null is no text.
 func (c *chatContent) UnmarshalJSON(b []byte) error {
@@ -101,6 +160,7 @@ func (c *chatContent) UnmarshalJSON(b []byte) error {
 		return json.Unmarshal(b, &c.text)
 	}
 	var list []struct {
+		chatImage
 		Text     string `json:"text"`
 		Thinking []struct {
 			Text string `json:"text"`
@@ -112,6 +172,7 @@ func (c *chatContent) UnmarshalJSON(b []byte) error {
 		for _, t := range part.Thinking {
 			c.thought += t.Text
 		}
+		c.images = append(c.images, part.pieces()...)
 	}
 	return err
 }
@@ -132,34 +193,49 @@ func (r *chatReader) event(e event) (out []piece, err error) {
 		if c.Index != 0 { // one answer was asked for
 			continue
 		}
-		out = append(out, say(thoughtPiece, cmp.Or(c.Delta.Reasoning, c.Delta.Thought)+c.Delta.Content.thought)...)
-		out = append(out, say(textPiece, c.Delta.Content.text+c.Delta.Refusal)...)
-		if c.Delta.Refusal != "" {
-			r.reason = "content_filter"
+		out = append(out, r.said(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal, c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
+		if r.extras {
+			c.Message.Content.images, c.Message.Images, c.Message.ToolCalls = nil, nil, nil // they came
 		}
-		for _, t := range c.Delta.ToolCalls {
-			call := r.tools[t.Index]
-			if call == nil {
-				call = &toolCall{}
-				r.tools[t.Index] = call
-			}
-			call.id, call.name = cmp.Or(call.id, t.ID), cmp.Or(call.name, t.Function.Name)
-			call.arguments += t.Function.Arguments
-		}
-		if oneOf("error", "abort")(c.FinishReason) {
-			return out, &apiError{Message: "the model ended its answer with the reason " + c.FinishReason, Kind: c.FinishReason}
-		}
+		out = append(out, r.said(c.Message, missing(c.Message.Content.text+c.Message.Refusal, r.text.String()),
+			missing(c.Message.Content.thought+cmp.Or(c.Message.Reasoning, c.Message.Thought), r.thought.String()))...)
 		if c.FinishReason != "" {
 			r.reason = cmp.Or(r.reason, c.FinishReason)
 			out = append(out, r.calls()...)
 		}
 	}
-	if u := v.Usage; u != nil {
-		out = append(out, piece{kind: usagePiece, usage: usage{
-			input: u.Prompt, output: u.Completion, cachedRead: u.PromptDetails.Cached, thought: u.CompletionDetails.Reasoning, known: true,
-		}})
+	if u := v.Usage.v; u != nil {
+		out = append(out, piece{kind: usagePiece, usage: u.read()})
 	}
 	return out, nil
+}
+
+// said are the pieces of a message, of which this text and this thought are new.
+func (r *chatReader) said(m chatMessage, text, thought string) (out []piece) {
+	r.text.WriteString(text)
+	r.thought.WriteString(thought)
+	out = append(say(thoughtPiece, thought), say(textPiece, text)...)
+	out = append(out, m.Content.images...)
+	for _, i := range m.Images {
+		out = append(out, i.pieces()...)
+	}
+	r.extras = r.extras || len(m.Content.images)+len(m.Images)+len(m.ToolCalls) > 0
+	if m.Refusal != "" {
+		r.reason = "content_filter"
+	}
+	for i, t := range m.ToolCalls {
+		if t.Index != nil {
+			i = *t.Index
+		}
+		call := r.tools[i]
+		if call == nil {
+			call = &toolCall{}
+			r.tools[i] = call
+		}
+		call.id, call.name = cmp.Or(call.id, t.ID), cmp.Or(call.name, t.Function.Name)
+		call.arguments += string(t.Function.Arguments)
+	}
+	return out
 }
 
 // calls are the tool calls that are whole, once.
@@ -172,10 +248,7 @@ func (r *chatReader) calls() (out []piece) {
 }
 
 func (r *chatReader) stop() (stopReason, bool) {
-	if r.reason == "" && r.done {
-		return stopReason{acp: endTurn, warning: "the model's server ended the stream without a reason"}, true
-	}
-	return stops(map[string]string{"stop": endTurn, "length": maxTokens, "content_filter": refusal}, r.reason), r.reason != ""
+	return stops(r.reason), r.reason != "" || r.done
 }
 
 func (r *chatReader) last() bool { return r.done }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -118,6 +119,41 @@ func messages(history []turn, assistant string, content func(p part, assistant b
 		list = append(list, object{"role": role, "content": contents})
 	}
 	return list, nil
+}
+
+// fileAt reads the address of a file of an answer: a data: URL holds the file itself.
+func fileAt(address string) []piece {
+	if address == "" {
+		return nil
+	}
+	rest, ok := strings.CutPrefix(address, "data:")
+	if !ok {
+		return []piece{{kind: filePiece, file: answerFile{uri: address}}}
+	}
+	mime, data, _ := strings.Cut(rest, ";base64,")
+	return []piece{{kind: filePiece, file: answerFile{mime: mime, data: data}}}
+}
+
+// content is the file as ACP's content block.
+func (f answerFile) content() object {
+	kind, _, _ := strings.Cut(f.mime, "/")
+	switch {
+	case f.data == "":
+		return object{"type": "resource_link", "uri": f.uri, "name": cmp.Or(f.uri[strings.LastIndexByte(f.uri, '/')+1:], "file")}
+	case kind == "image", kind == "audio":
+		return object{"type": kind, "mimeType": f.mime, "data": f.data}
+	}
+	return object{"type": "resource", "resource": object{"uri": "", "mimeType": f.mime, "blob": f.data}}
+}
+
+// missing is the part of a whole text that did not come in pieces. Where the pieces say something else,
+// the pieces count and nothing is missing.
+func missing(whole, pieces string) string {
+	rest, ok := strings.CutPrefix(whole, pieces)
+	if !ok {
+		return ""
+	}
+	return rest
 }
 
 // decode reads the data of an event; the error says of which API it is no object.

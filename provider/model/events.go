@@ -34,9 +34,23 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{in: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next returns the next event that has data. The error is io.EOF at the end of the stream, and what
-// the stream ended with otherwise.
+// next returns the next event that says something. Gateways keep a stream alive with events that have no
+// data, or with pings of their own. The error is io.EOF at the end of the stream, otherwise the error of
+// reading.
 func (r *eventReader) next() (event, error) {
+	for {
+		e, err := r.any()
+		if e.data = bytes.TrimSpace(e.data); err != nil || len(e.data) > 0 && !pings(e.name) {
+			return e, err
+		}
+	}
+}
+
+// pings are the names of events that say nothing.
+var pings = oneOf("ping", "heartbeat", "keepalive", "keep-alive", "keep_alive")
+
+// any returns the next event that has a data line.
+func (r *eventReader) any() (event, error) {
 	var e event
 	r.data = r.data[:0]
 	lines := 0

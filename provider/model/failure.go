@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -52,7 +53,10 @@ func judge(s Settings, resp *http.Response, body []byte) *failure {
 	if resp.StatusCode/100 == 3 {
 		f.message += fmt.Sprintf(" (a redirect to %q is not followed)", resp.Header.Get("Location"))
 	}
-	if resp.StatusCode/100 == 2 {
+	switch name := unreadable(resp.Header); {
+	case name != "":
+		f.message = fmt.Sprintf("%s: the server sent the encoding %q, which was not asked for and cannot be read here", resp.Status, name)
+	case resp.StatusCode/100 == 2:
 		f.message = "the answer is no event stream: " + f.message
 	}
 	f.details()
@@ -74,6 +78,10 @@ func (f *failure) details() {
 func (f *failure) advise(s Settings, said bool) {
 	switch {
 	case f.unknown:
+	case f.status == http.StatusUnauthorized && s.Key == "":
+		f.message += " (the API wants a key: name its source in model.key_env, model.key_file or model.key_command)"
+	case f.status == http.StatusUnauthorized:
+		f.message += fmt.Sprintf(" (the API refused the key from %s: put the right key there)", cmp.Or(s.KeyFrom, "the settings"))
 	case f.status == http.StatusNotFound && said:
 		f.message += fmt.Sprintf(" (is %q a model of this API? /model in the chat lists them)", s.Model)
 	case f.status == http.StatusNotFound, f.status == http.StatusMethodNotAllowed:
@@ -90,7 +98,6 @@ const (
 	codeNoMethod      = -32601
 	codeInvalidParams = -32602
 	codeInternal      = -32603
-	codeAuthRequired  = -32000
 	codeNotFound      = -32002
 )
 
@@ -115,10 +122,7 @@ func (f *failure) rpc() *rpcError {
 	if f.unknown {
 		data["perlica.dev/outcome"] = "unknown"
 	}
-	e := &rpcError{Code: codeInternal, Message: f.message}
-	if f.status == http.StatusUnauthorized && !f.unknown {
-		e.Code = codeAuthRequired
-	}
+	e := &rpcError{Code: codeInternal, Message: f.message} // a 401 is not ACP's auth_required: there is no login here
 	if len(data) > 0 {
 		e.Data = encode(data)
 	}

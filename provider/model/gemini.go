@@ -50,8 +50,10 @@ type geminiChunk struct {
 		FinishReason string `json:"finishReason"`
 		Content      struct {
 			Parts []struct {
-				Text         string `json:"text"`
-				Thought      bool   `json:"thought"`
+				Text         string     `json:"text"`
+				Thought      bool       `json:"thought"`
+				InlineData   geminiFile `json:"inlineData"`
+				FileData     geminiFile `json:"fileData"`
 				FunctionCall *struct {
 					ID   string          `json:"id"`
 					Name string          `json:"name"`
@@ -63,15 +65,47 @@ type geminiChunk struct {
 	PromptFeedback struct {
 		BlockReason string `json:"blockReason"`
 	} `json:"promptFeedback"`
-	Usage *struct {
-		Prompt     int64 `json:"promptTokenCount"`
-		Candidates int64 `json:"candidatesTokenCount"`
-		Cached     int64 `json:"cachedContentTokenCount"`
-		Thoughts   int64 `json:"thoughtsTokenCount"`
-	} `json:"usageMetadata"`
+	Usage loose[geminiUsage] `json:"usageMetadata"`
+}
+
+type geminiFile struct {
+	MIME string `json:"mimeType"`
+	Data string `json:"data"`
+	URI  string `json:"fileUri"`
+}
+
+type geminiUsage struct {
+	Prompt     *count `json:"promptTokenCount"`
+	Candidates *count `json:"candidatesTokenCount"`
+	Cached     *count `json:"cachedContentTokenCount"`
+	Thoughts   *count `json:"thoughtsTokenCount"`
+	Tools      *count `json:"toolUsePromptTokenCount"`
+}
+
+// read is the usage that the chunk reports. The API leaves a count of 0 out. It counts thoughts next to
+// the candidates.
+func (g *geminiUsage) read() usage {
+	u := usage{known: true}
+	add := func(to *int64, c *count) {
+		if c != nil {
+			*to += c.n
+			u.known = u.known && c.known
+		}
+	}
+	add(&u.input, g.Prompt)
+	add(&u.input, g.Tools)
+	add(&u.output, g.Candidates)
+	add(&u.output, g.Thoughts)
+	add(&u.thought, g.Thoughts)
+	add(&u.cachedRead, g.Cached)
+	u.cachedRead = min(u.cachedRead, u.input)
+	return u
 }
 
 func (r *geminiReader) event(e event) (out []piece, err error) {
+	if string(e.data) == "[DONE]" { // a gateway's
+		return nil, nil
+	}
 	var v geminiChunk
 	if err := decode(e, Gemini, &v); err != nil {
 		return nil, err
@@ -84,6 +118,11 @@ func (r *geminiReader) event(e event) (out []piece, err error) {
 			continue
 		}
 		for _, p := range c.Content.Parts {
+			for _, f := range []geminiFile{p.InlineData, p.FileData} {
+				if f.Data != "" || f.URI != "" {
+					out = append(out, piece{kind: filePiece, file: answerFile{mime: f.MIME, data: f.Data, uri: f.URI, thought: p.Thought}})
+				}
+			}
 			switch {
 			case p.FunctionCall != nil:
 				out = append(out, piece{kind: toolPiece, tool: toolCall{p.FunctionCall.ID, p.FunctionCall.Name, string(p.FunctionCall.Args)}})
@@ -94,23 +133,16 @@ func (r *geminiReader) event(e event) (out []piece, err error) {
 			}
 		}
 		if c.FinishReason != "" {
-			r.reason = stops(geminiStops, c.FinishReason)
+			r.reason = stops(c.FinishReason)
 		}
 	}
 	if b := v.PromptFeedback.BlockReason; b != "" {
 		r.reason = stopReason{acp: refusal, warning: "the API blocked the prompt for the reason " + b}
 	}
-	if u := v.Usage; u != nil {
-		out = append(out, piece{kind: usagePiece, usage: usage{
-			input: u.Prompt, output: u.Candidates + u.Thoughts, cachedRead: u.Cached, thought: u.Thoughts, known: true,
-		}})
+	if u := v.Usage.v; u != nil {
+		out = append(out, piece{kind: usagePiece, usage: u.read()})
 	}
 	return out, nil
-}
-
-var geminiStops = map[string]string{
-	"STOP": endTurn, "MAX_TOKENS": maxTokens, "SAFETY": refusal, "RECITATION": refusal, "LANGUAGE": refusal,
-	"BLOCKLIST": refusal, "PROHIBITED_CONTENT": refusal, "SPII": refusal, "IMAGE_SAFETY": refusal,
 }
 
 func (r *geminiReader) stop() (stopReason, bool) { return r.reason, r.reason.acp != "" }

@@ -102,7 +102,10 @@ func (a *agent) models(ctx context.Context, session string) (names []string, err
 
 // get makes one GET request, on the record, and returns what came.
 func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
-	s := a.settings
+	s, err := a.keyed(ctx, a.settings)
+	if err != nil {
+		return nil, err
+	}
 	x := newExchange(s, nil)
 	x.method, x.url = http.MethodGet, s.base()+path
 	x.header = slices.DeleteFunc(x.header, func(f field) bool { return oneOf("Content-Length", "Content-Type")(f.Name) })
@@ -118,10 +121,10 @@ func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
 	a.receivedEnd(session, err)
 	switch {
-	case resp.StatusCode != http.StatusOK:
+	case resp.StatusCode != http.StatusOK, unreadable(resp.Header) != "":
 		return nil, errors.New(judge(s, resp, b).message)
 	case err != nil:
-		return nil, errors.New("the answer broke: " + a.key.text(err.Error()))
+		return nil, errors.New("the answer broke: " + a.hidden().text(err.Error()))
 	}
 	return b, nil
 }

@@ -11,6 +11,7 @@
 package model
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,8 +41,11 @@ type Settings struct {
 	Model   string // the maker's name of it
 	BaseURL string // without the path of the endpoint; empty: the maker's
 	Key     string // is sent in a header, and in nothing else; empty: none is sent
-	Proxy   string // the address of a proxy for an https address; empty: what the environment says
-	Blind   bool   // the model takes text alone
+	// AskKey gets the key for the first request, where Key is empty; nil: there is no key to get.
+	AskKey  func(context.Context) (string, error) `json:"-"`
+	KeyFrom string                                // where the key comes from, in words for its owner; empty: it has no source
+	Proxy   string                                // the address of a proxy for an https address; empty: what the environment says
+	Blind   bool                                  // the model takes text alone
 	// Options are members of the request's body, as they are.
 	Options map[string]json.RawMessage
 	// Schema is a JSON Schema that the answer is asked to have; nil: any text.
@@ -49,28 +53,6 @@ type Settings struct {
 	system string // what the session has for the API's system field
 	// Price is what tokens cost; nil: unknown.
 	Price *Price
-}
-
-// Price is what a number of tokens costs.
-type Price struct {
-	Input       float64 `json:"input" toml:"input"`
-	Output      float64 `json:"output" toml:"output"`
-	CachedInput float64 `json:"cached_input" toml:"cached_input"` // 0: as Input
-	Currency    string  `json:"currency" toml:"currency"`         // ISO 4217
-	Per         float64 `json:"per" toml:"per"`                   // so many tokens; 0: 1,000,000
-	AsOf        string  `json:"as_of" toml:"as_of"`               // the date of the price
-}
-
-// cost is what the tokens cost by the price.
-func (p *Price) cost(u usage) float64 {
-	per, cached := p.Per, p.CachedInput
-	if per == 0 {
-		per = 1_000_000
-	}
-	if cached == 0 {
-		cached = p.Input
-	}
-	return (float64(u.input-u.cachedRead)*p.Input + float64(u.cachedRead)*cached + float64(u.output)*p.Output) / per
 }
 
 // Check says what is wrong with the settings: an API that is not known, a model without a name, an
@@ -101,6 +83,9 @@ func (s Settings) Check() error {
 	}
 	if s.Schema != nil && !json.Valid(s.Schema) {
 		return errors.New("the schema is no JSON")
+	}
+	if s.Price != nil {
+		return s.Price.check()
 	}
 	return nil
 }
@@ -184,34 +169,13 @@ type reader interface {
 	last() bool
 }
 
-// stopReason is why a model stopped.
-type stopReason struct {
-	acp     string // ACP's: end_turn, max_tokens, refusal
-	warning string // what ACP has no reason for
-}
-
-// stops reads the reasons of an API by a table; another reason ends the turn with a warning.
-func stops(table map[string]string, reason string) stopReason {
-	if known, ok := table[reason]; ok {
-		return stopReason{acp: known}
-	}
-	return stopReason{acp: endTurn, warning: fmt.Sprintf("the model stopped for the reason %q", reason)}
-}
-
-// ACP's stop reasons.
-const (
-	endTurn   = "end_turn"
-	maxTokens = "max_tokens"
-	refusal   = "refusal"
-	cancelled = "cancelled"
-)
-
 // piece is a part of an answer, in the order of the stream.
 type piece struct {
 	kind  pieceKind
 	text  string // of text and thought
 	tool  toolCall
 	usage usage
+	file  answerFile
 }
 
 type pieceKind int
@@ -221,17 +185,18 @@ const (
 	thoughtPiece
 	toolPiece
 	usagePiece // replaces what was known
+	filePiece
 )
+
+// answerFile is a part of an answer that is not text.
+type answerFile struct {
+	mime, data string // in base64
+	uri        string // of a file that is elsewhere; nothing opens it
+	thought    bool   // it belongs to the thoughts
+}
 
 // toolCall is a call of a tool that the model was not offered.
 type toolCall struct{ id, name, arguments string }
-
-// usage is what the API says of tokens. Input includes what was read from or written to a cache,
-// output what was thought.
-type usage struct {
-	input, output, cachedRead, cachedWrite, thought int64
-	known                                           bool
-}
 
 // turn is a message of the conversation.
 type turn struct {

@@ -3,6 +3,7 @@ package model
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -95,6 +96,15 @@ func status(line, header, body string) string {
 	return "HTTP/1.1 " + line + "\r\n" + header + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
+// zipped is a text, compressed.
+func zipped(text string) string {
+	var b strings.Builder
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text) // a Builder takes all
+	_ = w.Close()
+	return b.String()
+}
+
 const apiFailure = `{"error":{"type":"overloaded_error","message":"Overloaded"}}`
 
 var faults = []fault{
@@ -115,6 +125,12 @@ var faults = []fault{
 	{name: "an event that is no JSON", answer: streamHead + "\r\n" + hello + "data: {x\n\n", outcome: "unknown", text: "Hello"},
 	{name: "an error in the stream", answer: streamHead + "\r\n" + hello + "data: " + apiFailure + "\n\n", outcome: "provider error", text: "Hello", why: "Overloaded"},
 	{name: "the finish reason `error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"error"}]}` + "\n\n", outcome: "provider error", text: "Hello"},
+	{name: "a finish reason that says it broke off, as `network_error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"network_error"}]}` + "\n\n", outcome: "provider error", text: "Hello", why: `says "network_error"`},
+	{name: "a stream without a `content-type`", answer: "HTTP/1.1 200 OK\r\n\r\n" + whole, outcome: "answered", text: "Hello"},
+	{name: "a stream called `application/json`", answer: status("200 OK", "Content-Type: application/json\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "events without data, and pings", answer: streamHead + "\r\n\uFEFF\n:\n\ndata:\n\ndata\n\nevent: ping\ndata: ping\n\nevent: x\n\n" + whole, outcome: "answered", text: "Hello"},
+	{name: "counts of tokens that are no numbers", answer: streamHead + "\r\n" + strings.Replace(whole, "data: [DONE]", `data: {"choices":[],"usage":{"prompt_tokens":[],"completion_tokens":"many","prompt_tokens_details":3}}`+"\n\ndata: [DONE]", 1), outcome: "answered", text: "Hello"},
+	{name: "an event that is no JSON after the finish reason", answer: streamHead + "\r\n" + strings.Replace(whole, "[DONE]", "{x", 1), outcome: "answered", text: "Hello"},
 	{name: "an answer, and the stream breaks behind it", answer: streamHead + "Content-Length: 1000\r\n\r\n" + strings.TrimSuffix(whole, "data: [DONE]\n\n"), outcome: "answered", text: "Hello"},
 	{name: "`[DONE]` without a reason", answer: streamHead + "\r\n" + hello + "data: [DONE]\n\n", outcome: "answered", text: "Hello"},
 	{name: "two answers to one request", answer: status("200 OK", "Content-Type: text/event-stream\r\n", whole) + status("200 OK", "Content-Type: text/event-stream\r\n", whole), outcome: "answered", text: "Hello"},
@@ -124,6 +140,11 @@ var faults = []fault{
 	{name: "103 and no more", answer: "HTTP/1.1 103 Early Hints\r\n\r\n", outcome: "unknown"},
 	{name: "101", answer: "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", outcome: "unknown"},
 	{name: "200 with JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[]}`), outcome: "unknown", why: "no event stream"},
+	{name: "200 with the whole answer as JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}`), outcome: "answered", text: "Hello"},
+	{name: "200 with half the answer as JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[{"index":0,"message":{"content":"Hel`), outcome: "unknown"},
+	{name: "a stream compressed with `gzip` unasked", answer: status("200 OK", "Content-Type: text/event-stream\r\nContent-Encoding: GZip\r\n", zipped(whole)), outcome: "answered", text: "Hello"},
+	{name: "a stream called `gzip` that is not", answer: status("200 OK", "Content-Encoding: gzip\r\n", whole), outcome: "unknown", why: "gzip"},
+	{name: "a stream compressed with `br` unasked", answer: status("200 OK", "Content-Type: text/event-stream\r\nContent-Encoding: br\r\n", whole), outcome: "unknown", why: `the encoding "br", which was not asked for`},
 	{name: "301", answer: status("301 Moved Permanently", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
 	{name: "307", answer: status("307 Temporary Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
 	{name: "308", answer: status("308 Permanent Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},

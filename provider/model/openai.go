@@ -1,6 +1,9 @@
 package model
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+)
 
 // responsesMapping is OpenAI's Responses API, by https://platform.openai.com/docs/api-reference/responses
 // and https://platform.openai.com/docs/api-reference/responses-streaming.
@@ -41,35 +44,55 @@ type responsesReader struct {
 	reason  stopReason
 	whole   bool
 	refused bool
-	summary int // parts of the summary of the reasoning that came
+	summary int             // parts of the summary of the reasoning that came
+	text    strings.Builder // that came in deltas
+	done    string          // the texts that came whole, at the end of their parts
+	items   []responsesItem // that are done
 }
 
 type responsesEvent struct {
-	Type  string `json:"type"`
-	Delta string `json:"delta"`
-	Item  struct {
-		Type      string `json:"type"`
-		CallID    string `json:"call_id"`
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-		Input     string `json:"input"`
-	} `json:"item"`
-	Response struct {
-		Error             *apiErrorBody `json:"error"`
-		IncompleteDetails struct {
-			Reason string `json:"reason"`
-		} `json:"incomplete_details"`
-		Usage *struct {
-			Input   int64 `json:"input_tokens"`
-			Output  int64 `json:"output_tokens"`
-			Details struct {
-				Cached int64 `json:"cached_tokens"`
-			} `json:"input_tokens_details"`
-			OutputDetails struct {
-				Reasoning int64 `json:"reasoning_tokens"`
-			} `json:"output_tokens_details"`
-		} `json:"usage"`
-	} `json:"response"`
+	Type     string          `json:"type"`
+	Object   string          `json:"object"` // "response": the event is a whole response
+	Delta    string          `json:"delta"`
+	Text     string          `json:"text"`
+	Refusal  string          `json:"refusal"`
+	Item     responsesItem   `json:"item"`
+	Response responsesObject `json:"response"`
+}
+
+// responsesItem is an item of the output.
+type responsesItem struct {
+	Type      string `json:"type"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Input     string `json:"input"`
+	Result    string `json:"result"`        // an image, in base64
+	Format    string `json:"output_format"` // of the image
+	Content   []struct {
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+}
+
+type responsesObject struct {
+	Status            string          `json:"status"`
+	Error             *apiErrorBody   `json:"error"`
+	Output            []responsesItem `json:"output"`
+	IncompleteDetails struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage loose[struct {
+		Input   count `json:"input_tokens"`
+		Output  count `json:"output_tokens"`
+		Total   count `json:"total_tokens"`
+		Details loose[struct {
+			Cached count `json:"cached_tokens"`
+		}] `json:"input_tokens_details"`
+		OutputDetails loose[struct {
+			Reasoning count `json:"reasoning_tokens"`
+		}] `json:"output_tokens_details"`
+	}] `json:"usage"`
 }
 
 type apiErrorBody struct {
@@ -88,16 +111,14 @@ func (r *responsesReader) event(e event) ([]piece, error) {
 	switch cmp.Or(v.Type, e.name) {
 	case "error":
 		return nil, failureOr(e.data)
-	case "response.failed":
-		if f := v.Response.Error; f != nil {
-			return r.used(v), &apiError{Message: cmp.Or(f.Message, f.Code), Kind: f.Code}
-		}
-		return r.used(v), failureOr(nil)
 	case "response.output_text.delta":
-		return say(textPiece, v.Delta), nil
+		return r.said(v.Delta), nil
 	case "response.refusal.delta":
 		r.refused = true
-		return say(textPiece, v.Delta), nil
+		return r.said(v.Delta), nil
+	case "response.output_text.done", "response.refusal.done":
+		r.refused = r.refused || v.Refusal != ""
+		r.done += v.Text + v.Refusal
 	case "response.reasoning_summary_part.added":
 		if r.summary++; r.summary > 1 {
 			return say(thoughtPiece, "\n\n"), nil
@@ -105,35 +126,84 @@ func (r *responsesReader) event(e event) ([]piece, error) {
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		return say(thoughtPiece, v.Delta), nil
 	case "response.output_item.done":
-		if oneOf("function_call", "custom_tool_call")(v.Item.Type) {
-			return []piece{{kind: toolPiece, tool: toolCall{v.Item.CallID, v.Item.Name, cmp.Or(v.Item.Arguments, v.Item.Input)}}}, nil
+		r.items = append(r.items, v.Item)
+		return v.Item.pieces(), nil
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
+		return r.end(v.Response, strings.TrimPrefix(cmp.Or(v.Type, e.name), "response."))
+	case "": // without a stream
+		if v.Object == "response" {
+			if err := decode(e, OpenAI, &v.Response); err != nil {
+				return nil, err
+			}
+			return r.end(v.Response, "")
 		}
-	case "response.completed":
-		r.whole, r.reason = true, stopReason{acp: endTurn}
-		return r.used(v), nil
-	case "response.incomplete":
-		r.whole = true
-		r.reason = stops(map[string]string{"max_output_tokens": maxTokens, "content_filter": refusal}, v.Response.IncompleteDetails.Reason)
-		return r.used(v), nil
 	}
 	return nil, nil
 }
 
-func (r *responsesReader) used(v responsesEvent) []piece {
-	u := v.Response.Usage
-	if u == nil {
-		return nil
-	}
-	return []piece{{kind: usagePiece, usage: usage{
-		input: u.Input, output: u.Output, cachedRead: u.Details.Cached, thought: u.OutputDetails.Reasoning, known: true,
-	}}}
+// said is a delta of the text.
+func (r *responsesReader) said(delta string) []piece {
+	r.text.WriteString(delta)
+	return say(textPiece, delta)
 }
 
-func (r *responsesReader) stop() (stopReason, bool) {
-	if r.refused && r.reason.acp == endTurn {
-		r.reason.acp = refusal
+// pieces are the parts of an item that are not text.
+func (i responsesItem) pieces() []piece {
+	switch {
+	case oneOf("function_call", "custom_tool_call")(i.Type):
+		return []piece{{kind: toolPiece, tool: toolCall{i.CallID, i.Name, cmp.Or(i.Arguments, i.Input)}}}
+	case i.Type == "image_generation_call" && i.Result != "":
+		return []piece{{kind: filePiece, file: answerFile{mime: "image/" + cmp.Or(i.Format, "png"), data: i.Result}}}
 	}
-	return r.reason, r.whole
+	return nil
 }
+
+// end reads the response at its end, which says everything again. How it ended is its status or, without
+// one, the event's name.
+func (r *responsesReader) end(v responsesObject, name string) (out []piece, err error) {
+	items := v.Output
+	if len(items) == 0 {
+		items = r.items
+	}
+	text := ""
+	for _, i := range items {
+		for _, c := range i.Content {
+			if i.Type == "message" {
+				r.refused = r.refused || c.Refusal != ""
+				text += c.Text + c.Refusal
+			}
+		}
+		if len(r.items) == 0 {
+			out = append(out, i.pieces()...)
+		}
+	}
+	out = append(out, r.said(missing(cmp.Or(text, r.done), r.text.String()))...)
+	if u := v.Usage.v; u != nil {
+		var cached, thought count
+		if u.Details.v != nil {
+			cached = u.Details.v.Cached
+		}
+		if u.OutputDetails.v != nil {
+			thought = u.OutputDetails.v.Reasoning
+		}
+		out = append(out, piece{kind: usagePiece, usage: counted(u.Input, u.Output, cached, thought, u.Total)})
+	}
+	r.whole = true
+	switch status := cmp.Or(v.Status, name); {
+	case status == "failed" && v.Error != nil:
+		return out, &apiError{Message: cmp.Or(v.Error.Message, v.Error.Code), Kind: v.Error.Code}
+	case status == "failed":
+		return out, failureOr(nil)
+	case status == "incomplete":
+		r.reason = stops(cmp.Or(v.IncompleteDetails.Reason, status))
+	case r.refused && status == "completed":
+		r.reason = stops(refusal)
+	default:
+		r.reason = stops(status)
+	}
+	return out, nil
+}
+
+func (r *responsesReader) stop() (stopReason, bool) { return r.reason, r.whole }
 
 func (r *responsesReader) last() bool { return r.whole }

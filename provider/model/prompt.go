@@ -1,13 +1,15 @@
 package model
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -24,6 +26,7 @@ type run struct {
 	turn    turn   // what was asked
 
 	text  strings.Builder // of the answer
+	files []string        // of the answer: the type of each, or its address
 	use   usage
 	calls int // of tools
 }
@@ -44,8 +47,8 @@ func (r *run) answer(ctx context.Context) (end func()) {
 	case err != nil:
 		return refuse(&rpcError{Code: codeInternal, Message: err.Error()})
 	}
-	if r.text.Len() > 0 {
-		r.session.history = append(r.session.history, r.turn, turn{true, []block{{Type: "text", Text: r.text.String()}}})
+	if text := r.remembered(); text != "" {
+		r.session.history = append(r.session.history, r.turn, turn{true, []block{{Type: "text", Text: text}}})
 	}
 	result := object{"stopReason": reason.acp}
 	if reason.warning != "" {
@@ -57,15 +60,17 @@ func (r *run) answer(ctx context.Context) (end func()) {
 	return func() { r.agent.out.respond(r.id, result) }
 }
 
-// result is the usage as ACP has it.
-func (u usage) result() object {
-	o := object{"inputTokens": u.input, "outputTokens": u.output, "totalTokens": u.input + u.output}
-	for name, n := range map[string]int64{"cachedReadTokens": u.cachedRead, "cachedWriteTokens": u.cachedWrite, "thoughtTokens": u.thought} {
-		if n > 0 {
-			o[name] = n
-		}
+// remembered is the answer as the next prompts have it: no API takes an answer's files back, so each is
+// named.
+func (r *run) remembered() string {
+	lines := []string{}
+	if r.text.Len() > 0 {
+		lines = append(lines, r.text.String())
 	}
-	return o
+	for _, f := range r.files {
+		lines = append(lines, "[a file of the answer: "+f+"]")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // ask makes the request and says what comes of it. Where the client wants the exchange, nothing leaves
@@ -95,6 +100,9 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	if err != nil {
 		return stopReason{}, err
 	}
+	if s, err = r.agent.keyed(ctx, s); err != nil {
+		return stopReason{}, err
+	}
 	x := newExchange(s, encoded)
 	if err := r.agent.announce(ctx, r.session.id, x); err != nil {
 		return stopReason{}, err
@@ -104,13 +112,63 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 		return stopReason{}, err
 	}
 	defer func() { _ = resp.Body.Close() }() // what was read counts
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if resp.StatusCode != http.StatusOK || unreadable(resp.Header) != "" {
 		b, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 		r.agent.receivedEnd(r.session.id, err)
 		return stopReason{}, judge(s, resp, b)
 	}
-	return r.stream(m.answer(), resp.Body)
+	from, came := m.answer(), bufio.NewReader(resp.Body)
+	if isStream(came) {
+		return r.stream(from, newEventReader(came), resp.Body)
+	}
+	b, err := io.ReadAll(io.LimitReader(came, maxEvent))
+	r.agent.receivedEnd(r.session.id, err)
+	pieces, whole := unstreamed(from, b)
+	if !whole {
+		return stopReason{}, judge(s, resp, b)
+	}
+	for _, p := range pieces {
+		r.pass(p)
+	}
+	reason, _ := from.stop()
+	return r.conclude(reason)
+}
+
+// isStream reports whether a body begins as a stream of server-sent events does. The body decides and
+// not its Content-Type: gateways leave that out or write another one. An empty body is a stream without
+// an event.
+func isStream(body *bufio.Reader) bool {
+	for n := 1; ; n++ {
+		b, err := body.Peek(n)
+		text := strings.TrimLeft(strings.TrimPrefix(string(b), "\uFEFF"), "\r\n")
+		name, _, whole := strings.Cut(text, ":")
+		switch {
+		case err != nil:
+			return oneOf("", "data", "event", "id", "retry")(strings.TrimSpace(name))
+		case whole:
+			return oneOf("", "data", "event", "id", "retry")(name)
+		case len(text) > len("event") && !strings.ContainsAny(text, "\r\n"), n == body.Size():
+			return false
+		}
+	}
+}
+
+// unstreamed reads an answer that came as one JSON document, which some servers send although a stream
+// was asked for. It reports whether the document is a whole answer.
+func unstreamed(from reader, body []byte) (all []piece, whole bool) {
+	list := []json.RawMessage{body}
+	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) && json.Unmarshal(body, &list) != nil {
+		return nil, false
+	}
+	for _, data := range list {
+		pieces, err := from.event(event{data: data})
+		if err != nil {
+			return nil, false
+		}
+		all = append(all, pieces...)
+	}
+	_, whole = from.stop()
+	return all, whole
 }
 
 // exchange makes a request of which the client has heard, and passes on what comes back, as it is read.
@@ -118,32 +176,31 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*http.Response, error) {
 	if a.wantsHTTP() {
 		x.early = func(status string, header http.Header) error {
-			return a.receivedHead(session, true, a.key.text(status), fields(a.key.header(header)))
+			return a.receivedHead(session, true, a.hidden().text(status), fields(a.hidden().header(header)))
 		}
 	}
 	resp, err := x.do(ctx)
 	if err != nil {
-		f := &failure{message: a.key.text(err.Error()), unknown: x.left.Load()}
+		f := &failure{message: a.hidden().text(err.Error()), unknown: x.left.Load()}
 		if !f.unknown && ctx.Err() == nil {
 			f.message += fmt.Sprintf("; nothing was sent (is model.base_url %q right, and its server running?)", a.settings.base())
 		}
 		return nil, f
 	}
-	resp.Status, resp.Header = a.key.text(resp.Status), a.key.header(wireHeader(resp))
+	resp.Status, resp.Header = a.hidden().text(resp.Status), a.hidden().header(wireHeader(resp))
 	if err := a.receivedHead(session, false, resp.Status, fields(resp.Header)); err != nil {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, &failure{message: err.Error(), unknown: true}
 	}
-	resp.Body = tee{a.key.body(resp.Body), func(b []byte) error { return a.receivedBody(session, b) }}
+	resp.Body = tee{a.hidden().body(decoded(resp)), func(b []byte) error { return a.receivedBody(session, b) }}
 	return resp, nil
 }
 
 // lateEnd is how long a server may take to end a stream in which all was said.
 const lateEnd = 2 * time.Second
 
-// stream reads the answer and passes it on.
-func (r *run) stream(from reader, body io.ReadCloser) (stopReason, error) {
-	events := newEventReader(body)
+// stream reads the answer and passes it on. The body is closed where its end is late.
+func (r *run) stream(from reader, events *eventReader, body io.ReadCloser) (stopReason, error) {
 	for {
 		e, err := events.next()
 		if err != nil {
@@ -153,11 +210,15 @@ func (r *run) stream(from reader, body io.ReadCloser) (stopReason, error) {
 		for _, p := range pieces {
 			r.pass(p)
 		}
+		_, whole := from.stop()
 		var said *apiError
 		switch {
 		case errors.As(err, &said):
 			r.agent.receivedEnd(r.session.id, nil)
+			r.agent.price(r.session, r.use)
 			return stopReason{}, &failure{message: "the API failed in its stream: " + said.Message, kind: said.Kind}
+		case err != nil && whole: // the answer is there; its last words are not worth more
+			return r.end(from, err)
 		case err != nil:
 			r.agent.receivedEnd(r.session.id, err)
 			return stopReason{}, &failure{message: err.Error(), unknown: true}
@@ -178,11 +239,20 @@ func (r *run) end(from reader, err error) (stopReason, error) {
 	case !whole && errors.Is(err, io.EOF):
 		return reason, &failure{message: "the stream ended before the answer did", unknown: true}
 	case !whole:
-		return reason, &failure{message: "the stream broke before the answer ended: " + r.agent.key.text(err.Error()), unknown: true}
+		return reason, &failure{message: "the stream broke before the answer ended: " + r.agent.hidden().text(err.Error()), unknown: true}
 	case !errors.Is(err, io.EOF) && reason.warning == "":
-		reason.warning = "the stream broke behind the end of the answer"
+		reason.warning = "the stream broke after the end of the answer"
 	}
+	return r.conclude(reason)
+}
+
+// conclude counts the cost of an answer that has ended. An answer that its API calls broken off failed,
+// and it is known why; its text was passed on.
+func (r *run) conclude(reason stopReason) (stopReason, error) {
 	r.agent.price(r.session, r.use)
+	if reason.acp == brokenOff {
+		return reason, &failure{message: fmt.Sprintf("the model did not finish its answer: its API says %q", reason.why), kind: reason.why}
+	}
 	return reason, nil
 }
 
@@ -194,6 +264,13 @@ func (r *run) pass(p piece) {
 		r.agent.update(r.session.id, object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": p.text}})
 	case thoughtPiece:
 		r.agent.update(r.session.id, object{"sessionUpdate": "agent_thought_chunk", "content": object{"type": "text", "text": p.text}})
+	case filePiece:
+		kind := "agent_message_chunk"
+		if p.file.thought {
+			kind = "agent_thought_chunk"
+		}
+		r.files = append(r.files, cmp.Or(p.file.mime, p.file.uri))
+		r.agent.update(r.session.id, object{"sessionUpdate": kind, "content": p.file.content()})
 	case usagePiece:
 		r.use = p.usage
 	case toolPiece:
@@ -271,7 +348,7 @@ func (a *agent) receivedBody(session string, b []byte) error {
 func (a *agent) receivedEnd(session string, err error) {
 	end := object{"sessionId": session, "end": true}
 	if err != nil && !errors.Is(err, io.EOF) {
-		end["error"] = a.key.text(err.Error())
+		end["error"] = a.hidden().text(err.Error())
 	}
 	_ = a.received(end) // a client that is gone is seen by who reads from it
 }

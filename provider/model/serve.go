@@ -3,6 +3,7 @@ package model
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,7 @@ const metaKey = "perlica.dev"
 // Check.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 	ctx, leave := context.WithCancel(ctx)
-	a := &agent{settings: s, key: hidden(s.Key), out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
+	a := &agent{settings: s, out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
 	ended := make(chan error, 1)
 	go func() { ended <- a.read(ctx, in) }()
 	var err error
@@ -40,7 +41,6 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 // agent is one connection.
 type agent struct {
 	settings Settings
-	key      hidden // of the settings
 	out      *writer
 	gone     <-chan struct{} // closed when the client will answer nothing any more
 	runs     sync.WaitGroup
@@ -50,6 +50,32 @@ type agent struct {
 	sessions map[string]*session
 	asked    map[string]chan error // requests of ours that wait, by id
 	ids      int
+	key      string // of the settings, or what AskKey got
+}
+
+// keyed returns the settings with their key. A key that was got serves all requests of the process.
+func (a *agent) keyed(ctx context.Context, s Settings) (Settings, error) {
+	a.mu.Lock()
+	s.Key = cmp.Or(s.Key, a.key)
+	a.mu.Unlock()
+	if s.Key == "" && s.AskKey != nil {
+		key, err := s.AskKey(ctx)
+		if err != nil {
+			return s, &failure{message: err.Error() + "; nothing was sent"}
+		}
+		s.Key = key
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.key = s.Key
+	return s, nil
+}
+
+// hidden returns the key to look for in an answer.
+func (a *agent) hidden() hidden {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return hidden(a.key)
 }
 
 // session is a conversation. Its history is the running prompt's, if there is one.
@@ -316,10 +342,14 @@ func (a *agent) received(params object) error {
 // price reports what the session has cost so far, where there is a price.
 func (a *agent) price(s *session, u usage) {
 	p := a.settings.Price
-	if p == nil || !u.known {
+	if p == nil {
 		return
 	}
-	s.cost += p.cost(u)
+	cost, known := p.cost(u)
+	if !known {
+		return
+	}
+	s.cost += cost
 	a.update(s.id, object{
 		"sessionUpdate": "usage_update", "used": u.input + u.output, "size": 0,
 		"cost":  object{"amount": s.cost, "currency": p.Currency},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -25,7 +26,9 @@ type read struct {
 	Stop    string   `json:",omitempty"`
 	Warning string   `json:",omitempty"`
 	Whole   bool
-	Error   string `json:",omitempty"`
+	Error   string   `json:",omitempty"`
+	Files   []string `json:",omitempty"`
+	use     usage
 }
 
 // readStream reads a stream of server-sent events.
@@ -51,7 +54,11 @@ func readStream(api API, body io.Reader) (out read) {
 			case toolPiece:
 				out.Tools = append(out.Tools, p.tool.id+" "+p.tool.name+" "+p.tool.arguments)
 			case usagePiece:
-				out.Usage = p.usage.result()
+				out.Usage, out.use = p.usage.result(), p.usage
+			case filePiece:
+				c := p.file.content()
+				words := []string{fmt.Sprint(c["type"]), p.file.mime, p.file.data + p.file.uri}
+				out.Files = append(out.Files, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
 			}
 		}
 		if err != nil {

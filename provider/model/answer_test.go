@@ -1,0 +1,183 @@
+package model
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"testing"
+)
+
+// answers are the answers of the APIs in forms that their streams seldom have.
+var answers = []struct {
+	name    string
+	api     API
+	events  []string
+	text    string
+	stop    string
+	tools   int
+	warning bool
+	files   string // the type, the MIME type and the data or address of each
+}{
+	{name: "the text only at the end of the part", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+		`{"type":"response.output_text.done","text":"Hello"}`, `{"type":"response.completed","response":{"status":"completed"}}`}},
+	{name: "the text only in the item", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+		`{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"Hello"}]}}`,
+		`{"type":"response.completed","response":{"status":"completed","output":[]}}`}},
+	{name: "the text only at the end", api: OpenAI, text: "Hello", stop: endTurn, tools: 1, events: []string{
+		`{"type":"response.completed","response":{"output":[{"type":"reasoning","content":[{"text":"no"}]},{"type":"message","content":[{"text":"Hel"},{"text":"lo"}]},{"type":"function_call","name":"f"}]}}`}},
+	{name: "everything twice", api: OpenAI, text: "Hello", stop: endTurn, tools: 1, events: []string{
+		`{"type":"response.output_text.delta","delta":"Hel"}`, `{"type":"response.output_text.delta","delta":"lo"}`, `{"type":"response.output_text.done","text":"Hello"}`,
+		`{"type":"response.output_item.done","item":{"type":"message","content":[{"text":"Hello"}]}}`, `{"type":"response.output_item.done","item":{"type":"function_call","name":"f"}}`,
+		`{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"Hello"}]},{"type":"function_call","name":"f"}]}}`}},
+	{name: "the last deltas are missing", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+		`{"type":"response.output_text.delta","delta":"Hel"}`, `{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"Hello"}]}]}}`}},
+	{name: "a refusal only at the end", api: OpenAI, text: "No.", stop: refusal, events: []string{
+		`{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"refusal","refusal":"No."}]}]}}`}},
+	{name: "completed, but incomplete", api: OpenAI, text: "Hel", stop: maxTokens, events: []string{
+		`{"type":"response.output_text.delta","delta":"Hel"}`, `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`}},
+	{name: "incomplete without a reason", api: OpenAI, stop: brokenOff, events: []string{`{"type":"response.incomplete","response":{"status":"incomplete"}}`}},
+	{name: "cancelled", api: OpenAI, stop: brokenOff, events: []string{`{"type":"response.cancelled","response":{}}`}},
+	{name: "a whole response", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+		`{"object":"response","status":"completed","output":[{"type":"message","content":[{"text":"Hello"}]}]}`}},
+	{name: "an image", api: OpenAI, stop: endTurn, files: "image image/webp QUJD", events: []string{
+		`{"type":"response.output_item.done","item":{"type":"image_generation_call","result":"QUJD","output_format":"webp"}}`,
+		`{"type":"response.completed","response":{"output":[{"type":"image_generation_call","result":"QUJD"}]}}`}},
+
+	{name: "a message in place of deltas", api: OpenAIChat, text: "Hello", stop: endTurn, tools: 1, events: []string{
+		`{"choices":[{"message":{"content":"Hello","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]},"finish_reason":"stop"}]}`}},
+	{name: "a message that grows next to the deltas", api: OpenAIChat, text: "Hello", stop: endTurn, events: []string{
+		`{"choices":[{"delta":{"content":"Hel"},"message":{"content":"Hel"}}]}`, `{"choices":[{"delta":{"content":"lo"},"message":{"content":"Hello"},"finish_reason":"stop"}]}`}},
+	{name: "a message after the deltas", api: OpenAIChat, text: "Hello", stop: endTurn, tools: 1, events: []string{
+		`{"choices":[{"delta":{"content":"Hello","tool_calls":[{"index":0,"function":{"name":"f"}}]}}]}`,
+		`{"choices":[{"message":{"content":"Hello","tool_calls":[{"function":{"name":"f"}}]},"finish_reason":"STOP"}]}`}},
+	{name: "a completion of the older form", api: OpenAIChat, text: "Hello", stop: endTurn, events: []string{`{"choices":[{"text":"Hello","finish_reason":"eos"}]}`}},
+	{name: "images in the deltas and again in the message", api: OpenAIChat, stop: endTurn, files: "resource_link https://example.org/a.png, image image/png QUJD", events: []string{
+		`{"choices":[{"delta":{"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}],"content":[{"type":"image_url","image_url":"https://example.org/a.png"}]}}]}`,
+		`{"choices":[{"message":{"images":[{"image_url":{"url":"data:image/png;base64,QUJD"}}]},"finish_reason":"stop"}]}`}},
+	{name: "its maker ran out of something", api: OpenAIChat, text: "Hel", stop: brokenOff, events: []string{
+		`{"choices":[{"delta":{"content":"Hel"}}]}`, `{"choices":[{"delta":{},"finish_reason":"insufficient_system_resource"}]}`}},
+	{name: "Mistral's limit", api: OpenAIChat, stop: maxTokens, events: []string{`{"choices":[{"delta":{},"finish_reason":"model_length"}]}`}},
+	{name: "a filter", api: OpenAIChat, stop: refusal, events: []string{`{"choices":[{"delta":{},"finish_reason":"sensitive"}]}`}},
+	{name: "a tool that is waited for", api: OpenAIChat, stop: endTurn, warning: true, events: []string{`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`}},
+
+	{name: "a whole message", api: Anthropic, text: "Hello", stop: maxTokens, tools: 1, events: []string{
+		`{"type":"message","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"t","name":"f","input":{}}],"stop_reason":"max_tokens"}`}},
+	{name: "an image", api: Anthropic, stop: endTurn, files: "image image/png QUJD", events: []string{
+		`{"type":"content_block_start","content_block":{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}}`,
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`}},
+	{name: "a turn that pauses", api: Anthropic, stop: brokenOff, events: []string{`{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`, `{"type":"message_stop"}`}},
+	{name: "no reason", api: Anthropic, stop: endTurn, warning: true, events: []string{`{"type":"message_stop"}`}},
+
+	{name: "a file of each kind", api: Gemini, text: "Hello", stop: endTurn, files: "image image/png QUJD, audio audio/wav QUJD, resource application/pdf QUJD, resource_link gs://a/b", events: []string{
+		`{"candidates":[{"content":{"parts":[{"text":"Hello"},{"inlineData":{"mimeType":"image/png","data":"QUJD"}},{"inlineData":{"mimeType":"audio/wav","data":"QUJD"}},` +
+			`{"inlineData":{"mimeType":"application/pdf","data":"QUJD"}},{"fileData":{"fileUri":"gs://a/b"}}]},"finishReason":"STOP"}]}`}},
+	{name: "a call that is malformed", api: Gemini, stop: brokenOff, events: []string{`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}`}},
+	{name: "a reason of tomorrow", api: Gemini, text: "Hel", stop: brokenOff, events: []string{`{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"finishReason":"SOLAR_STORM"}]}`}},
+	{name: "a mark of another API", api: Gemini, stop: refusal, events: []string{`{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}`, `[DONE]`}},
+}
+
+// TestAnswers: the text, the files and the reason of an answer are read in whichever form they come, once.
+func TestAnswers(t *testing.T) {
+	for _, a := range answers {
+		t.Run(string(a.api)+" "+a.name, func(t *testing.T) {
+			stream := "data: " + strings.Join(a.events, "\n\ndata: ") + "\n\n"
+			got := readStream(a.api, strings.NewReader(stream))
+			if got.Text != a.text || got.Stop != a.stop || !got.Whole || got.Error != "" || len(got.Tools) != a.tools || (got.Warning != "") != a.warning {
+				t.Errorf("%+v", got)
+			}
+			if files := strings.Join(got.Files, ", "); files != a.files {
+				t.Errorf("the files %q, want %q", files, a.files)
+			}
+		})
+	}
+}
+
+// TestFilesAreRemembered: an image of an answer goes to the client as ACP's content, and the next prompt
+// says that it was there.
+func TestFilesAreRemembered(t *testing.T) {
+	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
+		if s.request(r) != nil {
+			_, _ = io.WriteString(c, streamHead+"\r\ndata: "+`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"QUJD"}}]},"finishReason":"STOP"}]}`+"\n\n")
+		}
+	})
+	p := connect(t, Settings{API: Gemini, Model: "m", BaseURL: s.url}, true)
+	id := p.session()
+	for _, text := range []string{"Draw.", "Again."} {
+		if m := p.await(p.ask(id, text), nil); outcome(m) != "answered" {
+			t.Fatalf("%+v", m.Error)
+		}
+	}
+	if got := string(encode(p.updates[0])); got != `{"content":{"data":"QUJD","mimeType":"image/png","type":"image"},"sessionUpdate":"agent_message_chunk"}` {
+		t.Error(got)
+	}
+	if !strings.Contains(s.bodies[1], "a file of the answer: image/png") || !strings.Contains(s.bodies[1], "Draw.") {
+		t.Error(s.bodies[1])
+	}
+}
+
+// TestCounts: numbers of tokens in any form are read or are unknown, and no cost is below 0.
+func TestCounts(t *testing.T) {
+	price := &Price{Input: 1, Output: 10, CachedInput: 0.1, Per: 1}
+	for _, c := range []struct {
+		api   API
+		usage string
+		cost  float64 // -1: unknown
+	}{
+		{OpenAIChat, `{"prompt_tokens":1000.0,"completion_tokens":1e1}`, 1100},
+		{OpenAIChat, `{"prompt_tokens":"1000","completion_tokens":"10"}`, 1100},
+		{OpenAIChat, `{"prompt_tokens":0.6,"completion_tokens":0}`, 1},
+		{OpenAIChat, `{"prompt_tokens":-1,"completion_tokens":-1}`, -1},
+		{OpenAIChat, `{"prompt_tokens":1e300,"completion_tokens":1}`, -1},
+		{OpenAIChat, `{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, -1},
+		{OpenAIChat, `{"prompt_tokens":null,"completion_tokens":1}`, -1},
+		{OpenAIChat, `{"completion_tokens":1}`, -1},
+		{OpenAIChat, `{"prompt_tokens":{},"completion_tokens":true}`, -1},
+		{OpenAIChat, `[]`, -1},
+		{OpenAIChat, `"none"`, -1},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":50}}`, 11},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":[],"completion_tokens_details":"x"}`, 20},
+		// OpenAI's thoughts are within the completion; those of xAI, of Perplexity and of Gemini in this form are next to it.
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":105,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":100,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":5}}`, 1060},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"reasoning_tokens":100}`, 1060},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":115}`, 1060},
+		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":-7}`, 60},
+		{OpenAI, `{"input_tokens":10.0,"output_tokens":"5","output_tokens_details":{"reasoning_tokens":4}}`, 60},
+		{OpenAI, `{"input_tokens":10,"output_tokens":5,"total_tokens":115,"output_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{OpenAI, `{"input_tokens":-10,"output_tokens":5}`, -1},
+		{Anthropic, `{"input_tokens":"10","output_tokens":5.0,"cache_read_input_tokens":10}`, 61},
+		{Anthropic, `{"input_tokens":10,"output_tokens":-5}`, -1},
+		{Anthropic, `{"input_tokens":10,"output_tokens":5,"cache_creation_input_tokens":1}`, -1},
+		{Gemini, `{"promptTokenCount":10}`, 10},
+		{Gemini, `{"promptTokenCount":8,"toolUsePromptTokenCount":2,"candidatesTokenCount":"5","thoughtsTokenCount":100}`, 1060},
+		{Gemini, `{"promptTokenCount":10,"candidatesTokenCount":-5}`, -1},
+		{Gemini, `{"promptTokenCount":10,"cachedContentTokenCount":99}`, 1},
+	} {
+		stream := map[API]string{
+			OpenAIChat: `{"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}],"usage":%s}`,
+			OpenAI:     `{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"Hello"}]}],"usage":%s}}`,
+			Anthropic:  `{"type":"message","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn","usage":%s}`,
+			Gemini:     `{"candidates":[{"content":{"parts":[{"text":"Hello"}]},"finishReason":"STOP"}],"usageMetadata":%s}`,
+		}[c.api]
+		got, cost := readStream(c.api, strings.NewReader("data: "+fmt.Sprintf(stream, c.usage)+"\n\n")), float64(-1)
+		if amount, known := price.cost(got.use); known {
+			cost = amount
+		}
+		if !got.Whole || got.Text != "Hello" || got.Error != "" || math.Abs(cost-c.cost) > 1e-9 {
+			t.Errorf("%s %s: cost %v, want %v: %+v", c.api, c.usage, cost, c.cost, got)
+		}
+	}
+	price.CacheWrite = 1.25
+	if amount, known := price.cost(usage{input: 30, cachedRead: 10, cachedWrite: 8, known: true}); !known || amount != 12+1+10 {
+		t.Errorf("with a price for writes: %v, %v", amount, known)
+	}
+	price.Output = -1
+	if err := (Settings{API: OpenAI, Model: "m", Price: price}).Check(); err == nil {
+		t.Error("a price below 0 passes")
+	}
+}
