@@ -7,7 +7,9 @@
 package page
 
 import (
+	"bytes"
 	"embed"
+	"encoding/json"
 	"io/fs"
 	"path"
 	"regexp"
@@ -16,8 +18,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Files are the page's files, to be read with fs.ReadFile; index.html is where it begins. A module comes
-// without its comments: that is what a phone is sent. Its lines keep their numbers.
+// Files are the page's files, to be read with fs.ReadFile; index.html is where it begins. Modules
+// and style sheets come without comments, indents and needless line ends: a phone is sent as little as possible.
 func Files() fs.FS {
 	sub, err := fs.Sub(assets, "assets")
 	if err != nil {
@@ -29,13 +31,28 @@ func Files() fs.FS {
 // files are those of a folder.
 type files struct{ fs.FS }
 
-var comment = regexp.MustCompile(`(?m)^\t*//.*$`)
+var (
+	comment = regexp.MustCompile(`(?m)(?:^|[ \t]+)//(?: .*)?$`)
+	indent  = regexp.MustCompile(`(?m)^[ \t]+|\n+$`)
+	joined  = regexp.MustCompile(`([;{,(\[])\n+`)
+	remarks = regexp.MustCompile(`(?s)/\*.*?\*/`)
+)
 
-// ReadFile reads a file as it is to be sent.
+// ReadFile reads a file in the form in which it is sent.
 func (f files) ReadFile(name string) ([]byte, error) {
 	data, err := fs.ReadFile(f.FS, name)
-	if err == nil && path.Ext(name) == ".js" {
-		data = comment.ReplaceAll(data, nil)
+	if err != nil {
+		return nil, err
 	}
-	return data, err
+	switch path.Ext(name) {
+	case ".js":
+		return joined.ReplaceAll(indent.ReplaceAll(comment.ReplaceAll(data, nil), nil), []byte("$1")), nil
+	case ".css":
+		return joined.ReplaceAll(indent.ReplaceAll(remarks.ReplaceAll(data, nil), nil), []byte("$1")), nil
+	case ".json":
+		var compact bytes.Buffer
+		err := json.Compact(&compact, data)
+		return compact.Bytes(), err
+	}
+	return data, nil
 }

@@ -16,7 +16,7 @@ import (
 // most is how large the page may be as it is sent, all languages and drawings with it.
 const most = 150 << 10
 
-func read(t *testing.T, name string) string {
+func read(t testing.TB, name string) string {
 	t.Helper()
 	b, err := fs.ReadFile(Files(), name)
 	if err != nil {
@@ -26,7 +26,7 @@ func read(t *testing.T, name string) string {
 }
 
 // names are all files of the page.
-func names(t *testing.T) (list []string) {
+func names(t testing.TB) (list []string) {
 	t.Helper()
 	err := fs.WalkDir(Files(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -52,17 +52,21 @@ func TestSize(t *testing.T) {
 }
 
 var (
-	pattern = regexp.MustCompile("/[^/]*`[^/]*/")
-	remark  = regexp.MustCompile(`(?m)^\s*//`)
+	quoted = regexp.MustCompile("/[^/]*`[^/]*/|'(?:[^'\\\\]|\\\\.)*'")
+	remark = regexp.MustCompile(`(?m)^\s*//`)
 )
 
-// TestComments: what is left out of the modules are lines of comment, and no text that looks like one.
+// TestComments holds that the modules are sent without their comments and indents, and that no text looks like one.
 func TestComments(t *testing.T) {
 	f := files{fstest.MapFS{
-		"x.js":  {Data: []byte("// one\nlet a = 'http://x'; // two\n\t// three\n\tconst b = 1;\n")},
-		"x.css": {Data: []byte("// one\n")},
+		"x.js":   {Data: []byte("// one\nlet a = 'http://x'; // two\n\t// three\n\tconst b\t= [\n\t1,\n\t2]\nc()\n")},
+		"x.css":  {Data: []byte("/* one\ntwo */\n\tb {\n\tc: d;\n}\ne {f: g}\n")},
+		"x.json": {Data: []byte("{\n\"a\": \"b  c\"\n}\n")},
+		"x.svg":  {Data: []byte("\t// one\n")},
 	}}
-	for name, want := range map[string]string{"x.js": "\nlet a = 'http://x'; // two\n\n\tconst b = 1;\n", "x.css": "// one\n"} {
+	for name, want := range map[string]string{
+		"x.js": "\nlet a = 'http://x';const b\t= [1,2]\nc()", "x.css": "\nb {c: d;}\ne {f: g}", "x.json": `{"a":"b  c"}`, "x.svg": "\t// one\n",
+	} {
 		if got, err := fs.ReadFile(f, name); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -74,8 +78,17 @@ func TestComments(t *testing.T) {
 		if remark.MatchString(read(t, name)) {
 			t.Errorf("%s has comments", name)
 		}
+		source, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(source), "\n") {
+			if at := comment.FindStringIndex(line); at != nil && strings.Count(strings.ReplaceAll(line[:at[0]], `\'`, ""), "'")%2 != 0 {
+				t.Errorf("%s:%d has a text that looks like a comment", name, i+1)
+			}
+		}
 		for i, line := range strings.Split(read(t, name), "\n") { // a text over several lines could have a line that looks like one
-			if strings.Count(pattern.ReplaceAllString(line, ""), "`")%2 != 0 {
+			if strings.Count(quoted.ReplaceAllString(line, ""), "`")%2 != 0 {
 				t.Errorf("%s:%d begins a text that goes on in the next line", name, i+1)
 			}
 		}

@@ -18,22 +18,27 @@ export function visible(text) {
 // make fills an element: with attributes and on… handlers, if the first of rest is an object of such,
 // and with children.
 function make(el, classes, rest) {
-	const first = rest[0];
-	const props = first && Object.getPrototypeOf(first) === Object.prototype ? rest.shift() : {};
+	const props = rest[0] && Object.getPrototypeOf(rest[0]) === Object.prototype ? rest.shift() : {};
 	if (props.onclick && el.type === 'submit') el.type = 'button';
 	if (classes.length) el.setAttribute('class', classes.join(' '));
-	for (const [key, value] of Object.entries(props)) {
+	for (const key in props) {
+		const value = props[key];
 		if (value === undefined || value === null || value === false) continue;
 		if (key.startsWith('on')) el.addEventListener(key.slice(2), value);
 		else if (key === 'value') el.value = value;
 		else if (key === 'class') el.setAttribute('class', [...classes, value].join(' '));
 		else el.setAttribute(key, value === true ? '' : value);
 	}
-	for (const child of rest.flat(Infinity)) {
-		if (child instanceof Node) el.append(child);
+	fill(el, rest);
+	return el;
+}
+
+function fill(el, children) {
+	for (const child of children) {
+		if (Array.isArray(child)) fill(el, child);
+		else if (child instanceof Node) el.append(child);
 		else if (child || child === 0) el.append(document.createTextNode(visible(child)));
 	}
-	return el;
 }
 
 const maker = (create) => (tag, ...rest) => {

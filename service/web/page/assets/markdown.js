@@ -1,81 +1,318 @@
 // Markdown of an agent's, as elements with text nodes. HTML in it is text; a link leads to http,
-// https or mailto only and shows its host; an image is a link to it.
+// https or mailto only and shows its host; an image is a link to it. The time grows with the text alone: no
+// character is looked at again for each form that might begin before it.
 import {h, icon, visible, wide} from './dom.js';
 import {t} from './i18n.js';
 
 // link is a link with its host beside it, or the text with its address as it is written.
 export function link(children, address) {
-	let url;
-	try {
-		url = new URL(address.trim());
-	} catch { /* no absolute address */ }
-	if (!url || !['http:', 'https:', 'mailto:'].includes(url.protocol)) {
-		return [...children, h('span.address', ' (' + address + ')')];
-	}
+	const url = /^\s*(?:https?|mailto):/i.test(address) && URL.canParse(address) ? new URL(address) : null;
+	if (!url) return [...children, h('span.address', ' (' + address + ')')];
 	const host = url.protocol === 'mailto:' ? url.pathname : url.host;
 	const a = h('a', {href: url.href, rel: 'noopener noreferrer nofollow', target: '_blank', dir: 'auto'}, children);
 	return a.textContent.trim() === host || a.textContent.trim() === url.href ? [a] : [a, h('span.address', {dir: 'ltr'}, ' (' + host + ')')];
 }
 
-// The inline forms, tried at one place in this order.
-const inline = [
-	[/^\\([!-/:-@[-`{-~])/, (m) => [m[1]]],
-	[/^(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)/, (m) => [h('code', m[2].replace(/\n/g, ' ').replace(/^ (.*[^ ].*) $/, '$1'))]],
-	[/^!\[([^\]]*)\]\(\s*<?([^\s>)]+)>?[^)]*\)/, (m) => link([t('image') + (m[1] ? ': ' + m[1] : '')], m[2])],
-	[/^\[((?:\\.|`[^`]*`|!\[[^\]]*\]\([^)]*\)|[^\]\\])+)\]\(\s*<?((?:\([^\s()]*\)|[^\s()>])*)>?(?:\s+["'(][^)]*)?\)/, (m, depth) => link(spans(m[1], depth, true), m[2])],
-	[/^<((?:https?:\/\/|mailto:)[^\s<>]+)>/i, (m) => link([m[1]], m[1])],
-	[/^https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?)\]}*_]/i, (m) => link([m[0]], m[0])],
-	[/^(\*\*|__)(?=\S)([\s\S]*?\S)\1/, (m, depth) => [h('strong', spans(m[2], depth))]],
-	[/^\*(?=[^\s*])((?:\*\*[^*]+\*\*|[^*])*?[^\s*])\*(?!\*)/, (m, depth) => [h('em', spans(m[1], depth))]],
-	[/^_(?=[^\s_])([^_]*[^\s_])_(?![\p{L}\p{N}_])/u, (m, depth) => [h('em', spans(m[1], depth))]],
-	[/^~~(?=\S)([\s\S]*?\S)~~/, (m, depth) => [h('del', spans(m[1], depth))]],
-	[/^(?: {2,}|\\)\n/, () => [h('br')]],
-];
-
-const special = /[\\`!\[<*_~h]| {2,}\n/i;
-
-// How long a text is looked at for what ends a form, and how deep forms may stand in each other.
-const reach = 2000;
+// How deep forms may stand in each other.
 const deepest = 6;
 
-// spans are the inline forms of a text.
-export function spans(text, depth = 0, inLink = false) {
+// How many openers a closing mark is compared with.
+const candidates = 3;
+
+const blank = (c) => c === undefined || /\s/.test(c);
+const letter = (c) => c !== undefined && /[\p{L}\p{N}]/u.test(c);
+const special = /[\\`!\[\]<*_~h\n]/gi;
+const escapable = /[!-/:-@[-`{-~]/;
+
+// run is the position after the run of the character at a position.
+function run(text, at) {
+	let end = at + 1;
+	while (text[end] === text[at]) end++;
+	return end;
+}
+
+// parse returns the tree of a text: strings, and nodes {tag, children} that also hold an address or a text.
+const parse = (text) => tree(tokens(text));
+
+// tokens returns strings, finished nodes, runs of marks, and the brackets that form links.
+function tokens(text) {
 	const out = [];
-	let plain = '';
-	let before = '';
-	const flush = () => {
-		if (plain) out.push(plain);
-		plain = '';
+	const brackets = []; // positions in out of the brackets that are open
+	let outside = 0; // how many of them stand around a link and can be none themselves
+	const last = lastRuns(text);
+	let from = 0; // the start of the plain text before at
+	let at = 0;
+	// put appends a token in the place of the text up to end.
+	const put = (end, ...token) => {
+		if (at > from) out.push(text.slice(from, at));
+		out.push(...token);
+		at = from = end;
 	};
-	while (text) {
-		const hit = depth < deepest && match(text, before, depth, inLink);
-		if (hit) {
-			flush();
-			out.push(...hit.nodes);
-			before = ' ';
-			text = text.slice(hit.length);
-			continue;
+	for (;;) {
+		special.lastIndex = at;
+		const hit = special.exec(text);
+		at = hit ? hit.index : text.length;
+		if (!hit) break;
+		switch (hit[0]) {
+		case '\\':
+			if (text[at + 1] === '\n') put(at + 2, {tag: 'br'});
+			else if (at + 1 < text.length && escapable.test(text[at + 1])) put(at + 2, text[at + 1]);
+			else at++;
+			break;
+		case '\n': {
+			let start = at;
+			while (start > from && text[start - 1] === ' ') start--;
+			const end = at + 1;
+			if (end - start > 2) {
+				at = start;
+				put(end, {tag: 'br'});
+			} else at = end;
+			break;
 		}
-		const next = text.slice(1).search(special);
-		const n = next < 0 ? text.length : next + 1;
-		plain += text.slice(0, n);
-		before = text[n - 1];
-		text = text.slice(n);
+		case '`': {
+			const end = run(text, at);
+			const close = last.get(end - at) > at ? codeEnd(text, at, end) : -1;
+			if (close < 0) at = end;
+			else put(close + end - at, {tag: 'code', text: codeText(text.slice(end, close))});
+			break;
+		}
+		case '<': {
+			const end = text.slice(at, at + 9).match(/^<(https?:\/\/|mailto:)/i) ? addressEnd(text, at + 1) : -1;
+			if (end > 0 && text[end] === '>') put(end + 1, auto(text.slice(at + 1, end)));
+			else at++;
+			break;
+		}
+		case '!':
+		case '[': {
+			const image = hit[0] === '!';
+			if (image && text[at + 1] !== '[') {
+				at++;
+				break;
+			}
+			put(at + 1 + image, {text: image ? '![' : '[', image});
+			brackets.push(out.length - 1);
+			break;
+		}
+		case ']': {
+			const open = out[brackets.pop()];
+			const inside = open && !open.image && brackets.length < outside;
+			outside = Math.min(outside, brackets.length);
+			const target = open && !inside && text[at + 1] === '(' && destination(text, at + 2);
+			if (!target) {
+				at++;
+				break;
+			}
+			if (!open.image) outside = brackets.length;
+			open.address = target.address;
+			put(target.end, {end: true});
+			break;
+		}
+		case '*':
+		case '_':
+		case '~': {
+			const end = run(text, at);
+			put(end, delimiter(hit[0], end - at, text[at - 1], text[end]));
+			break;
+		}
+		default: { // an h
+			const bare = !letter(text[at - 1]) && /^https?:\/\//i.test(text.slice(at, at + 8));
+			const end = bare ? bareEnd(text, at) : 0;
+			if (end) put(end, auto(text.slice(at, end)));
+			else at++;
+		}
+		}
 	}
-	flush();
+	put(at);
 	return out;
 }
 
-function match(text, before, depth, inLink) {
-	if (!special.test(text.slice(0, 3)) || !/^([\\`!\[<*_~h]| {2,}\n)/i.test(text)) return null;
-	const word = /[\p{L}\p{N}]/u.test(before);
-	const piece = text.slice(0, reach);
-	for (const [pattern, make] of inline) {
-		const m = pattern.exec(piece);
-		if (!m || word && /^[_h]/i.test(m[0]) || inLink && /^(\[|!|<|h)/i.test(m[0])) continue;
-		return {nodes: make(m, depth + 1), length: m[0].length};
+const auto = (address) => ({tag: 'a', address, children: [address]});
+
+// delimiter is a run of marks between two characters.
+function delimiter(mark, count, before, after) {
+	let opens = !blank(after);
+	let closes = !blank(before);
+	if (mark === '_') {
+		opens &&= !letter(before);
+		closes &&= !letter(after);
 	}
-	return null;
+	const known = mark !== '~' || count > 1;
+	return {mark, count, opens: opens && known, closes: closes && known};
+}
+
+// lastRuns maps the lengths of runs of backticks to the position of the last run of each.
+function lastRuns(text) {
+	const last = new Map();
+	for (let at = text.indexOf('`'); at >= 0;) {
+		const end = run(text, at);
+		last.set(end - at, at);
+		at = text.indexOf('`', end);
+	}
+	return last;
+}
+
+// codeEnd is the position of the run that closes a code span. The caller knows that there is one.
+function codeEnd(text, open, start) {
+	for (let at = start; ;) {
+		at = text.indexOf('`', at);
+		const end = run(text, at);
+		if (end - at === start - open) return at;
+		at = end;
+	}
+}
+
+// codeText is the text of a code span: one space at each end belongs to its marks.
+function codeText(text) {
+	const line = text.replaceAll('\n', ' ');
+	return line.trim() && line[0] === ' ' && line.at(-1) === ' ' ? line.slice(1, -1) : line;
+}
+
+// addressEnd is the end of an address that another bracket, a blank or the text's end ends.
+function addressEnd(text, at) {
+	let end = at;
+	while (!blank(text[end]) && text[end] !== '<' && text[end] !== '>') end++;
+	return end;
+}
+
+// bareEnd is the end of an address without brackets; 0 if it has only a scheme. Marks at its end are not part of it.
+function bareEnd(text, at) {
+	const start = text.indexOf('//', at) + 2;
+	let end = start;
+	while (!blank(text[end]) && !'<>"\'`'.includes(text[end]) && !(text[end] === ']' && text[end + 1] === '(')) end++;
+	while (end > start && '.,;:!?)]}*_'.includes(text[end - 1])) end--;
+	return end > start ? end : 0;
+}
+
+// destination reads the address of a link, an optional title and the closing bracket. It never reads
+// beyond the place at which the next link's address would begin: so no text is read twice.
+function destination(all, start) {
+	const next = all.indexOf('](', start);
+	const text = all.slice(start, next < 0 ? all.length : next);
+	let at = 0;
+	const skip = () => {
+		while (at < text.length && blank(text[at])) at++;
+	};
+	skip();
+	const bracket = text[at] === '<';
+	if (bracket) at++;
+	const from = at;
+	for (let deep = 0; at < text.length; at++) {
+		const c = text[at];
+		if (blank(c) || (bracket ? c === '>' : c === ')' && deep === 0)) break;
+		if (c === '(') deep++;
+		if (c === ')') deep--;
+	}
+	const address = text.slice(from, at);
+	if (bracket && text[at++] !== '>' || !address) return null;
+	const after = at;
+	skip();
+	if (at > after && '"\'('.includes(text[at])) {
+		at = text.indexOf(text[at] === '(' ? ')' : text[at], at + 1) + 1;
+		if (at === 0) return null;
+		skip();
+	}
+	return text[at] === ')' ? {address, end: start + at + 1} : null;
+}
+
+const tags = {'*': ['em', 'strong'], '_': ['em', 'strong'], '~': ['del', 'del']};
+
+// tree puts nodes around the tokens between marks that belong together.
+function tree(list) {
+	const out = [];
+	const open = []; // frames: the marks and links that are open, the innermost last
+	const marks = {'*': [], '_': [], '~': []}; // the frames of each mark
+	const links = [];
+	// enter opens a frame; out has it in its place, as its marks are text until something closes it.
+	const enter = (frame, stack) => {
+		Object.assign(frame, {at: out.length, index: open.length, height: 0});
+		open.push(frame);
+		stack.push(frame);
+		out.push(frame);
+	};
+	const leave = () => {
+		const f = open.pop();
+		(f.mark ? marks[f.mark] : links).pop();
+		if (open.length) open.at(-1).height = Math.max(open.at(-1).height, f.height);
+	};
+	const cut = (index) => {
+		while (open.length > index) leave();
+	};
+	// opener finds the frame that a run closes, within the innermost link.
+	const opener = (token) => {
+		const stack = marks[token.mark];
+		for (let i = stack.length - 1; i >= 0 && i >= stack.length - candidates; i--) {
+			if (links.length && stack[i].index < links.at(-1).index) return null;
+			if (fits(stack[i], token)) return stack[i];
+		}
+		return null;
+	};
+	const close = (token) => {
+		for (let f; token.count > 0 && (f = opener(token));) {
+			cut(f.index + 1);
+			if (f.height >= deepest) {
+				leave();
+				continue;
+			}
+			const use = Math.min(2, f.count, token.count);
+			const node = {tag: tags[f.mark][use - 1], children: out.splice(f.at + 1)};
+			f.height++;
+			f.count -= use;
+			token.count -= use;
+			if (f.count === 0) {
+				leave();
+				out.pop();
+			}
+			out.push(node);
+		}
+	};
+	for (const token of list) {
+		if (token.end) {
+			const f = links.at(-1);
+			cut(f.index + 1);
+			f.height++;
+			leave();
+			out.push({tag: 'a', address: f.address, image: f.image, children: out.splice(f.at).slice(1)});
+		} else if (token.address && !token.tag) enter(token, links);
+		else if (token.mark) {
+			token.whole = token.count;
+			if (token.closes) close(token);
+			if (token.count > 0 && token.opens) enter(token, marks[token.mark]);
+			else if (token.count > 0) out.push(token);
+		} else out.push(token);
+	}
+	return out;
+}
+
+// fits reports whether two runs belong together: of "**a*b**" the outer two do.
+function fits(f, token) {
+	if (token.mark === '~') return f.count > 1 && token.count > 1;
+	const either = f.closes || token.opens;
+	return !either || (f.whole + token.whole) % 3 !== 0 || f.whole % 3 === 0;
+}
+
+// spans are the inline forms of a text.
+export const spans = (text) => draw(parse(text), false);
+
+// draw makes elements of a tree. A link within a link is its text.
+function draw(nodes, inLink) {
+	const out = [];
+	let plain = '';
+	for (const n of nodes) {
+		if (typeof n === 'string' || !n.tag) {
+			plain += n.mark ? n.mark.repeat(n.count) : n.text ?? n;
+			continue;
+		}
+		if (plain) out.push(plain);
+		plain = '';
+		if (n.tag !== 'a') out.push(h(n.tag, n.text ?? draw(n.children || [], inLink)));
+		else {
+			const inner = draw(n.children, true);
+			if (n.image) inner.unshift(t('image') + (inner.length ? ': ' : ''));
+			out.push(inLink ? inner : link(inner, n.address));
+		}
+	}
+	if (plain) out.push(plain);
+	return out;
 }
 
 // code is a block of code that copies clean.
@@ -96,13 +333,44 @@ export function code(text, lang) {
 	return el;
 }
 
-const fence = /^ {0,3}(`{3,}|~{3,})\s*([^`\n]*)$/;
-const heading = /^ {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#+)?\s*$/;
-const rule = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
-const item = /^( {0,3})([-*+]|\d{1,9}[.)])(?:\s+|$)(.*)$/;
-const quote = /^ {0,3}> ?(.*)$/;
-const row = /^\s*\|?.*\|.*$/;
-const divider = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+// fence is the mark and the language of a line that opens a block of code; null if it opens none.
+function fence(line) {
+	const m = /^ {0,3}(`{3,}|~{3,})/.exec(line);
+	if (!m || line.includes('`', m[0].length)) return null;
+	return {mark: m[1], lang: line.slice(m[0].length).trim().split(/\s/)[0]};
+}
+
+// heading is the level and the text of a heading; null if the line is none.
+function heading(line) {
+	const m = /^ {0,3}(#{1,6})(?:\s|$)/.exec(line);
+	if (!m) return null;
+	const text = line.slice(m[0].length).trim();
+	let end = text.length;
+	while (text[end - 1] === '#') end--;
+	return {level: m[1].length, text: end === 0 || /\s/.test(text[end - 1]) ? text.slice(0, end).trim() : text};
+}
+
+// uniform reports whether a text has only this one character.
+const uniform = (text, c) => !text.replaceAll(c, '');
+
+function rule(line) {
+	if (!/^ {0,3}[-*_]/.test(line)) return false;
+	const marks = line.replace(/\s/g, '');
+	return marks.length > 2 && uniform(marks, marks[0]);
+}
+
+// item is the indent, the mark and the text of an item of a list; null if the line is none.
+function item(line) {
+	const m = /^( {0,3})([-*+]|\d{1,9}[.)])(?:\s|$)/.exec(line);
+	return m && {indent: m[1].length, mark: m[2], text: line.slice(m[0].length).trimStart()};
+}
+
+const quote = /^ {0,3}> ?/;
+
+const divider = (line) => line.includes('-') && cells(line).every((c) => /^:?-+:?$/.test(c));
+
+// indent is how far a line's first character is from its start; -1 if the line is blank.
+const indent = (line) => line.trim() ? line.length - line.trimStart().length : -1;
 
 // blocks are the blocks of lines of Markdown.
 export function blocks(lines, depth = 0) {
@@ -119,51 +387,50 @@ function block(lines, i, depth) {
 	const line = lines[i];
 	if (!line.trim()) return [null, 1];
 	let m;
-	if ((m = fence.exec(line))) return fenced(lines, i, m);
-	if ((m = heading.exec(line))) return [h('h' + Math.min(m[1].length + 2, 6), {dir: 'auto'}, spans(m[2] || '')), 1];
-	if (rule.test(line)) return [h('hr'), 1];
+	if ((m = fence(line))) return fenced(lines, i, m);
+	if ((m = heading(line))) return [h('h' + Math.min(m.level + 2, 6), {dir: 'auto'}, spans(m.text)), 1];
+	if (rule(line)) return [h('hr'), 1];
 	if (depth < deepest && quote.test(line)) return quoted(lines, i, depth);
-	if (depth < deepest && item.test(line)) return list(lines, i, depth);
-	if (row.test(line) && i + 1 < lines.length && line.includes('|') && divider.test(lines[i + 1])) return table(lines, i);
+	if (depth < deepest && item(line)) return list(lines, i, depth);
+	if (line.includes('|') && i + 1 < lines.length && divider(lines[i + 1])) return table(lines, i);
 	return paragraph(lines, i, depth);
 }
 
 // closes reports whether a line is the end of a block of code.
-const closes = (line, mark) => line.trim().startsWith(mark) && !line.trim().replaceAll(mark[0], '');
+const closes = (line, mark) => line.trim().startsWith(mark) && uniform(line.trim(), mark[0]);
 
 function fenced(lines, i, m) {
 	let n = i + 1;
-	while (n < lines.length && !closes(lines[n], m[1])) n++;
-	return [code(lines.slice(i + 1, n).join('\n'), m[2].trim().split(/\s/)[0]), n + 1 - i];
+	while (n < lines.length && !closes(lines[n], m.mark)) n++;
+	return [code(lines.slice(i + 1, n).join('\n'), m.lang), n + 1 - i];
 }
 
 function quoted(lines, i, depth) {
 	let n = i;
 	const inner = [];
-	while (n < lines.length && quote.test(lines[n])) inner.push(quote.exec(lines[n++])[1]);
+	while (n < lines.length && quote.test(lines[n])) inner.push(lines[n++].replace(quote, ''));
 	return [h('blockquote', blocks(inner, depth + 1)), n - i];
 }
 
 // list is a list: what is indented below an item belongs to it.
 function list(lines, i, depth) {
-	const first = item.exec(lines[i]);
-	const ordered = /\d/.test(first[2]);
-	const el = h(ordered ? 'ol' : 'ul', {start: ordered && parseInt(first[2], 10) !== 1 ? parseInt(first[2], 10) : null});
+	const first = parseInt(item(lines[i]).mark, 10);
+	const ordered = !isNaN(first);
+	const el = h(ordered ? 'ol' : 'ul', {start: ordered && first !== 1 ? first : null});
 	let n = i;
 	while (n < lines.length) {
-		const m = item.exec(lines[n]);
-		if (!m || /\d/.test(m[2]) !== ordered || rule.test(lines[n])) break;
-		const indent = m[1].length + m[2].length + 1;
-		const inner = [m[3]];
+		const m = item(lines[n]);
+		if (!m || /\d/.test(m.mark) !== ordered || rule(lines[n])) break;
+		const inner = [m.text];
 		n++;
 		for (; n < lines.length; n++) {
 			const blank = !lines[n].trim();
-			const inside = lines[n].search(/\S/) >= Math.min(indent, 2);
-			if (blank && !(n + 1 < lines.length && lines[n + 1].search(/\S/) >= Math.min(indent, 2))) break;
-			if (!blank && !inside && (item.test(lines[n]) || fence.test(lines[n]) || heading.test(lines[n]) || !inner.at(-1).trim())) break;
-			inner.push(inside ? lines[n].slice(Math.min(indent, lines[n].search(/\S/))) : lines[n].trim());
+			const inside = indent(lines[n]) >= 2;
+			if (blank && !(n + 1 < lines.length && indent(lines[n + 1]) >= 2)) break;
+			if (!blank && !inside && (item(lines[n]) || fence(lines[n]) || heading(lines[n]) || !inner.at(-1).trim())) break;
+			inner.push(inside ? lines[n].slice(Math.min(m.indent + m.mark.length + 1, indent(lines[n]))) : lines[n].trim());
 		}
-		while (n < lines.length && !lines[n].trim() && n + 1 < lines.length && item.test(lines[n + 1])) n++;
+		while (n < lines.length && !lines[n].trim() && n + 1 < lines.length && item(lines[n + 1])) n++;
 		el.append(entry(inner, depth));
 	}
 	return [el, n - i];
@@ -185,7 +452,7 @@ function table(lines, i) {
 	const body = h('tbody');
 	for (; n < lines.length && lines[n].includes('|') && lines[n].trim(); n++) {
 		const line = cells(lines[n]);
-		body.append(h('tr', head.map((_, c) => h('td', {dir: 'auto'}, spans(line[c] || '')))));
+		body.append(h('tr', line.slice(0, head.length).map((c) => h('td', {dir: 'auto'}, spans(c)))));
 	}
 	const el = h('table', h('thead', h('tr', head.map((c) => h('th', {dir: 'auto', scope: 'col'}, spans(c))))), body);
 	return [wide(t('table'), el), n - i];
@@ -193,7 +460,7 @@ function table(lines, i) {
 
 function paragraph(lines, i, depth) {
 	let n = i + 1;
-	const ends = (l) => !l.trim() || fence.test(l) || heading.test(l) || rule.test(l) || depth < deepest && (quote.test(l) || /^ {0,3}([-*+]|1[.)])\s/.test(l));
+	const ends = (l) => !l.trim() || fence(l) || heading(l) || rule(l) || depth < deepest && (quote.test(l) || /^ {0,3}([-*+]|1[.)])\s/.test(l));
 	while (n < lines.length && !ends(lines[n])) n++;
 	return [h('p', {dir: 'auto'}, spans(lines.slice(i, n).map((l) => l.trimStart()).join('\n'))), n - i];
 }
@@ -208,20 +475,30 @@ const mostOpen = 4000;
 export class Flow {
 	constructor() {
 		this.el = h('div.markdown.said');
-		this.open = ''; // what may still change its form
-		this.nodes = []; // of what is open
+		this.open = ''; // the text that may still change its form
+		this.laid = 0; // how much of it is laid out
+		this.nodes = []; // its elements
 		this.fence = null; // the block of code that is open
+		this.half = ''; // the first half of a line's end
 	}
 
 	add(text) {
+		text = (this.half + text).replace(/\r\n/g, '\n');
+		this.half = text.endsWith('\r') ? '\r' : '';
+		if (this.half) text = text.slice(0, -1);
+		if (this.fence) text = this.code(text);
+		if (this.fence) return;
 		this.open += text;
-		if (this.fence) this.code();
-		if (!this.fence) this.settle();
+		// A long text is laid out again when it has grown by a part of itself: all layouts together stay linear.
+		if (this.open.length > mostOpen && this.open.length - this.laid < this.laid / 16) {
+			const last = this.nodes.at(-1) || this.el;
+			last.append(document.createTextNode(visible(text)));
+		} else this.settle();
 	}
 
-	// settle lays out what is open, and closes all but the last block of it.
+	// settle lays out the open text, and closes all but the last block of it.
 	settle() {
-		const lines = this.open.replace(/\r\n/g, '\n').split('\n');
+		const lines = this.open.split('\n');
 		const at = this.boundary(lines);
 		for (const n of this.nodes) n.remove();
 		this.nodes = [];
@@ -230,12 +507,14 @@ export class Flow {
 			lines.splice(0, at);
 			this.open = lines.join('\n');
 		}
-		const m = fence.exec(lines[0]);
+		this.laid = this.open.length;
+		const m = fence(lines[0]);
 		if (m && lines.length > 1) {
-			this.fence = {mark: m[1], el: code('', m[2].trim().split(/\s/)[0])};
+			// held is the start of a line that may be the end of the block; null if the line is shown already.
+			this.fence = {mark: m.mark, el: code('', m.lang), lead: '', held: ''};
 			this.el.append(this.fence.el);
-			this.open = lines.slice(1).join('\n');
-			this.code();
+			this.open = this.code(lines.slice(1).join('\n'));
+			if (this.open) this.settle();
 			return;
 		}
 		this.nodes = blocks(lines);
@@ -247,7 +526,7 @@ export class Flow {
 		let at = 0;
 		let mark = '';
 		for (let i = 0; i < lines.length; i++) {
-			const m = fence.exec(lines[i]);
+			const m = fence(lines[i]);
 			if (mark) {
 				if (closes(lines[i], mark) && i < lines.length - 1) {
 					mark = '';
@@ -256,7 +535,7 @@ export class Flow {
 				continue;
 			}
 			if (m && i < lines.length - 1) {
-				mark = m[1];
+				mark = m.mark;
 				at = i;
 			} else if (i > 0 && !lines[i - 1].trim() && lines[i].trim() && !/^(\s|[-*+>]|\d+[.)])/.test(lines[i])) at = i;
 		}
@@ -264,28 +543,45 @@ export class Flow {
 		return at;
 	}
 
-	// code takes lines into the open block of code, until its end.
-	code() {
-		const lines = this.open.split('\n');
-		const end = lines.findIndex((l, i) => i < lines.length - 1 && closes(l, this.fence.mark));
-		const last = end < 0 ? lines.length - 1 : end;
-		if (last > 0) this.fence.el.add((this.fence.el.raw ? '\n' : '') + lines.slice(0, last).join('\n'));
-		this.open = lines.slice(end < 0 ? last : last + 1).join('\n');
-		if (end < 0) return;
-		this.fence = null;
-		this.nodes = [];
-		if (this.open) this.settle();
+	// code takes a text into the open block of code and returns the text after its end.
+	code(text) {
+		const f = this.fence;
+		const lines = text.split('\n');
+		let more = '';
+		for (let i = 0; i < lines.length; i++) {
+			if (i > 0) {
+				if (f.held !== null && closes(f.held, f.mark)) {
+					f.el.add(more);
+					this.fence = null;
+					return lines.slice(i).join('\n');
+				}
+				if (f.held !== null) more += f.lead + f.held;
+				f.lead = '\n';
+				f.held = '';
+			}
+			if (f.held === null) more += lines[i];
+			else if (uniform(lines[i].trim(), f.mark[0])) f.held += lines[i];
+			else {
+				more += f.lead + f.held + lines[i];
+				f.held = null;
+			}
+		}
+		if (more) f.el.add(more);
+		return '';
 	}
 
-	// end lays out what was left open.
+	// end lays out the text that was left open.
 	end() {
-		if (this.fence) {
-			if (this.open && !this.open.trim().startsWith(this.fence.mark)) this.fence.el.add((this.fence.el.raw ? '\n' : '') + this.open);
-			this.fence = null;
-			this.open = '';
-			return;
+		if (this.half) {
+			this.half = '';
+			this.add('\r ');
 		}
+		const f = this.fence;
+		if (f && f.held && !f.held.trim().startsWith(f.mark)) f.el.add(f.lead + f.held);
+		if (!f && this.open.length > this.laid) this.settle();
+		this.fence = null;
 		this.nodes = [];
 		this.open = '';
+		this.laid = 0;
 	}
 }

@@ -1,0 +1,121 @@
+// Lays out generated texts of two sizes and counts the steps: the executed blocks of the page's modules and the
+// characters that functions of strings and patterns were given. Prints a line for each text that takes too many.
+// With the argument "time" it prints how long 200,000 characters of each shape take.
+import './document.mjs';
+import inspector from 'node:inspector';
+const {markdown, Flow} = await import('./markdown.js');
+
+// What a builtin function was given is counted as read, whether or not it was.
+let read = 0;
+const timed = process.argv[2] === 'time';
+for (const [proto, names] of timed ? [] : [
+	[String.prototype, ['indexOf', 'includes', 'replace', 'replaceAll', 'split', 'search', 'match', 'trim', 'trimStart', 'trimEnd', 'repeat']],
+	[RegExp.prototype, ['exec']],
+	[Array.prototype, ['join', 'splice', 'flat', 'indexOf']],
+]) {
+	for (const name of names) {
+		const was = proto[name];
+		proto[name] = function (...args) {
+			const from = this.lastIndex;
+			const result = was.apply(this, args);
+			if (this instanceof RegExp) read += this.sticky ? 1 : (this.lastIndex || args[0].length) - from; // a pattern that splits is tried at each place
+			else if (name === 'indexOf' && proto === String.prototype) read += (result < 0 ? this.length : result) - (args[1] || 0);
+			else if (name === 'splice') read += result.length;
+			else if (name === 'repeat') read += result.length;
+			else read += this.length;
+			return result;
+		};
+	}
+}
+
+const session = new inspector.Session();
+session.connect();
+const post = (method, params) => {
+	let got;
+	session.post(method, params, (err, result) => { got = result; });
+	return got;
+};
+post('Profiler.enable');
+if (!timed) post('Profiler.startPreciseCoverage', {callCount: true, detailed: true});
+
+// steps is the work that f does.
+function steps(f) {
+	post('Profiler.takePreciseCoverage');
+	read = 0;
+	f();
+	const characters = read;
+	let n = characters;
+	for (const script of post('Profiler.takePreciseCoverage').result) {
+		if (!/(markdown|dom|i18n)\.js$/.test(script.url)) continue;
+		for (const fn of script.functions) for (const r of fn.ranges) n += r.count;
+	}
+	return n;
+}
+
+// random is a generator with a seed.
+function random(seed) {
+	return (n) => {
+		seed = Math.imul(seed ^ seed >>> 15, 0x2c1b3c6d) + 0x6d2b79f5 | 0;
+		return ((seed ^ seed >>> 13) >>> 0) % n;
+	};
+}
+
+const atoms = ['[', ']', '](', '](a', '](<a', '](a "', '](a (', ')', '![', '`', '``', '```', '````', '*', '**', '***', '_', '__', '~~', '~~~', '<', '>', '<https://a', 'https://a', 'http://',
+	'\\', '\\\\', 'a', 'h', 'a b', ' ', '    ', '\t', '\n', '\n\n', '  \n', '- ', '\n- ', '\n  - ', '\n    - ', '\n1. ', '\n> ', '> > ', '|', '\n|', '|-', '\n|-|-|\n', '\n# ', ' #', '\n```\n', '\n~~~\n', '-', '=', '!', '(', '"', "'", '\u202e', '\r', '\r\n', 'ö', '😀', '**a**', '[a](b)', '`a`', '![a](b)'];
+
+// The shapes of a text: each is a function of a length.
+const shapes = {};
+for (const a of atoms) shapes['only ' + JSON.stringify(a)] = (n) => a.repeat(n / a.length);
+for (let seed = 1; seed <= 20; seed++) {
+	const next = random(seed);
+	const some = Array.from({length: 1 + next(5)}, () => atoms[next(atoms.length)]);
+	shapes['repeated ' + JSON.stringify(some)] = (n) => some.join('').repeat(n / some.join('').length);
+	shapes['halves ' + JSON.stringify(some)] = (n) => some.map((a) => a.repeat(n / some.length / a.length)).join('');
+	shapes['opened and closed ' + JSON.stringify(some)] = (n) => some.join('').repeat(n / 2 / some.join('').length) + 'x' + some.toReversed().join('').repeat(n / 2 / some.join('').length);
+	shapes['mixed ' + JSON.stringify(some)] = (n) => {
+		const one = random(seed * 7919);
+		let text = '';
+		while (text.length < n) text += some[one(some.length)];
+		return text;
+	};
+	shapes['all mixed ' + seed] = (n) => {
+		const one = random(seed * 104729);
+		let text = '';
+		while (text.length < n) text += atoms[one(atoms.length)];
+		return text;
+	};
+}
+shapes['code spans in brackets'] = (n) => '[' + '`a`, '.repeat(n / 5) + '] b';
+shapes['a wide table with many short rows'] = (n) => '|a'.repeat(n / 6) + '\n' + '|-'.repeat(n / 6) + '\n' + '|\n'.repeat(n / 6);
+shapes['runs of all lengths'] = (n) => Array.from({length: Math.sqrt(2 * n)}, (_, i) => '`'.repeat(i)).join(' ');
+shapes['runs of all lengths, falling'] = (n) => Array.from({length: Math.sqrt(2 * n)}, (_, i) => '`'.repeat(i)).toReversed().join(' ');
+
+const ways = {
+	whole: (text) => markdown(text),
+	pieces: (text) => {
+		const f = new Flow();
+		for (let i = 0; i < text.length; i += 500) f.add(text.slice(i, i + 500));
+		f.end();
+	},
+};
+if (timed) {
+	for (const [shape, make] of Object.entries(shapes)) {
+		const text = make(200_000);
+		const from = performance.now();
+		markdown(text);
+		console.log(Math.round(performance.now() - from) + ' ms for 200,000 characters: ' + shape);
+	}
+	process.exit();
+}
+// most is how many steps a character may take, for texts of each size.
+const most = {whole: 100, pieces: 1600};
+let worst = 0;
+for (const [shape, make] of Object.entries(shapes)) {
+	for (const [way, lay] of Object.entries(ways)) {
+		const [one, two] = [make(6_000), make(24_000)];
+		const [a, b] = [steps(() => lay(one)) / one.length, steps(() => lay(two)) / two.length];
+		worst = Math.max(worst, b / most[way]);
+		if (b > most[way] || b > 4 * a + 10) console.log('FAULT ' + way + ': ' + Math.round(a) + ' steps a character at ' + one.length + ', ' + Math.round(b) + ' at ' + two.length + ': ' + shape);
+	}
+}
+console.log(Object.keys(shapes).length + ' shapes, the worst took ' + Math.round(100 * worst) + ' % of the steps that it may take');
