@@ -90,7 +90,13 @@ func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 		w.copy(name, fs, st)
 	case "rsync":
 		w.rsync(fs, st)
-	case "touch", "mkdir", "mkfifo", "mknod":
+	case "mkdir": // an empty folder plants nothing
+		_, operands := options(args, "m --mode", false)
+		for _, f := range operands {
+			f.folder = true
+			w.write(f, st, "creates "+f.src)
+		}
+	case "touch", "mkfifo", "mknod":
 		_, operands := options(args, "mdtrA --mode --date --reference", false)
 		w.writeAll(operands, st, "creates ")
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "gchmod", "gchown":
@@ -156,8 +162,10 @@ func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field
 			w.ask("%s %s: %s", verb, what, shown(fs))
 		case !w.place.writable(target, f.glob) && !d.doubt:
 			w.ask("%s what is outside the working directory: %s", verb, shown(fs))
-		case whole && slices.Contains(strings.Split(target, "/"), ".git"):
-			w.ask("%s the repository's history: %s", verb, shown(fs))
+		default:
+			if why := w.place.planted(target, f.glob); why != "" {
+				w.ask("%s: %s", why, shown(fs))
+			}
 		}
 	}
 }
@@ -224,22 +232,13 @@ func (w *walker) write(f field, st *state, action string) {
 			w.ask("writes to a device or a connection: %s", action)
 		case !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target):
 			w.ask("outside the working directory: %s", action)
-		case plants(target):
-			w.ask("leaves code or settings that others will run: %s", action)
+		default:
+			if why := w.place.planted(target, f.glob); why != "" && !f.folder {
+				w.ask("%s: %s", why, action)
+			}
 		}
 	}
 }
-
-// plants says whether a program or a shell runs what stands in this file, without being asked to.
-func plants(target string) bool {
-	return plantedFiles().MatchString(target) || plantedDirs().MatchString(target) && !strings.HasSuffix(target, ".sample")
-}
-
-var (
-	plantedFiles = lazily(`(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|envrc|gitconfig|vimrc|inputrc|` +
-		`xprofile|xsessionrc|gdbinit|kshrc|cshrc|login|pam_environment)|authorized_keys)$|/\.git(/hooks)?$`)
-	plantedDirs = lazily(`/\.git/(hooks/|config|info/attributes|modules/)|/\.config/(systemd|autostart|fish|git)/|/Launch(Agents|Daemons)/|/etc/cron|/\.ssh/`)
-)
 
 func (w *walker) writeAll(fs []field, st *state, verb string) {
 	for _, f := range fs {

@@ -262,10 +262,11 @@ func (at Place) Change(kind, p, target string) Verdict {
 	switch {
 	case !at.writable(target, false), at.athome(target):
 		return asked("outside the working directory")
-	case slices.Contains(strings.Split(path.Dir(target), "/"), ".git"):
-		return asked("what git runs later or keeps its history in")
 	case at.dotfile(target):
 		return asked("a settings file of the home directory")
+	}
+	if why := at.planted(target, HasMeta(target)); why != "" {
+		return asked(why)
 	}
 	return Verdict{Tier: Ordinary}
 }

@@ -23,6 +23,7 @@ type field struct {
 	loose  bool   // may be several words, or none
 	unsure bool   // empty, should a variable of the environment be unset
 	swept  bool   // stands for everything below it, as another command found it
+	folder bool   // an empty directory is made of this name
 	out    *flow  // of <(…): what can be read from it
 	sink   *sink  // of >(…): what reads what is written to it
 }

@@ -1,0 +1,132 @@
+package shell
+
+import (
+	_ "embed"
+	"path"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// targetRows is the table of the files that run later or say who may do what. It holds for commands and for
+// tools alike.
+//
+//go:embed targets.txt
+var targetRows string
+
+// A plantedRow is a path of the table, as its names.
+type plantedRow struct {
+	names    []string
+	folder   bool // all below it counts, too
+	absolute bool
+	why      string // "" in an exception
+}
+
+var plantedTable = sync.OnceValue(func() (list []plantedRow) {
+	why := ""
+	for line := range strings.Lines(targetRows) {
+		line = strings.TrimSpace(line)
+		if title, ok := strings.CutPrefix(line, "== "); ok {
+			why = title
+			continue
+		}
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for text := range strings.FieldsSeq(line) {
+			row := plantedRow{why: why}
+			if rest, ok := strings.CutPrefix(text, "!"); ok {
+				text, row.why = rest, ""
+			}
+			text, row.folder = strings.CutSuffix(text, "/")
+			text, row.absolute = strings.CutPrefix(text, "/")
+			row.names = strings.Split(strings.ToLower(text), "/")
+			list = append(list, row)
+		}
+	}
+	return list
+})
+
+// planted says why a person decides about a change of the target, a clean absolute path or pattern. It
+// returns "" for every other file. Inside the working directory only the names below it count.
+func (p Place) planted(target string, glob bool) string {
+	below, inside := target, p.Dir != "/" && within(p.Dir, target)
+	if inside {
+		below = target[len(p.Dir):]
+	}
+	names := strings.Split(strings.TrimPrefix(below, "/"), "/")
+	for i, name := range names {
+		names[i] = foldName(name)
+	}
+	why := ""
+	for _, row := range plantedTable() {
+		if why != "" && row.why != "" || row.absolute && inside || !row.fits(names, glob) {
+			continue
+		}
+		if row.why == "" {
+			return ""
+		}
+		why = row.why
+	}
+	return why
+}
+
+// fits says whether the names of a path are those of the row, lie below it, or end within it.
+func (r plantedRow) fits(names []string, glob bool) bool {
+	for i := range names {
+		if r.absolute && i > 0 {
+			break
+		}
+		n := 0
+		for n < len(r.names) && i+n < len(names) && sameName(names[i+n], r.names[n], glob) {
+			n++
+		}
+		whole := n == len(r.names)
+		// A project's .config holds settings of other programs.
+		brings := n > 0 && r.names[0][0] == '.' && r.names[0] != ".config" && r.why != ""
+		if whole && (r.folder || i+n == len(names)) || brings && i+n == len(names) {
+			return true
+		}
+	}
+	return false
+}
+
+// foldName is the name of a file as a file system may compare it that knows no capitals (Windows, macOS),
+// drops invisible characters (macOS), or drops what stands at the end of a name (Windows).
+func foldName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) || r == '\u034f' {
+			return -1
+		}
+		return unicode.ToLower(unicode.ToUpper(r))
+	}, name)
+	name, _, _ = strings.Cut(name, ":") // a stream of NTFS
+	return strings.TrimRight(name, ". ")
+}
+
+// shortName matches a name in the eight letters that Windows may give to a longer one: GIT~1 is .git.
+var shortName = lazily(`^([^.~]{1,6})~[0-9]+(\.[^.]{0,3})?$`)
+
+// sameName compares a folded name with one of the table. A wildcard of a pattern finds a hidden file
+// only after a dot that is written.
+func sameName(name, row string, glob bool) bool {
+	if name == row {
+		return true
+	}
+	if m := shortName().FindStringSubmatch(name); m != nil {
+		stem := strings.TrimLeft(strings.TrimSuffix(row, path.Ext(strings.TrimLeft(row, "."))), ".")
+		stem = strings.ReplaceAll(stem, ".", "")
+		return m[1] == stem[:min(6, len(stem))]
+	}
+	if strings.Contains(row, "*") {
+		ok, err := path.Match(row, name)
+		return ok && err == nil
+	}
+	if glob && name != "" && name[0] == row[0] && row[0] == '.' && HasMeta(name) {
+		ok, err := doublestar.Match(name, row)
+		return ok && err == nil
+	}
+	return false
+}
