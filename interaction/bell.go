@@ -125,22 +125,23 @@ var (
 	ErrAskerAsleep = errors.New("the process that asked does not look: it may be suspended")
 )
 
-// errUnseen says that the process that asked cannot be seen from here: it runs outside of a
-// namespace of processes in which this one is.
+// errUnseen says that the process that asked runs outside of a namespace of processes in which this
+// one is, or does not listen.
 var errUnseen = errors.New("the process that asked cannot be seen from here")
 
-// Sees returns errUnseen if the process behind a log handle has no number where this one is, or does
-// not listen. Where the system does not tell it returns nil.
-func (c *Coordinator) Sees(writer string) error {
+// Asker returns the number of the process that writes the log through the given handle, or errUnseen.
+// The number is 0 where the system does not tell it.
+func (c *Coordinator) Asker(writer string) (pid int, err error) {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
-		return fmt.Errorf("interaction: %w: %w", errUnseen, err)
+		return 0, fmt.Errorf("interaction: %w: %w", errUnseen, err)
 	}
 	defer func() { _ = conn.Close() }() // nothing was written to it
-	if !numbered(conn) {
-		return fmt.Errorf("interaction: %w", errUnseen)
+	pid, ok := listenerOf(conn)
+	if !ok {
+		return 0, fmt.Errorf("interaction: %w", errUnseen)
 	}
-	return nil
+	return pid, nil
 }
 
 // Wake makes the process that writes the log through the given handle look at the log, and

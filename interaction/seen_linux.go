@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numbered reports whether the other side of a connection has a number in this namespace of processes.
-func numbered(conn net.Conn) bool {
+// listenerOf returns the process that listens at the other side of a connection. ok is false where
+// the process has no number in this namespace of processes.
+func listenerOf(conn net.Conn) (pid int, ok bool) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
-		return false
+		return 0, false
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return false
+		return 0, false
 	}
-	pid := int32(0)
 	err = raw.Control(func(fd uintptr) {
 		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = cred.Pid
+			pid = int(cred.Pid)
 		}
 	})
-	return err == nil && pid != 0
+	return pid, err == nil && pid != 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -69,6 +70,7 @@ type agentSession struct {
 	listing atomic.Bool // the models are being listed
 
 	closing       chan struct{} // closed when session/close is over; nil: it was not sent
+	strays        string        // the unmarked processes that were ended with the agent, once it has ended
 	closeErr      error         // what came of it, once closing is closed
 	closeRecorded bool          // it is on record
 
@@ -361,6 +363,10 @@ func (s *agentSession) end(ctx context.Context) error {
 	}
 	if err := s.conn.End(ctx); err != nil {
 		s.r.opt.Trail.Warn("ending the agent", "provider", s.setup.Agent.ID, "error", err.Error())
+	}
+	if e, ok := s.conn.Exit(); ok && len(e.Strays) > 0 {
+		s.strays = strings.Join(e.Strays, ", ")
+		s.r.opt.Trail.Warn("ended processes that the agent had left", "provider", s.setup.Agent.ID, "processes", s.strays)
 	}
 	s.ending.Wait()
 	s.stray.Wait()

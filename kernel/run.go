@@ -234,6 +234,9 @@ func (run *run) endAgent(ctx context.Context) {
 	if err := run.agent.end(ctx); err != nil {
 		run.client.warnLate("session_not_closed", err.Error())
 	}
+	if run.agent.strays != "" {
+		run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.strays)
+	}
 }
 
 // recordInput records that the input was accepted. Nothing waits for it; where the agent has

@@ -76,6 +76,8 @@ type Exit struct {
 	Signal string // that signal; empty if none did
 	Forced string // what it took beyond closing its input: "", "SIGTERM" or "SIGKILL"
 	Rest   int    // processes that it left behind and that were ended too
+	// Strays are those of them that had lost the agent's mark: number and command line.
+	Strays []string
 }
 
 // Exit returns how the process ended. It is complete once End has returned; ok is false while
@@ -93,6 +95,11 @@ func (c *Conn) Exit() (e Exit, ok bool) {
 		e.Forced = "SIGTERM"
 	}
 	e.Rest = len(f.Rest)
+	for _, s := range f.Rest {
+		if s.Stray {
+			e.Strays = append(e.Strays, fmt.Sprintf("%d (%s)", s.PID, s.Command))
+		}
+	}
 	return e, true
 }
 

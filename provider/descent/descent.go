@@ -1,16 +1,34 @@
 // Package descent says from which agents a process descends.
 //
-// It promises that a process which an agent started is known, as long as the system shows its
-// ancestors: by the mark in its environment or in that with which an ancestor was started, and on
-// Linux, where Perlica is the parent of its descendants' orphans, by an ancestor that is a Perlica
-// which runs agents. It refuses to take a process's own word that it is free: what a process says
-// of itself only ever adds to what is known of it.
+// It promises that each process that an agent started is known, in any namespace, under any parent
+// and after any number of runs. It refuses to take a process's own word that it is free: the words of
+// a process only ever add to the knowledge about it.
 //
-// The one idea: a Perlica that runs agents says so in its name, which only that Perlica can write
-// and everybody can read. No binary, folder or variable counts for it.
+// A person's process has these properties. Every other process is treated as an agent's.
+//
+//  1. Neither the process nor an ancestor is branded (Linux). Before a Perlica starts its first agent,
+//     it lowers its own hard limit of file locks, which no kernel uses. Each descendant inherits
+//     the limit, and only CAP_SYS_RESOURCE in the first user namespace raises it. The value names
+//     the permission mode; a descendant can only lower it, which is stricter.
+//  2. No ancestor is a Perlica that runs agents. Such a Perlica says so in its name (Linux).
+//  3. No environment in the line holds Mark.
+//  4. The line was read without a gap (Linux): from the real /proc, with nothing mounted over an entry,
+//     and each parent is older than its child. The line ends at process 1, at a parent in an outer
+//     namespace of processes, or at another user's process that the system hides. The process
+//     asks the system by signal 0 and not by /proc whether the hidden process is another user's.
+//     The processes of an agent are never another user's.
+//  5. Where the process left the namespaces of an ancestor, or is in one that needs no right, it has a
+//     controlling terminal. Commands check this (Line.Hidden).
+//  6. An answer comes from the namespaces of the Perlica that asked (Line.Apart). It needs a terminal
+//     if a service that starts programs for everybody started it, or if its line leaves the container,
+//     unless the Perlica that asked shares the ancestor.
+//
+// The age of a terminal, of a tmux server or of a login proves nothing, so no rule uses it. A login
+// through sshd, login, su, sudo or a display manager has no brand and so counts at any age.
 package descent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -28,10 +46,27 @@ const (
 	Mark = "PERLICA_AGENT_ID"
 	// LimitVariable tells an agent's descendants its permission mode, where the system cannot.
 	LimitVariable = "PERLICA_AGENT_PERMISSIONS"
+	// PersonVariable is in the environment of a program that a person starts from a Perlica, such as an
+	// editor. Perlica does not end such a program with its agents. It grants nothing.
+	PersonVariable = "PERLICA_AGENT_NOT"
 )
 
 // ErrHidden says that the system does not show the ancestors of a process.
 var ErrHidden = errors.New("descent: the system does not show which processes this one descends from")
+
+// GapError names an ancestor that cannot be read. The ancestors above it are unknown.
+type GapError struct {
+	PID   int     // the ancestor
+	Child Process // the last process that was read
+	Why   string
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("descent: process %d, the parent of %s (%d), cannot be read: %s", e.PID, e.Child.Name, e.Child.PID, e.Why)
+}
+
+// Unwrap makes a GapError an ErrHidden.
+func (e *GapError) Unwrap() error { return ErrHidden }
 
 // Process is a process as the system names it.
 type Process struct {
@@ -58,40 +93,124 @@ type Line struct {
 	Agents    []Agent   // without an order
 	// Partial says that there may be ancestors outside of a namespace of processes in which this one is.
 	Partial bool
-	// Hidden says so of a namespace that any process can make for itself, or that the system shows no
-	// ancestors at all: a terminal is all that speaks for a person then.
+	// Hidden says that only a terminal speaks for a person: the process is in a namespace that any
+	// process can make for itself, or not in those of an ancestor, or the system shows no ancestors.
 	Hidden bool
+
+	links []link
+	limit string // the strictest mode of a brand; empty: no process is branded
 }
 
-// link is one process of a line, with what the system says of it.
+// link is one process of a line, with the system's knowledge of it.
 type link struct {
 	Process
-	ticks  uint64   // its start as marks have it; 0: not known
-	marks  []string // with which it was started, outermost first
-	limit  string   // likewise
-	runner bool     // it is a Perlica that runs agents
-	runs   string   // their permission mode
+	ticks   uint64    // its start as marks have it; 0: not known
+	marks   []string  // with which it was started, outermost first
+	limit   string    // the mode in its environment
+	runner  bool      // it is a Perlica that runs agents
+	runs    string    // their permission mode
+	branded bool      // it descends from a Perlica that runs agents, or is one
+	brand   string    // the permission mode of the brand
+	spaces  [3]string // its mount and pid namespaces and its map of users; empty: not shown
+	// hiddenAbove says that its parent is another user's process that the system hides.
+	hiddenAbove bool
 }
 
 // Self is the line of this process.
 func Self() (Line, error) { return Of(os.Getpid()) }
 
-// Of returns the line of a process, or ErrHidden.
+// Of returns the line of a process. The error is ErrHidden or a *GapError; the line then holds the
+// known part.
 func Of(pid int) (Line, error) {
 	links, err := ancestry(pid)
-	if pid == os.Getpid() && len(links) == 0 {
-		links = []link{{Process: Process{PID: pid}}}
-	}
 	if pid == os.Getpid() {
+		if len(links) == 0 {
+			links = []link{{Process: Process{PID: pid}}}
+		}
 		own := links[0].environ(os.Environ())
 		links[0].marks = append(links[0].marks, own.marks...)
 		if stricter(own.limit, links[0].limit) {
 			links[0].limit = own.limit
 		}
+		links[0].brand, links[0].branded = ownBrand() // also where /proc is hidden
 	}
 	l := line(links)
 	l.Partial, l.Hidden = namespaced()
+	l.Hidden = l.Hidden || moved(links)
 	return l, err
+}
+
+// moved reports whether a process of the line is in other namespaces than its parent. A service
+// manager starts its services in namespaces of their own.
+func moved(links []link) bool {
+	for i := range len(links) - 1 {
+		if links[i].apart(links[i+1]) != "" && !manager(links, i+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// manager reports whether a link is process 1, or the service manager of a user.
+func manager(links []link, i int) bool {
+	return links[i].PID == 1 || links[i].Name == "systemd" && i+1 < len(links) && links[i+1].PID == 1
+}
+
+// apart names a namespace that the system shows of both processes and that they do not share.
+func (l link) apart(other link) string {
+	for i, kind := range namespaceKinds {
+		if l.spaces[i] != "" && other.spaces[i] != "" && l.spaces[i] != other.spaces[i] {
+			return kind
+		}
+	}
+	return ""
+}
+
+// namespaceKinds names the entries of link.spaces.
+var namespaceKinds = [3]string{"mount", "pid", "user"}
+
+// launchers start programs for every process of the user that asks them to.
+var launchers = []string{"systemd", "cron", "crond", "atd", "anacron", "fcron", "dbus-daemon", "dbus-broker", "dbus-broker-lau"}
+
+// ApartError says that a process cannot answer a question of another process.
+type ApartError struct {
+	PID int // the process that asked
+	Why string
+	// Terminal says that a controlling terminal of the process is enough.
+	Terminal bool
+}
+
+func (e *ApartError) Error() string { return "an answer from here does not count: " + e.Why }
+
+// Apart returns an *ApartError if this process is in other namespaces than the process that asked, or
+// if only a terminal shows that a person started it: a service that starts programs for everybody
+// started it, or its parent is outside of the container, and the process that asked shares
+// no ancestor below that.
+func (l Line) Apart(asked int) error {
+	theirs, err := ancestry(asked)
+	if err != nil && len(theirs) == 0 {
+		return &ApartError{PID: asked, Why: fmt.Sprintf("process %d, which asked, cannot be read", asked)}
+	}
+	if kind := l.links[0].apart(theirs[0]); kind != "" {
+		return &ApartError{PID: asked, Why: fmt.Sprintf("process %d, which asked, is in another %s namespace", asked, kind)}
+	}
+	return l.stranger(theirs)
+}
+
+func (l Line) stranger(theirs []link) error {
+	for i, k := range l.links {
+		if k.PID != 1 && i > 0 && slices.Contains(launchers, k.Name) {
+			return &ApartError{PID: theirs[0].PID, Terminal: true, Why: fmt.Sprintf("%s (%d) started this process, and it starts programs for everybody", k.Name, k.PID)}
+		}
+		if k.PID == 1 || slices.ContainsFunc(theirs, func(t link) bool { return t.PID == k.PID && t.ticks == k.ticks }) {
+			return nil
+		}
+	}
+	top := l.links[len(l.links)-1]
+	if top.hiddenAbove {
+		return nil
+	}
+	return &ApartError{PID: theirs[0].PID, Terminal: true, Why: fmt.Sprintf("the parent of %s (%d) is outside of this container", top.Name, top.PID)}
 }
 
 func (l link) environ(env []string) link {
@@ -108,6 +227,7 @@ func (l link) environ(env []string) link {
 
 // line finds the agents among the links.
 func line(links []link) (l Line) {
+	l.links = links
 	runners := map[string]bool{}
 	for i, k := range links {
 		l.Processes = append(l.Processes, k.Process)
@@ -134,6 +254,19 @@ func line(links []link) (l Line) {
 			seen[m] = true
 			l.Agents = append(l.Agents, Agent{Name: name, Runner: pid, Top: links[i].Process, Limit: limitOf(links[:i+1]), id: m})
 		}
+	}
+	top := -1 // the uppermost branded process
+	for i, k := range links {
+		if !k.branded {
+			continue
+		}
+		if top = i; l.limit == "" || stricter(k.brand, l.limit) {
+			l.limit = k.brand
+		}
+	}
+	if top >= 0 && (top == 0 || !links[top].runner) { // the agents of a runner are there already
+		k := links[top]
+		l.Agents = append(l.Agents, Agent{Top: k.Process, Limit: l.limit, id: "brand " + runnerKey(k.PID, k.ticks)})
 	}
 	return l
 }
@@ -184,7 +317,7 @@ func (l Line) Youngest() (a Agent, ok bool) {
 
 // Limit is the strictest permission mode of the line's agents: "deny" where one is not known.
 func (l Line) Limit() string {
-	limit := "allow"
+	limit := cmp.Or(l.limit, "allow")
 	for _, a := range l.Agents {
 		if stricter(a.Limit, limit) {
 			limit = a.Limit

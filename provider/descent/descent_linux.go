@@ -21,12 +21,13 @@ const runnerName = "perlica:"
 // announced is the mode in the name.
 var announced struct {
 	sync.Mutex
-	mode string
+	mode    string
+	branded bool // this process lowered its limit itself
 }
 
-// Announce says to anyone who looks that this process runs agents, in a permission mode; of several the
-// strictest is said. It holds as long as the process lives: what an agent left behind may still
-// be a child of it.
+// Announce brands this process and says to anyone who looks that it runs agents, in a permission mode; of
+// several modes the strictest counts. It holds as long as the process lives: a process that an agent
+// left may still be a child of it. The brand holds for each later child and its descendants.
 func Announce(mode string) error {
 	announced.Lock()
 	defer announced.Unlock()
@@ -36,11 +37,53 @@ func Announce(mode string) error {
 	if announced.mode != "" && !stricter(mode, announced.mode) {
 		return nil
 	}
+	lowered := lowerLocks(uint64(brandBase + rank(mode)))
+	announced.branded = announced.branded || lowered
 	err := os.WriteFile("/proc/self/comm", []byte(runnerName+mode), 0)
 	if err == nil {
 		announced.mode = mode
 	}
 	return err
+}
+
+// brandBase and the rank of a mode make the hard limit of file locks that is the brand. The number is
+// far above each limit that a system sets.
+const brandBase = 1 << 62
+
+// lowerLocks lowers the limits of file locks of this process, and reports whether they were infinite.
+func lowerLocks(to uint64) (first bool) {
+	var now unix.Rlimit
+	if unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &now) != nil || now.Max <= to {
+		return false
+	}
+	err := unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: to, Max: to}, nil)
+	return err == nil && now.Max == unix.RLIM_INFINITY // a system without the limit has only the other signs
+}
+
+// ownBrand is the brand with which this process was started.
+func ownBrand() (mode string, ok bool) {
+	announced.Lock()
+	defer announced.Unlock()
+	var now unix.Rlimit
+	if announced.branded || unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &now) != nil {
+		return "", false
+	}
+	return brandOf(now.Max)
+}
+
+// brandOf reads a hard limit of file locks. Each finite one is a brand: a process can lower its own.
+func brandOf(limit uint64) (mode string, ok bool) {
+	switch limit {
+	case unix.RLIM_INFINITY:
+		return "", false
+	case brandBase + 1:
+		return "ask", true
+	case brandBase + 2:
+		return "reads", true
+	case brandBase + 3:
+		return "allow", true
+	}
+	return "deny", true
 }
 
 // firstPIDs is the machine's own namespace of processes; the system numbers it so everywhere.
@@ -51,10 +94,12 @@ const firstPIDs = "pid:[4026531836]"
 func namespaced() (partial, hidden bool) {
 	p := openProc()
 	defer p.close()
-	if ns, err := os.Readlink("/proc/self/ns/pid"); err != nil || ns == firstPIDs {
-		return err != nil, err != nil
+	own := strconv.Itoa(os.Getpid())
+	ns := p.readlink(own + "/ns/pid")
+	if ns == "" || ns == firstPIDs {
+		return ns == "", ns == ""
 	}
-	users, err := p.read("self/uid_map")
+	users, err := p.read(own + "/uid_map")
 	f := strings.Fields(string(users))
 	return true, err != nil || len(f) == 3 && f[2] == "1"
 }
@@ -112,44 +157,142 @@ func (p *proc) read(name string) ([]byte, error) {
 	}
 }
 
-// ancestry reads a process and its ancestors. It ends at the first whose parent cannot be seen.
-func ancestry(pid int) ([]link, error) {
+// readlink reads a link of /proc without following it, or returns nothing.
+func (p *proc) readlink(name string) string {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV}
+	fd, err := unix.Openat2(p.fd, name, how)
+	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
+		fd, err = unix.Openat(p.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = unix.Close(fd) }() // it was read from
+	var buf [64]byte
+	n, err := unix.Readlinkat(fd, "", buf[:])
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+// tries is how often a line is read again whose processes ended in between.
+const tries = 5
+
+// ancestry reads a process and its ancestors.
+func ancestry(pid int) (links []link, err error) {
 	p := openProc()
 	defer p.close()
-	if _, parent, ok := p.stat(os.Getpid()); !ok || parent != os.Getppid() {
+	if p.readlink("self") != strconv.Itoa(os.Getpid()) { // or it is of another namespace of processes
 		return nil, ErrHidden
 	}
-	var links []link
-	for pid > 0 {
-		l, parent, ok := p.stat(pid)
-		if !ok {
+	for range tries {
+		var again bool
+		if links, again, err = p.line(pid); !again {
 			break
 		}
-		if env, err := p.read(strconv.Itoa(pid) + "/environ"); err == nil { // of another user's process it cannot be read
-			l = l.environ(strings.Split(string(env), "\x00"))
-		}
-		links = append(links, l)
-		pid = parent
 	}
 	if len(links) == 0 {
 		return nil, fmt.Errorf("%w: it is gone", ErrHidden)
 	}
-	return links, nil
+	return links, err
+}
+
+// line reads a line once. again says that a process got another parent in between.
+func (p *proc) line(pid int) (links []link, again bool, err error) {
+	parent := 0
+	for pid > 0 {
+		l, above, err := p.link(pid)
+		var child link
+		if n := len(links); n > 0 {
+			child = links[n-1]
+			if now, same, serr := p.stat(child.PID); serr != nil || now.ticks != child.ticks || same != parent || err == nil && l.ticks > child.ticks {
+				return links, true, &GapError{PID: pid, Child: child.Process, Why: "its number passes from process to process"}
+			}
+		}
+		switch {
+		case err == nil:
+		case len(links) == 0:
+			return nil, false, err
+		case !errors.Is(err, unix.EXDEV) && errors.Is(unix.Kill(pid, 0), unix.EPERM): // hidepid: the system hides other users' processes
+			links[len(links)-1].hiddenAbove = true
+			return links, false, nil
+		default:
+			return links, false, &GapError{PID: pid, Child: child.Process, Why: why(err)}
+		}
+		links = append(links, l)
+		pid, parent = above, above
+	}
+	return links, false, nil
+}
+
+// why says in words why a process cannot be read.
+func why(err error) string {
+	if errors.Is(err, unix.EXDEV) {
+		return "something is mounted over it"
+	}
+	return err.Error()
+}
+
+// link reads one process. The error says which part of it cannot be read; a process of another user
+// hides its environment and its namespaces.
+func (p *proc) link(pid int) (l link, parent int, err error) {
+	l, parent, err = p.stat(pid)
+	if err != nil {
+		return l, 0, err
+	}
+	dir := strconv.Itoa(pid) + "/"
+	env, err := p.read(dir + "environ")
+	if errors.Is(err, unix.EXDEV) {
+		return l, 0, err
+	}
+	if err == nil {
+		l = l.environ(strings.Split(string(env), "\x00"))
+	}
+	limits, err := p.read(dir + "limits")
+	if errors.Is(err, unix.EXDEV) {
+		return l, 0, err
+	}
+	l.brand, l.branded = brandIn(limits)
+	// The link to a user namespace is hidden from the namespaces below it; the map of users is not.
+	users, err := p.read(dir + "uid_map")
+	if errors.Is(err, unix.EXDEV) {
+		return l, 0, err
+	}
+	l.spaces = [3]string{p.readlink(dir + "ns/mnt"), p.readlink(dir + "ns/pid"), string(users)}
+	return l, parent, nil
+}
+
+// brandIn finds the brand in /proc/PID/limits: name, soft limit, hard limit, unit.
+func brandIn(limits []byte) (mode string, ok bool) {
+	_, rest, found := bytes.Cut(limits, []byte("Max file locks"))
+	f := bytes.Fields(rest)
+	if !found || len(f) < 2 || string(f[1]) == "unlimited" {
+		return "", false
+	}
+	hard, err := strconv.ParseUint(string(f[1]), 10, 64)
+	if err != nil {
+		return "deny", true
+	}
+	return brandOf(hard)
 }
 
 // ticksPerSecond is what the system counts starts in; it is the same everywhere.
 const ticksPerSecond = 100
 
-// stat reads which process has a number, and which is its parent.
-func (p *proc) stat(pid int) (l link, parent int, ok bool) {
+// stat reads name, start and parent of a process.
+func (p *proc) stat(pid int) (l link, parent int, err error) {
 	b, err := p.read(strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return l, 0, err
+	}
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-	if err != nil || open < 0 || end < open {
-		return l, 0, false
+	if open < 0 || end < open {
+		return l, 0, errNoStat
 	}
 	f := strings.Fields(string(b[end+1:])) // state is field 3 of proc(5), start is field 22
 	if len(f) < 20 {
-		return l, 0, false
+		return l, 0, errNoStat
 	}
 	l.PID, l.Name = pid, string(b[open+1:end])
 	if l.runs, l.runner = strings.CutPrefix(l.Name, runnerName); l.runner {
@@ -157,14 +300,17 @@ func (p *proc) stat(pid int) (l link, parent int, ok bool) {
 	}
 	parent, err = strconv.Atoi(f[1])
 	if err != nil {
-		return l, 0, false
+		return l, 0, errNoStat
 	}
 	if l.ticks, err = strconv.ParseUint(f[19], 10, 64); err != nil {
-		return l, 0, false
+		return l, 0, errNoStat
 	}
 	l.Started = sinceBoot(time.Duration(l.ticks) * time.Second / ticksPerSecond)
-	return l, parent, true
+	return l, parent, nil
 }
+
+// errNoStat says that a file is not /proc/PID/stat.
+var errNoStat = errors.New("its /proc/PID/stat is malformed")
 
 // sinceBoot is the time at which the machine had run that long.
 func sinceBoot(d time.Duration) time.Time {

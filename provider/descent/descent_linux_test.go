@@ -15,9 +15,9 @@ func TestAnnounce(t *testing.T) {
 		if err := Announce(c.mode); err != nil {
 			t.Fatal(err)
 		}
-		l, _, ok := p.stat(os.Getpid())
-		if !ok || !l.runner || l.runs != c.want {
-			t.Fatalf("after %q: a runner: %v, its mode: %q, not %q", c.mode, l.runner, l.runs, c.want)
+		l, _, err := p.stat(os.Getpid())
+		if err != nil || !l.runner || l.runs != c.want {
+			t.Fatalf("after %q: %v, a runner: %v, its mode: %q, not %q", c.mode, err, l.runner, l.runs, c.want)
 		}
 	}
 }

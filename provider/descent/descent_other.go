@@ -16,6 +16,9 @@ func ancestry(int) ([]link, error) { return nil, ErrHidden }
 // namespaced is true here, as far as it matters: no ancestors are shown.
 func namespaced() (partial, hidden bool) { return true, true }
 
+// ownBrand finds nothing here: no process can read the brand of another one.
+func ownBrand() (mode string, ok bool) { return "", false }
+
 // Born is not known here.
 func Born(string) (time.Time, bool) { return time.Time{}, false }
 

@@ -205,7 +205,7 @@ func environ(parent, extra []string, windows bool) ([]string, error) {
 			continue // Windows keeps a directory for each drive in variables without a name
 		}
 		name = fold(name)
-		if !anyPasses(pass, name, fold) && !anyPasses(extra, name, fold) || name == agentMark || name == descent.LimitVariable {
+		if !anyPasses(pass, name, fold) && !anyPasses(extra, name, fold) || name == agentMark || name == descent.LimitVariable || name == descent.PersonVariable {
 			continue
 		}
 		if i, ok := at[name]; ok {

@@ -13,10 +13,10 @@ import (
 // procStat is what /proc/PID/stat says of a process. pid and start together name
 // one process for as long as the machine runs.
 type procStat struct {
-	pid, ppid, pgid int
-	state           byte
-	start           uint64 // in clock ticks since boot
-	comm            string
+	pid, ppid, pgid, session int
+	state                    byte
+	start                    uint64 // in clock ticks since boot
+	comm                     string
 }
 
 func readStat(pid int) (procStat, bool) {
@@ -36,6 +36,7 @@ func readStat(pid int) (procStat, bool) {
 	s := procStat{pid: pid, state: f[0][0], comm: string(b[open+1 : end])}
 	s.ppid, _ = strconv.Atoi(f[1])
 	s.pgid, _ = strconv.Atoi(f[2])
+	s.session, _ = strconv.Atoi(f[3])
 	s.start, err = strconv.ParseUint(f[19], 10, 64)
 	return s, err == nil
 }
@@ -126,16 +127,24 @@ const (
 
 // marks returns the marks that a process started with, outermost first.
 func marks(pid int) []string {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return nil
-	}
-	for kv := range bytes.SplitSeq(env, []byte{0}) {
-		if v, ok := bytes.CutPrefix(kv, []byte(agentMark+"=")); ok {
-			return strings.Split(string(v), "/")
-		}
+	if v := startedWith(pid, agentMark); v != "" {
+		return strings.Split(v, "/")
 	}
 	return nil
+}
+
+// startedWith returns the value of a variable with which a process was started.
+func startedWith(pid int, name string) string {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return ""
+	}
+	for kv := range bytes.SplitSeq(env, []byte{0}) {
+		if v, ok := bytes.CutPrefix(kv, []byte(name+"=")); ok {
+			return string(v)
+		}
+	}
+	return ""
 }
 
 // marked says whether mark is among those of a process.

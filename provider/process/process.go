@@ -321,6 +321,7 @@ type Survivor struct {
 	PID     int
 	Command string // its command line as the system shows it
 	Agent   string // the agent that it came from
+	Stray   bool   // it had no mark: Perlica knows it as an orphan that it adopted
 }
 
 // SurvivedError says that processes of an agent could not be ended.

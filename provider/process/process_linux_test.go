@@ -242,7 +242,7 @@ func TestProcessEndLeavesOtherAgentsAlone(t *testing.T) {
 }
 
 func TestProcessDiesWithPerlica(t *testing.T) {
-	if err := adopt(); err != nil { // so that what survives is below this test
+	if _, err := adopt(); err != nil { // so that what survives is below this test
 		t.Fatal(err)
 	}
 	middle := exec.Command(procSelf())

@@ -5,23 +5,32 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perlica/perlica/provider/descent"
 )
 
 // treeIsComplete says whether rest finds all that an agent started. Here it finds
-// what carries the mark, what is in the group, and what hung below the agent when
-// it was signalled; not a process that left the group, lost its parent and cleared
-// its environment all three.
+// the processes with the mark, those of the group, those that hung below the agent when
+// it was signalled and, if no other agent of this process runs, the strays.
 const treeIsComplete = true
 
 // adopt makes Perlica the parent of its descendants' orphans: they stay below it,
-// can be found there, and can be waited for.
-var adopt = sync.OnceValue(func() error {
-	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+// can be found there, and can be waited for. since is the time of the first call, in clock ticks since
+// boot: an older child is nobody's orphan.
+var adopt = sync.OnceValues(func() (since uint64, err error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0, err
+	}
+	return uint64(now.Nano()) / uint64(time.Second/ticksPerSecond), unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 })
+
+const ticksPerSecond = 100 // of the starts of processes, on each machine
 
 // tree is an agent's process group and whatever carries its mark.
 type tree struct {
@@ -31,11 +40,15 @@ type tree struct {
 }
 
 func newTree(mark string) (*tree, error) {
-	if err := adopt(); err != nil {
+	if _, err := adopt(); err != nil {
 		return nil, os.NewSyscallError("prctl", err)
 	}
+	trees.Add(1)
 	return &tree{mark: mark, known: map[int]uint64{}}, nil
 }
+
+// trees is how many agents of this process were started and not yet closed.
+var trees atomic.Int64
 
 // prepare gives the agent a session of its own: without the person's terminal it can neither write on
 // it, nor answer in its name.
@@ -55,7 +68,7 @@ func (t *tree) started(p *os.Process) error {
 
 func (t *tree) term() error  { return signalGroup(t.pgid, syscall.SIGTERM) }
 func (t *tree) kill() error  { return signalGroup(t.pgid, syscall.SIGKILL) }
-func (t *tree) close() error { return nil }
+func (t *tree) close() error { trees.Add(-1); return nil }
 
 // remember notes what hangs below pid, so that it is found again although it has
 // cleared its environment.
@@ -104,7 +117,7 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 		for _, v := range vs {
 			if !seen[v.pid] {
 				seen[v.pid] = true
-				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark)})
+				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark), Stray: t.strayed(v.procStat)})
 			}
 		}
 		if deadline.IsZero() {
@@ -167,8 +180,25 @@ func (t *tree) owns(s procStat) bool {
 	case markOther:
 		return false
 	}
+	return t.knows(s) || t.strayed(s)
+}
+
+// knows reports whether an unmarked process was seen below the agent, or is in its group.
+func (t *tree) knows(s procStat) bool {
 	start, ok := t.known[s.pid]
 	return ok && start == s.start || s.pgid == t.pgid
+}
+
+// strayed reports whether a process is an orphan that this process adopted and that only an agent can
+// have left: it has no mark, and no other agent of this process runs. A program of the person stays in
+// the session of this process, or carries PersonVariable.
+func (t *tree) strayed(s procStat) bool {
+	since, err := adopt()
+	if err != nil || trees.Load() != 1 || s.ppid != os.Getpid() || s.start < since || t.knows(s) {
+		return false
+	}
+	session, err := unix.Getsid(0)
+	return err == nil && s.session != session && marked(s.pid, t.mark) == markNone && startedWith(s.pid, descent.PersonVariable) == ""
 }
 
 // victim is a process that is held: its descriptor means it and no other.

@@ -89,6 +89,7 @@ func (c *chat) editElsewhere(text string) (edited string, err error) {
 			words := append(strings.Fields(program), f.Name())
 			cmd = exec.Command(words[0], words[1:]...)
 		}
+		cmd.Env = c.a.ProgramEnv()
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = c.a.Stdin, c.a.Stderr, c.a.Stderr
 		return cmd.Run()
 	})

@@ -86,6 +86,7 @@ func (c *chat) pageElsewhere(pager string, rows []card.Row) error {
 			words := strings.Fields(pager)
 			cmd = exec.Command(words[0], words[1:]...)
 		}
+		cmd.Env = c.a.ProgramEnv()
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text.String()), c.a.Stderr, c.a.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("PAGER: %w", err)

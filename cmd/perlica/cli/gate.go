@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -70,13 +72,16 @@ func (a *App) Gate(cmd *cobra.Command) error {
 	return a.PersonOnly("'" + cmd.CommandPath() + "'")
 }
 
+// elsewhere is the hint of a refusal: the places where a person is known.
+const elsewhere = "do it in a terminal of your own: one that no agent started, outside of namespaces, or in a login such as ssh"
+
 // PersonOnly refuses what to a process that descends from an agent, unless all that it could touch
-// was made after that agent was started.
+// was made after that agent was started. It refuses what to a process whose ancestors cannot be read.
 func (a *App) PersonOnly(what string) error {
 	agent, ok, err := a.agentAbove()
 	switch {
 	case err != nil:
-		return exitcode.WithHint(exitcode.Usage.With(fmt.Errorf("%s is refused: %w", what, err)), "do it where /proc is mounted")
+		return exitcode.WithHint(exitcode.Usage.With(fmt.Errorf("%s is refused: %w", what, err)), elsewhere)
 	case ok:
 		return exitcode.WithHint(exitcode.Usage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
 	}
@@ -90,8 +95,12 @@ func (a *App) agentAbove() (agent descent.Agent, ok bool, err error) {
 	if err != nil && a.System != "linux" {
 		err = nil // what is known is what the process says of itself
 	}
-	if agent, ok = line.Youngest(); err != nil || !ok {
+	agent, ok = line.Youngest()
+	switch {
+	case !ok:
 		return agent, false, err
+	case err != nil: // an older agent may be in the gap
+		return agent, true, nil
 	}
 	return agent, a.existedBefore(agent.Top.Started), nil
 }
@@ -178,7 +187,7 @@ func (a *App) Origin() *interaction.Origin {
 		}
 	}
 	if agent, ok, err := a.agentAbove(); err != nil {
-		o.Agent = "what cannot be seen: " + strings.TrimPrefix(err.Error(), "descent: ")
+		o.Agent = "a process that cannot be seen: " + strings.TrimPrefix(err.Error(), "descent: ")
 	} else if ok {
 		o.Agent = agent.String()
 	}
@@ -191,37 +200,68 @@ func (a *App) Attended() bool {
 	return err == nil && !agent
 }
 
-// needsTerminal refuses what a person does where no ancestors are shown and there is no terminal
-// that controls this process.
+// ProgramEnv is the environment of a program that the person starts from here, such as an editor.
+func (a *App) ProgramEnv() []string {
+	return append(slices.Clone(a.Environ), descent.PersonVariable+"=yes")
+}
+
+// needsTerminal refuses what a person does where only a terminal that controls this process speaks for
+// a person, and there is no such terminal.
 func needsTerminal(what string) error {
 	if line, _ := descent.Self(); !line.Hidden { // an error was seen by agentAbove
 		return nil
 	}
+	return terminalOr(exitcode.WithHint(exitcode.Usage.With(fmt.Errorf(
+		"%s takes a terminal here: this process is in a namespace of its own, and an agent may have made it", what)), elsewhere))
+}
+
+// terminalOr returns refusal where no terminal controls this process.
+func terminalOr(refusal error) error {
 	tty, err := term.OpenTTY()
 	if err != nil {
-		return exitcode.WithHint(exitcode.Usage.With(fmt.Errorf("%s takes a terminal here: it cannot be seen whether this process descends from an agent", what)),
-			"do it in a terminal of your own")
+		return refusal
 	}
 	return tty.Close()
 }
 
-// MayAnswer refuses an answer where it cannot be seen from which process this one descends.
+// MayAnswer refuses an answer of a process that cannot be told from an agent's by the process that asked.
 func (a *App) MayAnswer(r *kernel.Runner, q interaction.Question) error {
-	line, _ := descent.Self() // an error makes an origin that does not count
-	if !line.Partial || len(line.Agents) > 0 {
-		return nil
+	line, err := descent.Self()
+	if err != nil || len(line.Agents) > 0 {
+		return nil // its origin does not count
 	}
-	if err := r.Questions().Sees(q.Writer); err != nil {
+	pid, err := r.Questions().Asker(q.Writer)
+	if err != nil && line.Partial {
 		return exitcode.WithHint(exitcode.Usage.With(err), "answer where the process that asked can be seen, outside of this container")
 	}
+	if err == nil && pid != 0 {
+		if err := mayAnswer(line, pid, printing.Short(q.ID)); err != nil {
+			return err
+		}
+	}
 	return needsTerminal("an answer")
+}
+
+// mayAnswer compares this process with the one that asked.
+func mayAnswer(line descent.Line, asked int, question string) error {
+	var apart *descent.ApartError
+	if !errors.As(line.Apart(asked), &apart) {
+		return nil
+	}
+	refusal := exitcode.WithHint(exitcode.Usage.With(apart),
+		"answer in the terminal in which process %d runs, on the phone or on the page; for a container: docker exec -it CONTAINER perlica pending allow %s",
+		asked, question)
+	if apart.Terminal {
+		return terminalOr(refusal)
+	}
+	return refusal
 }
 
 // Limited makes the configuration of a run that an agent starts no looser than that agent's, and
 // says so.
 func (a *App) Limited(f map[string]string) (p *project.Project, warning string, err error) {
-	line, _ := descent.Self() // an error makes it hidden
-	hidden := a.System == "linux" && line.Hidden && needsTerminal("") != nil
+	line, lineErr := descent.Self()
+	hidden := a.System == "linux" && (lineErr != nil || needsTerminal("") != nil)
 	if len(line.Agents) == 0 && !hidden {
 		p, err = a.Locate(f)
 		return p, "", err

@@ -1,0 +1,285 @@
+package descent
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// roleVar makes this test binary another process; the words after the role are its arguments.
+const roleVar = "DESCENT_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := strings.Fields(os.Getenv(roleVar)); len(role) > 0 {
+		roles[role[0]](role[1:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// said is what a role tells the test of its own line.
+type said struct {
+	Agents, Runners int
+	Limit           string
+	Err             string
+	Hidden, Partial bool
+	Gap             int // the process that cannot be read
+	Raised          bool
+	Above           bool // the line ends at another user's process
+}
+
+func say(s said) {
+	l, err := Self()
+	s.Agents, s.Limit, s.Hidden, s.Partial = len(l.Agents), l.Limit(), l.Hidden, l.Partial
+	s.Above = l.links[len(l.links)-1].hiddenAbove
+	for _, a := range l.Agents {
+		if a.Runner != 0 {
+			s.Runners++
+		}
+	}
+	if err != nil {
+		s.Err = err.Error()
+	}
+	var gap *GapError
+	if errors.As(err, &gap) {
+		s.Gap = gap.PID
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(s) // a test that hears nothing fails
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+var roles map[string]func(args []string)
+
+func init() {
+	roles = map[string]func([]string){
+		"self": func([]string) { // a Perlica that runs agents
+			must(Announce("ask"))
+			say(said{})
+		},
+		"runner": func([]string) { // leaves an orphan that waits for a byte on descriptor 3
+			must(Announce("reads"))
+			c := role("orphan")
+			c.Env = []string{roleVar + "=orphan"}
+			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			c.Stdout, c.ExtraFiles = os.Stdout, []*os.File{os.NewFile(3, "")}
+			must(c.Start())
+		},
+		"orphan": func([]string) {
+			_, err := os.NewFile(3, "").Read(make([]byte, 1))
+			must(err)
+			free := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+			say(said{Raised: unix.Prlimit(0, unix.RLIMIT_LOCKS, &free, nil) == nil})
+		},
+		"bind": func(args []string) { // mounts the first over the second, in which PARENT is its parent
+			to := strings.ReplaceAll(args[1], "PARENT", strconv.Itoa(os.Getppid()))
+			if args[0] == "proc" || args[0] == "tmpfs" {
+				must(unix.Mount(args[0], to, args[0], 0, strings.Join(args[2:], ",")))
+			} else {
+				must(unix.Mount(args[0], to, "", unix.MS_BIND, ""))
+			}
+			say(said{})
+		},
+		"hidepid": func([]string) {
+			must(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+			must(unix.Mount("proc", "/proc", "proc", 0, "hidepid=2"))
+			c := role("say")
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			c.Stdout = os.Stdout
+			must(c.Run())
+		},
+		"say": func([]string) { say(said{}) },
+	}
+}
+
+// role is a command of this test binary. The binary lies where each user can start it.
+func role(words ...string) *exec.Cmd {
+	c := exec.Command("/proc/self/exe")
+	c.Env = append(os.Environ(), roleVar+"="+strings.Join(words, " "))
+	c.Stderr = os.Stderr
+	return c
+}
+
+// hear runs a role, and skips the test where the system does not let it start.
+func hear(t *testing.T, c *exec.Cmd) (s said) {
+	t.Helper()
+	c.Stderr = nil
+	out, err := c.Output()
+	if err != nil {
+		t.Skipf("this needs a right: %v", err)
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Fatalf("%v: %q", err, out)
+	}
+	return s
+}
+
+// TestBrand holds that an orphan of a Perlica that is gone is an agent's: without a mark, in a session
+// of its own, and although it tries to raise its limit. Its mode is that of the run.
+// It fails where Announce does not lower the limit.
+func TestBrand(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	c := role("runner")
+	c.Stdout, c.ExtraFiles = in, []*os.File{r}
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()  // the orphan has it
+	_ = in.Close() // likewise
+	if _, err := w.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	var s said
+	if err := json.NewDecoder(out).Decode(&s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Raised {
+		t.Skip("this user may raise each limit")
+	}
+	if s.Agents != 1 || s.Runners != 0 || s.Limit != "reads" {
+		t.Fatalf("the orphan is not known: %+v", s)
+	}
+}
+
+// TestRunnerIsNoAgent holds that a Perlica that brands itself stays a person's.
+func TestRunnerIsNoAgent(t *testing.T) {
+	if s := hear(t, role("self")); s.Agents != 0 || s.Err != "" {
+		t.Fatalf("a Perlica that runs agents is an agent's: %+v", s)
+	}
+}
+
+// own is a command in namespaces of its own, for which no right is needed.
+func own(c *exec.Cmd, flags uintptr) *exec.Cmd {
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  flags | syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	return c
+}
+
+// TestGap holds that a mount over an entry of /proc is a gap that names the process, and that a whole
+// other /proc shows nothing. It fails where read follows mounts.
+func TestGap(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("1 (init) S 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 1 1 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		gap  bool
+	}{
+		{"a folder over the parent", []string{dir, "/proc/PARENT"}, true},
+		{"another process over the parent", []string{"/proc/1", "/proc/PARENT"}, true},
+		{"a file over its state", []string{file, "/proc/PARENT/stat"}, true},
+		{"a file over its environment", []string{file, "/proc/PARENT/environ"}, true},
+		{"a file over its limits", []string{file, "/proc/PARENT/limits"}, true},
+		{"a file over its own state", []string{file, "/proc/self/stat"}, false},
+		{"an empty /proc", []string{"tmpfs", "/proc"}, false},
+		{"a part of /proc", []string{"/proc/1", "/proc"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := hear(t, own(role(append([]string{"bind"}, c.args...)...), 0))
+			if s.Err == "" || c.gap != (s.Gap == os.Getpid()) {
+				t.Fatalf("it is not a gap: %+v", s)
+			}
+		})
+	}
+}
+
+// TestNamespaces holds that a process in a namespace that needs no right takes a terminal, also where it
+// shows a whole line.
+func TestNamespaces(t *testing.T) {
+	if s := hear(t, role("say")); s.Err != "" || s.Agents > 0 && !branded() {
+		t.Fatalf("a plain child: %+v", s)
+	}
+	if s := hear(t, own(role("say"), 0)); s.Err != "" || !s.Hidden {
+		t.Errorf("in a mount namespace of its own: %+v", s)
+	}
+	if s := hear(t, own(role("bind", "proc", "/proc"), syscall.CLONE_NEWPID)); s.Err != "" || !s.Hidden || !s.Partial {
+		t.Errorf("in a namespace of processes of its own: %+v", s)
+	}
+	if s := hear(t, own(role("say"), syscall.CLONE_NEWPID)); s.Err == "" {
+		t.Errorf("with the /proc of another namespace: %+v", s)
+	}
+}
+
+// branded reports whether the tests run below an agent.
+func branded() bool {
+	l, _ := Self() // what is known counts
+	return len(l.Agents) > 0
+}
+
+// TestHidepid holds that another user's process that the system hides ends the line and is not a gap.
+func TestHidepid(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("this takes root")
+	}
+	c := role("hidepid")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if s := hear(t, c); s.Err != "" || !s.Above {
+		t.Fatalf("with hidepid=2: %+v", s)
+	}
+}
+
+// TestApart holds who may answer a question of another process.
+func TestApart(t *testing.T) {
+	k := func(pid int, name string) link {
+		return link{Process: Process{PID: pid, Name: name}, ticks: uint64(pid), spaces: [3]string{"m", "p", "u"}}
+	}
+	init, sshd, manager, server := k(1, "init"), k(20, "sshd"), k(30, "systemd"), k(40, "tmux: server")
+	shell := k(50, "bash")
+	asked := []link{k(100, "perlica"), shell, server, manager, init}
+	elsewhere := k(60, "bash")
+	elsewhere.spaces[0] = "other"
+	for _, c := range []struct {
+		name     string
+		line     []link
+		apart    bool
+		terminal bool
+	}{
+		{"the same shell", []link{k(200, "perlica"), shell, server, manager, init}, false, false},
+		{"a login", []link{k(200, "perlica"), k(70, "bash"), sshd, init}, false, false},
+		{"a terminal of its own", []link{k(200, "perlica"), k(70, "bash"), k(65, "foot"), init}, false, false},
+		{"systemd-run", []link{k(200, "perlica"), manager, init}, true, true},
+		{"cron", []link{k(200, "perlica"), k(70, "sh"), k(25, "cron"), init}, true, true},
+		{"another number of the same process", []link{k(200, "perlica"), {Process: Process{PID: 40}, ticks: 41}}, true, true},
+		{"docker exec", []link{k(200, "perlica"), k(70, "bash")}, true, true},
+		{"docker exec of both", []link{k(200, "perlica"), shell}, false, false},
+	} {
+		err := Line{links: c.line}.stranger(asked)
+		var apart *ApartError
+		if errors.As(err, &apart) != c.apart || c.apart && apart.Terminal != c.terminal {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if !moved([]link{elsewhere, shell, init}) || moved([]link{elsewhere, init}) || moved([]link{elsewhere, manager, init}) {
+		t.Error("a service in namespaces of its own cannot be told from a process that left its parent's")
+	}
+	if kind := elsewhere.apart(shell); kind != "mount" {
+		t.Errorf("they are apart by %q", kind)
+	}
+}
