@@ -221,6 +221,8 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 		return d.lined(), nil
 	case command.Unfold:
 		return "", language.Said(say.NoFolds)
+	case command.Copy:
+		return "", language.Said(say.NoCopy)
 	case command.Export:
 		return "", language.Said(fmt.Sprintf(say.NoExport, conv.Session()))
 	case command.Recall:

@@ -48,6 +48,9 @@ func unknownCommand(root *cobra.Command, word string) error {
 
 // main runs a command line and returns the exit code.
 func (a *app) main(args []string) int {
+	if len(args) == 1 && args[0] == "-V" { // as other programs of its kind have it
+		args = []string{"--version"}
+	}
 	root := a.root(args)
 	from := 0
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
@@ -112,6 +115,7 @@ retried, and every step is on an append-only log.
 At a terminal, 'perlica' without a command is the chat.`,
 		Example: `  perlica run "what does this repository do?"    one input, the answer, exit
   perlica                                        the chat
+  perlica "what does this repository do?"        the chat, with this text as its first input
   perlica provider list                          which agents there are, and how to install them
   perlica log show                               what happened in the last run
   perlica doctor                                 what is broken, and what to do`,
@@ -131,7 +135,10 @@ At a terminal, 'perlica' without a command is the chat.`,
 				flags.Resume, flags.Session = false, args[0]
 				return nil
 			}
-			if len(args) > 0 {
+			switch {
+			case len(args) == 1 && strings.ContainsRune(args[0], ' ') && term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stderr):
+				flags.First = args[0]
+			case len(args) > 0:
 				return unknownCommand(cmd, args[0])
 			}
 			return nil

@@ -224,7 +224,11 @@ func (l *layout) tier() {
 		l.text("why", l.q.Why, true, Warning)
 	}
 	if l.q.Word != "" {
-		l.rows = append(l.rows, Row{Head: l.label("word") + "  ", Text: Line(l.q.Word, 16), Must: true, Tone: tone})
+		head, text := l.label("allow")+"  ", fmt.Sprintf(l.word("type %s"), Line(l.q.Word, 16))
+		if width(head)+width(text) > l.width { // the word alone is the important part
+			text = Line(l.q.Word, 16)
+		}
+		l.rows = append(l.rows, Row{Head: head, Text: text, Must: true, Tone: tone})
 	}
 }
 

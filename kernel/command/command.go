@@ -83,6 +83,7 @@ func Commands() []Command {
 		{"status", "", "the session, its agent, model and mode, and where the record is", Read, (*Host).status},
 		{"compact", "", "the agent's own command, if it has one: it shortens its context", Ask, (*Host).compact},
 		{"usage", "", "turns, tokens and cost of this session", Read, (*Host).usage},
+		{"copy", "", "copy the last answer to the clipboard, where the terminal can", Read, effect(Copy)},
 		{"doctor", "", "what is broken", Read, (*Host).doctor},
 		{"exit", "[NAME]", "leave, as /quit does; with a name, keep the session under it", Ask, (*Host).exit},
 	}
@@ -133,9 +134,8 @@ func Parse(line string, agents ...string) (Line, error) {
 	name, args, _ := strings.Cut(rest, " ")
 	if name = strings.TrimSpace(name); !slices.Contains(agents, name) {
 		var ahead string
-		if name, ahead = unaliased(name); strings.TrimSpace(args) != "" {
-			args = ahead + " " + args
-		}
+		name, ahead = unaliased(name)
+		args = ahead + " " + args
 	}
 	if known(name) && (name != givesWay || !slices.Contains(agents, name)) {
 		return Line{Name: name, Args: strings.TrimSpace(args)}, nil
@@ -157,6 +157,10 @@ func unaliased(name string) (command, ahead string) {
 		return "clear", ""
 	case "sessions":
 		return "session", "list"
+	case "export":
+		return "session", "export"
+	case "cost":
+		return "usage", ""
 	}
 	return name, ""
 }

@@ -58,6 +58,7 @@ const (
 	Export          // write the record of this session to Output.Path
 	Resume          // let the person choose a session to go on with, among those in which the words of Output.Path were said
 	Queue           // show the inputs that wait; or, with Output.Path, take the one of that number back into the line, or the "last", or "send" those that are held
+	Copy            // copy the last answer to the clipboard
 	Unfold          // show all that a tool call led to: the one of the number Output.Path, or the "last"
 )
 

@@ -90,7 +90,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 		Card: card.Words{
 			"says": "说明", "inert": "无影响", "runs": "运行", "path": "路径", "unread": "未解读",
 			"with": "参数", "input": "输入", "in": "目录", "tier": "级别", "why": "原因",
-			"word": "确认词", "diff": "改动", "kind": "类型", "ordinary": "普通", "always asked": "须询问",
+			"allow": "允许", "type %s": "输入 %s", "diff": "改动", "kind": "类型", "ordinary": "普通", "always asked": "须询问",
 			"refused": "拒绝",
 			"blank":   "空格", "tab": "制表符", "line break": "换行", "rtl": "从右到左",
 			"%d blanks": "%d 个空格", "%d tabs": "%d 个制表符", "%d line breaks": "%d 个换行", "%d blank lines": "%d 个空行",
@@ -169,6 +169,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 		NoThoughts:     "思考过程不发到手机；它在记录里",
 		NoAttach:       "请把文件和消息一起发送",
 		NoResume:       "/sessions 列出会话；/resume 会话 继续其中一个；用 perlica log search 查找文字",
+		NoCopy:         "在这里长按回答即可复制；/copy 用于终端",
 		NoFolds:        "只有终端里的结果会折叠；/log show 运行 显示一次运行",
 		NoExport:       "记录在 Perlica 运行的地方导出：perlica session export %s",
 		NoEarlierInput: "本会话还没有输入",

@@ -90,7 +90,7 @@ var english = sync.OnceValue(func() *Sentences {
 		Card: card.Words{
 			"says": "says", "inert": "inert", "runs": "runs", "path": "path", "unread": "unread",
 			"with": "with", "input": "input", "in": "in", "tier": "tier", "why": "why",
-			"word": "word", "diff": "diff", "kind": "kind", "ordinary": "ordinary", "always asked": "always asked",
+			"allow": "allow", "type %s": "type %s", "diff": "diff", "kind": "kind", "ordinary": "ordinary", "always asked": "always asked",
 			"refused": "refused",
 			"blank":   "blank", "tab": "tab", "line break": "line break", "rtl": "rtl",
 			"%d blanks": "%d blanks", "%d tabs": "%d tabs", "%d line breaks": "%d line breaks", "%d blank lines": "%d blank lines",
@@ -173,6 +173,7 @@ var english = sync.OnceValue(func() *Sentences {
 		NoThoughts:     "thoughts are not sent to a phone; they are on the record",
 		NoAttach:       "send the file with the message instead",
 		NoResume:       "/sessions lists the sessions; /resume REF goes on with one; perlica log search finds words",
+		NoCopy:         "press and hold an answer to copy it here; /copy is for a terminal",
 		NoFolds:        "results are folded in a terminal only; /log show REF tells a run",
 		NoExport:       "the record is written where Perlica runs: perlica session export %s",
 		NoEarlierInput: "there is no earlier input in this session",

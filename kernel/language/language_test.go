@@ -114,7 +114,7 @@ func TestCardWords(t *testing.T) {
 				labels[fields[0]] = true
 			}
 		}
-		for _, label := range []string{"says", "inert", "runs", "path", "with", "unread", "in", "tier", "why", "word", "diff"} {
+		for _, label := range []string{"says", "inert", "runs", "path", "with", "unread", "in", "tier", "why", "allow", "diff"} {
 			if !labels[words[label]] {
 				t.Errorf("%s: no row is called %q", l, words[label])
 			}

@@ -123,6 +123,7 @@ type Sentences struct {
 	NoAttach       string
 	NoResume       string
 	NoFolds        string
+	NoCopy         string
 	NoExport       string // the session
 	NoEarlierInput string
 	LastInput      string // the text

@@ -41,7 +41,8 @@ func Run(a *cli.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(
 type Flags struct {
 	dialog.Flags
 	Team   remote.Flags
-	Resume bool // choose the session from a list
+	Resume bool   // choose the session from a list
+	First  string // a text that is sent at once
 }
 
 // Command returns the command.
@@ -49,14 +50,17 @@ func Command(c *cli.App) *cobra.Command {
 	a := &app{c}
 	var f Flags
 	cmd := &cobra.Command{
-		Use: "chat", Annotations: cli.Acts.On(),
+		Use: "chat [TEXT]", Annotations: cli.Acts.On(),
 		Short: "Talk to the agent, line by line",
 		Long: `Talk to the agent, line by line. Each line that is sent is one input, and makes at most
-one call. The agent lives as long as the chat.
+one call. The agent lives as long as the chat. TEXT is sent first.
 
-'perlica' without a command is the same.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.chat(cmd, f) },
+'perlica' without a command is the same, and 'perlica "TEXT"' with a text of several words.`,
+		Args: cli.Between(0, "TEXT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.First = strings.Join(args, "")
+			return a.chat(cmd, f)
+		},
 	}
 	a.addChatFlags(cmd, &f)
 	return cmd
@@ -275,6 +279,13 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	watching.Go(func() { c.backlog.watch(ctx) })
 	if c.workers != nil {
 		watching.Go(func() { c.workers.watch(ctx) })
+	}
+	if first := c.f.First; first != "" {
+		c.setHead(0, c.backlog.count())
+		fmt.Fprintln(c.a.Stderr, c.prompt()+printing.OneLine(first))
+		if leave := c.take(first); leave || c.ctx.Err() != nil {
+			return nil
+		}
 	}
 	for interrupted := false; ; {
 		if in, ok := c.backlog.next(); ok && c.ctx.Err() == nil {

@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/export"
@@ -23,6 +25,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
@@ -167,6 +170,8 @@ func (c *chat) effect(out command.Output) (leave bool) {
 		c.attached = append(c.attached, path)
 	case command.Export:
 		c.export(out.Path)
+	case command.Copy:
+		c.copyAnswer()
 	case command.Resume:
 		c.resume(out.Path)
 	case command.Queue:
@@ -235,6 +240,23 @@ func (c *chat) recall() {
 			c.attached = append(c.attached, f)
 			c.note("attached again: " + c.relative(f))
 		}
+	}
+}
+
+// copyAnswer asks the terminal to put the last answer of the session on the clipboard, by OSC 52 of xterm's control
+// sequences. A terminal that does not allow this says nothing.
+func (c *chat) copyAnswer() {
+	turns, err := report.ReadTurns(c.ctx, &c.r.Log().Reader, c.conv.Session(), 0, 1)
+	switch {
+	case err != nil:
+		c.a.Complain(err)
+	case len(turns) == 0 || turns[0].Answer == "":
+		c.note("there is no answer to copy yet")
+	default:
+		answer := turns[0].Answer
+		fmt.Fprintf(c.a.Stderr, "\x1b]52;c;%s\a", base64.StdEncoding.EncodeToString([]byte(answer)))
+		c.note(fmt.Sprintf("%s sent to the clipboard of the terminal; if nothing arrives there, the terminal does not allow OSC 52",
+			printing.Count(utf8.RuneCountInString(answer), "character")))
 	}
 }
 
