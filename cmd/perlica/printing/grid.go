@@ -86,7 +86,10 @@ func shrinkWidest(widths, least []int) {
 func gridLines(row []string, widths []int) []string {
 	cells, height := make([][]string, len(row)), 1
 	for i, cell := range row {
-		cells[i] = card.Rows(cell, max(widths[i], 1))
+		cells[i] = []string{cell}
+		if runewidth.StringWidth(cell) > widths[i] { // package card counts some characters as wider
+			cells[i] = card.Rows(cell, max(widths[i], 1))
+		}
 		height = max(height, len(cells[i]))
 	}
 	lines := make([]string, height)
