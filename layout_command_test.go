@@ -3,7 +3,7 @@ package perlica_test
 // commandMayImport is mayImport for the folders of the command: what all share first, then a folder
 // for each family of commands. No family imports another.
 var commandMayImport = map[string][]string{
-	"cmd/perlica/exitcode":  {"eventlog", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "kernel/sessions", "kernel/streamjson", "provider", "service/team", "service/team/copies", "service/team/hub", "service/team/proposal"},
+	"cmd/perlica/exitcode":  {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "kernel/sessions", "kernel/streamjson", "provider", "service/team", "service/team/copies", "service/team/hub", "service/team/proposal"},
 	"cmd/perlica/printing":  {"cmd/perlica/term", "interaction", "interaction/card", "kernel/agents", "kernel/sessions", "provider", "provider/registry", "kernel/fact"},
 	"cmd/perlica/signals":   {"kernel", "kernel/streamjson"},
 	"cmd/perlica/cli":       {"eventlog/event", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog/fault", "eventlog/folder", "eventlog/store", "interaction", "interaction/card", "kernel", "kernel/config", "kernel/logtrust", "kernel/project", "kernel/sessions", "policy", "provider/descent", "provider/registry"},

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"eventlog/store":        {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/tree"},
 	"eventlog/view":         {"eventlog/event", "eventlog/fault", "eventlog/folder", "eventlog/store"},
 	"eventlog/export":       {"eventlog/anchor", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/strict", "eventlog/tree", "eventlog/verify"},
-	"eventlog/verify":       {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/tree"},
+	"eventlog/verify":       {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/tree"},
 	"eventlog/strict":       {},
 	"eventlog/tree":         {"eventlog/event"},
 	"eventlog/evidence":     {"eventlog/durable"},

@@ -272,7 +272,7 @@ func (d damage) inflict(t *testing.T, path string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := execFile(copied, d.sql); err != nil {
+	if err := forgeFile(copied, d.sql); err != nil {
 		t.Fatalf("%s: %v", d.name, err)
 	}
 	return copied

@@ -26,7 +26,7 @@ func TestNothingIsWithheldFromALog(t *testing.T) {
 		{`INSERT INTO withheld VALUES (9, 'masked')`, 9, 0},
 	} {
 		v := newVictim(t, 50)
-		if err := execFile(v.path, loosen+tc.sql); err != nil {
+		if err := forgeFile(v.path, loosen+tc.sql); err != nil {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers})
@@ -54,7 +54,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 		`UPDATE open_runs SET seq = seq + 1`:                                       0,
 	} {
 		path := fixture(t, "v2")
-		if err := execFile(path, sql); err != nil {
+		if err := forgeFile(path, sql); err != nil {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, verify.Options{})
@@ -69,7 +69,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 	}
 	// Where events are missing nothing is said of it.
 	path := fixture(t, "v2")
-	if err := execFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
+	if err := forgeFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range verifyFile(t, path, verify.Options{}).Findings {
@@ -112,7 +112,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 	} {
 		path := v.copy(t)
 		unsign(t, path, tc.line)
-		if err := execFile(path, tc.sql); err != nil {
+		if err := forgeFile(path, tc.sql); err != nil {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})

@@ -73,6 +73,9 @@ func proven(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event,
 		return e, fault.ErrNotExist
 	}
 	for e, err := range r.Events(ctx, event.Query{After: seq - 1, Until: seq}) {
+		if damage := e.Damage(); damage != nil {
+			return e, fmt.Errorf("%w: %w", fault.ErrCorrupt, damage)
+		}
 		if err == nil && e.Payload == nil {
 			e.Withheld, err = whyWithheld(ctx, r, &e)
 		}

@@ -202,7 +202,7 @@ func TestProofWithoutPayload(t *testing.T) {
 	// The audit behind the test wants the payloads back.
 	restore := strings.Join([]string{`DROP TRIGGER events_lose_nothing_but_payloads`,
 		`UPDATE events SET payload = CAST('{"n":' || (seq - 1) || '}' AS BLOB) WHERE payload IS NULL`}, ";")
-	if err := execFile(path, restore); err != nil {
+	if err := forgeFile(path, restore); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -215,13 +215,13 @@ func TestProveFindsAnotherTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	const drop = `DROP TRIGGER events_lose_nothing_but_payloads;`
-	if err := execFile(l.Path(), drop+`UPDATE events SET leaf = zeroblob(32) WHERE seq = 290`); err != nil {
+	if err := forgeFile(l.Path(), drop+`UPDATE events SET leaf = zeroblob(32) WHERE seq = 290`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Prove(t.Context(), &l.Reader, 300); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
-	if err := execFile(l.Path(), fmt.Sprintf(`UPDATE events SET leaf = x'%x' WHERE seq = 290`, leaf)); err != nil {
+	if err := forgeFile(l.Path(), fmt.Sprintf(drop+`UPDATE events SET leaf = x'%x' WHERE seq = 290`, leaf)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,7 +24,8 @@ type (
 		Session event.SessionID
 		Input   Input
 		At      time.Time
-		Pruned  bool // all but the ids is no longer on record
+		Pruned  bool   // all but the ids is no longer on record
+		Damage  string // the row that stands in the place of a damaged input
 	}
 	// Stopping says that a turn was asked to end, and by whom.
 	Stopping struct {

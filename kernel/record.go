@@ -29,6 +29,7 @@ type Record struct {
 	First    event.Seq  // the first event that was applied
 	At       time.Time  // when the input was accepted; without it, when the first event was written
 	Withheld bool       // the payload of an event that was applied; Pruned: that of a fact
+	Damage   string     // the row of the first damaged event that was applied
 
 	Received    fact.MessageReceived
 	Intended    bool // the intent is on record
@@ -111,12 +112,16 @@ func (r *Record) Apply(e event.Event) error {
 		r.Refs.Interaction = ""
 	}
 	r.Withheld = r.Withheld || e.Payload == nil
+	damage := e.Damage()
+	if damage != nil && r.Damage == "" {
+		r.Damage = damage.Row()
+	}
 	r.Update = provider.Update{}
 	if e.Class == event.Frame {
 		r.frame(e)
 		return nil
 	}
-	r.Pruned = r.Pruned || e.Payload == nil
+	r.Pruned = r.Pruned || e.Payload == nil && damage == nil
 	if read := readers[e.Type]; read != nil {
 		return read(r, e)
 	}
@@ -134,6 +139,9 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	event.CancelRequested: reader(func(r *Record, e event.Event, p Stop) {
 		if e.Payload == nil {
 			p = Stop{By: e.Actor, Why: "the reason was pruned"}
+			if damage := e.Damage(); damage != nil {
+				p.Why = damage.Row()
+			}
 		}
 		r.Stopped = &p
 	}),

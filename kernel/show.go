@@ -62,6 +62,9 @@ func (Warned) notice()  {}
 // little: that something happened is known all the same.
 func (r *Record) Notice(e event.Event) Notice {
 	switch err := r.Apply(e); {
+	case e.Damage() != nil && e.Type != event.MessageReceived && e.Type != event.Requested && e.Type != event.CallEnforced:
+		_ = r.factNotice(e) // what the type says counts
+		return Warned{Subtype: "damaged", Detail: e.Damage().Row()}
 	case err != nil:
 		return Warned{Subtype: "unreadable", Detail: "an event that this version cannot read: " + string(e.Type)}
 	case e.Class != event.Frame:
@@ -77,9 +80,13 @@ func (r *Record) factNotice(e event.Event) Notice {
 	switch e.Type {
 	case event.MessageReceived:
 		m := r.Received
-		return Received{Run: e.Run, Session: e.Session, At: e.Time, Pruned: e.Payload == nil, Input: Input{
+		received := Received{Run: e.Run, Session: e.Session, At: e.Time, Pruned: e.Payload == nil, Input: Input{
 			ID: e.Input, Text: m.Text, Attachments: m.Attachments, Source: m.Source, Sender: m.Sender,
 		}}
+		if damage := e.Damage(); damage != nil {
+			received.Pruned, received.Damage = false, damage.Row()
+		}
+		return received
 	case event.Requested:
 		r.prompted = true
 		return Started{Result: r.Result}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // cmdSQL does to a database what another program might:
@@ -25,6 +26,31 @@ func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, statement := range args[1:] {
+		_, err := db.Exec(statement)
+		ts.Check(err)
+	}
+}
+
+// cmdTamper changes the rows of a log as a forger does, with the triggers dropped and put back:
+//
+//	tamper LOG STATEMENT…
+func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: tamper LOG STATEMENT…")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	var triggers []string
+	for _, statement := range store.Statements() {
+		if name, ok := strings.CutPrefix(statement, "CREATE TRIGGER "); ok {
+			triggers = append(triggers, statement)
+			_, err := db.Exec("DROP TRIGGER " + strings.Fields(name)[0])
+			ts.Check(err)
+		}
+	}
+	for _, statement := range append(args[1:], triggers...) {
 		_, err := db.Exec(statement)
 		ts.Check(err)
 	}

@@ -12,6 +12,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"field":    cmdField,
 	"exitcode": cmdExitCode,
 	"sql":      cmdSQL,
+	"tamper":   cmdTamper,
 	"begun":    cmdBegun,
 	"resend":   cmdResend,
 	"until":    cmdUntil,

@@ -81,7 +81,48 @@ const (
 	Masked = "masked" // left out of an export, because it seemed to hold a secret
 
 	Missing = "missing" // nothing says why
+	Damaged = "damaged" // the event does not have its recorded hashes; see DamagedError
 )
+
+// A DamagedError says that an event is not the event that was recorded.
+type DamagedError struct {
+	Seq    Seq
+	Header bool // its header is another one; otherwise its payload
+}
+
+func (e *DamagedError) Error() string {
+	part := "payload"
+	if e.Header {
+		part = "header"
+	}
+	return fmt.Sprintf("the %s of event %d does not have its recorded hash", part, e.Seq)
+}
+
+// Row is the line that stands in the place of a damaged event wherever the log is shown.
+func (e *DamagedError) Row() string { return "DAMAGED: " + e.Error() + "; perlica log verify" }
+
+// Check compares the header with the stored leaf, and the payload with the hash in the header.
+// It returns nil if both match.
+func (e *Event) Check() *DamagedError {
+	switch {
+	case e.Leaf() != e.LeafHash:
+		return &DamagedError{Seq: e.Seq, Header: true}
+	case e.Payload != nil && !e.PayloadMatches():
+		return &DamagedError{Seq: e.Seq}
+	}
+	return nil
+}
+
+// Hide takes the payload from an event that Check found to be damaged, and marks the event.
+func (e *Event) Hide() { e.Payload, e.Withheld = nil, Damaged }
+
+// Damage returns the damage of an event that Hide marked, otherwise nil.
+func (e *Event) Damage() *DamagedError {
+	if e.Withheld != Damaged {
+		return nil
+	}
+	return &DamagedError{Seq: e.Seq, Header: e.Leaf() != e.LeafHash}
+}
 
 // NewFact returns a fact whose payload is v as JSON. It panics if v cannot be
 // encoded, which is a mistake in the program: payloads are structs of plain fields.
@@ -95,6 +136,9 @@ func NewFact(t Type, actor string, refs Refs, v any) Event {
 
 // Decode stores the payload of a fact in v.
 func (e Event) Decode(v any) error {
+	if damage := e.Damage(); damage != nil {
+		return damage
+	}
 	if e.Payload == nil {
 		return fmt.Errorf("eventlog: event %d (%s): payload withheld", e.Seq, e.Type)
 	}

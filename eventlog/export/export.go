@@ -259,10 +259,10 @@ func (x *exporter) damage(e *event.Event) string {
 	switch {
 	case int64(e.Seq) != x.tree.Size+1:
 		return "it is there twice, or one before it is missing"
-	case e.Payload != nil && !e.PayloadMatches():
-		return "the payload was edited"
 	case e.Leaf() != e.LeafHash:
 		return "the header was edited"
+	case e.Withheld == event.Damaged, e.Payload != nil && !e.PayloadMatches():
+		return "the payload was edited"
 	}
 	return ""
 }
@@ -295,7 +295,7 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 			return false, err
 		}
 		var pruning event.Pruning
-		if p.Payload == nil || !p.PayloadMatches() || p.Decode(&pruning) != nil {
+		if p.Decode(&pruning) != nil {
 			continue // it says nothing that can be relied on
 		}
 		x.prunings = append(x.prunings, pruning)

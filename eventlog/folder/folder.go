@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -65,6 +66,23 @@ func Check(path string) error {
 		what = "a device"
 	}
 	return &Error{path, what}
+}
+
+// Exposed returns the first of a log's folder and files that every user of the machine can write, and ""
+// if there is none. In a folder with the sticky bit nobody can replace the files of others.
+func Exposed(path string) string {
+	if runtime.GOOS == "windows" {
+		return "" // permissions there are not in the mode
+	}
+	if fi, err := os.Stat(filepath.Dir(path)); err == nil && fi.Mode().Perm()&0o002 != 0 && fi.Mode()&fs.ModeSticky == 0 {
+		return filepath.Dir(path)
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if fi, err := os.Stat(name); err == nil && fi.Mode().Perm()&0o002 != 0 {
+			return name
+		}
+	}
+	return ""
 }
 
 // CheckDatabase is Check for a database and what SQLite opens beside it.

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -20,14 +23,63 @@ import (
 	"github.com/perlica/perlica/eventlog/folder"
 )
 
-// Reader reads the committed part of a log. Its methods may be called from several
-// goroutines.
+// Reader reads the committed part of a log. It compares each event that it reads with the event's
+// recorded hashes. A damaged event ends the reading with an error, unless OpenToShow made the Reader.
+// Its methods may be called from several goroutines.
 type Reader struct {
 	db      *sqlx.DB
 	path    string
 	Version int // of the file's schema
 
 	Immutable bool // no one can write it, and there is no write-ahead log
+
+	shown *shown // nil: a damaged event is an error
+}
+
+// shown is the damage that a Reader of OpenToShow has met.
+type shown struct {
+	mu    sync.Mutex
+	found map[event.Seq]*event.DamagedError // guarded by mu
+}
+
+// OpenToShow is OpenReader for a caller that shows the log: a damaged event comes without its
+// payload and is marked as event.Damaged. The caller asks Damaged at the end.
+func OpenToShow(ctx context.Context, path string) (*Reader, error) {
+	r, err := OpenReader(ctx, path)
+	if err == nil {
+		r.shown = &shown{found: map[event.Seq]*event.DamagedError{}}
+	}
+	return r, err
+}
+
+// Damaged returns an error that wraps fault.ErrCorrupt and names the first of the damaged events that
+// a Reader of OpenToShow has yielded. It returns nil if the Reader has met none.
+func (r *Reader) Damaged() error {
+	if r.shown == nil {
+		return nil
+	}
+	r.shown.mu.Lock()
+	defer r.shown.mu.Unlock()
+	if len(r.shown.found) == 0 {
+		return nil
+	}
+	first := r.shown.found[slices.Min(slices.Collect(maps.Keys(r.shown.found)))]
+	if more := len(r.shown.found) - 1; more > 0 {
+		return fmt.Errorf("%w: %w; so it is with %d more", fault.ErrCorrupt, first, more)
+	}
+	return fmt.Errorf("%w: %w", fault.ErrCorrupt, first)
+}
+
+// damaged takes in a damaged event. The error says that the reading must end.
+func (r *Reader) damaged(e *event.Event, damage *event.DamagedError) error {
+	if r.shown == nil {
+		return fmt.Errorf("%w: %w", fault.ErrCorrupt, damage)
+	}
+	e.Hide()
+	r.shown.mu.Lock()
+	defer r.shown.mu.Unlock()
+	r.shown.found[e.Seq] = damage
+	return nil
 }
 
 // OpenReader opens the log at path read-only; it recovers and changes nothing. A log
@@ -270,11 +322,14 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	defer func() { _ = rows.Close() }() // rows.Err below tells
 	for size := 0; size < chunkBytes && rows.Next(); {
 		e, err := scanEvent(rows)
+		size += len(e.Payload)
+		if damage := e.Check(); err == nil && damage != nil {
+			err = r.damaged(&e, damage)
+		}
 		if err != nil {
 			return nil, false, err
 		}
 		events = append(events, e)
-		size += len(e.Payload)
 		more = size >= chunkBytes
 	}
 	more = more || len(events) == limit
@@ -289,7 +344,7 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	var gone []*event.Event
 	for i := range events {
-		if e := &events[i]; e.Payload == nil {
+		if e := &events[i]; e.Payload == nil && e.Withheld == "" {
 			e.Withheld = event.Pruned
 			gone = append(gone, e)
 		}

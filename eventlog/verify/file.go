@@ -26,6 +26,7 @@ type file struct {
 	there  *sqlite.Stmt // the next number that is there
 
 	lacks    map[string]bool // the tables that are not there
+	changed  []string        // what of the schema is not as it was made
 	size     int64           // how far the log goes, as it was at the start
 	covered  int64           // the greatest size of a stored checkpoint then
 	sizes    int64           // how many sizes they have

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -60,16 +62,28 @@ func (f *file) tables(ctx context.Context) error {
 			return nil
 		})
 	}
-	faults, err := f.reader.CheckSchema(ctx)
-	if err != nil && !fault.IsBroken(err) {
-		return err
+	f.changed, err = f.reader.CheckSchema(ctx)
+	if fault.IsBroken(err) {
+		return nil
 	}
-	for _, fault := range faults {
-		if !strings.HasPrefix(fault, "the table") {
-			f.v.warn("%s; the log can be changed or added to as it must not be", fault)
+	return err
+}
+
+// place reports how others can get at the log without its rules: a changed index or trigger, and another
+// name of the file, which a run refuses, too; and files that everyone can write, which a run warns of.
+func (f *file) place() {
+	for _, what := range f.changed {
+		if !strings.HasPrefix(what, "the table") { // which tables reports
+			f.v.find(0, Schema, "%s; the log can be changed or added to as it must not be", what)
 		}
 	}
-	return nil
+	path := f.reader.Path()
+	if fi, err := os.Stat(path); err == nil && f.v.opt.NoImport && store.Links(fi) > 1 {
+		f.v.find(0, Schema, "the file has more than one name (hard links), by each of which others could write to it")
+	}
+	if exposed := folder.Exposed(path); exposed != "" {
+		f.v.warn("every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s", exposed)
+	}
 }
 
 // measure reads how far the log goes and which parts of it are absent, at one moment.
@@ -219,6 +233,7 @@ func (f *file) nodes() error {
 // End compares what else is stored with what follows from the events.
 func (f *file) End(ctx context.Context) error {
 	f.v.compareRuns()
+	f.place()
 	if f.beyond > f.size {
 		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, f.beyond)
 	}

@@ -38,18 +38,21 @@ type View struct {
 	db     *sqlx.DB
 	reader event.Reader
 	def    Projection
+
+	damaged bool // as the file said when its position was read last
 }
 
 // bookkeeping ties a view to the log it was made from: seq is the last event applied,
-// leaf its hash.
+// leaf its hash. A view of which damaged is 1 was made from damaged events: the next Open builds it anew.
 const bookkeeping = `
 	CREATE TABLE position (
 		id      INTEGER PRIMARY KEY CHECK (id = 1),
 		version INTEGER NOT NULL,
 		seq     INTEGER NOT NULL,
-		leaf    BLOB    NOT NULL
+		leaf    BLOB    NOT NULL,
+		damaged INTEGER NOT NULL
 	) STRICT;
-	INSERT INTO position (id, version, seq, leaf) VALUES (1, ?, 0, x'');`
+	INSERT INTO position (id, version, seq, leaf, damaged) VALUES (1, ?, 0, x'', 0);`
 
 // errStale says that a view's file does not belong to this log or this version.
 var errStale = errors.New("the view is stale")
@@ -59,7 +62,8 @@ var errStale = errors.New("the view is stale")
 // The caller must Close it, before the log.
 func Open(ctx context.Context, r event.Reader, path string, def Projection) (*View, error) {
 	v, err := open(ctx, r, path, def)
-	if errors.Is(err, errStale) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrForeign) {
+	ofLog := errors.As(err, new(*event.DamagedError))
+	if errors.Is(err, errStale) || !ofLog && errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrForeign) {
 		if rerr := Remove(path); rerr != nil {
 			return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
 		}
@@ -92,7 +96,8 @@ func open(ctx context.Context, r event.Reader, path string, def Projection) (*Vi
 	if err := folder.CheckDatabase(path); err != nil {
 		return nil, err
 	}
-	if _, err := store.MakeFile(path); err != nil {
+	file, err := store.MakeFile(path)
+	if err != nil {
 		return nil, err
 	}
 	// What a view loses in a crash it reads again, so it need not sync.
@@ -102,7 +107,10 @@ func open(ctx context.Context, r event.Reader, path string, def Projection) (*Vi
 	}
 	db.SetMaxOpenConns(1)
 	v := &View{db: db, reader: r, def: def}
-	if err := v.CatchUp(ctx); err != nil {
+	if err = v.CatchUp(ctx); err == nil && v.damaged && file.Size() > 0 {
+		err = errStale // the log may have been put right since
+	}
+	if err != nil {
 		_ = db.Close() // the error that matters is the first
 		return nil, fault.Explain(err)
 	}
@@ -157,18 +165,21 @@ func (v *View) apply(ctx context.Context, end event.Event, ok bool) (event.Seq, 
 			end = last
 		}
 	}
+	damaged := false
 	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: end.Seq, Types: v.def.Types, Class: event.Fact}) {
 		if err != nil {
 			return 0, err
 		}
-		if e.Payload == nil && !v.def.Withheld {
+		damage := e.Damage()
+		damaged = damaged || damage != nil
+		if e.Payload == nil && !v.def.Withheld || damage != nil && damage.Header {
 			continue
 		}
 		if err := v.def.Apply(ctx, tx, e); err != nil {
 			return 0, fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
 		}
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ? WHERE id = 1`, int64(end.Seq), end.LeafHash[:]); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ?, damaged = max(damaged, ?) WHERE id = 1`, int64(end.Seq), end.LeafHash[:], damaged); err != nil {
 		return 0, err
 	}
 	return end.Seq, tx.Commit()
@@ -191,7 +202,7 @@ func (v *View) position(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
 	var version int
 	var at event.Seq
 	var leaf []byte
-	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf FROM position WHERE id = 1`).Scan(&version, &at, &leaf)
+	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf, damaged FROM position WHERE id = 1`).Scan(&version, &at, &leaf, &v.damaged)
 	if err != nil || version != v.def.Version {
 		return 0, errors.Join(errStale, err)
 	}

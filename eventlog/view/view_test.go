@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
 )
 
@@ -125,5 +126,40 @@ func TestViewKeepsWhatItHasDone(t *testing.T) {
 	}
 	if got := viewRows(t, l, path, going); got != "[1 2 3 4 5 6 7 8 9 10]" || first != 7 {
 		t.Errorf("rows %s, gone on from %d", got, first)
+	}
+}
+
+// TestViewOfADamagedLog holds that a view which was made from a damaged event does not outlive the damage, and
+// that a process that works with the log gets none. Keeping such a view breaks it.
+func TestViewOfADamagedLog(t *testing.T) {
+	l := openTest(t)
+	created := event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"}, map[string]string{"name": "true"})
+	if _, err := l.Append(t.Context(), created, created); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "names.db")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(execFile(l.Path(), `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET payload = CAST(replace(payload, 'true', 'lies') AS BLOB) WHERE seq = 1`))
+	for range 2 {
+		r, err := store.OpenToShow(t.Context(), l.Path())
+		must(err)
+		v, err := view.Open(t.Context(), r, path, names)
+		must(err)
+		if r.Damaged() == nil {
+			t.Error("the view was taken as it was, and the damage was not met")
+		}
+		must(errors.Join(v.Close(), r.Close()))
+	}
+	if _, err := view.Open(t.Context(), &l.Reader, path, names); !errors.As(err, new(*event.DamagedError)) {
+		t.Errorf("for work: %v", err)
+	}
+	must(execFile(l.Path(), `UPDATE events SET payload = CAST(replace(payload, 'lies', 'true') AS BLOB) WHERE seq = 1`))
+	if got := viewRows(t, l, path, names); got != "[1 2]" {
+		t.Errorf("put right: %s", got)
 	}
 }

@@ -90,14 +90,23 @@ func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, d
 	return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
 }
 
-// OpenReader opens the context's log read-only. Before the first run there is none, which is a
-// NoLogError. The caller must Close it.
+// OpenReader opens the context's log read-only. Before the first run there is no log, and the error is
+// a NoLogError. The caller must Close the Reader.
 func (p *Project) OpenReader(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
+	return p.open(ctx, store.OpenReader)
+}
+
+// OpenToShow is OpenReader for a caller that shows the log: see store.OpenToShow.
+func (p *Project) OpenToShow(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
+	return p.open(ctx, store.OpenToShow)
+}
+
+func (p *Project) open(ctx context.Context, open func(context.Context, string) (*store.Reader, error)) (*store.Reader, config.ContextPaths, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, paths, err
 	}
-	log, err := store.OpenReader(ctx, paths.EventLog)
+	log, err := open(ctx, paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		path := paths.EventLog
 		if rel, err := filepath.Rel(p.Dir, path); err == nil {

@@ -61,7 +61,8 @@ type cloudEvent struct {
 	Length       string `json:"perlicalength"`
 	SHA256       string `json:"perlicasha256"`
 	Leaf         string `json:"perlicaleaf"`
-	Withheld     string `json:"perlicawithheld,omitempty"` // masked, absent
+	Withheld     string `json:"perlicawithheld,omitempty"` // masked, absent, damaged
+	Damage       string `json:"perlicadamage,omitempty"`
 
 	Data   json.RawMessage `json:"data,omitempty"`
 	Base64 []byte          `json:"data_base64,omitempty"`
@@ -104,6 +105,8 @@ func newCloudEvent(e event.Event, source string, opt FormatOptions) cloudEvent {
 		c.TraceParent = "00-" + traceID(e.Refs) + "-" + spanID(e.Run, "run", "") + "-01"
 	}
 	switch {
+	case e.Damage() != nil:
+		c.Withheld, c.Damage = event.Damaged, e.Damage().Row()
 	case e.Payload == nil:
 		c.Withheld = "absent"
 	case opt.mask(string(e.Payload)) != string(e.Payload):

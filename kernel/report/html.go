@@ -193,6 +193,11 @@ func (r *pageStory) tell(step Step) {
 }
 
 func (r *pageStory) input(at time.Time, in StepInput) {
+	if in.Damage != "" {
+		r.Title = "A damaged input"
+		r.add(at, pageStep{Class: "bad", Head: in.Damage})
+		return
+	}
 	if in.Pruned {
 		r.add(at, pageStep{Class: "note", Head: "what was asked is no longer on record"})
 		return
@@ -300,6 +305,10 @@ func (r *pageStory) closed(at time.Time, c StepClosed) {
 func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 	r.ended = true
 	r.fact("outcome", strings.TrimSpace(words(string(o.Outcome))+" "+o.StopReason))
+	if o.Damage != "" {
+		r.add(at, pageStep{Class: "outcome bad", Head: words(string(o.Outcome)) + ": " + o.Damage})
+		return
+	}
 	if o.Pruned {
 		r.add(at, pageStep{Class: "outcome", Head: words(string(o.Outcome)) + ": what it said is no longer on record"})
 		return

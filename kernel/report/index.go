@@ -190,9 +190,8 @@ const searchSchema = `
 		content='', columnsize=0, tokenize="unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 	);
 	CREATE TABLE texts (
-		id       INTEGER PRIMARY KEY, -- 8 * seq + kind
-		ts       INTEGER NOT NULL,
-		provider TEXT    NOT NULL
+		id INTEGER PRIMARY KEY, -- 8 * seq + kind
+		ts INTEGER NOT NULL
 	) STRICT;
 	CREATE TABLE stretches (
 		n      INTEGER PRIMARY KEY, -- id / 4096
@@ -277,7 +276,7 @@ func (x *indexer) add(ctx context.Context, tx *sqlx.Tx, e event.Event, p passage
 	tags := strings.Join([]string{kindTag(p.kind), providerTag(provider), sessionTag(e.Session)}, " ")
 	return errors.Join(
 		x.exec(ctx, tx, `INSERT INTO words (rowid, text, chars, tags) VALUES (?, ?, ?, ?)`, id, tokens, chars, tags),
-		x.exec(ctx, tx, `INSERT INTO texts (id, ts, provider) VALUES (?, ?, ?)`, id, at, provider),
+		x.exec(ctx, tx, `INSERT INTO texts (id, ts) VALUES (?, ?)`, id, at),
 		x.exec(ctx, tx, `
 			INSERT INTO stretches (n, oldest, newest)
 			VALUES (?1, ?2, ?2)

@@ -196,6 +196,8 @@ func (t *tracer) tell(step Step) {
 		t.end = step.At
 	}
 	switch w := step.What.(type) {
+	case StepInput:
+		t.damage(step, w.Damage)
 	case StepTool:
 		t.tool(step, w)
 	case StepAsked:
@@ -270,6 +272,7 @@ func (t *tracer) closed(step Step, w StepClosed) {
 }
 
 func (t *tracer) outcome(step Step, w StepOutcome) {
+	t.damage(step, w.Damage)
 	s := &t.spans[0]
 	s.End = nanos(step.At)
 	s.Attributes.text("perlica.outcome", string(w.Outcome))
@@ -298,6 +301,16 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 		kind = "outcome_unknown"
 	}
 	s.Attributes.text("error.type", kind)
+}
+
+// damage adds the row of a damaged event, if there is one, as an event of the run's span.
+func (t *tracer) damage(step Step, row string) {
+	if row == "" {
+		return
+	}
+	e := otelEvent{Time: nanos(step.At), Name: "perlica.damaged"}
+	e.Attributes.text("perlica.text", row)
+	t.spans[0].Events = append(t.spans[0].Events, e)
 }
 
 // note keeps what must not be overlooked, and who decided, as events of the run's span.

@@ -27,7 +27,7 @@ type Search struct {
 // caller must Close it, before the log.
 func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, view.Projection{
-		Name: "search", Version: 2, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).apply,
+		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).apply,
 	})
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *Search) Find(ctx context.Context, w Wanted) iter.Seq2[Hit, error] {
 // findQuery: the words lead (CROSS JOIN), and come in the order of their numbers without being
 // sorted.
 const findQuery = `
-	SELECT texts.id, texts.provider
+	SELECT texts.id
 	FROM words
 	CROSS JOIN texts ON texts.id = words.rowid
 	WHERE words MATCH ? AND words.rowid >= ? AND words.rowid < ? AND texts.ts >= ? AND texts.ts < ?
@@ -92,20 +92,24 @@ func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 	if err != nil {
 		return err
 	}
+	providers := providers{}
 	for {
-		var found []found
+		var found []int64
 		if err := s.view.DB().SelectContext(ctx, &found, findQuery, expr, low, high, since, before, chunk); err != nil {
 			return fmt.Errorf("search: %w", err)
 		}
-		for _, f := range found {
-			h, ok, err := s.hit(ctx, f.ID, f.Provider, w)
+		for _, id := range found {
+			h, ok, err := s.hit(ctx, id, w)
+			if err == nil && ok {
+				h.Provider, err = providers.of(ctx, s.log, h.Event.Session)
+			}
 			if err != nil {
 				return err
 			}
 			if ok && !yield(h) {
 				return nil
 			}
-			high = f.ID
+			high = id
 		}
 		if len(found) < chunk {
 			return nil
@@ -113,10 +117,27 @@ func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 	}
 }
 
-// found is a text that has all that is wanted.
-type found struct {
-	ID       int64  `db:"id"`
-	Provider string `db:"provider"`
+// providers are those of the sessions that were looked up, as the log has them.
+type providers map[event.SessionID]string
+
+func (p providers) of(ctx context.Context, log event.Reader, id event.SessionID) (string, error) {
+	name, known := p[id]
+	if known || id == "" {
+		return name, nil
+	}
+	q := event.Query{Session: id, Types: []event.Type{event.SessionCreated, event.MessageReceived}, Newest: true}
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return "", err
+		}
+		// Both types have the field.
+		if f, err := fact.Decode[fact.SessionCreated](e); err == nil && f.Provider != "" {
+			name = f.Provider
+			break
+		}
+	}
+	p[id] = name
+	return name, nil
 }
 
 // chunk is how many texts are looked up at a time: while the caller looks at them, which may
@@ -181,7 +202,7 @@ func (s *Search) stretch(ctx context.Context, since, before int64) (low, high in
 }
 
 // hit reads what was found from the log; ok is false if it is not there any more.
-func (s *Search) hit(ctx context.Context, id int64, provider string, w Wanted) (h Hit, ok bool, err error) {
+func (s *Search) hit(ctx context.Context, id int64, w Wanted) (h Hit, ok bool, err error) {
 	seq := event.Seq(id / slots)
 	e, ok, err := s.log.Last(ctx, event.Query{After: seq - 1, Until: seq})
 	if err != nil || !ok {
@@ -197,9 +218,12 @@ func (s *Search) hit(ctx context.Context, id int64, provider string, w Wanted) (
 	if width <= 0 {
 		width = 160
 	}
+	if damage := e.Damage(); damage != nil {
+		return Hit{Event: e, Kind: Kinds()[min(id%slots, int64(len(Kinds())-1))], Excerpt: []Piece{{Text: damage.Row()}}}, true, nil
+	}
 	for _, p := range passages(e, q) {
 		if textID(seq, p.kind) == id {
-			return Hit{Event: e, Kind: p.kind, Provider: provider, Excerpt: excerpt(p.text, w.Phrases, width)}, true, nil
+			return Hit{Event: e, Kind: p.kind, Excerpt: excerpt(p.text, w.Phrases, width)}, true, nil
 		}
 	}
 	return h, false, nil

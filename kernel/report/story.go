@@ -39,6 +39,7 @@ type (
 		Provider    string
 		Rules       []string // of this run alone
 		Pruned      bool     // all but the ids
+		Damage      string   // the row that stands in place of all but the ids
 	}
 	// StepSaid is a stretch of what the agent said or thought.
 	StepSaid struct {
@@ -65,6 +66,7 @@ type (
 		Shown         bool // the text is that of the steps before
 		First         time.Duration
 		Known         string // of an unknown outcome
+		Damage        string // the row that stands in place of the outcome's text
 		in, out       int64  // tokens of the run
 	}
 	// StepNote is any other fact, in words, and a piece of the answer that is no text.
@@ -154,6 +156,12 @@ func (n *narrator) put(e event.Event, what any) bool {
 
 func (n *narrator) tell(e event.Event) bool {
 	err := n.run.Apply(e)
+	damage := e.Damage()
+	if damage != nil && e.Type != event.MessageReceived && !e.Type.Outcome() {
+		step := note(e)
+		step.Bad = true
+		return n.put(e, step)
+	}
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
 		switch u := n.run.Update; {
 		case u.Kind == provider.AgentMessageChunk && u.Block != nil:
@@ -168,6 +176,9 @@ func (n *narrator) tell(e event.Event) bool {
 		return true
 	}
 	what := n.fact(e)
+	if damage != nil {
+		what = damaged(what, damage.Row())
+	}
 	if err != nil {
 		what = note(e)
 	}
@@ -179,6 +190,19 @@ func (n *narrator) tell(e event.Event) bool {
 		what = o
 	}
 	return what == nil || n.put(e, what)
+}
+
+// damaged puts a row in the place of the text of an input or an outcome.
+func damaged(what any, row string) any {
+	switch w := what.(type) {
+	case StepInput:
+		w.Pruned, w.Damage = false, row
+		return w
+	case StepOutcome:
+		w.Pruned, w.Damage = false, row
+		return w
+	}
+	return what
 }
 
 // Tokens are those of the run itself, also where the agent counts those of its session.

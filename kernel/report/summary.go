@@ -24,6 +24,9 @@ import (
 // wrote; it is neither cut to a width nor made fit for a terminal.
 func Summarize(e event.Event, say *language.Sentences) string {
 	say = cmp.Or(say, language.English.Sentences())
+	if damage := e.Damage(); damage != nil {
+		return say.Translate(damage.Row())
+	}
 	if e.Payload == nil {
 		return fill(say, "payload withheld (%d bytes)", e.PayloadLen)
 	}

@@ -25,6 +25,7 @@ type Turn struct {
 	Error      string         `json:"error,omitempty"`
 	DurationMS int64          `json:"duration_ms"`
 	Pruned     bool           `json:"pruned,omitempty"` // what is empty is no longer on record
+	Damage     string         `json:"damage,omitempty"` // the row of the first damaged event
 
 	Seq event.Seq `json:"-"` // of the input
 }
@@ -87,7 +88,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]Turn, er
 	var turns []Turn
 	for _, r := range runs {
 		t := Turn{
-			Seq: r.First, Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned,
+			Seq: r.First, Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
 			Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(),
 		}
 		if r.Err != nil {
@@ -108,7 +109,7 @@ func (t Turn) Ending() string {
 	case kernel.OutcomeUnknown:
 		return "outcome unknown: " + t.Error
 	}
-	if t.StopReason == "end_turn" || t.Pruned {
+	if t.StopReason == "end_turn" || t.Pruned || t.Damage != "" {
 		return ""
 	}
 	return t.StopReason
@@ -131,6 +132,7 @@ type OpenRun struct {
 	Questions []string        `json:"questions"`     // that were asked
 	Known     string          `json:"known"`         // in words
 	Pruned    bool            `json:"pruned,omitempty"`
+	Damage    string          `json:"damage,omitempty"` // the row of the first damaged event
 
 	first event.Seq
 }
@@ -176,7 +178,7 @@ func (o *OpenRun) read(ctx context.Context, log event.Reader) error {
 		return err
 	}
 	o.first, o.At, o.Session, o.Input, o.Provider, o.Text = r.First, r.At, r.Session, r.Input, r.Provider, r.Received.Text
-	o.Sent, o.Lines, o.Answered, o.Pruned = r.Sent, r.Lines, r.Answered, r.Withheld
+	o.Sent, o.Lines, o.Answered, o.Pruned, o.Damage = r.Sent, r.Lines, r.Answered, r.Withheld, r.Damage
 	o.Arrived, o.Known = cmp.Or(r.Text, r.Said.String()), r.Known
 	if r.Err != nil {
 		o.Known = r.Err.Error() + "; " + r.Known

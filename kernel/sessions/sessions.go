@@ -105,11 +105,15 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		if err != nil && e.Payload != nil {
 			return nil
 		}
+		first := title(m.Text)
+		if damage := e.Damage(); damage != nil {
+			first = damage.Row()
+		}
 		return exec(`
 			UPDATE sessions
 			SET title = CASE title WHEN '' THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?,
 				ephemeral = ephemeral = 1
-			WHERE id = ?`, title(m.Text), at, seq, id)
+			WHERE id = ?`, first, at, seq, id)
 	case event.Responded:
 		return exec(`UPDATE sessions SET answered = answered + 1 WHERE id = ?`, id)
 	}

@@ -103,10 +103,14 @@ func members(n kernel.Notice) (kind string, line Line) {
 func followed(n kernel.Notice) (kind string, line Line) {
 	switch n := n.(type) {
 	case kernel.Received:
-		return "run.received", Line{
+		line := Line{
 			"run_id": n.Run, "session_id": n.Session, "input_id": n.Input.ID, "text": n.Input.Text, "attachments": n.Input.Attachments,
 			"source": n.Input.Source, "sender": n.Input.Sender, "at": n.At, "pruned": n.Pruned,
 		}
+		if n.Damage != "" {
+			line["damage"] = n.Damage
+		}
+		return "run.received", line
 	case kernel.Stopping:
 		return "run.stopping", Line{"run_id": n.Run, "by": n.By, "why": n.Why}
 	case kernel.Finished:

@@ -168,7 +168,7 @@ func (l *eventLog) read(ctx context.Context) (logReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := store.OpenReader(ctx, l.used.Log)
+	r, err := store.OpenToShow(ctx, l.used.Log)
 	if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
 		return nil, nil // it is just being made
 	}

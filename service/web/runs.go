@@ -190,7 +190,7 @@ func readFacts(ctx context.Context, log logReader, id event.RunID) (*kernel.Reco
 // recorded is a run as lists have it.
 func (l *eventLog) recorded(r *kernel.Record) (runShown, error) {
 	t := report.Turn{
-		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned,
+		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
 		Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(), Seq: r.First,
 	}
 	if r.Err != nil {

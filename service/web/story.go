@@ -25,6 +25,7 @@ type step struct {
 	Dir         string                `json:"dir,omitempty"`
 	Provider    string                `json:"provider,omitempty"`
 	Pruned      bool                  `json:"pruned,omitempty"`
+	Damage      string                `json:"damage,omitempty"`
 	Tool        *fact.ToolSeen        `json:"tool,omitempty"`
 	Question    *interaction.Question `json:"question,omitempty"`
 	Answer      *firstAnswer          `json:"answer,omitempty"`
@@ -44,7 +45,7 @@ func newStep(ctx context.Context, from report.Step) step {
 	switch w := from.What.(type) {
 	case report.StepInput:
 		to.Kind, to.Text, to.Attachments, to.Sender, to.Source = "input", w.Text, w.Attachments, w.Sender, w.Source
-		to.Dir, to.Provider, to.Pruned = w.Dir, w.Provider, w.Pruned
+		to.Dir, to.Provider, to.Pruned, to.Damage = w.Dir, w.Provider, w.Pruned, say(ctx).Translate(w.Damage)
 	case report.StepSaid:
 		if to.Kind, to.Text = "said", w.Text; w.Thought {
 			to.Kind = "thought"
@@ -60,6 +61,7 @@ func newStep(ctx context.Context, from report.Step) step {
 		to.Reason, to.TookMS = string(w.Reason), w.Took.Milliseconds()
 	case report.StepOutcome:
 		to.Kind, to.Result = "outcome", localizedResult(ctx, streamjson.NewResult(w.Result, nil, ""))
+		to.Damage = say(ctx).Translate(w.Damage)
 		to.Shown, to.Known, to.FirstMS = w.Shown, say(ctx).Translate(w.Known), w.First.Milliseconds()
 	case report.StepNote:
 		to.Kind, to.Type, to.Bad = "note", w.Type, w.Bad

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -225,12 +226,18 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 	if err != nil {
 		return nil, nil, exitcode.InLog(err)
 	}
+	if paths, err := p.Workspace.Context(p.Config.ContextID); err == nil {
+		if exposed := folder.Exposed(paths.EventLog); exposed != "" {
+			a.Note(fmt.Sprintf("warning: every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s", exposed))
+		}
+	}
 	return r, done, nil
 }
 
-// Reader opens the context's log read-only. There is none before the first run.
+// Reader opens the context's log to show it. Before the first run there is no log. The caller closes the
+// Reader with CloseShown.
 func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, config.ContextPaths, error) {
-	r, paths, err := p.OpenReader(ctx)
+	r, paths, err := p.OpenToShow(ctx)
 	if errors.As(err, &project.NoLogError{}) {
 		made := "the first 'perlica run' makes it"
 		if a.UserFlag {
@@ -264,7 +271,25 @@ func (a *App) OrNone(err error) error {
 	return nil
 }
 
-// Reading calls f with the context's log, open for reading.
+// CloseShown closes a log that a command showed, and adds the damage that it showed to the error.
+func CloseShown(log *store.Reader, err *error) {
+	*err = errors.Join(shownDamage(log, *err), log.Close())
+}
+
+// shownDamage is the error of a command that showed a log, with the damage that the command met, unless the
+// error names damage already.
+func shownDamage(log *store.Reader, err error) error {
+	damaged := log.Damaged()
+	if damaged == nil || errors.Is(err, fault.ErrCorrupt) {
+		return err
+	}
+	if _, printed := exitcode.Of(err); err != nil && !printed {
+		return damaged
+	}
+	return errors.Join(err, damaged)
+}
+
+// Reading calls f with the context's log, open to be shown. If damaged events were shown, the error says so.
 func (a *App) Reading(ctx context.Context, f func(log *store.Reader, p *project.Project) error) (err error) {
 	p, err := a.LocateToRead()
 	if err != nil {
@@ -274,6 +299,6 @@ func (a *App) Reading(ctx context.Context, f func(log *store.Reader, p *project.
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
+	defer CloseShown(log, &err)
 	return f(log, p)
 }

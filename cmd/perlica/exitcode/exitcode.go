@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/folder"
@@ -317,6 +318,8 @@ func hintOfLog(err error) string {
 		return again
 	case errors.Is(err, fault.ErrBusy):
 		return "another program holds the log open for writing; 'perlica doctor' says more"
+	case errors.As(err, new(*event.DamagedError)):
+		return "'perlica log verify' checks the whole log and says what to do"
 	case errors.Is(err, fault.ErrCorrupt), errors.Is(err, fault.ErrForeign):
 		return "move the file and the .anchor beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
 	case errors.Is(err, fault.ErrPart):

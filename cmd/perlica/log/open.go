@@ -118,6 +118,8 @@ func promptState(o report.OpenRun) string {
 	switch {
 	case o.Sent:
 		return "put on record, to be written to the agent's pipe at once; whether it was read is not known"
+	case o.Damage != "":
+		return o.Damage
 	case o.Pruned:
 		return "not known any more: payloads were removed"
 	case o.Alive:

@@ -191,6 +191,8 @@ func eventInFull(e event.Event, s term.Styles) string {
 func payloadInFull(e event.Event) string {
 	var pretty bytes.Buffer
 	switch {
+	case e.Damage() != nil:
+		return e.Damage().Row()
 	case e.Payload == nil:
 		return "(payload withheld: " + cmp.Or(e.Withheld, "nothing says why") + ")"
 	case e.Class == event.Fact && json.Indent(&pretty, e.Payload, "", "  ") == nil:

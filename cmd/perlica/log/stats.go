@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
@@ -88,6 +89,10 @@ func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQu
 			return err
 		}))
 	}
+	damaged := error(nil)
+	if errors.As(err, new(*event.DamagedError)) {
+		damaged, err = err, nil
+	}
 	switch {
 	case err != nil:
 		return err
@@ -98,12 +103,12 @@ func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQu
 	default:
 		err = a.Write(func(w io.Writer) error { return writeStats(w, a.Styles(a.Stdout), term.Width(a.Stdout), stats, by) })
 	}
-	return cmp.Or(err, errLeftOut(len(stats.NotCounted) > 0))
+	return cmp.Or(err, damaged, errLeftOut(len(stats.NotCounted) > 0))
 }
 
-// statsOfProjects counts the runs of the logs that the list of logs has. What cannot be read is said,
-// and the others are counted.
-func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report.StatsQuery) error {
+// statsOfProjects counts the runs of the logs that the list of logs has. A note names each log that cannot
+// be read. The error names the logs in which damaged events were met.
+func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report.StatsQuery) (damaged error) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
 		return err
@@ -118,22 +123,26 @@ func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report
 		}
 		one, err := statsOf(ctx, u.Log, q)
 		switch {
+		case errors.As(err, new(*event.DamagedError)):
+			damaged = errors.Join(damaged, fmt.Errorf("%s: %w", u.Log, err))
+			stats.Add(u.Dir, one)
 		case err != nil:
 			a.Note("not counted: " + u.Log + ": " + err.Error())
 		case one.Total.Runs > 0:
 			stats.Add(u.Dir, one)
 		}
 	}
-	return nil
+	return damaged
 }
 
 func statsOf(ctx context.Context, path string, q report.StatsQuery) (report.Stats, error) {
-	log, err := store.OpenReader(ctx, path)
+	log, err := store.OpenToShow(ctx, path)
 	if err != nil {
 		return report.Stats{}, err
 	}
 	stats, err := report.ReadStats(ctx, log, q)
-	return stats, errors.Join(err, log.Close())
+	cli.CloseShown(log, &err)
+	return stats, err
 }
 
 // statsGrid has a row for each day and provider, or for each share.

@@ -100,6 +100,10 @@ func (n *storyteller) input(at time.Time, in report.StepInput) {
 		{"in", in.Dir},
 	})
 	_, _ = n.w.WriteString("\n")
+	if in.Damage != "" {
+		n.line(at, n.s.Red(in.Damage))
+		return
+	}
 	if in.Pruned {
 		n.line(at, n.s.Dim("what was asked is no longer on record"))
 		return
@@ -199,6 +203,10 @@ func (n *storyteller) closed(c report.StepClosed) string {
 
 func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 	n.ended = true
+	if o.Damage != "" {
+		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+": "+n.s.Red(o.Damage))
+		return
+	}
 	if o.Pruned {
 		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
 		return

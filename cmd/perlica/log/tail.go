@@ -74,26 +74,28 @@ func (a *app) logTail(ctx context.Context, f selection.Filter, n int, follow boo
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		defer func() {
-			if ctx.Err() != nil {
-				err = nil // that is how following ends
-			}
-		}()
 	}
 	p, err := a.LocateToRead()
 	if err != nil {
 		return err
 	}
 	log, err := a.tailReader(ctx, p, follow)
+	if follow && ctx.Err() != nil && err != nil {
+		return nil // the person ended it
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
+	defer cli.CloseShown(log, &err)
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
 	}
-	return signals.IgnoreClosedPipe(a.tailTo(ctx, a.Stdout, log, q, f.Json, n, follow))
+	err = signals.IgnoreClosedPipe(a.tailTo(ctx, a.Stdout, log, q, f.Json, n, follow))
+	if follow && ctx.Err() != nil {
+		return nil // the person ended it
+	}
+	return err
 }
 
 // tailReader opens the log; if it is to be followed it may not be there yet.

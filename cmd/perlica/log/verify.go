@@ -297,8 +297,12 @@ func (v verified) write(w io.Writer, s term.Styles) error {
 	for _, text := range v.Warnings {
 		line("warning: %s", term.Sanitize(text))
 	}
-	if v.OK {
+	switch {
+	case v.OK:
 		line("%s", v.holds())
+	case !v.export:
+		line("to do:  put a copy of the log from before in its place; or move it and its .anchor away, and keep them: the next run")
+		line("        begins a new log, which does not know the inputs that were called")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -205,7 +205,7 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
+	defer cli.CloseShown(log, &err)
 	view, remove, err := project.OpenView(paths.Approvals, func(path string) (*standing.View, error) {
 		return standing.Open(ctx, log, path)
 	})

@@ -145,6 +145,12 @@ func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []repo
 
 // writeTurnText writes what was asked. Errors are the writer's to keep.
 func writeTurnText(w io.Writer, s term.Styles, t report.Turn) {
+	if t.Damage != "" {
+		fmt.Fprintln(w, s.Red(t.Damage))
+		if t.Text == "" {
+			return
+		}
+	}
 	if t.Pruned {
 		fmt.Fprintln(w, s.Dim("(payloads of this turn were removed)"))
 		if t.Text == "" {

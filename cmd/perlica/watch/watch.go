@@ -229,12 +229,16 @@ func (w *watcher) received(n kernel.Received) {
 	w.say.Status.Restart()
 	s := w.say.Styles
 	who := fmt.Sprintf("%s (%s)  ", printing.OneLine(n.Input.Sender), printing.OneLine(n.Input.Source))
-	if n.Pruned {
+	if n.Pruned || n.Damage != "" {
 		who = ""
 	}
 	w.say.Status.Print(func(out io.Writer) {
 		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %srun %s", n.At.Local().Format(time.DateTime), who, printing.Short(n.Run))))
-		if n.Pruned {
+		switch {
+		case n.Damage != "":
+			fmt.Fprintln(out, s.Red(n.Damage))
+			return
+		case n.Pruned:
 			fmt.Fprintln(out, s.Dim("(its text was removed)"))
 			return
 		}

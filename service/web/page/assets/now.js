@@ -15,7 +15,7 @@ export function stateOf(r) {
 
 // runItem is a run in a list.
 export const runItem = (r, href) => h('li', h('a.item', {href},
-	said('span.title', r.text || t('run.pruned')),
+	said('span.title', r.damage || r.text || t('run.pruned')),
 	h('span.meta', stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
 		r.state === 'ended' && h('span', lasted(r.duration_ms)))));
 

@@ -9,7 +9,7 @@ import {figures, failed} from './turn.js';
 
 // The kinds of steps: what each looks like, and what it says.
 const kinds = {
-	input: (s) => ['input', [said('b', s.sender || t('you')), ' · ', name('source', s.source)], s.pruned ? t('run.pruned') : said('div.words', s.text || '')],
+	input: (s) => ['input', [said('b', s.sender || t('you')), ' · ', name('source', s.source)], s.damage ? said('b.bad', s.damage) : s.pruned ? t('run.pruned') : said('div.words', s.text || '')],
 	said: (s) => ['', t('story.said'), markdown(s.text || '')],
 	thought: (s) => ['', t('thought'), h('details', h('summary', t('show')), said('div.thought', s.text || ''))],
 	tool: (s) => [s.tool.status === 'failed' ? 'bad' : '', [t('story.tool'), ' · ', name('tool', s.tool.status || 'pending')], said('div', s.tool.title)],

@@ -48,7 +48,7 @@ export class Turn {
 	input(run) {
 		if (!run.text && !run.at) return;
 		const who = [run.sender && said('b', run.sender), run.source && h('span', name('source', run.source)), run.at && h('time', {datetime: run.at}, clock(run.at))];
-		const text = run.pruned ? h('p.dim', t('run.pruned')) : said('div.words', run.text);
+		const text = run.damage && !run.text ? said('p.bad', run.damage) : run.pruned ? h('p.dim', t('run.pruned')) : said('div.words', run.text);
 		replace(this.head, h('div.who', who), text,
 			run.attachments && run.attachments.length > 0 && h('ul.files', run.attachments.map((a) => said('li.chip', a.split('/').pop()))));
 	}

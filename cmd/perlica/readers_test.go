@@ -1,0 +1,183 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+)
+
+// logReaders are the commands that show the log, with the arguments with which TestReadersOfAForgedLog runs
+// them. RUN and QUESTION stand for the ids of the forged run and question.
+var logReaders = map[string][]string{
+	"perlica log show":              {"log show RUN", "log show work", "log show 3", "log show 3 --json", "log show RUN --json", "log show QUESTION", "log show --type llm.*"},
+	"perlica log tail":              {"log tail -n 200", "log tail -n 200 --json", "log tail -n 200 --facts"},
+	"perlica log search":            {"log search euro", "log search euro --json"},
+	"perlica log stats":             {"log stats", "log stats --json", "log stats --by person", "log stats --by session", "log stats --by project"},
+	"perlica log verify":            {"log verify", "log verify --json"},
+	"perlica log prove":             {"log prove 3"},
+	"perlica log export":            {"log export", "log export --format html", "log export --format otel", "log export --format cloudevents", "log export --run RUN --format html"},
+	"perlica session list":          {"session list", "session list --all --json"},
+	"perlica session show":          {"session show work", "session show work --json"},
+	"perlica session export":        {"session export work", "session export work --format html", "session export work --replay -"},
+	"perlica agent replay":          {"agent replay LOG --run RUN", "agent replay LOG --session work"},
+	"perlica pending show":          {"pending show QUESTION", "pending show QUESTION --json"},
+	"perlica policy approvals list": {"policy approvals list", "policy approvals list --json"},
+	"perlica service contacts":      {"service contacts", "service contacts --json"},
+	"perlica doctor":                {"doctor"},
+}
+
+// noLogReaders are the reading commands that show no payload of the project's log, each with its reason.
+var noLogReaders = map[string]string{
+	"perlica log list": "lists files", "perlica log key show": "shows keys", "perlica log trust": "shows times and keys",
+	"perlica watch":        "ends by a signal alone: TestWatchOfAForgedLog",
+	"perlica pending list": "lists questions of living runs", "perlica session current": "shows ids of the view",
+	"perlica policy check": "shows rules", "perlica config show": "shows settings", "perlica config path": "shows paths", "perlica config check": "shows settings",
+	"perlica provider list": "lists agents", "perlica provider show": "shows an agent", "perlica provider sessions": "shows the agent's list",
+	"perlica provider test": "probes an agent", "perlica agent predictable": "is an agent", "perlica agent model": "is an agent",
+	"perlica service status": "shows processes", "perlica service projects": "shows folders", "perlica service channel list": "lists channels", "perlica service channel test": "probes a channel",
+	"perlica web devices":   "shows the user's own log by the same function, Reading",
+	"perlica team inputs":   "shows the hub", "perlica team status": "shows the hub", "perlica team workers": "shows the hub", "perlica team members": "shows the hub",
+	"perlica team pending list": "shows the hub", "perlica team log fetch": "checks each event of the copy", "perlica team fetch": "checks each event of the copy",
+	"perlica service logs": "shows the debug trail", "perlica version": "shows no log", "perlica help": "shows no log",
+}
+
+// TestEveryReaderIsInTheTable holds that a new reading command is tried with a forged log, or says why not.
+func TestEveryReaderIsInTheTable(t *testing.T) {
+	everyCommand(t, func(cmd *cobra.Command, words []string) {
+		path := cmd.CommandPath()
+		if cmd.RunE == nil && cmd.Run == nil || cli.SideOf(cmd) != cli.Reads || strings.HasPrefix(path, "perlica completion") {
+			return
+		}
+		if cmd.HasSubCommands() {
+			return // it is its default subcommand
+		}
+		if logReaders[path] == nil && noLogReaders[path] == "" {
+			t.Errorf("'%s' reads: put it into logReaders, or say in noLogReaders why it shows no payload", path)
+		}
+	})
+}
+
+// perlica runs a command and returns all that it printed, and its exit code.
+func (w *world) says(command string) (string, int) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "perlica", strings.Fields(command)...)
+	cmd.Dir, cmd.Env = w.project, w.env
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// The texts that forgedLog records, and the texts that its forger puts in their place.
+const recordedText, forgedText = "100 euro", "900 euro"
+
+// forgedLog makes a log with a session, a question, an approval and a contact, and forges the payloads of them:
+// without the views, the triggers dropped and put back. change is what the forger does to each row.
+func (w *world) forgedLog(change string) (run, question string) {
+	w.t.Helper()
+	must := func(out string, code int) {
+		w.t.Helper()
+		if code != 0 && code != 5 {
+			w.t.Fatalf("exit code %d: %s", code, out)
+		}
+	}
+	must(w.says("session new work"))
+	for _, text := range []string{"pay " + recordedText, `@ask execute "pay ` + recordedText + `" command="pay"`} {
+		cmd := exec.Command("perlica", "run", "-q", "-s", "work", text)
+		cmd.Dir, cmd.Env = w.project, w.env
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != 0 && code != 5 {
+			w.t.Fatalf("exit code %d: %s", code, out)
+		}
+	}
+	path := logFile(w.project)
+	log, err := eventlog.Open(w.t.Context(), path, eventlog.Options{Context: "default"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = log.Append(w.t.Context(),
+		event.NewFact(event.ApprovalRemembered, "user", event.Refs{}, map[string]any{"id": "a", "effect": "allow", "kind": recordedText, "by": "x"}),
+		event.NewFact(event.ContactPaired, "user", event.Refs{}, map[string]any{"channel": "c", "contact": "d", "name": recordedText, "rights": []string{"ask"}}))
+	for e, eerr := range log.Events(w.t.Context(), event.Query{}) {
+		err = errors.Join(err, eerr)
+		if e.Type == event.InteractionRequested {
+			run, question = string(e.Run), string(e.Interaction)
+		}
+	}
+	if err := errors.Join(err, log.Close()); err != nil || question == "" {
+		w.t.Fatal(err)
+	}
+	w.unview()
+	w.sql(path, `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET `+change+` WHERE instr(payload, '`+recordedText+`')`)
+	for _, sql := range store.Statements() {
+		if strings.Contains(sql, "events_lose_nothing_but_payloads") {
+			w.sql(path, sql)
+		}
+	}
+	return run, question
+}
+
+// unview deletes the views, so that they are made from the log.
+func (w *world) unview() {
+	w.t.Helper()
+	dir := filepath.Dir(logFile(w.project))
+	for _, view := range []string{"sessions.db", "approvals.db", "search.db", "../../service/service_bridge.db"} {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if err := os.Remove(filepath.Join(dir, view+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestReadersOfAForgedLog holds that no command shows a payload or a header that was forged as if it were
+// recorded: it says that the log is damaged, and ends with 1. Yielding such an event as it is breaks it.
+func TestReadersOfAForgedLog(t *testing.T) {
+	damaged := regexp.MustCompile(`(?i)damage|does not have its recorded hash`)
+	for name, change := range map[string]string{
+		"payload": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`,
+		// The hash in the header follows the payload, and the leaf does not follow the header.
+		"payload and length": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `!') AS BLOB), payload_len = payload_len + 1`,
+		"header":             `actor = '` + forgedText + `'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			run, question := w.forgedLog(change)
+			names := strings.NewReplacer("RUN", run, "QUESTION", question, "LOG", logFile(w.project))
+			for _, commands := range logReaders {
+				for _, command := range commands {
+					w.unview()
+					out, code := w.says(names.Replace(command))
+					if code != 1 || !damaged.MatchString(out) {
+						t.Errorf("%s: exit code %d: %s", command, code, out)
+					}
+					if i := strings.Index(out, forgedText); i >= 0 && name != "header" {
+						t.Errorf("%s shows what was forged: …%s", command, out[max(0, i-100):i+len(forgedText)])
+					}
+				}
+			}
+			// The session's history goes into no prompt.
+			if out, code := w.says("run -s work hello"); code == 0 || !damaged.MatchString(out) {
+				t.Errorf("run: exit code %d: %s", code, out)
+			}
+		})
+	}
+}

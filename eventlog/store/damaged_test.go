@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+)
+
+// TestDamagedEvents holds that a reader yields no event with a payload or a header that was not recorded: it
+// ends there, or yields a marked event without its payload. A Check that compares the payload alone breaks it.
+func TestDamagedEvents(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change string
+		header bool
+	}{
+		"payload":             {`payload = CAST('{"name":"forged"}' AS BLOB)`, false},
+		"payload, longer":     {`payload = CAST(payload || ' ' AS BLOB)`, false},
+		"payload, empty":      {`payload = x''`, false},
+		"payload and length":  {`payload = CAST('{}' AS BLOB), payload_len = 2`, true},
+		"actor":               {`actor = 'policy'`, true},
+		"type":                {`type = 'session.renamed'`, true},
+		"time":                {`ts = ts + 1`, true},
+		"run":                 {`run_id = 'another'`, true},
+		"leaf":                {`leaf = zeroblob(32)`, true},
+		"input of the header": {`input_id = 'i'`, true},
+	} {
+		l := openTest(t)
+		for range 3 {
+			mustAppend(t, l, event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"}, map[string]string{"name": "true"}))
+		}
+		db := sqlx.MustOpen("sqlite", store.DSN(l.Path()))
+		defer db.Close()
+		db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads`)
+		db.MustExec(`UPDATE events SET ` + tt.change + ` WHERE seq = 2`)
+
+		var err error
+		for _, err = range l.Events(t.Context(), event.Query{}) {
+			if err != nil {
+				break
+			}
+		}
+		var damage *event.DamagedError
+		if !errors.Is(err, fault.ErrCorrupt) || !errors.As(err, &damage) || damage.Seq != 2 || damage.Header != tt.header {
+			t.Errorf("%s: %v", name, err)
+		}
+		r, err := store.OpenToShow(t.Context(), l.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for e, err := range r.Events(t.Context(), event.Query{}) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			n++
+			if d := e.Damage(); (d != nil) != (e.Seq == 2) || d != nil && (e.Payload != nil || d.Header != tt.header) {
+				t.Errorf("%s: event %d: %v, %s", name, e.Seq, d, e.Payload)
+			}
+			b, err := e.MarshalJSON()
+			if err != nil || bytes.Contains(b, []byte(`"withheld":"damaged"`)) != (e.Seq == 2) {
+				t.Errorf("%s: %s, %v", name, b, err)
+			}
+		}
+		if err := r.Damaged(); n != 3 || !errors.Is(err, fault.ErrCorrupt) {
+			t.Errorf("%s: %d events, %v", name, n, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
