@@ -49,8 +49,8 @@ var noLogReaders = map[string]string{
 	"perlica provider list": "lists agents", "perlica provider show": "shows an agent", "perlica provider sessions": "shows the agent's list",
 	"perlica provider test": "probes an agent", "perlica agent predictable": "is an agent", "perlica agent model": "is an agent",
 	"perlica service status": "shows processes", "perlica service projects": "shows folders", "perlica service channel list": "lists channels", "perlica service channel test": "probes a channel",
-	"perlica web devices":   "shows the user's own log by the same function, Reading",
-	"perlica team inputs":   "shows the hub", "perlica team status": "shows the hub", "perlica team workers": "shows the hub", "perlica team members": "shows the hub",
+	"perlica web devices": "shows the user's own log by the same function, Reading",
+	"perlica team inputs": "shows the hub", "perlica team status": "shows the hub", "perlica team workers": "shows the hub", "perlica team members": "shows the hub",
 	"perlica team pending list": "shows the hub", "perlica team log fetch": "checks each event of the copy", "perlica team fetch": "checks each event of the copy",
 	"perlica service logs": "shows the debug trail", "perlica version": "shows no log", "perlica help": "shows no log",
 }
