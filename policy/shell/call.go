@@ -79,7 +79,15 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 func (w *walker) named(fs []field, st *state, in, out flow) flow {
 	name := commandName(fs[0])
 	if len(w.funcs[fs[0].text]) == 0 {
-		if r, how := w.judge(name, fs, st, in); how == answers {
+		r, how := w.judge(name, fs, st, in)
+		w.program(name, fs, st)
+		if says("secrets", name, fs) {
+			out.origin |= private
+			r.origin |= private
+		}
+		out.number = listed("numbers", name) || listed("numberFilters", name) && in.number
+		if how == answers {
+			r.number = r.number || out.number
 			return r
 		} else if how == unread {
 			w.suffixesOf(fs, st, in)
@@ -119,6 +127,9 @@ const (
 func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
 	w.sends(name, fs, st, in)
 	w.unpacks(name, fs, st, in)
+	if says("terminals", name, fs) {
+		w.ask("types into a terminal, drives the desktop or starts something elsewhere: %s", shown(fs))
+	}
 	if wr, ok := wrappers(name); ok && wr.runs(fs) {
 		return w.unwrap(name, wr, fs, st, in), answers
 	}
@@ -130,6 +141,7 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	case name == "." || name == "source":
 		return w.dot(fs, fs[1:], st, in), answers
 	case w.builtin(name, fs, st):
+		st.read(name, fs[1:], in.origin)
 		return flow{known: listed("silent", name)}, answers
 	}
 	if out, ok := w.prints(name, fs, st); ok {
@@ -253,6 +265,13 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 		}
 	case "set":
 		w.set(args, st)
+	case "test", "[":
+		for i, a := range args {
+			if (a.text == "-v" || a.text == "-R") && i+1 < len(args) {
+				w.subscript(args[i+1], st)
+			}
+		}
+		return false
 	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "let", "export", "declare", "local", "readonly", "typeset":
 		w.declared(name, args, st)
 	case "shift":
@@ -286,6 +305,23 @@ var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "re
 // namedBy are the options of builtins that take the name of a variable, also in the same word.
 var namedBy = map[string]string{"read": "a", "wait": "p"}
 
+// read gives the variables that read and its like set the origin of what they read.
+func (st *state) read(name string, args []field, o origin) {
+	if o == 0 || results[name] == nil || name == "getopts" {
+		return
+	}
+	names := slices.Clone(results[name])
+	for _, a := range args {
+		names = append(names, a.text)
+	}
+	for _, key := range names {
+		if v, ok := st.vars[st.referred(key)]; ok {
+			v.origin |= o
+			st.vars[st.referred(key)] = v
+		}
+	}
+}
+
 // declared drops what is known of variables that are read or unset, and keeps those that are set by a
 // command among the operands of another one.
 func (w *walker) declared(name string, args []field, st *state) {
@@ -293,6 +329,12 @@ func (w *walker) declared(name string, args []field, st *state) {
 		st.set(key, variable{field: unknownField("")})
 	}
 	for _, a := range args {
+		switch {
+		case name == "let":
+			w.arithmetic(a, st, maxReferences)
+		case strings.Contains(a.text, "[") || name == "unset":
+			w.subscript(a, st)
+		}
 		key, value, set := strings.Cut(a.text, "=")
 		if letter := namedBy[name]; letter != "" && strings.HasPrefix(key, "-") {
 			_, key, _ = strings.Cut(key, letter)

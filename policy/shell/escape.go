@@ -80,6 +80,9 @@ func (w *walker) tool(name string, fs []field, st *state) {
 	for _, f := range values(opts, t.writes...) {
 		w.write(f, st, "writes to "+f.src)
 	}
+	if name == "zip" && len(operands) > 1 {
+		w.mark(operands[0], st, w.privacy(fs, st))
+	}
 	if t.outputs && len(operands) > 1 {
 		w.write(operands[1], st, "writes to "+operands[1].src)
 	}
@@ -111,7 +114,7 @@ func (w *walker) editor(name string, fs []field, st *state, in flow) {
 func (w *walker) lineCommands(fs []field, st *state) {
 	for i, f := range fs[1:] {
 		switch {
-		case (f.text == "-c" || f.text == "--cmd") && i+2 < len(fs):
+		case (commandLetters().MatchString(f.text) || f.text == "--cmd") && i+2 < len(fs):
 			w.editorCommand(fs[i+2].text, fs[i+2], fs, st)
 		case strings.HasPrefix(f.text, "-c") && len(f.text) > 2:
 			w.editorCommand(f.text[2:], f, fs, st)
@@ -120,6 +123,9 @@ func (w *walker) lineCommands(fs []field, st *state) {
 		}
 	}
 }
+
+// commandLetters are letters of options of which the last takes a command.
+var commandLetters = lazily(`^-[A-Za-z]*c$`)
 
 var editorEscapes = lazily(`(?:^|[|:\s%.,0-9$])!\s*(.*)|\b(?:system|systemlist|job_start|term_start|jobstart|termopen|delete|writefile|libcall|rename|execute|feedkeys)\s*\(|^\s*:?\s*(?:term(?:inal)?|lua\w*|py3?\w*|python3?|ruby|perl\w*|tcl|mz\w*|source|so|exe\w*|set?\s+(?:shell|grepprg|makeprg|equalprg)\S*|make|grep|sil\w*\s+!.*|autocmd|au)\b`)
 
@@ -227,12 +233,30 @@ func (w *walker) environment(name string, value field, st *state) {
 		if value.out != nil && name == "BASH_ENV" {
 			w.script(value.out.text, st.child(nil), flow{})
 		}
+	case namesProgram().MatchString(name):
+		if !harmlessCommand(value) {
+			w.ifRefused(value, st)
+			w.ask("names a program that others will run: %s", shown)
+		}
+	case name == "PYTHONPATH", name == "NODE_PATH", name == "RUBYLIB":
+		w.searchPath(name, value, st)
+	case flagVars().MatchString(name) && flagPrograms().MatchString(value.text):
+		w.ask("names a program that others will run: %s", shown)
 	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" && strings.ContainsAny(value.text, "`$"):
 		w.ask("names code that a shell will run: %s", shown)
 	case name == "NODE_OPTIONS" && requires().MatchString(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
 		w.ask("names code that others will load: %s", shown)
 	}
 }
+
+// namesProgram finds variables whose value is a program, as their names say.
+var namesProgram = lazily(`^(CC|CXX|CPP|LD|AR|AS|FC|HOSTCC|HOSTCXX|NM|RANLIB|CARGO|\w+_(RUNNER|WRAPPER|LINKER|PAGER|EDITOR|ASKPASS|COMMAND|CMD|LAUNCHER|CC|CXX))$`)
+
+// flagVars and flagPrograms find variables with options, and options among them that name a program or code.
+var (
+	flagVars     = lazily(`FLAGS$|_OPTS$|_ARGS$|OPTIONS$`)
+	flagPrograms = lazily(`(^|[\s'"])(--eval|-toolexec|-exec|-overlay|-modfile|-vettool|-fplugin|-wrapper|-B/|-fuse-ld=/|-Clinker=|SHELL=|-C\s*linker=|-extld|-javaagent|-agentlib|-agentpath|--require|-r\s|--import|--loader)`)
+)
 
 // requires finds options of node that load code from a path.
 var requires = lazily(`(^|\s)(-r|--require|--import|--loader|--experimental-loader|--inspect|--inspect-brk)(=|\s|$)`)

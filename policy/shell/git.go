@@ -13,6 +13,7 @@ const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-pref
 // something that others will run.
 func (w *walker) git(fs []field, st *state) {
 	global, rest := options(fs[1:], gitValued, true)
+	outer := st
 	st = st.clone()
 	for _, o := range global {
 		switch {
@@ -28,6 +29,9 @@ func (w *walker) git(fs []field, st *state) {
 	}
 	if len(rest) == 0 {
 		return
+	}
+	if o, ok := find(global, "-C"); ok && o.value != nil && w.outside(*o.value, outer) && !listed("gitReaders", rest[0].text) {
+		w.ask("outside the working directory: %s", shown(fs))
 	}
 	for _, o := range global {
 		if o.name != "-c" || o.value == nil {
@@ -66,7 +70,7 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	key = strings.ToLower(key)
 	if command, ok := strings.CutPrefix(value.text, "!"); ok {
 		w.nested(command, value, st.child(nil), flow{})
-		if !strings.HasPrefix(key, "alias.") {
+		if fs[1].text == "config" || !strings.HasPrefix(key, "alias.") {
 			w.ask("names a program that git will run: %s", shown(fs))
 		}
 		return
@@ -130,12 +134,36 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	case "submodule", "bisect":
 		if len(args) > 1 && (args[0].text == "foreach" || args[0].text == "run") {
 			_, command := options(args[1:], "", true)
-			text := joined(command)
-			w.nested(text.text, text, st.child(nil), flow{})
+			if args[0].text == "run" {
+				w.argv(command, st.clone(), flow{})
+			} else {
+				text := joined(command)
+				w.nested(text.text, text, st.child(nil), flow{})
+			}
 		}
+	}
+	w.gitSecrets(sub, args, fs, st)
+	for _, f := range valuesOf(args, []string{"--output"}) {
+		w.write(f, st, "writes to "+f.src)
 	}
 	if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "ext::") }) {
 		w.ask("runs a program as the other side: %s", shown(fs))
+	}
+}
+
+// gitSecrets remembers that something private may have been committed, and asks where it is pushed.
+func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
+	for _, f := range args {
+		w.committed = w.committed || f.origin.is(private)
+	}
+	if sub != "push" {
+		return
+	}
+	for file, o := range w.files {
+		w.committed = w.committed || o.is(private) && within(w.place.Dir, file)
+	}
+	if w.committed {
+		w.ask("sends something private away: %s", shown(fs))
 	}
 }
 

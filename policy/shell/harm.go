@@ -14,6 +14,12 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 		return true
 	}
 	switch name {
+	case "cmake":
+		w.cmake(fs, st, in)
+		return false
+	case "socat":
+		w.addresses(fs, st)
+		return false
 	case "git":
 		w.git(fs, st)
 	case "perlica":

@@ -90,6 +90,10 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	} else if o, ok := find(opts, "-m"); ok && o.value != nil {
 		w.loss(o.value.text, fs)
 	}
+	w.module(l, fs, st, in)
+	if (name == "deno" || name == "bun") && slices.ContainsFunc(operands[:min(4, len(operands))], func(f field) bool { return isURL(f.text) && !local(f) }) {
+		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+	}
 	for _, f := range fs[1:] {
 		if w.originOf(f, st).is(foreign) {
 			w.unknown("runs what it downloads or decodes: %s", shown(fs))
@@ -107,6 +111,22 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	if !module || len(operands) > 0 {
 		w.interpreted(l, fs, operands, module, in)
 	}
+}
+
+// module judges python -m NAME as the program of this name.
+func (w *walker) module(l language, fs []field, st *state, in flow) {
+	at := slices.IndexFunc(fs, func(f field) bool { return f.text == "-m" })
+	if !slices.Contains(l.code, "-c") || at < 0 || at+1 >= len(fs) || slices.ContainsFunc(fs[1:at], func(f field) bool { return !strings.HasPrefix(f.text, "-") }) {
+		return
+	}
+	if fs[at+1].text == "timeit" {
+		for _, f := range fs[at+2:] {
+			w.code(f, l, fs)
+		}
+	}
+	w.packages++
+	w.argv(fs[at+1:], st.clone(), in)
+	w.packages--
 }
 
 // interpreted judges the script that an interpreter is given otherwise than on its command line.

@@ -14,6 +14,7 @@ type wrapper struct {
 	launcher   bool     // nothing but the command is known of it
 	subs       []string // the subcommands that run a command; none: it always does
 	texts      bool     // each operand is a text for a shell
+	packages   bool     // it runs programs of the project's packages
 }
 
 // runs says whether these words run a command at all.
@@ -23,10 +24,11 @@ func (wr wrapper) runs(fs []field) bool {
 }
 
 var wrappers = table("wrappers", func(said string) wrapper {
-	m := members(said, "valued", "skip", "privileged", "assigns", "launcher", "subs", "texts")
+	m := members(said, "valued", "skip", "privileged", "assigns", "launcher", "subs", "texts", "packages")
 	return wrapper{
 		valued: strings.Join(m["valued"], " "), skip: figure(m["skip"]), privileged: m["privileged"] != nil, assigns: m["assigns"] != nil,
 		launcher: m["launcher"] != nil, subs: m["subs"], texts: m["texts"] != nil,
+		packages: m["packages"] != nil,
 	}
 })
 
@@ -123,6 +125,8 @@ func (w *walker) optionScripts(fs []field, st *state) {
 		case !takesCommand(name):
 		case has:
 			w.nested(strings.TrimPrefix(value, "exec="), *part(f, value), st.child(nil), flow{})
+		case i+1 < len(fs) && !strings.HasPrefix(name, "--") && !strings.ContainsAny(fs[i+1].text, " \t\n/"):
+			w.ifRefused(fs[i+1], st) // the event of perf record -e, the letter of another option
 		case i+1 < len(fs):
 			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
 		}
@@ -133,6 +137,10 @@ func (w *walker) optionScripts(fs []field, st *state) {
 // that it hands to a shell.
 func (w *walker) launch(wr wrapper, fs []field, st *state, in flow) flow {
 	w.suffixesOf(fs, st, in)
+	if wr.packages {
+		w.packages++
+		defer func() { w.packages-- }()
+	}
 	inner := st.clone()
 	_, operands := options(fs[1:], wr.valued, true)
 	for len(operands) > 0 && slices.Contains(wr.subs, operands[0].text) {

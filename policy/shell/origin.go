@@ -69,6 +69,9 @@ func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 		st.args = positional(args[1:])
 	}
 	out := w.scriptFile(fs, args, st, in)
+	if strings.HasPrefix(path.Base(args[0].text), "activate") && !w.outside(args[0], st) {
+		w.packages++ // from now on the programs of an environment in the tree are found by their names
+	}
 	for _, target := range w.targets(args[0], st) {
 		if text := w.written[target].text; text != "" {
 			after := st.clone()
@@ -90,6 +93,9 @@ func (w *walker) originOf(f field, st *state) origin {
 	if f.out != nil {
 		o |= f.out.origin
 	}
+	if environs().MatchString(f.text) {
+		o |= private
+	}
 	if f.vague || f.text == "" || strings.HasPrefix(f.text, "-") {
 		return o
 	}
@@ -108,10 +114,21 @@ func (w *walker) runsForeign(f field, st *state) bool {
 	return (w.originOf(f, st) | w.unnamed).is(foreign)
 }
 
+// privacy is private if one of the words is or names something private.
+func (w *walker) privacy(fs []field, st *state) (o origin) {
+	for _, f := range fs[1:] {
+		o |= w.originOf(f, st)
+	}
+	return o & private
+}
+
 // carry hands the origin of files, and what was written into them, on to their copies.
 func (w *walker) carry(sources []field, target field, st *state) {
 	for _, f := range sources {
 		o := w.originOf(f, st)
+		if o.is(private) && w.outside(f, st) && !w.outside(target, st) {
+			w.ask("copies something private into the working directory: %s", f.src)
+		}
 		into := target
 		into.text = path.Join(target.text, path.Base(f.text))
 		for _, to := range []field{target, into} {
@@ -149,6 +166,16 @@ func (w *walker) fetch(name string, fs []field, st *state) {
 		w.write(*o.value, at, "downloads to "+o.value.text)
 		w.mark(*o.value, at, network)
 	}
+	for _, f := range values(opts, "-w", "--write-out") {
+		for _, m := range writtenOut().FindAllStringSubmatch(f.text, 16) {
+			w.write(*part(f, m[1]), st, "writes to "+m[1])
+		}
+	}
+	for _, f := range values(opts, "-e", "--execute") {
+		if name == "wget" && !strings.HasPrefix(f.text, "robots") {
+			w.ask("a setting on the command line: %s", shown(fs))
+		}
+	}
 	if o, ok := find(opts, "-X", "--request"); ok && o.value != nil && o.value.text == "DELETE" && !slices.ContainsFunc(operands, local) {
 		w.ask("deletes something on another machine: %s", shown(fs))
 	}
@@ -172,6 +199,9 @@ func (w *walker) fetch(name string, fs []field, st *state) {
 		w.unnamed |= network
 	}
 }
+
+// writtenOut finds the files that curl -w names.
+var writtenOut = lazily(`%output\{(?:>>)?([^}]*)\}`)
 
 // local says whether an address is that of this machine.
 func local(f field) bool {
@@ -218,8 +248,12 @@ var privateNames = []string{
 	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", ".config/gh/", "credentials.json",
 	".bash_history", ".zsh_history", ".env", ".env.local", ".env.production", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "id_rsa", "id_dsa",
 	"id_ecdsa", "id_ed25519", "Cookies", "logins.json", "key4.db", ".terraform.tfstate", ".config/rclone/", ".cargo/credentials",
-	".cargo/credentials.toml", ".m2/settings.xml", ".claude/.credentials.json", ".codex/auth.json", "/proc/self/environ",
+	".cargo/credentials.toml", ".m2/settings.xml", ".claude/.credentials.json", ".codex/auth.json", ".mozilla/", ".config/google-chrome/", ".config/chromium/", "cookies.sqlite", ".config/op/", ".gem/credentials",
+	".config/hub", ".config/doctl/", ".fly/config.yml", ".config/sops/", ".config/age/", ".local/share/keyrings/",
 }
+
+// environs are the variables of a process, which often hold keys.
+var environs = lazily(`^/proc/[^/]+(/task/[^/]+)?/environ$`)
 
 // privateDirs tells quickly whether a path without hidden parts may be private.
 var privateDirs = lazily(`/gcloud|/keyrings|/Keychains|^/etc/|^/proc/self/`)
@@ -273,6 +307,11 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 			continue
 		}
 		leaves = w.namesPrivate(fs[i], st)
+	}
+	if in.known && strings.Contains(in.text, "/") {
+		for word := range strings.FieldsSeq(in.text) {
+			leaves = leaves || w.namesPrivate(literal(word), st)
+		}
 	}
 	if leaves {
 		w.ask("sends something private away: %s", shown(fs))

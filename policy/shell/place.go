@@ -217,8 +217,8 @@ const (
 )
 
 var (
-	sinks = lazily(`^/dev/(null|zero|full|random|urandom|tty|console|ptmx|stdin|stdout|stderr|fd(/.*)?|pts/.*)$`)
-	ports = lazily(`^/dev/((tty|cu\.|video|i2c|spidev|gpio|lp|hidraw|kvm|fuse|uinput).*|(snd|input|usb|dri|tcp|udp)/.*)$`)
+	sinks = lazily(`^/dev/(null|zero|full|random|urandom|tty|stdin|stdout|stderr|fd(/.*)?)$`)
+	ports = lazily(`^/dev/((tty|console|ptmx|cu\.|video|i2c|spidev|gpio|lp|hidraw|kvm|fuse|uinput).*|(snd|input|usb|dri|tcp|udp|pts)/.*)$`)
 	disks = lazily(`(?i)^//[.?]/(physicaldrive|harddisk|[a-z]:)`)
 )
 

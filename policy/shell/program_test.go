@@ -10,7 +10,14 @@ import (
 func TestProgramsAreRead(t *testing.T) {
 	read := map[string]func(name string) bool{
 		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil, "commandOptions": nil, "commandWords": nil, "rehearsals": nil,
-		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil, "narrowing": nil, "hooks": nil, "silent": nil, "specialBuiltins": nil,
+		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil, "narrowing": nil, "hooks": nil, "builtins": nil, "plainOptions": nil, "numbers": nil, "numberFilters": nil, "gitReaders": nil, "silent": nil, "specialBuiltins": nil,
+		"programs": func(name string) bool { _, ok := everyday(name); return ok },
+		"terminals": func(name string) bool {
+			return rows()["terminals"][name] == "" || says("terminals", name, phraseOf("terminals", name))
+		},
+		"secrets": func(name string) bool {
+			return rows()["secrets"][name] == "" || says("secrets", name, phraseOf("secrets", name))
+		},
 		"wrappers":  func(name string) bool { _, ok := wrappers(name); return ok },
 		"tools":     func(name string) bool { _, ok := tools(name); return ok },
 		"settings":  func(name string) bool { _, ok := settings(name); return ok },
@@ -50,4 +57,14 @@ func TestProgramsAreRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// phraseOf is a program with the first phrase that a part has for it.
+func phraseOf(part, name string) []field {
+	first, _, _ := strings.Cut(rows()[part][name], ",")
+	fs := []field{literal(name)}
+	for word := range strings.FieldsSeq(first) {
+		fs = append(fs, literal(word))
+	}
+	return fs
 }

@@ -35,6 +35,19 @@ func (w *walker) loss(name string, fs []field) {
 	}
 }
 
+// says says whether a part of the table has a phrase for these words of a program.
+func says(part, name string, fs []field) bool {
+	said, found := rows()[part][name]
+	if !found {
+		return false
+	}
+	words := make([]string, 0, len(fs))
+	for _, f := range fs[1:min(len(fs), 200)] {
+		words = append(words, f.text)
+	}
+	return slices.ContainsFunc(strings.Split(said, ","), func(phrase string) bool { return inOrder(strings.Fields(phrase), words, false) })
+}
+
 // inOrder says whether the words of a phrase stand among words in this order. What
 // stands between them may be options and their values. The first must be among the
 // first operands, so that a later argument is no subcommand.

@@ -58,20 +58,22 @@ type walker struct {
 	verdict Verdict
 	calls   []Call
 
-	text    string // the script being read, for quoting from it
-	depth   int
-	steps   int
-	funcs   map[string][]function
-	active  map[*syntax.Stmt]bool // bodies being walked
-	files   map[string]origin     // what the command itself put into files
-	written map[string]flow       // what it wrote into files, as far as that is known
-	writes  bool                  // it changes or removes a file, as far as the text tells
-	pipes   map[string]field      // what stands behind the names of <(…) and >(…)
-	sinks   []*sink               // those of the statement being walked
-	unnamed origin                // what it put into files whose names are unknown
+	text      string // the script being read, for quoting from it
+	depth     int
+	steps     int
+	funcs     map[string][]function
+	active    map[*syntax.Stmt]bool // bodies being walked
+	files     map[string]origin     // what the command itself put into files
+	written   map[string]flow       // what it wrote into files, as far as that is known
+	committed bool                  // something private may be in a commit
+	writes    bool                  // it changes or removes a file, as far as the text tells
+	pipes     map[string]field      // what stands behind the names of <(…) and >(…)
+	sinks     []*sink               // those of the statement being walked
+	unnamed   origin                // what it put into files whose names are unknown
 
 	declaring   int  // above zero, the body of a function is read that is not called yet
 	refusedOnly int  // above zero, only what is refused counts
+	packages    int  // above zero, a launcher runs a program of the project's packages
 	suffixes    bool // the words are the end of a command that is read word by word
 }
 

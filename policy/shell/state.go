@@ -37,6 +37,7 @@ type flow struct {
 	other    string  // the same as a shell writes it whose echo reads escapes, if that differs
 	origin   origin  // where part of it comes from
 	operands []field // the file names it lists, where they are known
+	number   bool    // it is a number, whichever
 	written  bool    // it comes out of a file that the command itself wrote
 }
 
@@ -44,7 +45,7 @@ type flow struct {
 func (f flow) then(g flow) flow {
 	out := flow{
 		piped: f.piped || g.piped, known: f.known && g.known, text: f.text,
-		origin: f.origin | g.origin, written: f.written || g.written, operands: append(slices.Clip(f.operands), g.operands...),
+		origin: f.origin | g.origin, number: f.number && g.text == "" || g.number && f.text == "" && !f.piped, written: f.written || g.written, operands: append(slices.Clip(f.operands), g.operands...),
 	}
 	if len(f.text)+len(g.text) > maxText {
 		out.known = false

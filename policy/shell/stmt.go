@@ -91,10 +91,13 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 	case *syntax.CoprocClause:
 		return w.coproc(c, st.fork(), in)
 	case *syntax.DeclClause:
+		w.integers(c, st)
 		w.assign(c.Args, st, c.Variant.Value == "export")
 		references(c, st)
+	case *syntax.TestClause:
+		w.tests(c.X, st)
 	default:
-		w.substitutions(cmd, st)
+		w.evaluates(cmd, st)
 		forget(cmd, st)
 	}
 	return flow{known: true}
@@ -129,12 +132,23 @@ func (w *walker) substitutions(n syntax.Node, st *state) {
 	})
 }
 
-// forget drops the variables that arithmetic may have set.
+// count gives the variable of a counting loop a number: no number names a
+// directory that matters.
+func count(init syntax.ArithmExpr, st *state) {
+	if set, ok := init.(*syntax.BinaryArithm); ok && set.Op == syntax.Assgn {
+		if name, ok := set.X.(*syntax.Word); ok && syntax.ValidName(name.Lit()) {
+			st.vars[name.Lit()] = variable{field: literal("0")}
+		}
+	}
+}
+
+// forget makes numbers of the variables that arithmetic may have set: no number names a directory
+// that matters.
 func forget(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if lit, ok := n.(*syntax.Lit); ok {
 			if _, had := st.vars[lit.Value]; had {
-				st.vars[lit.Value] = variable{field: unknownField("")}
+				st.vars[lit.Value] = variable{field: someNumber("")}
 			}
 		}
 		return true
@@ -154,16 +168,6 @@ func references(c *syntax.DeclClause, st *state) {
 				v.refers = a.Value.Lit()
 			}
 			st.vars[a.Name.Value] = v
-		}
-	}
-}
-
-// count gives the variable of a counting loop a number: no number names a
-// directory that matters.
-func count(init syntax.ArithmExpr, st *state) {
-	if set, ok := init.(*syntax.BinaryArithm); ok && set.Op == syntax.Assgn {
-		if name, ok := set.X.(*syntax.Word); ok && syntax.ValidName(name.Lit()) {
-			st.vars[name.Lit()] = variable{field: literal("0")}
 		}
 	}
 }
@@ -263,7 +267,7 @@ func (w *walker) while(c *syntax.WhileClause, st *state, in flow) flow {
 func (w *walker) forClause(c *syntax.ForClause, st *state, in flow) flow {
 	iter, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
-		w.substitutions(c.Loop, st)
+		w.evaluates(c.Loop, st)
 		forget(c.Loop, st)
 		if loop, ok := c.Loop.(*syntax.CStyleLoop); ok {
 			count(loop.Init, st)

@@ -53,6 +53,7 @@ func (w *walker) kill(name string, fs []field) {
 	all := name != "kill" && among(fs[1:], "-u", "-U", "--user", "--euid", "-v", "--inverse", ".", ".*", "systemd", "init", "sshd", "launchd", "perlica")
 	signal := true // the first -N is a signal
 	for _, f := range fs[1:] {
+		all = all || parents().MatchString(f.src) || parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
 		switch {
 		case name != "kill":
 		case f.text == "1" || !signal && (f.text == "-1" || f.text == "0"):
@@ -65,6 +66,9 @@ func (w *walker) kill(name string, fs []field) {
 		w.ask("ends processes that are not its own: %s", shown(fs))
 	}
 }
+
+// parents are words that stand for a process above the command, or for Perlica.
+var parents = lazily(`(?i)\bppid\b|perlica`)
 
 // container asks about containers that reach the whole machine.
 func (w *walker) container(fs []field) {
@@ -229,7 +233,7 @@ func (w *walker) archive(name string, fs []field, st *state) {
 				continue
 			}
 			w.nested(action, *part(*o.value, action), st.child(nil), flow{})
-			if o.name != "--use-compress-program" && o.name != "-I" {
+			if o.name != "--use-compress-program" && o.name != "-I" || !harmlessCommand(*o.value) {
 				w.ask("runs a command for what it packs: %s", shown(fs))
 			}
 		}
@@ -248,6 +252,7 @@ func (w *walker) archive(name string, fs []field, st *state) {
 	if o, ok := find(opts, "-f", "--file"); ok && o.value != nil && has(opts, "-c", "-r", "-u", "--create", "--append") {
 		if o.value.text != "-" {
 			w.write(*o.value, at, "writes to "+o.value.text)
+			w.mark(*o.value, at, w.privacy(fs, st))
 		}
 	}
 }

@@ -54,6 +54,7 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	if list, ok := w.elements(p, st); ok {
 		return w.words(list, quoted, st)
 	}
+	w.subscripts(p, st)
 	if !plainParam(p) || p.Index != nil {
 		w.substitutions(p, st)
 		r := vague(quoted)
@@ -75,6 +76,34 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 		return []run{r}
 	}
 	return []run{valueRun(v, quoted)}
+}
+
+// subscripts judges what bash evaluates in ${a[x]}, ${a:x:y}, ${!a} and ${a@P}.
+func (w *walker) subscripts(p *syntax.ParamExp, st *state) {
+	assoc := p.Param != nil && st.vars[st.referred(p.Param.Value)].assoc
+	if index, ok := p.Index.(*syntax.Word); p.Index != nil && !assoc && !(ok && (index.Lit() == "@" || index.Lit() == "*")) {
+		w.evaluates(p.Index, st)
+	}
+	if p.Slice != nil {
+		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
+			if x != nil {
+				w.evaluates(x, st)
+			}
+		}
+	}
+	if p.Param == nil {
+		return
+	}
+	v, known := w.lookup(p.Param.Value, st)
+	switch {
+	case p.Excl && p.Names == 0 && known:
+		w.subscript(v, st)
+	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && p.Exp.Word.Lit() == "P":
+		if !known {
+			w.unknown("the text does not tell what the prompt runs: %s", p.Param.Value)
+		}
+		w.script(`: "`+strings.ReplaceAll(v.text, `"`, `"`)+`"`, st.fork(), flow{})
+	}
 }
 
 // plainParam says whether nothing is done to a variable that is not followed here.
@@ -209,6 +238,7 @@ type variable struct {
 	field
 	exported bool
 	refers   string  // the variable of which it is another name
+	assoc    bool    // an associative array, whose subscripts are no arithmetic
 	list     []field // the elements of an array, of which the value is the first; nil if unknown
 }
 
@@ -248,7 +278,9 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 		case a.Array != nil:
 			v = w.array(a, old, st)
 		case a.Index != nil:
-			w.substitutions(a, st)
+			if v.assoc = old.assoc; !v.assoc {
+				w.evaluates(a.Index, st)
+			}
 			v.field = unknownField("")
 		case a.Append:
 			v.field = w.appended(name, v.field, st)
@@ -278,8 +310,12 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	for _, e := range a.Array.Elems {
 		switch {
 		case e.Index != nil: // which of them comes first is unknown
-			w.substitutions(e, st)
-			return variable{field: unknownField("")}
+			if old.assoc {
+				w.substitutions(e, st)
+			} else {
+				w.evaluates(e.Index, st)
+			}
+			return variable{field: unknownField(""), assoc: old.assoc}
 		case e.Value != nil:
 			list = append(list, w.fields([]*syntax.Word{e.Value}, st)...)
 		}
@@ -306,6 +342,7 @@ func (w *walker) printfTo(args []field, st *state) bool {
 		}
 		name, args = args[0].text, args[1:]
 	}
+	w.subscript(field{text: name, src: name, vague: strings.Contains(name, unknownText)}, st)
 	out := printed("printf", args)
 	v := field{text: out.text, pat: escape(out.text), vague: !out.known, origin: out.origin}
 	if len(args) == 0 {

@@ -34,6 +34,9 @@ func literal(s string) field { return field{text: s, src: s} }
 // unknownField is the field of a word about which nothing is known.
 func unknownField(src string) field { return field{text: unknownText, src: src, vague: true} }
 
+// someNumber is the field of a word that is a number, whichever.
+func someNumber(src string) field { return field{text: "0", pat: "0", src: src, vague: true} }
+
 // A run is a part of a word whose characters are all treated alike.
 type run struct {
 	field
@@ -246,13 +249,16 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 			return r
 		}
 		r := vague(quoted)
+		if out.number {
+			r.field = someNumber("")
+		}
 		r.origin = out.origin
 		return r
 	case *syntax.ProcSubst:
 		return run{field: w.pipe(p, st)}
 	case *syntax.ArithmExp:
 		// No number names a directory that matters.
-		w.substitutions(p, st)
+		w.evaluates(p.X, st)
 		return known("0", true)
 	case *syntax.ExtGlob:
 		return run{field: field{text: "*", pat: "*", glob: true}}

@@ -294,8 +294,19 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 		return w.shellInput(fs, st, in)
 	case w.runsForeign(f, st):
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+	case w.strange(f, st):
+		w.ask("runs a script outside the working directory: %s", shown(fs))
 	case f.vague, slices.ContainsFunc(w.targets(f, st), descriptor):
 		w.unknown("the text does not tell which script this runs: %s", shown(fs))
 	}
 	return flow{piped: true, origin: in.origin}
+}
+
+// strange says whether a script lies outside the working directory and is neither the system's nor one
+// of the settings in the home directory.
+func (w *walker) strange(f field, st *state) bool {
+	return !f.vague && w.outside(f, st) && slices.ContainsFunc(w.targets(f, st), func(t string) bool {
+		settings := w.place.Home != "" && strings.HasPrefix(t, w.place.Home+"/.")
+		return !settings && !descriptor(t) && !within("/etc", t) && !slices.ContainsFunc(systemPath, func(dir string) bool { return within(dir, t) })
+	})
 }

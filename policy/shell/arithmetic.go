@@ -1,0 +1,102 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxReferences bounds how many variables one after the other arithmetic is followed through.
+const maxReferences = 8
+
+// identifiers are the names in arithmetic, each of which bash evaluates as arithmetic, too.
+var identifiers = lazily(`[A-Za-z_][A-Za-z0-9_]*`)
+
+// arithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in it once
+// more, and evaluates the values of its variables in the same way.
+func (w *walker) arithmetic(f field, st *state, left int) {
+	text := f.text
+	switch {
+	case strings.Trim(text, "0123456789") == "" || left == 0:
+		return
+	case f.origin.is(foreign):
+		w.unknown("arithmetic on what was downloaded or decoded: %s", text)
+	case strings.Contains(text, unknownText):
+		w.unknown("the text does not tell what the arithmetic evaluates: %s", f.src)
+	}
+	if strings.Contains(text, "$(") || strings.Contains(text, "`") {
+		w.script(`: "`+strings.ReplaceAll(text, `"`, `\"`)+`"`, st.fork(), flow{})
+	}
+	for _, name := range identifiers().FindAllString(text, 64) {
+		if v, ok := st.vars[st.referred(name)]; ok {
+			w.arithmetic(v.field, st, left-1)
+		}
+	}
+}
+
+// evaluates judges the words of a node of arithmetic.
+func (w *walker) evaluates(n syntax.Node, st *state) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		word, ok := n.(*syntax.Word)
+		if !ok {
+			return true
+		}
+		w.arithmetic(w.scalar(word, st), st, maxReferences)
+		return false
+	})
+}
+
+// subscript judges the name of a variable that a builtin takes as an operand, such as a[$(ls)].
+func (w *walker) subscript(f field, st *state) {
+	name, _, _ := strings.Cut(f.text, "=")
+	if _, index, ok := strings.Cut(name, "["); ok {
+		w.arithmetic(*part(f, index), st, maxReferences)
+	} else if f.vague && strings.HasPrefix(name, unknownText) {
+		w.unknown("the text does not tell which variable this is: %s", f.src)
+	}
+}
+
+// tests judges [[ … ]]: -eq and its like evaluate arithmetic, -v a subscript.
+func (w *walker) tests(x syntax.TestExpr, st *state) {
+	syntax.Walk(x, func(n syntax.Node) bool {
+		switch t := n.(type) {
+		case *syntax.BinaryTest:
+			switch t.Op {
+			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+				w.evaluates(t.X, st)
+				w.evaluates(t.Y, st)
+				return false
+			}
+		case *syntax.UnaryTest:
+			if word, ok := t.X.(*syntax.Word); ok && (t.Op == syntax.TsVarSet || t.Op == syntax.TsRefVar) {
+				w.subscript(w.scalar(word, st), st)
+				return false
+			}
+		case *syntax.Word:
+			w.substitutions(t, st)
+			return false
+		}
+		return true
+	})
+}
+
+// integers notes the variables that declare -i makes, whose values bash evaluates as arithmetic.
+func (w *walker) integers(c *syntax.DeclClause, st *state) {
+	integer, assoc := false, false
+	for _, a := range c.Args {
+		if a.Naked && a.Name == nil && a.Value != nil {
+			flags := w.scalar(a.Value, st)
+			integer = integer || strings.HasPrefix(flags.text, "-") && strings.Contains(flags.text, "i")
+			assoc = assoc || strings.HasPrefix(flags.text, "-") && strings.Contains(flags.text, "A")
+			if !strings.HasPrefix(flags.text, "-") {
+				w.subscript(flags, st)
+			}
+		}
+		if assoc && a.Name != nil {
+			st.vars[a.Name.Value] = variable{field: unknownField(""), assoc: true}
+		}
+		if integer && a.Name != nil && a.Value != nil {
+			w.arithmetic(w.scalar(a.Value, st), st, maxReferences)
+		}
+	}
+}

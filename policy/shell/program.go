@@ -1,0 +1,327 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// A role says what the value of an option means for judging it.
+type role string
+
+const (
+	roleUnlisted role = ""       // the value is judged by its shape
+	rolePlain    role = "plain"  // a text, a number, an address or a file that is only read
+	roleWrites   role = "writes" // a file or a directory that the program writes
+	roleLoads    role = "loads"  // a file with code that the program runs, or settings that name such code
+	roleRuns     role = "runs"   // a command that the program runs
+	roleAsks     role = "asks"   // no value: the option itself is asked about
+)
+
+// A program is the row of an everyday program.
+type program struct {
+	net   bool // it fetches from addresses anyway
+	reads bool // it only reads: options without a role are harmless
+	stop  int  // after so many operands follow the words of another program; 0 means never
+	roles []optionRole
+	rest  []string // options after whose value the words of another program begin
+	edits []string // options with which it writes its operands
+	last  int      // it writes its last operand, if there are at least so many; 0 means never
+	edit  bool     // it writes all its operands
+	first bool     // its first operand is a file with code
+}
+
+// An optionRole is the role of the options that a pattern names. NAME= is an operand that sets NAME.
+type optionRole struct {
+	pattern string
+	role    role
+}
+
+// everyday are the rows of the part programs.
+var everyday = table("programs", func(said string) program {
+	m := members(said, "reads", "stop", "plain", "writes", "loads", "runs", "asks", "edits", "last", "first", "net", "rest")
+	p := program{
+		reads: m["reads"] != nil, stop: figure(m["stop"]), edits: m["edits"], last: figure(m["last"]), net: m["net"] != nil, rest: m["rest"], first: m["first"] != nil,
+		edit: m["edits"] != nil && len(m["edits"]) == 0,
+	}
+	for _, r := range []role{roleRuns, roleLoads, roleAsks, roleWrites, rolePlain} {
+		for _, name := range m[string(r)] {
+			p.roles = append(p.roles, optionRole{name, r})
+		}
+	}
+	return p
+})
+
+// role finds the role of an option. A row goes before the options that are plain with any program.
+func (p program) role(name string) role {
+	r, _ := p.match(name)
+	return r
+}
+
+// match finds the role of an option, and the value that a pattern such as -o* finds in the same word.
+func (p program) match(name string) (r role, glued string) {
+	for _, r := range p.roles {
+		head, tail, any := strings.Cut(r.pattern, "*")
+		switch {
+		case r.pattern == name:
+			return r.role, ""
+		case any && len(name) >= len(head)+len(tail) && strings.HasPrefix(name, head) && strings.HasSuffix(name, tail):
+			return r.role, name[len(head):]
+		}
+	}
+	switch {
+	case listed("plainOptions", name):
+		return rolePlain, ""
+	case slices.Contains(outputOptions, name) && name != "-o":
+		return roleWrites, ""
+	}
+	return roleUnlisted, ""
+}
+
+// programParts are the parts of the table whose names are programs that a row elsewhere or the code judges.
+var programParts = []string{
+	"programs", "wrappers", "textPrograms", "tools", "diskTools", "settings", "changing", "privileges", "fetchers", "senders", "losses", "clients", "terminals", "builtins",
+}
+
+// isProgram says whether the table knows a program.
+func isProgram(name string) bool {
+	return isShell(name) || isDiskTool(name) || slices.ContainsFunc(programParts, func(part string) bool { return listed(part, name) })
+}
+
+// program asks about a program that the table does not know, and judges the options of one that it knows.
+func (w *walker) program(name string, fs []field, st *state) {
+	if len(fs[0].text) == 0 || fs[0].vague || fs[0].glob {
+		return
+	}
+	if !w.runnable(name, fs, st) {
+		return
+	}
+	p, found := everyday(name)
+	if !found && listed("textPrograms", name) {
+		return
+	}
+	if found {
+		w.optionRoles(p, fs, st)
+	}
+}
+
+// runnable asks about a program that the table does not know, unless it lies in the tree. It says
+// whether the table knows the program.
+func (w *walker) runnable(name string, fs []field, st *state) bool {
+	word := slashRaw(fs[0].text)
+	known := isProgram(name)
+	if !strings.Contains(fs[0].text, "/") {
+		if !known && w.packages == 0 && w.declaring == 0 && !w.ownPath(st) {
+			w.ask("%s is not in the table of known programs: %s", name, shown(fs))
+		}
+		return known
+	}
+	for _, target := range w.targets(literal(word), st) {
+		dir := path.Base(path.Dir(target))
+		switch {
+		case w.place.writable(target, false):
+			return known // a program of the project
+		case known && slices.Contains(binDirs, dir):
+		default:
+			w.ask("runs a program outside the working directory: %s", shown(fs))
+		}
+	}
+	return known
+}
+
+// ownPath says whether programs of the tree are found by their names.
+func (w *walker) ownPath(st *state) bool {
+	return slices.ContainsFunc(strings.Split(st.vars["PATH"].text, ":"), func(dir string) bool {
+		return dir != "" && slices.ContainsFunc(w.targets(literal(dir), st), func(t string) bool { return within(w.place.Dir, t) })
+	})
+}
+
+// binDirs are the names of directories that hold installed programs.
+var binDirs = []string{"bin", "sbin", "shims", "libexec", "Scripts", "MacOS", "scripts", "cmd"}
+
+// optionRoles judges the words of a known program by its row.
+func (w *walker) optionRoles(p program, fs []field, st *state) {
+	var operands []field
+	edited := p.edit
+	if wr, ok := wrappers(commandName(fs[0])); ok && wr.runs(fs) {
+		p.reads = true // what it runs was judged
+	}
+	for i := 1; i < len(fs) && i <= 4*maxSuffixes; i++ {
+		f := fs[i]
+		if f.text == "--" {
+			operands = append(operands, fs[i+1:]...)
+			break
+		}
+		if len(f.text) < 2 || f.text[0] != '-' || f.vague && strings.HasPrefix(f.text, "$") {
+			if name, value, has := strings.Cut(f.text, "="); has {
+				if r := p.role(name + "="); r != roleUnlisted {
+					w.optionValue(r, name+"=", *part(f, value), fs, st)
+				}
+			}
+			if p.role(f.text) == roleAsks {
+				w.ask("a word that needs a person's yes: %s", shown(fs))
+			}
+			if operands = append(operands, f); p.stop > 0 && len(operands) >= p.stop {
+				break
+			}
+			continue
+		}
+		o, used := p.option(fs, i)
+		i += used
+		edited = edited || slices.Contains(p.edits, o.name) || slices.ContainsFunc(p.edits, func(e string) bool {
+			return len(e) == 2 && f.text[1] != '-' && strings.Contains(f.text[1:], e[1:])
+		})
+		if r := p.role(o.name); r == roleAsks {
+			w.ask("an option that needs a person's yes: %s", shown(fs))
+		} else if o.value != nil && !(r == roleUnlisted && (p.reads || p.net && isURL(o.value.text))) {
+			w.optionValue(r, o.name, *o.value, fs, st)
+		}
+		if slices.Contains(p.rest, o.name) {
+			break
+		}
+	}
+	switch {
+	case edited:
+		for _, f := range operands {
+			if looksLikeFile(f) {
+				w.write(f, st, "edits "+f.src)
+			}
+		}
+	case p.last > 0 && len(operands) >= p.last:
+		w.write(operands[len(operands)-1], st, "writes to "+operands[len(operands)-1].src)
+	case p.first && len(operands) > 0:
+		w.optionValue(roleLoads, "", operands[0], fs, st)
+	}
+}
+
+// looksLikeFile tells an operand that is a file from one that is a word.
+func looksLikeFile(f field) bool {
+	return !strings.Contains(f.text, "://") && !strings.ContainsAny(f.text, " \n")
+}
+
+// option reads the option at i, and says how many further words it took. A word after an option
+// without a role is its value only for its shape.
+func (p program) option(fs []field, i int) (o option, used int) {
+	text := fs[i].text
+	name, value, has := strings.Cut(text, "=")
+	next := func(r role) (*field, int) {
+		switch {
+		case i+1 >= len(fs) || r == roleAsks:
+			return nil, 0
+		case r != roleUnlisted:
+			return &fs[i+1], 1
+		case strings.HasPrefix(fs[i+1].text, "-"):
+			return nil, 0
+		}
+		return &fs[i+1], 0
+	}
+	switch r, glued := p.match(name); {
+	case slices.Contains(p.edits, name):
+		return option{name: name}, 0
+	case glued != "" && !has && text[1] != '-':
+		return option{name, part(fs[i], glued)}, 0
+	case has:
+		return option{name, part(fs[i], value)}, 0
+	case r == roleUnlisted && text[1] != '-' && len(text) > 2:
+		if first := text[:2]; p.role(first) != roleUnlisted && p.role(first) != roleAsks {
+			return option{first, part(fs[i], text[2:])}, 0
+		}
+		if strings.ContainsAny(text[2:3], "/~.") {
+			return option{text[:2], part(fs[i], text[2:])}, 0
+		}
+		last := "-" + text[len(text)-1:]
+		if r = p.role(last); r != roleUnlisted {
+			name = last
+		}
+		o.name = name
+		o.value, used = next(r)
+		return o, used
+	default:
+		o.name = name
+		o.value, used = next(r)
+		return o, used
+	}
+}
+
+// optionValue judges the value of an option by its role, or by its shape.
+func (w *walker) optionValue(r role, name string, v field, fs []field, st *state) {
+	switch r {
+	case rolePlain, roleAsks:
+		if strings.Contains(v.text, "-") && flagPrograms().MatchString(v.text) {
+			w.ask("names a program that others will run: %s", shown(fs))
+		}
+	case roleWrites:
+		if !isStdin(v.text) && v.text != "" {
+			if _, file, ok := strings.Cut(v.text, ":"); ok && !strings.Contains(v.text[:1], "/") {
+				v = *part(v, file) // html:FILE
+			}
+			w.write(v, st, "writes to "+v.src)
+			w.mark(v, st, w.privacy(fs, st))
+		}
+	case roleRuns:
+		w.nested(v.text, v, st.child(nil), flow{})
+		if !harmlessCommand(v) {
+			w.ask("names a program that others will run: %s", shown(fs))
+		}
+	case roleLoads:
+		if isURL(v.text) || strings.HasPrefix(v.text, "data:") {
+			w.unknown("loads code from elsewhere: %s", shown(fs))
+		} else if w.loadsOutside(name, v, st) {
+			w.ask("loads code from outside the working directory: %s", shown(fs))
+		} else if w.runsForeign(v, st) {
+			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		}
+	default:
+		w.shaped(name, v, fs, st)
+	}
+}
+
+// loadsOutside says whether a file with code lies where others may have put it: for an option outside
+// the working directory, for an operand outside the temporary directories, too.
+func (w *walker) loadsOutside(name string, v field, st *state) bool {
+	if !w.outside(v, st) && (name == "" || !slices.ContainsFunc(w.targets(v, st), func(t string) bool { return path.IsAbs(v.text) && !within(w.place.Dir, t) })) {
+		return false
+	}
+	return !slices.ContainsFunc(w.targets(v, st), func(t string) bool {
+		return slices.ContainsFunc(systemPath, func(dir string) bool { return within(dir, t) }) || device(t) != notDevice
+	})
+}
+
+// shaped judges the value of an option of which the table does not say what it means.
+func (w *walker) shaped(name string, v field, fs []field, st *state) {
+	long := strings.HasPrefix(name, "--")
+	switch {
+	case v.vague && !strings.Contains(v.text, "/"):
+	case isURL(v.text):
+		if !local(v) {
+			w.ask("the value of %s is an address: %s", name, shown(fs))
+		}
+	case strings.ContainsAny(v.text, " \t\n;|&`<>"), strings.Contains(v.text, "$("), long && takesCommand(name) && strings.Contains(v.text, "/"):
+		w.ifRefused(v, st)
+		w.ask("the value of %s may be a command: %s", name, shown(fs))
+	case w.outside(v, st):
+		w.ask("the value of %s leads outside the working directory: %s", name, shown(fs))
+	}
+}
+
+// isURL says whether a word is an address.
+func isURL(text string) bool { return address().MatchString(text) }
+
+var address = lazily(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
+
+// outside says whether a word is a path that leads out of the working directory and the temporary
+// directories. Devices that keep nothing are not outside.
+func (w *walker) outside(f field, st *state) bool {
+	text := w.home(f.text)
+	if text == "" || !path.IsAbs(text) && !strings.Contains(text, "..") && !strings.HasPrefix(text, "~") {
+		for _, d := range st.dirs {
+			if d.path != "" && !d.doubt && strings.Contains(text, "/") && !w.place.writable(resolve(d.path, text), false) {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(w.targets(*part(f, text), st), func(target string) bool {
+		return !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target) && device(target) != sinkDevice
+	})
+}
