@@ -201,11 +201,11 @@ func acts(r policy.Request) bool {
 		return true
 	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindThink, acp.ToolKindFetch:
 		// Agents call some commands reads, and run those unasked.
-		return len(r.Commands) > 0 && (r.Tier() != shell.Ordinary || r.Writes())
+		return r.Changes || len(r.Commands) > 0 && (r.Tier() != shell.Ordinary || r.Writes())
 	case acp.ToolKindSwitchMode:
 		return r.Tier() != shell.Ordinary
 	}
-	known := func(f policy.Field) bool { return f.Role != policy.Unread }
+	known := func(f policy.Field) bool { return f.Role != policy.Unread && f.Role != policy.Grave }
 	return len(r.Commands) > 0 || len(r.Paths) > 0 || r.HasCommand ||
 		!slices.ContainsFunc(r.Fields, known) || slices.ContainsFunc(r.Fields, func(f policy.Field) bool { return !known(f) })
 }

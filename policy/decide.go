@@ -188,7 +188,7 @@ func (p *Policy) allowing(r Request, a assessment) *Rule {
 	for _, c := range p.rules {
 		switch {
 		case c.rule.Effect != Allow || !c.about(r):
-		case (a.unread != "" || len(r.Guesses) > 0) && !c.exactly():
+		case (a.unread != "" || r.isGrave() || len(r.Guesses) > 0) && !c.exactly():
 		case c.pattern != nil:
 			if !asked || c.pattern.Names() {
 				patterns = append(patterns, c)
@@ -271,6 +271,11 @@ func assess(r Request) assessment {
 	}
 	for _, path := range r.Paths {
 		a.add(r.pathVerdict(path))
+	}
+	for _, f := range r.Fields {
+		if f.Role == Grave {
+			a.add(shell.Verdict{Tier: shell.AlwaysAsked, Why: f.Why + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)})
+		}
 	}
 	a.add(r.modeVerdict())
 	if a.unread != "" {

@@ -24,6 +24,7 @@ type Request struct {
 
 	Paths   []string // every file and directory that is named, absolute
 	Removes []string // those of Paths that are removed, with any kind
+	Changes bool     // the call names a change of a file, whatever its kind is
 
 	Fields []Field // what else the call holds
 	// Guesses are what a part that is not understood may turn out to be: rules that deny
@@ -40,6 +41,7 @@ type Role string
 const (
 	Plain  Role = "plain"  // a number, a word or a text of a known field: shown, and part of what is remembered
 	Inert  Role = "inert"  // a description, a timeout, an id: changes nothing about what is done
+	Grave  Role = "grave"  // understood: it gives more rights, or takes something away, so a person decides
 	Unread Role = "unread" // not understood: only a rule that names exactly this request allows it
 )
 
@@ -48,6 +50,7 @@ type Field struct {
 	Name  string // its path in the input: "env.PATH", "steps[2].note"
 	Value string // a string as it is, anything else as JSON
 	Role  Role
+	Why   string // of a Grave field: the reason for asking
 }
 
 // Option is one of the answers an agent offers.
@@ -69,6 +72,11 @@ func (r Request) unread() string {
 		return "the agent does not say which file it would " + r.Kind
 	}
 	return ""
+}
+
+// isGrave says whether a person decides about a field of the request.
+func (r Request) isGrave() bool {
+	return slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Role == Grave })
 }
 
 // noCommand says whether a command is to be run that cannot be read.
@@ -110,7 +118,8 @@ func onlyReads(kind string) bool { return kind == "read" || kind == "search" }
 // pathVerdict judges a file that is named beside any command. Of a kind that may do anything
 // the worst is assumed.
 func (r Request) pathVerdict(p string) shell.Verdict {
-	if onlyReads(r.Kind) || r.Kind == "think" || r.startsIn(p) {
+	removed := r.Kind == "delete" || r.Kind == "move" || slices.Contains(r.Removes, p)
+	if onlyReads(r.Kind) && !r.Changes && !removed || r.startsIn(p) {
 		return shell.Verdict{Tier: shell.Ordinary}
 	}
 	real, ok := realPath(p)
@@ -122,12 +131,15 @@ func (r Request) pathVerdict(p string) shell.Verdict {
 		kind = "change"
 	}
 	there := resolved(r.Place)
-	if r.Kind == "delete" || r.Kind == "move" || slices.Contains(r.Removes, p) {
+	if removed {
 		if v := there.Removal(kind, p, real); v.Tier == shell.Refused {
 			return v
 		}
 		if v := r.Place.Removal(kind, p, filepath.Clean(p)); v.Tier == shell.Refused {
 			return v
+		}
+		if strings.ContainsAny(filepath.Base(p), "*?[{") {
+			return shell.Verdict{Tier: shell.AlwaysAsked, Why: kind + " of all files of a pattern: " + p}
 		}
 	}
 	return there.Change(kind, p, real)

@@ -68,7 +68,7 @@ func TestTargets(t *testing.T) {
 // that may mean it.
 func TestUnread(t *testing.T) {
 	place, in := project(t)
-	odd := []Field{{"invented", "git push --force", Unread}}
+	odd := []Field{{"invented", "git push --force", Unread, ""}}
 	command := Request{Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true, Fields: odd, Guesses: []shell.Command{{Text: odd[0].Value}}}
 	file := Request{Kind: "edit", Paths: []string{in("home/proj/a.go")}, Fields: odd}
 	hidden := Request{Kind: "execute", Title: "rm -rf /", Guesses: []shell.Command{{Text: "git status"}}}
@@ -130,7 +130,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	place, in := project(t)
 	command := func(change func(*Request)) Request {
 		r := Request{Provider: "p", Agent: "p --acp", Session: "s", Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true,
-			Fields: []Field{{"jobs", "4", Plain}, {"timeout", "9", Inert}}, Place: place, Options: options3}
+			Fields: []Field{{"jobs", "4", Plain, ""}, {"timeout", "9", Inert, ""}}, Place: place, Options: options3}
 		change(&r)
 		return r
 	}
@@ -147,9 +147,9 @@ func TestWhatIsRemembered(t *testing.T) {
 		"another timeout":     {func(r *Request) { r.Fields[1].Value = "10" }, true},
 		"no timeout":          {func(r *Request) { r.Fields = r.Fields[:1] }, true},
 		"another field":       {func(r *Request) { r.Fields[0].Value = "5" }, false},
-		"one field more":      {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain}) }, false},
+		"one field more":      {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain, ""}) }, false},
 		"one field less":      {func(r *Request) { r.Fields = r.Fields[1:] }, false},
-		"an unread field":     {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread}) }, false},
+		"an unread field":     {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread, ""}) }, false},
 		"arguments":           {func(r *Request) { r.Commands = []shell.Command{{Argv: []string{"make", "-rf"}}} }, false},
 		"a variable":          {func(r *Request) { r.Commands[0].Env = []string{"A=b"} }, false},
 		"an input":            {func(r *Request) { r.Commands[0].Stdin = "x" }, false},

@@ -77,7 +77,7 @@ func (w *walker) ownCall(fs []field) {
 func (p Place) owns(target string, glob bool) bool {
 	for element := range strings.SplitSeq(target, "/") {
 		switch {
-		case strings.EqualFold(element, ".perlica_config"):
+		case sameName(foldName(element), ".perlica_config", false):
 			return true
 		case glob && strings.HasPrefix(element, ".p") && same(element, ".perlica_config", true):
 			return true

@@ -241,7 +241,7 @@ func device(p string) deviceKind {
 // Removal judges that a tool removes the file that it calls p and that leads to target. It
 // is Refused or nothing is known against it.
 func (at Place) Removal(kind, p, target string) Verdict {
-	what, word := at.slashed().loss(slashPath(target), false)
+	what, word := at.slashed().loss(slashPath(target), HasMeta(target))
 	if what == "" {
 		return Verdict{Tier: Ordinary}
 	}
@@ -254,10 +254,9 @@ func (at Place) Change(kind, p, target string) Verdict {
 	asked := func(why string) Verdict {
 		return Verdict{Tier: AlwaysAsked, Why: tidy(why + ": " + kind + " of " + p)}
 	}
-	for _, own := range at.Own {
-		if within(own, target) || within(target, own) && kind != "change" && kind != "other" {
-			return Verdict{Tier: Refused, Why: tidy(kind + " of Perlica's own files: " + p), Word: "perlica"}
-		}
+	holds := func(own string) bool { return within(target, own) && kind != "change" && kind != "other" }
+	if at.owns(target, false) || slices.ContainsFunc(at.Own, holds) {
+		return Verdict{Tier: Refused, Why: tidy(kind + " of Perlica's own files: " + p), Word: "perlica"}
 	}
 	switch {
 	case !at.writable(target, false), at.athome(target):

@@ -54,10 +54,10 @@ func hasPath(r, got policy.Request, p string) bool {
 func hasField(r policy.Request, f policy.Field) bool {
 	i := slices.IndexFunc(r.Fields, func(have policy.Field) bool { return plainName(have.Name) == plainName(f.Name) })
 	switch {
-	case f.Role == policy.Inert:
+	case f.Role == policy.Inert, f.Role == policy.Grave && f.Name == "title": // a title may change at any time
 		return true
 	case i < 0:
-		return f.Role != policy.Unread
+		return f.Role != policy.Unread && f.Role != policy.Grave
 	}
 	return r.Fields[i].Value == f.Value
 }

@@ -46,6 +46,8 @@ func TestDiffers(t *testing.T) {
 		{"search", `{"pattern":"x","path":"."}`, Call{Kind: "search", Locations: []string{"/w/proj/b"}}, true},
 		{"other", `{"tool":"x"}`, Call{RawInput: json.RawMessage(`{"tool":"y"}`)}, false},
 		{"other", `{"tool":"x"}`, Call{RawInput: json.RawMessage(`{"command":"ls"}`)}, false},
+		{"other", `{"tool":"x"}`, Call{Kind: "other", Title: "Deleted it", RawInput: json.RawMessage(`{"tool":"x"}`)}, true},
+		{"execute", ls, Call{RawInput: json.RawMessage(`{"command":"ls -la","sudo":true}`)}, false},
 	} {
 		asked := Read(Call{Kind: test.kind, Title: "ls -la", RawInput: json.RawMessage(test.asked)}, at).Request
 		why := Differs([]policy.Request{asked}, test.reported, at)

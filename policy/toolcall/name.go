@@ -38,7 +38,7 @@ var general = sync.OnceValue(func() map[string]role {
 	return table(map[role]string{
 		inert: `description explanation reason justification purpose timeout timeoutms timeoutseconds
 		yieldtimems maxoutputtokens id callid toolcallid tooluseid requestid sessionid conversationid threadid turnid
-		messageid traceid`,
+		messageid traceid approvalid requiresapproval`,
 		command:     `command cmd commandline cmdline shellcommand bashcommand terminalcommand bash exec execute run`,
 		program:     `program executable exe binary`,
 		args:        `args arguments parameters params flags options`,
@@ -74,7 +74,8 @@ var byKind = sync.OnceValue(func() map[string]map[string]role {
 		"search": reads(),
 		"fetch":  reads(),
 		"think": table(map[role]string{
-			text: `prompt thought thoughts todos tasks plan text content subject message question questions query activeform agent subagenttype`,
+			text: `prompt thought thoughts todos tasks plan text content subject message question questions query activeform agent subagenttype
+			intent fact`,
 		}),
 		"switch_mode": table(map[role]string{text: `plan text content message`}),
 	}
@@ -93,7 +94,7 @@ var reads = sync.OnceValue(func() map[string]role {
 	return table(map[role]string{
 		text: `query queries regex regexp text search searchterm searchquery prompt question questions objective keywords
 		alloweddomains blockeddomains type filetype headers`,
-		glob: `pattern patterns exclude excludes excludepattern`,
+		glob: `pattern patterns exclude excludes excludepattern ignore`,
 	})
 })
 

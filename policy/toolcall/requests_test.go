@@ -110,3 +110,36 @@ func letter(d policy.Decision) byte {
 func answers(want, got byte) bool {
 	return want == '*' || want == got || want == '?' && got != 'y' || want == 'n' && got == 'R'
 }
+
+// TestEverydayCalls decides the calls of testdata/everyday.txt. It kills the mutants that ask about the
+// words of a harmless call, or about every hidden file.
+func TestEverydayCalls(t *testing.T) {
+	rows, err := os.ReadFile(filepath.Join("testdata", "everyday.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := linkedPlace(t)
+	p := policyWith(t)
+	count, asked := 0, 0
+	for row := range strings.Lines(string(rows)) {
+		row = strings.TrimSuffix(row, "\n")
+		if row == "" || row[0] == '#' {
+			continue
+		}
+		f := strings.SplitN(row, "|", 4)
+		if len(f) != 4 {
+			t.Fatalf("cannot read the row %s", row)
+		}
+		count++
+		r := Read(callOf(t, []string{f[0], f[1], "", f[2], f[3]}, place.Dir), place).Request
+		r.Options = []policy.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
+		if d := p.Decide(r, policy.ModeAllow); d.Effect != policy.Allow {
+			asked++
+			t.Logf("asked needlessly (%s): %s", d.Why, row)
+		}
+	}
+	t.Logf("%d of %d everyday calls are asked about", asked, count)
+	if asked*100 > 3*count || count < 150 {
+		t.Errorf("%d of %d everyday calls are asked about", asked, count)
+	}
+}

@@ -14,13 +14,12 @@ func lazily(expr string) func() *regexp.Regexp {
 }
 
 var (
-	quoted = lazily("^(?:(?:[Rr]un|[Rr]unning|[Ee]xecute|[Ee]xecuting):? )?`([^`]+)`$")
 	where  = lazily(`\[(in|current working directory) `)
 	detail = lazily(`(?s)^(.*?) ?\[(in|current working directory) ([^\]]*)\](?: \(.*\))?(?: \[background\])?$`)
 )
 
-// title takes the command from the title where it is nowhere else. A title that may not be
-// the command, whole and uncut, is only a guess.
+// title takes the command from the title where it is nowhere else. It does so for agents whose title is the
+// command; any other title, and one that is cut, is only a guess.
 func (r *reader) title() {
 	title := strings.TrimSpace(r.call.Title)
 	if titles[r.call.Provider] {
@@ -28,12 +27,13 @@ func (r *reader) title() {
 			r.commands = append(r.commands, c)
 			return
 		}
-	} else if m := quoted().FindStringSubmatch(title); m != nil && !isCut(m[1]) {
-		r.commands = append(r.commands, shell.Command{Text: strings.TrimSpace(m[1])})
-		return
 	}
 	if title != "" {
 		r.guesses = append(r.guesses, shell.Command{Text: title})
+	}
+	if _, rest, ok := strings.Cut(title, "`"); ok { // Run `git status`
+		inner, _, _ := strings.Cut(rest, "`")
+		r.guesses = append(r.guesses, shell.Command{Text: inner})
 	}
 }
 

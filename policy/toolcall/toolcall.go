@@ -36,7 +36,7 @@ type Diff struct{ Path, Old, New string }
 
 // Reading is a tool call, read.
 type Reading struct {
-	// Request has Provider, Kind, Title, Mode, Commands, HasCommand, Paths, Removes, Fields,
+	// Request has Provider, Kind, Title, Mode, Commands, HasCommand, Paths, Removes, Changes, Fields,
 	// Guesses and Place.
 	Request policy.Request
 	// Bodies are texts that the input would put into its file, or take out of it, and that
@@ -58,7 +58,7 @@ func Read(c Call, at shell.Place) Reading {
 	return Reading{Request: policy.Request{
 		Provider: c.Provider, Kind: c.Kind, Title: c.Title, Mode: r.mode,
 		Commands: r.commands, HasCommand: len(r.commands) > 0 || r.lost,
-		Paths: r.paths, Removes: r.removes, Fields: r.fields, Guesses: r.guesses, Place: at,
+		Paths: r.paths, Removes: r.removes, Changes: r.changes || len(c.Diffs) > 0, Fields: r.fields, Guesses: r.guesses, Place: at,
 	}, Bodies: r.bodies}
 }
 
@@ -79,6 +79,11 @@ type reader struct {
 	guesses  []shell.Command
 	bodies   []Diff
 	mode     string
+
+	given   bool           // the call has an input
+	changes bool           // it names a change of a file
+	deletes bool           // it says that it deletes the files that it names
+	beside  []policy.Field // fields that widen what a command may do, if there is one
 
 	patched, unpatched []string // the files that patches name, and those that they remove
 }
@@ -112,6 +117,15 @@ func (r *reader) finish() {
 		r.title()
 	}
 	r.patches()
+	if len(r.commands) > 0 || r.acts() {
+		for _, f := range r.beside {
+			r.grave(f.Name, f.Value, "it changes who the command runs as, or what it reaches")
+		}
+	}
+	r.spoken()
+	if r.deletes {
+		r.removes = append(r.removes, r.paths...)
+	}
 	for _, c := range r.commands {
 		if c.Dir != "" {
 			r.path(c.Dir)

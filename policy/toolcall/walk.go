@@ -70,6 +70,7 @@ func (r *reader) input(raw json.RawMessage) {
 	r.left = maxValues
 	top := &scope{}
 	r.scopes = []*scope{top}
+	r.given = len(raw) > 0 && string(raw) != "null"
 	switch s, isText := textOf(raw); {
 	case len(raw) == 0 || string(raw) == "null":
 	case isText && r.acts() && !isPatch().MatchString(s):
@@ -84,18 +85,35 @@ func (r *reader) scope() *scope { return r.scopes[len(r.scopes)-1] }
 
 // object reads the members of an object. The input itself has no name in those of its fields.
 func (r *reader) object(name string, list []member, depth int) {
+	hands := slices.ContainsFunc(list, func(m member) bool { return slices.Contains(handed, plainName(m.name)) })
 	for _, m := range list {
 		full := m.name
 		if depth > 0 {
 			full = name + "." + m.name
 		}
 		role := r.roleOf(m.name)
+		value := shown(bytes.TrimSpace(m.value))
+		always, beside := r.widens(m.name, value, role)
+		switch {
+		case always:
+			r.grave(full, value, "it gives the tool more rights")
+			continue
+		case beside:
+			r.beside = append(r.beside, policy.Field{Name: full, Value: value})
+		}
 		if role == unknown && strings.ContainsAny(m.name, "/\\") {
 			r.path(m.name) // a table of files
 		}
+		if role == body || role == patch || role == unknown && bodies()[plainName(m.name)] == body {
+			r.changes = true
+		}
 		r.value(full, bytes.TrimSpace(m.value), role, depth+1)
+		r.named(full, value, hands && plainName(m.name) == "name")
 	}
 }
+
+// handed are the names under which the arguments of another tool are handed on, beside its name.
+var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername", "mcpserver"}
 
 // value reads one value, as the role of its name says.
 func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
@@ -126,6 +144,12 @@ func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
 		if r.encloses(s, as) {
 			r.value(name, json.RawMessage(strings.TrimSpace(s)), as, depth+1)
 			return
+		}
+		if (as == input || as == args) && r.holdsCommand(json.RawMessage(s), depth) {
+			// What the command reads may be what the tool takes apart.
+			r.scopes = append(r.scopes, &scope{})
+			r.value(name, json.RawMessage(strings.TrimSpace(s)), unknown, depth+1)
+			r.leave()
 		}
 		r.text(name, s, as)
 	case commands[as] && raw[0] != 't' && raw[0] != 'f':
@@ -209,6 +233,22 @@ func (r *reader) encloses(s string, as role) bool {
 	return (as == unknown || (as == args || as == input) && !r.acts()) && s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
 }
 
+// holdsCommand says whether a text is JSON in which some member holds a command.
+func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
+	raw = bytes.TrimSpace(raw)
+	if r.left--; r.left < 0 || depth > maxDepth || !json.Valid(raw) {
+		return false
+	}
+	list, _ := members(raw)
+	for _, m := range list {
+		if commands[r.roleOf(m.name)] || r.holdsCommand(m.value, depth+1) {
+			return true
+		}
+	}
+	parts, _ := elements(raw)
+	return slices.ContainsFunc(parts, func(e json.RawMessage) bool { return r.holdsCommand(e, depth+1) })
+}
+
 // editing are the verbs of editors whose tool calls them a command.
 var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename", "read"}
 
@@ -259,6 +299,8 @@ func (r *reader) command(name, s string) {
 	switch {
 	case !r.acts() && slices.Contains(editing, s):
 		r.field(name, s, policy.Plain)
+		r.changes = r.changes || s != "view" && s != "read"
+		r.deletes = r.deletes || s == "delete"
 	case strings.TrimSpace(s) == "":
 		r.lost = r.lost || r.acts()
 	default:

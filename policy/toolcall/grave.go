@@ -1,0 +1,148 @@
+package toolcall
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// grave keeps a field that is understood and about which a person decides.
+func (r *reader) grave(name, value, why string) {
+	r.fields = slices.DeleteFunc(r.fields, func(f policy.Field) bool { return f.Name == name })
+	r.fields = append(r.fields, policy.Field{Name: name, Value: value, Role: policy.Grave, Why: why})
+}
+
+// widening are parts of the names of fields that give a tool more rights, or take a guard away.
+var widening = strings.Fields(`sudo asroot admin superuser privileg capabilit capadd elevat escalat permission impersonat runas
+	danger bypass approv confirm alwaysallow autoallow allowall yolo fullaccess unrestricted unsafe insecure unconfined trust seccomp
+	securityopt writableroots allowedtools nosandbox unsandbox disablesandbox skipsandbox outsidesandbox withoutsandbox
+	hostnetwork networkaccess allownetwork enablenetwork`)
+
+// widensCommand are the names of fields that widen what a command may do and that mean nothing special otherwise.
+var widensCommand = strings.Fields(`user username uid gid group groups supplementarygroups host hostname machine remote network net internet
+	root pid ipc userns device devices mount mounts volume volumes`)
+
+// guards are parts of the names of fields that hold a tool back: to switch one off widens its rights.
+var guards = strings.Fields(`sandbox isolat confine restrict readonly dryrun confirm approv`)
+
+// widens says whether a field of this name widens what the tool may do: always, or only beside a command.
+func (r *reader) widens(name, value string, known role) (always, besideCommand bool) {
+	plain := plainName(name)
+	value = plainName(value)
+	has := func(parts []string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(plain, part) })
+	}
+	off := slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "0", "null", "[]", "{}"}, value)
+	usual := off || value == "default" || value == "usedefault"
+	switch {
+	case known == inert || known == text || known == body:
+	case (known == unknown || known == mode) && has(widening) && !has([]string{"disallow", "noapprov"}):
+		// To say that approval is needed asks for nothing; to say that it is not, does.
+		if (has([]string{"approv", "confirm"}) && !has([]string{"auto", "skip", "bypass", "no"})) || known == mode {
+			return off && known == unknown && value != "", false
+		}
+		return !usual, false
+	case (known == unknown || known == mode) && has(guards):
+		return off && value != "" && value != "null" || strings.HasPrefix(value, "{") && value != "{}", false
+	case slices.Contains(widensCommand, plain):
+		number := slices.Contains([]string{"uid", "gid", "user", "group"}, plain) && value == "0"
+		return false, !usual || number
+	}
+	return false, false
+}
+
+// naming are the fields that hold the name of the tool or of what it does.
+var naming = strings.Fields(`tool toolname function functionname method action operation op verb`)
+
+// Actions are words in the names of tools and in titles. Of the lesser ones a name that also has a word of
+// reading is no action: get_release, list_runs.
+var (
+	gravest = strings.Fields(`delete del remove drop destroy erase purge wipe truncate nuke unlink rm rmdir trash uninstall revoke
+		terminate kill shutdown reboot poweroff overwrite sudo rollback`)
+	graver = strings.Fields(`reset stop restart disable deploy undeploy publish release merge push send post put patch transfer pay charge refund
+		buy purchase withdraw submit approve grant rotate revert restore clear flush prune evict drain detach cancel ban kick invite sign
+		migrate apply provision format email tweet upload execute exec eval run shell bash terminal`)
+	reading = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup browse status explain diff log`)
+)
+
+// action returns the word of a name or title that says that something is taken away, sent or run, or "".
+func action(text string) string {
+	var all []string
+	for _, word := range strings.FieldsFunc(separated(text), func(c rune) bool { return !unicode.IsLetter(c) }) {
+		all = append(all, strings.ToLower(word))
+	}
+	says := func(list []string) string {
+		for _, word := range all {
+			if slices.Contains(list, word) || slices.Contains(list, strings.TrimSuffix(word, "s")) {
+				return word
+			}
+			if stem, ok := strings.CutSuffix(word, "ing"); ok && len(stem) > 2 {
+				for _, form := range []string{stem, stem + "e", stem[:len(stem)-1]} {
+					if slices.Contains(list, form) {
+						return word
+					}
+				}
+			}
+		}
+		return ""
+	}
+	if word := says(gravest); word != "" {
+		return word
+	}
+	if says(reading) != "" {
+		return ""
+	}
+	return says(graver)
+}
+
+// separated parts the words of camelCase.
+func separated(text string) string {
+	var b strings.Builder
+	before := ' '
+	for _, c := range text {
+		if unicode.IsUpper(c) && unicode.IsLower(before) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(c)
+		before = c
+	}
+	return b.String()
+}
+
+// named judges a field that may be the name of what the tool does.
+func (r *reader) named(name, value string, isName bool) {
+	if r.acts() || !isName && !slices.Contains(naming, plainName(name[strings.LastIndexByte(name, '.')+1:])) {
+		return
+	}
+	if word := action(value); word != "" {
+		r.grave(name, value, "the tool's name says "+word)
+	}
+}
+
+var inQuotes = lazily(`^('[^']*'|"[^"]*")`)
+
+// spoken judges what only the title tells. A tool of a kind of its own is what its title says. Of other kinds
+// the title counts where the call says nothing else.
+func (r *reader) spoken() {
+	if r.acts() || len(r.commands) > 0 {
+		return
+	}
+	title := strings.TrimSpace(r.call.Title)
+	own := r.call.Kind == "" || r.call.Kind == "other"
+	silent := len(r.paths) == 0 && !slices.ContainsFunc(r.fields, func(f policy.Field) bool { return f.Role != policy.Inert })
+	word := ""
+	switch {
+	case own && (len(r.patched) == 0 || plainName(title) != "applypatch"):
+		word = action(title)
+	case !own && silent:
+		word = action(inQuotes().ReplaceAllString(title, "")) // words that are looked for
+	}
+	switch {
+	case word != "":
+		r.grave("title", title, "the title says "+word)
+	case own && silent && !r.given:
+		r.grave("title", title, "the agent does not say what the tool is given")
+	}
+}
