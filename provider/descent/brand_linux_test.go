@@ -1,6 +1,7 @@
 package descent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -33,7 +34,7 @@ type said struct {
 	Hidden, Partial bool
 	Gap             int // the process that cannot be read
 	Raised          bool
-	Above           bool // the line ends at another user's process
+	Above           bool // the line ends at a process that the system hides
 }
 
 func say(s said) {
@@ -80,8 +81,9 @@ func init() {
 		"orphan": func([]string) {
 			_, err := os.NewFile(3, "").Read(make([]byte, 1))
 			must(err)
+			_, branded := ownBrand()
 			free := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
-			say(said{Raised: unix.Prlimit(0, unix.RLIMIT_LOCKS, &free, nil) == nil})
+			say(said{Raised: branded && unix.Prlimit(0, unix.RLIMIT_LOCKS, &free, nil) == nil})
 		},
 		"bind": func(args []string) { // mounts the first over the second, in which PARENT is its parent
 			to := strings.ReplaceAll(args[1], "PARENT", strconv.Itoa(os.Getppid()))
@@ -95,9 +97,16 @@ func init() {
 		"hidepid": func([]string) {
 			must(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 			must(unix.Mount("proc", "/proc", "proc", 0, "hidepid=2"))
-			c := role("say")
+			c := role("undumpable")
 			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			c.Stdout = os.Stdout
+			must(c.Run())
+		},
+		"undumpable": func([]string) {
+			say(said{}) // below another user's process
+			c := role("say")
+			c.Stdout = os.Stdout
+			must(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 			must(c.Run())
 		},
 		"say": func([]string) { say(said{}) },
@@ -233,15 +242,24 @@ func branded() bool {
 	return len(l.Agents) > 0
 }
 
-// TestHidepid holds that another user's process that the system hides ends the line and is not a gap.
+// TestHidepid holds that a process that the system hides ends the line and is not a gap, also if it is
+// this user's and cannot be dumped, as sshd's.
 func TestHidepid(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this takes root")
 	}
 	c := role("hidepid")
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if s := hear(t, c); s.Err != "" || !s.Above {
-		t.Fatalf("with hidepid=2: %+v", s)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := json.NewDecoder(bytes.NewReader(out))
+	for _, parent := range []string{"another user's process", "a process that cannot be dumped"} {
+		var s said
+		if err := in.Decode(&s); err != nil || s.Err != "" || !s.Above {
+			t.Errorf("with hidepid=2, below %s: %v, %+v", parent, err, s)
+		}
 	}
 }
 

@@ -14,9 +14,8 @@
 //  3. No environment in the line holds Mark.
 //  4. The line was read without a gap (Linux): from the real /proc, with nothing mounted over an entry,
 //     and each parent is older than its child. The line ends at process 1, at a parent in an outer
-//     namespace of processes, or at another user's process that the system hides. The process
-//     asks the system by signal 0 and not by /proc whether the hidden process is another user's.
-//     The processes of an agent are never another user's.
+//     namespace of processes, or at a process that the system itself hides (hidepid). Only the owner
+//     of a namespace of processes can hide them so. Signal 0 and not /proc says that the process lives.
 //  5. Where the process left the namespaces of an ancestor, or is in one that needs no right, it has a
 //     controlling terminal. Commands check this (Line.Hidden).
 //  6. An answer comes from the namespaces of the Perlica that asked (Line.Apart). It needs a terminal
@@ -112,7 +111,7 @@ type link struct {
 	branded bool      // it descends from a Perlica that runs agents, or is one
 	brand   string    // the permission mode of the brand
 	spaces  [3]string // its mount and pid namespaces and its map of users; empty: not shown
-	// hiddenAbove says that its parent is another user's process that the system hides.
+	// hiddenAbove says that the system hides its parent.
 	hiddenAbove bool
 }
 

@@ -214,7 +214,7 @@ func (p *proc) line(pid int) (links []link, again bool, err error) {
 		case err == nil:
 		case len(links) == 0:
 			return nil, false, err
-		case !errors.Is(err, unix.EXDEV) && errors.Is(unix.Kill(pid, 0), unix.EPERM): // hidepid: the system hides other users' processes
+		case !errors.Is(err, unix.EXDEV) && lives(pid): // hidepid: the system hides it
 			links[len(links)-1].hiddenAbove = true
 			return links, false, nil
 		default:
@@ -224,6 +224,12 @@ func (p *proc) line(pid int) (links []link, again bool, err error) {
 		pid, parent = above, above
 	}
 	return links, false, nil
+}
+
+// lives asks the system, and not /proc, whether there is a process with a number.
+func lives(pid int) bool {
+	err := unix.Kill(pid, 0)
+	return err == nil || errors.Is(err, unix.EPERM)
 }
 
 // why says in words why a process cannot be read.

@@ -32,6 +32,11 @@ func TestLine(t *testing.T) {
 		{"one whose Perlica is gone", []link{marked(30, "ask", "claude:9:9:x"), marked(25, "ask", "claude:9:9:x"), shell}, 1, 25, "ask"},
 		{"one that was told less since", []link{marked(30, "allow", "claude:9:9:x"), marked(25, "ask", "claude:9:9:x"), shell}, 1, 25, "ask"},
 		{"one that hides its mode", []link{marked(30, "", "claude:9:9:x"), marked(25, "allow", "claude:9:9:x"), shell}, 1, 25, "deny"},
+		{"one with a brand alone", []link{{Process: at(40), branded: true, brand: "ask"}, {Process: at(35), branded: true, brand: "reads"}, shell}, 1, 35, "ask"},
+		{"one whose parent calls itself Perlica", []link{
+			{Process: at(40), branded: true, brand: "reads"},
+			{Process: at(35), runner: true, runs: "allow", branded: true, brand: "reads"}, shell,
+		}, 1, 40, "reads"},
 		{"a mark that cannot be read", []link{marked(30, "allow", "nonsense"), shell}, 1, 30, "allow"},
 		{"an agent of an agent", []link{
 			marked(50, "ask", "a:10:10:x", "b:40:40:y"), {Process: at(40), ticks: 40, runner: true, runs: "ask", marks: []string{"a:10:10:x"}},
