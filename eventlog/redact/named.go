@@ -10,9 +10,12 @@ import (
 func maskNamed(t *text) *edits {
 	sc := newScanner(t)
 	for at := 0; at < len(t.s); {
-		if c := t.s[at]; c == ':' || c == '=' {
+		switch c := t.s[at]; c {
+		case ':', '=':
 			at = sc.separator(at)
-		} else {
+		case '[':
+			at = sc.list(at + 1)
+		default:
 			at++
 		}
 	}
@@ -49,11 +52,11 @@ func (sc *scanner) separator(p int) int {
 		return p + 1
 	}
 	at, compares := afterSeparator(s, p)
+	if k.quote != 0 && s[p] == ':' && pairing(k.name) != 0 {
+		sc.pair(k, at)
+		return max(at, sc.done)
+	}
 	if k.name == "name" || k.name == "key" || k.name == "header" {
-		if k.quote == '"' {
-			sc.pair(at, k.level)
-			return at
-		}
 		if k.quote == 0 && s[p] == '=' {
 			sc.attribute(at)
 		}
@@ -233,21 +236,131 @@ func (sc *scanner) closing(from int, quote byte, n int) int {
 	return len(s) - run%2
 }
 
-// pair handles {"name": "API_KEY", "value": "…"}, as ACP has environment variables
-// and headers.
-func (sc *scanner) pair(at, level int) {
-	name, rest, ok := sc.quoted(at, level)
-	if !ok || nameOf(sc.s[name[0]:name[1]]) != secretName {
-		return
+// pairing says whether a member of an object holds the name of a variable or header ('n'), or its
+// value ('v').
+func pairing(member string) byte {
+	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(member)) {
+	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey", "field", "fieldname",
+		"param", "parameter", "paramname", "secretname", "k":
+		return 'n'
+	case "value", "val", "headervalue", "variablevalue", "varvalue", "envvalue", "fieldvalue", "paramvalue", "stringvalue", "secretvalue", "v":
+		return 'v'
 	}
-	rest = skip(sc.s, rest, ',')
-	key, rest, ok := sc.quoted(rest, level)
-	if !ok || !strings.EqualFold(sc.s[key[0]:key[1]], "value") {
-		return
+	return 0
+}
+
+// maxMembers is how many members of an object may stand between the name and the value of a pair.
+const maxMembers = 8
+
+// pair masks {"name": "API_KEY", "value": "…"}, as ACP has environment variables and headers, in any
+// order. The member k is one of the two, and what it holds begins at.
+func (sc *scanner) pair(k key, at int) {
+	name, value := "", -1
+	for range maxMembers {
+		start := sc.gap(at, 0, k)
+		span, rest, isText := sc.quotedBy(start, k)
+		if !isText {
+			rest = start + lengthOf(sc.s[start:], func(c byte) bool { return isWord(c) || c == '.' || c == '-' || c == '+' })
+		}
+		switch pairing(k.name) {
+		case 'n':
+			if name == "" && isText {
+				name = sc.s[span[0]:span[1]]
+			}
+		case 'v':
+			value = at
+		}
+		if name != "" && value >= 0 {
+			if naming := sc.nameOf(name); naming != plainName {
+				sc.value(key{name: name, start: k.start, quote: k.quote, level: k.level, naming: naming}, value)
+			}
+			return
+		}
+		if rest == start {
+			return // an object or a list
+		}
+		member, rest, ok := sc.quotedBy(sc.gap(rest, ',', k), k)
+		colon := sc.gap(rest, 0, k)
+		if !ok || colon >= len(sc.s) || sc.s[colon] != ':' {
+			return
+		}
+		k.name, at = sc.s[member[0]:member[1]], colon+1
 	}
-	if value, _, ok := sc.quoted(skip(sc.s, rest, ':'), level); ok {
-		sc.secret(value[0], value[1])
+}
+
+// gap is skip that also passes over the escaped line ends and tabs of a string around the member k.
+func (sc *scanner) gap(at int, c byte, k key) int {
+	for {
+		next := skip(sc.s, at, c)
+		if next > at && strings.IndexByte(sc.s[at:next], c) >= 0 {
+			c = 0
+		}
+		n := lengthOf(sc.s[next:], func(c byte) bool { return c == '\\' })
+		if k.level == 0 || n == 0 || next+n >= len(sc.s) || strings.IndexByte("nrt", sc.s[next+n]) < 0 {
+			return next
+		}
+		at = next + n + 1
 	}
+}
+
+// quotedBy reads a string with the quotes that the name of a member has.
+func (sc *scanner) quotedBy(at int, k key) (span [2]int, rest int, ok bool) {
+	open := at + k.level
+	if open >= len(sc.s) || sc.s[open] != k.quote || backslashes(sc.s, open) != k.level {
+		return span, at, false
+	}
+	end := sc.closing(open+1, k.quote, k.level)
+	if end+k.level >= len(sc.s) || sc.s[end+k.level] != k.quote {
+		return span, at, false
+	}
+	return [2]int{open + 1, end}, end + k.level + 1, true
+}
+
+// maxElements is how many strings of a list are looked at.
+const maxElements = 256
+
+// list masks the values in a list of names and values in turn: ["Authorization", "Bearer …"]. A name is
+// followed by its value only if that looks like one, because lists of names are common. It returns where
+// to go on.
+func (sc *scanner) list(from int) int {
+	at := sc.gap(from, 0, key{level: 1})
+	k := key{level: lengthOf(sc.s[at:], func(c byte) bool { return c == '\\' }), quote: '"'}
+	if at+k.level < len(sc.s) && sc.s[at+k.level] == '\'' {
+		k.quote = '\''
+	}
+	name := ""
+	for range maxElements {
+		span, rest, ok := sc.quotedBy(at, k)
+		if !ok {
+			break
+		}
+		text := sc.s[span[0]:span[1]]
+		if name != "" && valueInList(name, text) {
+			sc.secret(span[0], span[1])
+			name, text = "", ""
+		}
+		if name = ""; sc.nameOf(text) != plainName {
+			name = text
+		}
+		next := sc.gap(rest, ',', k)
+		if next == rest {
+			break
+		}
+		at = next
+	}
+	return max(from, sc.done)
+}
+
+// shortestListed is how long a value in a list is at least: a shorter one may be one more name.
+const shortestListed = 12
+
+// valueInList says whether a string after a name of a secret is its value.
+func valueInList(name, v string) bool {
+	if nameOf(v) != plainName || isReference(v) || isProse(v) {
+		return false
+	}
+	k := key{name: name, naming: nameOf(name)}
+	return schemeOf(v) > 0 || len(v) >= shortestListed && random(v) && !strings.ContainsAny(v, " /") && (k.naming == secretName || k.maybe(v, true))
 }
 
 // entry handles a name and a value of YAML, one under the other or in a row.
@@ -255,7 +368,8 @@ func (sc *scanner) entry(at int) {
 	s := sc.s
 	at += lengthOf(s[at:], func(c byte) bool { return c == ' ' })
 	end := at + lengthOf(s[at:], dashed)
-	if sc.nameOf(s[at:end]) != secretName {
+	naming := sc.nameOf(s[at:end])
+	if naming == plainName {
 		return
 	}
 	next := afterBreak(s, end)
@@ -264,7 +378,7 @@ func (sc *scanner) entry(at int) {
 	}
 	const word = "value:"
 	if next > end && strings.HasPrefix(s[next:], word) {
-		sc.value(key{name: s[at:end], start: at, naming: secretName, colon: true}, next+len(word))
+		sc.value(key{name: s[at:end], start: at, naming: naming, colon: true}, next+len(word))
 	}
 }
 
