@@ -128,6 +128,65 @@ func (p Proof) included() error {
 	return nil
 }
 
+// Proofs are proofs of several events in one file.
+type Proofs []Proof
+
+// MarshalText writes the proofs one after the other, with an empty line between two.
+func (list Proofs) MarshalText() ([]byte, error) {
+	var texts []string
+	for _, p := range list {
+		text, err := p.MarshalText()
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, string(text))
+	}
+	return []byte(strings.Join(texts, "\n")), nil
+}
+
+// ParseProofs reads a file of one or several proofs. The error wraps [evidence.ErrProof].
+func ParseProofs(text string) (list Proofs, err error) {
+	for i, part := range strings.Split(text, "\n\n"+proofHeader+"\n") {
+		if i > 0 {
+			part = proofHeader + "\n" + part
+		}
+		p, err := ParseProof(strings.TrimRight(part, "\n") + "\n")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// Verify returns who of the known keys signed the newest of the checkpoints, if every proof holds and all are
+// of one log. Otherwise the error wraps [evidence.ErrProof].
+func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, err error) {
+	newest := list.Newest()
+	for _, p := range list {
+		by, err := p.Verify(known...)
+		switch {
+		case err != nil:
+			return nil, err
+		case p.Checkpoint.Origin != newest.Origin:
+			return nil, fmt.Errorf("%w: its events are of several logs", evidence.ErrProof)
+		case p.Checkpoint.Size == newest.Size:
+			signed = by
+		}
+	}
+	return signed, nil
+}
+
+// Newest returns the checkpoint of the most events.
+func (list Proofs) Newest() (newest evidence.Checkpoint) {
+	for _, p := range list {
+		if p.Checkpoint.Size >= newest.Size {
+			newest = p.Checkpoint
+		}
+	}
+	return newest
+}
+
 // MarshalText writes the proof as https://c2sp.org/tlog-proof has it.
 func (p Proof) MarshalText() ([]byte, error) {
 	event, err := json.Marshal(p.Event)

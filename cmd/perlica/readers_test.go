@@ -25,10 +25,11 @@ import (
 var logReaders = map[string][]string{
 	"perlica log show":              {"log show RUN", "log show work", "log show 3", "log show 3 --json", "log show RUN --json", "log show QUESTION", "log show --type llm.*"},
 	"perlica log tail":              {"log tail -n 200", "log tail -n 200 --json", "log tail -n 200 --facts"},
+	"perlica log runs":              {"log runs", "log runs --json"},
 	"perlica log search":            {"log search euro", "log search euro --json"},
 	"perlica log stats":             {"log stats", "log stats --json", "log stats --by person", "log stats --by session", "log stats --by project"},
 	"perlica log verify":            {"log verify", "log verify --json"},
-	"perlica log prove":             {"log prove 3"},
+	"perlica log prove":             {"log prove 3", "log prove QUESTION"},
 	"perlica log export":            {"log export", "log export --format html", "log export --format otel", "log export --format cloudevents", "log export --run RUN --format html"},
 	"perlica session list":          {"session list", "session list --all --json"},
 	"perlica session show":          {"session show work", "session show work --json"},

@@ -313,7 +313,9 @@ func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 		r.add(at, pageStep{Class: "outcome", Head: words(string(o.Outcome)) + ": what it said is no longer on record"})
 		return
 	}
-	r.fact("took", o.Duration.Round(time.Millisecond).String())
+	if o.Duration > 0 {
+		r.fact("took", o.Duration.Round(time.Millisecond).String())
+	}
 	s := pageStep{Class: "outcome", Head: "Responded: " + o.StopReason + " after " + o.Duration.Round(time.Millisecond).String()}
 	if in, out, ok := o.Tokens(); ok {
 		r.p.in, r.p.out = r.p.in+in, r.p.out+out

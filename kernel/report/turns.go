@@ -23,9 +23,9 @@ type Turn struct {
 	Answer     string         `json:"answer"`  // all that had arrived, if the outcome is an error
 	StopReason string         `json:"stop_reason,omitempty"`
 	Error      string         `json:"error,omitempty"`
-	DurationMS int64          `json:"duration_ms"`
-	Pruned     bool           `json:"pruned,omitempty"` // what is empty is no longer on record
-	Damage     string         `json:"damage,omitempty"` // the row of the first damaged event
+	DurationMS int64          `json:"duration_ms,omitempty"` // absent: not known
+	Pruned     bool           `json:"pruned,omitempty"`      // what is empty is no longer on record
+	Damage     string         `json:"damage,omitempty"`      // the row of the first damaged event
 
 	Seq event.Seq `json:"-"` // of the input
 }

@@ -23,7 +23,7 @@ var ownCommands = []string{
 // makes an input in a session of its own.
 var ownReaders = []string{
 	"run", "exec", "watch", "doctor", "version", "completion", "help", "agent", "pending list", "pending ls", "pending show", "pending", "config show", "config path", "config check", "config",
-	"policy check", "policy approvals list", "policy approvals ls", "policy approvals", "policy", "log list", "log ls", "log tail", "log show", "log search", "log verify", "log export", "log prove", "log stats",
+	"policy check", "policy approvals list", "policy approvals ls", "policy approvals", "policy", "log list", "log ls", "log tail", "log show", "log runs", "log search", "log verify", "log export", "log prove", "log stats",
 	"log key show", "log key", "log", "provider list", "provider ls", "provider show", "provider test", "provider", "session list", "session ls", "session current", "session show", "session export", "session",
 	"service status", "service contacts", "service projects", "web devices", "service logs", "service channel list", "service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls", "team workers", "team fetch",

@@ -37,7 +37,7 @@ func Command(c *cli.App) *cobra.Command {
 Perlica and the agent, every question and who answered it, and how each call ended.
 It is append-only: nothing on it is changed or reordered. These commands read it; only
 prune takes something away, and says so on the log. See docs/log.md and docs/evidence.md.`,
-		a.logTailCommand(), a.logShowCommand(), a.logSearchCommand(), a.logVerifyCommand(),
+		a.logTailCommand(), a.logRunsCommand(), a.logShowCommand(), a.logSearchCommand(), a.logVerifyCommand(),
 		a.logCheckpointCommand(), a.logProveCommand(), a.logKeyCommand(), a.logOpenCommand(), a.logResolveCommand(),
 		a.logStatsCommand(), export.Command(a.App), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand(), a.logListCommand())
 	cmd.PersistentFlags().BoolVar(&a.UserFlag, "user", false, "the log of what belongs to no project, below your own state")
@@ -46,6 +46,9 @@ prune takes something away, and says so on the log. See docs/log.md and docs/evi
 
 // lineTime is how the time of an event is written, in local time.
 const lineTime = "2006-01-02 15:04:05.000"
+
+// storyTime is how the time of a run is written above its story, with its zone.
+const storyTime = lineTime + " MST"
 
 // typeWidth is the column of the types; the few that are longer push their line.
 const typeWidth = 25

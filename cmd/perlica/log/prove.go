@@ -24,18 +24,22 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 func (a *app) logProveCommand() *cobra.Command {
 	var out string
 	var consistency bool
 	cmd := &cobra.Command{
-		Use: "prove SEQ|EVENT-ID | --consistency OLD [NEW]", Annotations: cli.Reads.On(),
+		Use: "prove SEQ|EVENT-ID|QUESTION | --consistency OLD [NEW]", Annotations: cli.Reads.On(),
 		Short: "Make a proof that somebody without the log can check",
 		Long: `Make a file that proves one event to somebody who has nothing but it and your verifier
 key: the event itself, the hashes that lead from it to the root of the log's tree, and the
 newest signed checkpoint that covers it. It is a https://c2sp.org/tlog-proof. An event whose
 payload was removed is proven by what is left of it: its header, with the payload's hash.
+
+A question (its id, or a part of it, as 'perlica log show' and 'perlica pending' print it) is
+proven whole: one file proves the request, the answer, and the reply to the agent.
 
 With --consistency it proves that one checkpoint (the file NEW, or the newest one that is
 stored with the log) holds all that another (the file OLD) held: that nothing was changed or
@@ -43,12 +47,13 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 
 'perlica log verify --proof FILE --key KEY' checks either, without the log.`,
 		Example: `  perlica log prove 42 -o event-42.tlog-proof
+  perlica log prove 5e6f7a8b -o question.tlog-proof
   perlica log prove --consistency kept-elsewhere.txt -o since-then.proof`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if consistency {
 				return cli.Between(1, "OLD", "NEW")(cmd, args)
 			}
-			return cli.Exactly("SEQ or EVENT-ID")(cmd, args)
+			return cli.Exactly("SEQ, EVENT-ID or QUESTION")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
@@ -92,36 +97,57 @@ func prove(ctx context.Context, log *store.Reader, consistency bool, args []stri
 	if consistency {
 		return proveConsistency(ctx, log, args)
 	}
-	seq, err := findSeq(ctx, log, args[0])
+	seqs, err := findSeqs(ctx, log, args[0])
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := eventlog.Prove(ctx, log, seq)
+	var list eventlog.Proofs
+	for _, seq := range seqs {
+		p, err := eventlog.Prove(ctx, log, seq)
+		switch {
+		case errors.Is(err, eventlog.ErrNoCheckpoint):
+			return nil, nil, exitcode.WithHint(err, "'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
+		case err != nil:
+			return nil, nil, err
+		}
+		list = append(list, p)
+	}
+	return list, []evidence.Checkpoint{list.Newest()}, nil
+}
+
+// ofQuestion are the types of the events that prove a question: the request, its end, and the reply to the agent.
+var ofQuestion = []event.Type{
+	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed, event.ReplySent, event.ReplyFailed,
+}
+
+// findSeqs finds the event that a number or an id names, or the events of a question.
+func findSeqs(ctx context.Context, log *store.Reader, ref string) (list []event.Seq, err error) {
+	n, err := strconv.ParseInt(ref, 10, 64)
+	if err == nil && n > 0 {
+		_, there, err := log.Last(ctx, event.Query{After: event.Seq(n - 1), Until: event.Seq(n)})
+		if there || err != nil {
+			return []event.Seq{event.Seq(n)}, err
+		}
+	} else if seq, err := log.Find(ctx, ref); !errors.Is(err, fs.ErrNotExist) {
+		return []event.Seq{seq}, err
+	}
+	q, err := report.FindQuestion(ctx, log, ref)
 	switch {
-	case errors.Is(err, eventlog.ErrNoCheckpoint):
-		return nil, nil, exitcode.WithHint(err, "'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, noEvent(args[0])
+	case errors.Is(err, report.ErrNoQuestion):
+		return nil, exitcode.WithHint(fmt.Errorf("there is no event and no question %q on the log", ref),
+			"'perlica log tail' shows the numbers of events, 'perlica log show' the ids of questions")
+	case errors.Is(err, report.ErrAmbiguousQuestion):
+		return nil, exitcode.WithHint(err, "give more of the id, from its end")
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	}
-	return p, []evidence.Checkpoint{p.Checkpoint}, nil
-}
-
-// findSeq finds the event that a number or an id names.
-func findSeq(ctx context.Context, log *store.Reader, ref string) (event.Seq, error) {
-	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 {
-		return event.Seq(n), nil
+	for e, err := range log.Events(ctx, event.Query{Interaction: q.ID, Types: ofQuestion}) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e.Seq)
 	}
-	seq, err := log.Find(ctx, ref)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, noEvent(ref)
-	}
-	return seq, err
-}
-
-func noEvent(ref string) error {
-	return exitcode.WithHint(fmt.Errorf("there is no event %q on the log", ref), "'perlica log tail' shows their numbers, and with --json their ids")
+	return list, nil
 }
 
 func proveConsistency(ctx context.Context, log *store.Reader, files []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
@@ -180,14 +206,15 @@ type checkedProof struct {
 	File    string           `json:"file"`
 	OK      bool             `json:"ok"`
 	Damage  string           `json:"damage,omitempty"`
-	Kind    string           `json:"kind,omitempty"` // "event", "consistency"
+	Kind    string           `json:"kind,omitempty"` // "event", "events", "consistency"
 	Origin  string           `json:"origin,omitempty"`
 	Size    int64            `json:"size,omitempty"`     // of the checkpoint, of the later one
 	OldSize int64            `json:"old_size,omitempty"` // of the earlier one
 	Root    string           `json:"root,omitempty"`     // base64
 	OwnKey  bool             `json:"own_key"`            // the log's key was taken from this user's file
 	Signed  []proofSignature `json:"signatures,omitempty"`
-	Event   *event.Event     `json:"event,omitempty"`
+	Event   *event.Event     `json:"event,omitempty"`  // of the kind "event"
+	Events  []event.Event    `json:"events,omitempty"` // of the kind "events"
 }
 
 type proofSignature struct {
@@ -231,12 +258,17 @@ func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (e
 		verify, head = p.Verify, p.New
 		v.Kind, v.OldSize = "consistency", p.Old.Size
 	} else {
-		p, err := eventlog.ParseProof(text)
+		list, err := eventlog.ParseProofs(text)
 		if err != nil {
 			return err
 		}
-		verify, head = p.Verify, p.Checkpoint
-		v.Kind, v.Event = "event", &p.Event
+		verify, head = list.Verify, list.Newest()
+		if v.Kind, v.Event = "event", &list[0].Event; len(list) > 1 {
+			v.Kind, v.Event = "events", nil
+			for _, p := range list {
+				v.Events = append(v.Events, p.Event)
+			}
+		}
 	}
 	if known == nil {
 		if known, err = a.ownVerifiers(head.Origin); err != nil {
@@ -246,7 +278,7 @@ func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (e
 	}
 	signed, err := verify(known...)
 	if err != nil {
-		v.Event = nil // nothing of it is proven
+		v.Event, v.Events = nil, nil // nothing of it is proven
 		return err
 	}
 	v.Origin, v.Size, v.Root = head.Origin, head.Size, head.Root.String()
@@ -299,13 +331,25 @@ func (v checkedProof) write(w io.Writer, s term.Styles) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case v.Event == nil:
+	if v.Kind == "consistency" {
 		_, err = fmt.Fprintf(w, "The log of %d events holds all %d events of the earlier checkpoint, unchanged.\n", v.Size, v.OldSize)
-	case v.Event.Payload == nil:
-		_, err = fmt.Fprintf(w, "Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and anyone who has the bytes can compare them.\n\n%s\n", v.Event.Seq, term.Sanitize(v.Event.Withheld), eventInFull(*v.Event, s))
-	default:
-		_, err = fmt.Fprintf(w, "Event %d is on the log exactly as it stands here.\n\n%s\n", v.Event.Seq, eventInFull(*v.Event, s))
+		return err
 	}
-	return err
+	events := v.Events
+	if v.Event != nil {
+		events = []event.Event{*v.Event}
+	}
+	for i, e := range events {
+		said := fmt.Sprintf("Event %d is on the log exactly as it stands here.", e.Seq)
+		if e.Payload == nil {
+			said = fmt.Sprintf("Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and anyone who has the bytes can compare them.", e.Seq, term.Sanitize(e.Withheld))
+		}
+		if i > 0 {
+			said = "\n" + said
+		}
+		if _, err := fmt.Fprintf(w, "%s\n\n%s\n", said, eventInFull(e, s)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

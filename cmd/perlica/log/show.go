@@ -78,6 +78,11 @@ func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bo
 		return selection.NotFound("run, session, question or event", ref, err)
 	}
 	out := a.eventWriter(a.Stdout, f.Json)
+	if last && !f.Json && len(f.Types) == 0 {
+		if err := a.noteOthers(ctx, log, q, f); err != nil {
+			return err
+		}
+	}
 	if !narrow(&q, found) {
 		return fmt.Errorf("%q is on the log, and the filters leave it out", ref)
 	}
@@ -93,6 +98,27 @@ func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bo
 		return a.tellRun(ctx, log, out, found.Run, q)
 	default:
 		return a.tellSession(ctx, log, out, found.Session, q)
+	}
+	return err
+}
+
+// noteOthers says how many runs the filters match, where the last of them is shown and there are more.
+func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f selection.Filter) error {
+	counter, ok := log.(interface {
+		Count(ctx context.Context, q event.Query) (int, error)
+	})
+	if !ok || f.Since == "" && f.Before == "" && f.Session == "" {
+		return nil
+	}
+	n, err := counter.Count(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
+	if err == nil && n > 1 {
+		command := "perlica log runs"
+		for _, flag := range [][2]string{{"--session", f.Session}, {"--since", f.Since}, {"--before", f.Before}} {
+			if flag[1] != "" {
+				command += " " + flag[0] + " '" + flag[1] + "'"
+			}
+		}
+		a.Note(fmt.Sprintf("this is the last of %d runs that match; '%s' lists them", n, strings.ReplaceAll(command, "'", "\"")))
 	}
 	return err
 }

@@ -45,10 +45,10 @@ func (n *storyteller) tell(step report.Step) {
 	case report.StepTool:
 		n.tool(step, w)
 	case report.StepAsked:
-		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim("  question "+printing.OneLine(printing.Short(w.ID))))
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim(fmt.Sprintf("  question %s, event %d", printing.OneLine(printing.Short(w.ID)), step.Seq)))
 		n.raw(printing.Drawn(card.Lay(w.Question, printing.UnknownWidth).Rows[1:], n.s))
 	case report.StepClosed:
-		n.line(step.At, n.closed(w))
+		n.line(step.At, n.closed(w)+n.s.Dim(fmt.Sprintf(", event %d", step.Seq)))
 	case report.StepOutcome:
 		n.outcome(step.At, w)
 	case report.StepNote:
@@ -95,7 +95,7 @@ func (n *storyteller) input(at time.Time, in report.StepInput) {
 		{"run", string(in.Run)},
 		{"session", string(in.Session)},
 		{"input", string(in.Input)},
-		{"when", at.Local().Format(lineTime)},
+		{"when", at.Local().Format(storyTime)},
 		{"provider", in.Provider},
 		{"in", in.Dir},
 	})
@@ -233,7 +233,11 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 	if o.Outcome == kernel.OutcomeUnknown {
 		what = "outcome unknown"
 	}
-	n.line(at, n.s.Red(what)+": "+printing.OneLine(printing.Message(o.Err))+" after "+printing.Took(o.Duration))
+	text := n.s.Red(what) + ": " + printing.OneLine(printing.Message(o.Err))
+	if o.Duration > 0 { // otherwise nobody saw the end
+		text += " after " + printing.Took(o.Duration)
+	}
+	n.line(at, text)
 	if o.Known != "" {
 		n.line(time.Time{}, "  "+printing.OneLine(o.Known))
 	}

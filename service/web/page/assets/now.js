@@ -17,7 +17,7 @@ export function stateOf(r) {
 export const runItem = (r, href) => h('li', h('a.item', {href},
 	said('span.title', r.damage || r.text || t('run.pruned')),
 	h('span.meta', stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
-		r.state === 'ended' && h('span', lasted(r.duration_ms)))));
+		r.state === 'ended' && r.duration_ms > 0 && h('span', lasted(r.duration_ms)))));
 
 const section = (title, ...more) => h('section', heading(title), ...more);
 

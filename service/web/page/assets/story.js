@@ -74,7 +74,7 @@ export function story(main, route, frame) {
 			const r = await get('v1/runs/' + encodeURIComponent(route.id), where);
 			const p = r.result && r.result.permissions;
 			replace(head, h('div.card', h('p.meta', stateOf(r), place(r), said('span', r.provider), h('time', {datetime: r.at}, clock(r.at))),
-				h('dl.facts', [[t('fact.duration'), lasted(r.duration_ms)], [t('fact.dir'), said('span', r.dir || '', {dir: 'ltr'})], p && [t('numbers.questions'), t('fact.asked', p)], [t('fact.run'), h('span.mono', r.run_id)]].filter(Boolean).map(([k, v]) => [h('dt', k), h('dd', v)])),
+				h('dl.facts', [r.duration_ms > 0 && [t('fact.duration'), lasted(r.duration_ms)], [t('fact.dir'), said('span', r.dir || '', {dir: 'ltr'})], p && [t('numbers.questions'), t('fact.asked', p)], [t('fact.run'), h('span.mono', r.run_id)]].filter(Boolean).map(([k, v]) => [h('dt', k), h('dd', v)])),
 				h('p.row', h('a.button', {href: sessionLink(r)}, icon('sessions'), t('session.open')))));
 			await steps();
 		} catch (err) {

@@ -23,7 +23,7 @@ export const remark = (sign, kind, ...words) => h('p', {class: 'remark ' + kind}
 export function figures(r) {
 	const u = r.usage || {};
 	const [input, output] = [u.inputTokens ?? u.input_tokens, u.outputTokens ?? u.output_tokens];
-	return [h('span', lasted(r.duration_ms)), input !== undefined && h('span', t('tokens', {in: compact(input), out: compact(output || 0)})),
+	return [r.duration_ms > 0 && h('span', lasted(r.duration_ms)), input !== undefined && h('span', t('tokens', {in: compact(input), out: compact(output || 0)})),
 		r.cost && h('span', money(r.cost.amount, r.cost.currency))];
 }
 

@@ -1,0 +1,136 @@
+package log
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// runsDefault is how many runs log runs lists where nothing says how many.
+const runsDefault = 20
+
+func (a *app) logRunsCommand() *cobra.Command {
+	var f selection.Filter
+	var providerID string
+	n := runsDefault
+	cmd := &cobra.Command{
+		Use: "runs", Annotations: cli.Reads.On(),
+		Short: "List the runs: when, who, what came of it, and the first words",
+		Long: `List the runs, a line each, the newest last: when the input came, by whom and in which
+session, the provider, how it ended and how long it took, how many questions were asked, how
+many of them allowed and denied, how many tools ran, the cost, and the first words of the
+input. The newest 20 are listed; with --since or --before, all that match.`,
+		Example: `  perlica log runs
+  perlica log runs --since yesterday
+  perlica log runs --provider claude --json | jq -r '.[].run_id'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("lines") && (f.Since != "" || f.Before != "") {
+				n = -1
+			}
+			return a.OrNone(a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
+				return a.logRuns(cmd.Context(), log, f, report.RunsQuery{Provider: providerID, Newest: n})
+			}))
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.Session, "session", "s", "", "only runs of this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVar(&f.Since, "since", "", "only runs since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+	fl.StringVar(&f.Before, "before", "", "only runs before this `time`")
+	fl.StringVar(&providerID, "provider", "", "only runs of this `provider`")
+	fl.IntVarP(&n, "lines", "n", runsDefault, "how many runs, the newest; -1 for all")
+	fl.BoolVar(&f.Json, "json", false, "print a JSON array")
+	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
+	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	return cmd
+}
+
+func (a *app) logRuns(ctx context.Context, log event.Reader, f selection.Filter, q report.RunsQuery) error {
+	selected, err := f.Query(ctx, log, time.Now())
+	if err != nil {
+		return err
+	}
+	q.Session, q.Since, q.Before = selected.Session, selected.Since, selected.Before
+	list, more, err := report.ReadRuns(ctx, log, q)
+	switch {
+	case err != nil:
+		return err
+	case f.Json:
+		err = a.PrintJSON(append([]report.Run{}, list...))
+	case len(list) == 0:
+		a.Note("no run matches")
+	default:
+		err = a.Table(runsGrid(list))
+	}
+	if more {
+		a.Note("there are older runs: -n -1 lists all")
+	}
+	return err
+}
+
+// runsGrid has a row for each run.
+func runsGrid(list []report.Run) printing.Grid {
+	g := printing.Grid{Head: []string{"WHEN", "RUN", "SESSION", "BY", "PROVIDER", "OUTCOME", "TOOK", "ASKED", "TOOLS", "COST", "TEXT"}}
+	for _, r := range list {
+		took, asked, tools, cost := "", "", "", ""
+		if r.DurationMS > 0 {
+			took = printing.Took(time.Duration(r.DurationMS) * time.Millisecond)
+		}
+		if r.Asked > 0 {
+			asked = fmt.Sprintf("%d: %d yes, %d no", r.Asked, r.Allowed, r.Denied)
+		}
+		if r.Tools > 0 {
+			tools = fmt.Sprint(r.Tools)
+		}
+		if r.Cost != nil {
+			cost = r.Cost.String()
+		}
+		g.Add(r.At.Local().Format(shortTime), printing.Short(r.Run), printing.Short(r.Session), r.By, r.Provider,
+			outcomeWord(r.Outcome), took, asked, tools, cost, firstWords(r))
+	}
+	g.DropEmpty("")
+	return g
+}
+
+// shortTime is how the time of a run is written in a list, in local time.
+const shortTime = "2006-01-02 15:04 MST"
+
+func outcomeWord(o kernel.Outcome) string {
+	switch o {
+	case "":
+		return "none yet"
+	case kernel.OutcomeResponded:
+		return "ok"
+	case kernel.OutcomeProviderError:
+		return "error"
+	case kernel.OutcomeUnknown:
+		return "unknown"
+	}
+	return string(o)
+}
+
+// firstWords is the beginning of an input on one line.
+func firstWords(r report.Run) string {
+	const most = 60
+	text := cmp.Or(r.Damage, strings.Join(strings.Fields(r.Text), " "))
+	if r.Pruned && text == "" {
+		return "(no longer on record)"
+	}
+	if list := []rune(text); r.Damage == "" && len(list) > most {
+		return string(list[:most-1]) + "…"
+	}
+	return text
+}
