@@ -126,8 +126,8 @@ var inQuotes = lazily(`^('[^']*'|"[^"]*")`)
 // spoken judges what only the title tells. A tool of a kind of its own is what its title says. Of other kinds
 // the title counts where the call says nothing else.
 func (r *reader) spoken() {
-	if r.acts() || len(r.commands) > 0 {
-		return
+	if len(r.commands) > 0 || slices.Contains([]string{"execute", "edit", "delete", "move"}, r.call.Kind) {
+		return // those without a command or a file cannot be read anyway
 	}
 	title := strings.TrimSpace(r.call.Title)
 	own := r.call.Kind == "" || r.call.Kind == "other"
