@@ -85,6 +85,8 @@ func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Recei
 		f.Kind, f.Word = kindRefused, c.GivesUp(r.say, a.Question)+fmt.Sprintf(r.say.WhereMeant, how)
 	case a.Word != "" && c.Option.Allows() && !(c.Word == a.Word && named):
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsWord, how)
+	case c.Option.Allows() && !named && r.fresh(a):
+		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.TooSoon, how)
 	case !c.Option.Allows() && (c.Word != "" || c.Always): // that is no answer of anybody
 	default:
 		f.Kind, f.Question, f.Option, f.Word, f.Always = kindAnswer, a.ID, c.Option.ID, c.Word, c.Always
@@ -234,6 +236,12 @@ func (r *reading) after(c *card) bool {
 	return c.whole() && c.last() != "" && r.ch.After(r.m, c.last())
 }
 
+// fresh reports whether the sender's card of a question arrived only just now.
+func (r *reading) fresh(a *asked) bool {
+	c := a.cards[r.who]
+	return c != nil && c.fresh(r.b.opt.Now())
+}
+
 // landed waits until the cards that are on their way to this chat have arrived, or have failed:
 // who answers one may be quicker than the platform's word, which has its id. After a while no one
 // waits.
@@ -277,7 +285,7 @@ func (r *reading) pin(ctx context.Context, l command.Line) (event.InteractionID,
 			return "", nil
 		}
 	}
-	if yes && a.Word != "" {
+	if yes && (a.Word != "" || r.fresh(a)) {
 		return "", nil
 	}
 	return a.ID, nil

@@ -64,6 +64,9 @@ func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
 	alice.expect("ACK") // though the turn will not go on before it is answered
 	held := alice.expect("this does not answer it")
 	alice.say("1")
+	alice.expect("only just before your message")
+	w.reads()
+	alice.say("1")
 	alice.expect("answered at")
 	alice.expect("permission: allow")
 	alice.confirm(held)

@@ -49,6 +49,7 @@ type card struct {
 	mu    sync.Mutex        // guards what follows
 	sent  map[string]string // the messages that have arrived: the platform's id of each
 	onWay chan struct{}     // nil: none is being sent; closed when what became of that is known
+	since time.Time         // the arrival of the last of them; zero means an earlier bridge sent it
 	lost  bool              // a part of it cannot be sent
 }
 
@@ -78,6 +79,14 @@ func (c *card) last() string {
 	return c.sent[c.parts[len(c.parts)-1]]
 }
 
+// fresh reports whether the card arrived so recently that a message without its question's id was written for
+// something that stood there before.
+func (c *card) fresh(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Sub(c.since) < interaction.ReadTime
+}
+
 // has reports whether a message of the card has this platform's id.
 func (c *card) has(id string) bool {
 	c.mu.Lock()
@@ -87,7 +96,7 @@ func (c *card) has(id string) bool {
 
 // leaves takes note that a message of the card is being sent. lands, which must follow, is sent
 // what became of it: sent says that it has arrived, under the platform's id.
-func (c *card) leaves(part string) (lands func(id string, sent bool)) {
+func (c *card) leaves(part string, now func() time.Time) (lands func(id string, sent bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := make(chan struct{})
@@ -96,7 +105,7 @@ func (c *card) leaves(part string) (lands func(id string, sent bool)) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if sent {
-			c.sent[part] = id
+			c.sent[part], c.since = id, now()
 		}
 		c.onWay = nil
 		close(known)
@@ -178,7 +187,7 @@ func (b *Bridge) leaves(q *queued) (lands func(id string, sent bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a := b.asked[q.Question]; a != nil && q.Kind == outCard && a.cards[q.Peer] != nil {
-		return a.cards[q.Peer].leaves(q.ID)
+		return a.cards[q.Peer].leaves(q.ID, b.opt.Now)
 	}
 	return func(string, bool) {}
 }

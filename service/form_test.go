@@ -49,7 +49,6 @@ func TestAnAddressOnThePhone(t *testing.T) {
 		if !strings.Contains(card.Text, "https://me@sign.in.example/a?b=c`") || !strings.Contains(card.Text, "host: sign.in.example") {
 			t.Errorf("the card does not show the address: %s", card.Text)
 		}
-		alice.say(number)
-		alice.expect(`{"action":"` + action + `"}`)
+		alice.answers(w, local.Message{Text: number}, `{"action":"`+action+`"}`)
 	}
 }

@@ -56,14 +56,13 @@ func TestClocksAreNotCompared(t *testing.T) {
 	w.pair(s, alice)
 	for _, skew := range []time.Duration{-2 * time.Second, 0, 2 * time.Second, time.Hour, -30 * time.Minute} {
 		alice.asks("May I "+skew.String(), "make")
-		alice.Say(local.Message{Text: "1", Sent: time.Now().Add(skew)})
-		alice.expect("permission: allow")
+		alice.answers(w, local.Message{Text: "1", Sent: time.Now().Add(skew)}, "permission: allow")
 	}
 }
 
 // before has a platform keep a card back until something was said that does not know of it.
-func before(t *testing.T, text string) (s *serving, alice *person) {
-	w := newWorld(t)
+func before(t *testing.T, text string) (w *world, s *serving, alice *person) {
+	w = newWorld(t)
 	ch := &busy{asked: make(chan struct{}), word: make(chan error)}
 	s = w.serve(local.DefaultLimits(), func(o *service.Options) {
 		ch.Channel = o.Channels[0].(*local.Channel)
@@ -75,7 +74,7 @@ func before(t *testing.T, text string) (s *serving, alice *person) {
 	on(t, ch.asked)
 	alice.say(text) // it is on the wire before the card is
 	ch.word <- nil
-	return s, alice
+	return w, s, alice
 }
 
 // TestACommandIsABareNumber: without an id a command counts as a number does, so not if it was
@@ -83,11 +82,10 @@ func before(t *testing.T, text string) (s *serving, alice *person) {
 func TestACommandIsABareNumber(t *testing.T) {
 	for _, text := range []string{"/allow", "/choose 1", "/choose allow-once", "/deny", "/choose Reject"} {
 		t.Run(text, func(t *testing.T) {
-			s, alice := before(t, text)
+			w, s, alice := before(t, text)
 			alice.expect("does not say which question")
 			s.unanswered(t)
-			alice.say(text)
-			alice.expect("permission: ")
+			alice.answers(w, local.Message{Text: text}, "permission: ")
 		})
 	}
 }
@@ -255,8 +253,7 @@ func TestAnotherChat(t *testing.T) {
 		alice.Say(local.Message{Text: room + "x", Button: card.Buttons[0].Data, ReplyTo: card.Key})
 		alice.expect("does not belong to an open question in this chat")
 		s.unanswered(t)
-		alice.Say(answer(card, id))
-		alice.expect("permission: allow")
+		alice.answers(w, answer(card, id), "permission: allow")
 		alice.confirm(first)
 		alice.confirm(second)
 		alice.expect("You said: 1")

@@ -26,6 +26,13 @@ type user struct {
 	projects []*world
 }
 
+// reads is the worlds' reads.
+func (u *user) reads() {
+	for _, w := range u.projects {
+		w.reads()
+	}
+}
+
 var called = []string{"lab", "shop"}
 
 func newUser(t testing.TB) *user {

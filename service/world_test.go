@@ -9,13 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/approvals"
@@ -92,7 +95,8 @@ func countingAgent() int {
 type world struct {
 	t      testing.TB
 	dir    string
-	leaves []func() // of its phones
+	leaves []func()     // of its phones
+	ahead  atomic.Int64 // the bridges' clock, in nanoseconds, before the system's
 }
 
 func newWorld(t testing.TB) *world {
@@ -116,6 +120,12 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
+// now is the time by the clock of the world's bridges.
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+// reads lets the time pass that a person needs to read a card that has just arrived.
+func (w *world) reads() { w.ahead.Add(int64(interaction.ReadTime)) }
+
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 func (w *world) socket() string          { return w.path("run/phone.sock") }
 
@@ -133,7 +143,7 @@ func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.O
 	self, _ := os.Executable() // it runs
 	return service.Options{
 		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"), Files: w.path("files"),
-		Channels: channels, Backoff: 20 * time.Millisecond,
+		Channels: channels, Backoff: 20 * time.Millisecond, Now: w.now,
 		Settings: service.Settings{
 			Ack: "ACK", Agents: 4, MaxAge: time.Hour, Grace: 10 * time.Second, AnswerIn: 10 * time.Minute, Permissions: "ask",
 		},
@@ -291,16 +301,31 @@ func isStatus(a local.Arrived) bool { return status.MatchString(a.Text) }
 
 var status = regexp.MustCompile(`^(⏳|✓|✗)( 📁 \S+)? \d+ (of \d+ )?tool call`)
 
-// expect waits for something that holds the text, behind what was expected before, and returns
-// it.
-func (p *person) expect(text string) local.Arrived {
+// tooSoon is what is said of a yes that names no question and comes just after the card.
+const tooSoon = "only just before your message"
+
+// answers sends a yes that may name no question, once more if the card had arrived only just before, and returns what
+// then arrives with the text.
+func (p *person) answers(w interface{ reads() }, m local.Message, text string) local.Arrived {
+	p.t.Helper()
+	p.deliver(m)
+	if a := p.expect(text, tooSoon, "does not say which question"); strings.Contains(a.Text, text) {
+		return a
+	}
+	w.reads()
+	p.deliver(m)
+	return p.expect(text)
+}
+
+// expect waits for something that holds one of the texts, after what was expected before, and returns it.
+func (p *person) expect(texts ...string) local.Arrived {
 	p.t.Helper()
 	timeout := time.After(2 * time.Minute)
 	for {
 		p.mu.Lock()
 		change := p.change
 		for i := p.read; i < len(p.arrived); i++ {
-			if strings.Contains(p.arrived[i].Text, text) && !isStatus(p.arrived[i]) {
+			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(p.arrived[i].Text, text) }) && !isStatus(p.arrived[i]) {
 				p.read = i + 1
 				a := p.arrived[i]
 				p.mu.Unlock()
@@ -313,7 +338,7 @@ func (p *person) expect(text string) local.Arrived {
 		case <-change:
 			timeout = time.After(2 * time.Minute) // much may come ahead of it, one turn after the other
 		case <-timeout:
-			p.t.Fatalf("%s never got %q; got %s", p.Name, text, got)
+			p.t.Fatalf("%s never got %q; got %s", p.Name, texts, got)
 		}
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/perlica/perlica/interaction"
 )
 
 const question = `@ask execute "Run it" command="make all"`
@@ -148,6 +151,82 @@ func TestTerminalShowsAll(t *testing.T) {
 	w.audit()
 }
 
+// TestTerminalHeldKey: a key that is held down allows one question and none of those that follow. It says once why
+// it does not count, and a key that denies counts at once. The second key of a yes for good is held to the same.
+func TestTerminalHeldKey(t *testing.T) {
+	const tooSoon = "Too soon to count"
+	hold := func(s *screen, key string, until func(text string) bool) {
+		t.Helper()
+		last := time.Now()
+		for !until(s.text()) {
+			s.taken(key)
+			if time.Since(last) > interaction.QuietTime/2 {
+				t.Skip("the machine stood still between two keys")
+			}
+			last = time.Now()
+		}
+	}
+	t.Run("into the next question", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.terminalOf(80, 24, nil, "run", w.script(question, `@ask execute "Run that" command="make that"`))
+		s.ask("Run it")
+		s.press("y")
+		s.expect("asks: Run that")
+		from := time.Now()
+		hold(s, "y", func(text string) bool {
+			return strings.Contains(text, tooSoon) && time.Since(from) > 2*interaction.ReadTime
+		})
+		w.logged(1, "interaction.answered")
+		s.press("n")
+		s.expect("permission: reject-once")
+		s.exits(0)
+		w.logged(1, "interaction.answered", `"option":"allow-once"`)
+		if n := strings.Count(s.text(), tooSoon); n != 1 {
+			t.Errorf("it is said %d times", n)
+		}
+		w.audit()
+	})
+	t.Run("the repeats of the key that counts", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.terminal(nil, "run", question)
+		s.ask("Run it")
+		hold(s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
+		w.logged(0, "interaction.answered")
+		s.expect(tooSoon)
+		s.press("\x1b")
+		s.expect("permission: reject-once")
+		s.exits(0)
+		w.audit()
+	})
+	t.Run("through a yes for good", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.terminal(nil, "run", question+" options=y:allow_always:Always,n:reject_once:No")
+		s.ask("Run it")
+		s.press("1")
+		s.expect("A yes for good")
+		hold(s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
+		w.logged(0, "interaction.answered")
+		s.expect("back.")
+		s.press("y")
+		s.expect("permission: y")
+		s.exits(0)
+		w.audit()
+	})
+	t.Run("through the pages", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.terminalOf(60, 10, nil, "run", `@ask execute "Long" command="`+strings.Repeat("echo one two three; ", 60)+`"`)
+		s.finds("page 1 of [0-9]+: [^\n]*\n")
+		s.press("y")
+		s.expect("┆")
+		hold(s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
+		s.finds("page 2 of [0-9]+: ")
+		w.logged(0, "interaction.answered")
+		s.press("n")
+		s.exits(0)
+		w.audit()
+	})
+}
+
 // TestTerminalTypeAhead: what was typed before a question was shown answers nothing.
 func TestTerminalTypeAhead(t *testing.T) {
 	w := newWorld(t)
@@ -179,11 +258,11 @@ func TestTerminalWord(t *testing.T) {
 		t.Fatalf("no word in %q", s.text())
 	}
 	s.press("yes\r")
-	s.expect("a yes to this takes the word")
+	s.ask("a yes to this takes the word")
 	s.press("1")
 	s.expect("Esc to go back: ")
 	s.press("\x1b")
-	s.expect("\n")
+	s.ask()
 	w.logged(0, "interaction.answered")
 	s.press("y")
 	s.expect("Esc to go back: ")

@@ -110,7 +110,7 @@ func check(q interaction.Question, width, height int, r *rand.Rand) string {
 		if p.Small() && i > 2 {
 			break
 		}
-		page := p.Draw()
+		page := append(p.Draw(), p.Keys()...)
 		for _, row := range page {
 			if n := runewidth.StringWidth(row.String()); n > max(width, MinWidth) {
 				return fmt.Sprintf("%q is %d columns wide", row, n)

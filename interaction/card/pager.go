@@ -27,7 +27,7 @@ type Pager struct {
 
 	pages [][]int // indexes of the card's rows; leftOut stands for what was left out
 	hid   int     // how many rows that is
-	foot  []Row   // of the last page: the options, and hints
+	keys  []Row   // of the last page, below the options: the hints for which there is room
 	small bool    // not even one row fits beside the options
 	at    int
 	seen  []bool
@@ -61,13 +61,16 @@ func (p *Pager) footer() bool {
 	for _, hints := range [][]Row{
 		slices.Concat(Note(p.hints.Choose, p.width), elsewhere), append([]Row{short}, elsewhere...), elsewhere, {short}, nil,
 	} {
-		p.foot = slices.Concat(p.card.Options, hints)
-		if len(p.foot) < p.height && p.height > 1 {
+		p.keys = hints
+		if p.foot() < p.height && p.height > 1 {
 			return true
 		}
 	}
 	return false
 }
+
+// foot is how many rows the last page has below those of the question.
+func (p *Pager) foot() int { return len(p.card.Options) + len(p.keys) }
 
 // divide divides the rows into pages.
 func (p *Pager) divide(all bool) {
@@ -81,7 +84,7 @@ func (p *Pager) divide(all bool) {
 		}
 	}
 	p.pages, p.hid, p.at = nil, 0, 0
-	room := p.height - len(p.foot)
+	room := p.height - p.foot()
 	rows := every
 	if !all && len(every) > room && len(head) > 1 {
 		// The title, what need not be seen as far as there is room, and the rest.
@@ -99,7 +102,7 @@ func (p *Pager) divide(all bool) {
 // Small reports whether the screen is too small for a yes to be taken on it.
 func (p *Pager) Small() bool { return p.small }
 
-// Draw returns the rows of the page, which counts as seen from now on.
+// Draw returns the rows of the page without those of Keys. The page counts as seen from now on.
 func (p *Pager) Draw() (rows []Row) {
 	if p.Small() {
 		return p.tooSmall()
@@ -113,10 +116,22 @@ func (p *Pager) Draw() (rows []Row) {
 		rows = append(rows, p.card.Rows[i])
 	}
 	if p.at < len(p.pages)-1 {
-		turn := fmt.Sprintf("page %d of %d: %s", p.at+1, len(p.pages), p.hints.Turn)
-		return append(rows, Row{Head: "  " + Line(turn, p.width-2), Tone: Aside})
+		return rows
 	}
-	return append(rows, p.foot...)
+	return append(rows, p.card.Options...)
+}
+
+// Keys returns the last rows of the page, which say what the keys do. A front end draws them when a key that
+// allows begins to count.
+func (p *Pager) Keys() []Row {
+	switch {
+	case p.Small():
+		return nil
+	case p.at < len(p.pages)-1:
+		turn := fmt.Sprintf("page %d of %d: %s", p.at+1, len(p.pages), p.hints.Turn)
+		return []Row{{Head: "  " + Line(turn, p.width-2), Tone: Aside}}
+	}
+	return p.keys
 }
 
 // marker says how much is left out.

@@ -11,11 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/perlica/perlica/interaction"
 )
@@ -283,64 +281,3 @@ func (f Field) Value(a interaction.Answer) (v json.RawMessage, ok bool, err erro
 	}
 	return f.values[n-1].json, true, nil
 }
-
-// secretIn is what of a form looks like a secret, or empty, also in a schema that is none of a form: a client that is
-// not Perlica's may show it. What is said of the whole counts where something can be typed.
-func secretIn(message string, schema json.RawMessage) string {
-	var whole struct {
-		Title       string `json:"title"`
-		Description string `json:"description"`
-	}
-	_ = json.Unmarshal(schema, &whole)
-	what, typed := secretField(schema, mostNested)
-	if what == "" && typed && slices.ContainsFunc([]string{message, whole.Title, whole.Description}, isSecret) {
-		what = "what is said of the whole form"
-	}
-	return what
-}
-
-// mostNested is how deep a form is looked into: one that is deeper is taken for one that hides a secret.
-const mostNested = 10
-
-// secretField is the field of an object's schema that looks like one for a secret, or empty, and whether anything in
-// the object can be typed, not only chosen.
-func secretField(schema json.RawMessage, deep int) (what string, typed bool) {
-	if deep == 0 {
-		return "what it has in itself", true
-	}
-	var s struct {
-		Properties json.RawMessage `json:"properties"`
-	}
-	_ = json.Unmarshal(schema, &s) // what is no schema has no fields
-	_ = members(s.Properties, func(name string, raw json.RawMessage) error {
-		p := map[string]any{}
-		_ = json.Unmarshal(raw, &p) // its name counts all the same
-		title, _ := p["title"].(string)
-		text, _ := p["description"].(string)
-		inner, within := secretField(raw, deep-1)
-		if what == "" && (p["format"] == "password" || slices.ContainsFunc([]string{name, title, text}, isSecret)) {
-			what = cmp.Or(title, name)
-		}
-		what = cmp.Or(what, inner)
-		chosen := p["type"] == "boolean" || p["type"] == "array" || p["type"] == "object" || p["enum"] != nil || p["oneOf"] != nil
-		typed = typed || within || !chosen
-		return nil
-	})
-	return what, typed
-}
-
-// isSecret reports whether a name or a description is that of something that must not be on record.
-// Some that are harmless are taken for one, too.
-func isSecret(text string) bool {
-	text = inner().ReplaceAllString(text, "$1 $2") // apiKey, api_key
-	return secret().MatchString(strings.NewReplacer("_", " ", "-", " ").Replace(text))
-}
-
-var (
-	inner  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z])([A-Z])`) })
-	secret = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)passw(or)?d|passphrase|passcode|secret|credential|seed phrase|\btoken\b|\bbearer\b|` +
-			`\b(api|private|access|signing|encryption) ?key\b|\bpin\b|\bpw\b|\botp\b|\bcvv\b|\bcvc\b|card number|` +
-			`密码|口令|密钥|令牌|パスワード|пароль|contraseña|mot de passe|passwort|kennwort`)
-	})
-)

@@ -149,9 +149,9 @@ func TestNoForm(t *testing.T) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
-	for _, name := range []string{"max_tokens", "spinner", "branch", "compass", "secretary of state" /* is taken for one */} {
+	for _, name := range []string{"max_tokens", "spinner", "branch", "compass", "secrets of the trade" /* is taken for one */, "secretary of state"} {
 		_, err := Read("Fill it in", []byte(`{"properties":{"`+name+`":{"type":"integer"}}}`))
-		if harmless := !strings.Contains(name, "secret"); (err == nil) != harmless {
+		if harmless := !strings.Contains(name, "trade"); (err == nil) != harmless {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

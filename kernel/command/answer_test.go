@@ -114,6 +114,18 @@ func TestAnswersThatAreNone(t *testing.T) {
 		t.Error(err)
 	}
 	h.Named = false
+	open, err := h.open(t.Context())
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%d questions are open, %v", len(open), err)
+	}
+	asked := open[0].Asked
+	h.Now = func() time.Time { return asked.Add(interaction.ReadTime - 1) } // nobody can have read it
+	for _, line := range []string{"/allow", "/choose 1"} {
+		if err := h.refuses(t, line); !errors.Is(err, errTooSoon) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	h.Now = func() time.Time { return asked.Add(interaction.ReadTime) }
 	h.does(t, "/allow")
 	if res := end(); !strings.Contains(res.Text, "permission: a") || !strings.Contains(res.Text, "permission: allow-once") {
 		t.Errorf("%q", res.Text)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -39,6 +40,8 @@ type Host struct {
 	Named bool
 	// Team has the questions of a team's workers. Nil: there are none.
 	Team Team
+	// Now is the clock. Nil means that of the system.
+	Now func() time.Time
 	// Cancel stops the turn under way and reports whether there was one. Nil: there never is.
 	Cancel func(kernel.Stop) bool
 }
@@ -110,6 +113,13 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 		err = &usageError{c}
 	}
 	return out, err
+}
+
+func (h *Host) now() time.Time {
+	if h.Now == nil {
+		return time.Now()
+	}
+	return h.Now()
 }
 
 // say returns the sentences in which the host answers.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
@@ -56,7 +57,9 @@ func newHost(t *testing.T, scenario ...string) *Host {
 			t.Error(err)
 		}
 	})
-	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me", Where: "test"}
+	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me", Where: "test",
+		Now: func() time.Time { return time.Now().Add(interaction.ReadTime) }, // each question has been read
+	}
 }
 
 // does carries a line out, and returns what it answers.

@@ -136,6 +136,7 @@ func (h *Host) which(ctx context.Context, args []string, most int) (asked, []str
 	case len(open) > 1:
 		return asked{}, nil, fmt.Errorf("%d questions wait: name the one that is meant, as /pending shows it", len(open))
 	}
+	open[0].unnamed = true
 	return open[0], args, nil
 }
 
@@ -173,6 +174,9 @@ func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 
 // errUnnamed says that an answer names no question, where it must.
 var errUnnamed = errors.New("that does not say which question is meant: put its id behind the command, as /pending shows it")
+
+// errTooSoon says that a yes that names no question came when nobody can have read the question.
+var errTooSoon = errors.New("the question came only just now: read it and say it again, or put its id behind the command")
 
 func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if len(args) == 0 {
@@ -304,6 +308,9 @@ func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
 
 func (h *Host) answer(ctx context.Context, q asked, c Choice) (Output, error) {
 	o := c.Option
+	if q.unnamed && o.Allows() && h.now().Sub(q.Asked) < interaction.ReadTime {
+		return Output{}, errTooSoon
+	}
 	a := interaction.Answer{Option: o.ID, By: h.By, Where: h.Where, Origin: h.Origin, Always: c.Always}
 	switch {
 	case o.Text && c.Word == "":

@@ -45,14 +45,15 @@ type Team interface {
 // asked is a question that a command means.
 type asked struct {
 	interaction.Question
-	there bool // it is of Team, whether or not it still waits
+	there   bool // it is of Team, whether or not it still waits
+	unnamed bool // the command does not name it
 }
 
 // shown are the questions of the team that a command can mean.
 func (h *Host) shown() (list []asked) {
 	if h.Team != nil {
 		for _, q := range h.Team.Shown() {
-			list = append(list, asked{q.Question, true})
+			list = append(list, asked{Question: q.Question, there: true})
 		}
 	}
 	return list

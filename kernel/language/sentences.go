@@ -92,6 +92,7 @@ type Sentences struct {
 	ByIDAndWord  string // the id, the word
 	NeedsText    string // how to answer
 	NeedsWord    string // how to answer
+	TooSoon      string // how to answer
 	GivesUp      string // the option, the agent
 	TheAgent     string
 	WhereMeant   string // how to answer

@@ -27,6 +27,7 @@ func testKeyboard(t *testing.T, b *browser) {
 				if !js[bool](p, "document.activeElement.matches(':focus-visible')") {
 					t.Errorf("%s: one cannot see that it has the focus", selector)
 				}
+				p.wait("!document.activeElement.matches('.question .yes') || document.querySelector('.question[data-still]')")
 				p.do(chromedp.KeyEvent(key))
 				return
 			}

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // change is a request to change a file of so many lines, which is asked about.
@@ -154,6 +156,46 @@ func testOffline(t *testing.T, b *browser) {
 	b.ended(p, run)
 }
 
+// testEarly: a tap and a key say no yes before the buttons have stood still for a while, nor shortly after another one, nor
+// while they repeat; and a no counts at once. The page's timers stand still until the test has them go on.
+func testEarly(t *testing.T, b *browser) {
+	p := b.paired("desk", desk)
+	js[any](p, `(() => {
+		const real = setTimeout;
+		globalThis.held = [];
+		globalThis.setTimeout = (f, ms, ...args) => ms > 200 ? held.push(f) : real(f, ms, ...args);
+		globalThis.goOn = () => held.splice(0).forEach((f) => f());
+	})()`)
+	_, run := b.send(`@ask execute "Build it" command=make`, "")
+	p.sees("Build it")
+	p.read()
+	yes := ".question .yes:not(.remember):not([aria-disabled])"
+	early := func(what string) {
+		t.Helper()
+		p.sees("Too soon to count") // it is said once
+		if js[bool](p, "Boolean(document.querySelector('.question .options button[disabled]'))") {
+			t.Errorf("%s: an answer is on its way", what)
+		}
+		if n := len(items(b.do("GET", "/v1/questions", nil).object(), "questions")); n != 1 {
+			t.Fatalf("%s: %d questions are open", what, n)
+		}
+	}
+	p.click(yes)
+	early("a tap where a button has just appeared")
+	js[any](p, "document.querySelector($?).focus()", yes)
+	p.do(chromedp.KeyEvent(kb.Enter))
+	early("a key shortly after a tap")
+	js[any](p, "goOn()")
+	p.wait("document.querySelector($?)", ready)
+	p.do(chromedp.KeyEvent(kb.Enter, func(k *input.DispatchKeyEventParams) { k.AutoRepeat = new(true) }))
+	early("a key that repeats")
+	p.click(".question .no")
+	p.sees("You answered: No")
+	if said := b.ended(p, run); !strings.Contains(said, "permission: reject-once") {
+		t.Errorf("the agent was answered %q", said)
+	}
+}
+
 // testDangerous: what is refused takes the word, and a yes for good a second yes.
 func testDangerous(t *testing.T, b *browser) {
 	p := b.paired("desk", desk)
@@ -168,10 +210,10 @@ func testDangerous(t *testing.T, b *browser) {
 	p.write("dialog input", word)
 	p.click("dialog button[type=button]")
 	p.wait("!document.querySelector('dialog')")
-	p.click(".question .always")
+	p.click(".question[data-still] .always")
 	p.sees("A yes for good")
 	p.show("always")
-	p.click("dialog button[value=yes]")
+	p.click("dialog button[value=yes]:not([disabled])")
 	p.write("dialog input", word)
 	p.click("dialog button[value=yes]")
 	p.sees("You answered: Always")

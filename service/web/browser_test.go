@@ -37,7 +37,7 @@ func TestBrowser(t *testing.T) {
 	ctx := chromium(t)
 	for name, test := range map[string]func(*testing.T, *browser){
 		"pairing": testPairing, "refused pairing": testRefusedPairing, "turn": testTurn, "beside": testBeside, "question": testQuestion, "race": testRace, "offline": testOffline,
-		"dangerous": testDangerous, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany, "looks": testLooks,
+		"dangerous": testDangerous, "early": testEarly, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany, "looks": testLooks,
 		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs, "elsewhere": testElsewhere, "networks": testNetworks,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/printing"
@@ -28,13 +29,22 @@ type sitting struct {
 
 	width, height int // of the screen that pager is for
 	pager         *card.Pager
+
+	wait      interaction.Wait
+	counts    bool       // a key that allows counts now
+	counted   bool       // counts, as it was before the last key
+	due       []card.Row // say what the keys do; they are drawn when keys that allow count
+	explained bool       // the reason why a key does not count stands on the screen
 }
 
 // run shows the question and reads keys until one of them is an answer that counts, or Ctrl-Z.
 func (s *sitting) run(ctx context.Context) error {
-	for {
+	for first := true; ; first = false {
 		if err := s.layOut(); err != nil {
 			return err
+		}
+		if first { // a new size makes nobody wait again
+			s.wait.Drawn(time.Now())
 		}
 		key, resized, err := s.next(ctx)
 		for !resized && err == nil {
@@ -81,23 +91,61 @@ func (s *sitting) layOut() error {
 
 // draw shows the page.
 func (s *sitting) draw(first bool) error {
-	rows := s.pager.Draw()
+	rows, keys := s.pager.Draw(), s.pager.Keys()
 	before := ""
-	if first && len(rows) < s.height-1 {
+	if first && len(rows)+len(keys) < s.height-1 {
 		before = "\n"
 	}
-	return s.show(before + printing.Drawn(rows, s.k.say.Styles))
+	return s.show(before+printing.Drawn(rows, s.k.say.Styles), keys)
 }
 
-// show shows what is asked. What was typed before it could be read answers nothing. The end of its last line comes
-// behind that: what is typed when all of it is there is not lost.
-func (s *sitting) show(text string) (err error) {
+// show shows the question, or more of it, and discards everything typed before. The rows about the keys follow when
+// a key that allows counts. The end of the last line comes after the discarding: a key typed when all of it stands
+// there is not lost.
+func (s *sitting) show(text string, keys []card.Row) (err error) {
 	s.k.say.Status.Print(func(w io.Writer) {
 		_, _ = io.WriteString(w, strings.TrimSuffix(text, "\n")) // a terminal that is gone says so to its reader
 		err = s.keys.Discard()
 		_, _ = io.WriteString(w, "\n")
 	})
+	s.counts, s.due, s.explained = false, keys, false
 	return err
+}
+
+// open lets keys that allow count if the wait is over and nothing was typed that is not read yet.
+func (s *sitting) open(ctx context.Context) error {
+	if s.counts || s.wait.Left(time.Now()) > 0 {
+		return nil
+	}
+	typed, err := s.keys.Pending(ctx, time.Millisecond)
+	if typed || err != nil {
+		return err
+	}
+	s.counts = true
+	text := printing.Drawn(s.due, s.k.say.Styles)
+	if s.due = nil; text != "" {
+		s.below(text)
+	}
+	return nil
+}
+
+// below draws rows below the question. After the reason why a key does not count the cursor stays in the last row:
+// a page has only one row more than the question needs.
+func (s *sitting) below(text string) {
+	if s.explained {
+		text = strings.TrimSuffix(text, "\n")
+	}
+	s.k.say.Status.Print(func(w io.Writer) { _, _ = io.WriteString(w, text) }) // likewise
+}
+
+// explain says why a key does not count, once, in the row of the cursor.
+func (s *sitting) explain() {
+	if s.explained {
+		return
+	}
+	s.explained = true
+	const why = "Too soon to count: let go, read, press it again."
+	s.below(printing.Drawn([]card.Row{{Head: "  " + card.Line(why, s.width-3), Tone: card.Aside}}, s.k.say.Styles))
 }
 
 // next waits for a key, or until the terminal has another size.
@@ -107,6 +155,9 @@ func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err err
 	for {
 		if w, h := s.screen(); w != s.width || h != s.height {
 			return key, true, nil
+		}
+		if err := s.open(ctx); err != nil {
+			return key, false, err
 		}
 		key, err = s.nextUnless(ctx, changes)
 		w, h := s.screen()
@@ -118,6 +169,8 @@ func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err err
 		case errors.Is(err, context.Canceled):
 			continue
 		}
+		s.counted, s.counts = s.counts, false
+		s.wait.Input(time.Now())
 		if err == nil && key.Kind == term.KeyRune {
 			alone, err := s.keys.Alone(ctx)
 			if err != nil {
@@ -131,14 +184,21 @@ func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err err
 	}
 }
 
+// nextUnless waits for a key, for another size of the terminal, or for the end of the wait.
 func (s *sitting) nextUnless(ctx context.Context, changes <-chan os.Signal) (term.Key, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	var over <-chan time.Time // nil: keys that allow count already
+	if !s.counts {
+		over = time.After(max(s.wait.Left(time.Now()), time.Millisecond))
+	}
 	wg.Go(func() {
 		select {
 		case <-changes:
+			cancel()
+		case <-over:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -166,7 +226,7 @@ func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error
 		return s.k.AnswerTo == nil, nil
 	case isRune(key, 'v', 'V'):
 		s.pager.All()
-		return false, s.draw(false)
+		return false, s.turned()
 	case isRune(key, 'y', 'Y'):
 		o, ok := s.q.First("allow_once")
 		return s.choose(ctx, o, ok)
@@ -182,18 +242,47 @@ func isRune(key term.Key, runes ...rune) bool {
 	return key.Kind == term.KeyRune && slices.Contains(runes, key.Rune)
 }
 
-// choose takes an option. A yes turns the page until all that would run has been seen.
+// turned draws another page, which takes its time to be read.
+func (s *sitting) turned() error {
+	err := s.draw(false)
+	s.wait.Drawn(time.Now())
+	return err
+}
+
+// choose takes an option. A yes turns the page until all that would run has been seen, and counts only if no other
+// key comes shortly before or after it.
 func (s *sitting) choose(ctx context.Context, o interaction.Option, ok bool) (done bool, err error) {
-	switch {
-	case ok && !o.Allows():
+	if ok && !o.Allows() {
 		return s.give(ctx, o)
+	}
+	if meant, err := s.meant(ctx, o); !meant || err != nil {
+		return false, err
+	}
+	switch {
 	case !s.pager.Ready():
 		s.pager.Turn()
-		return false, s.draw(false)
+		return false, s.turned()
 	case !ok:
 		return false, nil
 	}
 	return s.give(ctx, o)
+}
+
+// meant reports whether a key that allows counts, and otherwise says why it does not. A key that is held down is
+// followed by itself. Before a line is typed nothing may be on its way.
+func (s *sitting) meant(ctx context.Context, o interaction.Option) (bool, error) {
+	if s.counted {
+		within := interaction.HeldTime
+		if o.Text || s.q.Word != "" {
+			within = interaction.QuietTime
+		}
+		followed, err := s.keys.Pending(ctx, within)
+		if !followed || err != nil {
+			return err == nil, err
+		}
+	}
+	s.explain()
+	return false, nil
 }
 
 // give records the choice. A yes for good takes a second key, a yes to something dangerous the
@@ -211,6 +300,8 @@ func (s *sitting) give(ctx context.Context, o interaction.Option) (done bool, er
 	case o.Text:
 		answer.Text, err = s.value(ctx)
 	}
+	s.due, s.explained = s.pager.Keys(), false // other rows stand below them by now
+	s.wait.Input(time.Now())
 	if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
 		return false, nil
 	}
@@ -243,24 +334,30 @@ func (s *sitting) value(ctx context.Context) (string, error) {
 	}
 }
 
-// confirmed asks whether a yes for good is meant. Without one the question may be done with here
-// all the same.
+// confirmed asks whether a yes for good is meant. Without that yes the question may have its end all the same.
 func (s *sitting) confirmed(ctx context.Context) (yes, done bool, err error) {
-	rows := card.Note("A yes for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover. y: that is meant; any other key: back.", s.width)
-	if err := s.show(printing.Drawn(rows, s.k.say.Styles)); err != nil {
+	rows := card.Note("A yes for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover.", s.width)
+	keys := card.Note("y: that is meant; any other key: back.", s.width)
+	if err := s.show(printing.Drawn(rows, s.k.say.Styles), keys); err != nil {
 		return false, false, err
 	}
-	key, resized, err := s.next(ctx)
-	switch {
-	case err != nil || resized: // the next look at the screen lays out anew
-		return false, false, err
-	case isRune(key, 'y', 'Y'):
-		return true, false, nil
-	case key.Kind == term.KeyCtrlC, key.Kind == term.KeyCtrlZ:
-		done, err = s.press(ctx, key)
-		return false, done, err
+	s.wait.Drawn(time.Now())
+	for {
+		key, resized, err := s.next(ctx)
+		switch {
+		case err != nil || resized: // the next look at the screen lays it out once more
+			return false, false, err
+		case isRune(key, 'y', 'Y'):
+			if yes, err := s.meant(ctx, interaction.Option{}); yes || err != nil {
+				return yes, false, err
+			}
+		case key.Kind == term.KeyCtrlC, key.Kind == term.KeyCtrlZ:
+			done, err = s.press(ctx, key)
+			return false, done, err
+		default:
+			return false, false, s.turned()
+		}
 	}
-	return false, false, s.draw(false)
 }
 
 // record puts an answer on the log and reports whether the question is done with here.

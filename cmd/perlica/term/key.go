@@ -132,6 +132,28 @@ func (k *Keys) Alone(ctx context.Context) (bool, error) {
 	}
 }
 
+// Pending reports whether anything but Enter is typed within a time, or was typed and not read yet. Next returns
+// it. Enter alone is dropped.
+func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) {
+	for end := time.Now().Add(within); ; {
+		if k.buf = bytes.TrimLeft(k.buf, "\r\n"); len(k.buf) > 0 {
+			return true, nil
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return false, nil
+		}
+		b, err := k.in.read(ctx, left)
+		switch {
+		case errors.Is(err, errNothing):
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		k.buf = b
+	}
+}
+
 // Read waits for what is typed and returns the bytes as they came, for the code that decodes them
 // alone. With a wait that is not 0 it returns nothing when that has passed.
 func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {

@@ -5,8 +5,11 @@ import {live} from './live.js';
 import {h, icon, said, replace, announce, dialog, warn} from './dom.js';
 import {t, has, name, clock, ago} from './i18n.js';
 
-// What stands still for less than this may not have been where the finger was aimed.
-const still = 400;
+// A yes counts when its buttons stood still for so long, and nothing else was pressed.
+const still = 500;
+const quiet = 300;
+const presses = ['pointerdown', 'keydown'];
+const looks = ['scroll', 'resize', 'visibilitychange'];
 // How many rows that need not be seen are shown at once.
 const folded = 24;
 
@@ -74,6 +77,7 @@ export class Card {
 			this.header(), h('div.rows', this.groups()), this.foot);
 		this.options();
 		this.look = () => {
+			if (document.hidden) this.at = 0;
 			if (this.frame) return;
 			this.frame = requestAnimationFrame(() => {
 				this.frame = 0;
@@ -83,15 +87,28 @@ export class Card {
 		this.sizes = new ResizeObserver(this.look);
 		this.sizes.observe(this.el);
 		this.sizes.observe(document.body);
-		for (const e of ['scroll', 'resize']) addEventListener(e, this.look, {passive: true});
-		document.addEventListener('visibilitychange', this.look);
+		for (const e of looks) addEventListener(e, this.look, {passive: true});
+		this.touched = (e) => {
+			this.counted = this.el.hasAttribute('data-still') && !e.repeat;
+			this.rest(quiet);
+		};
+		for (const e of presses) addEventListener(e, this.touched, true);
+	}
+
+	// rest lets a yes count after a time.
+	rest(ms) {
+		const now = performance.now();
+		this.end = Math.max(now + ms, this.end || 0);
+		this.el.removeAttribute('data-still');
+		clearTimeout(this.timer);
+		this.timer = setTimeout(() => this.el.setAttribute('data-still', ''), this.end - now);
 	}
 
 	// drop ends the looking; the card may stay on the page.
 	drop() {
 		this.sizes.disconnect();
-		for (const e of ['scroll', 'resize']) removeEventListener(e, this.look);
-		document.removeEventListener('visibilitychange', this.look);
+		for (const e of looks) removeEventListener(e, this.look);
+		for (const e of presses) removeEventListener(e, this.touched, true);
 		cancelAnimationFrame(this.frame);
 	}
 
@@ -99,11 +116,7 @@ export class Card {
 	measure() {
 		if (!this.el.isConnected || this.ended) return;
 		const at = Math.round(this.foot.getBoundingClientRect().top + scrollY);
-		if (at !== this.at) {
-			this.el.removeAttribute('data-still');
-			clearTimeout(this.timer);
-			this.timer = setTimeout(() => this.el.setAttribute('data-still', ''), still);
-		}
+		if (at !== this.at) this.rest(still);
 		this.at = at;
 		this.seen.look();
 	}
@@ -163,7 +176,7 @@ export class Card {
 			const kind = kindOf(o);
 			const cls = !o.allows ? 'no' + (no ? '' : ' no-first') : o.always ? 'always' : kind === 'remember' ? 'yes remember' : 'yes';
 			no = no || !o.allows;
-			const b = h('button', {class: cls, 'data-option': o.id, onclick: () => this.press(o)},
+			const b = h('button', {class: cls, 'data-option': o.id, onclick: (e) => this.press(o, e)},
 				h('span', (o.allows ? (o.always ? '! ' : '✓ ') : '✗ ') + t('option.' + kind)), said('span.agent-label', labelOf(o)));
 			if (o.allows) this.yes.push(b);
 			b.dataset.n = String(i + 1);
@@ -194,9 +207,13 @@ export class Card {
 		announce(t('question.unseen', {n: this.seen.left}));
 	}
 
-	async press(o) {
+	async press(o, e) {
 		this.measure();
-		if (this.sending || this.ended || !this.el.hasAttribute('data-still')) return;
+		if (this.sending || this.ended) return;
+		if (o.allows && !((e.isTrusted ? this.counted : undefined) ?? this.el.hasAttribute('data-still'))) {
+			if (!this.early) this.el.append(this.early = h('p.dim', {role: 'status'}, t('question.early')));
+			return;
+		}
 		if (o.allows && this.seen.left > 0) {
 			this.next();
 			return;
@@ -214,8 +231,9 @@ export class Card {
 	}
 
 	confirm() {
-		return dialog(h('h2', t('always.title')), h('p', t('always.why')),
-			h('div.options', h('button', {value: 'back'}, t('back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
+		const yes = h('button', {value: 'yes', class: 'always', disabled: true}, t('always.yes'));
+		setTimeout(() => { yes.disabled = false; }, still);
+		return dialog(h('h2', t('always.title')), h('p', t('always.why')), h('div.options', h('button', {value: 'back'}, t('back')), yes));
 	}
 
 	// word asks for a text, or for the word that a yes takes; it is undefined if nothing came of it.
@@ -263,6 +281,7 @@ export class Card {
 			return;
 		}
 		this.ended = true;
+		this.early?.remove();
 		this.drop();
 		this.el.classList.add('closed');
 		this.ending = h('div.closing', {role: 'status'}, ending(this.q, how));
