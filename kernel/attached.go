@@ -287,11 +287,17 @@ func (a *Attached) unprompted(u provider.Update) {
 
 // Refuses judges a request for approval that only the agent's own client can grant, and reports whether
 // the policy refuses it: that is then on record. Between turns there is no run to judge it for, and it is
-// refused.
-func (a *Attached) Refuses(id string, tool provider.ToolCall) bool {
+// refused. The texts are those of a form that asks for it and does not name its tool call otherwise.
+func (a *Attached) Refuses(id string, tool provider.ToolCall, texts []string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.turn == nil || a.turn.refuses(&provider.PermissionRequest{ID: id, Tool: tool, Options: []acp.PermissionOption{
+	if a.turn == nil {
+		return true
+	}
+	if len(texts) > 0 {
+		tool = a.turn.approved(tool, texts)
+	}
+	return a.turn.refuses(&provider.PermissionRequest{ID: id, Tool: tool, Options: []acp.PermissionOption{
 		{OptionId: "accept", Kind: acp.PermissionOptionKindAllowOnce}, {OptionId: "decline", Kind: acp.PermissionOptionKindRejectOnce},
 	}})
 }

@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/form"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -73,6 +77,7 @@ type filling struct {
 	p       *provider.PermissionRequest
 	base    interaction.Question // what all its questions have in common
 	fields  []form.Field         // empty: it takes no more than a yes
+	leave   bool                 // it asks for approval
 	content map[string]json.RawMessage
 	asked   []*interaction.Ticket
 	ends    map[event.InteractionID]interaction.Resolution
@@ -84,14 +89,22 @@ func (f *filling) prepare() (why string) {
 	if c.run.t.Permissions == policy.ModeDeny {
 		return "the permission mode is deny"
 	}
-	if ask.Approval {
-		read := c.read(f.p.Tool, nil, c.place())
+	f.leave = ask.Approval || ask.URL == "" && form.Approval(ask.Message, ask.Schema)
+	if f.leave {
+		tool := f.p.Tool
+		if !ask.Approval {
+			tool = c.approved(tool, form.Texts(ask.Message, ask.Schema))
+		}
+		read := c.read(tool, nil, c.place())
 		d := c.run.r.policy.Decide(read.Request, c.run.t.Permissions)
 		if d.Effect == policy.Deny {
 			return d.Why
 		}
-		f.base = c.question(f.p.Tool, nil, read, d)
+		f.base = c.question(tool, nil, read, d)
 		f.base.Word = ""
+		if !ask.Approval {
+			f.base.Subject.Tier, f.base.Why = string(shell.AlwaysAsked), "the agent asks for approval in a form, and no rule answers a form"
+		}
 	} else {
 		f.base = interaction.Question{
 			Title: ask.Message, Subject: interaction.Subject{Provider: c.run.t.Agent.ID, Kind: "form"},
@@ -103,7 +116,7 @@ func (f *filling) prepare() (why string) {
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			return "its address is none of the web"
 		}
-		f.base.Subject.Fields = []interaction.Field{{Name: "address", Value: ask.URL}, {Name: "host", Value: u.Hostname()}}
+		f.base.Subject.Fields = []interaction.Field{{Name: "address", Value: ask.URL}, {Name: "host", Value: form.Host(u.Hostname())}}
 		f.base.Why = "the agent wants you to open this address: Perlica does not open it"
 		return ""
 	}
@@ -112,6 +125,35 @@ func (f *filling) prepare() (why string) {
 		return err.Error()
 	}
 	return ""
+}
+
+// approved is the tool call that a form asks to approve, as far as its texts say: the first part that the policy refuses
+// as a command, otherwise the parts that stand there as commands. The texts are shown as well, as they are.
+func (c *client) approved(tool provider.ToolCall, texts []string) provider.ToolCall {
+	whole := strings.Join(texts, "\n")
+	input := map[string]any{"request": whole}
+	tool.Kind = acp.ToolKindExecute
+	if commands := form.Commands(whole); len(commands) > 0 {
+		input["commands"] = commands
+	}
+	for _, span := range form.Spans(whole) {
+		one := provider.ToolCall{ID: tool.ID, Kind: tool.Kind, RawInput: rawJSON(map[string]any{"command": span})}
+		if c.run.r.policy.Decide(c.read(one, nil, c.place()).Request, c.run.t.Permissions).Effect == policy.Deny {
+			input["commands"] = []string{span}
+			break
+		}
+	}
+	tool.RawInput = rawJSON(input)
+	return tool
+}
+
+// rawJSON is a value that can be encoded, as JSON.
+func rawJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // strings and lists of strings
+		return nil
+	}
+	return b
 }
 
 // goOnID is the option that gives no value and lets a form go on its way, againID the one that begins it anew.
@@ -159,7 +201,12 @@ func (f *filling) askField(i int) (action, by string) {
 	if len(f.fields) > 1 {
 		q.Why = fmt.Sprintf("the agent asks for a value, %d of %d; what you answer stays on record", i+1, len(f.fields))
 	}
-	field.Ask(&q)
+	if f.leave {
+		q.Why = f.base.Why
+		field.AskLeave(&q)
+	} else {
+		field.Ask(&q)
+	}
 	a, why := f.put(q)
 	if action, by = f.action(a, why); action != actionAccept {
 		return action, by

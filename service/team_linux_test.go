@@ -211,8 +211,7 @@ func TestTeamAway(t *testing.T) {
 	w.pair(s, carol)
 	carol.say(`@ask execute "Here" command="ls"`)
 	carol.expect("Here")
-	carol.say("1")
-	carol.expect("permission: allow")
+	carol.answers(w, local.Message{Text: "1"}, "permission: allow")
 	alice.say("/queue")
 	alice.expect("Nothing of yours waits")
 	if took := time.Since(begin); took > 10*time.Second {

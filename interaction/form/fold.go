@@ -12,7 +12,7 @@ import (
 // words are the words of a text as a person reads them: in small letters, without accents and invisible characters,
 // lookalikes as the letters that they are taken for, camelCase taken apart.
 func words(text string) []string {
-	return strings.FieldsFunc(folded(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(folded(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })
 }
 
 // folded is a text in which all spellings that look alike are alike.

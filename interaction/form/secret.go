@@ -293,6 +293,11 @@ var (
 	codeFrom = lazily(`\bcode (aus|uit|par|per|via|por|dal|de|da|du) (\w+ )?(app|mail|email|sms|telefon|telefoon|telephone|application|appli|courriel)\b`)
 )
 
+// exactly compiles an expression for texts as they are when it is first used.
+func exactly(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // lazily compiles an expression, folded like the texts that it is for, when it is first used.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {

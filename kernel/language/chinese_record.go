@@ -143,6 +143,7 @@ func chineseRecord() *Recorded {
 
 		// Of forms.
 		"the agent wants you to open this address: Perlica does not open it":    "智能体希望你打开这个地址：Perlica 不会打开它",
+		"the agent asks for approval in a form, and no rule answers a form":     "智能体用表单请求批准；没有任何规则会替人回答表单",
 		"the agent asks for a value; what you answer stays on record":           "智能体要你提供一个值；你的回答会留在记录里",
 		"the agent asks for a value, %d of %d; what you answer stays on record": "智能体要你提供一个值（第 %d 个，共 %d 个）；你的回答会留在记录里",
 		"these values go to the agent; nothing was sent yet":                    "这些值将发给智能体；目前什么都没有发送",

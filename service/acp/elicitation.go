@@ -33,8 +33,12 @@ func (r *relay) declined(f jsonrpc.Frame) bool {
 		r.decline(f)
 		return true
 	}
+	var texts []string
 	if _, ok := v.Meta[r.opt.Agent.Approval]; !ok || r.opt.Agent.Approval == "" {
-		return false
+		if v.Schema == nil || !form.Approval(v.Message, v.Schema) {
+			return false
+		}
+		texts = form.Texts(v.Message, v.Schema)
 	}
 	tool := provider.ToolCall{ID: acp.ToolCallId(v.Tool), Kind: acp.ToolKindExecute, Title: v.Message, RawInput: v.Meta["tool_params"]}
 	if tool.ID == "" {
@@ -43,7 +47,7 @@ func (r *relay) declined(f jsonrpc.Frame) bool {
 	r.mu.Lock()
 	s := r.find(f.Session)
 	r.mu.Unlock()
-	if s != nil && !s.at.Refuses(f.ID, tool) {
+	if s != nil && !s.at.Refuses(f.ID, tool, texts) {
 		return false
 	}
 	r.decline(f)
