@@ -26,7 +26,9 @@ type Question struct {
 	// Input is what a text must be that an answer takes; nil: no option takes one.
 	Input *Input `json:"input,omitempty"`
 	// Why says why a person is asked.
-	Why     string    `json:"why,omitempty"`
+	Why string `json:"why,omitempty"`
+	// Allow are the commands of the rules that would allow it without a question.
+	Allow   []string  `json:"allow,omitempty"`
 	Expires time.Time `json:"expires"`
 
 	Refs  event.Refs `json:"-"`

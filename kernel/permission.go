@@ -209,7 +209,7 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 		Subject: interaction.Subject{
 			Provider: c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, Tier: string(d.Tier), RawInput: call.RawInput,
 		},
-		Word: d.Word, Why: d.Why,
+		Word: d.Word, Why: d.Why, Allow: d.Allow,
 		Expires: c.now().Add(c.run.t.AnswerIn),
 		Refs:    c.refs(),
 	}

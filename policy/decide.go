@@ -42,6 +42,9 @@ type Decision struct {
 	// allows once; with Deny one that rejects once, or empty for cancelled.
 	OptionID string
 
+	// Allow are the commands of the rules that would allow what is asked about, or none.
+	Allow []string
+
 	// Word is what a person, and only a person, types to turn this Deny into a yes for
 	// this once, or "".
 	Word string
@@ -64,6 +67,9 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	d.Tier = a.verdict.Tier
 	if d.Why == "" {
 		d.Why = a.verdict.Why
+	}
+	if d.Effect == Ask {
+		d.Allow = p.suggest(r, m, a)
 	}
 	d = d.choose(r.Options)
 	if m == ModeDeny && d.Effect == Ask { // the user chose that no one is asked

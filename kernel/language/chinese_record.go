@@ -56,6 +56,8 @@ func chineseRecord() *Recorded {
 		"a word that needs a person's yes: %s":                                        "需要人同意的参数：%s",
 		"runs a command for a connection: %s":                                         "为一个连接运行命令：%s",
 		"a setting on the command line: %s":                                           "命令行中的设置：%s",
+		"installs or runs something from elsewhere: %s":                               "安装或运行来自别处的内容：%s",
+		"takes hold of a process that is not its own: %s":                             "控制不属于它自己的进程：%s",
 		"a container that reaches the whole machine: %s":                              "能触及整台机器的容器：%s",
 		"a program that {does}: %s":                                                   "程序会%s：%s",
 		"a push that may take commits away: %s":                                       "这次推送可能会抹去提交：%s",

@@ -92,6 +92,13 @@ func (w *walker) integers(c *syntax.DeclClause, st *state) {
 				w.subscript(flags, st)
 			}
 		}
+		if integer && a.Name != nil && a.Value == nil {
+			v := st.vars[a.Name.Value]
+			if v.integer = true; v.text == "" {
+				v.field = unknownField("")
+			}
+			st.vars[a.Name.Value] = v
+		}
 		if assoc && a.Name != nil {
 			st.vars[a.Name.Value] = variable{field: unknownField(""), assoc: true}
 		}

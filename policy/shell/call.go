@@ -81,9 +81,9 @@ func (w *walker) named(fs []field, st *state, in, out flow) flow {
 	if len(w.funcs[fs[0].text]) == 0 {
 		r, how := w.judge(name, fs, st, in)
 		w.program(name, fs, st)
-		if says("secrets", name, fs) {
+		if says("secrets", name, fs) || listed("variablePrinters", name) && (len(fs) == 1 || fs[1].text == "-p") {
 			out.origin |= private
-			r.origin |= private
+			r.origin, r.piped, r.known = r.origin|private, true, false
 		}
 		out.number = listed("numbers", name) || listed("numberFilters", name) && in.number
 		if how == answers {
@@ -127,6 +127,9 @@ const (
 func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
 	w.sends(name, fs, st, in)
 	w.unpacks(name, fs, st, in)
+	if says("installs", name, fs) {
+		w.ask("installs or runs something from elsewhere: %s", shown(fs))
+	}
 	if says("terminals", name, fs) {
 		w.ask("types into a terminal, drives the desktop or starts something elsewhere: %s", shown(fs))
 	}

@@ -10,7 +10,7 @@ import (
 // languages say. It says whether the program is one of them.
 func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 	switch name {
-	case "gdb", "lldb":
+	case "gdb", "lldb", "strace", "ltrace", "gcore", "reptyr":
 		w.debuggers(fs, st)
 		return false
 	case "awk", "gawk", "mawk", "nawk", "busybox-awk":
@@ -42,9 +42,18 @@ func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 // debuggerCommands are the options of debuggers whose value is a command of theirs.
 var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line", "-eval-command"}
 
+// debuggerFiles finds the file that a command of a debugger writes.
+var debuggerFiles = lazily(`^\s*(?:dump|append|save|gcore|generate-core-file|set logging file|process save-core)\b[^/~]*([/~]\S*)`)
+
 // debuggers judges the commands that a debugger is given on its command line.
 func (w *walker) debuggers(fs []field, st *state) {
+	if slices.ContainsFunc(fs[1:], func(f field) bool { return strings.Contains(f.src, "PPID") || strings.Contains(f.src, "ppid") }) {
+		w.ask("takes hold of a process that is not its own: %s", shown(fs))
+	}
 	for _, f := range valuesOf(fs, debuggerCommands) {
+		if m := debuggerFiles().FindStringSubmatch(f.text); m != nil {
+			w.write(*part(f, m[1]), st, "writes to "+m[1])
+		}
 		for _, word := range []string{"shell ", "!", "pipe ", "platform shell ", "python ", "script "} {
 			if rest, ok := strings.CutPrefix(f.text, word); ok {
 				w.ask("runs a command: %s", shown(fs))
@@ -81,6 +90,9 @@ func (w *walker) tool(name string, fs []field, st *state) {
 		w.write(f, st, "writes to "+f.src)
 	}
 	if name == "zip" && len(operands) > 1 {
+		if !isStdin(operands[0].text) {
+			w.write(operands[0], st, "writes to "+operands[0].src)
+		}
 		w.mark(operands[0], st, w.privacy(fs, st))
 	}
 	if t.outputs && len(operands) > 1 {
@@ -272,6 +284,7 @@ func harmlessCommand(f field) bool {
 		return false
 	}
 	// A pager of a user's is known by its name; one below the tree may be anything.
+	words[0] = unversioned(words[0])
 	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && listed("harmlessPrograms", path.Base(words[0]))) {
 		return false
 	}

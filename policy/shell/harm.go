@@ -47,6 +47,9 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 		w.fetch(name, fs, st)
 	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
 		w.container(fs)
+		w.copyOut(fs, st)
+	case name == "kubectl" || name == "oc":
+		w.copyOut(fs, st)
 	case isDiskTool(name):
 		w.diskTool(name, fs, st)
 	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "go":
@@ -57,6 +60,13 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 				w.unknown("runs what it downloads or decodes: %s", shown(fs))
 			}
 		}
+	}
+}
+
+// copyOut judges where a container's files are copied to.
+func (w *walker) copyOut(fs []field, st *state) {
+	if last := fs[len(fs)-1]; among(fs[1:min(len(fs), 4)], "cp") && !isRemote(last.text) && !isStdin(last.text) {
+		w.write(last, st, shown(fs))
 	}
 }
 

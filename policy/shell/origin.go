@@ -294,6 +294,13 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 	if words, ok := uploads(name); ok {
 		known = among(fs[1:], words...)
 	}
+	if !known && !isLocal(name, fs) {
+		for _, f := range fs[1:] {
+			if f.origin.is(private) {
+				w.ask("sends something private away: %s", shown(fs))
+			}
+		}
+	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {
 		return
 	}
@@ -317,6 +324,20 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 		w.ask("sends something private away: %s", shown(fs))
 	}
 }
+
+// isLocal says whether a program keeps to itself what it is given on its command line, as far as the
+// table tells.
+func isLocal(name string, fs []field) bool {
+	if name == "git" {
+		return among(fs, "commit", "tag", "notes", "stash", "config", "log", "grep", "diff", "show", "push")
+	}
+	p, _ := everyday(name)
+	wr, wraps := wrappers(name)
+	return p.reads || wraps && wr.runs(fs) || isShell(name) || slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
+}
+
+// localParts are the parts of the table whose programs keep to themselves what they are given.
+var localParts = []string{"textPrograms", "builtins", "tools", "local"}
 
 // namesPrivate says whether a word is, or names, something private: FILE, @FILE,
 // NAME=@FILE, --post-file=FILE, open:FILE.

@@ -311,6 +311,7 @@ func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, 
 	}
 	for i, f := range fs[1:] {
 		if (f.text == "-out" || f.text == "-o" && name != "openssl") && i+2 < len(fs) {
+			w.write(fs[i+2], st, "writes to "+fs[i+2].src)
 			w.mark(fs[i+2], st, out.origin)
 			w.keep(fs[i+2], st, out)
 		}

@@ -170,3 +170,26 @@ var besideOption = lazily(`^([A-Za-z_][A-Za-z0-9_]*=|\+[A-Za-z0-9])`)
 var bareOptions = []string{
 	"--", "--help", "--quiet", "--silent", "--verbose", "--paginate", "--bare", "--literal-pathspecs", "--offline", "--yes",
 }
+
+// Rule is the command of a rule that allows the call. Of a program that the table does not know it
+// allows other words, too: mytool *. It returns false where no rule can name the call.
+func (c Call) Rule() (string, bool) {
+	var words []string
+	for _, f := range c {
+		if f.vague || f.glob || f.text == anyWord || f.text == anyRest {
+			return "", false
+		}
+		words = append(words, f.text)
+	}
+	if len(c) == 0 {
+		return "", false
+	}
+	if isProgram(c.Program()) || len(words) == 1 {
+		return Words(words)
+	}
+	name, ok := Words(words[:1])
+	if len(words) == 2 {
+		return name + " " + anyWord, ok
+	}
+	return name + " " + anyRest, ok
+}

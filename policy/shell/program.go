@@ -83,8 +83,20 @@ var programParts = []string{
 	"programs", "wrappers", "textPrograms", "tools", "diskTools", "settings", "changing", "privileges", "fetchers", "senders", "losses", "clients", "terminals", "builtins",
 }
 
+// version is the end of the name of a program that is installed in several versions.
+var version = lazily(`[-.]?[0-9]+(\.[0-9]+)*$`)
+
+// unversioned is the name of a program in the table: gcc for gcc-13.
+func unversioned(name string) string {
+	if short := version().ReplaceAllString(name, ""); !listed("programs", name) && listed("programs", short) {
+		return short
+	}
+	return name
+}
+
 // isProgram says whether the table knows a program.
 func isProgram(name string) bool {
+	name = unversioned(name)
 	return isShell(name) || isDiskTool(name) || slices.ContainsFunc(programParts, func(part string) bool { return listed(part, name) })
 }
 
@@ -96,7 +108,7 @@ func (w *walker) program(name string, fs []field, st *state) {
 	if !w.runnable(name, fs, st) {
 		return
 	}
-	p, found := everyday(name)
+	p, found := everyday(unversioned(name))
 	if !found && listed("textPrograms", name) {
 		return
 	}
@@ -264,7 +276,10 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 			w.ask("names a program that others will run: %s", shown(fs))
 		}
 	case roleLoads:
-		if isURL(v.text) || strings.HasPrefix(v.text, "data:") {
+		if key, file, ok := strings.Cut(v.text, "="); ok && !strings.Contains(key, "/") {
+			v = *part(v, file)
+		}
+		if v.out != nil && strings.HasPrefix(name, "--") || isURL(v.text) || strings.HasPrefix(v.text, "data:") {
 			w.unknown("loads code from elsewhere: %s", shown(fs))
 		} else if w.loadsOutside(name, v, st) {
 			w.ask("loads code from outside the working directory: %s", shown(fs))

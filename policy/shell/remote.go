@@ -56,11 +56,15 @@ func inOrder(phrase, words []string, fold bool) bool {
 	if len(phrase) == 0 {
 		return true
 	}
+	phrase = slices.Clone(phrase)
+	for i := range phrase { // * stands for a slash, too
+		phrase[i] = strings.ReplaceAll(phrase[i], "/", "\x01")
+	}
 	for _, word := range words {
 		if fold {
 			word = strings.ToLower(word)
 		}
-		if ok, err := path.Match(phrase[next], word); ok && err == nil {
+		if ok, err := path.Match(phrase[next], strings.ReplaceAll(word, "/", "\x01")); ok && err == nil {
 			if next++; next == len(phrase) {
 				return true
 			}
@@ -104,6 +108,9 @@ var (
 // shellEscapes are how the clients hand a line to a shell.
 var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|system|!)\s+([^\n;]+)|\.once\s+\|\s*([^\n]+)|\.output\s+\|\s*([^\n]+)|\\[go]\s*\|\s*([^\n]+)`)
 
+// statementFiles finds the files that clients of databases write by lines of their own.
+var statementFiles = lazily(`(?im)(?:^\s*\.(?:output|once|backup|save|log|trace)(?:\s+main)?|\\o|\\copy\b.*?\bto|\bcopy\b.*?\bto)\s+'?([/~.][^\s';]*)`)
+
 // database judges the statements that are handed to a database on the command line, or
 // in a text that is known.
 func (w *walker) database(name string, fs []field, st *state, in flow) {
@@ -137,6 +144,9 @@ func (w *walker) statement(f field, fs []field, st *state) bool {
 	for _, m := range shellEscapes().FindAllStringSubmatch(f.text, 16) {
 		w.ask("hands a line to a shell: %s", shown(fs))
 		w.nested(strings.Join(m[1:], ""), f, st.child(nil), flow{})
+	}
+	for _, m := range statementFiles().FindAllStringSubmatch(f.text, 16) {
+		w.write(*part(f, m[1]), st, "writes to "+m[1])
 	}
 	if !builds().MatchString(text) {
 		text = sqlStrings().ReplaceAllString(text, "''")

@@ -93,7 +93,10 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 	case *syntax.DeclClause:
 		w.integers(c, st)
 		w.assign(c.Args, st, c.Variant.Value == "export")
-		references(c, st)
+		w.references(c, st)
+		if !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil }) {
+			return flow{piped: true, origin: private} // it prints the variables, of which some hold keys
+		}
 	case *syntax.TestClause:
 		w.tests(c.X, st)
 	default:
@@ -156,7 +159,7 @@ func forget(n syntax.Node, st *state) {
 }
 
 // references knows variables that are made other names of others: declare -n.
-func references(c *syntax.DeclClause, st *state) {
+func (w *walker) references(c *syntax.DeclClause, st *state) {
 	named := c.Variant.Value == "nameref"
 	for _, a := range c.Args {
 		if a.Naked && a.Name == nil && a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.Contains(a.Value.Lit(), "n") {
@@ -166,6 +169,7 @@ func references(c *syntax.DeclClause, st *state) {
 			v := variable{field: unknownField("")}
 			if a.Value != nil {
 				v.refers = a.Value.Lit()
+				w.subscript(w.scalar(a.Value, st), st)
 			}
 			st.vars[a.Name.Value] = v
 		}

@@ -218,7 +218,7 @@ func (w *walker) editInPlace(fs []field, st *state) {
 // archive judges where files are unpacked, and where an archive is written.
 func (w *walker) archive(name string, fs []field, st *state) {
 	if name == "unzip" || name == "7z" {
-		opts, _ := options(fs[1:], "dxo", false)
+		opts, _ := options(fs[1:], "dxP", false)
 		if o, ok := find(opts, "-d"); ok && o.value != nil && name == "unzip" {
 			w.write(*o.value, st, "unpacks to "+o.value.text)
 		}

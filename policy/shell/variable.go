@@ -55,14 +55,14 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 		return w.words(list, quoted, st)
 	}
 	w.subscripts(p, st)
+	if p.Length {
+		return []run{known("0", true)}
+	}
 	if !plainParam(p) || p.Index != nil {
 		w.substitutions(p, st)
 		r := vague(quoted)
 		r.loose = many(p)
 		return []run{r}
-	}
-	if p.Length {
-		return []run{known("0", true)}
 	}
 	v, ok := w.lookup(p.Param.Value, st)
 	if p.Exp != nil {
@@ -238,6 +238,7 @@ type variable struct {
 	field
 	exported bool
 	refers   string  // the variable of which it is another name
+	integer  bool    // declared with -i, so that bash evaluates its values as arithmetic
 	assoc    bool    // an associative array, whose subscripts are no arithmetic
 	list     []field // the elements of an array, of which the value is the first; nil if unknown
 }
@@ -284,6 +285,9 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			v.field = unknownField("")
 		case a.Append:
 			v.field = w.appended(name, v.field, st)
+		}
+		if v.integer = old.integer; v.integer {
+			w.arithmetic(v.field, st, maxReferences)
 		}
 		st.vars[name] = v
 		w.environment(name, v.field, st)

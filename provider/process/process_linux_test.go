@@ -29,10 +29,6 @@ func init() {
 			time.Sleep(time.Hour)
 		}
 	}
-	// proc-leaver leaves at once, with a grandchild in a session of its own and without the mark.
-	testChildren["proc-leaver"] = func([]string) {
-		fmt.Println(procGrandchild([]string{"setsid", "clean"}).Process.Pid)
-	}
 	testChildren["proc-polite"] = func([]string) { // leaves on SIGTERM
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
@@ -242,31 +238,6 @@ func TestProcessEndLeavesOtherAgentsAlone(t *testing.T) {
 	procEnd(t, b)
 	if !procDead(fb, 0) {
 		t.Fatal("the daemon of the second agent lives on")
-	}
-}
-
-// TestProcessEndsStraysLast holds that an orphan without a mark is ended with the last agent of this
-// process, and not with an earlier one, whose it may not be.
-func TestProcessEndsStraysLast(t *testing.T) {
-	if trees.Load() > 0 {
-		t.Fatal("an agent of another test runs")
-	}
-	other, _ := procStart(t, procSpec("proc-parent", "group"))
-	a, ra := procStart(t, procSpec("proc-leaver"))
-	fd := procWatch(t, procLine(t, ra))
-	<-a.Exited()
-	procEnd(t, a)
-	if procDead(fd, 0) {
-		t.Fatal("the stray was ended although another agent runs")
-	}
-	other.Kill()
-	procEnd(t, other)
-	if !procDead(fd, 0) {
-		t.Fatal("the stray lives on")
-	}
-	rest := other.Forced().Rest
-	if !slices.ContainsFunc(rest, func(s Survivor) bool { return s.Stray }) {
-		t.Fatalf("the stray is not reported: %+v", rest)
 	}
 }
 

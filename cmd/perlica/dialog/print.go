@@ -353,6 +353,9 @@ func (p *Printer) closedLine(n kernel.Closed) {
 		if n.Question.Why != "" && n.Reason == interaction.Unattended {
 			why += "; " + printing.OneLine(n.Question.Why)
 		}
+		if len(n.Question.Allow) > 0 && n.Reason == interaction.Unattended {
+			why += "; " + printing.OneLine(printing.AllowFlags(n.Question.Allow)) + " would allow it"
+		}
 		p.Note(fmt.Sprintf("no answer: %s (%s)", title, why))
 		return
 	}

@@ -60,8 +60,9 @@ or recorded.
 One word is a text for a shell, several are the words of one command: check 'a && b' is
 two commands, check -- a '&&' b is one. A path without a command needs --kind.
 
-Effects: allow; deny; ask, which is no where there is nobody to ask. The exit code is 0
-whatever the effect, and 2 for a request that makes no sense.`,
+Effects: allow; deny; ask, which is no where there is nobody to ask. The row "allow" names
+the rules with which 'perlica run' would say yes, if rules can. The exit code is 0 whatever
+the effect, and 2 for a request that makes no sense.`,
 		Example: `  perlica policy check -- git push -f
   perlica policy check 'cd build && rm -rf *' --permissions allow
   perlica policy check --kind edit --path README.md --provider claude
@@ -229,7 +230,8 @@ type checked struct {
 	Tier     shell.Tier       `json:"tier"`
 	Rule     *policy.Rule     `json:"rule,omitempty"`
 	Approval *policy.Approval `json:"approval,omitempty"`
-	Word     string           `json:"word,omitempty"` // with which a person may say yes once
+	Allow    []string         `json:"allow,omitempty"` // the commands of the rules that would allow it
+	Word     string           `json:"word,omitempty"`  // with which a person may say yes once
 	Mode     policy.Mode      `json:"mode"`
 	Provider string           `json:"provider"`
 	Kind     string           `json:"kind"`
@@ -239,7 +241,7 @@ type checked struct {
 
 func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checked {
 	c := checked{
-		Effect: d.Effect, By: d.By, Why: d.Why, Tier: d.Tier, Rule: d.Rule, Approval: d.Approval, Word: d.Word,
+		Effect: d.Effect, By: d.By, Why: d.Why, Tier: d.Tier, Rule: d.Rule, Approval: d.Approval, Allow: d.Allow, Word: d.Word,
 		Mode: m, Provider: r.Provider, Kind: r.Kind, Commands: []string{}, Paths: append([]string{}, r.Paths...),
 	}
 	for _, cmd := range r.Commands {
@@ -281,6 +283,7 @@ func (c checked) write(w io.Writer, s term.Styles) error {
 		{"kind", c.Kind},
 		{"command", strings.Join(c.Commands, "; ")},
 		{"path", strings.Join(c.Paths, ", ")},
+		{"allow", printing.AllowFlags(c.Allow)},
 		{"word", word},
 	})
 }

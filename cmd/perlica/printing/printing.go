@@ -26,6 +26,15 @@ func OneLine(s string) string {
 	return card.Line(s, 0)
 }
 
+// AllowFlags are the options of 'perlica run' with the rules that allow these commands.
+func AllowFlags(commands []string) string {
+	var flags []string
+	for _, c := range commands {
+		flags = append(flags, "--allow '"+strings.ReplaceAll(c, "'", `'\''`)+"'")
+	}
+	return strings.Join(flags, " ")
+}
+
 // Message is what went wrong with an agent, in a line.
 func Message(e *provider.Error) string {
 	if e == nil {

@@ -1,0 +1,35 @@
+package policy
+
+import "slices"
+
+// suggest returns the commands of the allow rules that together would allow a request, each once. It
+// returns none where no rule can.
+func (p *Policy) suggest(r Request, m Mode, a assessment) []string {
+	var commands []string
+	var rules []compiled
+	for _, command := range r.Commands {
+		calls, ok := command.Simple(r.Place)
+		if !ok {
+			return nil
+		}
+		for _, call := range calls {
+			text, ok := call.Rule()
+			if !ok {
+				return nil
+			}
+			if slices.Contains(commands, text) {
+				continue
+			}
+			c, err := compile(Rule{Effect: Allow, Command: text})
+			if err != nil {
+				return nil
+			}
+			commands, rules = append(commands, text), append(rules, c)
+		}
+	}
+	with := Policy{rules: slices.Concat(p.rules, rules), standing: p.standing, now: p.now}
+	if len(commands) == 0 || with.judge(r, m, a).Effect != Allow {
+		return nil
+	}
+	return commands
+}
