@@ -294,12 +294,8 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 	if words, ok := uploads(name); ok {
 		known = among(fs[1:], words...)
 	}
-	if !known && !isLocal(name, fs) {
-		for _, f := range fs[1:] {
-			if f.origin.is(private) {
-				w.ask("sends something private away: %s", shown(fs))
-			}
-		}
+	if !known && slices.ContainsFunc(fs[1:], func(f field) bool { return f.origin.is(private) }) && !w.isLocal(name, fs) {
+		w.ask("sends something private away: %s", shown(fs))
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {
 		return
@@ -327,11 +323,11 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 
 // isLocal says whether a program keeps to itself what it is given on its command line, as far as the
 // table tells.
-func isLocal(name string, fs []field) bool {
+func (w *walker) isLocal(name string, fs []field) bool {
 	if name == "git" {
 		return among(fs, "commit", "tag", "notes", "stash", "config", "log", "grep", "diff", "show", "push")
 	}
-	p, _ := everyday(name)
+	p, _ := w.row(name)
 	wr, wraps := wrappers(name)
 	return p.reads || wraps && wr.runs(fs) || isShell(name) || slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
 }

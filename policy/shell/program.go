@@ -52,6 +52,21 @@ var everyday = table("programs", func(said string) program {
 	return p
 })
 
+// row is the row of a program, read once for each command that is judged.
+func (w *walker) row(name string) (program, bool) {
+	p, read := w.rows[name]
+	if !read {
+		if row, found := everyday(name); found {
+			p = &row
+		}
+		w.rows[name] = p
+	}
+	if p == nil {
+		return program{}, false
+	}
+	return *p, true
+}
+
 // role finds the role of an option. A row goes before the options that are plain with any program.
 func (p program) role(name string) role {
 	r, _ := p.match(name)
@@ -108,7 +123,7 @@ func (w *walker) program(name string, fs []field, st *state) {
 	if !w.runnable(name, fs, st) {
 		return
 	}
-	p, found := everyday(unversioned(name))
+	p, found := w.row(unversioned(name))
 	if !found && listed("textPrograms", name) {
 		return
 	}

@@ -66,6 +66,7 @@ type walker struct {
 	files     map[string]origin     // what the command itself put into files
 	written   map[string]flow       // what it wrote into files, as far as that is known
 	committed bool                  // something private may be in a commit
+	rows      map[string]*program   // the rows of programs that were read
 	writes    bool                  // it changes or removes a file, as far as the text tells
 	pipes     map[string]field      // what stands behind the names of <(…) and >(…)
 	sinks     []*sink               // those of the statement being walked
@@ -82,7 +83,7 @@ func newWalker(at Place) *walker {
 		place:   at.slashed(),
 		verdict: Verdict{Tier: Ordinary},
 		funcs:   map[string][]function{}, active: map[*syntax.Stmt]bool{}, files: map[string]origin{}, written: map[string]flow{},
-		pipes: map[string]field{},
+		pipes: map[string]field{}, rows: map[string]*program{},
 	}
 }
 
