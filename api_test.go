@@ -17,6 +17,7 @@ var update = flag.Bool("update", false, "write docs/api.txt")
 var public = []string{
 	"eventlog",
 	"eventlog/anchor",
+	"eventlog/intents",
 	"eventlog/event",
 	"eventlog/evidence",
 	"eventlog/export",

@@ -23,7 +23,8 @@ const module = "github.com/perlica/perlica"
 // mayImport is the house: imports point downwards only, and a folder that is not listed
 // here does not exist. Tests obey the same table.
 var mayImport = map[string][]string{
-	"eventlog":              {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/tree"},
+	"eventlog":              {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/tree"},
+	"eventlog/intents":      {"eventlog/durable", "eventlog/fault", "eventlog/folder"},
 	"eventlog/anchor":       {"eventlog/durable", "eventlog/evidence", "eventlog/fault", "eventlog/folder"},
 	"eventlog/durable":      {},
 	"eventlog/fault":        {},
@@ -32,7 +33,7 @@ var mayImport = map[string][]string{
 	"eventlog/store":        {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/tree"},
 	"eventlog/view":         {"eventlog/event", "eventlog/fault", "eventlog/folder", "eventlog/store"},
 	"eventlog/export":       {"eventlog/anchor", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/strict", "eventlog/tree", "eventlog/verify"},
-	"eventlog/verify":       {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/tree"},
+	"eventlog/verify":       {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/tree"},
 	"eventlog/strict":       {},
 	"eventlog/tree":         {"eventlog/event"},
 	"eventlog/evidence":     {"eventlog/durable"},
@@ -65,12 +66,12 @@ var mayImport = map[string][]string{
 	"kernel/language":       {"interaction", "interaction/card"},
 	"kernel/queue":          {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact"},
 	"kernel/login":          {"eventlog/event", "eventlog/redact", "kernel", "kernel/agents", "kernel/fact", "provider/process"},
-	"kernel/logtrust":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify"},
+	"kernel/logtrust":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/verify"},
 	"kernel":                {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "interaction/form", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/jsonrpc", "provider/process"},
 	"kernel/report":         {"eventlog/event", "eventlog/store", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/fact", "kernel/fact/bridge", "kernel/fact/team", "kernel/fact/web", "kernel/language", "policy", "provider", "provider/registry"},
 	"kernel/project":        {"eventlog/event", "eventlog/fault", "eventlog/redact", "eventlog/store", "eventlog/trail", "kernel", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/logtrust", "kernel/sessions", "policy"},
 	"kernel/streamjson":     {"eventlog/event", "kernel", "kernel/fact", "provider"},
-	"kernel/checkup":        {"eventlog", "eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/trail", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "provider/process"},
+	"kernel/checkup":        {"eventlog", "eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/trail", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "provider/process"},
 	"kernel/command":        {"kernel/language", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "kernel/sessions"},
 	"service":               {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "kernel/language", "kernel/queue", "policy", "service/access", "service/bot", "service/channel", "service/team", "service/team/door"},
 	"service/bot":           {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact/bridge", "service/channel"},

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -28,6 +29,9 @@ type batchWriter struct {
 	fail func(point string) error // of tests; nil otherwise
 	wait time.Duration            // of tests; zero is busyTimeout
 	most int                      // of tests; zero is movePages
+
+	book   *intents.Book  // the second place of the intents
+	repair intents.Repair // what was found when the book was first written to
 
 	db     *sqlx.DB
 	files  *store.Files
@@ -103,25 +107,94 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		return -1, &WriteError{Op: "begin", Err: fault.Explain(err)}
 	}
 	conflict, err = w.fill(ctx, batch)
+	var lines *intents.Entry
+	if err == nil {
+		lines, conflict, err = w.note(ctx, batch)
+	}
 	if err == nil {
 		err = w.failpoint("commit")
 	}
 	if err != nil {
 		_ = w.exec(ctx, `ROLLBACK`) // SQLite rolls back what is not committed in any case
+		lines.End(intents.Undone)
 		return conflict, &WriteError{Op: "insert", Err: fault.Explain(err)}
 	}
-	if err := w.exec(ctx, `COMMIT`); err != nil {
-		return -1, w.commitError(err)
+	if err := w.commitBoth(ctx, lines); err != nil {
+		lines.End(intents.Undone) // the caller is told, and sends nothing
+		return -1, err
 	}
-	if err := w.failpoint("committed"); err != nil {
-		return -1, &WriteError{Op: "commit", Unknown: true, Err: err}
-	}
+	lines.End(intents.Appended)
 	w.tree, w.last = w.next, w.nextLast
 	w.tree.Nodes = nil
 	if w.seen, err = w.version(); err != nil {
 		w.seen = 0
 	}
 	return -1, w.took(weigh(batch))
+}
+
+// note writes the intents of the batch to their second place. Where that names one of them already,
+// conflict is its entry's index, otherwise -1.
+func (w *batchWriter) note(ctx context.Context, batch []entry) (lines *intents.Entry, conflict int, err error) {
+	var calls []intents.Call
+	var owners []int
+	for i := range batch {
+		for _, e := range batch[i].events {
+			if e.Type.Step() == event.Opens {
+				calls, owners = append(calls, intents.Call{Seq: int64(e.Seq), Input: string(e.Input)}), append(owners, i)
+			}
+		}
+	}
+	if len(calls) == 0 {
+		return nil, -1, nil
+	}
+	lines, err = w.book.Begin(intents.Log{Name: w.origin, After: func(seq int64) ([]intents.Call, error) {
+		return w.committedIntents(ctx, seq)
+	}}, calls)
+	var taken *intents.TakenError
+	if errors.As(err, &taken) {
+		return nil, owners[taken.Index], err
+	}
+	if err != nil {
+		return nil, -1, fmt.Errorf("the second place of the intents: %w", err)
+	}
+	if lines.Repair != (intents.Repair{}) {
+		w.repair = lines.Repair
+	}
+	return lines, -1, nil
+}
+
+// committedIntents returns the intents after an event that the transaction found in the log.
+func (w *batchWriter) committedIntents(ctx context.Context, seq int64) (calls []intents.Call, err error) {
+	err = w.conn.SelectContext(ctx, &calls, `
+		SELECT seq, input_id AS input
+		FROM events
+		WHERE class = 'fact' AND type = 'llm.requested' AND seq > ? AND seq <= ?
+		ORDER BY seq`, seq, w.tree.Size)
+	return calls, err
+}
+
+// commitBoth commits the transaction and syncs the lines of its intents at the same time.
+func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) error {
+	synced := make(chan error, 1)
+	if lines == nil {
+		synced <- nil
+	} else {
+		go func() { synced <- lines.Sync() }() // ends with this call
+	}
+	err := w.exec(ctx, `COMMIT`)
+	serr := <-synced
+	switch {
+	case err != nil:
+		return w.commitError(err)
+	case serr == nil:
+		serr = w.failpoint("committed")
+	default:
+		serr = fmt.Errorf("the second place of the intents: %w", serr)
+	}
+	if serr != nil {
+		return &WriteError{Op: "commit", Unknown: true, Err: serr}
+	}
+	return nil
 }
 
 // weigh returns how many events a batch has, and how many bytes they take.

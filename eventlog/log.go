@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -66,7 +67,8 @@ type Log struct {
 	due     *time.Timer // fires when what is queued has waited for long enough
 	rest    *time.Timer // fires when the log has been at rest for a while
 
-	unfinished bool // when it was opened
+	unfinished bool         // when it was opened
+	newest     store.Newest // when it was opened
 
 	turn  sync.Mutex   // held by the goroutine that commits: the writer, or one that waits for it
 	batch *batchWriter // whose turn it is; tests reach for it before the first append
@@ -130,9 +132,10 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		rest:    time.NewTimer(restAfter),
 
 		unfinished: w.Unfinished,
+		newest:     w.Newest,
 	}
 	l.room.L, l.known.L = &l.mu, &l.mu
-	l.batch = &batchWriter{db: w.DB, path: path, files: w.Files, keys: opt.Keys, fail: opt.fail}
+	l.batch = &batchWriter{db: w.DB, path: path, files: w.Files, keys: opt.Keys, fail: opt.fail, book: intents.Open(path)}
 	l.due.Stop()
 	l.rest.Stop()
 	go l.write()
@@ -143,8 +146,69 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 // OpenRuns returns them.
 func (l *Log) Unfinished() bool { return l.unfinished }
 
+// Newest returns the newest event that this handle has seen in the log.
+func (l *Log) Newest() store.Newest {
+	l.turn.Lock()
+	defer l.releaseTurn()
+	if l.batch.tree.Size < l.newest.Seq {
+		return l.newest
+	}
+	return store.Newest{Seq: l.batch.tree.Size, Leaf: l.batch.last, Context: l.context}
+}
+
 // Writer returns the id that marks the events written through this handle.
 func (l *Log) Writer() string { return l.writer }
+
+// A LostIntentError says that the second place of the intents names an input that the log does not hold.
+// The log lost the intent, and the prompt may have left.
+type LostIntentError struct {
+	Input event.InputID
+	Path  string // of the second place
+}
+
+func (e *LostIntentError) Error() string {
+	return fmt.Sprintf("the event log lost the intent of the input %s, which %s names as called", e.Input, e.Path)
+}
+
+// An intent whose event is not in the log may be one that another process is committing. It is looked for
+// again as often and as long as that may take.
+const (
+	intentLooks = 40
+	intentPause = 25 * time.Millisecond
+)
+
+// Intent returns the intent of the call that was made for an input. ok is false if no call was made. The
+// error is a *LostIntentError if the second place of the intents alone names the input.
+func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
+	for look := 1; ; look++ {
+		if e, ok, err = l.Reader.Intent(ctx, id); ok || err != nil {
+			return e, ok, err
+		}
+		called, appended, err := intents.Names(l.Path(), string(id))
+		switch {
+		case err != nil || !called:
+			return e, false, err
+		case appended && look > 1 || look == intentLooks:
+			return e, false, &LostIntentError{id, intents.Path(l.Path())}
+		case appended: // the event may have come between the two looks
+			continue
+		}
+		select {
+		case <-time.After(intentPause):
+		case <-ctx.Done():
+			return e, false, context.Cause(ctx)
+		}
+	}
+}
+
+// TakeRepair returns what was found, and repaired, when the first intent was written to the second
+// place. It returns that once.
+func (l *Log) TakeRepair() (r intents.Repair) {
+	l.turn.Lock()
+	defer l.releaseTurn()
+	r, l.batch.repair = l.batch.repair, r
+	return r
+}
 
 // Kept returns a payload as the log keeps it: masked, if the log masks what it takes.
 func (l *Log) Kept(payload []byte) []byte {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -111,6 +112,9 @@ func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err 
 	if err := anchored(l.Path(), found); err != nil {
 		return found, err
 	}
+	if err := st.inSecondPlace(l.Path(), min(acked, found)); err != nil {
+		return found, err
+	}
 	if c, ok, err := l.LastCheckpoint(ctx, 0); err != nil || ok && c.Size > int64(found) {
 		return found, fmt.Errorf("%w: of %d events %d are in a checkpoint, %v", errDamaged, found, c.Size, err)
 	}
@@ -121,6 +125,22 @@ func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err 
 		return found, fmt.Errorf("%w: it ends inside a call, at %d", errDamaged, found)
 	}
 	return found, nil
+}
+
+// inSecondPlace looks for the intents among the first n events in their second place, in any state: where
+// an append failed and was applied all the same, the line says that no prompt left.
+func (st story) inSecondPlace(path string, n int) error {
+	c, err := intents.Read(path)
+	if err != nil {
+		return fmt.Errorf("%w: the second place: %w", errDamaged, err)
+	}
+	for _, e := range st.events[:n] {
+		named := func(l intents.Line) bool { return l.Hash == intents.Hash(string(e.Input)) }
+		if e.Type == event.Requested && !slices.ContainsFunc(c.Lines, named) {
+			return fmt.Errorf("%w: the second place does not name %s", errLost, e.Input)
+		}
+	}
+	return nil
 }
 
 // anchored holds the anchor against a log of found events.

@@ -190,15 +190,30 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 }
 
 // Recorded returns the result of the input with this id as the log has it. ok is false if
-// no call was ever made for it; the error is ErrInputRunning while one is under way, and wraps
-// fault.ErrCorrupt where the log is of two minds about it.
+// no call was ever made for the input. The error is ErrInputRunning while a call is under way, and wraps
+// fault.ErrCorrupt where the log contradicts itself about the input.
 func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {
-		return Result{}, false, err
+		return lostResult(err)
 	}
 	res, err = r.recordedResult(ctx, intent)
 	return res, true, err
+}
+
+// IntentLost is the subtype of the error in the result of an input whose intent the log lost.
+const IntentLost = "intent_lost"
+
+// lostResult is the result of an input of which the log has no intent. The outcome of one that the log
+// lost is unknown.
+func lostResult(err error) (res Result, ok bool, _ error) {
+	var lost *eventlog.LostIntentError
+	if !errors.As(err, &lost) {
+		return Result{}, false, err
+	}
+	return Result{Input: lost.Input, Outcome: OutcomeUnknown, Err: &provider.Error{
+		Type: provider.TypeRecord, Subtype: IntentLost, Method: acp.AgentMethodSessionPrompt, Message: lost.Error(),
+	}}, true, nil
 }
 
 // Content yields what of a run's messages is no text, with what it holds, from the record, in the order
@@ -226,7 +241,7 @@ func (r *Runner) Content(ctx context.Context, run event.RunID) iter.Seq2[provide
 func (r *Runner) replay(ctx context.Context, in Input) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, in.ID)
 	if err != nil || !ok {
-		return Result{}, false, err
+		return lostResult(err)
 	}
 	var requested fact.Requested
 	if intent.Payload != nil {

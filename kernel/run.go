@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
@@ -284,8 +285,22 @@ func (run *run) intend(ctx context.Context) error {
 	if _, err := run.r.log.Append(ctx, events...); err != nil {
 		return err
 	}
+	run.warnOfRepair()
 	run.asked = prompt
 	return nil
+}
+
+// warnOfRepair says what the intent found in the second place: calls that the log lost, or lines that
+// were missing and were made from the log.
+func (run *run) warnOfRepair() {
+	found := run.r.log.TakeRepair()
+	if found.Lost > 0 {
+		run.client.warn("intents_lost", fmt.Sprintf(
+			"the event log lost the intents of %s that were called before; their outcome counts as unknown", english.Plural(found.Lost, "input", "")))
+	}
+	if found.Added > 0 {
+		run.r.opt.Trail.Warn("the second place of the intents was not complete; its lines were made from the log", "lines", found.Added)
+	}
 }
 
 // send spends the call.

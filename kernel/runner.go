@@ -232,7 +232,11 @@ func (r *Runner) Close() error {
 	if r.standing != nil {
 		err = r.standing.Close()
 	}
-	return errors.Join(r.questions.Close(), err, r.log.Close())
+	err = errors.Join(r.questions.Close(), err, r.log.Close())
+	if err == nil { // of a log that failed it is not known what is in it
+		r.opt.Known.Seen(r.log.Path(), r.log.Newest())
+	}
+	return err
 }
 
 // warnOfAnchor warns where the checkpoint of the run is not signed, or not in the anchor. It was

@@ -177,7 +177,7 @@ func partial(say *language.Sentences, res kernel.Result) string {
 // known is what is known of a call whose outcome is not.
 func (d *desk) known(res kernel.Result) string {
 	e, ok, err := d.b.log().Last(d.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
-	if err == nil && ok {
+	if err == nil && ok && res.Run != "" {
 		if f, err := fact.Decode[fact.Failed](e); err == nil && f.Known != "" {
 			return d.b.say(d.key).Translate(f.Known)
 		}

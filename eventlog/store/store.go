@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
 	_ "modernc.org/sqlite" // the "sqlite" driver
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -90,6 +91,14 @@ type Writable struct {
 	DB         *sqlx.DB
 	Files      *Files
 	Unfinished bool // runs are listed that have no outcome
+	Newest     Newest
+}
+
+// Newest says which event of a log is the newest. It is zero for an empty log.
+type Newest struct {
+	Seq     int64
+	Leaf    tlog.Hash
+	Context string
 }
 
 // Close closes the connection and releases the files.
@@ -154,7 +163,7 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 		err = Migrate(ctx, db)
 	}
 	if err == nil {
-		w.Unfinished, err = isWhole(ctx, db)
+		w.Unfinished, w.Newest, err = isWhole(ctx, db)
 	}
 	if err == nil {
 		err = w.Files.hold()
@@ -238,16 +247,21 @@ func syncLeftover(wal string, flag int) (left bool, err error) {
 
 // isWhole returns ErrPart if events of the log are absent from the file. The next event's
 // place would be known, but not what was said before it: two answers to one question could
-// be written, or a second call for an input. unfinished reports, in the same query, whether
-// runs are listed that have no outcome: hardly ever, and to ask for them costs a connection.
-func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, err error) {
+// be written, or a second call for an input. In the same query, because another costs a connection,
+// unfinished reports whether runs are listed that have no outcome, and newest is the newest event.
+func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, err error) {
 	var part bool
+	var leaf []byte
 	err = db.QueryRowxContext(ctx, `
-		SELECT EXISTS (SELECT 1 FROM absent), EXISTS (SELECT 1 FROM open_runs)`).Scan(&part, &unfinished)
+		SELECT EXISTS (SELECT 1 FROM absent), EXISTS (SELECT 1 FROM open_runs),
+			coalesce(seq, 0), coalesce(leaf, x''), coalesce(context_id, '')
+		FROM (SELECT max(seq) AS newest FROM events) LEFT JOIN events ON seq = newest`).
+		Scan(&part, &unfinished, &newest.Seq, &leaf, &newest.Context)
+	copy(newest.Leaf[:], leaf)
 	if err == nil && part {
 		err = fault.ErrPart
 	}
-	return unfinished, err
+	return unfinished, newest, err
 }
 
 // isOutcome is the condition that an event is an outcome, as the index of outcomes has it: written

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -33,6 +34,7 @@ type file struct {
 	numbered int64           // the greatest number of one
 	stored   int64           // how many there are
 	anchors  int             // lines of the anchor
+	intents  intents.Contents
 	absent   []tree.Subtree
 	withheld []int64 // the events whose payloads are said not to have come
 	beyond   int64   // how far the stored hashes go, if that is farther
@@ -95,6 +97,7 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	if fi, err := os.Stat(anchor.Path(f.reader.Path())); err == nil && fi.Size() > anchor.MaxBytes {
 		f.v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), anchor.MaxBytes>>20)
 	}
+	f.readIntents()
 	if f.conn, err = connect(f.reader); err != nil {
 		return h, err
 	}

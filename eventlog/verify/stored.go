@@ -234,6 +234,14 @@ func (f *file) nodes() error {
 func (f *file) End(ctx context.Context) error {
 	f.v.compareRuns()
 	f.place()
+	if err := f.compareIntents(); err != nil {
+		return err
+	}
+	if f.v.opt.Place != nil && len(f.lacks) == 0 {
+		if err := f.v.opt.Place(ctx, f.reader); err != nil && !fault.IsBroken(err) {
+			f.v.find(0, Misplaced, "%v", err)
+		}
+	}
 	if f.beyond > f.size {
 		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, f.beyond)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // Damage is a kind of damage.
@@ -39,6 +40,7 @@ const (
 	Schema     Damage = "schema"     // the tables are not those of a log
 	Rule       Damage = "rule"       // an Auditor says that what happened must not happen
 	Unsigned   Damage = "unsigned"   // nothing is signed by a key that must have signed
+	Misplaced  Damage = "misplaced"  // the log is not the one that belongs in its place
 )
 
 // Finding is something that is wrong with a log.
@@ -106,6 +108,10 @@ type Options struct {
 	// an import it may, and is counted; so who can write a log could hide a payload by
 	// saying that it never came.
 	NoImport bool
+
+	// Place returns an error if the file is not the log that belongs in its place, as far as its user
+	// knows. Nil takes any log.
+	Place func(context.Context, *store.Reader) error
 
 	// Progress is called now and then with the number of events that have been verified.
 	Progress func(events int64)
@@ -219,11 +225,11 @@ func (v *verification) finish(err error) (Report, error) {
 
 // looked says which kinds of damage were looked for.
 func (v *verification) looked() {
-	for _, k := range []Damage{Edited, Deleted, Inserted, Reordered, Truncated, Unreadable, Tree, Checkpoint, Anchor, Schema, Rule, Unsigned} {
+	for _, k := range []Damage{Edited, Deleted, Inserted, Reordered, Truncated, Unreadable, Tree, Checkpoint, Anchor, Schema, Rule, Unsigned, Misplaced} {
 		switch {
 		case slices.Contains(v.head.Lacks, k):
 			v.rep.NotChecked = append(v.rep.NotChecked, k)
-		case (k != Rule || v.opt.Audit != nil) && (k != Unsigned || v.opt.RequireSignature):
+		case (k != Rule || v.opt.Audit != nil) && (k != Unsigned || v.opt.RequireSignature) && (k != Misplaced || v.opt.Place != nil):
 			v.rep.Checked = append(v.rep.Checked, k)
 		}
 	}

@@ -49,6 +49,8 @@ type Checkup struct {
 	Broken    error          // what was wrong with finding and loading it
 	Agents    agents.Resolver
 	Auditor   func() verify.Auditor // judges what is on the log; nil: it is not judged
+	// Place is as in verify.Options.
+	Place func(context.Context, *store.Reader) error
 	// Held says that this process has the context's log open. A process that asks the system for its
 	// locks would then give them up: see store.WriteLockHolder.
 	Held bool

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/eventlog/view"
@@ -68,12 +69,17 @@ func (e *examination) logLock() {
 }
 
 func (e *examination) openLog() {
-	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor beside it away, and keep them"
+	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor and .intents beside it away, and keep them"
 	info, err := os.Stat(e.paths.EventLog)
 	anchored := anchor.Size(e.paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		if anchored > 0 {
 			e.fail(lost, "there is no log, and its anchor covers %s events", humanize.Comma(anchored))
+			return
+		}
+		if left, err := intents.Read(e.paths.EventLog); err == nil && left.Called() > 0 {
+			e.warn("put a copy of the log back; in a new log these inputs count as called",
+				"there is no log, and its .intents names %s", english.Plural(left.Called(), "call", ""))
 			return
 		}
 		e.ok("none yet; the first run makes it")
@@ -112,7 +118,7 @@ func logHint(err error) string {
 	case errors.Is(err, fault.ErrNotExist):
 		return "the next run begins a new log in it"
 	}
-	return "no run can start with it: to start a new log, move it and the .anchor beside it away, and keep them"
+	return "no run can start with it: to start a new log, move it and the .anchor and .intents beside it away, and keep them"
 }
 
 func (e *examination) logSettings() {
@@ -165,7 +171,7 @@ func (e *examination) logTree() {
 		e.ok("not verified: there are more than %s events; 'perlica log verify' takes the time", humanize.Comma(maxVerified))
 		return
 	}
-	opt := verify.Options{NoImport: true}
+	opt := verify.Options{NoImport: true, Place: e.Place}
 	if e.Auditor != nil {
 		opt.Audit = e.Auditor()
 	}

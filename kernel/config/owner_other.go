@@ -2,7 +2,7 @@
 
 package config
 
-import "io/fs"
-
-// foreign is not known here.
-func foreign(fs.FileInfo, string) bool { return false }
+func isForeign(path, home string) bool    { return false }
+func isOwn(path, home string) bool        { return true }
+func haveOneOwner(a, b string) bool       { return true }
+func distrusted(path, home string) string { return "" }

@@ -5,21 +5,83 @@ package config
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// foreign says whether a workspace belongs neither to root nor to the owner of home:
-// in a directory that many may write to, such as /tmp, somebody else could have left
-// it to receive the record. Root, and a home that cannot be looked at, accept all.
-func foreign(info fs.FileInfo, home string) bool {
-	if home == "" {
-		return false
-	}
-	h, err := os.Stat(home)
+// owner returns who owns a file, and false if that cannot be told.
+func owner(info fs.FileInfo, err error) (uid uint32, ok bool) {
 	if err != nil {
+		return 0, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return st.Uid, true
+}
+
+// isMine reports whether a uid is that of this process, of root, or of the owner of home.
+func isMine(uid uint32, home string) bool {
+	if uid == 0 || int64(uid) == int64(os.Geteuid()) {
+		return true
+	}
+	h, ok := owner(os.Stat(home))
+	return ok && uid == h
+}
+
+// isOwn reports whether what lies at path, and what it leads to, belongs to this user or to root.
+func isOwn(path, home string) bool {
+	link, ok := owner(os.Lstat(path))
+	if !ok || !isMine(link, home) {
 		return false
 	}
-	a, okA := info.Sys().(*syscall.Stat_t)
-	b, okB := h.Sys().(*syscall.Stat_t)
-	return okA && okB && a.Uid != b.Uid && a.Uid != 0 && b.Uid != 0
+	target, ok := owner(os.Stat(path))
+	return !ok || isMine(target, home)
+}
+
+// haveOneOwner reports whether two files belong to one user.
+func haveOneOwner(a, b string) bool {
+	first, ok := owner(os.Lstat(a))
+	second, also := owner(os.Stat(b))
+	return ok && also && first == second
+}
+
+// isForeign reports whether a workspace belongs neither to root nor to the owner of home: somebody else
+// could have left it to receive the record. Root works in checkouts of other users, but not in a
+// directory such as /tmp, where everybody can leave one.
+func isForeign(path, home string) bool {
+	w, ok := owner(os.Stat(path))
+	if home == "" || !ok || w == 0 {
+		return isLeft(path)
+	}
+	h, ok := owner(os.Stat(home))
+	return ok && h != 0 && h != w || isLeft(path)
+}
+
+// isLeft reports whether path lies in a directory such as /tmp, and belongs to another user than this
+// process and root.
+func isLeft(path string) bool {
+	dir, err := os.Stat(filepath.Dir(path))
+	uid, ok := owner(os.Lstat(path))
+	return err == nil && ok && dir.Mode()&fs.ModeSticky != 0 && dir.Mode().Perm()&0o002 != 0 &&
+		uid != 0 && int64(uid) != int64(os.Geteuid())
+}
+
+// distrusted returns why a workspace above the work tree is not taken. A folder that only the user's own
+// group can write to is taken, as a umask of 002 makes it.
+func distrusted(path, home string) string {
+	if !isOwn(path, home) {
+		return "belongs to another user"
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "" // who opens it says what is wrong
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode().Perm()
+	if mode&0o002 != 0 || mode&0o020 != 0 && ok && int64(st.Gid) != int64(os.Getegid()) {
+		return "can be written to by other users"
+	}
+	return ""
 }

@@ -41,3 +41,102 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestFindAbove: above the work tree a folder is taken only if it is this user's and no other user can
+// write to it. The others are in Passed.
+func TestFindAbove(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	give := func(uid, gid int) func(string) error {
+		return func(path string) error { return os.Lchown(path, uid, gid) }
+	}
+	mode := func(mode os.FileMode) func(string) error {
+		return func(path string) error { return os.Chmod(path, mode) }
+	}
+	const stranger = 65534
+	for name, tc := range map[string]struct {
+		above func(path string) error // what is done to a/.perlica_config
+		git   string                  // where a .git lies, and
+		owner int                     // whose it is
+		taken bool
+	}{
+		"mine":                        {nil, "", 0, true},
+		"another user's":              {give(stranger, -1), "", 0, false},
+		"for all":                     {mode(0o777), "", 0, false},
+		"for all, sticky":             {mode(os.ModeSticky | 0o777), "", 0, false},
+		"for my group, as umask 002":  {mode(0o775), "", 0, true},
+		"for another group":           {func(p string) error { return errors.Join(give(0, 100)(p), mode(0o775)(p)) }, "", 0, false},
+		"another group's, not for it": {give(0, 100), "", 0, true},
+		"a file of another user": {func(p string) error {
+			return errors.Join(os.Remove(p), os.WriteFile(p, nil, 0o600), give(stranger, -1)(p))
+		}, "", 0, false},
+		"a link of another user": {func(p string) error {
+			return errors.Join(os.Rename(p, p+".real"), os.Symlink(filepath.Base(p)+".real", p), give(stranger, -1)(p))
+		}, "", 0, false},
+		"mine, above a work tree":         {nil, "a/b", 0, false},
+		"mine, in a work tree":            {nil, "a", 0, true},
+		"another's, in its work tree":     {give(stranger, -1), "a", 0, true},
+		"mine, and a .git put there":      {nil, "a", stranger, true},
+		"another's with a .git put there": {give(stranger, -1), "a", stranger, false},
+	} {
+		base := t.TempDir()
+		dir, path := filepath.Join(base, "a", "b"), filepath.Join(base, "a", DirName)
+		makePath(t, dir, true)
+		makePath(t, path, true)
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if tc.git != "" {
+			makePath(t, filepath.Join(base, tc.git, ".git"), true)
+			if err := os.Chown(filepath.Join(base, tc.git, ".git"), tc.owner, -1); err != nil {
+				t.Skip(err)
+			}
+		}
+		if tc.above != nil {
+			if err := tc.above(path); err != nil {
+				t.Skip(err)
+			}
+		}
+		for _, home := range []string{"", base} {
+			ws, err := Find(dir, home)
+			want := dir
+			if tc.taken {
+				want = filepath.Dir(dir)
+			}
+			if err != nil || ws.Root != want || ws.Exists != tc.taken || (len(ws.Passed) == 0) != (tc.taken || tc.git == "a/b") {
+				t.Errorf("%s, home %q: got %+v, %v", name, home, ws, err)
+			}
+			if ws, err := At(filepath.Dir(dir)); name != "a file of another user" && (err != nil || !ws.Exists) {
+				t.Errorf("%s: named: got %+v, %v", name, ws, err)
+			}
+		}
+	}
+}
+
+// TestFindInASharedFolder: root works in a foreign checkout, and not in a folder of another user that lies
+// where everybody can leave one.
+func TestFindInASharedFolder(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	base := t.TempDir()
+	dir := filepath.Join(base, "tmp")
+	makePath(t, filepath.Join(dir, DirName), true)
+	if err := errors.Join(os.Chown(filepath.Join(dir, DirName), 65534, -1), os.Chmod(dir, 0o777)); err != nil {
+		t.Skip(err)
+	}
+	if _, err := Find(dir, ""); err != nil {
+		t.Errorf("a checkout: %v", err)
+	}
+	if err := os.Chmod(dir, os.ModeSticky|0o777); err != nil {
+		t.Fatal(err)
+	}
+	var refused *WorkspaceError
+	if _, err := Find(dir, ""); !errors.As(err, &refused) {
+		t.Errorf("a shared folder: %v", err)
+	}
+	if _, err := At(dir); err != nil {
+		t.Errorf("named: %v", err)
+	}
+}

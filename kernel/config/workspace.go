@@ -1,10 +1,10 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +20,10 @@ const DirName = ".perlica_config"
 type Workspace struct {
 	Root   string // the directory that holds .perlica_config
 	Exists bool   // .perlica_config is there
+	Named  bool   // a person named the directory
+
+	// Passed are folders above that Find did not take, with the reason.
+	Passed []*WorkspaceError
 }
 
 // WorkspaceError says that a workspace is there and must not be used.
@@ -37,33 +41,91 @@ func (e *WorkspaceError) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *WorkspaceError) Unwrap() error { return e.Err }
 
-// Find looks for .perlica_config from dir upwards, up to but not including home. Where
-// there is none, the workspace is where Ensure will make it: at the top of the git work
-// tree below home, else in dir. Find writes nothing.
+// ErrRootDirectory says that the working directory, or the top of its git work tree, is the root directory.
+var ErrRootDirectory = errors.New("it is the root directory, which no command takes for a project unasked")
+
+// Find returns the workspace of a directory. Find looks for .perlica_config from dir upwards to the top of
+// the git work tree. Without a work tree, Find looks above dir as well: up to but not including home and the
+// root directory, and only at folders of this user that no other user can write to. The others are
+// in Passed. Without a folder, the workspace is at the top of the work tree, otherwise in dir, and Ensure
+// makes it. Find writes nothing.
 //
-// A .perlica_config that is no directory, a symbolic link out of its project, or
-// owned by somebody else than home's owner or root is a *WorkspaceError.
+// A .perlica_config that is not a directory, that is a symbolic link out of its project, or that belongs
+// to another user is a *WorkspaceError. The root directory can only be read: see openRoot.
 func Find(dir, home string) (Workspace, error) {
 	if !filepath.IsAbs(dir) {
 		return Workspace{}, &WorkspaceError{Path: dir, Reason: "the working directory is not an absolute path"}
 	}
 	dir = filepath.Clean(dir)
-	root := ""
-	end, err := os.Stat(home)
-	for d := dir; err != nil || !isHome(d, end); d = filepath.Dir(d) { // without a home that is known to the top
+	top, isTree := workTree(dir, home)
+	for d := dir; ; d = filepath.Dir(d) {
 		if exists(filepath.Join(d, DirName)) {
-			return checkWorkspace(d, home)
+			return checkOwned(d, home)
 		}
-		if root == "" && exists(filepath.Join(d, ".git")) {
-			root = d
-		}
-		if d == filepath.Dir(d) {
+		if d == top {
 			break
 		}
 	}
-	root = cmp.Or(root, dir)
-	return checkWorkspace(root, home)
+	ws := Workspace{Root: top}
+	if isTree {
+		return ws, nil
+	}
+	for d := range above(dir, home) {
+		path := filepath.Join(d, DirName)
+		if !exists(path) {
+			continue
+		}
+		if reason := distrusted(path, home); reason != "" {
+			ws.Passed = append(ws.Passed, &WorkspaceError{Path: path, Reason: reason})
+			continue
+		}
+		return checkWorkspace(d)
+	}
+	return ws, nil
 }
+
+// At returns the workspace of a directory that a person named. It may belong to anybody.
+func At(dir string) (Workspace, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return Workspace{}, &WorkspaceError{Path: dir, Reason: "there is no such directory", Err: err}
+	}
+	ws, err := checkWorkspace(filepath.Clean(dir))
+	ws.Named = true
+	return ws, err
+}
+
+// above yields the directories above dir, up to but not including home and the root directory.
+func above(dir, home string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		end, err := os.Stat(home)
+		if err == nil && isHome(dir, end) {
+			return
+		}
+		for d := filepath.Dir(dir); !isRoot(d) && (err != nil || !isHome(d, end)) && yield(d); d = filepath.Dir(d) {
+		}
+	}
+}
+
+// workTree returns the top of the git work tree that dir lies in. ok is false without one: then it is dir.
+// A .git above dir counts if it belongs to this user, to root, or to the owner of dir: another user could
+// have put it there, as in /tmp.
+func workTree(dir, home string) (top string, ok bool) {
+	if end, err := os.Stat(home); err == nil && isHome(dir, end) {
+		return dir, false
+	}
+	if exists(filepath.Join(dir, ".git")) {
+		return dir, true
+	}
+	for d := range above(dir, home) {
+		if git := filepath.Join(d, ".git"); exists(git) && (isOwn(git, home) || haveOneOwner(git, dir)) {
+			return d, true
+		}
+	}
+	return dir, false
+}
+
+// isRoot reports whether nothing lies above a directory.
+func isRoot(dir string) bool { return dir == filepath.Dir(dir) }
 
 // isHome compares what the names lead to, not the names.
 func isHome(dir string, home fs.FileInfo) bool {
@@ -76,7 +138,16 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func checkWorkspace(root, home string) (Workspace, error) {
+// checkOwned is checkWorkspace for a folder that nobody named: it must not belong to another user.
+func checkOwned(root, home string) (Workspace, error) {
+	ws, err := checkWorkspace(root)
+	if err == nil && isForeign(ws.Dir(), home) {
+		err = &WorkspaceError{Path: ws.Dir(), Reason: "belongs to another user"}
+	}
+	return ws, err
+}
+
+func checkWorkspace(root string) (Workspace, error) {
 	ws := Workspace{Root: root}
 	info, err := os.Lstat(ws.Dir())
 	if err != nil {
@@ -90,9 +161,6 @@ func checkWorkspace(root, home string) (Workspace, error) {
 	}
 	if !info.IsDir() {
 		return ws, &WorkspaceError{Path: ws.Dir(), Reason: "is not a directory"}
-	}
-	if foreign(info, home) {
-		return ws, &WorkspaceError{Path: ws.Dir(), Reason: "belongs to another user"}
 	}
 	return ws, nil
 }
@@ -167,8 +235,12 @@ func (w Workspace) EnsureService() (ServicePaths, error) {
 	return paths, nil
 }
 
-// openRoot opens the project's directory, so that no link leads out of it.
+// openRoot opens the project's directory, so that no link leads out of it. It refuses the root directory,
+// which would be the project of the whole machine, unless a person named it.
 func (w Workspace) openRoot() (*os.Root, error) {
+	if isRoot(w.Root) && !w.Named {
+		return nil, &WorkspaceError{Path: w.Root, Reason: ErrRootDirectory.Error(), Err: ErrRootDirectory}
+	}
 	root, err := os.OpenRoot(w.Root)
 	if err != nil {
 		return nil, &WorkspaceError{Path: w.Root, Reason: "cannot be opened: " + cause(err), Err: err}

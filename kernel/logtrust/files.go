@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // files says which files a log is: SQLite takes for a part of the database what lies in the
@@ -45,12 +47,48 @@ func (f files) hold(now files) bool {
 // read returns what is kept of the log at path; a file that cannot be read counts as none.
 func (s Store) read(path string) (entry, bool) {
 	path = real(path)
-	b, err := os.ReadFile(s.file(path))
-	if err != nil {
+	var e entry
+	if b, err := os.ReadFile(s.file(path)); err == nil && json.Unmarshal(b, &e) == nil && e.Path == path {
+		return e, true
+	}
+	return readBeside(path)
+}
+
+// readBeside reads the entry that lies beside a log.
+func readBeside(path string) (e entry, ok bool) {
+	name := besideName(path)
+	if folder.Check(name) != nil { // a clone may bring a pipe
 		return entry{}, false
 	}
-	var e entry
-	return e, json.Unmarshal(b, &e) == nil && e.Path == path
+	b, err := os.ReadFile(name)
+	return e, err == nil && json.Unmarshal(b, &e) == nil && e.isProof(path)
+}
+
+// isProof reports whether an entry that lies beside its log says that the log was made here. It may have come
+// with a clone, but the identity of a file that did not exist yet nobody can write down.
+func (e *entry) isProof(path string) bool {
+	e.Path, e.Keys = path, nil // a clone may say anything
+	now, err := identity(path)
+	return err == nil && now != "" && e.File == now
+}
+
+// besideName is where the entry of a log is kept if the user's state cannot be written.
+func besideName(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + ".known" }
+
+// write keeps an entry: in the user's state, otherwise beside the log.
+func (s Store) write(e entry) error {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	err = os.MkdirAll(s.Dir, 0o700)
+	if err == nil {
+		err = replace(s.file(e.Path), append(b, '\n'))
+	}
+	if err != nil && e.File != "" && replace(besideName(e.Path), append(b, '\n')) == nil {
+		return nil
+	}
+	return err
 }
 
 // Logs returns the logs that were opened or trusted here, by path; of each its path and, unless it

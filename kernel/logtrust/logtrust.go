@@ -11,11 +11,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -39,15 +37,25 @@ type Store struct {
 	Trusted []string
 }
 
-// UnknownError says that a log is not known here. Nothing of it was used.
+// UnknownError says that a log is not known here, or not as it is. Nothing of it was used. A person decides
+// whether it is trusted.
 type UnknownError struct {
-	Log Log
-	Why string
+	Log    Log
+	Reason Reason
+	Why    string
 }
 
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("the event log was not made here and is not trusted: %s: %s", e.Log.Path, e.Why)
-}
+// A Reason is why a log is not known.
+type Reason string
+
+// The reasons.
+const (
+	Stranger     Reason = "the event log was not made here and is not trusted"
+	RolledBack   Reason = "the event log is older than it was seen here"
+	OtherContext Reason = "the event log is that of another context"
+)
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Reason, e.Log.Path, e.Why) }
 
 // Log is what a person is shown of a log before trusting it.
 type Log struct {
@@ -65,6 +73,11 @@ type entry struct {
 	Origin string `json:"origin,omitempty"` // empty: the log was empty
 	files
 	Keys []Key `json:"keys,omitempty"` // that were trusted with it
+
+	// Size and Leaf are the newest event that was seen, and Context is the folder's name then.
+	Size    int64  `json:"size,omitempty"`
+	Leaf    string `json:"leaf,omitempty"`
+	Context string `json:"context,omitempty"`
 }
 
 // Key is an Ed25519 public key in base64.
@@ -97,8 +110,15 @@ func (k Key) verifier(origin string) (note.Verifier, error) {
 // were known at the last start. Of files that it sees for the first time it verifies all hashes, which
 // takes some two seconds for a million events.
 func (s Store) Check(ctx context.Context, path string) error {
-	_, err := s.check(ctx, path)
-	return err
+	if _, err := s.check(ctx, path); err != nil || s.Dir == "" {
+		return err
+	}
+	r, err := store.OpenReader(ctx, path)
+	if err != nil {
+		return nil // there is none, or opening it for work says what is wrong with it
+	}
+	defer func() { _ = r.Close() }() // read from only
+	return s.Compare(ctx, r)
 }
 
 // Open opens the log at path for work if Check lets it pass, and keeps that it is known. Another file
@@ -112,10 +132,14 @@ func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log
 	if log, err = eventlog.Open(ctx, path, opt); err != nil || s.Dir == "" {
 		return log, nil, err
 	}
-	if err := s.admit(ctx, path, before); err != nil {
+	err = s.admit(ctx, path, before)
+	if err == nil {
+		err = s.compare(ctx, &log.Reader, log.Newest())
+	}
+	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())
 	}
-	return log, s.add(ctx, &log.Reader, nil), nil
+	return log, s.add(ctx, &log.Reader, log.Newest(), nil), nil
 }
 
 // admit returns nil if the files at path are those that were let pass before, or pass themselves.
@@ -125,10 +149,11 @@ func (s Store) admit(ctx context.Context, path string, before files) error {
 	if err != nil || before.File != "" && before.File == now.File && (!before.frames || !now.frames || before.WAL == now.WAL) {
 		return err
 	}
-	return s.Check(ctx, path)
+	_, err = s.check(ctx, path)
+	return err
 }
 
-// check is Check; it returns which files it let pass, or nothing if there is none.
+// check is Check without compare; it returns which files it let pass, or nothing if there is none.
 func (s Store) check(ctx context.Context, path string) (now files, err error) {
 	if s.Dir == "" {
 		return now, nil
@@ -187,7 +212,7 @@ func (s Store) verify(ctx context.Context, r *store.Reader, origin string) error
 	}
 	unknown := func(format string, args ...any) error {
 		log, err := Describe(ctx, r)
-		return errors.Join(err, &UnknownError{Log: log, Why: fmt.Sprintf(format, args...)})
+		return errors.Join(err, &UnknownError{log, Stranger, fmt.Sprintf(format, args...)})
 	}
 	if last, ok, err := r.LastCheckpoint(ctx, 0); err != nil || !ok || !signs(last, known) {
 		if err != nil && !errors.Is(err, evidence.ErrCheckpoint) {
@@ -283,14 +308,22 @@ func (s Store) Add(ctx context.Context, r *store.Reader) error {
 	if s.Dir == "" {
 		return nil
 	}
-	return s.add(ctx, r, nil)
+	n, err := newest(ctx, r)
+	if err != nil {
+		return err
+	}
+	return s.add(ctx, r, n, nil)
 }
 
 // Trust makes a log known that was not made here. With a verifier key, later states of the same log
 // are known, too, as far as that key signed them.
 func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
+	n, err := newest(ctx, r)
+	if err != nil {
+		return err
+	}
 	if vkey == "" {
-		return s.add(ctx, r, nil)
+		return s.add(ctx, r, n, nil)
 	}
 	key, err := ParseKey(vkey)
 	if err != nil {
@@ -304,17 +337,20 @@ func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	if err := only.verify(ctx, r, origin); err != nil {
 		return err
 	}
-	return s.add(ctx, r, []Key{key})
+	return s.add(ctx, r, n, []Key{key})
 }
 
-func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error) {
+// add keeps that the log is known as it is.
+func (s Store) add(ctx context.Context, r *store.Reader, n store.Newest, keys []Key) (err error) {
 	now, err := look(r.Path())
 	if err != nil {
 		return err
 	}
 	e, ok := s.read(r.Path())
 	same := ok && now.File != "" && e.File == now.File && len(keys) == 0
-	if same && e.WAL == now.WAL {
+	seen := e
+	seen.see(n, real(r.Path()))
+	if same && e.WAL == now.WAL && seen.Size == e.Size && seen.Leaf == e.Leaf && seen.Context == e.Context {
 		return nil
 	}
 	origin := e.Origin
@@ -327,12 +363,6 @@ func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error)
 		e.Keys = nil
 	}
 	e = entry{Path: real(r.Path()), Origin: origin, files: now, Keys: append(e.Keys, keys...)}
-	b, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return err
-	}
-	return replace(s.file(e.Path), append(b, '\n'))
+	e.see(n, e.Path)
+	return s.write(e)
 }

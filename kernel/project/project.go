@@ -40,6 +40,14 @@ func Find(dir string, environ []string, settings map[string]string) (*Project, e
 	return load(dir, environ, settings, func(dirs config.Dirs) (config.Workspace, error) { return config.Find(dir, dirs.Home) })
 }
 
+// At is Find for the project in the folder that a person named, wherever the working directory is.
+func At(root, dir string, environ []string, settings map[string]string) (*Project, error) {
+	if !filepath.IsAbs(root) {
+		root = filepath.Join(dir, root)
+	}
+	return load(dir, environ, settings, func(config.Dirs) (config.Workspace, error) { return config.At(root) })
+}
+
 // load is Find in the workspace that where finds.
 func load(dir string, environ []string, settings map[string]string, where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
 	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}

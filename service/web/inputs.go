@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -266,6 +267,9 @@ func (s *Server) fly(f *flight, l *eventLog, in inputBodyJSON, visitor device.Vi
 		t.AnswerIn = 0
 	}
 	intent, called, err := r.Log().Intent(s.hard, t.Input.ID)
+	if lost := (*eventlog.LostIntentError)(nil); errors.As(err, &lost) {
+		return r.Run(s.hard, t) // its outcome is unknown, and no agent is started
+	}
 	if err != nil {
 		return kernel.Result{}, err
 	}

@@ -35,6 +35,7 @@ type App struct {
 	System         string // as runtime.GOOS has it
 
 	ContextFlag string   // --context
+	ProjectFlag string   // --project: the folder of the project; empty: it is looked for
 	AgentArgs   []string // behind the command's own: its agent's
 	UserFlag    bool     // --user: the user's own log in place of a project's
 }

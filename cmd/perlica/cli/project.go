@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -181,8 +182,13 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 		return &project.Project{Config: &config.Config{}}, err
 	}
 	find := project.Find
-	if a.UserFlag {
+	switch {
+	case a.UserFlag:
 		find = project.User
+	case a.ProjectFlag != "":
+		find = func(dir string, environ []string, settings map[string]string) (*project.Project, error) {
+			return project.At(a.ProjectFlag, dir, environ, settings)
+		}
 	}
 	p, err := find(dir, environ, settings)
 	p.Environ, p.Attended = a.Environ, term.IsTerminal(a.Stderr)
@@ -216,6 +222,9 @@ func (a *App) LocateToRead() (*project.Project, error) {
 
 // Open opens the context's log for work. The returned function closes what was opened.
 func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, func() error, error) {
+	for _, passed := range p.Workspace.Passed {
+		a.Note("warning: " + passed.Path + " " + passed.Reason + " and is not used; --project " + filepath.Dir(passed.Path) + " uses it")
+	}
 	r, done, err := p.Open(ctx, a.Version)
 	var unknown *logtrust.UnknownError
 	if errors.As(err, &unknown) {

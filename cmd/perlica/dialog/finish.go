@@ -102,6 +102,9 @@ func (p *Printer) explainEnd(res kernel.Result) {
 		p.explainStop(res)
 	}
 	switch {
+	case res.Err != nil && res.Err.Subtype == kernel.IntentLost:
+		p.wrong("the outcome is unknown: "+printing.Message(res.Err),
+			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log verify' says what the log lost")
 	case res.Outcome == kernel.OutcomeUnknown:
 		p.wrong("the outcome is unknown: "+printing.Message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
 	case res.Err != nil:

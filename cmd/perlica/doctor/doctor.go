@@ -93,6 +93,7 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 	}
 	checkup.Checkup{
 		Dirs: p.Dirs, Workspace: p.Workspace, Config: p.Config, Broken: err, Agents: p.Resolver(), Auditor: report.NewAuditor,
+		Place: p.KnownLogs().Compare,
 	}.Run(ctx, take)
 	if err == nil {
 		channels, projects := setups(ctx, p)

@@ -229,8 +229,10 @@ func hintOfPlace(err error) string {
 	switch {
 	case errors.As(err, &problems) && errors.Is(err, fs.ErrPermission):
 		return "let this user read it; where HOME is another user's, set HOME or PERLICA_HOME"
+	case errors.Is(err, config.ErrRootDirectory):
+		return "work in the project's folder, or name it: --project DIR"
 	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsManyOpen(err): // those have hints of their own
-		return "make that folder yours to write, or work below it: " + OwnProject
+		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " + OwnProject
 	}
 	return ""
 }
@@ -321,7 +323,7 @@ func hintOfLog(err error) string {
 	case errors.As(err, new(*event.DamagedError)):
 		return "'perlica log verify' checks the whole log and says what to do"
 	case errors.Is(err, fault.ErrCorrupt), errors.Is(err, fault.ErrForeign):
-		return "move the file and the .anchor beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
+		return "move the file and the .anchor and .intents beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
 	case errors.Is(err, fault.ErrPart):
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
 	case errors.Is(err, fault.ErrNewer):
@@ -339,6 +341,14 @@ type logError struct{ error }
 
 // Unwrap returns the log's error.
 func (e *logError) Unwrap() error { return e.error }
+
+// NotOpened gives an error of opening a run's log its exit code.
+func NotOpened(err error) error {
+	if errors.Is(err, config.ErrRootDirectory) {
+		return Usage.With(err)
+	}
+	return Log.With(err)
+}
 
 // InLog marks an error of the event log before anything was sent.
 func InLog(err error) error { return &logError{err} }

@@ -31,7 +31,8 @@ func (a *app) logTrustCommand() *cobra.Command {
 		Long: `A log answers for the agent: an input that it holds is not called again. One that came
 with a clone or from another machine may hold answers that no agent gave, so it is only read
 until it is trusted. Known without that are the logs that were made here, and those of
-which a key of yours, or one in PERLICA_TRUST_LOG, signed all outcomes.
+which a key of yours, or one in PERLICA_TRUST_LOG, signed all outcomes. A log that was rolled
+back, or whose folder has another context's name, is refused until it is trusted again.
 
 This shows where and when the log was made, its newest event and its key, and asks. Without
 FILE it is the log of this context. 'perlica log verify' checks the log, 'perlica log tail'

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
@@ -152,6 +154,9 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	defer func() { err = errors.Join(err, log.Close()) }()
 	audit := &report.Audit{}
 	opt.Audit, opt.NoImport = audit, len(args) == 0
+	if p, err := a.Locate(nil); err == nil && opt.NoImport {
+		opt.Place = p.KnownLogs().Compare
+	}
 	own, warning := a.ownKeys(log.origin)
 	for _, key := range own {
 		if !slices.ContainsFunc(opt.Keys, func(k note.Verifier) bool { return k.Name() == key.Name() && k.KeyHash() == key.KeyHash() }) {
@@ -224,13 +229,19 @@ func (v *verified) unreadable(err error) {
 	v.Findings = []verify.Finding{{Kind: v.Kind, What: v.Damage}}
 }
 
-// gone reports whether an anchor is left of a log that is not there, or is empty.
+// gone reports whether an anchor, or the second place of intents, is left of a log that is not there, or
+// is empty.
 func (v *verified) gone() bool {
-	n := anchor.Size(v.File)
-	if n == 0 {
+	var damage string
+	if n := anchor.Size(v.File); n > 0 {
+		damage = fmt.Sprintf("there is no log, and its anchor covers %d events", n)
+	} else if left, err := intents.Read(v.File); err == nil && left.Called() > 0 {
+		damage = fmt.Sprintf("there is no log, and %s names %d calls", filepath.Base(intents.Path(v.File)), left.Called())
+	}
+	if damage == "" {
 		return false
 	}
-	v.FirstBad, v.Kind, v.Damage = 1, verify.Truncated, fmt.Sprintf("there is no log, and its anchor covers %d events", n)
+	v.FirstBad, v.Kind, v.Damage = 1, verify.Truncated, damage
 	v.Findings = []verify.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
 	return true
 }
@@ -327,7 +338,7 @@ func (v verified) imported() string {
 
 // unchecked are the words for what a source other than a log's file does not have.
 var unchecked = map[verify.Damage]string{
-	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor", verify.Schema: "tables and indexes",
+	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor", verify.Schema: "tables and indexes", verify.Misplaced: "whose log it is",
 }
 
 // holds says what is known of a log that is not damaged.

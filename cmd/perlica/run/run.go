@@ -205,7 +205,7 @@ func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags
 	}()
 	r, done, err := a.Open(ctx, p)
 	if err != nil {
-		return kernel.Result{}, exitcode.Log.With(err)
+		return kernel.Result{}, exitcode.NotOpened(err)
 	}
 	res, err := a.runTurn(ctx, p, r, f, t, text, stop, say)
 	cerr := done()

@@ -1,0 +1,228 @@
+package intents
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
+)
+
+// A Log is the log whose intents a Book holds.
+type Log struct {
+	Name string // in its checkpoints
+	// After returns the intents that are committed, after an event and in their order.
+	After func(seq int64) ([]Call, error)
+}
+
+// A Repair says what the Book found when it was first written to.
+type Repair struct {
+	Added int // lines that were missing and were made from the log
+	Lost  int // calls that the log had on disk, and has no more
+}
+
+// A Book is the file of one log for one writer. Its methods must be called by one goroutine, while no
+// other process can write to the log.
+type Book struct {
+	path   string
+	from   int64 // how long the file was when the log was opened
+	end    int64 // how long it is, if nobody else has written
+	others bool  // somebody else has written since the log was opened
+	whole  bool  // it was compared with the log
+	file   os.FileInfo
+}
+
+// Open returns the book of the log at path, which was just opened.
+func Open(path string) *Book {
+	b := &Book{path: Path(path)}
+	if fi, err := os.Lstat(b.path); err == nil {
+		b.from = fi.Size() / lineBytes * lineBytes
+		b.end = b.from
+	}
+	return b
+}
+
+// A TakenError says that the book names an input that the log has not: the log lost its intent, and
+// the prompt may have left.
+type TakenError struct{ Index int } // of the call
+
+func (e *TakenError) Error() string {
+	return "eventlog: an input was called before, and the log lost it"
+}
+
+// An Entry is lines that were written and are not synced yet.
+type Entry struct {
+	f      *os.File
+	at     int64
+	lines  int
+	fresh  bool
+	Repair Repair
+}
+
+// Begin writes a line for each call. With a TakenError, or any other error, it has written nothing that
+// counts. The caller must call End.
+func (b *Book) Begin(log Log, calls []Call) (e *Entry, err error) {
+	if fi, err := os.Lstat(b.path); err == nil && !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file of its own", b.path)
+	}
+	if err := folder.Check(b.path); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	end, err := b.look(f, fi)
+	if err != nil {
+		return nil, err
+	}
+	if b.others {
+		for i, c := range calls {
+			if called, _, err := find(f, b.from, c.Input); err != nil || called {
+				return nil, errors.Join(err, &TakenError{i})
+			}
+		}
+	}
+	e = &Entry{f: f, at: end, fresh: fi.Size() == 0}
+	var text []byte
+	if !b.whole {
+		missing, lost, err := compare(f, end, log)
+		if err != nil {
+			return nil, err
+		}
+		e.Repair = Repair{len(missing), lost}
+		for _, c := range missing {
+			text = append(text, format(c, log.Name, Appended)...)
+		}
+		e.at += int64(len(text))
+	}
+	for _, c := range calls {
+		text = append(text, format(c, log.Name, Writing)...)
+	}
+	e.lines = len(calls)
+	if _, err := f.WriteAt(text, end); err != nil {
+		return nil, errors.Join(noSpace(err), f.Truncate(end))
+	}
+	b.whole, b.end, b.file = true, end+int64(len(text)), fi
+	return e, nil
+}
+
+// look says where the next line belongs, and takes in whether somebody else has written, cut or replaced
+// the file.
+func (b *Book) look(f *os.File, fi fs.FileInfo) (end int64, err error) {
+	end = fi.Size() / lineBytes * lineBytes // a line that was cut short is overwritten
+	var line [lineBytes]byte
+	for end > 0 {
+		if _, err := f.ReadAt(line[:], end-lineBytes); err != nil {
+			return 0, err
+		}
+		if !isBlank(line[:]) {
+			break
+		}
+		end -= lineBytes
+	}
+	if end != b.end || b.file != nil && !os.SameFile(b.file, fi) {
+		b.others = true
+		if end < b.end || b.file != nil && !os.SameFile(b.file, fi) {
+			b.whole, b.from = false, 0
+		}
+	}
+	return end, nil
+}
+
+// compare returns the intents of the log that the first end bytes of the file do not name, and how many
+// of those that it names the log has lost. Where the log has the file's last line, and that is
+// the usual case, the log has all of them, and only the intents after it can be missing.
+func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err error) {
+	if last, ok, err := lastLine(f, end); err != nil {
+		return nil, 0, err
+	} else if ok && last.State != Undone {
+		calls, err := log.After(last.Seq - 1)
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(calls) > 0 && calls[0].Seq == last.Seq && Hash(calls[0].Input) == last.Hash {
+			return calls[1:], 0, nil
+		}
+	}
+	calls, err := log.After(0)
+	if err != nil || len(calls) == 0 && end == 0 {
+		return nil, 0, err
+	}
+	named := map[string]byte{}
+	err = each(f, func(b []byte) {
+		if l, ok := parse(b); ok && l.State != Undone && named[l.Hash] != Appended {
+			named[l.Hash] = l.State
+		}
+	})
+	for _, c := range calls {
+		hash := Hash(c.Input)
+		if _, ok := named[hash]; !ok {
+			missing = append(missing, c)
+		}
+		delete(named, hash)
+	}
+	for _, state := range named {
+		if state == Appended {
+			lost++
+		}
+	}
+	return missing, lost, err
+}
+
+// lastLine returns the last line before end. ok is false if it cannot be read.
+func lastLine(f *os.File, end int64) (l Line, ok bool, err error) {
+	if end < lineBytes {
+		return l, false, nil
+	}
+	var line [lineBytes]byte
+	if _, err := f.ReadAt(line[:], end-lineBytes); err != nil {
+		return l, false, err
+	}
+	l, ok = parse(line[:])
+	return l, ok, nil
+}
+
+// Sync returns when the lines survive a power failure. It may run while the log commits.
+func (e *Entry) Sync() error {
+	if err := e.f.Sync(); err != nil {
+		return noSpace(err)
+	}
+	if e.fresh { // its name must survive, too
+		return durable.SyncDir(filepath.Dir(e.f.Name()))
+	}
+	return nil
+}
+
+// End says in the lines what became of their events. It does not wait for the disk, and a line whose
+// state cannot be written counts as called. A nil Entry has no lines.
+func (e *Entry) End(state byte) {
+	if e == nil {
+		return
+	}
+	for i := range e.lines {
+		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // what is lost of it only verification misses
+	}
+	_ = e.f.Close() // Sync has told
+}
+
+// noSpace gives an error for want of space its name.
+func noSpace(err error) error {
+	if fault.IsNoSpace(err) {
+		return fmt.Errorf("%w: %w", fault.ErrFull, err)
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+// Package intents is the second place of a log's intents: a text file next to the log that names each
+// input that was called, so that the loss of the log does not lead to a second call.
+//
+// It promises that a line survives a power failure once the sync of its Writing has returned, and that
+// a line that a crash cut short names no call. It refuses to write through a link. It decides nothing
+// about a call.
+package intents
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/perlica/perlica/eventlog/folder"
+)
+
+// A line has 64 bytes, so that no line spans two sectors of a disk:
+//
+//	hash SPACE seq SPACE log SPACE check SPACE state LF
+//
+// hash is the first 32 hex digits of the input id's SHA-256. seq is the number of the event
+// llm.requested, in ten digits. log is the last eight characters of the log's name. check is the CRC-32C
+// of the 52 bytes before its space, in eight hex digits. state is one of the states below.
+//
+// The line is written with the state '?' in the transaction that appends the event, and its sync and
+// the commit run at the same time. The prompt leaves after both. The state then becomes '+', unsynced.
+// A line that is cut short, or that is all zeros, was not synced: it names no call.
+const (
+	lineBytes = 64
+	hashBytes = 32
+	seqAt     = 33
+	seqDigits = 10
+	logAt     = 44
+	logBytes  = 8
+	checkAt   = 53
+	stateAt   = 62
+)
+
+// The states of a line.
+const (
+	Writing  = '?' // the event was being appended: the log may have it
+	Appended = '+' // the log had the event on disk
+	Undone   = '-' // the event was not appended, and no prompt left
+)
+
+// A Call is an intent: the number of its event, and the input's id.
+type Call struct {
+	Seq   int64
+	Input string
+}
+
+// A Line is a line of the file that could be read.
+type Line struct {
+	Hash  string
+	Seq   int64
+	Log   string
+	State byte
+}
+
+// Path returns the name of the file that belongs to the log at path.
+func Path(path string) string {
+	return strings.TrimSuffix(path, filepath.Ext(path)) + ".intents"
+}
+
+// Hash returns the text by which a line names an input.
+func Hash(input string) string {
+	sum := sha256.Sum256([]byte(input))
+	return hex.EncodeToString(sum[:])[:hashBytes]
+}
+
+// format returns the line of a call in the log of that name.
+func format(c Call, log string, state byte) []byte {
+	log = fmt.Sprintf("%*s", logBytes, log[max(0, len(log)-logBytes):])
+	b := fmt.Appendf(make([]byte, 0, lineBytes), "%s %0*d %s", Hash(c.Input), seqDigits, c.Seq, strings.ReplaceAll(log, " ", "-"))
+	return fmt.Appendf(b, " %08x %c\n", checksum(b), state)
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// parse reads a line. ok is false if it is damaged.
+func parse(b []byte) (l Line, ok bool) {
+	if len(b) != lineBytes || b[lineBytes-1] != '\n' {
+		return l, false
+	}
+	check, err := strconv.ParseUint(string(b[checkAt:checkAt+8]), 16, 32)
+	if err != nil || uint32(check) != checksum(b[:checkAt-1]) {
+		return l, false
+	}
+	l = Line{Hash: string(b[:hashBytes]), Log: string(b[logAt : logAt+logBytes]), State: b[stateAt]}
+	l.Seq, err = strconv.ParseInt(string(b[seqAt:seqAt+seqDigits]), 10, 64)
+	return l, err == nil && (l.State == Writing || l.State == Appended || l.State == Undone)
+}
+
+// Contents are the lines of a file.
+type Contents struct {
+	Lines   []Line
+	Damaged int  // lines that cannot be read
+	There   bool // the file exists
+}
+
+// Called counts the calls that the log had on disk.
+func (c Contents) Called() (n int) {
+	for _, l := range c.Lines {
+		if l.State == Appended {
+			n++
+		}
+	}
+	return n
+}
+
+// Read reads the file that belongs to the log at path.
+func Read(path string) (c Contents, err error) {
+	f, err := open(path)
+	if f == nil || err != nil {
+		return c, err
+	}
+	defer func() { _ = f.Close() }() // it was read from only
+	c.There = true
+	err = each(f, func(b []byte) {
+		switch l, ok := parse(b); {
+		case ok:
+			c.Lines = append(c.Lines, l)
+		case !isBlank(b):
+			c.Damaged++
+		}
+	})
+	return c, err
+}
+
+// Names reports whether the file that belongs to the log at path names the input as called, and whether
+// the log had the event on disk. A line whose other fields are damaged counts.
+func Names(path, input string) (called, appended bool, err error) {
+	f, err := open(path)
+	if f == nil || err != nil {
+		return false, false, err
+	}
+	defer func() { _ = f.Close() }() // it was read from only
+	return find(f, 0, input)
+}
+
+// find looks for an input from an offset on.
+func find(f *os.File, from int64, input string) (called, appended bool, err error) {
+	hash := Hash(input)
+	head := binary.LittleEndian.Uint64([]byte(hash))
+	err = chunks(f, from, func(b []byte) bool {
+		for ; len(b) >= lineBytes; b = b[lineBytes:] {
+			if binary.LittleEndian.Uint64(b) == head && string(b[:hashBytes]) == hash && b[stateAt] != Undone {
+				called, appended = true, appended || b[stateAt] != Writing
+			}
+		}
+		return !appended
+	})
+	return called, appended, err
+}
+
+// open opens the file for reading. Without a file it returns nil.
+func open(path string) (*os.File, error) {
+	if err := folder.Check(Path(path)); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(Path(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("eventlog: intents: %w", err)
+	}
+	return f, nil
+}
+
+// bufferBytes is a whole number of lines that fits into a processor's second cache.
+const bufferBytes = 2048 * lineBytes
+
+// chunks calls f with whole lines from an offset on, until f returns false.
+func chunks(file *os.File, from int64, f func(b []byte) bool) error {
+	buf := make([]byte, bufferBytes)
+	for {
+		n, err := file.ReadAt(buf, from)
+		if !f(buf[:n/lineBytes*lineBytes]) || errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("eventlog: intents: %w", err)
+		}
+		from += int64(n)
+	}
+}
+
+// each calls f with each line's place.
+func each(file *os.File, f func(b []byte)) error {
+	return chunks(file, 0, func(b []byte) bool {
+		for ; len(b) > 0; b = b[lineBytes:] {
+			f(b[:lineBytes])
+		}
+		return true
+	})
+}
+
+// isBlank reports whether a line is all zeros, as a crash leaves a place that was not synced.
+func isBlank(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}

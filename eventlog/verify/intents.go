@@ -1,0 +1,81 @@
+package verify
+
+import (
+	"path/filepath"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/intents"
+)
+
+// readIntents reads the second place of the intents. It must be read before the log's size: then the log
+// holds all that it names as appended.
+func (f *file) readIntents() {
+	var err error
+	if f.intents, err = intents.Read(f.reader.Path()); err != nil {
+		f.v.warn("the second place of the intents cannot be read: %v", err)
+	}
+}
+
+// compareIntents holds the log's intents against their second place. An intent that was appended and is
+// not in the log is damage: the log lost events. What the second place lacks the next call adds.
+func (f *file) compareIntents() error {
+	if f.lacks["events"] || !f.intents.There && !f.v.opt.NoImport || len(f.absent) > 0 {
+		return nil
+	}
+	named := map[string]intents.Line{}
+	for _, l := range f.intents.Lines {
+		if l.State != intents.Undone && named[l.Hash].State != intents.Appended {
+			named[l.Hash] = l
+		}
+	}
+	missing, name := 0, filepath.Base(intents.Path(f.reader.Path()))
+	err := query(f.conn, `SELECT seq, input_id FROM events WHERE type = 'llm.requested'`, func(stmt *sqlite.Stmt) error {
+		hash := intents.Hash(stmt.ColumnText(1))
+		if _, ok := named[hash]; !ok && stmt.ColumnInt64(0) <= f.size {
+			missing++
+		}
+		delete(named, hash)
+		return nil
+	})
+	if fault.IsBroken(err) {
+		return nil // another finding says so
+	}
+	if err != nil {
+		return err
+	}
+	f.lostIntents(named, name)
+	switch {
+	case missing > 0 && !f.intents.There:
+		f.v.warn("%s is missing: the next call makes it from the log", name)
+	case missing > 0:
+		f.v.warn("%s does not name %d of the calls: the next call adds them, or it was changed by others", name, missing)
+	}
+	if n := f.intents.Damaged; n > 0 {
+		f.v.warn("lines of %s that cannot be read: %d", name, n)
+	}
+	return nil
+}
+
+// lostIntents reports the calls that the second place names and the log does not.
+func (f *file) lostIntents(named map[string]intents.Line, name string) {
+	var first intents.Line
+	lost, unsure := 0, 0
+	for _, l := range named {
+		if l.State == intents.Writing {
+			unsure++
+			continue
+		}
+		if lost++; lost == 1 || l.Seq < first.Seq {
+			first = l
+		}
+	}
+	if lost > 0 {
+		f.v.find(0, Truncated, "the log lost events: %s names %d calls that the log had on disk and does not hold, the first as event %d; they count as called",
+			name, lost, first.Seq)
+	}
+	if unsure > 0 {
+		f.v.warn("%s names %d calls whose intents were being written and are not in the log: a process ended then, or is at it now; they count as called", name, unsure)
+	}
+}

@@ -1,0 +1,129 @@
+package logtrust
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/intents"
+	"github.com/perlica/perlica/eventlog/store"
+)
+
+// see takes in the newest event of the log at path.
+func (e *entry) see(n store.Newest, path string) {
+	e.Size, e.Leaf, e.Context = n.Seq, hex.EncodeToString(n.Leaf[:]), contextOf(path)
+}
+
+// contextOf returns the name of the context whose folder holds the log at path, "" if that is no context's
+// folder.
+func contextOf(path string) string {
+	dir := filepath.Dir(path)
+	if filepath.Base(filepath.Dir(dir)) != "contexts" {
+		return ""
+	}
+	return filepath.Base(dir)
+}
+
+// newest returns the newest event of a log.
+func newest(ctx context.Context, r *store.Reader) (n store.Newest, err error) {
+	e, ok, err := r.Last(ctx, event.Query{})
+	if err != nil || !ok {
+		return n, err
+	}
+	return store.Newest{Seq: int64(e.Seq), Leaf: e.LeafHash, Context: e.Context}, nil
+}
+
+// Seen keeps the newest event of the log at path, which was just closed: a log that is found older is
+// refused. What cannot be kept is not: then an older log is not found out.
+func (s Store) Seen(path string, n store.Newest) {
+	if s.Dir == "" {
+		return
+	}
+	if e, ok := s.read(path); ok && n.Seq > e.Size {
+		e.see(n, e.Path)
+		_ = s.write(e) // see above
+	}
+}
+
+// Compare returns an *UnknownError if the log is not the one that belongs in its place, as far as is known
+// here: see compare.
+func (s Store) Compare(ctx context.Context, r *store.Reader) error {
+	if s.Dir == "" {
+		return nil
+	}
+	n, err := newest(ctx, r)
+	if err != nil {
+		return err
+	}
+	return s.compare(ctx, r, n)
+}
+
+// compare returns an *UnknownError if the log was seen here with a later event or with another one in its
+// place, or if it is that of another context than its folder's. A log that lies where none was seen is compared
+// with what was seen of it elsewhere: it may be a copy, or the log itself that was moved, which passes.
+func (s Store) compare(ctx context.Context, r *store.Reader, n store.Newest) error {
+	if n.Seq == 0 {
+		return nil // a new log
+	}
+	own, known := s.read(r.Path())
+	name := contextOf(real(r.Path()))
+	if known && own.isAt(n) && (n.Context == name || name == "") {
+		return nil // the usual case takes no look into the log
+	}
+	origin, err := r.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	known = known && own.Origin == origin
+	refuse := func(reason Reason, format string, args ...any) error {
+		log, err := Describe(ctx, r)
+		return errors.Join(err, &UnknownError{log, reason, fmt.Sprintf(format, args...)})
+	}
+	if name != "" && n.Context != name && !(known && own.Context == name) {
+		return refuse(OtherContext, "its newest event is of the context %q, and it lies in the folder of %q; if the folder was renamed, trust it", n.Context, name)
+	}
+	seen := []entry{own}
+	if !known {
+		seen, _ = s.entries() // of what cannot be read nothing is known
+	}
+	for _, e := range seen {
+		if e.Origin != origin || e.isAt(n) {
+			continue
+		}
+		there, err := e.isIn(ctx, r, n)
+		if err != nil {
+			return err
+		}
+		if !there && !namesLater(r.Path(), n.Seq) {
+			return refuse(RolledBack, "at %s it had %d events, here are %d, or others; an input that was called since would be called again", e.Path, e.Size, n.Seq)
+		}
+	}
+	return nil
+}
+
+// isAt reports whether n is what was seen.
+func (e entry) isAt(n store.Newest) bool {
+	return e.Size == n.Seq && e.Leaf == hex.EncodeToString(n.Leaf[:])
+}
+
+// isIn reports whether the log, whose newest event is n, holds what was seen.
+func (e entry) isIn(ctx context.Context, r *store.Reader, n store.Newest) (bool, error) {
+	if e.Size == 0 {
+		return true, nil
+	}
+	if e.Size >= n.Seq {
+		return false, nil
+	}
+	list, err := r.Hashes(ctx).Stored(0, e.Size-1, 1)
+	return err == nil && hex.EncodeToString(list[0][:]) == e.Leaf, err
+}
+
+// namesLater reports whether the second place of the intents names a later call than the log has: then it
+// keeps what the log lost from being called again, and says so.
+func namesLater(path string, size int64) bool {
+	c, err := intents.Read(path)
+	return err == nil && len(c.Lines) > 0 && c.Lines[len(c.Lines)-1].Seq > size
+}
