@@ -237,6 +237,7 @@ func chineseFaults() map[string]string {
 		"%d of the agent's options share an id with another and cannot be chosen: %s":                         "智能体有 %d 个选项与别的标识相同，无法选择：%s",
 		"the answer of %s is none of the options, so the agent was told cancelled":                            "%s 的回答不在选项之中，因此告知智能体已取消",
 		"the agent did not confirm the cancellation and was ended":                                            "智能体没有确认取消，已被结束",
+		"the agent left processes without its mark, and Perlica ended them: §":                                "智能体留下了没有标记的进程，Perlica 已将其结束：§",
 		"only %s free at %s: a run ends when its log cannot be written":                                       "%[2]s 只剩 %[1]s：日志无法写入时，运行会结束",
 		"the agent is in mode %s now, which was not chosen":                                                   "智能体现在处于未经选择的模式 %s",
 		"the agent does not offer the mode %q, in which it asks before it acts; what it does unasked is said": "智能体没有会事先询问的模式 %s；它未经询问所做的会另行说明",
