@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -92,6 +94,11 @@ func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *age
 
 // start starts the agent's process, or takes the one that was launched.
 func (s *agentSession) start() (err error) {
+	for _, dir := range append([]string{s.setup.Dir}, s.setup.AddDirs...) {
+		if !utf8.ValidString(dir) { // JSON would name another directory
+			return &InputError{fmt.Errorf("the agent cannot be told its directory %q: the name is not valid UTF-8; rename it or choose another one", dir)}
+		}
+	}
 	a := s.setup.Agent
 	opt := s.setup.process(s.r.opt.Environ, s.r.opt.Redactor)
 	opt.Recorder, opt.Client, opt.Launched = s, s, s.launched

@@ -4,7 +4,9 @@ package main
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -118,4 +120,25 @@ func cmdPath(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestChatSignalled: a signal that ends the chat at once leaves the terminal as it was. Mutant: BeforeDeath without restore.
+func TestChatSignalled(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{"SIGQUIT": syscall.SIGQUIT, "SIGUSR1": syscall.SIGUSR1} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.shell()
+			s.press("sh -c 'echo pid is $$; exec \"$PERLICA_TEST\"'; stty -a | grep -ow -- -*icanon\n")
+			pid, err := strconv.Atoi(s.finds(`pid is (\d+)`)[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.prompt("")
+			if err := syscall.Kill(pid, sig); err != nil {
+				t.Fatal(err)
+			}
+			s.finds("(?:\n|C)icanon") // "-icanon" is raw
+			s.leaveShell()
+		})
+	}
 }

@@ -31,6 +31,9 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	if goos == "windows" {
 		home = getenv("USERPROFILE")
 	}
+	if home != "" && !filepath.IsAbs(home) && getenv(homeVariable) == "" { // "~" in quotes would be a folder of the project
+		return Dirs{}, fmt.Errorf("config: the home directory is not an absolute path: %s", printable(home))
+	}
 	if own := getenv(homeVariable); own != "" {
 		if !filepath.IsAbs(own) {
 			return Dirs{}, fmt.Errorf("config: %s is not an absolute path: %s", homeVariable, printable(own))

@@ -137,6 +137,10 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	if c.tty, err = term.OpenTTY(); err != nil {
 		return exitcode.WithHint(exitcode.Usage.With(err), "for one input: perlica run")
 	}
+	signals.BeforeDeath(func() error {
+		c.paste(false)
+		return c.tty.Restore()
+	})
 	defer func() { _ = c.tty.Close() }() // read from only
 	if c.p, err = a.Locate(f.ConfigFlags()); err != nil {
 		return exitcode.Usage.With(err)

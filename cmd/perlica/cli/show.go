@@ -41,13 +41,22 @@ func (a *App) Piped() bool {
 	return err == nil && !term.IsTerminal(a.Stdin) && info.Mode()&os.ModeCharDevice == 0
 }
 
+// OpenTTY opens the controlling terminal. A signal that ends the process restores its mode first.
+func OpenTTY() (*term.TTY, error) {
+	tty, err := term.OpenTTY()
+	if err == nil {
+		signals.BeforeDeath(tty.Restore)
+	}
+	return tty, err
+}
+
 // Confirm asks a question that one key answers. Only y is a yes.
 func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error) {
 	noTerminal := exitcode.WithHint(exitcode.Usage.With(errors.New("there is no terminal to ask on")), "--yes answers in its place")
 	if !term.IsTerminal(a.Stderr) {
 		return false, noTerminal
 	}
-	tty, err := term.OpenTTY()
+	tty, err := OpenTTY()
 	if err != nil {
 		return false, noTerminal
 	}

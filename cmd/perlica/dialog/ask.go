@@ -70,7 +70,7 @@ func NewAsker(a *cli.App, r *kernel.Runner, say *Printer) *Asker {
 	if !term.IsTerminal(a.Stderr) || !a.Attended() {
 		return NewAskerAt(a, r, say, nil, "terminal")
 	}
-	tty, err := term.OpenTTY()
+	tty, err := cli.OpenTTY()
 	if err != nil {
 		return NewAskerAt(a, r, say, nil, "terminal")
 	}

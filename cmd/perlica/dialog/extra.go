@@ -55,11 +55,11 @@ func (f Flags) extend(c *project.Choice) (err error) {
 		c.AddDirs = append(c.AddDirs, abs)
 	}
 	if f.McpFile != "" {
-		b, err := os.ReadFile(f.McpFile)
-		if err == nil {
-			c.Servers, err = project.MCPServers(b)
-		}
+		b, err := f.ReadFile("--mcp-config", f.McpFile)
 		if err != nil {
+			return err
+		}
+		if c.Servers, err = project.MCPServers(b); err != nil {
 			return exitcode.Usagef("--mcp-config %s: %w", f.McpFile, err)
 		}
 	}
@@ -71,9 +71,9 @@ func (f Flags) extend(c *project.Choice) (err error) {
 func (f Flags) system() (string, error) {
 	text := f.Append
 	if file, ok := strings.CutPrefix(text, "@"); ok {
-		b, err := os.ReadFile(file)
+		b, err := f.ReadFile("--append-system", file)
 		if err != nil {
-			return "", exitcode.Usagef("--append-system: %w", err)
+			return "", err
 		}
 		text = string(b)
 	}

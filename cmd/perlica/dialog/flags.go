@@ -55,6 +55,8 @@ type Flags struct {
 
 	Program string // the command, as it was typed
 	Empty   string // a flag that was given the empty string
+
+	Files *Files // reads the files that flags name; nil means they are read without a stop
 }
 
 // AddFlags adds the flags that run and the chat share.

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -110,11 +112,12 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []st
 	defer stop.Release()
 	say := dialog.NewPrinter(ctx, a.App, f, stop)
 	stop.Tell(say.Stopping)
+	f.Files = &dialog.Files{Stop: stop.First}
 	var s *schema
 	if f.SchemaFile != "" {
 		var err error
-		if s, err = readSchema(f.SchemaFile); err != nil {
-			return err
+		if s, err = readSchema(f); err != nil {
+			return exitcode.OfRefusal(err).With(err)
 		}
 		f.Schema = s.text
 	}
@@ -171,7 +174,7 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 		say.Note("warning: " + limit)
 	}
 	p.Config.Rules = append(p.Config.Rules, rules...)
-	text, err := a.text(f, args, stop.First)
+	text, err := a.text(f, args, say, func() error { return a.called(ctx, p, f.InputID) })
 	if err != nil {
 		var stopped *kernel.StoppedError
 		if errors.As(err, &stopped) {
@@ -317,29 +320,32 @@ const (
 	silentInput = 2 * time.Second
 )
 
-// text gathers the input's text from the arguments, a file and standard input.
-// A stop ends the reading with a kernel.StoppedError.
-func (a *app) text(f dialog.Flags, args []string, stop <-chan kernel.Stop) (string, error) {
-	dash := len(args) == 1 && args[0] == "-" || f.File == "-" && len(args) == 0
-	text := ""
+// text gathers the text of the input from the arguments, a file and standard input. With --file, standard input is
+// read only where - asks for it. A stop ends the reading with a *kernel.StoppedError.
+func (a *app) text(f dialog.Flags, args []string, say *dialog.Printer, called func() error) (string, error) {
+	dash := len(args) == 1 && args[0] == "-"
+	text, reads := "", dash
 	switch {
-	case f.File != "" && len(args) > 0:
+	case f.File != "" && len(args) > 0 && !dash:
 		return "", errors.New("the text comes from --file or from the arguments, not from both")
-	case f.File != "" && !dash:
-		b, err := os.ReadFile(f.File)
+	case f.File == "-":
+		reads = true
+	case f.File != "":
+		b, err := f.ReadFile("--file", f.File)
 		if err != nil {
-			return "", fmt.Errorf("--file: %w", err)
+			return "", err
 		}
 		text = string(b)
 	case !dash:
-		text = strings.Join(args, " ")
+		text, reads = strings.Join(args, " "), a.Piped()
 	}
-	if dash || a.Piped() {
-		piped, err := a.readStdin(stop)
+	if reads {
+		piped, err := a.readStdin(f.Files.Stop, called)
 		if err != nil {
 			return "", err
 		}
 		if text != "" && piped != "" {
+			say.Note("standard input follows the text as its material: " + humanize.Bytes(uint64(len(piped))))
 			text += "\n\n"
 		}
 		text += piped
@@ -355,29 +361,51 @@ func (a *app) text(f dialog.Flags, args []string, stop <-chan kernel.Stop) (stri
 	return text, nil
 }
 
-// readStdin reads all of standard input. A pipe that is never closed looks like a hang,
-// so it is said when it takes a while.
-func (a *app) readStdin(stop <-chan kernel.Stop) (string, error) {
-	notice := time.AfterFunc(silentInput, func() {
-		fmt.Fprintln(a.Stderr, "perlica: reading standard input (end it with Ctrl-D, or give </dev/null)")
-	})
-	defer notice.Stop()
+// readStdin reads all of standard input. A pipe that nobody closes looks like a hang, so a notice names it after a
+// while. An error of called then ends the reading.
+func (a *app) readStdin(stop <-chan kernel.Stop, called func() error) (string, error) {
 	type read struct {
 		text []byte
 		err  error
 	}
 	done := make(chan read, 1)
-	go func() { // ends with the process, if the input never ends
+	go func() { // ends with the process at the latest
 		b, err := io.ReadAll(io.LimitReader(a.Stdin, cli.MaxInput+1))
 		done <- read{b, err}
 	}()
-	select {
-	case r := <-done:
-		if r.err != nil {
-			return "", fmt.Errorf("standard input: %w", r.err)
+	silent := time.After(silentInput)
+	for {
+		select {
+		case r := <-done:
+			if r.err != nil {
+				return "", fmt.Errorf("standard input: %w", r.err)
+			}
+			return string(r.text), nil
+		case <-silent:
+			if err := called(); err != nil {
+				return "", err
+			}
+			fmt.Fprintln(a.Stderr, "perlica: reading standard input (end it with Ctrl-D, or give </dev/null)")
+		case s := <-stop:
+			return "", &kernel.StoppedError{Stop: s}
 		}
-		return string(r.text), nil
-	case s := <-stop:
-		return "", &kernel.StoppedError{Stop: s}
 	}
+}
+
+// called returns an error if the log has a call for the input id. Without the end of standard input, its text cannot
+// be compared with the text of that call.
+func (a *app) called(ctx context.Context, p *project.Project, id string) error {
+	if id == "" {
+		return nil
+	}
+	log, _, err := a.Reader(ctx, p)
+	if err != nil {
+		return nil // the run itself reports it
+	}
+	defer func() { _ = log.Close() }() // read from only
+	if _, ok, err := log.Last(ctx, event.Query{Input: event.InputID(id), Types: []event.Type{event.Requested}}); err != nil || !ok {
+		return nil
+	}
+	return exitcode.WithHint(exitcode.Usagef("the input %s was called before, and standard input has no end: its text cannot be compared", id),
+		"give </dev/null if there is no more text; the recorded result: perlica log show %s", id)
 }

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 )
 
@@ -18,11 +18,12 @@ type schema struct {
 	resolved *jsonschema.Resolved
 }
 
-// readSchema reads the schema in a file. What it refers to must stand in it: nothing is fetched.
-func readSchema(path string) (*schema, error) {
-	b, err := os.ReadFile(path)
+// readSchema reads the schema of --schema. The file must hold everything that it refers to: nothing is fetched.
+func readSchema(f dialog.Flags) (*schema, error) {
+	path := f.SchemaFile
+	b, err := f.ReadFile("--schema", path)
 	if err != nil {
-		return nil, exitcode.Usagef("--schema: %v", err)
+		return nil, err
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(b, &s); err != nil {

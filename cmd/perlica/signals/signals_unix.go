@@ -51,3 +51,22 @@ func Resizes() (changes <-chan os.Signal, stop func()) {
 	signal.Notify(ch, syscall.SIGWINCH)
 	return ch, func() { signal.Stop(ch) }
 }
+
+// BeforeDeath calls restore when a signal is about to end the process that no other code handles, such as SIGQUIT.
+// The signal then takes its usual effect. The goroutine lives as long as the process.
+func BeforeDeath(restore func() error) {
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGVTALRM,
+		syscall.SIGXCPU, syscall.SIGTRAP, syscall.SIGSYS)
+	go func() {
+		sig := (<-ch).(syscall.Signal)
+		_ = restore() // the process ends in any case
+		signal.Reset(sig)
+		_ = syscall.Kill(os.Getpid(), sig) // a process may signal itself
+		time.Sleep(deathWait)
+		os.Exit(128 + int(sig))
+	}()
+}
+
+// deathWait is the time that a signal has to take effect. The Go runtime ignores some signals that end other programs.
+const deathWait = time.Second

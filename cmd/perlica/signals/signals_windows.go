@@ -21,3 +21,6 @@ func Suspend() error { return nil }
 
 // Resizes tells nothing here: the size is looked at with each key.
 func Resizes() (changes <-chan os.Signal, stop func()) { return nil, func() {} }
+
+// BeforeDeath does nothing: Windows has no such signals.
+func BeforeDeath(func() error) {}

@@ -104,7 +104,7 @@ func served(p *project.Project) (string, error) {
 
 // canAsk fails where no one can press a key.
 func (a *app) canAsk() error {
-	tty, err := term.OpenTTY()
+	tty, err := cli.OpenTTY()
 	if err == nil {
 		err = tty.Close()
 	}

@@ -1,0 +1,68 @@
+package dialog
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/kernel"
+)
+
+// Files reads the files that flags name, each once: a pipe such as <(command) gives its content only once. It is for
+// one goroutine.
+type Files struct {
+	Stop <-chan kernel.Stop // ends the reading with a *kernel.StoppedError
+	read map[string]content
+}
+
+type content struct {
+	text []byte
+	err  error
+}
+
+// ReadFile reads a file that a flag names, without a byte order mark. The error is a *kernel.StoppedError or one of
+// usage that names the flag.
+func (f Flags) ReadFile(flag, path string) ([]byte, error) {
+	files := f.Files
+	if files == nil {
+		files = &Files{}
+	}
+	c, ok := files.read[path]
+	if !ok {
+		c = files.open(path)
+		if files.read == nil {
+			files.read = map[string]content{}
+		}
+		files.read[path] = c
+	}
+	var stopped *kernel.StoppedError
+	if c.err != nil && !errors.As(c.err, &stopped) {
+		return nil, exitcode.Usagef("%s: %w", flag, c.err)
+	}
+	return bytes.TrimPrefix(c.text, []byte("\xef\xbb\xbf")), c.err
+}
+
+// open reads a file. Opening a pipe without a writer takes until there is one, so the reading has a goroutine of
+// its own, which ends with the process at the latest.
+func (f *Files) open(path string) content {
+	done := make(chan content, 1)
+	go func() {
+		file, err := os.Open(path)
+		if err != nil {
+			done <- content{nil, err}
+			return
+		}
+		defer func() { _ = file.Close() }() // read from only
+		b, err := io.ReadAll(io.LimitReader(file, cli.MaxInput+1))
+		done <- content{b, err}
+	}()
+	select {
+	case c := <-done:
+		return c
+	case s := <-f.Stop:
+		return content{nil, &kernel.StoppedError{Stop: s}}
+	}
+}
