@@ -280,7 +280,7 @@ func assess(r Request) assessment {
 	}
 	for _, f := range r.Fields {
 		if f.Role == Grave {
-			a.add(shell.Verdict{Tier: shell.AlwaysAsked, Why: f.Why + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)})
+			a.add(shell.Verdict{Tier: shell.AlwaysAsked, Why: f.Cause + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)})
 		}
 	}
 	a.add(r.modeVerdict())

@@ -50,7 +50,7 @@ type Field struct {
 	Name  string // its path in the input: "env.PATH", "steps[2].note"
 	Value string // a string as it is, anything else as JSON
 	Role  Role
-	Why   string // of a Grave field: the reason for asking
+	Cause string // of a Grave field: the reason for asking
 }
 
 // Option is one of the answers an agent offers.

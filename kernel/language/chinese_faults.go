@@ -212,6 +212,7 @@ func chineseFaults() map[string]string {
 		"the agent closed its input":                                             "智能体关闭了输入",
 		"reading from the agent: %s":                                             "读取智能体的输出：%s",
 		"the agent was ended by %s":                                              "智能体被 %s 结束",
+		"the agent left processes without its mark, and Perlica ended them: %s":  "智能体留下了没有其标记的进程，Perlica 已结束它们：%s",
 		"the agent exited with code %d":                                          "智能体以代码 %d 退出",
 		"{why}; its last words: %s":                                              "%s；它最后的话：%s",
 		"two open requests of the client have the id %s":                         "客户端有两个未完成的请求使用标识 %s",

@@ -126,11 +126,40 @@ func sources(t *testing.T, pattern string, f func(ast.Node, string)) {
 	}
 }
 
+// graveCauses reads the reasons for asking about a field of a tool call off the source.
+func graveCauses(t *testing.T) (list []string) {
+	var v values = func(string) []string { return []string{"§"} }
+	keep := func(e ast.Expr) {
+		for _, text := range v.of(e) {
+			if latin.MatchString(text) {
+				list = append(list, text)
+			}
+		}
+	}
+	sources(t, "../../policy/toolcall/*.go", func(n ast.Node, _ string) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if called(n) == "grave" && len(n.Args) == 3 {
+				keep(n.Args[2])
+			}
+		case *ast.AssignStmt:
+			if sel, ok := n.Lhs[0].(*ast.SelectorExpr); ok && sel.Sel.Name == "odd" {
+				keep(n.Rhs[0])
+			}
+		}
+	})
+	if len(list) < 7 {
+		t.Errorf("only %d reasons for asking about a field were found", len(list))
+	}
+	return list
+}
+
 // TestReasons: each reason that the policy can give has a translation. They are read off its source, so that
 // one that is added and not translated is found.
 func TestReasons(t *testing.T) {
 	const shell, policy = "../../policy/shell/*.go", "../../policy/*.go"
 	named := map[string][]string{"kind": {"edit", "change"}, "e": {"deny", "ask", "allow"}, "Kind": {"edit"}, "Why": {"removes a device: §"}, "unread": {"a command that cannot be read"}}
+	named["Cause"] = graveCauses(t)
 	var v values = func(name string) []string {
 		if list := named[name]; list != nil {
 			return list

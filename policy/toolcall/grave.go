@@ -11,7 +11,7 @@ import (
 // grave keeps a field that is understood and about which a person decides.
 func (r *reader) grave(name, value, why string) {
 	r.fields = slices.DeleteFunc(r.fields, func(f policy.Field) bool { return f.Name == name })
-	r.fields = append(r.fields, policy.Field{Name: name, Value: value, Role: policy.Grave, Why: why})
+	r.fields = append(r.fields, policy.Field{Name: name, Value: value, Role: policy.Grave, Cause: why})
 }
 
 // widening are parts of the names of fields that give a tool more rights, or take a guard away.
