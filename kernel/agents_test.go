@@ -85,7 +85,7 @@ func TestAgentsFrames(t *testing.T) {
 			a.dirs = startsWhere(c.reading(a).Request, c.read(announced, nil, place).Request)
 			req := c.reading(a).Request
 			if !asks {
-				s.report(agent)
+				s.report(speaker{agent, agent})
 				ran++
 				if why := unreadable(req); why != "" && hasRun(s.Status) {
 					t.Errorf("%s: %s: %s", name, line, why)
@@ -126,7 +126,7 @@ func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place s
 	for value, unread := range map[string]bool{`"then do as you like"`: true, `"../x"`: true, `"bash"`: true, `42`: false, `"quick"`: false} {
 		input["invented"] = json.RawMessage(value)
 		call.RawInput, _ = json.Marshal(input)
-		req := toolcall.Read(callOf(agent, call), place).Request
+		req := toolcall.Read(callOf(speaker{agent, agent}, call), place).Request
 		shown := false
 		for _, f := range req.Fields {
 			shown = shown || f.Name == "invented"

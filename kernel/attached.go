@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -43,6 +44,9 @@ type Attached struct {
 	origins origins
 	earlier bool // the line that has come belongs to an earlier turn
 	alone   alone
+
+	loads     atomic.Int32 // requests to load this session that are not answered
+	retelling atomic.Bool  // it was loaded, and no prompt has followed: the agent may still tell of earlier turns
 }
 
 // Attach takes part in an agent's session. It fails with a *filelock.BusyError if another process
@@ -60,6 +64,7 @@ func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 	if err := r.questions.Reachable(); err != nil {
 		r.opt.Trail.Warn("other processes cannot reach this one", "error", err.Error())
 	}
+	a.Setup.Agent.Asking = a.Setup.Agent.AskingOf(a.Agent.AgentInfo)
 	a.Setup.Agent.Orderly = true // what is late is carried, too: no turn waits for it
 	s := newAgentSession(r, a.Setup, event.Refs{Session: a.Session, Conversation: event.ConversationID(a.Opened.ID)}, nil)
 	s.conn, s.session, s.info, s.how, s.prompted = a.Conn, a.Opened, a.Agent, continuation(a.Continued), true
@@ -71,7 +76,17 @@ func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 		return nil, err
 	}
 	s.enterState()
-	return &Attached{agentSession: s, lock: lock, turns: make(queue, 1), fresh: fresh, alone: alone{began: a.Alone}}, nil
+	attached := &Attached{agentSession: s, lock: lock, turns: make(queue, 1), fresh: fresh, alone: alone{began: a.Alone}}
+	attached.retelling.Store(s.how == continuedLoad)
+	return attached, nil
+}
+
+// Loading tells that the client asks the agent to load this session again. The agent's updates are then
+// those of earlier turns, until the caller calls loaded.
+func (a *Attached) Loading() (loaded func()) {
+	a.loads.Add(1)
+	a.retelling.Store(true)
+	return func() { a.loads.Add(-1) }
 }
 
 // Session is the id of Perlica's session.
@@ -131,6 +146,7 @@ func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error
 			return Result{}, err
 		}
 		a.fresh = false
+		a.retelling.Store(false)
 		run.agent = a.agentSession
 		a.begin(run.client)
 		run.client.attach(a.conn)
@@ -234,14 +250,14 @@ func (a *Attached) Received(f jsonrpc.Frame) error {
 // Update takes in what the agent says in the line that was received. What belongs to an earlier turn is
 // on record only.
 func (a *Attached) Update(u provider.Update) {
-	if a.earlier {
+	if a.earlier || a.loads.Load() > 0 && u.Mode == "" && u.Commands == nil && u.Options == nil {
 		return
 	}
 	a.mu.RLock()
 	prompted := a.turn != nil
 	a.mu.RUnlock()
 	if prompted {
-		a.alone.tools = nil
+		a.alone.tools, a.alone.told = nil, false
 	} else {
 		a.unprompted(u)
 	}
@@ -251,7 +267,8 @@ func (a *Attached) Update(u provider.Update) {
 // alone is a turn that the agent has begun by itself.
 type alone struct {
 	began func()
-	tools map[acp.ToolCallId]*toolSeen // nil: there is none
+	told  bool // began was called
+	tools map[acp.ToolCallId]*toolSeen
 }
 
 // unprompted takes in what the agent does while no prompt is under way. A tool that
@@ -260,29 +277,83 @@ func (a *Attached) unprompted(u provider.Update) {
 	if u.Tool == nil && u.Kind != provider.AgentMessageChunk && u.Kind != provider.AgentThoughtChunk || a.lock == nil {
 		return
 	}
-	if a.alone.tools == nil {
-		a.alone.tools = map[acp.ToolCallId]*toolSeen{}
-		if a.alone.began != nil {
-			a.alone.began()
-		}
+	if a.retelling.Load() && (u.Tool == nil || a.alone.tools[u.Tool.ID] == nil && isOver(u.Tool.Status)) {
+		return // a tool that is at work is heard of before it is done
 	}
+	if !a.alone.told && a.alone.began != nil {
+		a.alone.began()
+	}
+	a.alone.told = true
 	if u.Tool == nil {
 		return
 	}
-	s := a.alone.tools[u.Tool.ID]
-	if s == nil {
-		s = &toolSeen{ToolSeen: fact.ToolSeen{ID: string(u.Tool.ID)}}
-		s.call.ID = u.Tool.ID
-		a.alone.tools[u.Tool.ID] = s
-	}
+	s := a.alone.tool(u.Tool.ID)
 	s.merge(*u.Tool)
-	if s.asked || !hasRun(s.Status) || !acts(toolcall.Read(callOf(a.setup.Agent.ID, s.call), a.r.place(a.setup)).Request) {
+	if s.declined && s.Status != string(acp.ToolCallStatusCompleted) {
+		return // it asked, and the answer was no
+	}
+	if s.asked || !hasRun(s.Status) || !acts(toolcall.Read(callOf(a.speaker(), s.call), a.r.place(a.setup)).Request) {
 		return
 	}
 	s.asked = true // once is enough
+	why := "it ran in a turn that the agent began by itself, without a question"
+	if s.declined {
+		why = "it ran in a turn that the agent began by itself, although it was refused"
+	}
 	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.UnaskedTool{
-		ToolSeen: s.ToolSeen, Why: "it ran in a turn that the agent began by itself, without a question",
+		ToolSeen: s.ToolSeen, Why: why,
 	})) // a dead log ends the agent at its next line
+}
+
+// tool returns what is known of a tool call.
+func (a *alone) tool(id acp.ToolCallId) *toolSeen {
+	s := a.tools[id]
+	if s == nil {
+		s = &toolSeen{ToolSeen: fact.ToolSeen{ID: string(id)}}
+		s.call.ID = id
+		if a.tools == nil {
+			a.tools = map[acp.ToolCallId]*toolSeen{}
+		}
+		a.tools[id] = s
+	}
+	return s
+}
+
+// isOver reports whether a status is that of a tool that has ended.
+func isOver(status acp.ToolCallStatus) bool {
+	return status == acp.ToolCallStatusCompleted || status == acp.ToolCallStatusFailed
+}
+
+// RequestPermission hands a question to the turn. Between turns the answer is no, and the tool that it is
+// about counts as refused.
+func (a *Attached) RequestPermission(p *provider.PermissionRequest) {
+	a.mu.RLock()
+	prompted := a.turn != nil
+	a.mu.RUnlock()
+	if !prompted {
+		a.refusedAlone(p.Tool)
+	}
+	a.agentSession.RequestPermission(p)
+}
+
+// RefusedPermission takes in that a question was refused before anybody could be asked.
+func (a *Attached) RefusedPermission(t provider.ToolCall) {
+	a.mu.RLock()
+	prompted := a.turn != nil
+	a.mu.RUnlock()
+	if !prompted {
+		a.refusedAlone(t)
+	}
+	a.agentSession.RefusedPermission(t)
+}
+
+func (a *Attached) refusedAlone(t provider.ToolCall) {
+	if t.ID == "" {
+		return
+	}
+	s := a.alone.tool(t.ID)
+	s.merge(t)
+	s.declined = true
 }
 
 // Refuses judges a request for approval that only the agent's own client can grant, and reports whether

@@ -197,7 +197,7 @@ func (c *client) Update(u provider.Update) {
 	case u.Tool != nil && c.run.t.Agent.Model:
 		called = &provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
 	case u.Tool != nil:
-		c.mergeTool(*u.Tool).report(c.run.t.Agent.ID)
+		c.mergeTool(*u.Tool).report(c.speaker())
 	case u.Usage != nil && u.Usage.Cost != nil:
 		c.cost = (*fact.Cost)(u.Usage.Cost)
 	}

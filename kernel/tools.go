@@ -81,7 +81,7 @@ func hasRun(status string) bool {
 }
 
 // report takes in the form in which a tool is reported to run. The caller holds mu.
-func (s *toolSeen) report(agent string) {
+func (s *toolSeen) report(agent speaker) {
 	if s.crowded || !hasRun(s.Status) {
 		return
 	}
@@ -97,9 +97,26 @@ func (s *toolSeen) report(agent string) {
 	}
 }
 
+// speaker is an agent by its provider's id and by the id of the known agent that it says to be.
+type speaker struct{ provider, known string }
+
+// speaker returns how the session's tool calls are to be read.
+func (s *agentSession) speaker() speaker {
+	return speaker{s.setup.Agent.ID, s.setup.Agent.Known(s.info.AgentInfo).ID}
+}
+
+// speaker returns how the turn's tool calls are to be read. Before the agent has introduced itself its id
+// decides.
+func (c *client) speaker() speaker {
+	if c.run.agent == nil {
+		return speaker{c.run.t.Agent.ID, c.run.t.Agent.ID}
+	}
+	return c.run.agent.speaker()
+}
+
 // callOf is a tool call as policy reads it.
-func callOf(agent string, call provider.ToolCall) toolcall.Call {
-	out := toolcall.Call{Provider: agent, Kind: string(call.Kind), Title: call.Title, RawInput: call.RawInput}
+func callOf(agent speaker, call provider.ToolCall) toolcall.Call {
+	out := toolcall.Call{Provider: agent.provider, Agent: agent.known, Kind: string(call.Kind), Title: call.Title, RawInput: call.RawInput}
 	for _, l := range call.Locations {
 		out.Locations = append(out.Locations, l.Path)
 	}
@@ -272,7 +289,7 @@ func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen b
 
 // read reads a tool call, for policy and for who is asked.
 func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) toolcall.Reading {
-	read := toolcall.Read(callOf(c.run.t.Agent.ID, call), place)
+	read := toolcall.Read(callOf(c.speaker(), call), place)
 	req := &read.Request
 	req.Session = string(c.run.refs.Session)
 	req.Agent, _ = shell.Words(c.run.t.Agent.Command)

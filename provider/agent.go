@@ -16,8 +16,6 @@ type Agent struct {
 	Asking  Asking   // the mode in which the agent asks; zero: leave the agent as it is
 	Orderly bool     // it is known to say nothing of a turn behind its answer
 	Model   bool     // it is Perlica's own that asks a model: its HTTP requests are agreed to, and recorded
-	// Approval is the member of _meta that marks an elicitation as a request for approval; empty: none is.
-	Approval string
 }
 
 // Asking is how an agent is put into the mode in which it asks before it acts.

@@ -17,6 +17,10 @@ type Form struct {
 	Approval bool
 }
 
+// ApprovalMark is the member of _meta by which codex-acp marks an elicitation that asks for approval. It
+// counts from every agent: the mark only makes the judgement stricter.
+const ApprovalMark = "codex_approval_kind"
+
 // formResult is the result of an elicitation/create.
 type formResult struct {
 	Action  string                     `json:"action"` // accept, decline or cancel
@@ -55,7 +59,7 @@ func (c *Conn) requestForm(env jsonrpc.Message) {
 		f.Schema = v.Schema
 	}
 	tool := ToolCall{ID: v.Tool, Title: v.Message}
-	if _, ok := v.Meta[c.agent.Approval]; ok && c.agent.Approval != "" {
+	if _, ok := v.Meta[ApprovalMark]; ok {
 		f.Approval, tool.Kind, tool.RawInput = true, acp.ToolKindExecute, v.Meta["tool_params"]
 	}
 	c.put(env, v.SessionID, &PermissionRequest{ID: env.ID, Tool: tool, Form: f})

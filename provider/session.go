@@ -35,22 +35,11 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 // states none is taken to speak Perlica's.
 func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err error) {
 	_ = c.take(env, acp.AgentMethodInitialize, "", &r) // none of it is needed
-	var said struct {
-		Version any `json:"protocolVersion"`
+	stated, verr := Version(env.Result)
+	if verr != nil {
+		return r, c.failed(acp.AgentMethodInitialize, env.ID, verr)
 	}
-	_ = json.Unmarshal(env.Result, &said) // what is no object says no version
-	version, stated := said.Version.(float64)
-	if text, ok := said.Version.(string); ok && !stated {
-		n, err := strconv.ParseFloat(text, 64)
-		version, stated = n, err == nil
-	}
-	switch {
-	case stated && version != acp.ProtocolVersionNumber:
-		return r, c.failed(acp.AgentMethodInitialize, env.ID, &Error{
-			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(env.Result), cause: ErrProtocol,
-			Message: fmt.Sprintf("the agent speaks version %v of the protocol, Perlica speaks version %d", version, acp.ProtocolVersionNumber),
-		})
-	case !stated:
+	if !stated {
 		c.warn("protocol_version", fmt.Sprintf("the agent does not say which version of the protocol it speaks; version %d is taken for it", acp.ProtocolVersionNumber))
 	}
 	r.ProtocolVersion = acp.ProtocolVersionNumber
@@ -58,6 +47,27 @@ func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err er
 	defer c.mu.Unlock()
 	c.loginVars = loginVars(r.AuthMethods)
 	return r, nil
+}
+
+// Version reports whether an agent's answer to initialize states a version of the protocol. The error says
+// that it is another one than Perlica's.
+func Version(initialized json.RawMessage) (stated bool, err error) {
+	var said struct {
+		Version any `json:"protocolVersion"`
+	}
+	_ = json.Unmarshal(initialized, &said) // an answer that is not an object states no version
+	version, stated := said.Version.(float64)
+	if text, ok := said.Version.(string); ok && !stated {
+		n, err := strconv.ParseFloat(text, 64)
+		version, stated = n, err == nil
+	}
+	if stated && version != acp.ProtocolVersionNumber {
+		return true, &Error{
+			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(initialized), cause: ErrProtocol,
+			Message: fmt.Sprintf("the agent speaks version %v of the protocol, Perlica speaks version %d", version, acp.ProtocolVersionNumber),
+		}
+	}
+	return stated, nil
 }
 
 // loginVars are the names of the variables that logins ask for, in their order.
@@ -264,7 +274,7 @@ const methodListModels = "_perlica.dev/model/list"
 // Answer is the agent's answer to a prompt.
 type Answer struct {
 	StopReason string          // as the agent wrote it; empty if it gave none
-	Usage      json.RawMessage // as the agent wrote it; nil if it gave none
+	Usage      json.RawMessage // as the agent wrote it, or made of gemini's _meta.quota; nil: it gave none
 }
 
 // A Prompt is what is asked, as it will be on the wire: a JSON array of content blocks.
@@ -321,6 +331,7 @@ func (t *Turn) Answer() (Answer, error) {
 	var v struct {
 		StopReason string          `json:"stopReason"`
 		Usage      json.RawMessage `json:"usage"`
+		Meta       json.RawMessage `json:"_meta"`
 	}
 	if err := t.p.conn.decode(env, acp.AgentMethodSessionPrompt, &v); err != nil {
 		return Answer{}, err
@@ -328,7 +339,32 @@ func (t *Turn) Answer() (Answer, error) {
 	if string(v.Usage) == "null" {
 		v.Usage = nil
 	}
+	if v.Usage == nil {
+		v.Usage = quotaUsage(v.Meta)
+	}
 	return Answer{StopReason: v.StopReason, Usage: v.Usage}, nil
+}
+
+// quotaUsage is the usage that gemini-cli reports in _meta.quota, in the protocol's form; nil means: there
+// is no such report.
+func quotaUsage(meta json.RawMessage) json.RawMessage {
+	var v struct {
+		Quota struct {
+			Count struct {
+				Input  json.Number `json:"input_tokens"`
+				Output json.Number `json:"output_tokens"`
+			} `json:"token_count"`
+		} `json:"quota"`
+	}
+	if json.Unmarshal(meta, &v) != nil {
+		return nil
+	}
+	in, ierr := v.Quota.Count.Input.Float64()
+	out, oerr := v.Quota.Count.Output.Float64()
+	if ierr != nil || oerr != nil || in < 0 || out < 0 || in+out > 1<<50 {
+		return nil
+	}
+	return fmt.Appendf(nil, `{"inputTokens":%d,"outputTokens":%d,"totalTokens":%d}`, int64(in), int64(out), int64(in)+int64(out))
 }
 
 // Cancel asks the agent to end the turn. It returns when the request has left; the

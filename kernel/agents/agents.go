@@ -156,10 +156,7 @@ func (r Resolver) missing(k registry.Known) *Error {
 // AskingOf is how an agent is made to ask that introduced itself so. One of which nothing is known that can
 // be chosen in a session is made to ask in the way of the agent that it says it is.
 func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
-	if info == nil || a.Asking.Mode != "" || a.Asking.Option != "" {
-		return a.Asking
-	}
-	if k, ok := registry.Introduced(info.Name); ok {
+	if k := a.Known(info); info != nil && k.ID != "" {
 		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value, Stricter: k.Asking.Stricter}
 	}
 	return a.Asking
@@ -167,18 +164,21 @@ func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 
 // TakesAppend reports whether an agent that introduced itself so is known to take a text for its system prompt
 // as _meta.systemPrompt.append.
-func (a Agent) TakesAppend(info *acp.Implementation) bool { return a.known(info).Append }
+func (a Agent) TakesAppend(info *acp.Implementation) bool { return a.Known(info).Append }
 
 // CountsSession reports whether an agent that introduced itself so is known to answer with the usage of its session so
 // far, not with that of the turn.
-func (a Agent) CountsSession(info *acp.Implementation) bool { return a.known(info).Sums }
+func (a Agent) CountsSession(info *acp.Implementation) bool { return a.Known(info).Sums }
 
-// known is what the registry knows of an agent by its id, else by how it introduced itself.
-func (a Agent) known(info *acp.Implementation) registry.Known {
-	k, ok := registry.Lookup(a.ID)
-	if info != nil && !ok {
-		k, _ = registry.Introduced(info.Name)
+// Known returns the registry's entry of an agent: that of the name by which it introduced itself, otherwise
+// that of its id. Which command started it does not matter.
+func (a Agent) Known(info *acp.Implementation) registry.Known {
+	if info != nil {
+		if k, ok := registry.Introduced(info.Name); ok {
+			return k
+		}
 	}
+	k, _ := registry.Lookup(a.ID)
 	return k
 }
 

@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ var (
 // command; any other title, and one that is cut, is only a guess.
 func (r *reader) title() {
 	title := strings.TrimSpace(r.call.Title)
-	if titles[r.call.Provider] {
+	if titles[cmp.Or(r.call.Agent, r.call.Provider)] {
 		if c, ok := r.titled(title); ok {
 			r.commands = append(r.commands, c)
 			return

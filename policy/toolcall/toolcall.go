@@ -12,6 +12,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ import (
 
 // Call is a tool call as an agent reports it.
 type Call struct {
-	Provider  string // the agent's id: some have fields of their own
+	Provider  string // the provider's id, for rules
+	Agent     string // the id of the known agent that it is: some have fields of their own; empty: Provider
 	Kind      string // ACP tool kind
 	Title     string
 	RawInput  json.RawMessage
@@ -46,7 +48,7 @@ type Reading struct {
 
 // Read reads a tool call that is made at a place.
 func Read(c Call, at shell.Place) Reading {
-	r := &reader{call: c, place: at, names: ofAgent()[c.Provider]}
+	r := &reader{call: c, place: at, names: ofAgent()[cmp.Or(c.Agent, c.Provider)]}
 	for _, path := range c.Locations {
 		r.path(path)
 	}

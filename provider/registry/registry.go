@@ -29,7 +29,6 @@ type Known struct {
 	Asking   provider.Asking // how it is made to ask; zero: nothing to select
 	Sums     bool            // the usage of an answer is that of its session so far
 	Orderly  bool            // it says nothing of a turn behind its answer
-	Approval string          // marks its elicitations that ask for approval; see provider.Agent
 	Asks     string          // when it asks, in a few words
 	Note     string          // what else is worth knowing; may be empty
 	Append   bool            // it takes a text for its system prompt as _meta.systemPrompt.append, also where it does not say so
@@ -69,10 +68,10 @@ func Uses(variable string) bool {
 	return slices.ContainsFunc(known, func(k Known) bool { return slices.Contains(k.Env, variable) })
 }
 
-// Introduced returns the agent that introduces itself by this name.
+// Introduced returns the agent that introduces itself by this name, in letters of either case.
 func Introduced(name string) (Known, bool) {
 	for _, k := range known {
-		if name != "" && k.Says == name {
+		if name != "" && strings.EqualFold(k.Says, name) {
 			return k.clone(), true
 		}
 	}
@@ -118,7 +117,7 @@ func (k Known) Installer() []string {
 // Agent returns what starts k with the command line that was found.
 func (k Known) Agent(argv []string) provider.Agent {
 	k = k.clone()
-	return provider.Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly, Approval: k.Approval}
+	return provider.Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly}
 }
 
 func (k Known) clone() Known {
@@ -158,10 +157,9 @@ var known = []Known{
 		Login:    "run `codex login`, or set CODEX_API_KEY or OPENAI_API_KEY",
 		Env: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CODEX_PATH",
 			"CODEX_CONFIG", "MODEL_PROVIDER", "DEFAULT_AUTH_REQUEST", "NO_BROWSER", "APP_SERVER_LOGS"},
-		Asking:   provider.Asking{Mode: "read-only"},
-		Approval: "codex_approval_kind",
-		Asks:     "before edits and network access; in its own default mode `agent` a model reviews instead",
-		Note:     "`workspace-write` asks only outside the working directory. Often stays when stdin closes.",
+		Asking: provider.Asking{Mode: "read-only"},
+		Asks:   "before edits and network access; in its own default mode `agent` a model reviews instead",
+		Note:   "`workspace-write` asks only outside the working directory. Often stays when stdin closes.",
 	},
 	{
 		ID: "gemini", Says: "gemini-cli", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",

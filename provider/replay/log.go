@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -31,7 +32,7 @@ var fromClient = map[event.Type]bool{
 
 // FromLog yields the lines that it takes to repeat a run, or a session if run is empty: what was
 // said in it, and what was said to the same processes of agents outside of all runs. A line that was
-// pruned or masked is a *GoneError.
+// pruned or masked is a *GoneError. See fromEvents for the exchange of initialize.
 func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, run event.RunID) iter.Seq2[Frame, error] {
 	return fromEvents(func(yield func(event.Event, error) bool) {
 		writers := map[string]bool{}
@@ -45,7 +46,7 @@ func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, ru
 			writers[last.Writer] = true
 		}
 		session = last.Session // of the run
-		q := event.Query{Types: slices.Sorted(maps.Keys(fromClient))}
+		q := event.Query{Types: append(slices.Sorted(maps.Keys(fromClient)), event.SessionStarted)}
 		if last.Type == event.CallEnforced { // the end of the run
 			q.Until = last.Seq
 		}
@@ -58,12 +59,21 @@ func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, ru
 	})
 }
 
-// fromEvents yields the lines among events.
+// fromEvents yields the lines among events. The log of an editor's session does not have the exchange of
+// initialize, which belongs to the editor's connection. fromEvents then makes one of the first recorded
+// start of a session, which has what the agent said of its name and its capabilities, and yields it last: a
+// request is found by its method, not by its place.
 func fromEvents(events iter.Seq2[event.Event, error]) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		var first time.Time
+		var started []byte
+		var last Frame
+		introduced := false
 		for e, err := range events {
 			client, ok := fromClient[e.Type]
+			if err == nil && e.Type == event.SessionStarted && started == nil {
+				started = e.Payload
+			}
 			if err == nil && !ok {
 				continue
 			}
@@ -73,13 +83,54 @@ func fromEvents(events iter.Seq2[event.Event, error]) iter.Seq2[Frame, error] {
 			if first.IsZero() {
 				first = e.Time
 			}
-			f := Frame{
+			last = Frame{
 				Seq: int64(e.Seq), Client: client, Line: e.Payload,
 				Millis: e.Time.Sub(first).Milliseconds(), conn: e.Writer + " " + string(e.Session),
 			}
-			if !yield(f, err) || err != nil {
+			introduced = introduced || client && methodOf(e.Payload) == methodInitialize
+			if !yield(last, err) || err != nil {
+				return
+			}
+		}
+		if introduced || started == nil {
+			return
+		}
+		for i, line := range introduction(started) {
+			if !yield(Frame{Seq: last.Seq, Client: i == 0, Line: line, Millis: last.Millis}, nil) {
 				return
 			}
 		}
 	}
+}
+
+const methodInitialize = "initialize"
+
+// methodOf returns the method of a line.
+func methodOf(line []byte) string {
+	m, _ := parse(line) // a line without a form has no method
+	return m.method
+}
+
+// introduction makes the two lines of initialize from the fact of a session's start; nil: it has not the
+// form of one.
+func introduction(fact []byte) [][]byte {
+	var started struct {
+		Agent        json.RawMessage `json:"agent"`
+		Capabilities json.RawMessage `json:"capabilities"`
+	}
+	if json.Unmarshal(fact, &started) != nil {
+		return nil
+	}
+	result := map[string]any{"protocolVersion": 1, "authMethods": []any{}}
+	if started.Agent != nil {
+		result["agentInfo"] = started.Agent
+	}
+	if started.Capabilities != nil {
+		result["agentCapabilities"] = started.Capabilities
+	}
+	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "perlica-initialize", "result": result})
+	if err != nil {
+		return nil
+	}
+	return [][]byte{[]byte(`{"jsonrpc":"2.0","id":"perlica-initialize","method":"initialize","params":{"protocolVersion":1}}`), answer}
 }

@@ -4,8 +4,8 @@
 // It promises that each line it says is a line of the record with the ids of the present, that the
 // same input gives the same lines, and that a question is asked again and its answer compared with
 // the recorded one. It refuses what the record does not have, with an error that says what was
-// expected; these errors, and the answer to a cancel that was not recorded, are all that it says of
-// its own. It calls no model, starts nothing and touches no file.
+// expected; these errors, the answer to a cancel that was not recorded, and that to initialize of an editor's
+// session, made of its record, are all that it says of its own. It calls no model, starts nothing and touches no file.
 //
 // The one idea a reader needs: a record is a list of exchanges, each a request of the client with
 // what the agent said until the next. A request is answered by playing its exchange, and a prompt
@@ -131,7 +131,7 @@ func (b *builder) add(f Frame) error {
 	b.record.Lines++
 	b.record.Millis = max(b.record.Millis, f.Millis)
 	c := b.conns[f.conn]
-	if c == nil || f.Client && m.method == "initialize" {
+	if c == nil || f.Client && m.method == methodInitialize {
 		c = &conn{open: map[string]*Exchange{}, asked: map[string]question{}, turns: map[string]*Exchange{}}
 		b.conns[f.conn] = c
 	}

@@ -95,6 +95,7 @@ type relay struct {
 	answered []string                    // the keys of these, the oldest first
 	opening  map[string]*kernel.Attached // sessions that are being continued: what records their lines
 	failed   error                       // why nothing goes on any more
+	foreign  error                       // why the agent gets no request: it speaks another version of the protocol
 }
 
 // request is a request of the client, or of Perlica, that waits for its answer.
@@ -105,6 +106,7 @@ type request struct {
 	prompt *prompt          // of session/prompt
 	open   *opening         // of what opens a session
 	closes *session         // of what closes one
+	loaded func()           // of what loads an open session again: ends the telling of its earlier turns; otherwise nil
 }
 
 // errClientGone says that the client reads nothing more.

@@ -34,7 +34,7 @@ func (r *relay) declined(f jsonrpc.Frame) bool {
 		return true
 	}
 	var texts []string
-	if _, ok := v.Meta[r.opt.Agent.Approval]; !ok || r.opt.Agent.Approval == "" {
+	if _, ok := v.Meta[provider.ApprovalMark]; !ok {
 		if v.Schema == nil || !form.Approval(v.Message, v.Schema) {
 			return false
 		}

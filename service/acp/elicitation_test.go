@@ -26,7 +26,6 @@ func TestApprovalByForm(t *testing.T) {
 		{"elicitation/create", `"tool_params":{"command":"sudo rm -rf /"}`, false},
 	} {
 		w := newWorld(t, nil, func(o *Options) {
-			o.Agent.Approval = "codex_approval_kind"
 			open := o.Open
 			o.Open = func(ctx context.Context, dir string) (*Place, error) {
 				p, err := open(ctx, dir)

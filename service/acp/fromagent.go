@@ -62,6 +62,14 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 		return
 	case q.method == acp.AgentMethodInitialize:
 		m := jsonrpc.Parse(f.Line)
+		if _, err := provider.Version(m.Result); err != nil {
+			r.mu.Lock()
+			r.foreign = err
+			r.mu.Unlock()
+			r.opt.Log("%v", err)
+			r.say(at, errorLine(q.id, codeInternal, err.Error()))
+			return
+		}
 		r.mu.Lock()
 		_ = json.Unmarshal(m.Result, &r.agent) // what has another form is left out
 		r.mu.Unlock()
@@ -77,6 +85,9 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 		})
 		return
 	case q.open != nil:
+		if q.loaded != nil {
+			q.loaded()
+		}
 		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
 		r.opened(q, jsonrpc.Parse(f.Line))
 		r.out.release(held, f.Line) // the session takes prompts now

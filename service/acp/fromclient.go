@@ -48,7 +48,12 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 	}
 	r.mu.Lock()
 	_, twin := r.requests[m.Key]
+	foreign := r.foreign
 	r.mu.Unlock()
+	if foreign != nil {
+		r.refuse(at, m.Line, m.ID, codeInternal, foreign.Error())
+		return
+	}
 	if twin || r.isOwn(m.Key) {
 		r.refuse(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
 		return

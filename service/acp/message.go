@@ -205,7 +205,7 @@ func marshal(v any) []byte {
 type promptParams struct {
 	Session string          `json:"sessionId"`
 	Prompt  json.RawMessage `json:"prompt"`
-	Meta    map[string]any  `json:"_meta"`
+	Meta    json.RawMessage `json:"_meta"`
 }
 
 // text is the text in a prompt's content blocks.
@@ -239,12 +239,14 @@ func (p promptParams) text() string {
 
 // inputID is the id that a client gives its input, if it does.
 func (p promptParams) inputID() (string, error) {
-	v, ok := p.Meta[metaPrefix+"inputId"]
+	var meta map[string]json.RawMessage // of the other members not even the numbers need a form in Go
+	_ = json.Unmarshal(p.Meta, &meta)   // what is no object gives no id
+	v, ok := meta[metaPrefix+"inputId"]
 	if !ok {
 		return "", nil
 	}
-	id, ok := v.(string)
-	if !ok || id == "" {
+	var id string
+	if json.Unmarshal(v, &id) != nil || id == "" {
 		return "", errors.New(`_meta["perlica.dev/inputId"] must be a string that is not empty`)
 	}
 	return id, nil

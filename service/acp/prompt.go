@@ -75,7 +75,7 @@ func (r *relay) prompt(m jsonrpc.Message, s *session) {
 		return
 	}
 	s.last = p.left
-	if closed(s.ready) {
+	if closed(s.ready) && closed(p.after) {
 		<-p.left // the client's next line goes behind it
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -159,12 +160,26 @@ func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
 			return
 		}
 		r.mu.Lock()
-		if s := r.sessions[to.Session]; s == nil || s.parent != nil || s.useless() {
+		switch s := r.sessions[to.Session]; {
+		case s == nil || s.parent != nil || s.useless():
 			r.opening[to.Session] = q.at
+		case o.how == "load" && len(s.prompts) == 0:
+			s.reload(q)
 		}
 		r.mu.Unlock()
 	}
 	r.carry(m, q)
+}
+
+// reload takes in that the client loads the session once more. A later prompt waits for the agent's answer:
+// until then the agent tells of earlier turns.
+func (s *session) reload(q *request) {
+	answered, loaded := make(chan struct{}), s.at.Loading()
+	q.loaded = sync.OnceFunc(func() {
+		loaded()
+		close(answered)
+	})
+	s.last = answered
 }
 
 // recover writes the outcomes that processes which are gone have left open in a project.
