@@ -69,7 +69,8 @@ type agentSession struct {
 	anew     bool              // there are no earlier turns
 	prompted bool              // it was prompted: system text and transcript have been said
 
-	listing atomic.Bool // the models are being listed
+	listing atomic.Bool   // the models are being listed
+	heard   chan struct{} // capacity 1: a line has come
 
 	closing       chan struct{} // closed when session/close is over; nil: it was not sent
 	strays        string        // the unmarked processes that were ended with the agent, once it has ended
@@ -89,7 +90,7 @@ type agentSession struct {
 // newAgentSession returns the session whose events carry base, or, while there is one, what
 // the turn says.
 func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *agentSession {
-	return &agentSession{r: r, setup: setup, base: base, turn: turn}
+	return &agentSession{r: r, setup: setup, base: base, turn: turn, heard: make(chan struct{}, 1)}
 }
 
 // start starts the agent's process, or takes the one that was launched.
@@ -231,6 +232,10 @@ func (s *agentSession) Sent(f jsonrpc.Frame) error {
 
 // Received records a line that has come.
 func (s *agentSession) Received(f jsonrpc.Frame) error {
+	select {
+	case s.heard <- struct{}{}:
+	default:
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn != nil {

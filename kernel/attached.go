@@ -146,7 +146,11 @@ func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error
 			return Result{}, err
 		}
 		a.fresh = false
-		a.retelling.Store(false)
+		if a.retelling.Swap(false) {
+			if err := run.expectReplay(ctx); err != nil {
+				return Result{}, err
+			}
+		}
 		run.agent = a.agentSession
 		a.begin(run.client)
 		run.client.attach(a.conn)
@@ -257,7 +261,7 @@ func (a *Attached) Update(u provider.Update) {
 	prompted := a.turn != nil
 	a.mu.RUnlock()
 	if prompted {
-		a.alone.tools, a.alone.told = nil, false
+		a.alone.tools, a.alone.announced = nil, false
 	} else {
 		a.unprompted(u)
 	}
@@ -266,9 +270,9 @@ func (a *Attached) Update(u provider.Update) {
 
 // alone is a turn that the agent has begun by itself.
 type alone struct {
-	began func()
-	told  bool // began was called
-	tools map[acp.ToolCallId]*toolSeen
+	began     func()
+	announced bool // began was called
+	tools     map[acp.ToolCallId]*toolSeen
 }
 
 // unprompted takes in what the agent does while no prompt is under way. A tool that
@@ -280,10 +284,10 @@ func (a *Attached) unprompted(u provider.Update) {
 	if a.retelling.Load() && (u.Tool == nil || a.alone.tools[u.Tool.ID] == nil && isOver(u.Tool.Status)) {
 		return // a tool that is at work is heard of before it is done
 	}
-	if !a.alone.told && a.alone.began != nil {
+	if !a.alone.announced && a.alone.began != nil {
 		a.alone.began()
 	}
-	a.alone.told = true
+	a.alone.announced = true
 	if u.Tool == nil {
 		return
 	}

@@ -50,6 +50,7 @@ type client struct {
 	text         strings.Builder
 	content      []provider.Block // without what they hold, which is on record
 	joiner       joiner
+	replayed     *replayed   // nil: the agent did not continue its session
 	tools        []*toolSeen // in the order in which they were first heard of
 	toolOf       map[acp.ToolCallId]*toolSeen
 	cost         *fact.Cost
@@ -183,6 +184,10 @@ func (c *client) Update(u provider.Update) {
 	var called *provider.BlockedRequest
 	c.mu.Lock()
 	if !c.live {
+		c.mu.Unlock()
+		return
+	}
+	if c.replayed.has(u) {
 		c.mu.Unlock()
 		return
 	}

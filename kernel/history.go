@@ -18,6 +18,7 @@ type turnText struct{ input, answer string }
 // history is what of a session's earlier turns goes into a prompt.
 type history struct {
 	turns   []turnText // oldest first
+	tools   []string   // the ids of the answers' tool calls
 	dropped int        // older ones that did not fit
 	gone    int        // turns whose payloads were pruned
 	tokens  int        // estimate of what is kept
@@ -54,6 +55,7 @@ func (r *Runner) history(ctx context.Context, s event.SessionID, before event.Ru
 				return h, err
 			}
 			answers[e.Run] = a.Text
+			h.tools = append(h.tools, toolIDs(a)...)
 			continue
 		}
 		answer, ok := answers[e.Run]
@@ -187,6 +189,9 @@ func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 		if err == nil {
 			s.session, s.how = session, way.how
 			s.setConversation(session.ID)
+			if way.how == continuedLoad {
+				s.settle(ctx)
+			}
 			return true, nil
 		}
 		if gone := s.conn.Err(); gone != nil || ctx.Err() != nil {

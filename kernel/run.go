@@ -258,6 +258,11 @@ func (run *run) recordInput() error {
 
 // intend puts the intent on disk. After it the input counts as called.
 func (run *run) intend(ctx context.Context) error {
+	if run.agent.how != continuedAnew && !run.agent.prompted {
+		if err := run.expectReplay(ctx); err != nil {
+			return err
+		}
+	}
 	prompt, files, cut, err := run.makePrompt(ctx)
 	if err != nil {
 		return err

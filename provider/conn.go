@@ -92,6 +92,7 @@ type Conn struct {
 	early    []heldUpdate                  // updates that came before it was
 
 	loginVars []string // that the agent's logins ask for
+	stray     string   // the last line that holds no message
 }
 
 type heldUpdate struct {
@@ -215,9 +216,7 @@ func (c *Conn) dispatch(env jsonrpc.Message) {
 	case jsonrpc.Notification:
 		c.notification(env)
 	case jsonrpc.Malformed:
-		if peer == nil && len(strings.TrimSpace(string(env.Line))) > 0 {
-			c.warn("malformed_line", clip(string(env.Line), 200))
-		}
+		c.malformed(env)
 	case jsonrpc.Oversized:
 		c.broken(&Error{
 			Type: TypeProtocol, Subtype: "oversized_line", cause: ErrProtocol,

@@ -19,6 +19,7 @@ type pendingCall struct {
 	out     *sending
 	arrived chan struct{} // closed when answer is set
 	answer  jsonrpc.Message
+	fault   *Error // why the answer that came cannot be read; nil: it can
 }
 
 // request is the line of a request. Params that are JSON already are taken as they are.
@@ -65,24 +66,36 @@ func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	select {
 	case <-p.arrived:
-		return c.judge(p.answer, p.method, p.id)
+		return p.judge()
 	case <-c.gone:
 		return p.came(c.failure())
 	case <-timeout:
-		return jsonrpc.Message{}, c.failed(p.method, p.id, &Error{
-			Type: TypeTimeout, cause: ErrTimeout,
-			Message: fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method)),
-		})
+		c.mu.Lock()
+		stray := c.stray
+		c.mu.Unlock()
+		message := fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method))
+		if stray != "" {
+			message += fmt.Sprintf("; it wrote a line that is no message: %q", stray)
+		}
+		return jsonrpc.Message{}, c.failed(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
 	case <-done:
 		return jsonrpc.Message{}, c.failed(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
 	}
+}
+
+// judge tells an answer from an error, when arrived is closed.
+func (p *pendingCall) judge() (jsonrpc.Message, error) {
+	if p.fault != nil {
+		return jsonrpc.Message{}, p.conn.failed(p.method, p.id, p.fault)
+	}
+	return p.conn.judge(p.answer, p.method, p.id)
 }
 
 // came is the response if it came before the agent went, or stopped reading, and counts; else err.
 func (p *pendingCall) came(err error) (jsonrpc.Message, error) {
 	select {
 	case <-p.arrived:
-		return p.conn.judge(p.answer, p.method, p.id)
+		return p.judge()
 	default:
 		return jsonrpc.Message{}, p.conn.failed(p.method, p.id, err)
 	}

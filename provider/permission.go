@@ -146,6 +146,9 @@ func (c *Conn) forget(p *PermissionRequest) {
 
 // request answers a request of the agent, or hands it to the client.
 func (c *Conn) request(env jsonrpc.Message) {
+	if c.echoed(env) {
+		return
+	}
 	if env.Method == acp.ClientMethodSessionRequestPermission {
 		c.requestPermission(env)
 		return

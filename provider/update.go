@@ -14,7 +14,7 @@ import (
 // The kinds of session/update that Perlica understands, by the protocol's names. Any
 // other kind is passed on with Kind and Raw alone.
 const (
-	userMessageChunk  = "user_message_chunk"
+	UserMessageChunk  = "user_message_chunk"
 	AgentMessageChunk = "agent_message_chunk"
 	AgentThoughtChunk = "agent_thought_chunk"
 	ToolCallStarted   = "tool_call"
@@ -179,7 +179,7 @@ func parseUpdate(params []byte) (session string, u Update, ok bool) {
 // decode fills in the fields that belong to the update's kind.
 func (u *Update) decode(content []byte) bool {
 	switch u.Kind {
-	case userMessageChunk, AgentMessageChunk, AgentThoughtChunk:
+	case UserMessageChunk, AgentMessageChunk, AgentThoughtChunk:
 		return u.decodeContent(content)
 	case ToolCallStarted, ToolCallUpdated:
 		u.Tool = new(ToolCall)

@@ -36,7 +36,7 @@ func (e *StartError) Error() string {
 	case e.Reason == ErrNoDirectory:
 		return fmt.Sprintf("provider: start %s: %v: %s", e.Command, e.Reason, e.Dir)
 	case e.Reason == ErrCommandNotFound && e.Path != "":
-		return fmt.Sprintf("provider: start %s: %v in PATH %s", e.Command, e.Reason, e.Path)
+		return fmt.Sprintf("provider: start %s: no such command on PATH", e.Command)
 	case e.Reason != nil && e.Err != nil:
 		return fmt.Sprintf("provider: start %s: %v: %v", e.Command, e.Reason, e.Err)
 	case e.Reason != nil:

@@ -305,7 +305,7 @@ func TestProcessStartErrors(t *testing.T) {
 		says               string
 	}{
 		{"empty", "", "", ErrCommandNotFound, "empty"},
-		{"not on PATH", "perlica-no-such-agent", "", ErrCommandNotFound, "in PATH " + dir},
+		{"not on PATH", "perlica-no-such-agent", "", ErrCommandNotFound, "perlica-no-such-agent: no such command on PATH"},
 		{"no such file", filepath.Join(dir, "nothing"), "", ErrCommandNotFound, "no such file"},
 		{"not executable on PATH", "plain", "", ErrNotExecutable, filepath.Join(dir, "plain")},
 		{"not executable", filepath.Join(dir, "plain"), "", ErrNotExecutable, "permission"},

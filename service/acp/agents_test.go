@@ -66,10 +66,10 @@ func TestKnownByItsName(t *testing.T) {
 	}
 }
 
-// TestToldAgain: what the agent tells of earlier turns, because a client loads an open session once more, is no
+// TestReload: what the agent tells of earlier turns, because a client loads an open session once more, is no
 // work of its own; neither in its answer to session/load nor after that. A tool that begins then is.
-func TestToldAgain(t *testing.T) {
-	const told = `@update {"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}
+func TestReload(t *testing.T) {
+	const history = `@update {"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}
 @update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"yo"}}
 @update {"sessionUpdate":"tool_call","toolCallId":"ID","title":"ls","kind":"execute","status":"completed","rawInput":{"command":"ls"}}
 `
@@ -80,10 +80,10 @@ func TestToldAgain(t *testing.T) {
 		name, load string
 		unasked    int
 	}{
-		{"before the answer", told, 0},
-		{"after the answer", "@answer\n" + told, 0},
-		{"before and after", told + "@answer\n" + strings.ReplaceAll(told, "ID", "other"), 0},
-		{"and works then", told + "@answer\n" + work, 1},
+		{"before the answer", history, 0},
+		{"after the answer", "@answer\n" + history, 0},
+		{"before and after", history + "@answer\n" + strings.ReplaceAll(history, "ID", "other"), 0},
+		{"and works then", history + "@answer\n" + work, 1},
 	} {
 		w := scripted(t, "[initialize]\n@set agentCapabilities.loadSession true\n[session/load]\n"+c.load+"[session/prompt]\n@say yo\n", nil)
 		id := w.session("one")

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
+)
+
+// malformed acts upon a line that is not one message. Nothing in it counts as said, but a message that
+// stands in it next to other text is looked for: Perlica waits for no answer that came in this way, and the
+// agent waits for none either.
+func (c *Conn) malformed(env jsonrpc.Message) {
+	if len(strings.TrimSpace(string(env.Line))) == 0 {
+		return
+	}
+	if c.opt.Peer == nil {
+		c.warn("malformed_line", clip(string(env.Line), 200))
+	}
+	c.mu.Lock()
+	c.stray = clip(string(bytes.ToValidUTF8(env.Line, []byte("\uFFFD"))), 200)
+	c.mu.Unlock()
+	for _, m := range messagesIn(env.Line) {
+		switch m.Kind {
+		case jsonrpc.Response:
+			c.mu.Lock()
+			p := c.calls[m.Key]
+			delete(c.calls, m.Key)
+			c.mu.Unlock()
+			if p == nil {
+				continue
+			}
+			p.fault = &Error{
+				Type: TypeProtocol, Subtype: "answer_in_other_text", RawShape: shape(m.Line), cause: ErrProtocol,
+				Message: fmt.Sprintf("the agent's answer stands in one line with other text; a line is one message: %q", c.stray),
+			}
+			close(p.arrived)
+		case jsonrpc.Request:
+			if c.opt.Peer == nil { // otherwise the peer has the line
+				c.refuse(m.ID, -32600, "the request stands in one line with other text; a line is one message")
+			}
+		}
+	}
+}
+
+// maxStray is how many objects of a line are looked at.
+const maxStray = 16
+
+// messagesIn returns the messages that stand in a line next to other text.
+func messagesIn(line []byte) (list []jsonrpc.Message) {
+	for n := 0; n < maxStray; n++ {
+		at := bytes.IndexByte(line, '{')
+		if at < 0 {
+			break
+		}
+		line = line[at:]
+		var object json.RawMessage
+		d := json.NewDecoder(bytes.NewReader(line))
+		if d.Decode(&object) != nil {
+			line = line[1:] // of the other text
+			continue
+		}
+		line = line[d.InputOffset():]
+		if m := jsonrpc.Parse(object); m.Kind != jsonrpc.Malformed {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// echoed reports whether a request is one of Perlica's own that comes back, and ends the agent if it is: a
+// program that repeats its input does not speak the protocol.
+func (c *Conn) echoed(env jsonrpc.Message) bool {
+	c.mu.Lock()
+	p := c.calls[env.Key]
+	c.mu.Unlock()
+	if p == nil || p.method != env.Method || env.Method != acp.AgentMethodInitialize {
+		return false
+	}
+	name := c.agent.ID
+	if len(c.agent.Command) > 0 {
+		name = filepath.Base(c.agent.Command[0])
+	}
+	c.broken(&Error{
+		Type: TypeProtocol, Subtype: "echo", Method: env.Method, cause: ErrProtocol,
+		Message: name + " sent our own request back: it does not speak ACP",
+	})
+	return true
+}
