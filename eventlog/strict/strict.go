@@ -1,6 +1,8 @@
 // Package strict reads the JSON of events and exports so that every reader finds the same in it.
 //
-// It promises that a value has one form only: a member that is there twice, in another case,
+// Unmarshal does the same for JSON that comes from outside.
+//
+// It promises of an event that a value has one form only: a member that is there twice, in another case,
 // null or unknown is an error, as is a time, a hash or a base64 text in another spelling than
 // the one that is written. encoding/json by itself takes all of these.
 package strict

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/provider/descent"
 )
 
@@ -89,7 +90,7 @@ func (c *Channel) serve(p *phone) {
 	in.Buffer(nil, maxLine)
 	for in.Scan() {
 		var l line
-		if json.Unmarshal(in.Bytes(), &l) != nil {
+		if strict.Unmarshal(in.Bytes(), &l) != nil {
 			return
 		}
 		if !c.hear(p, l) {

@@ -137,3 +137,29 @@ func TestListen(t *testing.T) {
 		t.Errorf("%s, %+v", c.Name(), c.Limits())
 	}
 }
+
+// TestTwoReadings holds that a line which two programs may read differently ends its connection, and says nothing.
+func TestTwoReadings(t *testing.T) {
+	c, path := listen(t, DefaultLimits())
+	for name, text := range map[string]string{
+		"a member twice":           `{"message":{"id":"1","text":"ls","text":"rm"}}`,
+		"another case":             `{"message":{"id":"1","text":"ls","TEXT":"rm"}}`,
+		"half a surrogate pair":    `{"message":{"id":"1","text":"a\ud800"}}`,
+		"bytes that are not UTF-8": "{\"message\":{\"id\":\"1\",\"text\":\"a\xff\"}}",
+		"two values":               `{"message":{"id":"1","text":"ls"}} {}`,
+	} {
+		r := alice(t, path)
+		if _, err := r.Write([]byte(text + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		if l, ok := r.hears(); ok {
+			t.Errorf("%s: it heard %+v", name, l)
+		}
+	}
+	last := alice(t, path)
+	last.says(line{Message: &Message{ID: "good"}})
+	list, _ := polled(t, c, "")
+	if len(list) != 1 || !strings.HasSuffix(list[0].ID, "/good") {
+		t.Errorf("given out: %+v", list)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -123,7 +124,7 @@ func (p *Phone) serve(ctx context.Context, conn net.Conn) {
 	in.Buffer(nil, maxLine)
 	for in.Scan() {
 		var l line
-		if json.Unmarshal(in.Bytes(), &l) != nil {
+		if strict.Unmarshal(in.Bytes(), &l) != nil {
 			break
 		}
 		p.take(l)

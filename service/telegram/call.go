@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -74,10 +75,19 @@ func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, 
 	if result == nil {
 		return nil
 	}
-	if err := json.Unmarshal(a.Result, result); err != nil {
+	if err := unmarshalResult(a.Result, result); err != nil {
 		return fmt.Errorf("the answer is not as it should be: %w", err)
 	}
 	return nil
+}
+
+// unmarshalResult reads the result of a method. A list of updates is only divided here: one update that has two
+// readings must not stop the others.
+func unmarshalResult(text []byte, result any) error {
+	if _, list := result.(*[]json.RawMessage); list {
+		return json.Unmarshal(text, result)
+	}
+	return strict.Unmarshal(text, result)
 }
 
 // foreign is the error of an answer that is no JSON: it is of something between here and the server, such as a

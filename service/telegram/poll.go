@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -90,7 +91,7 @@ func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration)
 // come one by one, within a moment.
 func endsInAlbum(raw []json.RawMessage) bool {
 	var u update
-	return len(raw) > 0 && json.Unmarshal(raw[len(raw)-1], &u) == nil && u.Message != nil && u.Message.Album != ""
+	return len(raw) > 0 && strict.Unmarshal(raw[len(raw)-1], &u) == nil && u.Message != nil && u.Message.Album != ""
 }
 
 // learnName asks for the bot's name, by which commands in groups are addressed. Without it they count as
@@ -158,8 +159,8 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 // inbound is what an update says, if it is of a person; album names the album that it belongs to.
 func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, album string, ok bool) {
 	var u update
-	if json.Unmarshal(raw, &u) != nil {
-		return m, "", false // of a form that is not known: it must not stop those behind it
+	if strict.Unmarshal(raw, &u) != nil {
+		return m, "", false // an unknown form, or one with two readings: it must not stop the next updates
 	}
 	switch {
 	case u.Callback != nil && u.Callback.Message != nil && !u.Callback.From.Bot:

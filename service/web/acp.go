@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
@@ -125,6 +126,9 @@ func (s *Server) receive(ctx context.Context, conn *websocket.Conn, lines *io.Pi
 		}
 		if kind != websocket.MessageText {
 			return errors.New("a message of ACP is a text message")
+		}
+		if !utf8.Valid(message) {
+			return errors.New("a message of ACP is UTF-8")
 		}
 		message = append(bytes.Map(func(c rune) rune {
 			if c == '\n' || c == '\r' {

@@ -112,8 +112,8 @@ func (s *Server) choose(k *talk, in inputBodyJSON) error {
 	return nil
 }
 
-// strict orders the modes, the strictest first.
-var strict = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
+// modesByStrictness are the modes, the strictest first.
+var modesByStrictness = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
 
 // tightened is the mode that an input asks for, which may be stricter than the project's, not looser.
 func tightened(p *project.Project, asked string) (policy.Mode, error) {
@@ -121,11 +121,11 @@ func tightened(p *project.Project, asked string) (policy.Mode, error) {
 	if asked == "" {
 		return own, nil
 	}
-	i := slices.Index(strict, policy.Mode(asked))
+	i := slices.Index(modesByStrictness, policy.Mode(asked))
 	switch {
 	case i < 0:
 		return "", badRequest.is("permissions must be deny, ask, reads or allow")
-	case i > slices.Index(strict, own):
+	case i > slices.Index(modesByStrictness, own):
 		return "", forbidden.is(fmt.Sprintf("the project's permissions are %q; from outside they can only be stricter", own))
 	}
 	return policy.Mode(asked), nil

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/device"
@@ -41,7 +42,7 @@ func (s *Server) pairing(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	var key device.JWK // a browser puts more into one than is needed
-	if err := json.Unmarshal(body.Key, &key); err != nil {
+	if err := strict.Unmarshal(body.Key, &key); err != nil {
 		return badRequest.is("the key is none")
 	}
 	word, err := s.opt.Devices.Ask(r.Context(), body.Pairing, body.Name, key, s.opt.Devices.From(r.Request))

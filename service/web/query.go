@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/strict"
 )
 
 // where is the place that a request's query names; what is empty is left open.
@@ -85,7 +87,7 @@ func (r *request) page(v any) error {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
-		err = json.Unmarshal(b, v)
+		err = strict.Unmarshal(b, v)
 	}
 	if err != nil {
 		return badRequest.is("page is none that was handed out")

@@ -1,20 +1,19 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -269,16 +268,8 @@ func badBody(err error) string {
 
 // decode reads the body, which is one JSON object with no other members than v's.
 func (r *request) decode(v any) error {
-	d := json.NewDecoder(bytes.NewReader(r.body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	if err := strict.UnmarshalObject(r.body, v); err != nil {
 		return badRequest.is("the body: " + badBody(err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return badRequest.is("the body has more than one JSON value")
-	}
-	if t := bytes.TrimLeft(r.body, " \t\r\n"); len(t) == 0 || t[0] != '{' {
-		return badRequest.is("the body must be a JSON object")
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/service/attachment"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -128,7 +129,7 @@ func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
 	var said struct {
 		ID string `json:"id"`
 	}
-	_ = json.Unmarshal(text, &said) // an answer needs no body
+	_ = strict.Unmarshal(text, &said) // an answer needs no body
 	return said.ID, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/provider/descent"
 	"github.com/perlica/perlica/service/attachment"
 	"github.com/perlica/perlica/service/channel"
@@ -146,9 +147,7 @@ func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in channel.Inbou
 		return in, &refusal{http.StatusUnauthorized, fmt.Sprintf("%s is not within %s of the time here", TimestampHeader, window)}
 	}
 	var m message
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
+	if err := strict.UnmarshalObject(body, &m); err != nil {
 		return in, &refusal{http.StatusBadRequest, "the body is no message: " + err.Error()}
 	}
 	if err := m.check(); err != nil {

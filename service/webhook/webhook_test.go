@@ -263,6 +263,13 @@ func TestRefusals(t *testing.T) {
 		{"nothing in it", `{"id":"1","chat":"b","contact":"c"}`, nil, 400},
 		{"a long id", `{"id":"` + strings.Repeat("x", 257) + `","chat":"b","contact":"c","text":"x"}`, nil, 400},
 		{"one of our replies", `{"type":"message","chat":"desk","text":"hi","format":"markdown","key":"k"}`, nil, 400},
+		{"a member twice", `{"id":"1","chat":"b","contact":"c","text":"x","text":"y"}`, nil, 400},
+		{"another case", `{"id":"1","chat":"b","contact":"c","text":"x","Text":"y"}`, nil, 400},
+		{"only another case", `{"ID":"1","chat":"b","contact":"c","text":"x"}`, nil, 400},
+		{"half a surrogate pair", `{"id":"1","chat":"b","contact":"c","text":"a\ud800b"}`, nil, 400},
+		{"bytes that are not UTF-8", "{\"id\":\"1\",\"chat\":\"b\",\"contact\":\"c\",\"text\":\"a\xff\"}", nil, 400},
+		{"a second object", ok + `{"id":"2"}`, nil, 400},
+		{"a member twice in a file", `{"id":"1","chat":"b","contact":"c","text":"x","files":[{"name":"a","name":"b"}]}`, nil, 400},
 		{"an unknown field", `{"id":"1","chat":"b","contact":"c","text":"x","admin":true}`, nil, 400},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -1,0 +1,206 @@
+package strict
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/go-faster/jx"
+)
+
+// maxDepth is how many arrays and objects may stand in each other.
+const maxDepth = 100
+
+// Unmarshal reads the one JSON value of a text into v, as encoding/json does. It refuses a text that two
+// programs may read differently: with a member twice or in another case than v has it, half a surrogate pair,
+// bytes that are not UTF-8, a number out of range, too many levels, or a second value. It ignores members that
+// v does not have. After an error v may be changed.
+func Unmarshal(text []byte, v any) error {
+	if err := check(text, reader{typ: reflect.TypeOf(v)}); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v)
+}
+
+// UnmarshalObject is Unmarshal for a text that must be an object without members that v does not have.
+func UnmarshalObject(text []byte, v any) error {
+	if err := check(text, reader{typ: reflect.TypeOf(v), closed: true}); err != nil {
+		return err
+	}
+	if text := strings.TrimLeft(string(text), " \t\r\n"); text[0] != '{' {
+		return errors.New("it is not an object")
+	}
+	return json.Unmarshal(text, v)
+}
+
+// Check refuses the texts that Unmarshal refuses for every v.
+func Check(text []byte) error { return check(text, reader{}) }
+
+func check(text []byte, r reader) error {
+	if !utf8.Valid(text) {
+		return errors.New("it is not UTF-8")
+	}
+	if !json.Valid(text) {
+		return invalid(text)
+	}
+	if err := checkSurrogates(text); err != nil {
+		return err
+	}
+	return r.value(jx.DecodeBytes(text), maxDepth)
+}
+
+// invalid says why a text is not one JSON value.
+func invalid(text []byte) error {
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	var first json.RawMessage
+	err := d.Decode(&first)
+	switch {
+	case err == nil:
+		return errors.New("something follows the first JSON value")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("its end is missing")
+	}
+	return err
+}
+
+// checkSurrogates refuses half a surrogate pair. The text is JSON: it has backslashes in strings only.
+func checkSurrogates(text []byte) error {
+	const size = len(`\u0000`)
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		if text[i+1] != 'u' {
+			i++
+			continue
+		}
+		first := unescaped(text[i:])
+		i += size - 1
+		if !utf16.IsSurrogate(first) {
+			continue
+		}
+		if utf16.DecodeRune(first, unescaped(text[i+1:])) == utf8.RuneError {
+			return fmt.Errorf("it has half a surrogate pair, \\u%04x", first)
+		}
+		i += size
+	}
+	return nil
+}
+
+// unescaped is the code unit of an escape at the start of a text; 0 if none is there.
+func unescaped(text []byte) rune {
+	if len(text) < len(`\u0000`) || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
+}
+
+// reader goes through a value and holds its members against a type.
+type reader struct {
+	typ    reflect.Type // nil: nothing is known about the value
+	closed bool         // unknown members are refused
+}
+
+var (
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// of is the reader of a part that has a type.
+func (r reader) of(t reflect.Type) reader { return reader{t, r.closed} }
+
+func (r reader) value(d *jx.Decoder, levels int) error {
+	for r.typ != nil && r.typ.Kind() == reflect.Pointer && !r.typ.Implements(jsonUnmarshaler) {
+		r.typ = r.typ.Elem()
+	}
+	if r.typ != nil {
+		at := reflect.PointerTo(r.typ)
+		if at.Implements(jsonUnmarshaler) || at.Implements(textUnmarshaler) {
+			r.typ = nil // it reads its value itself
+		}
+	}
+	if levels == 0 {
+		return fmt.Errorf("it has more than %d levels", maxDepth)
+	}
+	switch d.Next() {
+	case jx.Object:
+		return r.object(d, levels)
+	case jx.Array:
+		inner := reader{closed: r.closed}
+		if r.typ != nil && (r.typ.Kind() == reflect.Slice || r.typ.Kind() == reflect.Array) {
+			inner.typ = r.typ.Elem()
+		}
+		return d.Arr(func(d *jx.Decoder) error { return inner.value(d, levels-1) })
+	case jx.Number:
+		n, err := d.Num()
+		if err != nil {
+			return err
+		}
+		if _, err := strconv.ParseFloat(n.String(), 64); err != nil {
+			return fmt.Errorf("the number %.40s is out of range", n)
+		}
+		return nil
+	default:
+		return d.Skip()
+	}
+}
+
+func (r reader) object(d *jx.Decoder, levels int) error {
+	known := fields(r.typ)
+	seen := map[string]bool{}
+	return d.ObjBytes(func(d *jx.Decoder, key []byte) error {
+		name := string(key)
+		if seen[name] {
+			return fmt.Errorf("it has the member %q twice", name)
+		}
+		seen[name] = true
+		inner := reader{closed: r.closed}
+		switch t, ok := known[name]; {
+		case ok:
+			inner = r.of(t)
+		case known != nil:
+			for other := range known {
+				if strings.EqualFold(other, name) {
+					return fmt.Errorf("it has the member %q in another case: %q", other, name)
+				}
+			}
+			if r.closed {
+				return fmt.Errorf("unknown field %q", name)
+			}
+		case r.typ != nil && r.typ.Kind() == reflect.Map:
+			inner = r.of(r.typ.Elem())
+		}
+		return inner.value(d, levels-1)
+	})
+}
+
+// fields maps the names of a struct's members to their types; nil if the type is not a struct.
+func fields(t reflect.Type) map[string]reflect.Type {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	known := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		embedded := f.Anonymous && name == ""
+		if !f.IsExported() || embedded || name == "-" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		known[name] = f.Type
+	}
+	return known
+}
