@@ -5,8 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/perlica/perlica/service/channel"
 )
 
 // TestSlots: they are taken in order; what was given back for a while is there again at once, and the
@@ -48,21 +46,19 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestPace: polls that bring nothing new and come back at once are a second apart, then more, at most five.
-// What is new, or was waited for, begins anew.
+// TestPace holds that polls which move nothing and come back at once are a second apart, then more, at most five.
+// A cursor that moves, or a poll that was held open, begins again.
 func TestPace(t *testing.T) {
-	one, two := []channel.Inbound{{ID: "1"}}, []channel.Inbound{{ID: "2"}}
 	p := pace{least: time.Second}
 	for i, step := range []struct {
-		took     time.Duration
-		messages []channel.Inbound
-		want     time.Duration
+		took time.Duration
+		next string
+		want time.Duration
 	}{
-		{0, nil, time.Second}, {0, nil, 2 * time.Second}, {0, nil, 4 * time.Second}, {0, nil, 5 * time.Second}, {0, nil, 5 * time.Second},
-		{0, one, 0}, {0, two, 0}, {0, two, time.Second}, {0, two, 2 * time.Second}, {50 * time.Second, two, 0}, {0, nil, time.Second},
-		{50 * time.Second, nil, 0},
+		{0, "a", time.Second}, {0, "a", 2 * time.Second}, {0, "a", 4 * time.Second}, {0, "a", 5 * time.Second}, {0, "a", 5 * time.Second},
+		{0, "b", 0}, {0, "c", 0}, {0, "a", time.Second}, {0, "a", 2 * time.Second}, {50 * time.Second, "a", 0}, {0, "a", time.Second},
 	} {
-		if got := p.pause(step.took, step.messages); got != step.want {
+		if got := p.pause(step.took, "a", step.next); got != step.want {
 			t.Errorf("%d: a pause of %s, want %s", i, got, step.want)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,24 +31,19 @@ func InputID(channel, message string) event.InputID {
 	return event.InputID(channel + ":sha256:" + hex.EncodeToString(sum[:]))
 }
 
-// pace is how long a channel is let alone between polls that bring nothing new and come back sooner than
-// those that a platform holds open: else they would follow each other without end.
+// pace is how long a channel is let alone between polls that do not move its cursor and come back sooner than
+// those that a platform holds open: otherwise they would follow each other without end. A known message that
+// somebody sent again does move the cursor: its sender, and the next one, wait for the next poll.
 type pace struct {
 	least, wait time.Duration
-	last        []string // the ids that the last poll brought
 }
 
 // longestPause is the longest time between two such polls: as long a message may wait.
 const longestPause = 5 * time.Second
 
-// pause is the time to wait behind a poll that took so long.
-func (p *pace) pause(took time.Duration, messages []channel.Inbound) time.Duration {
-	var ids []string
-	for _, m := range messages {
-		ids = append(ids, m.ID)
-	}
-	same := slices.Equal(ids, p.last) // a platform that forgets how far it was read
-	if p.last = ids; len(ids) > 0 && !same || took >= p.least {
+// pause is the time to wait after a poll that took so long and led from one cursor to another.
+func (p *pace) pause(took time.Duration, cursor, next string) time.Duration {
+	if next != cursor || took >= p.least {
 		p.wait = 0
 		return 0
 	}
@@ -70,7 +64,7 @@ func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 		began := time.Now()
 		messages, next, err := ch.Poll(ctx, cursor)
 		if err == nil {
-			pause := pace.pause(time.Since(began), messages)
+			pause := pace.pause(time.Since(began), cursor, next)
 			b.healthy(ctx, ch.Name())
 			wait = b.opt.Backoff
 			if err = b.receive(ctx, ch, messages, cursor, next); err != nil {
@@ -165,6 +159,7 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 	if !paired {
 		return b.stranger(ctx, name, m)
 	}
+	b.answered(name) // somebody waits for an answer, and the platform works: no lane sleeps on
 	f := bridge.Received{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
 	for _, file := range m.Files {
 		if file.Path != "" {

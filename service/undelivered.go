@@ -115,7 +115,7 @@ func unadorned(m channel.Outbound, f channel.Format) channel.Outbound {
 	return m
 }
 
-// answers is closed when a channel's platform takes a message, or can be read again.
+// answers is closed when a channel's platform takes a message, brings a new one of a contact, or can be read again.
 func (b *Bridge) answers(name string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +125,7 @@ func (b *Bridge) answers(name string) <-chan struct{} {
 	return b.revived[name]
 }
 
-// answered ends all waiting for a channel's platform: it has just answered.
+// answered ends all waiting for a channel's platform: it has just worked.
 func (b *Bridge) answered(name string) {
 	for _, o := range b.family() {
 		o.revive(name)

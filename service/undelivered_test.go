@@ -189,3 +189,63 @@ func TestBackOffEndsWhenThePlatformAnswers(t *testing.T) {
 	bob.expect("You said: one")
 	alice.expect("You said: two")
 }
+
+// TestBackOffEndsWithANewMessage holds that a contact who writes again after an outage does not wait for a further
+// attempt, although the platform has taken nothing since.
+func TestBackOffEndsWithANewMessage(t *testing.T) {
+	w := newWorld(t)
+	var down atomic.Bool
+	failed := make(chan struct{}, 100)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+		o.Channels[0] = hostile{o.Channels[0].(*local.Channel), func(channel.Outbound) error {
+			if down.Load() {
+				failed <- struct{}{}
+				return channel.ErrNotSent
+			}
+			return nil
+		}}
+		o.Backoff = time.Hour
+	})
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	down.Store(true)
+	alice.say("one")
+	<-failed // the first message of the lane: all others are queued after it
+	down.Store(false)
+	alice.say("two")
+	alice.expect("You said: one")
+	alice.expect("You said: two")
+}
+
+// TestRepetitionsDelayNobody holds that the next message after several repetitions is taken at once.
+func TestRepetitionsDelayNobody(t *testing.T) {
+	w := newWorld(t)
+	var pushed pushes
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+		pushed = pushes{o.Channels[0].(*local.Channel), make(chan channel.Inbound)}
+		o.Channels = append(o.Channels, pushed)
+		o.Backoff = time.Hour
+	})
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	for _, id := range []string{"1", "1", "1", "1", "2", "2", "3"} {
+		pushed.messages <- channel.Inbound{ID: id, Chat: "c", Contact: "stranger", Text: "x"} // it is taken by a poll
+	}
+}
+
+// pushes is a platform that a poll waits for, as the webhook is: each message moves its cursor.
+type pushes struct {
+	*local.Channel
+	messages chan channel.Inbound
+}
+
+func (c pushes) Name() string { return "pushes" }
+
+func (c pushes) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
+	select {
+	case m := <-c.messages:
+		return []channel.Inbound{m}, cursor + "+", nil
+	case <-ctx.Done():
+		return nil, cursor, ctx.Err()
+	}
+}

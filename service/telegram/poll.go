@@ -70,6 +70,9 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 			album = of
 		}
 		next = fmt.Sprintf("%d@%d", id.ID+1, c.now().Unix())
+		if id.ID+1 == offset { // the server has forgotten what was confirmed: nothing moves
+			next = cursor
+		}
 	}
 	return list, next, nil
 }

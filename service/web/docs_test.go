@@ -30,7 +30,7 @@ func TestHTTPPage(t *testing.T) {
 	const begins = "## Problems\n"
 	head, end, _ := strings.Cut(string(text), begins)
 	var b strings.Builder
-	b.WriteString("\n<!-- From here on go test ./service/web -run TestHTTPPage -update writes what openapi.yaml says. -->\n\n")
+	b.WriteString("\n<!-- From here on go test ./service/web -run TestHTTPPage -update writes what openapi.json says. -->\n\n")
 	b.WriteString("| type | status | title |\n|---|---|---|\n")
 	for _, k := range kindsOfProblems {
 		fmt.Fprintf(&b, "| <a id=\"%s\"></a>`docs/http.md#%s` | %d | %s |\n", k.name, k.name, k.status, k.title)
@@ -95,7 +95,7 @@ func writeRoute(b *strings.Builder, doc object, method, path string, op object) 
 	responses := op["responses"].(object)
 	for _, status := range slices.Sorted(maps.Keys(responses)) {
 		switch r := resolve(doc, responses[status].(object)); {
-		case status == "default":
+		case status == "default", status == "4XX":
 		case r["content"] == nil:
 			fmt.Fprintf(b, "\n%s: %s\n", status, r["description"])
 		default:

@@ -1,5 +1,5 @@
 // Package web is the front end for a browser and for programs: one http.Handler over the logs of all
-// projects of a user. openapi.yaml describes it, and its tests hold every answer against that.
+// projects of a user. openapi.json describes it, and its tests hold every answer against that.
 //
 // It promises that nothing passes its guard without a credential but what the description opens to
 // all; that an input sent several times is one call; that of several answers the first counts and the

@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 // afterTests removes what belongs to no test.
 var afterTests = func() {}
 
-// described is openapi.yaml, against which every answer is held.
+// described is openapi.json, against which every answer is held.
 var described = sync.OnceValue(func() validator.Validator {
 	doc, err := libopenapi.NewDocument(description)
 	if err != nil {
