@@ -194,7 +194,7 @@ func TestFreeTextApprovesNothing(t *testing.T) {
 	q := permission()
 	for _, s := range []string{
 		"", " ", "y", "yes", "Yes.", "yes please", "YES", "ok", "okay", "sure", "go ahead", "don't allow", "do not allow", "not ok",
-		"no, ok wait", "allow", "allow?", "never", "1.", "1)", "#1", "1 or 2", "-1", "+1", "0", "4", "01x", "1e0", "0001", "١٢", "½", "①", "Ⅰ", "一", "二",
+		"no, ok wait", "allow", "allow?", "never", "1.", "1)", "#1", "1 or 2", "-1", "+1", "0", "4", "01x", "1e0", "0001", "١", "١٢", "٣", "２", "२", "𝟏", "1١", "½", "①", "Ⅰ", "一", "二",
 		"2?", "2 no", "不可以", "先别", "可以", "好的", "不", "等等", "别", "是", "否", "拒绝", "允许", "同意", "不同意", "once?", "Once", "allow_once", "al", "Always!",
 	} {
 		if o, err := q.Choose(s); err == nil {
@@ -202,8 +202,7 @@ func TestFreeTextApprovesNothing(t *testing.T) {
 		}
 	}
 	for s, want := range map[string]string{
-		"1": "always", "2": "once", "3": "no", " 2 ": "once", "once": "once", "Yes": "once", "No": "no",
-		"２": "once", "٣": "no", "२": "once", "𝟏": "always", "02": "once",
+		"1": "always", "2": "once", "3": "no", " 2 ": "once", "once": "once", "Yes": "once", "No": "no", "02": "once",
 	} {
 		if o, err := q.Choose(s); err != nil || o.ID != want {
 			t.Errorf("%q chose %q, %v; want %s", s, o.ID, err, want)

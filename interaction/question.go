@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/perlica/perlica/eventlog/event"
 )
@@ -195,7 +195,7 @@ func (q Question) Check(a Answer) error {
 }
 
 // Choose finds the option that a person means by s: its number in the list, counted from
-// one, in any script of decimal digits; its id; or its exact label. Anything else is
+// one, in ASCII digits; its id; or its exact label. Anything else is
 // refused: free text never chooses. Ids and labels are the agent's words: one that a person
 // could mean as a no never chooses a yes, which takes the number then.
 func (q Question) Choose(s string) (Option, error) {
@@ -229,28 +229,12 @@ var no = sync.OnceValue(func() *regexp.Regexp {
 
 func soundsLikeNo(s string) bool { return no().MatchString(s) }
 
-// number reads a positive number of at most three decimal digits, or returns 0.
+// number reads a positive number of at most three ASCII digits, or returns 0. Digits of other scripts are not
+// the ones that a card shows: a person may read them as other numbers.
 func number(s string) int {
-	n, digits := 0, 0
-	for _, r := range s {
-		d, ok := digit(r)
-		if digits++; !ok || digits > 3 {
-			return 0
-		}
-		n = n*10 + d
+	if len(s) > 3 || strings.Trim(s, "0123456789") != "" {
+		return 0
 	}
+	n, _ := strconv.Atoi(s) // an empty text is 0
 	return n
-}
-
-// digit returns the value of a decimal digit of any script. Unicode encodes every set of
-// them in ascending order from its zero, so the value follows from the place in the run.
-func digit(r rune) (int, bool) {
-	if !unicode.IsDigit(r) {
-		return 0, false
-	}
-	n := 0
-	for z := r; n < 10 && unicode.IsDigit(z-1); z-- {
-		n++
-	}
-	return n % 10, true
 }
