@@ -4,6 +4,7 @@ package web
 
 import (
 	_ "embed"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,6 +20,14 @@ var looks string
 // testKeyboard: everything can be done without a mouse.
 func testKeyboard(t *testing.T, b *browser) {
 	p := b.paired("desk", desk)
+	for _, size := range [][]int64{{360, 740}, phone, desk} { // where nothing is to be shown, too, a button is as high as all buttons
+		p.do(chromedp.EmulateViewport(size[0], size[1]))
+		p.wait("document.querySelector('.empty a.button')")
+		p.show(fmt.Sprintf("quiet-%d", size[0]))
+		if high := js[float64](p, "document.querySelector('.empty a.button').getBoundingClientRect().height"); high > 48 {
+			t.Errorf("at a width of %d the button is %g high", size[0], high)
+		}
+	}
 	// press goes from one element to the next until one fits, and presses a key there.
 	press := func(selector, key string) {
 		t.Helper()
