@@ -217,8 +217,8 @@ func TestBackOffEndsWithANewMessage(t *testing.T) {
 	alice.expect("You said: two")
 }
 
-// TestRepetitionsDelayNobody holds that the next message after several repetitions is taken at once.
-func TestRepetitionsDelayNobody(t *testing.T) {
+// TestARepetitionDelaysNoMessage holds that the next message after several repetitions is taken at once.
+func TestARepetitionDelaysNoMessage(t *testing.T) {
 	w := newWorld(t)
 	var pushed pushes
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
