@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -58,12 +57,8 @@ var (
 	ErrSuspended   = errors.New("term: suspended")
 )
 
-// escDelay is how long an Esc waits for the rest of an escape sequence, and the first
-// byte of a character for the others.
+// escDelay is the longest pause within a text that comes at once.
 const escDelay = 50 * time.Millisecond
-
-// pasteWait is how long the beginning of a marked paste waits for its rest: no person types it.
-const pasteWait = time.Second
 
 // errNothing is returned by input when the time was up.
 var errNothing = errors.New("term: nothing typed")
@@ -83,6 +78,7 @@ type input interface {
 // one goroutine.
 type Keys struct {
 	in      input
+	replies replies
 	buf     []byte
 	pasting bool // Next is within a paste that the terminal has marked
 }
@@ -90,7 +86,7 @@ type Keys struct {
 // Discard drops everything typed so far. Call it when a question has been drawn, so
 // that only who has seen it can answer it.
 func (k *Keys) Discard() error {
-	k.buf, k.pasting = nil, false
+	k.buf, k.pasting, k.replies = nil, false, replies{}
 	return k.in.discard()
 }
 
@@ -122,7 +118,7 @@ func (k *Keys) Alone(ctx context.Context) (bool, error) {
 			k.buf = k.buf[i:]
 			return false, nil
 		}
-		b, err := k.in.read(ctx, escDelay)
+		b, err := k.read(ctx, escDelay)
 		if errors.Is(err, errNothing) {
 			b, err = nil, nil
 		}
@@ -143,7 +139,7 @@ func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) 
 		if left <= 0 {
 			return false, nil
 		}
-		b, err := k.in.read(ctx, left)
+		b, err := k.read(ctx, left)
 		switch {
 		case errors.Is(err, errNothing):
 			return false, nil
@@ -154,14 +150,13 @@ func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) 
 	}
 }
 
-// Read waits for what is typed and returns the bytes as they came, for the code that decodes them
-// alone. With a wait that is not 0 it returns nothing when that has passed.
+// Read waits for typed bytes and returns them as they came, without the terminal's replies. With a wait that is not 0 it returns nothing when that has passed.
 func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	if b := k.buf; len(b) > 0 {
 		k.buf = nil
 		return b, nil
 	}
-	b, err := k.in.read(ctx, wait)
+	b, err := k.read(ctx, wait)
 	if errors.Is(err, errNothing) {
 		return nil, nil
 	}
@@ -216,11 +211,8 @@ func (k *Keys) next(ctx context.Context) (Key, error) {
 		var wait time.Duration
 		if len(k.buf) > 0 {
 			wait = escDelay
-			if len(k.buf) > 2 && strings.HasPrefix(pasteBegin, string(k.buf)) {
-				wait = pasteWait
-			}
 		}
-		b, err := k.in.read(ctx, wait)
+		b, err := k.read(ctx, wait)
 		switch {
 		case err == nil:
 			k.buf = append(k.buf, b...)
@@ -299,16 +291,6 @@ func decodeEscape(b []byte) (key Key, n int, state decoded) {
 				return key, i + 1, ignored
 			case b[i] < ' ' || b[i] > 0x7e:
 				return key, i, ignored
-			}
-		}
-		return key, 0, partial
-	case ']', 'P', '_', '^', 'X': // a string that ends with BEL or ESC \
-		for i := 2; i < len(b); i++ {
-			if b[i] == '\a' {
-				return key, i + 1, ignored
-			}
-			if b[i] == '\\' && b[i-1] == esc {
-				return key, i + 1, ignored
 			}
 		}
 		return key, 0, partial
