@@ -195,6 +195,8 @@ func (c *client) Update(u provider.Update) {
 		c.first = c.now()
 	}
 	switch {
+	case u.Kind == provider.AgentThoughtChunk:
+		c.joiner.join(&u)
 	case u.Kind == provider.AgentMessageChunk:
 		c.joiner.join(&u)
 		c.text.WriteString(u.Text)
@@ -317,7 +319,12 @@ func (c *client) drain(closed <-chan struct{}) {
 func (c *client) endTurn() {
 	c.mu.Lock()
 	c.live = false
+	rest := c.joiner.rest()
+	c.text.WriteString(rest.Text)
 	c.mu.Unlock()
+	if rest.Text != "" && c.run.carried == nil {
+		c.show.hold(Updated{rest})
+	}
 	c.end()
 	c.judging.Lock()
 	defer c.judging.Unlock()

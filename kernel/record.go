@@ -269,6 +269,10 @@ func (r *Record) frame(e event.Event) {
 		if !r.Sent {
 			return
 		}
+		if e.Type == event.ResponseReceived {
+			u = r.joiner.rest()
+			r.Update = u
+		}
 		r.Lines++
 		r.Answered = r.Answered || e.Type == event.ResponseReceived
 		if u.Kind == provider.AgentMessageChunk {
@@ -337,23 +341,33 @@ func withBlock(list []provider.Block, u provider.Update) []provider.Block {
 	return append(list, b)
 }
 
-// joiner puts a line break between the texts of two messages of a turn. The zero value stands before the
-// first.
+// joiner puts a line break between the texts of two messages of a turn, and joins a character that came in two
+// halves. The zero value stands before the first message.
 type joiner struct {
-	last string // the id of the message whose text came last, if it had one
-	open bool   // the text so far does not end a line
+	last   string // the id of the message whose text came last, if it had one
+	open   bool   // the text so far does not end a line
+	halves provider.Halves
 }
 
-// join adds the line break to the text of an update that begins a further message.
+// join adds to the text of an update the line break of a further message and the half that came before.
 func (j *joiner) join(u *provider.Update) {
-	if u.Kind != provider.AgentMessageChunk || u.Text == "" {
-		return
+	alone := j.halves.Join(u)
+	if u.Kind == provider.AgentMessageChunk && u.Text != "" {
+		if (j.open || alone != "") && u.Message != "" && j.last != "" && u.Message != j.last {
+			u.Text = "\n" + u.Text
+		}
+		j.open = !strings.HasSuffix(u.Text, "\n")
+		if u.Message != "" {
+			j.last = u.Message
+		}
 	}
-	if j.open && u.Message != "" && j.last != "" && u.Message != j.last {
-		u.Text = "\n" + u.Text
+	u.Text = alone + u.Text
+}
+
+// rest returns the update that ends the messages: U+FFFD for a half that stayed alone. Otherwise it has no kind.
+func (j *joiner) rest() (u provider.Update) {
+	if text := j.halves.Rest(); text != "" {
+		u = provider.Update{Kind: provider.AgentMessageChunk, Text: text}
 	}
-	j.open = !strings.HasSuffix(u.Text, "\n")
-	if u.Message != "" {
-		j.last = u.Message
-	}
+	return u
 }

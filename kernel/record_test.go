@@ -3,6 +3,7 @@ package kernel
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -97,6 +98,45 @@ func TestContentOnRecord(t *testing.T) {
 	}
 	if !reflect.DeepEqual(held, []string{"hello", ""}) {
 		t.Errorf("the record holds %q", held)
+	}
+	closeConversation(t, c)
+}
+
+// TestHalvesOnRecord: the run, its result, its notices and its events agree on an emoji that came in two halves and on
+// a half that stayed alone.
+func TestHalvesOnRecord(t *testing.T) {
+	r := openRunner(t)
+	chunk := func(text string) string {
+		return `@update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + text + `"}}`
+	}
+	shown := ""
+	c := converse(t, r, "", "", "")
+	res, err := c.Run(t.Context(), Turn{
+		Input: Input{Source: "test", Text: strings.Join([]string{chunk(`a\ud83d`), chunk(`\ude00 b`), chunk(`\ud83d`)}, "\n")},
+		Show: func(n Notice) {
+			if u, ok := n.(Updated); ok && u.Kind == provider.AgentMessageChunk {
+				shown += u.Text
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "a😀 b\ufffd"
+	if res.Text != want || shown != want {
+		t.Errorf("the run has %q and shows %q", res.Text, shown)
+	}
+	rec, followed := &Record{Result: Result{Run: res.Run}}, ""
+	for e, err := range r.log.Events(t.Context(), event.Query{Run: res.Run}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, ok := rec.Notice(e).(Updated); ok && u.Kind == provider.AgentMessageChunk {
+			followed += u.Text
+		}
+	}
+	if rec.Text != want || rec.Said.String() != want || followed != want {
+		t.Errorf("its result has %q, its events %q, its notices %q", rec.Text, rec.Said.String(), followed)
 	}
 	closeConversation(t, c)
 }

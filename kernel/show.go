@@ -69,7 +69,7 @@ func (r *Record) Notice(e event.Event) Notice {
 		return Warned{Subtype: "unreadable", Detail: "an event that this version cannot read: " + string(e.Type)}
 	case e.Class != event.Frame:
 		return r.factNotice(e)
-	case r.prompted && e.Type == event.NotificationReceived && r.Update.Kind != "":
+	case r.prompted && (e.Type == event.NotificationReceived || e.Type == event.ResponseReceived) && r.Update.Kind != "":
 		return Updated{r.Update}
 	}
 	return nil

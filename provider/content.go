@@ -111,6 +111,7 @@ func (u *Update) decodeContent(content []byte) bool {
 		return err
 	}) == nil && kind == "text" {
 		u.Text = text
+		u.noteHalves(content)
 		return true
 	}
 	u.Block = parseBlock(content)

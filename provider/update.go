@@ -45,7 +45,8 @@ type Update struct {
 	Mode     string                    // in which the session now is
 	Options  []acp.SessionConfigOption // with their present values
 
-	unknown bool // the kind has no meaning here
+	first, second rune // UTF-16 halves at the end and at the begin of Text; 0 means none
+	unknown       bool // the kind has no meaning here
 }
 
 // ToolCall is what an agent reports of a tool call. In an update, and in a permission

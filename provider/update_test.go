@@ -20,7 +20,7 @@ func TestParseUpdate(t *testing.T) {
 	}{
 		"message":         {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" a\n\t\u00e9\ud83d\ude00 "}}`, Update{Kind: AgentMessageChunk, Text: " a\n\té😀 "}},
 		"thought":         {`{"content":{"text":"hm","type":"text"},"sessionUpdate":"agent_thought_chunk"}`, Update{Kind: AgentThoughtChunk, Text: "hm"}},
-		"half an emoji":   {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83d"}}`, Update{Kind: AgentMessageChunk, Text: "a\uFFFD"}},
+		"half an emoji":   {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83d"}}`, Update{Kind: AgentMessageChunk, Text: "a\uFFFD", first: 0xd83d}},
 		"image":           {`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"eA==","text":"no"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "image", MIME: "image/png", Size: 1, Data: []byte("x")}}},
 		"no base64":       {`{"sessionUpdate":"agent_message_chunk","content":{"type":"audio","data":"?"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "audio"}}},
 		"resource":        {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"file:///a","mimeType":"text/plain","text":"abc"}}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource", MIME: "text/plain", URI: "file:///a", Size: 3, Data: []byte("abc")}}},

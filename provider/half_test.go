@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestHalves: a character whose halves came in two chunks is one character, and a half that stays alone is U+FFFD.
+func TestHalves(t *testing.T) {
+	const message, thought = AgentMessageChunk, AgentThoughtChunk
+	type chunk struct{ kind, id, text string } // the text as it stands in JSON
+	for _, tt := range []struct {
+		name   string
+		chunks []chunk
+		want   string
+	}{
+		{"two chunks", []chunk{{message, "", `ok \ud83d`}, {message, "", `\ude00 done`}}, "ok |😀 done"},
+		{"capitals", []chunk{{message, "", `\uD83D`}, {message, "", `\uDE00`}}, "|😀"},
+		{"a row of them", []chunk{{message, "", `\ud83d`}, {message, "", `\ude00\ud83d`}, {message, "", `\ude01`}}, "|😀|😁"},
+		{"a thought between", []chunk{{message, "", `\ud83d`}, {thought, "", `hm`}, {message, "", `\ude00`}}, "|hm|😀"},
+		{"halves of a thought", []chunk{{thought, "", `\ud83d`}, {message, "", `a`}, {thought, "", `\ude00`}}, "|a|😀"},
+		{"an empty chunk between", []chunk{{message, "", `\ud83d`}, {message, "", ``}, {message, "", `\ude00`}}, "||😀"},
+		{"the first alone", []chunk{{message, "", `a\ud83d`}, {message, "", `b`}}, "a|\ufffdb"},
+		{"the first alone at the end", []chunk{{message, "", `a\ud83d`}}, "a\ufffd"},
+		{"the first of another message", []chunk{{message, "1", `a\ud83d`}, {message, "2", `\ude00`}}, "a|\ufffd\ufffd"},
+		{"the second alone", []chunk{{message, "", `a`}, {message, "", `\ude00b`}}, "a|\ufffdb"},
+		{"two firsts", []chunk{{message, "", `\ud83d`}, {message, "", `\ud83d`}, {message, "", `\ude00`}}, "|\ufffd|😀"},
+		{"no half", []chunk{{message, "", `\ufffd`}, {message, "", `\ude00`}}, "\ufffd|\ufffd"},
+		{"the text of an escape", []chunk{{message, "", `\\ud83d`}, {message, "", `\\ude00`}}, `\ud83d|\ude00`},
+		{"whole", []chunk{{message, "", `\ud83d\ude00`}, {message, "", `\ude00`}}, "😀|\ufffd"},
+	} {
+		var h Halves
+		var got []string
+		for _, c := range tt.chunks {
+			raw := `{"sessionUpdate":"` + c.kind + `","messageId":"` + c.id + `","content":{"type":"text","text":"` + c.text + `"}}`
+			_, u, ok := parseUpdate([]byte(`{"sessionId":"s","update":` + raw + `}`))
+			if !ok {
+				t.Fatal(raw)
+			}
+			alone := h.Join(&u)
+			got = append(got, alone+u.Text)
+		}
+		if text := strings.Join(got, "|") + h.Rest(); text != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, text, tt.want)
+		}
+	}
+}
