@@ -199,8 +199,11 @@ func (l *Live) notice(e event.Event) {
 	}
 }
 
-// Rest returns what is missing at the end of a text of which the run said something already; ok is false if it is not
-// what the run said.
+// Rest returns the missing end of a text whose begin the run said already. It is not ok when the run said something
+// else. A result holds U+FFFD in the place of each invalid byte that the run said.
 func (l *Live) Rest(text string) (rest string, ok bool) {
-	return strings.CutPrefix(text, l.text.String())
+	return strings.CutPrefix(valid(text), valid(l.text.String()))
 }
+
+// valid puts U+FFFD in the place of each byte that is not UTF-8.
+func valid(text string) string { return string([]rune(text)) }

@@ -223,3 +223,14 @@ func TestAnsweredTwice(t *testing.T) {
 		t.Error(end, err)
 	}
 }
+
+// TestRestOfInvalidBytes: a result has U+FFFD for each invalid byte that the copy of the log has as it came.
+func TestRestOfInvalidBytes(t *testing.T) {
+	for text, want := range map[string]string{"caf\ufffd": "", "caf\ufffd\ufffd au lait": "\ufffd au lait"} {
+		var l Live
+		l.text.WriteString("caf\xe9")
+		if rest, ok := l.Rest(text); rest != want || !ok {
+			t.Errorf("%q: %q, %v", text, rest, ok)
+		}
+	}
+}
