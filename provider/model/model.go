@@ -99,6 +99,9 @@ func (s Settings) Local() bool {
 	return err == nil && isLoopback(u.Hostname())
 }
 
+// proxySchemes are the schemes of the proxies that Go can use.
+var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
+
 // checkProxy says what is wrong with the proxy for an address of the scheme. No error quotes it: it may
 // hold a password.
 func (s Settings) checkProxy(scheme string) error {
@@ -107,7 +110,7 @@ func (s Settings) checkProxy(scheme string) error {
 	}
 	u, err := url.Parse(s.Proxy)
 	switch {
-	case err != nil || u.Host == "" || !oneOf("http", "https", "socks5", "socks5h")(u.Scheme):
+	case err != nil || u.Host == "" || !oneOf(proxySchemes...)(u.Scheme):
 		return errors.New("the proxy is no address like http://proxy.example.org:3128")
 	case u.User != nil:
 		return errors.New("the proxy's address holds a name or a password, which would stand in the list of processes: put it into HTTPS_PROXY")

@@ -210,6 +210,13 @@ func TestProxySettings(t *testing.T) {
 	}{
 		{"configured", Settings{BaseURL: "https://example.com", Proxy: between.url}, []string{"HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=*"}, "answered", 1},
 		{"excepted", Settings{BaseURL: "https://models.invalid"}, []string{"HTTPS_PROXY=" + between.url, "NO_PROXY=models.invalid"}, "provider error", 0},
+		{"all", Settings{BaseURL: "https://example.com"}, []string{"ALL_PROXY=" + between.url}, "answered", 1},
+		{"all, in small letters", Settings{BaseURL: "https://example.com"}, []string{"all_proxy=" + between.url, "ALL_PROXY=http://127.0.0.1:1"}, "answered", 1},
+		{"the scheme before all", Settings{BaseURL: "https://example.com"}, []string{"https_proxy=" + between.url, "ALL_PROXY=http://127.0.0.1:1"}, "answered", 1},
+		{"all, excepted", Settings{BaseURL: "https://models.invalid"}, []string{"ALL_PROXY=" + between.url, "no_proxy=.invalid"}, "provider error", 0},
+		{"all, for this machine", Settings{BaseURL: s.url}, []string{"ALL_PROXY=" + between.url}, "answered", 0},
+		{"all, without a scheme", Settings{BaseURL: "https://example.com"}, []string{"ALL_PROXY=" + strings.TrimPrefix(between.url, "http://")}, "answered", 1},
+		{"all, of SOCKS 4", Settings{BaseURL: "https://example.com"}, []string{"ALL_PROXY=socks4://me:password@" + strings.TrimPrefix(between.url, "http://")}, "provider error", 0},
 		{"this machine", Settings{BaseURL: s.url}, []string{"HTTPS_PROXY=" + between.url}, "answered", 0},
 		{"in clear text", Settings{BaseURL: plain.url}, []string{"HTTP_PROXY=" + between.url}, "answered", 0},
 		{"no address", Settings{BaseURL: "https://example.com"}, []string{"HTTPS_PROXY=http://me:pass%zzword@proxy.invalid"}, "provider error", 0},

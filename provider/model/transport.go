@@ -12,9 +12,12 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 // connectTimeout is how long a connection may take to come about. A model may think as long as it likes.
@@ -109,17 +112,20 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	return t.RoundTrip(req)
 }
 
-// via is the proxy through which the request goes; nil: none. Its error quotes no address: that of a
-// proxy may hold a password.
+// via returns the proxy through which the request goes, or nil. As with curl, a proxy of ALL_PROXY counts where none
+// of the scheme does, and NO_PROXY excepts from both. The error quotes no address, because that may hold a password.
 func (x *exchange) via(req *http.Request) (*url.URL, error) {
 	if x.proxy != "" {
-		return url.Parse(x.proxy) // Check has
+		return url.Parse(x.proxy) // Check accepted it.
 	}
-	u, err := http.ProxyFromEnvironment(req)
-	if err != nil {
-		err = errors.New("HTTPS_PROXY or https_proxy is no address of a proxy")
+	c := httpproxy.FromEnvironment()
+	all := cmp.Or(os.Getenv("all_proxy"), os.Getenv("ALL_PROXY"))
+	c.HTTPProxy, c.HTTPSProxy = cmp.Or(c.HTTPProxy, all), cmp.Or(c.HTTPSProxy, all)
+	u, err := c.ProxyFunc()(req.URL)
+	if err != nil || u != nil && !oneOf(proxySchemes...)(u.Scheme) {
+		return nil, errors.New("the proxy of HTTPS_PROXY or ALL_PROXY is not an address that begins with http://, https:// or socks5://")
 	}
-	return u, err
+	return u, nil
 }
 
 // reachTimeout is how long Reach waits.
