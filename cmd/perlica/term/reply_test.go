@@ -45,10 +45,10 @@ func (s *slow) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	}
 	if wait > 0 && wait < s.left {
 		s.left -= wait
-		time.Sleep(wait)
+		<-time.After(wait)
 		return nil, errNothing
 	}
-	time.Sleep(s.left)
+	<-time.After(s.left)
 	s.left = 0
 	return s.script.read(ctx, wait)
 }
