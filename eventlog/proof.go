@@ -76,29 +76,9 @@ func proven(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event,
 		if damage := e.Damage(); damage != nil {
 			return e, fmt.Errorf("%w: %w", fault.ErrCorrupt, damage)
 		}
-		if err == nil && e.Payload == nil {
-			e.Withheld, err = whyWithheld(ctx, r, &e)
-		}
 		return e, err
 	}
 	return e, fault.ErrNotExist
-}
-
-// whyWithheld says why an event has no payload.
-func whyWithheld(ctx context.Context, r *store.Reader, e *event.Event) (string, error) {
-	if why, err := r.Withheld(ctx, e.Seq); err != nil || why != "" {
-		return why, err
-	}
-	for later, err := range r.Events(ctx, event.Query{After: e.Seq, Types: []event.Type{event.LogPruned}}) {
-		if err != nil {
-			return "", err
-		}
-		var p event.Pruning
-		if later.Decode(&p) == nil && p.Covers(e) {
-			return event.Pruned, nil
-		}
-	}
-	return event.Missing, nil
 }
 
 // Verify returns who of the known keys signed the checkpoint, if the proof holds: the payload, if

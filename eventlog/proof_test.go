@@ -172,7 +172,8 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 	}
 }
 
-// TestProofWithoutPayload: an event whose payload is gone is proven by its header.
+// TestProofWithoutPayload holds that an event without payload is proven by its header, where the log says why the
+// payload is gone. A payload that somebody removed is damage.
 func TestProofWithoutPayload(t *testing.T) {
 	l, known, _ := proofLog(t)
 	path := l.Path()
@@ -186,7 +187,7 @@ func TestProofWithoutPayload(t *testing.T) {
 	if err := execFile(path, `INSERT INTO withheld (seq, why) VALUES (43, 'masked')`); err != nil {
 		t.Fatal(err)
 	}
-	for seq, want := range map[event.Seq]string{42: event.Pruned, 43: event.Masked, 61: event.Missing} {
+	for seq, want := range map[event.Seq]string{42: event.Pruned, 43: event.Masked} {
 		p, err := Prove(t.Context(), &l.Reader, seq)
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +200,10 @@ func TestProofWithoutPayload(t *testing.T) {
 			t.Errorf("%d: %v", seq, err)
 		}
 	}
-	// The audit behind the test wants the payloads back.
+	if _, err := Prove(t.Context(), &l.Reader, 61); !errors.As(err, new(*event.DamagedError)) {
+		t.Errorf("a payload that nothing says to be removed: %v", err)
+	}
+	// The audit after the test wants the payloads back.
 	restore := strings.Join([]string{`DROP TRIGGER events_lose_nothing_but_payloads`,
 		`UPDATE events SET payload = CAST('{"n":' || (seq - 1) || '}' AS BLOB) WHERE payload IS NULL`}, ";")
 	if err := forgeFile(path, restore); err != nil {

@@ -90,13 +90,7 @@ func (x *exporter) copy(head evidence.Checkpoint, events iter.Seq2[event.Event, 
 		if int64(e.Seq) > head.Size {
 			break
 		}
-		damage := x.damage(&e)
-		if damage == "" {
-			err = isText(&e)
-		} else {
-			err = fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
-		}
-		if err != nil {
+		if err := x.check(&e); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		if e.Payload == nil {
@@ -118,8 +112,6 @@ type exporter struct {
 	sum  hash.Hash  // of what was written
 	tree tree.Range // likewise
 	done Summary
-
-	prunings []event.Pruning // as far as they were needed
 }
 
 func (x *exporter) export(ctx context.Context) error {
@@ -210,7 +202,7 @@ func (x *exporter) event(ctx context.Context, e *event.Event) error {
 	if err := x.absent(int64(e.Seq) - 1); err != nil {
 		return err
 	}
-	if err := x.check(ctx, e); err != nil {
+	if err := x.check(e); err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	if e.Payload != nil && x.opt.Mask != nil && x.opt.Mask(e.Payload) {
@@ -237,18 +229,8 @@ func (x *exporter) write(e *event.Event) error {
 }
 
 // check holds an event against its hashes and sees that it can be written as text.
-func (x *exporter) check(ctx context.Context, e *event.Event) error {
-	damage := x.damage(e)
-	if damage == "" && e.Payload == nil {
-		known, err := x.knownGone(ctx, e)
-		if err != nil {
-			return err
-		}
-		if !known {
-			damage = "the payload is missing"
-		}
-	}
-	if damage != "" {
+func (x *exporter) check(e *event.Event) error {
+	if damage := x.damage(e); damage != "" {
 		return fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
 	}
 	return isText(e)
@@ -276,40 +258,6 @@ func isText(e *event.Event) error {
 		}
 	}
 	return nil
-}
-
-// knownGone reports whether it is on record that the payload of e is gone: by a log.pruned,
-// or by a mark of the export that this file was imported from. Otherwise it is damage, which
-// an export must not make good.
-func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) {
-	if covered(x.prunings, e) {
-		return true, nil
-	}
-	if why, err := x.r.Withheld(ctx, e.Seq); err != nil || why != "" {
-		return why != "", err
-	}
-	// The log may have been pruned since this was last read.
-	x.prunings = nil
-	for p, err := range x.r.Events(ctx, event.Query{Types: []event.Type{event.LogPruned}}) {
-		if err != nil {
-			return false, err
-		}
-		var pruning event.Pruning
-		if p.Decode(&pruning) != nil {
-			continue // it says nothing that can be relied on
-		}
-		x.prunings = append(x.prunings, pruning)
-	}
-	return covered(x.prunings, e), nil
-}
-
-func covered(prunings []event.Pruning, e *event.Event) bool {
-	for _, p := range prunings {
-		if p.Covers(e) {
-			return true
-		}
-	}
-	return false
 }
 
 // absent writes what stands for the leaves from the last one written up to number to.

@@ -13,7 +13,8 @@ import (
 )
 
 // TestDamagedEvents holds that a reader yields no event with a payload or a header that was not recorded: it
-// ends there, or yields a marked event without its payload. A Check that compares the payload alone breaks it.
+// ends there, or yields a marked event without its payload. A Check that compares the payload alone breaks it, and
+// so does a reader that takes each event without payload for a pruned one.
 func TestDamagedEvents(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change string
@@ -21,6 +22,8 @@ func TestDamagedEvents(t *testing.T) {
 	}{
 		"payload":             {`payload = CAST('{"name":"forged"}' AS BLOB)`, false},
 		"payload, longer":     {`payload = CAST(payload || ' ' AS BLOB)`, false},
+		"payload, emptied":    {`payload = x''`, false},
+		"payload, removed":    {`payload = NULL`, false},
 		"payload and length":  {`payload = CAST('{}' AS BLOB), payload_len = 2`, true},
 		"actor":               {`actor = 'policy'`, true},
 		"type":                {`type = 'session.renamed'`, true},
@@ -72,5 +75,35 @@ func TestDamagedEvents(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestRemovedPayloads holds that a payload is missing without damage only if a log.pruned covers it. A reader that
+// forgets for which events a log.pruned is breaks it.
+func TestRemovedPayloads(t *testing.T) {
+	l := openTest(t)
+	for _, session := range []event.SessionID{"s", "t", "s"} {
+		mustAppend(t, l, event.NewFact(event.SessionCreated, "user", event.Refs{Session: session}, map[string]string{"name": "true"}))
+	}
+	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 2, Session: "s", By: "test"}))
+	db := sqlx.MustOpen("sqlite", store.DSN(l.Path()))
+	defer db.Close()
+	db.MustExec(`UPDATE events SET payload = NULL`)
+
+	r, err := store.OpenToShow(t.Context(), l.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got := ""
+	for e, err := range r.Events(t.Context(), event.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += e.Withheld + " "
+	}
+	// The log.pruned itself was emptied, so it covers nothing.
+	if want := "damaged damaged damaged damaged "; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -33,7 +33,14 @@ type Reader struct {
 
 	Immutable bool // no one can write it, and there is no write-ahead log
 
-	shown *shown // nil: a damaged event is an error
+	shown    *shown    // nil: a damaged event is an error
+	prunings *prunings // that the log names, as far as they were needed
+}
+
+// prunings are the removals that the log names.
+type prunings struct {
+	mu   sync.Mutex
+	list []event.Pruning // guarded by mu
 }
 
 // shown is the damage that a Reader of OpenToShow has met.
@@ -123,14 +130,14 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 		_ = db.Close() // the error that matters is the first
 		return nil, err
 	}
-	return &Reader{db: db, path: path, Version: version, Immutable: immutable}, nil
+	return &Reader{db: db, path: path, Version: version, Immutable: immutable, prunings: &prunings{}}, nil
 }
 
 // ReaderOf returns a Reader of a log that is open for writing. Its connections are opened with the
 // first query.
 func ReaderOf(path string) (Reader, error) {
 	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
-	return Reader{db: db, path: path, Version: SchemaVersion}, err
+	return Reader{db: db, path: path, Version: SchemaVersion, prunings: &prunings{}}, err
 }
 
 // emptyOrForeign tells a file in which a log is just being made, or would have been, from
@@ -312,7 +319,7 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	rows, err := r.db.QueryxContext(ctx, `
 		SELECT seq, event_id, ts, type, class, actor, writer, context_id,
 			session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-			payload_len, payload_sha256, leaf, payload
+			payload_len, payload_sha256, leaf, payload, payload IS NULL
 		FROM events `+condition+`
 		ORDER BY seq `+order+`
 		LIMIT ?`, append(args, limit)...)
@@ -339,20 +346,46 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	return events, more, r.fillWithheld(ctx, events)
 }
 
-// fillWithheld says of the events without a payload why they have none. Where nothing is
-// known it was pruned; whether that is so is what Verify says.
+// fillWithheld says of the events without a payload why they have none: a mark that came with an import, or a
+// log.pruned. An event of which neither tells is damaged: somebody removed its payload.
 func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	var gone []*event.Event
 	for i := range events {
 		if e := &events[i]; e.Payload == nil && e.Withheld == "" {
-			e.Withheld = event.Pruned
 			gone = append(gone, e)
 		}
 	}
-	if len(gone) == 0 || r.Version < 2 {
+	if len(gone) == 0 {
 		return nil
 	}
-	first, last := gone[0].Seq, gone[len(gone)-1].Seq
+	why, err := r.marks(ctx, gone[0].Seq, gone[len(gone)-1].Seq)
+	if err != nil {
+		return err
+	}
+	for _, e := range gone {
+		if e.Withheld = why[e.Seq]; e.Withheld != "" {
+			continue
+		}
+		switch pruned, err := r.pruned(ctx, e); {
+		case err != nil:
+			return err
+		case pruned:
+			e.Withheld = event.Pruned
+		default:
+			if err := r.damaged(e, &event.DamagedError{Seq: e.Seq}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// marks returns the marks of an import for the events from one number to another, in either order.
+func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq]string, error) {
+	why := map[event.Seq]string{}
+	if r.Version < 2 {
+		return why, nil
+	}
 	var rows []struct {
 		Seq event.Seq
 		Why string
@@ -360,36 +393,48 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	err := r.db.SelectContext(ctx, &rows, `
 		SELECT seq, why
 		FROM withheld
-		WHERE seq BETWEEN ? AND ?`, int64(min(first, last)), int64(max(first, last)))
-	if err != nil {
-		return fault.Explain(err)
-	}
-	why := map[event.Seq]string{}
+		WHERE seq BETWEEN ? AND ?`, int64(min(one, other)), int64(max(one, other)))
 	for _, row := range rows {
 		why[row.Seq] = row.Why
 	}
-	for _, e := range gone {
-		if w, ok := why[e.Seq]; ok {
-			e.Withheld = w
-		}
-	}
-	return nil
+	return why, fault.Explain(err)
 }
 
-// Withheld returns the mark that says why event seq has no payload, and "" if there is none.
-func (r *Reader) Withheld(ctx context.Context, seq event.Seq) (why string, err error) {
-	if r.Version >= 2 {
-		err = r.db.GetContext(ctx, &why, `SELECT coalesce((SELECT why FROM withheld WHERE seq = ?), '')`, int64(seq))
+// pruned reports whether a log.pruned covers e.
+func (r *Reader) pruned(ctx context.Context, e *event.Event) (bool, error) {
+	if e.Type.Kept() {
+		return false, nil // so it is with log.pruned itself
 	}
-	return why, fault.Explain(err)
+	covers := func(p event.Pruning) bool { return p.Covers(e) }
+	r.prunings.mu.Lock()
+	known := slices.ContainsFunc(r.prunings.list, covers)
+	r.prunings.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	var list []event.Pruning
+	for p, err := range r.Events(ctx, event.Query{Types: []event.Type{event.LogPruned}, Class: event.Fact}) {
+		if err != nil {
+			return false, err
+		}
+		var pruning event.Pruning
+		if p.Decode(&pruning) == nil {
+			list = append(list, pruning)
+		}
+	}
+	r.prunings.mu.Lock()
+	r.prunings.list = list
+	r.prunings.mu.Unlock()
+	return slices.ContainsFunc(list, covers), nil
 }
 
 func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 	var ts int64
 	var sum, leaf []byte
+	var gone bool
 	err = rows.Scan(&e.Seq, &e.ID, &ts, &e.Type, &e.Class, &e.Actor, &e.Writer, &e.Context,
 		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
-		&e.PayloadLen, &sum, &leaf, &e.Payload)
+		&e.PayloadLen, &sum, &leaf, &e.Payload, &gone)
 	if err != nil { // a column of another type than the schema's
 		return e, fmt.Errorf("%w: event %d: %w", fault.ErrCorrupt, e.Seq, fault.Explain(err))
 	}
@@ -399,8 +444,8 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 	if len(sum) != sha256.Size || len(leaf) != tlog.HashSize {
 		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", fault.ErrCorrupt, e.Seq)
 	}
-	if e.Payload == nil && e.PayloadLen == 0 {
-		e.Payload = []byte{} // the driver does not tell an empty blob from NULL
+	if e.Payload == nil && (!gone || e.PayloadLen == 0) {
+		e.Payload = []byte{} // the driver returns nil for an empty blob, too
 	}
 	e.Time = time.Unix(0, ts)
 	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum), tlog.Hash(leaf)
