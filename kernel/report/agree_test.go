@@ -193,8 +193,14 @@ func changeLog(t *testing.T, path, change string) {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	for _, trigger := range []string{"events_lose_nothing_but_payloads", "events_are_not_deleted", "checkpoints_are_not_updated", "checkpoints_are_not_deleted"} {
-		change = "DROP TRIGGER " + trigger + ";" + change
+	// A forger puts the triggers back: verify.py does not look for missing ones.
+	for _, statement := range store.Statements() {
+		if name, ok := strings.CutPrefix(statement, "CREATE TRIGGER "); ok {
+			if _, err := db.Exec("DROP TRIGGER " + strings.Fields(name)[0]); err != nil {
+				t.Fatal(err)
+			}
+			defer db.Exec(statement)
+		}
 	}
 	if _, err := db.Exec(change); err != nil && !strings.Contains(err.Error(), "constraint") {
 		t.Fatal(change, err)
