@@ -136,18 +136,20 @@ func graveCauses(t *testing.T) (list []string) {
 			}
 		}
 	}
-	sources(t, "../../policy/toolcall/*.go", func(n ast.Node, _ string) {
+	look := func(n ast.Node, _ string) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			if called(n) == "grave" && len(n.Args) == 3 {
 				keep(n.Args[2])
 			}
 		case *ast.AssignStmt:
-			if sel, ok := n.Lhs[0].(*ast.SelectorExpr); ok && sel.Sel.Name == "odd" {
+			if sel, ok := n.Lhs[0].(*ast.SelectorExpr); ok && sel.Sel.Name == "Odd" {
 				keep(n.Rhs[0])
 			}
 		}
-	})
+	}
+	sources(t, "../../policy/toolcall/*.go", look)
+	sources(t, "../../policy/shell/patch.go", look)
 	if len(list) < 7 {
 		t.Errorf("only %d reasons for asking about a field were found", len(list))
 	}
@@ -160,6 +162,7 @@ func TestReasons(t *testing.T) {
 	const shell, policy = "../../policy/shell/*.go", "../../policy/*.go"
 	named := map[string][]string{"kind": {"edit", "change"}, "e": {"deny", "ask", "allow"}, "Kind": {"edit"}, "Why": {"removes a device: §"}, "unread": {"a command that cannot be read"}}
 	named["Cause"] = graveCauses(t)
+	named["Odd"] = []string{"the patch makes a link or a special file, mode §", "the patch hides a name of a file in escapes"}
 	var v values = func(name string) []string {
 		if list := named[name]; list != nil {
 			return list

@@ -127,6 +127,8 @@ const (
 func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
 	w.sends(name, fs, st, in)
 	w.unpacks(name, fs, st, in)
+	w.patch(name, fs, st, in)
+	w.codeWords(name, fs)
 	if says("installs", name, fs) {
 		w.ask("installs or runs something from elsewhere: %s", shown(fs))
 	}

@@ -143,7 +143,11 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 		}
 	}
 	w.gitSecrets(sub, args, fs, st)
-	for _, f := range valuesOf(args, []string{"--output"}) {
+	output := []string{"--output"}
+	if sub == "checkout-index" {
+		output = append(output, "--prefix")
+	}
+	for _, f := range valuesOf(args, output) {
 		w.write(f, st, "writes to "+f.src)
 	}
 	if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "ext::") }) {

@@ -52,7 +52,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 		w.copyOut(fs, st)
 	case isDiskTool(name):
 		w.diskTool(name, fs, st)
-	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "go":
+	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "bun" || name == "poetry" || name == "go":
 		w.packageSettings(fs)
 	case name == "java" || name == "javac" || name == "dpkg" || name == "rpm" || name == "installer":
 		for _, f := range fs[1:] {
@@ -70,21 +70,24 @@ func (w *walker) copyOut(fs []field, st *state) {
 	}
 }
 
-// packageSettings asks about settings with which a package manager runs other programs.
+// packageSettings asks about settings with which a package manager runs other programs, or fetches from elsewhere.
 func (w *walker) packageSettings(fs []field) {
-	if len(fs) < 4 {
+	at := slices.IndexFunc(fs[:min(len(fs), 5)], func(f field) bool { return slices.Contains([]string{"set", "set-script", "-w"}, f.text) })
+	if at < 0 {
 		return
 	}
-	words := fs[1].text + " " + fs[2].text
-	if fs[1].text != "set" && !slices.Contains([]string{"pkg set", "set-script", "config set", "env -w"}, words) {
-		return
-	}
-	for _, f := range fs[2:] {
-		if key, _, _ := strings.Cut(f.text, "="); listed("packageKeys", key) {
+	for _, f := range fs[at+1:] {
+		key, _, _ := strings.Cut(f.text, "=")
+		plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
+		if listed("packageKeys", key) || strings.HasPrefix(key, "scripts.") || slices.ContainsFunc(packageKeyParts, func(part string) bool { return strings.Contains(plain, part) }) {
 			w.ask("names code that others will run: %s", shown(fs))
 		}
 	}
 }
+
+// packageKeyParts are parts of the names of settings that name programs, code or a place to fetch from.
+var packageKeyParts = strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload userconfig
+	globalconfig editor viewer toolexec`)
 
 // fileCommand judges the commands that act on the files they name.
 func (w *walker) fileCommand(name string, fs []field, st *state) bool {
@@ -345,11 +348,30 @@ func (w *walker) copy(name string, fs []field, st *state) {
 			w.setuid(o.value.text, fs)
 		}
 	}
+	if symbolic := has(opts, "-s", "--symbolic", "--symbolic-link"); symbolic || strings.HasSuffix(name, "ln") || name == "link" || has(opts, "-l", "--link") {
+		w.links(sources, target, symbolic, fs, st)
+	}
 	if target == nil || (name == "scp" && isRemote(target.text)) {
 		return
 	}
 	w.write(*target, st, shown(fs))
 	w.carry(sources, *target, st)
+}
+
+// links asks about links that lead out of the tree: what is written to their names later is written there.
+// A symbolic link leads on from its own directory.
+func (w *walker) links(sources []field, target *field, symbolic bool, fs []field, st *state) {
+	if target == nil && len(fs) > 1 {
+		sources = fs[len(fs)-1:]
+	}
+	for _, f := range sources {
+		if symbolic && target != nil && !path.IsAbs(f.text) && !f.vague && !strings.HasPrefix(f.text, "~") {
+			f = *part(f, path.Join(path.Dir(target.text), f.text))
+		}
+		if w.outside(f, st) {
+			w.ask("a link that leads outside the working directory: %s", shown(fs))
+		}
+	}
 }
 
 // isRemote says whether host:path is meant.

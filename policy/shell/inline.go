@@ -36,7 +36,9 @@ var (
 	elixirWords = lazily(`\b(File\.(rm\w*|write\w*|rename|cp\w*|ln_s|touch|mkdir\w*|chmod|chown)|System\.(cmd|shell|halt|stop|put_env)|Port|:os|:httpc|:gen_tcp|:file|HTTPoison|Req|Code|Mix\.Task|Ecto|Repo\.delete\w*)\b`)
 	groovyWords = lazily(`\b(execute|ProcessBuilder|Runtime|delete\w*|write|withWriter|append|toURL|Socket|URL|newOutputStream|renameTo|eval|Eval|GroovyShell|System\.exit)\b|<<`)
 	tclWords    = lazily(`\b(exec|spawn|send|file\s+(delete|rename|copy|mkdir)|open|socket|eval|source|load)\b`)
-	lispWords   = lazily(`(?i)\b(shell-command\w*|call-process\w*|start-process\w*|delete-\w+|write-\w+|append-to-file|rename-file|make-network-process|url-\w+|eval|load|save-buffer|kill-emacs|shell|system|run-program|uiop|sh)\b`)
+	otherWords  = lazily(`(?i)(\b|_)(system|exec\w*|shell\w*|sh|spawn\w*|popen|process\w*|\w*command|readProcess\w*|cmd|run\w*|rm\w*|del|delete\w*|remove\w*|unlink\w*|rename\w*|write\w*|append\w*|create\w*|mkdir\w*|copy\w*|move\w*|chmod\w*|spit|` +
+		`save\w*|fopen|open\w*|socket\w*|connect\w*|https?|url\w*|fetch\w*|download\w*|load\w*|eval\w*|cmdline|runtime|halt|kill\w*|os:\w+|file:\w+)\b|!`)
+	lispWords = lazily(`(?i)\b(shell-command\w*|call-process\w*|start-process\w*|delete-\w+|write-\w+|append-to-file|rename-file|make-network-process|url-\w+|eval|load|save-buffer|kill-emacs|shell|system|run-program|uiop|sh)\b`)
 )
 
 // languages by the names of their interpreters; python3.12 is python.
@@ -87,6 +89,7 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], l.valued, true)
 	if len(operands) > 0 {
 		w.loss(path.Base(operands[0].text), operands)
+		w.codeWords(path.Base(operands[0].text), fs)
 	} else if o, ok := find(opts, "-m"); ok && o.value != nil {
 		w.loss(o.value.text, fs)
 	}
@@ -198,6 +201,37 @@ var printing = lazily(`(?i)(\b(sys|process|io)\.|\$)?\bstd(out|err)(\.buffer)?[.
 
 // startedTexts are the texts that code hands to a shell.
 var startedTexts = lazily(`(?:system|popen|exec|spawn|run|call|check_call|check_output|Popen|passthru|execute|cmd|shell|script|Command|sh|qx|%x)\w*\s*[({]?\s*(?:"([^"]*)"|'([^']*)'|` + "`([^`]*)`" + `)|^` + "`([^`]*)`" + `|spawn\s+([^\n;]+)`)
+
+// codeWords judges the code that a program takes after one of the words of the part codeWords.
+func (w *walker) codeWords(name string, fs []field) {
+	words, found := codeWords(name)
+	if !found {
+		return
+	}
+	l, ok := languageOf(words[0])
+	if !ok {
+		l.words = otherWords
+	}
+	for i, f := range fs[1:] {
+		word, value, has := strings.Cut(f.text, "=")
+		rest := fs[i+2:]
+		switch {
+		case has && slices.Contains(words[1:], word):
+			rest = append([]field{*part(f, value)}, rest...)
+		case len(f.text) > 5 && slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasPrefix(f.text, word+" ") }):
+			rest = fs[i+1:]
+		case !slices.Contains(words[1:], f.text):
+			continue
+		}
+		for _, code := range rest {
+			w.code(code, l, fs)
+		}
+		return
+	}
+}
+
+// codeWords are a language and the words after which a program takes code of this language.
+var codeWords = table("codeWords", strings.Fields)
 
 // code judges code of another language by its words.
 func (w *walker) code(f field, l language, fs []field) {

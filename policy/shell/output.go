@@ -338,17 +338,6 @@ func (w *walker) applyPatch(fs []field, st *state, in flow) {
 		if f.vague {
 			w.unknown("the text does not tell which files this changes: %s", shown(fs))
 		}
-		for line := range strings.Lines(f.text) {
-			m := patched().FindStringSubmatch(strings.TrimSpace(line))
-			switch {
-			case m == nil:
-			case m[1] == "Delete File":
-				w.destroy(*part(f, m[2]), st, false, "removes", fs)
-			default:
-				w.write(*part(f, m[2]), st, "writes to "+m[2])
-			}
-		}
+		w.patched(PatchFiles(f.text), f, fs, st)
 	}
 }
-
-var patched = lazily(`^\*\*\* (Add File|Update File|Delete File|Move to|Create File): *(.+)$`)

@@ -218,6 +218,12 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		w.write(operands[len(operands)-1], st, "writes to "+operands[len(operands)-1].src)
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
+	case !p.reads && !p.net && p.stop == 0:
+		for _, f := range operands {
+			if looksLikeFile(f) && w.outside(f, st) {
+				w.ask("a file outside the working directory: %s", shown(fs))
+			}
+		}
 	}
 }
 
@@ -321,6 +327,8 @@ func (w *walker) loadsOutside(name string, v field, st *state) bool {
 func (w *walker) shaped(name string, v field, fs []field, st *state) {
 	long := strings.HasPrefix(name, "--")
 	switch {
+	case strings.HasPrefix(v.text, "0.0.0.0"), strings.HasPrefix(v.text, "[::]"):
+		w.ask("the value of %s opens it to other machines: %s", name, shown(fs))
 	case v.vague && !strings.Contains(v.text, "/"):
 	case isURL(v.text):
 		if !local(v) {

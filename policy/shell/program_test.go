@@ -30,6 +30,7 @@ func TestProgramsAreRead(t *testing.T) {
 		"losses":    func(name string) bool { _, ok := losses(name); return ok },
 		"clients":   func(name string) bool { _, ok := clients(name); return ok },
 		"gitLosses": func(name string) bool { _, ok := gitLosses(name); return ok },
+		"codeWords": func(name string) bool { _, ok := codeWords(name); return ok },
 		"gitTexts":  func(name string) bool { _, ok := gitTexts(name); return ok },
 	}
 	for title, f := range read {

@@ -53,7 +53,7 @@ func (w *walker) kill(name string, fs []field) {
 	all := name != "kill" && among(fs[1:], "-u", "-U", "--user", "--euid", "-v", "--inverse", ".", ".*", "systemd", "init", "sshd", "launchd", "perlica")
 	signal := true // the first -N is a signal
 	for _, f := range fs[1:] {
-		all = all || parents().MatchString(f.src) || parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
+		all = all || f.vague && f.origin.is(private) || parents().MatchString(f.src) || parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
 		switch {
 		case name != "kill":
 		case f.text == "1" || !signal && (f.text == "-1" || f.text == "0"):
@@ -68,7 +68,7 @@ func (w *walker) kill(name string, fs []field) {
 }
 
 // parents are words that stand for a process above the command, or for Perlica.
-var parents = lazily(`(?i)\bppid\b|perlica`)
+var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 
 // container asks about containers that reach the whole machine.
 func (w *walker) container(fs []field) {

@@ -1,0 +1,193 @@
+package shell
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	patchFile = lazily(`^\*\*\* (Add|Update|Delete|Move|Rename|Create) (?:File|to|File to): ?(.+)$`)
+	patchMove = lazily(`^(?:\*\*\* )?(?:rename|copy|Rename|Copy|Move) (?:from|to)[: ] ?(.+)$`)
+	diffGit   = lazily(`^diff --git "?(?:a/)?(.+?)"? "?(?:b/)?(.+?)"?$`)
+	diffFile  = lazily(`^(?:---|\+\+\+) (.+)$`)
+	mnemonic  = lazily(`^[ciow12]/(.+)$`)
+	diffIndex = lazily(`^Index: (.+)$`)
+	diffMode  = lazily(`^(?:new file mode|new mode) (\d+)$`)
+	diffHunk  = lazily(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+)
+
+// A Patch is what a person needs to know of a patch, in the forms of apply_patch and of diff.
+type Patch struct {
+	Paths   []string // the files that it names
+	Removed []string // the files of these that it removes
+	Odd     string   // the reason for asking about it whatever the files are, or ""
+}
+
+// PatchFiles reads the names of files in a patch.
+func PatchFiles(text string) Patch {
+	var p patchReader
+	for line := range strings.SplitSeq(text, "\n") {
+		p.line(strings.TrimSuffix(line, "\r"))
+	}
+	return p.Patch
+}
+
+type patchReader struct {
+	Patch
+	old, new int    // lines of the hunk that are still to come
+	before   string // the file that the next +++ line is about
+}
+
+func (p *patchReader) line(line string) {
+	if p.old > 0 || p.new > 0 {
+		switch {
+		case strings.HasPrefix(line, "-"):
+			p.old--
+		case strings.HasPrefix(line, "+"):
+			p.new--
+		case !strings.HasPrefix(line, `\`):
+			p.old, p.new = p.old-1, p.new-1
+		}
+		return
+	}
+	if m := diffHunk().FindStringSubmatch(line); m != nil {
+		p.old, p.new = hunkLength(m[1]), hunkLength(m[2])
+		return
+	}
+	if m := diffMode().FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], "1006") && !strings.HasPrefix(m[1], "1007") {
+		p.Odd = "the patch makes a link or a special file, mode " + m[1]
+	}
+	if m := patchFile().FindStringSubmatch(line); m != nil {
+		p.add(m[2])
+		if m[1] == "Delete" {
+			p.Removed = append(p.Removed, strings.TrimSpace(m[2]))
+		}
+		return
+	}
+	for _, form := range []*regexp.Regexp{patchMove(), diffGit(), diffIndex()} {
+		if m := form.FindStringSubmatch(line); m != nil {
+			for _, name := range m[1:] {
+				p.add(p.unquote(name, strings.Contains(line, `"`)))
+			}
+			return
+		}
+	}
+	if m := diffFile().FindStringSubmatch(line); m != nil {
+		name, _, _ := strings.Cut(m[1], "\t") // what follows is a time
+		name = strings.TrimSpace(name)
+		p.file(strings.HasPrefix(line, "-"), p.unquote(name, strings.HasPrefix(name, `"`)))
+	}
+}
+
+// unquote reads a name that stands in quotes as git and diff write them, with escapes of C. No program
+// writes an escape for a letter or a dot.
+func (p *patchReader) unquote(name string, quoted bool) string {
+	name = strings.Trim(name, `"`)
+	if !quoted || !strings.Contains(name, `\`) {
+		return name
+	}
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		if name[i] != '\\' || i+1 == len(name) {
+			b.WriteByte(name[i])
+			continue
+		}
+		i++
+		n := 0
+		for n < 3 && i+n < len(name) && name[i+n] >= '0' && name[i+n] <= '7' {
+			n++
+		}
+		if c, err := strconv.ParseUint(name[i:i+n], 8, 8); err == nil {
+			b.WriteByte(byte(c))
+			i += n - 1
+			if c >= ' ' && c <= '~' {
+				p.Odd = "the patch hides a name of a file in escapes"
+			}
+		} else if j := strings.IndexByte("abfnrtv", name[i]); j >= 0 {
+			b.WriteByte("\a\b\f\n\r\t\v"[j])
+		} else {
+			b.WriteByte(name[i])
+		}
+	}
+	return b.String()
+}
+
+// file takes a line that names one side of a diff. A file whose other side is /dev/null
+// comes or goes; some agents put the prefix of a side before that, too. Of git's other prefixes
+// (diff.mnemonicPrefix) it cannot be told whether they are folders: both files are named.
+func (p *patchReader) file(old bool, name string) {
+	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
+		name = rest
+	} else if m := mnemonic().FindStringSubmatch(name); m != nil {
+		p.add(m[1])
+	}
+	if name == "dev/null" {
+		name = "/dev/null"
+	}
+	if !old && name == "/dev/null" && p.before != "" {
+		p.Removed = append(p.Removed, p.before)
+	}
+	if p.before = ""; old {
+		p.before = name
+	}
+	if name != "/dev/null" {
+		p.add(name)
+	}
+}
+
+func (p *patchReader) add(name string) {
+	if name = strings.TrimSpace(name); name != "" {
+		p.Paths = append(p.Paths, name)
+	}
+}
+
+func hunkLength(s string) int {
+	if s == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n > 1<<20 {
+		return 0
+	}
+	return n
+}
+
+// patch judges the files that the input of patch or git apply names. The files that a patch in the tree
+// names are not read.
+func (w *walker) patch(name string, fs []field, st *state, in flow) {
+	if name == "git" {
+		_, rest := options(fs[1:], gitValued, true)
+		if len(rest) == 0 || rest[0].text != "apply" && rest[0].text != "am" {
+			return
+		}
+		fs = rest
+	} else if name != "patch" && name != "gpatch" {
+		return
+	}
+	for _, f := range fs[1:] {
+		if w.runsForeign(f, st) {
+			w.unknown("the text does not tell which files this changes: %s", shown(fs))
+		}
+	}
+	if !in.piped {
+		return
+	}
+	if in.origin.is(foreign) {
+		w.unknown("the text does not tell which files this changes: %s", shown(fs))
+	}
+	w.patched(PatchFiles(in.text), literal(in.text), fs, st)
+}
+
+// patched judges the files of a patch, which stands in the field from.
+func (w *walker) patched(p Patch, from field, fs []field, st *state) {
+	if p.Odd != "" {
+		w.ask("%s: %s", p.Odd, shown(fs))
+	}
+	for _, file := range p.Removed {
+		w.destroy(*part(from, file), st, false, "removes", fs)
+	}
+	for _, file := range p.Paths {
+		w.write(*part(from, file), st, "writes to "+file)
+	}
+}
