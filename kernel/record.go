@@ -29,7 +29,6 @@ type Record struct {
 	First    event.Seq  // the first event that was applied
 	At       time.Time  // when the input was accepted; without it, when the first event was written
 	Withheld bool       // the payload of an event that was applied; Pruned: that of a fact
-	Damage   string     // the row of the first damaged event that was applied
 
 	Received    fact.MessageReceived
 	Intended    bool // the intent is on record

@@ -101,9 +101,10 @@ type Result struct {
 	Blocked     int
 	Calls       int // that were made for this input, by this run or by the one that is replayed: 0 or 1
 	Err         *provider.Error
-	Stopped     *Stop // why the turn was stopped, if it was
-	Replayed    bool  // the input had been called before; this is what was recorded
-	Pruned      bool  // some of that was removed from the log since
+	Stopped     *Stop  // why the turn was stopped, if it was
+	Replayed    bool   // the input had been called before; this is what was recorded
+	Pruned      bool   // some of that was removed from the log since
+	Damage      string // the row of the first damaged event that was read
 	Warnings    []string
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ var logReaders = map[string][]string{
 // noLogReaders are the reading commands that show no payload of the project's log, each with its reason.
 var noLogReaders = map[string]string{
 	"perlica log list": "lists files", "perlica log key show": "shows keys", "perlica log trust": "shows times and keys",
-	"perlica watch":        "ends by a signal alone: TestWatchOfAForgedLog",
+	"perlica watch":        "ends by a signal alone: TestFollowersOfAForgedLog",
 	"perlica pending list": "lists questions of living runs", "perlica session current": "shows ids of the view",
 	"perlica policy check": "shows rules", "perlica config show": "shows settings", "perlica config path": "shows paths", "perlica config check": "shows settings",
 	"perlica provider list": "lists agents", "perlica provider show": "shows an agent", "perlica provider sessions": "shows the agent's list",
@@ -157,6 +158,8 @@ func TestReadersOfAForgedLog(t *testing.T) {
 		"payload": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`,
 		// The hash in the header follows the payload, and the leaf does not follow the header.
 		"payload and length": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `!') AS BLOB), payload_len = payload_len + 1`,
+		"emptied":            `payload = x''`,
+		"removed":            `payload = NULL`,
 		"header":             `actor = '` + forgedText + `'`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,5 +183,27 @@ func TestReadersOfAForgedLog(t *testing.T) {
 				t.Errorf("run: exit code %d: %s", code, out)
 			}
 		})
+	}
+}
+
+// TestFollowersOfAForgedLog holds that a command that follows the log shows damage in its place, and ends with 1 when
+// a person ends it. A command that forgets the damage when it is ended breaks it.
+func TestFollowersOfAForgedLog(t *testing.T) {
+	w := newWorld(t)
+	w.forgedLog(`payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`)
+	for _, command := range []string{"watch work -n 5", "log tail -f -n 200", "log tail -f -n 200 --json"} {
+		w.unview()
+		j := w.start(strings.Fields(command)...)
+		w.eventually("damage is shown", func() error {
+			if out := j.stdout.String() + j.stderr.String(); !strings.Contains(strings.ToLower(out), "damaged") || !strings.Contains(out, "permission: reject-once") {
+				return errors.New(out)
+			}
+			return nil
+		})
+		j.signal(syscall.SIGINT)
+		j.exits(1)
+		if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, forgedText) || strings.Contains(out, "nothing was said") {
+			t.Errorf("%s: %s", command, out)
+		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
@@ -331,4 +333,47 @@ func TestDamagedLog(t *testing.T) {
 	}
 	s.until("run.finished")
 	w.do("GET", "/metrics", nil).want(200)
+}
+
+// TestForgedLog holds that no answer has a text that was forged, and that each answer about such a log says that it is
+// damaged: also one that leaves the event out. A list that forgets the damage of a log breaks it.
+func TestForgedLog(t *testing.T) {
+	for name, change := range map[string]string{
+		"payload": `payload = CAST(replace(payload, '100 euro', '900 euro') AS BLOB)`,
+		"emptied": `payload = x''`,
+		"header":  `actor = 'policy'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			sent := w.ask(w.dirs[0], "@say 100 euro")
+			w.follow("/v1/events?after=0", "").until("run.finished")
+			log := filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.db")
+			db := sqlx.MustOpen("sqlite", log)
+			db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET ` + change + ` WHERE instr(payload, '100 euro')`)
+			check(t, db.Close())
+			run := "/v1/runs/" + sent["run_id"].(string)
+			for _, path := range []string{"/v1/search?q=euro", "/v1/stats", "/v1/runs", run, run + "/story", "/v1/sessions", "/v1/contexts", "/v1/verify?project=" + w.dirs[0]} {
+				body := string(w.do("GET", path, nil).want(200).body)
+				if !strings.Contains(body, "does not have its recorded hash") && !strings.Contains(body, "edited") {
+					t.Errorf("%s says nothing of damage: %s", path, body)
+				}
+				if strings.Contains(body, "900 euro") {
+					t.Errorf("%s shows what was forged: %s", path, body)
+				}
+			}
+			s := w.follow("/v1/events?after=0", "")
+			defer s.close()
+			warned := false
+			for name, data := s.next(); data["type"] != "run.finished" && name != "end"; name, data = s.next() {
+				text := fmt.Sprint(data)
+				warned = warned || strings.Contains(text, "does not have its recorded hash")
+				if strings.Contains(text, "900 euro") {
+					t.Errorf("the stream shows %s", text)
+				}
+			}
+			if !warned {
+				t.Error("the stream says nothing of damage")
+			}
+		})
+	}
 }

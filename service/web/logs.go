@@ -282,8 +282,8 @@ func (ls *logs) close() (err error) {
 // patience is how long a list waits for one log.
 const patience = 5 * time.Second
 
-// together calls f for each log, at most eight at a time, and says of those with an error that they
-// cannot be read. A log that takes too long is one of them.
+// together calls f for each log, at most eight at a time. A log with an error is listed as unreadable, and so is a log
+// that takes too long. A log in which the server has met a damaged event is listed, too, next to its values.
 func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, logReader) (T, error)) (of map[*eventLog]T, bad []unreadable) {
 	var mu sync.Mutex
 	of, bad = map[*eventLog]T{}, []unreadable{}
@@ -302,10 +302,14 @@ func together[T any](ctx context.Context, list []*eventLog, f func(context.Conte
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			if err == nil && r != nil {
+				of[l] = v
+				if file, ok := r.(*store.Reader); ok {
+					err = file.Damaged()
+				}
+			}
 			if err != nil {
 				bad = append(bad, unreadable{l.place, say(ctx).Error(err)})
-			} else if r != nil {
-				of[l] = v
 			}
 		})
 	}

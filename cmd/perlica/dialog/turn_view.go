@@ -271,7 +271,7 @@ func (v *TurnView) Full() string {
 // Usage is what the turn took, as far as the agent says. Agents that count nothing say zero.
 func (v *TurnView) Usage(res kernel.Result) string {
 	var parts []string
-	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && strings.TrimSpace(res.Text) == "" && len(res.Content) == 0 {
+	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && res.Damage == "" && strings.TrimSpace(res.Text) == "" && len(res.Content) == 0 {
 		parts = append(parts, "nothing was said")
 	}
 	if in, out, ok := res.Tokens(); ok && in+out > 0 {

@@ -3,6 +3,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -64,15 +65,17 @@ is shown is as far behind as the copy. 'perlica team pending' answers its questi
 	return cmd
 }
 
-// untilStopped calls f with a context that Ctrl-C ends, which is how watching ends.
+// untilStopped calls f with a context that Ctrl-C ends, which is how watching ends. An error of f that says that
+// the log is damaged outlasts Ctrl-C.
 func untilStopped(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	signals.SurviveBrokenPipes()
-	if err := f(ctx); ctx.Err() == nil {
-		return err
+	err := f(ctx)
+	if ctx.Err() != nil && !errors.As(err, new(*event.DamagedError)) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool) error {
