@@ -294,7 +294,7 @@ func typedInto(t *testing.T, home, dir, line string) string {
 
 var veils = []*regexp.Regexp{
 	regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
-	regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`),
+	regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d| [A-Z]{3,5})?`),
 	regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`),
 	regexp.MustCompile(`\b\d+(\.\d+)? ?(ms|µs|s)\b`),
 	regexp.MustCompile(`"duration_ms":\d+`),

@@ -266,7 +266,10 @@ func TestModelEchoesKey(t *testing.T) {
 	j := w.run("run", "--provider=mine", "hello")
 	j.exits(8)
 	j.says("Incorrect API key provided: [key]")
-	j.says("give the model the right key")
+	j.says("put the right key there")
+	if strings.Contains(j.stderr.String(), "provider login") {
+		t.Error("a model without an agent has no login")
+	}
 	if strings.Contains(j.stderr.String(), modelKey) || len(all()) != 1 {
 		t.Errorf("%d requests; standard error: %q", len(all()), j.stderr.String())
 	}

@@ -98,6 +98,7 @@ const (
 	codeNoMethod      = -32601
 	codeInvalidParams = -32602
 	codeInternal      = -32603
+	codeAuthRequired  = -32000
 	codeNotFound      = -32002
 )
 
@@ -122,7 +123,10 @@ func (f *failure) rpc() *rpcError {
 	if f.unknown {
 		data["perlica.dev/outcome"] = "unknown"
 	}
-	e := &rpcError{Code: codeInternal, Message: f.message} // a 401 is not ACP's auth_required: there is no login here
+	e := &rpcError{Code: codeInternal, Message: f.message}
+	if f.status == http.StatusUnauthorized && !f.unknown {
+		e.Code = codeAuthRequired // the message names the source of the key: there is no login
+	}
 	if len(data) > 0 {
 		e.Data = encode(data)
 	}

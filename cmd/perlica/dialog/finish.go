@@ -145,13 +145,13 @@ func (p *Printer) errorHint(res kernel.Result, show string) string {
 	return "the record: " + show
 }
 
-// Held returns the variables that are set here, may hold the agent's key or are among those that its logins ask for,
-// and that it was not handed.
-type Held func(loginVars []string) []string
+// Held returns the variables that are set here and that the agent was not handed, of those that may hold its key or
+// that its logins ask for. It reports whether the agent has a login at all: a model without an agent has only its key.
+type Held func(loginVars []string) (names []string, logsIn bool)
 
-// HeldFrom is the Held of an agent that is started with what it may have of an environment.
+// HeldFrom is the Held of an agent that is started with some variables of an environment.
 func HeldFrom(agent agents.Agent, environ []string) Held {
-	return func(loginVars []string) []string { return agent.HeldBack(environ, loginVars) }
+	return func(loginVars []string) ([]string, bool) { return agent.HeldBack(environ, loginVars), !agent.Model }
 }
 
 // AgentHint says what to do about an agent's error, as far as its type says it.
@@ -162,9 +162,12 @@ func AgentHint(err error, id string, adHoc bool, held Held) string {
 	}
 	switch e.Type {
 	case provider.TypeAuth:
-		var names []string
+		names, logsIn := []string(nil), true
 		if held != nil {
-			names = held(e.LoginVars)
+			names, logsIn = held(e.LoginVars)
+		}
+		if !logsIn {
+			return "" // the message names the source of the key
 		}
 		return printing.LoginHint(id, adHoc, names)
 	case provider.TypeStart:

@@ -58,7 +58,7 @@ func LoginHint(id string, adHoc bool, held []string) string {
 	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != agents.Predictable {
 		return k.Login
 	}
-	return "log in with the agent's own command or 'perlica provider login " + id + "', or give the model the right key, then try again"
+	return "log in with the agent's own command or 'perlica provider login " + id + "', then try again"
 }
 
 // TimeoutHint is what sets how long an agent is waited for. One of --agent has no such settings.
