@@ -131,7 +131,7 @@ func (e *examination) logSettings() {
 	case errors.As(err, &linked):
 		e.fail(linked.Hint(), "%v", err)
 	case errors.As(err, &setting):
-		e.fail("another program has changed the file; the next run that can lock it sets this back", "%s is %s and must be %s", setting.Name, setting.Got, setting.Want)
+		e.warn("another program has changed the file; the next run that can lock it sets this back", "%s is %s and must be %s", setting.Name, setting.Got, setting.Want)
 	default:
 		e.fail(logHint(err), "%v", err)
 	}

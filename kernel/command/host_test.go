@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -140,5 +143,28 @@ func TestEffects(t *testing.T) {
 	l, _ := Parse("/provider nosuch")
 	if out, err := h.Do(t.Context(), l); err == nil || out.Effect != None {
 		t.Errorf("a provider that is none: %+v", out)
+	}
+}
+
+// TestForgedLog holds that /log and /usage refuse a log that was forged, at every front end that has these commands.
+func TestForgedLog(t *testing.T) {
+	h := newHost(t, "@say 100 euro")
+	if _, err := h.Conversation.Run(t.Context(), kernel.Turn{Input: kernel.Input{Text: "pay 100 euro", Source: "test"}}); err != nil {
+		t.Fatal(err)
+	}
+	db := sqlx.MustOpen("sqlite", h.Runner.Log().Path()+"?_pragma=busy_timeout(10000)")
+	db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET
+		payload = CAST(replace(CAST(payload AS TEXT), '100 euro', '900 euro') AS BLOB)`)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"/log", "/log 100", "/usage"} {
+		l, err := Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := h.Do(t.Context(), l); !errors.As(err, new(*event.DamagedError)) || out.Text != "" {
+			t.Errorf("%s: %+v, %v", line, out, err)
+		}
 	}
 }
