@@ -85,7 +85,11 @@ func (in Input) files() ([]file, error) {
 	for _, path := range in.Attachments {
 		f, err := readFile(path)
 		if err != nil {
-			return nil, &InputError{fmt.Errorf("attachment: %w", err)}
+			var broken *fs.PathError
+			if errors.As(err, &broken) {
+				err = broken.Err
+			}
+			return nil, &InputError{fmt.Errorf("attachment: %s: %w", path, err)}
 		}
 		list = append(list, f)
 	}

@@ -56,8 +56,16 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
-		if run, _, err := cmd.Root().Find([]string{"run"}); err == nil && cmd == cmd.Root() && run.Flags().Lookup(name) != nil {
-			return exitcode.WithHint(bad, "--%s is a flag of 'perlica run'", name)
+		if run, _, err := cmd.Root().Find([]string{"run"}); err == nil && cmd == cmd.Root() {
+			switch {
+			case run.Flags().Lookup(name) != nil:
+				return exitcode.WithHint(bad, "--%s is a flag of 'perlica run'", name)
+			case len(name) == 1 && run.Flags().ShorthandLookup(name) != nil:
+				return exitcode.WithHint(bad, "-%s is a flag of 'perlica run'", name)
+			}
+		}
+		if name == "dry-run" {
+			return exitcode.WithHint(bad, "'perlica policy check' says what would be allowed, and runs nothing")
 		}
 		if near := nearestFlag(cmd, name); near != "" {
 			return exitcode.WithHint(bad, "did you mean --%s? See '%s --help'", near, cmd.CommandPath())

@@ -15,12 +15,12 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 )
 
-// recovers fails unless the next run says once that an earlier one did not end in order,
+// recovers fails unless the next run says once that an earlier one was cut off,
 // and writes its outcome once.
 func (w *world) recovers(calls int, parts ...string) {
 	w.t.Helper()
 	w.gone() // the agent goes with perlica
-	const said = "an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show "
+	const said = "an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show "
 	j := w.run("run", "hello")
 	j.exits(0)
 	j.says(said)

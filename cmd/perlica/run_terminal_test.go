@@ -79,7 +79,7 @@ func TestTerminalKeys(t *testing.T) {
 
 // confirmed goes back once from the confirmation of a yes for good, and then gives it.
 func (s *screen) confirmed(key string) {
-	const confirm = "A yes for good: the agent will not ask again, and Perlica cannot limit"
+	const confirm = "This allows it for good: the agent will not ask again, and Perlica cannot limit"
 	s.expect(confirm)
 	s.expect("back.\r\n")
 	s.press("x")
@@ -203,7 +203,7 @@ func TestTerminalHeldKey(t *testing.T) {
 		s := w.terminal(nil, "run", question+" options=y:allow_always:Always,n:reject_once:No")
 		s.ask("Run it")
 		s.press("1")
-		s.expect("A yes for good")
+		s.expect("This allows it for good")
 		hold(s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
 		w.logged(0, "interaction.answered")
 		s.expect("back.")

@@ -62,7 +62,7 @@ func question(r *rand.Rand) interaction.Question {
 
 // hints are as long as those of the terminal.
 var hints = Hints{
-	Choose:    "1-4 chooses, y yes once, n or Esc no, Ctrl-C cancels the turn",
+	Choose:    "1-4 choose, y yes once, n or Esc no, Ctrl-C cancels the turn",
 	Turn:      "y goes on, v shows all, n or Esc no",
 	Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
 	Elsewhere: "from elsewhere: perlica pending show eeeeeeee",

@@ -97,8 +97,8 @@ func TestSpans(t *testing.T) {
 // TestAskLeave: a yes and a no of such a form are those of a permission, a value that could mean both is neither.
 func TestAskLeave(t *testing.T) {
 	for property, want := range map[string]string{
-		`{"type":"boolean"}`: "allow_once yes, answer leave this out, reject_once no, reject_once no: the agent is told that nothing is given",
-		`{"type":"string","enum":["Reject","Always allow","Allow once","No restrictions: run"]}`: "allow_once Allow once, answer No restrictions: run, answer leave this out, allow_always Always allow, reject_once Reject, reject_once no: the agent is told that nothing is given",
+		`{"type":"boolean"}`: "allow_once yes, answer leave this out, reject_once no, reject_once the agent is told that nothing is given",
+		`{"type":"string","enum":["Reject","Always allow","Allow once","No restrictions: run"]}`: "allow_once Allow once, answer No restrictions: run, answer leave this out, allow_always Always allow, reject_once Reject, reject_once the agent is told that nothing is given",
 	} {
 		fields, err := Read("Run it?", fieldOf(property))
 		if err != nil {

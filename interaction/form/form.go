@@ -221,7 +221,7 @@ const (
 
 // Decline is the option of every form that gives the agent no value.
 func Decline() interaction.Option {
-	return interaction.Option{ID: DeclineID, Label: "no: the agent is told that nothing is given", Kind: "reject_once", Offer: true}
+	return interaction.Option{ID: DeclineID, Label: "the agent is told that nothing is given", Kind: "reject_once", Offer: true}
 }
 
 // Ask puts into a question what can be answered: a value, a text, to leave the field out, or no.

@@ -145,7 +145,7 @@ func ModelOption(s *provider.Session, model string) (string, error) {
 		}
 		return "", &OfferError{fmt.Errorf("the agent has no model %q; it has %s", model, strings.Join(values, ", "))}
 	}
-	return "", &OfferError{fmt.Errorf("the agent lets no one choose a model, so it cannot use %q", model)}
+	return "", &OfferError{fmt.Errorf("the agent has no models to choose from, so it cannot use %q", model)}
 }
 
 // DescribeOption is a config option as people choose: its values, and the present one.

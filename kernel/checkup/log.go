@@ -127,7 +127,7 @@ func (e *examination) logSettings() {
 	var linked *fault.LinkedError
 	switch {
 	case err == nil:
-		e.ok("as they must be")
+		e.ok("as required")
 	case errors.As(err, &linked):
 		e.fail(linked.Hint(), "%v", err)
 	case errors.As(err, &setting):
@@ -158,7 +158,7 @@ func (e *examination) logIntegrity() {
 		e.fail(logHint(err), "%v", err)
 		return
 	}
-	e.ok("SQLite finds no damage, in no index either")
+	e.ok("SQLite finds no damage, indexes included")
 }
 
 func (e *examination) logTree() {

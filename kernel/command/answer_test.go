@@ -70,7 +70,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: %q, %q", command, out.Text, res.Text)
 		}
 	}
-	h.says(t, map[string]string{"/pending": "No question waits."})
+	h.says(t, map[string]string{"/pending": "No questions are waiting."})
 	if err := h.refuses(t, "/allow"); err.Error() != "no question waits" {
 		t.Error(err)
 	}
@@ -137,7 +137,7 @@ func TestAnotherSession(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
 	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
-	h.says(t, map[string]string{"/pending": "No question waits.", "/session list": "No session is kept"})
+	h.says(t, map[string]string{"/pending": "No questions are waiting.", "/session list": "No session is kept"})
 	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID), "/choose " + string(q[0].ID) + " 1"} {
 		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
 			t.Errorf("%s: %v", line, err)

@@ -172,11 +172,17 @@ func effect(e Effect) func(*Host, context.Context, []string) (Output, error) {
 	return func(*Host, context.Context, []string) (Output, error) { return Output{Effect: e}, nil }
 }
 
+// headings stand before the first command of a group, where help tells of all commands.
+var headings = map[string]string{"pending": "Questions", "cancel": "Inputs", "session": "Sessions", "provider": "The agent", "log": "The record and the rest"}
+
 func (h *Host) help(_ context.Context, args []string) (Output, error) {
 	var b strings.Builder
 	for _, c := range h.listed() {
 		if len(args) > 0 && !same(c.Name, strings.TrimPrefix(args[0], "/")) {
 			continue
+		}
+		if heading := headings[c.Name]; heading != "" && h.Say == nil && len(args) == 0 {
+			b.WriteString("\n**" + heading + "**\n\n")
 		}
 		fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+c.Name+" "+c.Args), c.Help)
 	}

@@ -69,7 +69,7 @@ func TestSessions(t *testing.T) {
 	if list := h.does(t, "/session list --all").Text; strings.Contains(list, "other") || strings.Count(list, "\n") != 1 {
 		t.Errorf("%q", list)
 	}
-	h.says(t, map[string]string{"/status": "- `" + here + "` — the session, test, 1 turn", "/doctor": "checks are well"})
+	h.says(t, map[string]string{"/status": "- `" + here + "` — the session, test, 1 turn", "/doctor": "checks passed"})
 	if err := h.refuses(t, "/compact"); !strings.Contains(err.Error(), "no /compact of its own") {
 		t.Error(err)
 	}

@@ -51,7 +51,7 @@ func (f *aTeam) asks(id string) {
 func TestTeamQuestions(t *testing.T) {
 	team := &aTeam{}
 	there := &Host{By: "me", Where: "chat", Team: team}
-	there.says(t, map[string]string{"/pending": "No question waits."})
+	there.says(t, map[string]string{"/pending": "No questions are waiting."})
 	const id = "0123456789abcdef0123456789abcdef"
 	team.asks(id)
 	if err := there.refuses(t, "/deny"); !strings.Contains(err.Error(), "that /pending has shown") {

@@ -58,7 +58,7 @@ func (p *pageWriter) write(ctx context.Context, q event.Query) error {
 	if err != nil {
 		return err
 	}
-	p.page.head(p.opt.Version, plain(origin), plain(first.Context), p.opt.Mask != nil)
+	p.page.head(p.opt.Version, plain(origin), plain(first.Context), first.Time.UTC().Format(time.DateOnly), p.opt.Mask != nil)
 	for e, err := range inputs(ctx, p.log, q) {
 		if err != nil {
 			return err

@@ -45,7 +45,7 @@ func (m markup) put(format string, texts ...string) {
 	fmt.Fprintf(m.w, format, args...)
 }
 
-func (m markup) head(version, origin, context string, masked bool) {
+func (m markup) head(version, origin, context, until string, masked bool) {
 	m.put(`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -53,15 +53,15 @@ func (m markup) head(version, origin, context string, masked bool) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="generator" content="perlica %s">
-<title>Perlica: what is on record</title>
+<title>What the agent did, until %s</title>
 <style>
-`, version)
+`, version, until)
 	_, _ = m.w.WriteString(pageStyle) // Flush tells
 	m.put(`</style>
 </head>
 <body>
 <header>
-<h1>What is on record</h1>
+<h1>What the agent did</h1>
 <p class="dim">Runs of Perlica from the event log %s, context %s. Times are UTC; those on the left count from the input.`, origin, context)
 	if masked {
 		m.put(` What looks like a secret is masked.`)

@@ -72,7 +72,7 @@ var summaries = map[event.Type]summarized{
 		return text
 	}),
 	event.Requested: translated("the call is on record", func(say *language.Sentences, p fact.Requested) string {
-		return fill(say, "%s is about to get a prompt of %s", p.Provider, number(say, p.Bytes, "byte"))
+		return fill(say, "%s is about to get a prompt, %s on the wire", p.Provider, number(say, p.Bytes, "byte"))
 	}),
 	event.Responded: translated("the answer", func(say *language.Sentences, p fact.Responded) string {
 		return fill(say, "%s after %s: %s", say.Form(cmp.Or(p.StopReason, "no stop reason")), millis(say, p.DurationMS), beginning(p.Text))
@@ -80,7 +80,10 @@ var summaries = map[event.Type]summarized{
 	event.ProviderError:  translated("provider error", failedSummary),
 	event.OutcomeUnknown: translated("outcome unknown", failedSummary),
 	event.CallEnforced: translated("in all", func(say *language.Sentences, p fact.Enforced) string {
-		text := fill(say, "%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
+		if p.Permissions == (fact.Permissions{}) && p.Blocked+p.Unasked+p.Freed == 0 {
+			return fill(say, "%s; nothing was asked, refused or done without asking", number(say, p.Calls, "call"))
+		}
+		text := fill(say, "%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d ran without asking",
 			number(say, p.Calls, "call"), number(say, p.Permissions.Asked, "question"), p.Permissions.Allowed, p.Permissions.Denied,
 			p.Permissions.Unanswered, number(say, p.Blocked, "request"), p.Unasked)
 		if p.Freed > 0 {

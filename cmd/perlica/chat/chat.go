@@ -185,7 +185,7 @@ func (c *chat) run() error {
 		return exitcode.Log.With(exitcode.InLog(err))
 	}
 	for _, res := range recovered {
-		c.note(fmt.Sprintf("an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+		c.note(fmt.Sprintf("an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
 	s, err := c.f.Find(c.ctx, c.r)
 	if c.f.Resume {

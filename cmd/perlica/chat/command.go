@@ -267,6 +267,7 @@ func (c *chat) export(path string) {
 		c.a.Complain(exitcode.WithHint(fmt.Errorf("%s is there already", path), "choose another name; 'perlica session export -o' replaces files"))
 		return
 	}
+	_, _ = c.r.Log().Checkpoint(c.ctx) // Without it the export says that no signature covers its end.
 	if err := export.Write(c.ctx, c.a.App, &c.r.Log().Reader, c.p, f); err != nil {
 		c.a.Complain(err)
 	}
@@ -340,8 +341,20 @@ var (
 	})
 )
 
-// paths completes a path behind a mark: @, @" or none. Hidden files are offered where the word begins with their dot.
+// paths completes a path after a mark: @, @" or none. Where no name begins with the word, names are offered that hold
+// it, in any case. Hidden files are offered where the word begins with their dot.
 func (c *chat) paths(path, mark string) (words []string) {
+	words = c.pathsBy(path, mark, strings.HasPrefix)
+	if len(words) > 0 || mark == "" {
+		return words
+	}
+	return c.pathsBy(path, mark, func(name, base string) bool {
+		return strings.Contains(strings.ToLower(name), strings.ToLower(base))
+	})
+}
+
+// pathsBy returns the paths whose names fit the last part of a path.
+func (c *chat) pathsBy(path, mark string, fits func(name, base string) bool) (words []string) {
 	dir, base := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		dir, base = path[:i+1], path[i+1:]
@@ -352,7 +365,7 @@ func (c *chat) paths(path, mark string) (words []string) {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !strings.HasPrefix(name, base) || base == "" && strings.HasPrefix(name, ".") || name != term.Sanitize(name) {
+		if !fits(name, base) || !strings.HasPrefix(base, ".") && strings.HasPrefix(name, ".") || name != term.Sanitize(name) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(c.absolute(dir), name)); err == nil && info.IsDir() {

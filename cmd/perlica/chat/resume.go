@@ -39,7 +39,10 @@ func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
 		c.note("the earlier turns cannot be read: " + err.Error())
 		return
 	}
-	for _, t := range turns {
+	for i, t := range turns {
+		if i > 0 {
+			fmt.Fprintln(c.a.Stderr)
+		}
 		if t.Pruned {
 			c.note("a turn that is no longer on record, run " + printing.Short(t.Run))
 			continue

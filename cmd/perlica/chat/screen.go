@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/editor"
@@ -111,6 +113,9 @@ func (c *chat) setHead(files, queued int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if strings.ContainsFunc(name, unicode.IsSpace) {
+		name = strconv.Quote(name)
+	}
 	c.head = c.styles.Dim(printing.OneLine(cmp.Or(name, "new"))) + " " + c.styles.Cyan(printing.OneLine(c.agent.ID)) + " "
 	c.beside = strings.Join(beside, " ")
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -163,6 +164,9 @@ func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 func NearestCommand(cmd *cobra.Command, word string) string {
 	best, at := "", 3
 	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, word) {
+			return c.Name()
+		}
 		for _, name := range append([]string{c.Name()}, c.Aliases...) {
 			d := levenshtein.Distance(word, name, nil)
 			if d == 2 && len(word) < 5 && (word == "" || word[0] != name[0]) {

@@ -25,8 +25,8 @@ type app struct{ *cli.App }
 func Command(c *cli.App) *cobra.Command {
 	a := &app{c}
 	return cli.Group("config", "Show, check and trust the configuration",
-		`Flags count over the environment (PERLICA_*), that over the project's file, that over
-the user's file, and that over the defaults. All of it is optional.
+		`Precedence: flags, environment (PERLICA_*), project file, user file, defaults. All of it
+is optional.
 See docs/configuration.md.`,
 		a.configShowCommand(), a.configPathCommand(), a.configCheckCommand(), a.configTrustCommand())
 }
@@ -34,7 +34,7 @@ See docs/configuration.md.`,
 func (a *app) configShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show [KEY…]", Annotations: cli.Reads.On(),
+		Use: "show [KEY…]", SuggestFor: []string{"get", "list"}, Annotations: cli.Reads.On(),
 		Short: "Show every value and where it comes from",
 		Long: `Show every key that has a value, the value, and the layer that set it. With arguments
 only these keys, and what lies below them. Secrets are masked.

@@ -204,7 +204,7 @@ func keysHint(q interaction.Question, watched bool) string {
 	case 1:
 		keys = append(keys, "1 chooses")
 	default:
-		keys = append(keys, fmt.Sprintf("1-%d chooses", n))
+		keys = append(keys, fmt.Sprintf("1-%d choose", n))
 	}
 	if _, ok := q.First("allow_once"); ok {
 		keys = append(keys, "y yes once")

@@ -336,8 +336,8 @@ func (s *sitting) value(ctx context.Context) (string, error) {
 
 // confirmed asks whether a yes for good is meant. Without that yes the question may have its end all the same.
 func (s *sitting) confirmed(ctx context.Context) (yes, done bool, err error) {
-	rows := card.Note("A yes for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover.", s.width)
-	keys := card.Note("y: that is meant; any other key: back.", s.width)
+	rows := card.Note("This allows it for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover.", s.width)
+	keys := card.Note("Press y to confirm, any other key to go back.", s.width)
 	if err := s.show(printing.Drawn(rows, s.k.say.Styles), keys); err != nil {
 		return false, false, err
 	}

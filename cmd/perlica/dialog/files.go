@@ -3,7 +3,9 @@ package dialog
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
@@ -40,7 +42,12 @@ func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 	}
 	var stopped *kernel.StoppedError
 	if c.err != nil && !errors.As(c.err, &stopped) {
-		return nil, exitcode.Usagef("%s: %w", flag, c.err)
+		err := c.err
+		var broken *fs.PathError
+		if errors.As(err, &broken) {
+			err = fmt.Errorf("%s: %w", broken.Path, broken.Err)
+		}
+		return nil, exitcode.Usagef("%s: %w", flag, err)
 	}
 	return bytes.TrimPrefix(c.text, []byte("\xef\xbb\xbf")), c.err
 }

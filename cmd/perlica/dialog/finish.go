@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
@@ -57,7 +59,7 @@ func (p *Printer) Explain(res kernel.Result) {
 	p.explainContent(res)
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
 		p.wrong(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", printing.Count(n, "question")),
-			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
+			"to allow ordinary commands: --permissions allow; to allow one: --allow 'COMMAND'; to be asked later, in 'perlica pending': --wait-permissions 10m")
 	}
 	for _, u := range res.Unasked {
 		text := fmt.Sprintf("%s (%s): %s", printing.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), printing.OneLine(u.Why))
@@ -154,6 +156,11 @@ func HeldFrom(agent agents.Agent, environ []string) Held {
 	return func(loginVars []string) ([]string, bool) { return agent.HeldBack(environ, loginVars), !agent.Model }
 }
 
+// limited finds a limit in the message of an error that has the code of a missing login.
+var limited = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(rate|usage|request|spending|weekly|hourly|daily)[ -]?limit|quota|too many requests`)
+})
+
 // AgentHint says what to do about an agent's error, as far as its type says it.
 func AgentHint(err error, id string, adHoc bool, held Held) string {
 	var e *provider.Error
@@ -168,6 +175,9 @@ func AgentHint(err error, id string, adHoc bool, held Held) string {
 		}
 		if !logsIn {
 			return "" // the message names the source of the key
+		}
+		if limited().MatchString(e.Message) {
+			return "the agent reports a limit of its account: wait, or use another account or model"
 		}
 		return printing.LoginHint(id, adHoc, names)
 	case provider.TypeStart:

@@ -107,7 +107,7 @@ func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
 			{"known", known},
 		})
 		if !o.Alive {
-			fmt.Fprintln(w, s.Dim("  judge it: perlica log resolve "+printing.Short(o.Run)+" --sent|--not-sent --note TEXT"))
+			fmt.Fprintln(w, s.Dim("  to settle it: perlica log resolve "+printing.Short(o.Run)+" --sent|--not-sent --note TEXT"))
 		}
 	}
 	return w.Flush()
@@ -117,7 +117,7 @@ func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
 func promptState(o report.OpenRun) string {
 	switch {
 	case o.Sent:
-		return "put on record, to be written to the agent's pipe at once; whether it was read is not known"
+		return "recorded as sent; the agent may or may not have read it"
 	case o.Damage != "":
 		return o.Damage
 	case o.Pruned:

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/printing"
@@ -86,9 +88,13 @@ func (n *storyteller) raw(text string) {
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		n.line(time.Time{}, strings.TrimPrefix(line, "  "))
+		style := len(line) - len(sgr().ReplaceAllString(line, ""))
+		n.line(time.Time{}, line[:style]+strings.TrimPrefix(line[style:], "  "))
 	}
 }
+
+// sgr finds the styles at the begin of a line.
+var sgr = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\x1b\[[0-9;]*m)+`) })
 
 func (n *storyteller) input(at time.Time, in report.StepInput) {
 	_ = printing.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below

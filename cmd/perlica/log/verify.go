@@ -350,8 +350,12 @@ func (v verified) holds() string {
 	if v.Absent > 0 {
 		numbers = "of what is absent there are hashes"
 	}
+	once := "\nNo input was sent twice."
+	if v.Absent > 0 {
+		once = ""
+	}
 	return payloads + " has its recorded hash, every event its leaf, " + numbers + ", the root\n" +
-		"follows from all of them, and no rule of the contract is broken."
+		"follows from all of them, and no rule of the contract is broken." + once
 }
 
 // writeSigned tells what is signed, and what is not there.

@@ -53,7 +53,7 @@ func (a *app) policyCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: cli.Reads.On(),
 		Short: "Say what would be decided about a request",
-		Long: `Say what would be decided if an agent asked for leave to run a command or to touch a
+		Long: `Say what would be decided if an agent asked for permission to run a command or to touch a
 path: the effect, what decided, why, and the tier of the command. Nothing is run, asked
 or recorded.
 

@@ -108,6 +108,9 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []st
 	if !slices.Contains([]string{"text", "json", "stream-json"}, f.Format) {
 		return exitcode.Usagef("--output-format is text, json or stream-json, not %q", f.Format)
 	}
+	if cmd.Flags().Changed("timeout") && f.Timeout == 0 {
+		return exitcode.WithHint(exitcode.Usagef("--timeout 0s is not a time above zero"), "without --timeout the call may take as long as it likes")
+	}
 	ctx, stop := signals.Catch(cmd.Context(), f.Timeout)
 	defer stop.Release()
 	say := dialog.NewPrinter(ctx, a.App, f, stop)
@@ -262,7 +265,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	for _, res := range recovered {
 		// Also with -q: somebody has to decide what became of it.
-		say.Line(fmt.Sprintf("perlica: an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+		say.Line(fmt.Sprintf("perlica: an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
 	session, err := f.Find(ctx, r)
 	if err != nil {

@@ -3,8 +3,8 @@ package run
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -92,10 +92,10 @@ func list(v any) []any {
 func (s *schema) check(text string) error {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return errors.New("the answer does not have the form of --schema: it is not JSON")
+		return errors.New("the answer does not fit --schema: it is not JSON")
 	}
 	if err := s.resolved.Validate(v); err != nil {
-		return fmt.Errorf("the answer does not have the form of --schema: %w", err)
+		return errors.New("the answer does not fit --schema: " + strings.ReplaceAll(strings.TrimPrefix(err.Error(), "validating root: "), "validating /", "/"))
 	}
 	return nil
 }
