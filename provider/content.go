@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -173,8 +174,8 @@ func unpack(s string) []byte {
 	return data
 }
 
-// Saying is what an agent says of a session or to a person beside its messages, if the update is of that
-// sort: a notice, a compaction, whatever has a kind of its own and a text in a member with a usual name.
+// Saying is the text of an update that tells something of the session and belongs to no message: a notice, a
+// compaction, any unknown kind with a text in a member of a usual name.
 func (u Update) Saying() string {
 	if u.Title != "" {
 		return "session title: " + u.Title
@@ -183,25 +184,23 @@ func (u Update) Saying() string {
 		return ""
 	}
 	var v struct {
-		Severity    string      `json:"severity"`
-		Message     string      `json:"message"`
-		Text        string      `json:"text"`
-		Title       string      `json:"title"`
-		Description string      `json:"description"`
-		Status      string      `json:"status"`
-		Content     blockText   `json:"content"`
-		Summary     []blockText `json:"summary"`
-		Error       string      `json:"error"`
+		Severity    string    `json:"severity"`
+		Message     blockText `json:"message"`
+		Text        blockText `json:"text"`
+		Title       blockText `json:"title"`
+		Description blockText `json:"description"`
+		Status      string    `json:"status"`
+		Content     blockText `json:"content"`
+		Summary     blockText `json:"summary"`
+		Error       blockText `json:"error"`
 	}
-	_, _ = lenient(u.Raw, &v) // what can be read is shown
+	_, _ = lenient(u.Raw, &v) // the readable part is shown
 	kind := strings.ReplaceAll(strings.TrimSuffix(u.Kind, "_update"), "_", " ")
 	if v.Severity != "" && v.Severity != "info" {
 		kind += " (" + strings.TrimSpace(strings.ReplaceAll(v.Severity, "_", " ")) + ")"
 	}
-	words := []string{kind, cmp.Or(v.Message, v.Text, v.Title, v.Content.Text, strings.ReplaceAll(v.Status, "_", " ")), v.Description, v.Error}
-	for _, b := range v.Summary {
-		words = append(words, b.Text)
-	}
+	text := cmp.Or(v.Message, v.Text, v.Title, v.Content, blockText(strings.ReplaceAll(v.Status, "_", " ")))
+	words := []string{kind, string(text), string(v.Description), string(v.Error), string(v.Summary)}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
 }
 
@@ -209,7 +208,28 @@ func (u Update) Saying() string {
 // agent shows the whole, if at all, in a compaction_update.
 const compactionChunk = "compaction_summary_chunk"
 
-// blockText is a block of content, as far as it is text.
-type blockText struct {
-	Text string `json:"text"`
+// blockText is the text of a value in any of the usual forms: a string, a content block, a message with its content, or
+// a list of these.
+type blockText string
+
+// UnmarshalJSON reads the text. A value of another form has none.
+func (t *blockText) UnmarshalJSON(b []byte) error {
+	var text string
+	var list []blockText
+	var block struct{ Text, Content, Message blockText }
+	switch {
+	case json.Unmarshal(b, &text) == nil:
+		*t = blockText(text)
+	case json.Unmarshal(b, &list) == nil:
+		var words []string
+		for _, item := range list {
+			if item != "" {
+				words = append(words, string(item))
+			}
+		}
+		*t = blockText(strings.Join(words, ": "))
+	case json.Unmarshal(b, &block) == nil:
+		*t = cmp.Or(block.Text, block.Content, block.Message)
+	}
+	return nil
 }

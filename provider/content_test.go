@@ -54,6 +54,9 @@ func TestSaying(t *testing.T) {
 		`{"sessionUpdate":"compaction_summary_chunk","compactionId":"c","content":{"type":"text","text":"al"}}`:                                                        "",
 		`{"sessionUpdate":"context_compacted"}`:                                                                                                                        "context compacted",
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}`:                                                                                 "",
+		`{"sessionUpdate":"session_message","content":[{"type":"text","text":"a word"},{"type":"image"}]}`:                                                             "session message: a word",
+		`{"sessionUpdate":"session_message","message":{"role":"agent","content":[{"type":"text","text":"b"}]}}`:                                                        "session message: b",
+		`{"sessionUpdate":"session_message","message":{"content":{"type":"text","text":"c"}}}`:                                                                         "session message: c",
 		`{"sessionUpdate":"odd_note","message":{"a":1},"content":{"type":"text","text":"t"}}`:                                                                          "odd note: t",
 	} {
 		_, u, ok := parseUpdate(params(update))
