@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 )
 
@@ -61,8 +62,8 @@ func (h *Halves) open(kind string) *half {
 }
 
 var (
-	firstHalf  = regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})"$`)
-	secondHalf = regexp.MustCompile(`^"\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
+	firstHalf  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})"$`) })
+	secondHalf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^"\\u([dD][c-fC-F][0-9a-fA-F]{2})`) })
 )
 
 // noteHalves remembers the halves with which the text of a chunk begins and ends. Such a half is U+FFFD in the text.
@@ -84,9 +85,9 @@ func (u *Update) noteHalves(content []byte) {
 		return rune(n)
 	}
 	if begins {
-		u.second = unit(secondHalf)
+		u.second = unit(secondHalf())
 	}
 	if ends {
-		u.first = unit(firstHalf)
+		u.first = unit(firstHalf())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // harm judges the commands that can destroy, overwrite, hand over or change something.
@@ -79,15 +80,17 @@ func (w *walker) packageSettings(fs []field) {
 	for _, f := range fs[at+1:] {
 		key, _, _ := strings.Cut(f.text, "=")
 		plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
-		if listed("packageKeys", key) || strings.HasPrefix(key, "scripts.") || slices.ContainsFunc(packageKeyParts, func(part string) bool { return strings.Contains(plain, part) }) {
+		if listed("packageKeys", key) || strings.HasPrefix(key, "scripts.") || slices.ContainsFunc(packageKeyParts(), func(part string) bool { return strings.Contains(plain, part) }) {
 			w.ask("names code that others will run: %s", shown(fs))
 		}
 	}
 }
 
 // packageKeyParts are parts of the names of settings that name programs, code or a place to fetch from.
-var packageKeyParts = strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload userconfig
+var packageKeyParts = sync.OnceValue(func() []string {
+	return strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload userconfig
 	globalconfig editor viewer toolexec`)
+})
 
 // fileCommand judges the commands that act on the files they name.
 func (w *walker) fileCommand(name string, fs []field, st *state) bool {

@@ -27,6 +27,7 @@ var mayInit = map[string]string{
 	"mvdan.cc/sh/v3/fileutil":                    "its expressions are compiled at start",
 	"github.com/perlica/perlica/eventlog/redact": "maps of secrets' names",
 	"github.com/perlica/perlica/kernel/report":   "words for each type of event",
+	"github.com/perlica/perlica/policy/shell":    "a closure for each expression that is compiled when it is first used",
 }
 
 // frontEnd are packages that the agent's process must not initialise. One that allocates nothing may be: the

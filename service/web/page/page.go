@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"sync"
 )
 
 //go:embed assets
@@ -31,24 +32,30 @@ func Files() fs.FS {
 // files are those of a folder.
 type files struct{ fs.FS }
 
-var (
-	comment = regexp.MustCompile(`(?m)(?:^|[ \t]+)//(?: .*)?$`)
-	indent  = regexp.MustCompile(`(?m)^[ \t]+|\n+$`)
-	joined  = regexp.MustCompile(`([;{,(\[])\n+`)
-	remarks = regexp.MustCompile(`(?s)/\*.*?\*/`)
-)
+// surplus holds the forms of the text that is not sent.
+type surplus struct{ comment, indent, joined, remarks *regexp.Regexp }
+
+var forms = sync.OnceValue(func() surplus {
+	return surplus{
+		comment: regexp.MustCompile(`(?m)(?:^|[ \t]+)//(?: .*)?$`),
+		indent:  regexp.MustCompile(`(?m)^[ \t]+|\n+$`),
+		joined:  regexp.MustCompile(`([;{,(\[])\n+`),
+		remarks: regexp.MustCompile(`(?s)/\*.*?\*/`),
+	}
+})
 
 // ReadFile reads a file in the form in which it is sent.
-func (f files) ReadFile(name string) ([]byte, error) {
-	data, err := fs.ReadFile(f.FS, name)
+func (dir files) ReadFile(name string) ([]byte, error) {
+	data, err := fs.ReadFile(dir.FS, name)
 	if err != nil {
 		return nil, err
 	}
+	f := forms()
 	switch path.Ext(name) {
 	case ".js":
-		return joined.ReplaceAll(indent.ReplaceAll(comment.ReplaceAll(data, nil), nil), []byte("$1")), nil
+		return f.joined.ReplaceAll(f.indent.ReplaceAll(f.comment.ReplaceAll(data, nil), nil), []byte("$1")), nil
 	case ".css":
-		return joined.ReplaceAll(indent.ReplaceAll(remarks.ReplaceAll(data, nil), nil), []byte("$1")), nil
+		return f.joined.ReplaceAll(f.indent.ReplaceAll(f.remarks.ReplaceAll(data, nil), nil), []byte("$1")), nil
 	case ".json":
 		var compact bytes.Buffer
 		err := json.Compact(&compact, data)
