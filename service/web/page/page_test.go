@@ -83,7 +83,7 @@ func TestComments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, line := range strings.Split(string(source), "\n") {
-			if at := comment.FindStringIndex(line); at != nil && strings.Count(strings.ReplaceAll(line[:at[0]], `\'`, ""), "'")%2 != 0 {
+			if at := forms().comment.FindStringIndex(line); at != nil && strings.Count(strings.ReplaceAll(line[:at[0]], `\'`, ""), "'")%2 != 0 {
 				t.Errorf("%s:%d has a text that looks like a comment", name, i+1)
 			}
 		}
