@@ -132,6 +132,9 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	if says("installs", name, fs) {
 		w.ask("installs or runs something from elsewhere: %s", shown(fs))
 	}
+	if says("reaches", name, fs) && !rehearsed(fs) {
+		w.ask("reaches accounts, machines or processes that are not its own: %s", shown(fs))
+	}
 	if says("terminals", name, fs) {
 		w.ask("types into a terminal, drives the desktop or starts something elsewhere: %s", shown(fs))
 	}

@@ -15,6 +15,9 @@ func TestProgramsAreRead(t *testing.T) {
 		"terminals": func(name string) bool {
 			return rows()["terminals"][name] == "" || says("terminals", name, phraseOf("terminals", name))
 		},
+		"reaches": func(name string) bool {
+			return rows()["reaches"][name] == "" || says("reaches", name, phraseOf("reaches", name))
+		},
 		"installs": func(name string) bool {
 			return rows()["installs"][name] == "" || says("installs", name, phraseOf("installs", name))
 		},

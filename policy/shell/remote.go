@@ -25,14 +25,18 @@ func (w *walker) loss(name string, fs []field) {
 	for _, f := range fs[1:min(len(fs), 200)] {
 		words = append(words, f.text)
 	}
-	if !found || slices.ContainsFunc(words, func(word string) bool { return listed("rehearsals", word) }) ||
-		len(words) > 0 && words[len(words)-1] == "-h" {
+	if !found || rehearsed(fs) {
 		return
 	}
 	fold := name == "redis-cli" || name == "valkey-cli"
 	if slices.ContainsFunc(phrases, func(phrase []string) bool { return inOrder(phrase, words, fold) }) {
 		w.ask("takes away or sends what cannot be brought back: %s", shown(fs))
 	}
+}
+
+// rehearsed says whether the words ask for a rehearsal only, or for help.
+func rehearsed(fs []field) bool {
+	return fs[len(fs)-1].text == "-h" || slices.ContainsFunc(fs[1:], func(f field) bool { return listed("rehearsals", f.text) })
 }
 
 // says says whether a part of the table has a phrase for these words of a program.
@@ -94,7 +98,7 @@ var clients = table("clients", func(said string) client {
 // statements are what takes data away: SQL, and what document stores say instead.
 var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|view|column|user|role|keyspace|if\b|materialized|type|function|trigger|sequence|owned|\w+)|` +
 	`\bdelete\s+from\b|\bdelete\s+\w+\s+where\b|\balter\s+table\s+\S+\s+drop\b|\bupdate\s+\S+\s+set\b|\bdropDatabase\b|\.(drop|remove|deleteMany|deleteOne|dropIndex|dropIndexes|findOneAndDelete|dropUser|updateMany)\s*\(|` +
-	`\b(flushall|flushdb)\b|\bcopy\s+.*\bto\s+program\b|\blo_(export|unlink)\b|\breplace\s+into\b|\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
+	`\b(flushall|flushdb)\b|\bcopy\s+.*\b(to|from)\s+program\b|(^|\n)\s*\.load\b|\bcreate\s+(or\s+replace\s+)?(extension|user|role)\b|\balter\s+(system|user|role)\b|\bgrant\s+.*\bto\b|\blo_(export|unlink)\b|\breplace\s+into\b|\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
 
 // sqlComments stand between words that belong together.
 var sqlComments = lazily(`(?s)/\*(?:[^!].*?)??\*/|--[^\n]*`)

@@ -243,7 +243,8 @@ func (w *walker) archive(name string, fs []field, st *state) {
 		if has(opts, "-x", "--extract", "--get") {
 			w.write(*o.value, st, "unpacks to "+o.value.text)
 		}
-	} else if has(opts, "-P", "--absolute-names") && has(opts, "-x", "--extract") {
+	}
+	if has(opts, "-P", "--absolute-names", "--absolute-paths") && has(opts, "-x", "--extract", "--get") {
 		w.ask("unpacks to wherever the archive says: %s", shown(fs))
 	}
 	if has(opts, "--remove-files") {
