@@ -365,6 +365,9 @@ func Foreign(pid int) (a Agent, ok bool, err error) {
 	if err != nil {
 		return Agent{}, false, err
 	}
+	if slices.ContainsFunc(ours.Processes, func(p Process) bool { return p.PID == pid }) {
+		return Agent{}, false, nil // this process descends from all agents of its ancestors
+	}
 	for _, a := range theirs.Agents {
 		if !slices.ContainsFunc(ours.Agents, func(b Agent) bool { return a.id == b.id }) {
 			return a, true, nil

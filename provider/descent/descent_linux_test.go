@@ -43,3 +43,11 @@ func TestStartAndBirth(t *testing.T) {
 		t.Fatalf("the parent was started %v, behind its child %v", parent, start)
 	}
 }
+
+// TestAncestorIsNotForeign: a process descends from all agents of its ancestors, so no ancestor of it is foreign, not
+// even one that runs agents itself. Mutant: Foreign without the look at the own line.
+func TestAncestorIsNotForeign(t *testing.T) {
+	if _, ok, err := Foreign(os.Getppid()); ok || err != nil {
+		t.Errorf("the parent is foreign: %v, %v", ok, err)
+	}
+}
