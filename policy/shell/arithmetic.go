@@ -25,6 +25,7 @@ func (w *walker) arithmetic(f field, st *state, left int) {
 		w.unknown("the text does not tell what the arithmetic evaluates: %s", f.src)
 	}
 	if strings.Contains(text, "$(") || strings.Contains(text, "`") {
+		w.ask("arithmetic runs a command that stands in a text: %s", text)
 		w.script(`: "`+strings.ReplaceAll(text, `"`, `\"`)+`"`, st.fork(), flow{})
 	}
 	for _, name := range identifiers().FindAllString(text, 64) {

@@ -368,6 +368,9 @@ func (w *walker) links(sources []field, target *field, symbolic bool, fs []field
 		sources = fs[len(fs)-1:]
 	}
 	for _, f := range sources {
+		if f.vague && !f.listed && strings.HasPrefix(f.text, unknownText) {
+			w.unknown("the text does not tell where the link leads: %s", shown(fs))
+		}
 		if symbolic && target != nil && !path.IsAbs(f.text) && !f.vague && !strings.HasPrefix(f.text, "~") {
 			f = *part(f, path.Join(path.Dir(target.text), f.text))
 		}

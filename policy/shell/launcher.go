@@ -100,9 +100,12 @@ func (w *walker) ifRefused(f field, st *state) {
 	w.refusedOnly--
 }
 
+// scriptName finds the names that launchers give to scripts of the project.
+var scriptName = lazily(`^(npm|pnpm|yarn|bun|node):[\w*:-]+$`)
+
 // startsCommand says whether a word could name a program.
 func startsCommand(f field) bool {
-	return f.text != "" && f.text[0] != '-' && !f.vague && !strings.ContainsAny(f.text, " \t\n;|&<>()")
+	return f.text != "" && f.text[0] != '-' && !f.vague && !strings.ContainsAny(f.text, " \t\n;|&<>()") && !scriptName().MatchString(f.text)
 }
 
 // takesCommand says whether the value of an option is a command, as its name says.

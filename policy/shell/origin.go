@@ -11,9 +11,10 @@ import (
 type origin uint8
 
 const (
-	network origin = 1 << iota // it was just downloaded
-	private                    // it holds keys, passwords or the like
-	decoded                    // it was unpacked or decoded from what cannot be read here
+	network   origin = 1 << iota // it was just downloaded
+	private                      // it holds keys, passwords or the like
+	decoded                      // it was unpacked or decoded from what cannot be read here
+	elsewhere                    // it is read from a file outside the working directory
 
 	foreign = network | decoded // what is not run unseen
 )

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -165,6 +166,9 @@ func (w *walker) patch(name string, fs []field, st *state, in flow) {
 	} else if name != "patch" && name != "gpatch" {
 		return
 	}
+	for _, f := range valuesOf(fs, []string{"--directory"}) {
+		w.write(*part(f, path.Join(f.text, "config")), st, "writes to "+f.src)
+	}
 	for _, f := range fs[1:] {
 		if w.runsForeign(f, st) {
 			w.unknown("the text does not tell which files this changes: %s", shown(fs))
@@ -172,6 +176,9 @@ func (w *walker) patch(name string, fs []field, st *state, in flow) {
 	}
 	if !in.piped {
 		return
+	}
+	if in.origin.is(elsewhere) {
+		w.ask("a patch outside the working directory: %s", shown(fs))
 	}
 	if in.origin.is(foreign) {
 		w.unknown("the text does not tell which files this changes: %s", shown(fs))

@@ -96,7 +96,9 @@ func (w *walker) opened(r *syntax.Redirect, st *state) (in flow, ok bool) {
 		return textFlow(w.scalar(r.Word, st)), true
 	case syntax.RdrIn, syntax.DplIn:
 		for _, f := range w.expand(r.Word, st) {
-			in = w.fileFlow(f, st)
+			if in = w.fileFlow(f, st); f.out == nil && !f.vague && w.outside(f, st) {
+				in.origin |= elsewhere
+			}
 		}
 		return in, true
 	}

@@ -198,6 +198,7 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		edited = edited || slices.Contains(p.edits, o.name) || slices.ContainsFunc(p.edits, func(e string) bool {
 			return len(e) == 2 && f.text[1] != '-' && strings.Contains(f.text[1:], e[1:])
 		})
+		w.uploaded(p, o, fs, st)
 		if r := p.role(o.name); r == roleAsks {
 			w.ask("an option that needs a person's yes: %s", shown(fs))
 		} else if o.value != nil && !(r == roleUnlisted && (p.reads || p.net && isURL(o.value.text))) {
@@ -218,12 +219,46 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		w.write(operands[len(operands)-1], st, "writes to "+operands[len(operands)-1].src)
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
-	case !p.reads && !p.net && p.stop == 0:
-		for _, f := range operands {
-			if looksLikeFile(f) && w.outside(f, st) {
-				w.ask("a file outside the working directory: %s", shown(fs))
-			}
+	case p.stop == 0 && commandName(fs[0]) != "perlica": // Its words are texts, which other rules judge.
+		w.foreignOperands(p, operands, fs, st)
+	}
+}
+
+// foreignOperands asks about operands that are files outside. An operand of a program that fetches may
+// be a route of a server.
+func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
+	if p.reads {
+		return
+	}
+	for _, f := range operands {
+		text := w.home(f.text)
+		route := p.net && path.IsAbs(text) && !w.rooted(text)
+		if !route && looksLikeFile(f) && w.outside(f, st) {
+			w.ask("a file outside the working directory: %s", shown(fs))
 		}
+	}
+}
+
+// uploadOptions are options of programs that fetch. Each has a value that is a file to send.
+var uploadOptions = strings.Fields("-T --upload-file --post-file --body-file --file --notes-file --attach --attachment")
+
+// uploaded asks about a file outside that an option sends: --upload-file FILE, --data @FILE, --form NAME=@FILE.
+func (w *walker) uploaded(p program, o option, fs []field, st *state) {
+	if !p.net || o.value == nil {
+		return
+	}
+	file := o.value.text
+	if !slices.Contains(uploadOptions, o.name) {
+		_, after, found := strings.Cut(file, "@")
+		if !found || strings.Contains(after, "@") {
+			return
+		}
+		file, _, _ = strings.Cut(after, ";")
+	}
+	text := w.home(file)
+	route := path.IsAbs(text) && !w.rooted(text)
+	if !route && !strings.ContainsAny(text, " \n") && w.outside(*part(*o.value, text), st) {
+		w.ask("sends a file outside the working directory: %s", shown(fs))
 	}
 }
 

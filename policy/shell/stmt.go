@@ -92,7 +92,7 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 		return w.coproc(c, st.fork(), in)
 	case *syntax.DeclClause:
 		w.integers(c, st)
-		w.assign(c.Args, st, c.Variant.Value == "export")
+		w.assign(c.Args, st, c.Variant.Value == "export" || slices.ContainsFunc(c.Args, exports))
 		w.references(c, st)
 		if !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil }) {
 			return flow{piped: true, origin: private} // it prints the variables, of which some hold keys
@@ -339,3 +339,12 @@ func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *
 
 // descriptors are what may stand behind >&, beside a file's name.
 var descriptors = lazily(`^([0-9]+-?|-)$`)
+
+// exports says whether a word of declare is -x or has this letter among others.
+func exports(a *syntax.Assign) bool {
+	if !a.Naked || a.Name != nil || a.Value == nil {
+		return false
+	}
+	flags := a.Value.Lit()
+	return strings.HasPrefix(flags, "-") && strings.Contains(flags, "x")
+}

@@ -274,7 +274,7 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			}
 			continue
 		}
-		v := variable{field: w.scalar(a.Value, st), exported: export || old.exported}
+		v := variable{field: w.scalar(a.Value, st)}
 		switch {
 		case a.Array != nil:
 			v = w.array(a, old, st)
@@ -286,11 +286,15 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 		case a.Append:
 			v.field = w.appended(name, v.field, st)
 		}
+		v.exported = export || old.exported
 		if v.integer = old.integer; v.integer {
 			w.arithmetic(v.field, st, maxReferences)
 		}
 		st.vars[name] = v
 		w.environment(name, v.field, st)
+		if v.exported {
+			w.exported(name, v.field, st)
+		}
 	}
 }
 

@@ -59,6 +59,7 @@ func (w *walker) leadingAssigns(operands []field, st *state) []field {
 		v := *part(operands[0], value)
 		st.vars[name] = variable{field: v, exported: true}
 		w.environment(name, v, st)
+		w.exported(name, v, st)
 		operands = operands[1:]
 	}
 	return operands

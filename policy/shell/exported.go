@@ -1,0 +1,125 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// ownVars are the variables for which environment has a rule of its own.
+var ownVars = strings.Fields("PATH LD_LIBRARY_PATH PYTHONPATH NODE_PATH RUBYLIB PERLICA_HOME SHELL GIT_SSH_COMMAND")
+
+// ownName finds the names that a script gives to variables of its own, which no program reads.
+var ownName = lazily(`^[a-z][a-z0-9]*$`)
+
+// These expressions sort variables by their names. Paths in temporary directories are harmless in scratchVars, paths
+// in the home in installVars, routes of a server in routeVars, addresses in publicVars. proxyVars and commandVars
+// find the variables that name a proxy or a program.
+var (
+	scratchVars = lazily(`(?i)(^|_)(TE?MP|(GO)?TE?MP_?DIR|(GO|GOMOD)?CACHE(_?(DIR|HOME|PATH))?|GOPATH|GOBIN|` +
+		`OUT(PUT)?(_?(DIR|FILE|PATH))?|LOGS?(_?(FILE|DIR|PATH))?|` +
+		`RESULTS?(_?DIR)?|REPORTS?(_?DIR)?|COVERAGE_FILE|GOCOVERDIR|TARGET_DIR|BUILD_DIR|DATA(_?DIR)?|DB(_?(PATH|FILE))?|` +
+		`DATABASE(_?(PATH|FILE))?|` +
+		`STATE_?DIR|` +
+		`PREFIX|DESTDIR|INDEX_FILE|WORK_?DIR|DEST|PID_?FILE|BROWSERS_PATH)$`)
+	installVars = lazily(`^(NVM_DIR|ANDROID_(HOME|SDK_ROOT|NDK_HOME)|PNPM_HOME|BUN_INSTALL|GOPATH|GOBIN|GOROOT|` +
+		`GOCACHE|GOMODCACHE|JAVA_HOME|` +
+		`KUBECONFIG|CARGO_HOME|` +
+		`RUSTUP_HOME|PYENV_ROOT|RBENV_ROOT|VOLTA_HOME|DENO_DIR|NPM_CONFIG_PREFIX|SDKMAN_DIR|FLUTTER_ROOT|HF_HOME|` +
+		`XDG_\w+|\w*CACHE(_DIR)?|GOOGLE_APPLICATION_CREDENTIALS)$`)
+	routeVars   = lazily(`(?i)(URL|ROUTE|ENDPOINT|BASE|BASE_PATH|URI|PREFIX)$`)
+	publicVars  = lazily(`^(VITE|NEXT_PUBLIC|REACT_APP|NUXT_PUBLIC|PUBLIC|EXPO_PUBLIC|GATSBY|VUE_APP)_`)
+	proxyVars   = lazily(`(?i)^(https?|ftp|all|rsync|npm_config|npm_config_https|global_agent_https?)_proxy$`)
+	commandVars = lazily(`(?i)_(SHELL|EXTERNAL_DIFF|HOOKS?|PRELOAD|PROFILER_PATH)$|^DYLD_`)
+)
+
+// usualPlaces finds the addresses from which package managers fetch if nothing else is said.
+var usualPlaces = lazily(`^(https://)?(proxy\.golang\.org|sum\.golang\.org|goproxy\.io|` +
+	`registry\.npmjs\.org|registry\.yarnpkg\.com|` +
+	`(test\.)?pypi\.org|files\.pythonhosted\.org|` +
+	`rubygems\.org|index\.crates\.io|repo\.maven\.apache\.org)(/|$)`)
+
+// grants finds options that say yes in place of a person, or that name code.
+var grants = lazily(`^--?(auto-approve|yes|force|assume-yes|specs?|fplugin|B|load|init|` +
+	`eval|require|import|config|rcfile|init-file)(=|$)|^-B[./]`)
+
+// exported asks about the value of a variable that a program sees, if it may name a place from which the
+// program takes code or settings, or to which it sends or writes.
+func (w *walker) exported(name string, value field, st *state) {
+	same := value.text == "" || name == "HOME" && value.text == w.place.Home
+	if same || slices.Contains(ownVars, name) || ownName().MatchString(name) {
+		return
+	}
+	said := name + "=" + value.text
+	if commandVars().MatchString(name) && !harmlessCommand(value) && value.text != "0" && value.text != "1" {
+		w.ask("names a program that others will run: %s", said)
+	}
+	if proxyVars().MatchString(name) && !local(value) {
+		w.ask("sends what programs fetch by way of another machine: %s", said)
+	}
+	if strings.Contains(value.text, "$(") || strings.Contains(value.text, "`") {
+		w.ask("the value of %s may be a command: %s", name, said)
+	}
+	options := strings.HasPrefix(value.text, "-")
+	pieces := strings.FieldsFunc(value.text, func(r rune) bool { return r == ',' || r == '|' || r == ';' })
+	if options {
+		pieces = strings.Fields(value.text)
+	}
+	for _, piece := range pieces {
+		if options && grants().MatchString(piece) {
+			w.ask("an option that needs a person's yes: %s", said)
+		}
+		if isURL(piece) && !strings.HasPrefix(piece, "file:") {
+			usual := usualPlaces().MatchString(piece) || publicVars().MatchString(name)
+			if !usual && !local(*part(value, piece)) && !localUser().MatchString(piece) {
+				w.ask("the value of %s is an address: %s", name, said)
+			}
+			continue
+		}
+		if options {
+			piece = optionHead().ReplaceAllString(piece, "")
+		}
+		for file := range strings.SplitSeq(strings.TrimPrefix(piece, "file://"), ":") {
+			w.exportedPath(name, *part(value, strings.TrimLeft(file, "@")), said, st)
+		}
+	}
+}
+
+// localUser finds addresses of this machine, of a container's host and of a service that has a bare name.
+// optionHead finds the beginning of an option before its value.
+var (
+	localUser = lazily(`^[a-z][a-z0-9+.-]*://([^@/]*@)?(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|` +
+		`host\.docker\.internal|[a-z0-9_-]+:[0-9]+)?([:/?]|$)`)
+	optionHead = lazily(`^-(-?[A-Za-z0-9_-]+=|[A-Za-z])`)
+)
+
+// exportedPath asks about a path in the value of a variable that leads out of the working directory.
+func (w *walker) exportedPath(name string, f field, said string, st *state) {
+	text := w.home(f.text)
+	if strings.HasPrefix(text, unknownText) || strings.ContainsAny(text, " \n") ||
+		!path.IsAbs(text) && !strings.HasPrefix(text, "~") && !strings.HasPrefix(text, "..") {
+		return
+	}
+	if path.IsAbs(text) && routeVars().MatchString(name) && !w.rooted(text) {
+		return
+	}
+	for _, target := range w.targets(*part(f, text), st) {
+		temporary := w.place.writable(target, false) || slices.Contains(w.place.Temp, target)
+		installed := slices.ContainsFunc(systemPath, func(dir string) bool { return within(dir, target) })
+		switch {
+		case within(w.place.Dir, target), device(target) == sinkDevice, installed:
+		case temporary && scratchVars().MatchString(name):
+		case !temporary && within(w.place.Home, target) && installVars().MatchString(name):
+		default:
+			w.ask("the value of %s leads outside the working directory: %s", name, said)
+		}
+	}
+}
+
+// rooted says whether an absolute path begins like a file of this machine, and not like a route of a server.
+func (w *walker) rooted(text string) bool {
+	return text == "/" || systemRoots().MatchString(text) || w.place.Home != "" && within(w.place.Home, text)
+}
+
+// systemRoots finds paths below the usual directories of a machine.
+var systemRoots = lazily(`^/(etc|home|root|var|usr|opt|srv|mnt|media|Users|proc|sys|dev|boot|lib|bin|tmp|private|Volumes)(/|$)`)
