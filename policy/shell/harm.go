@@ -26,7 +26,7 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 	case "perlica":
 		w.ownCall(fs)
 	case "kill", "pkill", "killall", "skill":
-		w.kill(name, fs)
+		w.kill(name, fs, st)
 	default:
 		if listed("privileges", name) {
 			w.ask("changes privileges: %s", shown(fs))

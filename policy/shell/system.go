@@ -48,23 +48,75 @@ func (w *walker) machine(name string, fs []field) bool {
 	return true
 }
 
-// kill asks about signals to everything, or to the first process.
-func (w *walker) kill(name string, fs []field) {
-	all := name != "kill" && among(fs[1:], "-u", "-U", "--user", "--euid", "-v", "--inverse", ".", ".*", "systemd", "init", "sshd", "launchd", "perlica")
-	signal := true // the first -N is a signal
-	for _, f := range fs[1:] {
-		all = all || f.vague && f.origin.is(private) || parents().MatchString(f.src) || parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
+// kill asks about signals to everything, to a group, or to processes of which the text does not tell
+// that the command started them.
+func (w *walker) kill(name string, fs []field, st *state) {
+	all := false
+	for i, f := range fs[1:] {
+		all = all || f.vague && f.origin.is(private) || parents().MatchString(f.src) ||
+			parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
 		switch {
-		case name != "kill":
-		case f.text == "1" || !signal && (f.text == "-1" || f.text == "0"):
+		case name == "kill":
+		case slices.Contains(everyones, f.text), name != "killall" && slices.Contains(groups, f.text):
 			all = true
-		case strings.HasPrefix(f.text, "-"):
-			signal = false
+		case f.text == "-P" && i+2 < len(fs):
+			all = all || !strings.Contains(fs[i+2].src, "$")
 		}
+	}
+	if name == "kill" && !among(fs[1:], "-l", "-L") {
+		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return w.foreignProcess(f, st) })
 	}
 	if all {
 		w.ask("ends processes that are not its own: %s", shown(fs))
 	}
+}
+
+// everyones are words of pkill and killall that pick the processes of a user or of the system, and groups
+// those of pkill that pick whole groups and terminals.
+var (
+	everyones = strings.Fields("-u -U --user --euid --uid -v --inverse . .* systemd init sshd launchd perlica")
+	groups    = strings.Fields("-t --terminal -s --session -g --pgroup -G --group")
+)
+
+// killed are the processes that the words of kill name: what follows the signal.
+func killed(fs []field) []field {
+	args := fs[1:]
+	switch {
+	case len(args) > 1 && (args[0].text == "-s" || args[0].text == "-n" || args[0].text == "--signal"):
+		args = args[2:]
+	case len(args) > 1 && strings.HasPrefix(args[0].text, "-") && args[0].text != "--":
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0].text == "--" {
+		args = args[1:]
+	}
+	return args
+}
+
+// foreignProcess says whether a word of kill names a group, all processes, the first one, or one that the
+// command found in the list of all processes.
+func (w *walker) foreignProcess(f field, st *state) bool {
+	src := strings.Trim(f.src, `"-`)
+	if v, ok := st.vars[strings.Trim(src, "${}")]; ok && v.src != "" {
+		src = strings.Trim(v.src, `"`)
+	}
+	switch {
+	case src == "$!", src == "${!}", ownProcess().MatchString(src):
+		return false
+	case !f.vague:
+		return strings.TrimLeft(f.text, "0") == "" || f.text == "1" || strings.HasPrefix(f.text, "-")
+	case strings.HasPrefix(f.src, "-"), strings.Contains(src, "$("), strings.Contains(src, "`"):
+		return true
+	}
+	return w.called("ps", "pidof")
+}
+
+// ownProcess finds what prints processes by a port, a job, a name or a file that holds a number.
+var ownProcess = lazily("^(\\$\\(|`)\\s*(lsof|jobs|pgrep|(cat|head|<)\\s*[^|;]*pid)\\b")
+
+// called says whether the text has called one of these programs.
+func (w *walker) called(names ...string) bool {
+	return slices.ContainsFunc(w.calls, func(c Call) bool { return slices.Contains(names, c.Program()) })
 }
 
 // parents are words that stand for a process above the command, or for Perlica.
@@ -72,6 +124,9 @@ var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 
 // container asks about containers that reach the whole machine.
 func (w *walker) container(fs []field) {
+	if among(fs[1:min(len(fs), 3)], "stop", "kill", "rm", "restart", "pause") && slices.ContainsFunc(fs[1:], allContainers) {
+		w.ask("ends containers that are not its own: %s", shown(fs))
+	}
 	for i, f := range fs[1:] {
 		next := ""
 		if i+2 < len(fs) {
@@ -106,6 +161,12 @@ func (w *walker) container(fs []field) {
 			return
 		}
 	}
+}
+
+// allContainers says whether a word stands for the containers of a list without a filter.
+func allContainers(f field) bool {
+	lists := f.listed || strings.Contains(f.src, " ps ") || strings.Contains(f.src, " ls ")
+	return f.vague && lists && !strings.Contains(f.src, "filter") && !strings.Contains(f.src, " -f")
 }
 
 // mounts says whether a volume gives a container the root, the home, a system directory
