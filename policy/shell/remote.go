@@ -98,7 +98,7 @@ var clients = table("clients", func(said string) client {
 // statements are what takes data away: SQL, and what document stores say instead.
 var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|view|column|user|role|keyspace|if\b|materialized|type|function|trigger|sequence|owned|\w+)|` +
 	`\bdelete\s+from\b|\bdelete\s+\w+\s+where\b|\balter\s+table\s+\S+\s+drop\b|\bupdate\s+\S+\s+set\b|\bdropDatabase\b|\.(drop|remove|deleteMany|deleteOne|dropIndex|dropIndexes|findOneAndDelete|dropUser|updateMany)\s*\(|` +
-	`\b(flushall|flushdb)\b|\bcopy\s+.*\b(to|from)\s+program\b|(^|\n)\s*\.load\b|\bcreate\s+(or\s+replace\s+)?(extension|user|role)\b|\balter\s+(system|user|role)\b|\bgrant\s+.*\bto\b|\blo_(export|unlink)\b|\breplace\s+into\b|\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
+	`\b(flushall|flushdb)\b|\bcopy\s+.*\b(to|from)\s+program\b|(^|\n)\s*\.load\b|(^|[\n;])\s*(source|\\i|\\ir|\\\.|\.read)\s+['"]?[/~]|(^|;)\s*install\s+\w+|\bload\s+data\b|\bcreate\s+(or\s+replace\s+)?(extension|user|role)\b|\balter\s+(system|user|role)\b|\bgrant\s+.*\bto\b|\blo_(export|unlink)\b|\breplace\s+into\b|\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
 
 // sqlComments stand between words that belong together.
 var sqlComments = lazily(`(?s)/\*(?:[^!].*?)??\*/|--[^\n]*`)
@@ -110,7 +110,7 @@ var (
 )
 
 // shellEscapes are how the clients hand a line to a shell.
-var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|system|!)\s+([^\n;]+)|\.once\s+\|\s*([^\n]+)|\.output\s+\|\s*([^\n]+)|\\[go]\s*\|\s*([^\n]+)`)
+var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|system|!)\s+([^\n;]+)|\.(?:once|output|read|import)\s+['"]?\|\s*([^\n]+)|\\[go]\s*\|\s*([^\n]+)`)
 
 // statementFiles finds the files that clients of databases write by lines of their own.
 var statementFiles = lazily(`(?im)(?:^\s*\.(?:output|once|backup|save|log|trace)(?:\s+main)?|\\o|\\copy\b.*?\bto|\bcopy\b.*?\bto)\s+'?([/~.][^\s';]*)`)
