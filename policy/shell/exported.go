@@ -39,9 +39,12 @@ var usualPlaces = lazily(`^(https://)?(proxy\.golang\.org|sum\.golang\.org|gopro
 	`(test\.)?pypi\.org|files\.pythonhosted\.org|` +
 	`rubygems\.org|index\.crates\.io|repo\.maven\.apache\.org)(/|$)`)
 
+// unguarded finds settings with which programs trust every server.
+var unguarded = lazily(`^(NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY)=0|^GIT_SSL_NO_VERIFY=([^0f]|$)`)
+
 // grants finds options that say yes in place of a person, or that name code.
 var grants = lazily(`^--?(auto-approve|yes|force|assume-yes|specs?|fplugin|B|load|init|` +
-	`eval|require|import|config|rcfile|init-file)(=|$)|^-B[./]`)
+	`eval|require|import|config|rcfile|init-file|preview|bind)(=|$)|^-XX:On|^-B[./]`)
 
 // exported asks about the value of a variable that a program sees, if it may name a place from which the
 // program takes code or settings, or to which it sends or writes.
@@ -54,16 +57,19 @@ func (w *walker) exported(name string, value field, st *state) {
 	if commandVars().MatchString(name) && !harmlessCommand(value) && value.text != "0" && value.text != "1" {
 		w.ask("names a program that others will run: %s", said)
 	}
+	if unguarded().MatchString(said) {
+		w.ask("takes away the check of the other side: %s", said)
+	}
 	if proxyVars().MatchString(name) && !local(value) {
 		w.ask("sends what programs fetch by way of another machine: %s", said)
 	}
-	if strings.Contains(value.text, "$(") || strings.Contains(value.text, "`") {
+	if strings.Contains(value.text, "$(") || strings.Contains(value.text, "`") || strings.HasPrefix(value.text, "+!") {
 		w.ask("the value of %s may be a command: %s", name, said)
 	}
 	options := strings.HasPrefix(value.text, "-")
 	pieces := strings.FieldsFunc(value.text, func(r rune) bool { return r == ',' || r == '|' || r == ';' })
 	if options {
-		pieces = strings.Fields(value.text)
+		pieces = strings.FieldsFunc(value.text, func(r rune) bool { return r == ' ' || r == ',' })
 	}
 	for _, piece := range pieces {
 		if options && grants().MatchString(piece) {

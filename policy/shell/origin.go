@@ -14,7 +14,7 @@ const (
 	network   origin = 1 << iota // it was just downloaded
 	private                      // it holds keys, passwords or the like
 	decoded                      // it was unpacked or decoded from what cannot be read here
-	elsewhere                    // it is read from a file outside the working directory
+	elsewhere                    // it is, or is made from, a file outside the working directory
 
 	foreign = network | decoded // what is not run unseen
 )
@@ -99,6 +99,9 @@ func (w *walker) originOf(f field, st *state) origin {
 	}
 	if f.vague || f.text == "" || strings.HasPrefix(f.text, "-") {
 		return o
+	}
+	if w.outside(f, st) {
+		o |= elsewhere
 	}
 	for _, target := range w.targets(f, st) {
 		o |= w.files[target]
@@ -304,7 +307,7 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 	if (name == "scp" || name == "rsync") && isRemote(fs[1].text) && !isRemote(fs[len(fs)-1].text) {
 		return
 	}
-	leaves := in.origin.is(private)
+	leaves := in.origin.is(private | elsewhere)
 	for i := 1; i < len(fs) && !leaves; i++ {
 		option, _, _ := strings.Cut(fs[i].text, "=")
 		if slices.Contains(used, option) || slices.Contains(used, fs[i-1].text) {

@@ -170,6 +170,9 @@ func (w *walker) patch(name string, fs []field, st *state, in flow) {
 		w.write(*part(f, path.Join(f.text, "config")), st, "writes to "+f.src)
 	}
 	for _, f := range fs[1:] {
+		if w.outside(f, st) {
+			w.ask("a patch outside the working directory: %s", shown(fs))
+		}
 		if w.runsForeign(f, st) {
 			w.unknown("the text does not tell which files this changes: %s", shown(fs))
 		}

@@ -232,6 +232,9 @@ func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 	}
 	for _, f := range operands {
 		text := w.home(f.text)
+		if _, file, found := strings.Cut(text, "@"); p.net && found {
+			text, f = w.home(file), *part(f, w.home(file)) // NAME@FILE
+		}
 		route := p.net && path.IsAbs(text) && !w.rooted(text)
 		if !route && looksLikeFile(f) && w.outside(f, st) {
 			w.ask("a file outside the working directory: %s", shown(fs))
@@ -249,11 +252,11 @@ func (w *walker) uploaded(p program, o option, fs []field, st *state) {
 	}
 	file := o.value.text
 	if !slices.Contains(uploadOptions, o.name) {
-		_, after, found := strings.Cut(file, "@")
-		if !found || strings.Contains(after, "@") {
+		at := strings.IndexAny(file, "@<")
+		if at < 0 {
 			return
 		}
-		file, _, _ = strings.Cut(after, ";")
+		file, _, _ = strings.Cut(file[at+1:], ";")
 	}
 	text := w.home(file)
 	route := path.IsAbs(text) && !w.rooted(text)

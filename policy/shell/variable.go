@@ -271,6 +271,7 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			if had && export {
 				old.exported = true
 				st.vars[name] = old
+				w.exported(name, old.field, st)
 			}
 			continue
 		}
