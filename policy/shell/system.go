@@ -64,7 +64,7 @@ func (w *walker) kill(name string, fs []field, st *state) {
 		}
 	}
 	if name == "kill" && !among(fs[1:], "-l", "-L") {
-		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return w.foreignProcess(f, st) })
+		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return foreignProcess(f, st) })
 	}
 	if all {
 		w.ask("ends processes that are not its own: %s", shown(fs))
@@ -93,9 +93,9 @@ func killed(fs []field) []field {
 	return args
 }
 
-// foreignProcess says whether a word of kill names a group, all processes, the first one, or one that the
-// command found in the list of all processes.
-func (w *walker) foreignProcess(f field, st *state) bool {
+// foreignProcess says whether a word of kill names a group, all processes, the first one, or one that
+// another command prints than those of ownProcess.
+func foreignProcess(f field, st *state) bool {
 	src := strings.Trim(f.src, `"-`)
 	if v, ok := st.vars[strings.Trim(src, "${}")]; ok && v.src != "" {
 		src = strings.Trim(v.src, `"`)
@@ -105,19 +105,12 @@ func (w *walker) foreignProcess(f field, st *state) bool {
 		return false
 	case !f.vague:
 		return strings.TrimLeft(f.text, "0") == "" || f.text == "1" || strings.HasPrefix(f.text, "-")
-	case strings.HasPrefix(f.src, "-"), strings.Contains(src, "$("), strings.Contains(src, "`"):
-		return true
 	}
-	return w.called("ps", "pidof")
+	return strings.HasPrefix(f.src, "-") || strings.Contains(src, "$(") || strings.Contains(src, "`")
 }
 
 // ownProcess finds what prints processes by a port, a job, a name or a file that holds a number.
 var ownProcess = lazily("^(\\$\\(|`)\\s*(lsof|jobs|pgrep|(cat|head|<)\\s*[^|;]*pid)\\b")
-
-// called says whether the text has called one of these programs.
-func (w *walker) called(names ...string) bool {
-	return slices.ContainsFunc(w.calls, func(c Call) bool { return slices.Contains(names, c.Program()) })
-}
 
 // parents are words that stand for a process above the command, or for Perlica.
 var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
