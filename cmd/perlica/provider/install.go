@@ -49,7 +49,7 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 	}
 	argv := l.Installer
 	if argv == nil || l.State == agents.Disabled {
-		return exitcode.WithHint(fmt.Errorf("Perlica knows no command that installs %s", l.ID), "see 'perlica provider show %s'", l.ID)
+		return exitcode.WithHint(fmt.Errorf("there is no command that installs %s", l.ID), "see 'perlica provider show %s'", l.ID)
 	}
 	program, err := res.Find(argv[0])
 	if err != nil {
