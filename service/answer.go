@@ -285,8 +285,16 @@ func (r *reading) pin(ctx context.Context, l command.Line) (event.InteractionID,
 			return "", nil
 		}
 	}
-	if yes && (a.Word != "" || r.fresh(a)) {
+	switch {
+	case yes && a.Word != "":
 		return "", nil
+	case yes && r.fresh(a):
+		return "", &tooSoonError{fmt.Sprintf(r.say.TooSoon, fmt.Sprintf(r.say.ByID, shortID(a.ID)))}
 	}
 	return a.ID, nil
 }
+
+// A tooSoonError says that a yes that names no question came when nobody can have read the card.
+type tooSoonError struct{ text string }
+
+func (e *tooSoonError) Error() string { return e.text }

@@ -69,13 +69,17 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 	case l.Name == "send":
 		return b.saidWaiting(ctx, c.key(), m, kindSend, l.Args, f)
 	case l.Name == "allow", l.Name == "deny", l.Name == "choose":
-		if did, err := r.toTeam(ctx, l, f); did || err != nil {
-			return err
+		did, err := r.toTeam(ctx, l, f)
+		if !did && err == nil {
+			f.Kind = kindCommand
+			// The question that is meant is the one of this moment: when the command is carried out,
+			// another one may be the only one.
+			f.Question, err = r.pin(ctx, l)
 		}
-		f.Kind = kindCommand
-		// The question that is meant is that of this moment: when the command is carried out
-		// another one may be the only one.
-		f.Question, err = r.pin(ctx, l)
+		var soon *tooSoonError
+		if errors.As(err, &soon) {
+			f.Kind, f.Word, err = kindRefused, soon.text, nil
+		}
 		return err
 	case l.Name != "":
 		f.Kind = kindCommand
