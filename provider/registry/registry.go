@@ -146,7 +146,7 @@ var known = []Known{
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER"},
 		Append: true,
 		Asking: provider.Asking{Mode: "default", Stricter: []string{"plan"}},
-		Asks:   "before what it holds dangerous; its own settings can allow more",
+		Asks:   "before actions that it considers dangerous; its own settings can allow more",
 		Note:   "`claude-code-acp` is the adapter's former name. Needs Node 22.",
 	},
 	{
@@ -170,7 +170,7 @@ var known = []Known{
 			"GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI", "GEMINI_MODEL", "GOOGLE_GEMINI_BASE_URL",
 			"GEMINI_CLI_HOME"},
 		Asking: provider.Asking{Mode: "default", Stricter: []string{"plan"}},
-		Asks:   "before edits, and before commands but those that it holds harmless",
+		Asks:   "before edits, and before commands that it does not consider harmless",
 		Note:   "older versions: `gemini --experimental-acp`",
 	},
 	{
@@ -191,7 +191,7 @@ var known = []Known{
 		Login:    "run `qwen` and log in, or set OPENAI_API_KEY",
 		Env:      []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 		Asking:   provider.Asking{Mode: "default", Stricter: []string{"plan"}},
-		Asks:     "before edits, and before commands but those that it holds harmless; left alone it edits unasked",
+		Asks:     "before edits, and before commands that it does not consider harmless; left alone it edits unasked",
 	},
 	{
 		ID: "copilot", Says: "Copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
