@@ -13,7 +13,7 @@ type Form struct {
 	Message string
 	Schema  json.RawMessage // a restricted JSON Schema, as the agent wrote it; nil: it is about an address
 	URL     string
-	// Approval says that it is the approval of a tool call in the form of a form: no rule and no mode says yes.
+	// Approval says that it is a form that asks for the approval of a tool call: no rule and no mode says yes.
 	Approval bool
 }
 
