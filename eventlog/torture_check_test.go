@@ -30,6 +30,9 @@ var (
 type story struct {
 	events []event.Event
 	ends   []int // sorted
+	// syncFails says that the sync of a line in the second place may have failed. Append then fails, so no
+	// prompt leaves, and the next intent writes the line again.
+	syncFails bool
 }
 
 // tell returns the story of writers that came one after the other. Each but the last must
@@ -134,11 +137,20 @@ func (st story) inSecondPlace(path string, n int) error {
 	if err != nil {
 		return fmt.Errorf("%w: the second place: %w", errDamaged, err)
 	}
+	lacks := ""
 	for _, e := range st.events[:n] {
-		named := func(l intents.Line) bool { return l.Hash == intents.Hash(string(e.Input)) }
-		if e.Type == event.Requested && !slices.ContainsFunc(c.Lines, named) {
-			return fmt.Errorf("%w: the second place does not name %s", errLost, e.Input)
+		if e.Type != event.Requested {
+			continue
 		}
+		if lacks != "" {
+			return fmt.Errorf("%w: the second place does not name %s", errLost, lacks)
+		}
+		if !slices.ContainsFunc(c.Lines, func(l intents.Line) bool { return l.Hash == intents.Hash(string(e.Input)) }) {
+			lacks = string(e.Input)
+		}
+	}
+	if lacks != "" && !st.syncFails {
+		return fmt.Errorf("%w: the second place does not name %s", errLost, lacks)
 	}
 	return nil
 }

@@ -230,7 +230,9 @@ var scenes = []struct {
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Revive: true}
 		r := newRecorder(dir)
 		r.record(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 7+seed%12)) // an Open may fail of it
-		return &recording{ops: r.ops, stories: []story{tell(s)}, seed: seed}
+		st := tell(s)
+		st.syncFails = true
+		return &recording{ops: r.ops, stories: []story{st}, seed: seed}
 	}},
 }
 

@@ -88,7 +88,7 @@ func TestUnaskedStory(t *testing.T) {
 	s.press(`@ask execute make command="make x"` + "\r")
 	s.ask()
 	s.press("4")
-	s.expect("any other key: back.\r\n")
+	s.expect("any other key to go back.\r\n")
 	s.press("y")
 	s.sees("permission: allow-always")
 	s.prompt("")
