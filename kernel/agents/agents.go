@@ -153,10 +153,10 @@ func (r Resolver) missing(k registry.Known) *Error {
 	return e
 }
 
-// AskingOf is how an agent is made to ask that introduced itself so. One of which nothing is known that can
-// be chosen in a session is made to ask in the way of the agent that it says it is.
+// AskingOf returns the way in which an agent is made to ask. It is the way of the known agent by whose name the agent
+// introduced itself, if there is something to choose in a session of that agent.
 func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
-	if k := a.Known(info); info != nil && k.ID != "" {
+	if k := a.Known(info); info != nil && (k.Asking.Mode != "" || k.Asking.Option != "") {
 		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value, Stricter: k.Asking.Stricter}
 	}
 	return a.Asking
