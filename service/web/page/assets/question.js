@@ -139,6 +139,7 @@ export class Card {
 		for (const {row, el} of this.rows.slice(1)) {
 			const label = row.head.slice(0, 10).trim();
 			if (label === 'tier') el.textContent = tier(row.text);
+			if (label === 'allow') el.textContent = t('word.type', {word: this.q.word});
 			if (label || !group) {
 				group = h('div', {class: 'group g-' + label}, h('span.label', has('row.' + label) ? t('row.' + label) : label));
 				out.push(group);
