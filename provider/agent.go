@@ -8,31 +8,30 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// Agent says how one ACP agent is started and prepared.
+// Agent describes how to start and prepare one ACP agent.
 type Agent struct {
 	ID      string   // the provider's id: "claude"
 	Command []string // argv; the first word is looked up on PATH
-	Env     []string // names of further variables of the environment handed to the agent
-	Asking  Asking   // the mode in which the agent asks; zero: leave the agent as it is
-	Orderly bool     // it is known to say nothing of a turn behind its answer
-	Model   bool     // it is Perlica's own that asks a model: its HTTP requests are agreed to, and recorded
+	Env     []string // names of additional environment variables that the agent gets
+	Asking  Asking   // how the agent is told to ask; the zero value leaves the agent as it is
+	Orderly bool     // the agent is known to send nothing about a turn after the turn's answer
+	Model   bool     // Perlica's own model agent: Perlica records its HTTP requests and allows them
 }
 
-// Asking is how an agent is put into the mode in which it asks before it acts.
-// At most one of Mode and Option is set. Env is for agents that know no such mode
-// but can be told when they start.
+// Asking describes how Perlica puts an agent into the mode in which it asks before it acts. At most one of
+// Mode and Option is set. Env is for agents that have no such mode and read a setting at their start.
 type Asking struct {
 	Mode   string   `json:"mode"`   // an id for session/set_mode
 	Option string   `json:"option"` // a config option's id for session/set_config_option
 	Value  string   `json:"value"`  // the value of Option
 	Env    []string `json:"env"`    // NAME=value, added to the agent's environment by Agent.Environ
 
-	// Stricter are further modes, in which the agent does less than where it asks.
+	// Stricter lists other modes, in which the agent may do less than in the asking mode.
 	Stricter []string `json:"stricter,omitempty"`
 }
 
-// Environ returns the environment of an agent: what process.Environ passes with a.Env, and
-// the settings that make it ask, unless a.Env names one that parent sets.
+// Environ returns the environment of an agent: the variables that process.Environ passes with a.Env, and the
+// settings that make the agent ask. A setting is left out if a.Env names it and parent sets it.
 func (a Agent) Environ(parent []string) ([]string, error) {
 	env, err := process.Environ(parent, a.Env)
 	if err != nil {
@@ -47,9 +46,10 @@ func (a Agent) Environ(parent []string) ([]string, error) {
 	return env, nil
 }
 
-// Launch begins to start the agent's process ahead of Start, in the background. Start takes it as
-// Options.Launched; its other options must be the same. Nothing is written to the process before. The
-// caller must call End of what is returned. It is nil where Start will say why there can be no process.
+// Launch starts the agent's process in the background, before Start is called. Start takes the result as
+// Options.Launched, and its other options must be the same. Nothing is written to the process until then. The
+// caller must call End of the result. The result is nil if the process cannot be described; Start then
+// returns the reason.
 func (a Agent) Launch(opt Options) *process.Launched {
 	opt.defaults()
 	spec, err := a.spec(opt)
@@ -59,7 +59,7 @@ func (a Agent) Launch(opt Options) *process.Launched {
 	return process.Launch(spec)
 }
 
-// spec is how the agent's process is started.
+// spec describes how to start the agent's process.
 func (a Agent) spec(opt Options) (process.Spec, error) {
 	environ, err := a.Environ(opt.Environ)
 	return process.Spec{
@@ -68,18 +68,18 @@ func (a Agent) spec(opt Options) (process.Spec, error) {
 	}, err
 }
 
-// Exit says how an agent's process ended.
+// Exit describes how an agent's process ended.
 type Exit struct {
 	Code   int    // -1 if a signal ended it
-	Signal string // that signal; empty if none did
-	Forced string // what it took beyond closing its input: "", "SIGTERM" or "SIGKILL"
-	Rest   int    // processes that it left behind and that were ended too
-	// Strays are those of them that had lost the agent's mark: number and command line.
+	Signal string // the name of that signal; empty without one
+	Forced string // the strongest signal that Perlica sent after closing the input: "", "SIGTERM" or "SIGKILL"
+	Rest   int    // the number of processes that the agent left running and that Perlica ended
+	// Strays describes those of the Rest that had lost the agent's mark, by number and command line.
 	Strays []string
 }
 
-// Exit returns how the process ended. It is complete once End has returned; ok is false while
-// the process runs.
+// Exit returns how the process ended. The value is complete after End has returned. ok is false while the
+// process runs.
 func (c *Conn) Exit() (e Exit, ok bool) {
 	e.Code, e.Signal, ok = c.proc.ExitState()
 	if !ok {
@@ -87,7 +87,7 @@ func (c *Conn) Exit() (e Exit, ok bool) {
 	}
 	f := c.proc.Forced()
 	switch {
-	case f.Kill && e.Code != 0: // with 0 it left in that moment
+	case f.Kill && e.Code != 0: // with code 0 the process left at the same moment
 		e.Forced = "SIGKILL"
 	case f.Term:
 		e.Forced = "SIGTERM"
@@ -101,7 +101,7 @@ func (c *Conn) Exit() (e Exit, ok bool) {
 	return e, true
 }
 
-// String is one line in words.
+// String describes the exit in one line.
 func (e Exit) String() string {
 	s := fmt.Sprintf("left by itself with code %d", e.Code)
 	switch {

@@ -11,7 +11,7 @@ func TestAgentEnvironMakesItAsk(t *testing.T) {
 	if got, err := a.Environ(parent); err != nil || !slices.Equal(got, []string{"PATH=/bin", "GOOSE_MODE=approve"}) {
 		t.Errorf("by itself: %q, %v", got, err)
 	}
-	a.Env = []string{"GOOSE_MODE"} // the configuration says otherwise
+	a.Env = []string{"GOOSE_MODE"} // the configuration sets this variable itself
 	if got, err := a.Environ(parent); err != nil || !slices.Equal(got, []string{"PATH=/bin", "GOOSE_MODE=auto"}) {
 		t.Errorf("named: %q, %v", got, err)
 	}

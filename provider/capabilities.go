@@ -2,15 +2,15 @@ package provider
 
 import "github.com/coder/acp-go-sdk"
 
-// introduction is the params of initialize. The SDK's type has no capabilities of sessions yet.
+// introduction is the params of initialize. The SDK's type does not have the session capabilities yet.
 type introduction struct {
 	Capabilities capabilities       `json:"clientCapabilities"`
 	Info         acp.Implementation `json:"clientInfo"`
 	Version      int                `json:"protocolVersion"`
 }
 
-// capabilities is what an agent hears that it may send. No files and no terminals are among it: Perlica
-// reads no file and runs no command.
+// capabilities tells the agent which messages it may send. It offers no files and no terminals, because
+// Perlica reads no file and runs no command.
 type capabilities struct {
 	Meta    map[string]any               `json:"_meta,omitempty"`
 	Auth    acp.AuthCapabilities         `json:"auth"`

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCapabilities: an agent hears what its client can show and set, and nothing else.
+// TestCapabilities: initialize announces exactly the capabilities that the options set.
 func TestCapabilities(t *testing.T) {
 	const least = `"auth":{},"fs":{},"session":{"configOptions":{"boolean":{}}`
 	for name, tt := range map[string]struct {
@@ -35,7 +35,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestSwitches: an option that is on or off is set as one, any other by the id of its value.
+// TestSwitches: a boolean option is set to on or off, and any other option by the id of its value.
 func TestSwitches(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"sessionId":"s","configOptions":[{"id":"fast","name":"Fast","type":"boolean","currentValue":false},`+

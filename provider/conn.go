@@ -18,33 +18,42 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// Options of Start. Recorder, Client and Dir are required.
+// Options configures Start. Recorder, Client and Dir are required.
 type Options struct {
 	Recorder Recorder
 	Client   Client
 	Dir      string   // the agent's working directory, absolute
-	Environ  []string // the environment the agent's is chosen from; see Environ
-	// Permissions is the permission mode of the run, which a run that the agent starts does not
-	// loosen. Empty: "deny".
+	Environ  []string // the environment from which Agent.Environ chooses the agent's
+	// Permissions is the permission mode of the run. A run that the agent starts cannot have a looser mode.
+	// Empty means "deny".
 	Permissions string
 
-	Peer     Peer   // the client whose lines are carried; nil: Perlica is the agent's only client
-	IDPrefix string // of the ids of Perlica's own requests; only with a Peer, whose ids it must differ from
+	// Peer is the client whose lines the connection forwards. Nil means that Perlica is the agent's only
+	// client.
+	Peer Peer
+	// IDPrefix begins the ids of Perlica's own requests. It is used only with a Peer, whose ids must not
+	// begin with it.
+	IDPrefix string
 
-	Forms          bool // the agent hears that a person fills in its forms and opens its addresses
-	Notices        bool // the agent hears that a person sees its notices and how its context is compacted
-	TerminalLogins bool // the agent hears that its client can have it log in in a terminal
+	// Forms tells the agent that a person can fill in its forms and open its addresses.
+	Forms bool
+	// Notices tells the agent that a person sees its notices and how it compacts its context.
+	Notices bool
+	// TerminalLogins tells the agent that a person can log in in a terminal.
+	TerminalLogins bool
 
-	MaxLine        int           // bytes; longer lines end the agent. 0: 64 MiB
-	ConnectTimeout time.Duration // of initialize. 0: 30 s
-	RequestTimeout time.Duration // of every other method but session/prompt and authenticate. 0: 30 s
-	WriteTimeout   time.Duration // how long the agent may leave its input unread. 0: 30 s
-	Grace          time.Duration // between the steps of ending the process. 0: 2 s
+	MaxLine        int           // bytes; a longer line ends the agent. 0 means 64 MiB
+	ConnectTimeout time.Duration // for initialize; 0 means 30 s
+	RequestTimeout time.Duration // for all methods except session/prompt and authenticate; 0 means 30 s
+	WriteTimeout   time.Duration // how long the agent may leave its input unread; 0 means 30 s
+	Grace          time.Duration // the time between the steps of ending the process; 0 means 2 s
 
-	Launched *process.Launched // the agent's process, from Agent.Launch; nil, or of other options: Start starts one
+	// Launched is the agent's process from Agent.Launch. Start starts a new one if Launched is nil or has
+	// other options.
+	Launched *process.Launched
 
-	Stderr func([]byte)        // gets what the agent writes to its standard error; may be nil
-	Redact func([]byte) []byte // masks a line of it before it is kept or handed on; may be nil
+	Stderr func([]byte)        // gets the output of the agent's standard error; may be nil
+	Redact func([]byte) []byte // masks a line of that output before it is kept or passed to Stderr; may be nil
 }
 
 func (o *Options) defaults() {
@@ -66,33 +75,33 @@ func (o *Options) defaults() {
 	}
 }
 
-// Conn is a running agent and the connection to it. Its methods may be called from
-// several goroutines. The caller must End it, whatever else failed.
+// Conn is a running agent and the connection to it. Several goroutines may call its methods. The caller must
+// call End, even after an error.
 type Conn struct {
 	agent Agent
 	opt   Options
 	proc  *process.Process
-	in    *os.File       // its standard input
-	wg    sync.WaitGroup // reader and writer
+	in    *os.File       // the agent's standard input
+	wg    sync.WaitGroup // the reader and the writer
 	out   chan *sending  // to the writer
 
-	gone  chan struct{} // closed when the connection is of no more use
+	gone  chan struct{} // closed when the connection can no longer be used
 	end   sync.Once     // guards the closing of gone
-	quiet chan struct{} // closed when the writer has returned: nothing more leaves
+	quiet chan struct{} // closed when the writer has returned: nothing can leave any more
 
-	opening opening // belongs to who opens the session
+	opening opening // owned by the goroutine that opens the session
 
-	mu       sync.Mutex // guards what follows; never held while something blocks
+	mu       sync.Mutex // guards the fields below; never held during a blocking call
 	err      *Error     // why gone is closed
 	nextID   int64
-	calls    map[string]*pendingCall       // our requests that wait, by the key of their id
-	asked    map[string]*PermissionRequest // the agent's requests that wait, likewise
+	calls    map[string]*pendingCall       // our waiting requests, by jsonrpc.Key of the id
+	asked    map[string]*PermissionRequest // the agent's waiting requests, by jsonrpc.Key of the id
 	prompted map[string]bool               // runs whose session/prompt was let through
 	session  string                        // the agent's session id, once it is known
-	early    []heldUpdate                  // updates that came before it was
+	early    []heldUpdate                  // updates that arrived before the session id was known
 
-	loginVars []string // that the agent's logins ask for
-	stray     string   // the last line that holds no message
+	loginVars []string // names of the variables that the agent's logins need
+	stray     string   // the last line that contains no message
 }
 
 type heldUpdate struct {
@@ -100,11 +109,10 @@ type heldUpdate struct {
 	update  Update
 }
 
-// maxEarly is how many updates may precede the response that names their session.
+// maxEarly is the largest number of updates before the response that names their session.
 const maxEarly = 1000
 
-// Start starts the agent's process. Nothing is written to it yet. The error is an *Error
-// of TypeStart.
+// Start starts the agent's process and writes nothing to it. The error is an *Error of TypeStart.
 func Start(a Agent, opt Options) (*Conn, error) {
 	opt.defaults()
 	spec, err := a.spec(opt)
@@ -129,10 +137,10 @@ func Start(a Agent, opt Options) (*Conn, error) {
 	return c, nil
 }
 
-// Gone is closed when the agent can be spoken to no more; Err then says why.
+// Gone is closed when the agent can no longer be reached. Err then returns the reason.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
-// Err returns why the agent can be spoken to no more, or nil.
+// Err returns the reason why the agent can no longer be reached, or nil.
 func (c *Conn) Err() error {
 	if err := c.failure(); err != nil {
 		return err
@@ -146,14 +154,13 @@ func (c *Conn) failure() *Error {
 	return c.err
 }
 
-// StderrTail returns the last 4 KiB that the agent wrote to its standard error.
+// StderrTail returns the last 4 KiB of the agent's standard error.
 func (c *Conn) StderrTail() string { return c.proc.StderrTail() }
 
-// End ends the agent in order: its input is closed, after a grace it is asked to go,
-// after another it is killed, with all its children. It returns when nothing is left
-// and everything the agent said until then has been recorded. Later calls wait for the
-// first. When ctx is done the grace is over. The methods of Client and Recorder must not
-// call it: it waits for them.
+// End ends the agent in steps. It closes the agent's input, waits for the grace, sends SIGTERM, waits again
+// and kills the process with all its children. If ctx is done, the grace is over. End returns after all
+// processes have ended and all output has been recorded. Later calls wait for the first. The methods of
+// Client and Recorder must not call End, because End waits for them.
 func (c *Conn) End(ctx context.Context) error {
 	c.fail(&Error{Type: TypeStopped, Message: "Perlica ended the agent"})
 	err := c.proc.End(ctx)
@@ -161,14 +168,14 @@ func (c *Conn) End(ctx context.Context) error {
 	return err
 }
 
-// Kill ends the agent and its children at once, without another byte to them.
+// Kill ends the agent and its children at once and writes nothing to them.
 func (c *Conn) Kill() {
 	c.fail(&Error{Type: TypeStopped, Message: "Perlica killed the agent"})
-	_ = c.proc.Kill() // End, which must follow, says what could not be killed
+	_ = c.proc.Kill() // End must follow and returns this error
 }
 
-// fail makes the connection useless and says why to everybody who waits. Only the
-// first reason counts.
+// fail makes the connection unusable and gives the reason to all waiting callers. Only the first reason
+// counts.
 func (c *Conn) fail(e *Error) {
 	c.end.Do(func() {
 		e.Provider = c.agent.ID
@@ -176,17 +183,17 @@ func (c *Conn) fail(e *Error) {
 		c.err = e
 		c.mu.Unlock()
 		close(c.gone)
-		_ = c.in.SetWriteDeadline(time.Now()) // a line half written stays half written
+		_ = c.in.SetWriteDeadline(time.Now()) // a half-written line stays half-written
 	})
 }
 
-// broken is fail for faults after which the agent must not run on.
+// broken calls fail and kills the agent. It is for faults after which the agent must not run.
 func (c *Conn) broken(e *Error) {
 	c.fail(e)
-	_ = c.proc.Kill() // End, which must follow, says what could not be killed
+	_ = c.proc.Kill() // End must follow and returns this error
 }
 
-// parse is jsonrpc.Parse, with the session where there may be several.
+// parse is jsonrpc.Parse. With a Peer it also reads the session id, because there may be several sessions.
 func (c *Conn) parse(line []byte) jsonrpc.Message {
 	env := jsonrpc.Parse(line)
 	if c.opt.Peer != nil && env.Params != nil {
@@ -195,7 +202,7 @@ func (c *Conn) parse(line []byte) jsonrpc.Message {
 	return env
 }
 
-// dispatch acts upon a line of the agent.
+// dispatch acts on a line of the agent.
 func (c *Conn) dispatch(env jsonrpc.Message) {
 	peer := c.opt.Peer
 	own := peer != nil && c.own(env.ID)
@@ -235,8 +242,8 @@ func (c *Conn) response(env jsonrpc.Message) {
 	p := c.calls[env.Key]
 	key := env.Key
 	if env.ID == "" && len(c.calls) == 1 && c.opt.Peer == nil {
-		// An error without an id means that the agent could not read a request; with
-		// one request under way there is no doubt which.
+		// An error without an id means that the agent could not read a request. If only one request waits,
+		// the error belongs to it.
 		for key, p = range c.calls {
 		}
 	}
@@ -251,7 +258,7 @@ func (c *Conn) response(env jsonrpc.Message) {
 	c.mu.Unlock()
 	if p == nil {
 		if c.opt.Peer != nil && !c.own(env.ID) {
-			return // it is the peer's
+			return // the peer handles it
 		}
 		c.warn("unknown_response", "a response to a request that is not under way, id "+env.ID)
 		return
@@ -274,14 +281,14 @@ func (c *Conn) notification(env jsonrpc.Message) {
 		c.update(session, u)
 	case "$/cancel_request":
 		var v struct{ RequestID json.RawMessage }
-		if c.opt.Peer == nil && json.Unmarshal(env.Params, &v) == nil { // else the peer has seen it
+		if c.opt.Peer == nil && json.Unmarshal(env.Params, &v) == nil { // a peer has already received the line
 			c.withdraw(jsonrpc.Key(string(v.RequestID)))
 		}
 	}
-	// Any other notification asks for nothing; its line is on record.
+	// Other notifications need no action. Their lines are on record.
 }
 
-// update passes on an update of our session; others are on record and no more.
+// update passes an update of our session to the client. Updates of other sessions are only recorded.
 func (c *Conn) update(session string, u Update) {
 	if c.opt.Peer != nil {
 		if client := c.clientOf(session); client != nil {
@@ -312,8 +319,7 @@ func (c *Conn) call(ctx context.Context, method string, params any) (jsonrpc.Mes
 	return c.begin(method, params, nil).wait(ctx)
 }
 
-// begin sends one request; right is only set for session/prompt. It does not wait until it has
-// left.
+// begin sends one request and does not wait until the request has left. right is set only for session/prompt.
 func (c *Conn) begin(method string, params any, right *Call) *pendingCall {
 	c.mu.Lock()
 	p := &pendingCall{conn: c, method: method, id: strconv.FormatInt(c.nextID, 10), arrived: make(chan struct{})}
@@ -339,7 +345,7 @@ func (c *Conn) timeout(method string) time.Duration {
 	return c.opt.RequestTimeout
 }
 
-// judge tells an answer from an error.
+// judge returns the response, or an error if the response contains one.
 func (c *Conn) judge(env jsonrpc.Message, method, id string) (jsonrpc.Message, error) {
 	if env.Error != nil && string(env.Error) != "null" {
 		return jsonrpc.Message{}, c.failed(method, id, agentError(method, id, env.Error))
@@ -347,7 +353,7 @@ func (c *Conn) judge(env jsonrpc.Message, method, id string) (jsonrpc.Message, e
 	return env, nil
 }
 
-// decode decodes the result of a response. No result is the same as null: it sets nothing.
+// decode decodes the result of a response. A missing result counts as null and sets nothing.
 func (c *Conn) decode(env jsonrpc.Message, method string, result any) error {
 	if env.Result == nil {
 		return nil
@@ -362,7 +368,7 @@ func (c *Conn) decode(env jsonrpc.Message, method string, result any) error {
 	})
 }
 
-// malformed says what is wrong with JSON that could not be decoded, without the names of Go's types.
+// malformed describes a JSON decoding error without the names of Go types.
 func malformed(err error) string {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -371,7 +377,7 @@ func malformed(err error) string {
 	return clip(err.Error(), 200)
 }
 
-// failed completes an error with what the call knows.
+// failed adds the provider, the method and the id of the call to an error.
 func (c *Conn) failed(method, id string, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// Every line crosses the record as it crossed the wire, and in its order.
+// TestFramesAreByteExact: the record keeps every line byte for byte and in wire order.
 func TestFramesAreByteExact(t *testing.T) {
 	lines := []string{
 		"", " ", "\r", `{"jsonrpc":"2.0","method":"_vendor/note","params":{"n":9007199254740993}}` + "\r",
@@ -27,7 +27,7 @@ func TestFramesAreByteExact(t *testing.T) {
 		script = append(script, ">"+strings.ReplaceAll(l, "\x00", ""))
 	}
 	script = append(script, "="+lines[len(lines)-1], "exit 0")
-	lines[4] = strings.ReplaceAll(lines[4], "\x00", "") // no argument holds a NUL
+	lines[4] = strings.ReplaceAll(lines[4], "\x00", "") // an argument cannot contain a NUL
 
 	w := &watcher{}
 	c, got := run(t, lies(script...), w, "caf\xc3\xa9 <&> \u2028")
@@ -54,7 +54,7 @@ func TestFramesAreByteExact(t *testing.T) {
 	}
 }
 
-// What the agent reads is what was recorded, in the same order, no matter who sent it.
+// TestSentOrder: the agent reads the recorded lines in the recorded order, whichever goroutine sent them.
 func TestSentOrder(t *testing.T) {
 	const n = 200
 	w := &watcher{}
@@ -147,7 +147,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// An error without an id is no one's while two requests are under way.
+// TestErrorWithoutIDAmongTwo: an error without an id belongs to no request while two requests wait.
 func TestErrorWithoutIDAmongTwo(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies("<", `>{"id":null,"error":{"code":-32700,"message":"m"}}`, lieEnd, `>{"id":3,"result":{}}`), w)
@@ -201,7 +201,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// Updates that come before the session's id is known are held, but not without end.
+// TestTooManyEarlyUpdates: updates that arrive before the session id are held, up to a limit.
 func TestTooManyEarlyUpdates(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<",
@@ -242,8 +242,8 @@ func TestLineLimit(t *testing.T) {
 		if f := w.wire[i]; f.Length < 300_000 || len(f.Line) != keptOfOversized || len(f.SHA256) != 32 {
 			t.Errorf("length %d, kept %d", f.Length, len(f.Line))
 		}
-		// Its input is closed before it gets a signal: an agent that sees that first leaves by itself with
-		// code 0, and which of the two it sees first the scheduler decides.
+		// Perlica closes the agent's input before it sends a signal. The agent may see the closed input first
+		// and exit with code 0. The scheduler decides which comes first.
 		if e, ok := c.Exit(); !ok || e.Forced == "" && e.Code != 0 {
 			t.Errorf("the agent was not ended: %v", e)
 		}
@@ -284,7 +284,7 @@ func TestInitializeAndSession(t *testing.T) {
 	}
 }
 
-// Timeouts guard every method but session/prompt, and a late answer is no one's.
+// TestTimeouts: every method except session/prompt has a timeout, and a late answer is ignored.
 func TestTimeouts(t *testing.T) {
 	short := func(o *Options) { o.ConnectTimeout, o.RequestTimeout = 30*time.Millisecond, 20*time.Millisecond }
 	isTimeout := func(t *testing.T, err error, method string) {
@@ -328,7 +328,7 @@ func TestTimeouts(t *testing.T) {
 		s := open(t, c)
 		c.opt.RequestTimeout = time.Nanosecond
 		isTimeout(t, s.SetMode(t.Context(), "m"), "session/set_mode")
-		if err := s.Cancel(); err != nil { // only now it answers
+		if err := s.Cancel(); err != nil { // the agent answers only after this
 			t.Error(err)
 		}
 		w.wait(t, "the warning", func() bool { return len(w.warnings) == 1 && w.warnings[0].Subtype == "unknown_response" })

@@ -11,7 +11,7 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// The kinds of blocks that are no text, by the protocol's names.
+// These are the kinds of blocks other than text, by the protocol's names.
 const (
 	blockImage    = "image"
 	blockAudio    = "audio"
@@ -19,41 +19,41 @@ const (
 	blockLink     = "resource_link"
 )
 
-// Block is a piece of an agent's message that is no text. What it says of itself is the agent's word.
+// Block is a piece of an agent's message other than text. Its fields are the agent's own claims.
 type Block struct {
-	Kind string `json:"type"` // as the agent wrote it: image, audio, resource, resource_link, or unknown here
+	Kind string `json:"type"` // as the agent wrote it: image, audio, resource, resource_link, or an unknown kind
 	MIME string `json:"mimeType,omitempty"`
-	Size int64  `json:"size"` // of Data; of a link what the agent says, or 0
+	Size int64  `json:"size"` // bytes of Data; for a link the agent's claim, or 0
 	URI  string `json:"uri,omitempty"`
 	Name string `json:"name,omitempty"`
-	Data []byte `json:"-"` // what the agent embedded; nil: nothing, as in a link, or nothing that can be read
+	Data []byte `json:"-"` // the embedded content; nil for a link or for unreadable content
 }
 
-// maxWord is how much of a name, a type or a URI a Block has: a URI can hold a whole file. The line that
-// was recorded has all of it.
+// maxWord limits the name, the type and the URI of a Block, in bytes. A URI can hold a whole file. The
+// recorded line contains the full value.
 const maxWord = 1024
 
-// Embedded reports whether the agent sent the content itself, and not only where it is said to be.
+// Embedded reports whether the agent sent the content itself and not only its location.
 func (b Block) Embedded() bool { return b.Data != nil }
 
-// Link reports whether a block only says where something is. It is shown as it stands: nothing opens it.
+// Link reports whether a block only names a location. Perlica shows the location and never opens it.
 func (b Block) Link() bool { return b.Kind == blockLink }
 
-// extensions are those of files that blocks are saved as, and of no other: what an agent names could be a
-// program.
+// extensions maps the type of a block to the extension of the saved file. There are no other extensions,
+// because an agent could name a program.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp", "image/svg+xml": ".svg",
 	"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/mp4": ".m4a", "audio/ogg": ".ogg", "audio/flac": ".flac", "audio/webm": ".webm",
 	"text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "application/json": ".json", "application/pdf": ".pdf",
 }
 
-// Extension is how the name of a file ends that holds the block, by its type.
+// Extension returns the file name extension for the block's type.
 func (b Block) Extension() string {
 	mime, _, _ := strings.Cut(strings.ToLower(b.MIME), ";")
 	return cmp.Or(extensions[strings.TrimSpace(mime)], ".bin")
 }
 
-// Noun is what a block is called where blocks are counted.
+// Noun returns the word for this kind of block in a count of blocks.
 func (b Block) Noun() string {
 	switch b.Kind {
 	case blockImage:
@@ -68,7 +68,7 @@ func (b Block) Noun() string {
 	return "block"
 }
 
-// String is the block in one row: what it is, and its size. It holds words of the agent's.
+// String describes the block in one line: its kind, its claims and its size. It contains the agent's words.
 func (b Block) String() string {
 	words := []string{b.Noun()}
 	switch b.Kind {
@@ -91,7 +91,7 @@ func (b Block) String() string {
 	return text
 }
 
-// decodeContent fills in the text or the block that a message's content is, and reports whether it is one.
+// decodeContent sets the text or the block of a message. It reports whether the content could be decoded.
 func (u *Update) decodeContent(content []byte) bool {
 	if len(content) == 0 {
 		return false
@@ -119,7 +119,7 @@ func (u *Update) decodeContent(content []byte) bool {
 	return u.Block != nil
 }
 
-// parseBlock reads a block that is no text as far as it goes; nil: it does not say what it is.
+// parseBlock decodes a block other than text as far as possible. It returns nil if the block states no type.
 func parseBlock(content []byte) *Block {
 	var v struct {
 		Type     string `json:"type"`
@@ -162,7 +162,7 @@ func parseBlock(content []byte) *Block {
 	return b
 }
 
-// unpack decodes base64, with its padding or without; nil: there is none.
+// unpack decodes base64 with or without padding. It returns nil if there is no data.
 func unpack(s string) []byte {
 	if s == "" {
 		return nil
@@ -174,8 +174,8 @@ func unpack(s string) []byte {
 	return data
 }
 
-// Saying is the text of an update that tells something of the session and belongs to no message: a notice, a
-// compaction, any unknown kind with a text in a member of a usual name.
+// Saying returns the text of an update that concerns the session and not a message: a notice, a compaction,
+// or any unknown kind that has a text in a usual member.
 func (u Update) Saying() string {
 	if u.Title != "" {
 		return "session title: " + u.Title
@@ -204,15 +204,15 @@ func (u Update) Saying() string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
 }
 
-// compactionChunk is a piece of the summary that takes the place of what was said. It is on record: the
-// agent shows the whole, if at all, in a compaction_update.
+// compactionChunk is a piece of the summary that replaces earlier messages. It is only recorded, because an
+// agent may send the whole summary in a compaction_update.
 const compactionChunk = "compaction_summary_chunk"
 
-// blockText is the text of a value in any of the usual forms: a string, a content block, a message with its content, or
-// a list of these.
+// blockText is a text in any of the usual forms: a string, a content block, a message with its content, or a
+// list of these.
 type blockText string
 
-// UnmarshalJSON reads the text. A value of another form has none.
+// UnmarshalJSON reads the text. A value of another form has no text.
 func (t *blockText) UnmarshalJSON(b []byte) error {
 	var text string
 	var list []blockText

@@ -10,7 +10,7 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// What can go wrong with an agent. An Error wraps one of them where it applies.
+// These errors are the possible faults of an agent. An Error wraps one of them where it applies.
 var (
 	ErrGone         = errors.New("the agent has gone")
 	ErrDeaf         = errors.New("the agent does not read its input")
@@ -21,7 +21,7 @@ var (
 	ErrSecondPrompt = errors.New("a second session/prompt of one run was refused")
 )
 
-// ErrorType sorts errors by who or what failed.
+// ErrorType classifies errors by the party or the step that failed.
 type ErrorType string
 
 const (
@@ -36,8 +36,8 @@ const (
 	TypeStopped  ErrorType = "stopped"  // Perlica ended the agent
 )
 
-// Error is what is known of a failure, in the eight fields that the record keeps. Code,
-// Subtype, RequestID and RawShape are empty where the agent gave none.
+// Error describes a failure in the eight fields that the record keeps. Code, Subtype, RequestID and RawShape
+// are empty if the agent did not supply them.
 type Error struct {
 	Provider  string    `json:"provider_id"`
 	Message   string    `json:"error"`
@@ -48,19 +48,19 @@ type Error struct {
 	RequestID string    `json:"request_id"`
 	RawShape  string    `json:"raw_shape"` // the error object with its values replaced by their types
 
-	// Unknown says that the agent itself does not know what became of the prompt.
+	// Unknown means that the agent itself does not know whether the prompt was carried out.
 	Unknown bool `json:"-"`
 
-	// LoginVars are the variables that the agent's logins ask for, of an error that wants one.
+	// LoginVars lists the variables that the agent's logins need. It is set if the agent requires a login.
 	LoginVars []string `json:"-"`
 
 	cause error
 }
 
-// Code is an agent's error code as it was written, null in JSON if the agent gave none.
+// Code is an agent's error code as it was written. It is null in JSON if the agent gave none.
 type Code string
 
-// MarshalJSON writes the code as the agent did.
+// MarshalJSON writes the code exactly as the agent wrote it.
 func (c Code) MarshalJSON() ([]byte, error) {
 	if c == "" {
 		return []byte("null"), nil
@@ -68,7 +68,7 @@ func (c Code) MarshalJSON() ([]byte, error) {
 	return []byte(c), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (c *Code) UnmarshalJSON(b []byte) error {
 	var n json.Number
 	err := json.Unmarshal(b, &n) // null leaves it empty
@@ -93,7 +93,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Translated returns the error in another language; what the agent itself said stays as it is.
+// Translated returns the error in another language. The agent's own words stay unchanged.
 func (e *Error) Translated(translate func(string) string) *Error {
 	if e == nil || e.Type == TypeAgent || e.Type == TypeAuth {
 		return e
@@ -106,8 +106,8 @@ func (e *Error) Translated(translate func(string) string) *Error {
 // codeAuthRequired is ACP's error code for "authentication required".
 const codeAuthRequired = "-32000"
 
-// agentError makes an Error of the error object of a response. An object that is not of
-// JSON-RPC's form is a breach of the protocol, yet still the agent's answer.
+// agentError makes an Error from the error object of a response. An object that does not have JSON-RPC's form
+// breaks the protocol, but it is still the agent's answer.
 func agentError(method, id string, raw []byte) *Error {
 	e := &Error{Type: TypeAgent, Method: method, RequestID: id, RawShape: shape(raw)}
 	var v struct {
@@ -127,7 +127,7 @@ func agentError(method, id string, raw []byte) *Error {
 	e.Message = cmp.Or(e.Message, "an error without a message")
 	e.Subtype = errorSubtype(v.Data)
 	var more struct {
-		RequestID string `json:"requestId"` // the one that the maker of a model gave
+		RequestID string `json:"requestId"` // the id that the model's vendor gave
 		Outcome   string `json:"perlica.dev/outcome"`
 	}
 	if json.Unmarshal(v.Data, &more) == nil {
@@ -140,7 +140,7 @@ func agentError(method, id string, raw []byte) *Error {
 	return e
 }
 
-// errorDetail finds the sentence that agents hide in an error's data.
+// errorDetail finds the explanation that many agents put into an error's data.
 func errorDetail(data json.RawMessage) string {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -153,7 +153,7 @@ func errorDetail(data json.RawMessage) string {
 	return clip(cmp.Or(v.Details, v.Message, v.Error, v.Reason), 500)
 }
 
-// errorSubtype finds the word by which agents sort their errors, in an error's data.
+// errorSubtype finds the error class that many agents put into an error's data.
 func errorSubtype(data json.RawMessage) string {
 	var v struct{ Subtype, ErrorKind, ErrorName, Type string }
 	if json.Unmarshal(data, &v) != nil {
@@ -162,7 +162,7 @@ func errorSubtype(data json.RawMessage) string {
 	return clip(cmp.Or(v.Subtype, v.ErrorKind, v.ErrorName, v.Type), 80)
 }
 
-// clip cuts s to about n bytes at a rune's border.
+// clip cuts s to about n bytes at a rune boundary.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

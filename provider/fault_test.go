@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// However an agent leaves in the middle of a turn, the error says how, with its last
-// words, what it had said before stays said, and the call may have left.
+// TestLeavesInTheTurn: if the agent ends during a turn, the error names the cause and the agent's last words.
+// Earlier updates are kept, and MayHaveLeft reports true.
 func TestLeavesInTheTurn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prompt, text string
@@ -55,7 +55,7 @@ func TestLeavesInTheTurn(t *testing.T) {
 	}
 }
 
-// The last line counts, though no line feed follows it.
+// TestAnswerWithoutLineFeed: the last line counts even without a line feed.
 func TestAnswerWithoutLineFeed(t *testing.T) {
 	w := &watcher{}
 	_, got := run(t, lies(lieSay("x"), "="+lieEnd[1:], "exit 0"), w, "x")
@@ -64,7 +64,8 @@ func TestAnswerWithoutLineFeed(t *testing.T) {
 	}
 }
 
-// An answer that came before the agent went is an answer, no matter who looks first.
+// TestAnswerBeforeTheEnd: an answer that arrived before the agent ended counts, in whatever order the two are
+// noticed.
 func TestAnswerBeforeTheEnd(t *testing.T) {
 	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
 	close(c.gone)
@@ -77,9 +78,10 @@ func TestAnswerBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// What an agent wrote before it left is read to the end, however slow the client is.
+// TestSlowClientOfTheGone: output that the agent wrote before it ended is read completely, even by a slow
+// client.
 func TestSlowClientOfTheGone(t *testing.T) {
-	const n = 300 // of 200 bytes: what a pipe holds
+	const n = 300 // of 200 bytes each: together they fit into a pipe
 	var c *Conn
 	w := &watcher{}
 	w.update = func(Update) { <-c.proc.Exited() }
@@ -94,7 +96,7 @@ func TestSlowClientOfTheGone(t *testing.T) {
 	}
 }
 
-// The agent hangs until it is cancelled; a cancel is answered by the agent itself.
+// TestCancel: the agent hangs until it is cancelled, and answers the cancelled prompt itself.
 func TestCancel(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, child("ok"), w))
@@ -106,7 +108,7 @@ func TestCancel(t *testing.T) {
 	if got := <-done; got.err != nil || got.StopReason != "cancelled" {
 		t.Errorf("%+v", got)
 	}
-	if err := s.Cancel(); err != nil { // with nothing under way it does no harm
+	if err := s.Cancel(); err != nil { // without a running turn this does nothing
 		t.Error(err)
 	}
 	if got, err := s.Prompt(NewCall("r2"), text("@say again")).Answer(); err != nil || got.StopReason != "end_turn" {
@@ -114,11 +116,11 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Everything is recorded that the agent says until it has left, End included.
+// TestLastWordsAreRecorded: all output is recorded until the agent has ended, also during End.
 func TestLastWordsAreRecorded(t *testing.T) {
 	var c *Conn
 	w := &watcher{received: func(f jsonrpc.Frame) error {
-		if f.Method == "_vendor/bye" { // the disk is slow: the agent has long left
+		if f.Method == "_vendor/bye" { // a slow disk: the agent has ended long before
 			<-c.proc.Exited()
 			for range 10_000 {
 				runtime.Gosched()
@@ -162,8 +164,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestAnswerBeforeTheEndOfThePrompt: an agent may answer before it has read all of the
-// prompt, and leave. The answer counts, although writing the rest fails.
+// TestAnswerBeforeTheEndOfThePrompt: an agent may answer and exit before it has read the whole prompt. The
+// answer counts, although writing the rest fails.
 func TestAnswerBeforeTheEndOfThePrompt(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, child("liar",

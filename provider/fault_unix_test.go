@@ -23,12 +23,12 @@ func mustPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// tapInput puts a pipe of the test's own in place of the agent's input. Waiting says
-// whether there are bytes in it.
+// tapInput replaces the agent's input with a pipe of the test. waiting reports whether the pipe contains
+// bytes.
 func tapInput(t *testing.T, c *Conn) (r *os.File, waiting func() bool) {
 	t.Helper()
 	r, w := mustPipe(t)
-	c.in.Close() // the agent leaves by itself
+	c.in.Close() // the agent exits by itself
 	c.in = w
 	t.Cleanup(func() { r.Close() })
 	return r, func() bool {
@@ -46,7 +46,8 @@ func TestKilledBySignal(t *testing.T) {
 	}
 }
 
-// A line is recorded before the first byte of it leaves, and stays if that fails.
+// TestSentBeforeBytes: a line is recorded before its first byte leaves, and the record keeps it if writing
+// fails.
 func TestSentBeforeBytes(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "hang"), w)
@@ -76,7 +77,8 @@ func TestSentBeforeBytes(t *testing.T) {
 	}
 }
 
-// When a line of the agent cannot be recorded nothing more is written, no answer either.
+// TestReceivedFailsNothingIsWritten: if a line of the agent cannot be recorded, nothing more is written, not
+// even an answer.
 func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	ready := make(chan struct{})
 	w := &watcher{received: func(jsonrpc.Frame) error { <-ready; return errors.New("disk full") }}
@@ -93,15 +95,15 @@ func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	}
 }
 
-// A prompt of which not one byte found room has not left.
+// TestDeafFromTheFirstByte: a prompt has not left if the pipe had no room for a single byte.
 func TestDeafFromTheFirstByte(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "hang"), w)
 	tapInput(t, c)
 	deafSoon(c)
 	in := c.in
-	for full := 0; full < 3; { // once may be a deadline that was over before writing began
-		in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // not of the whole: to fill it may take long
+	for full := 0; full < 3; { // one deadline may have passed before the write began
+		in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // each attempt has its own
 		if _, err := in.Write(make([]byte, 1)); err == nil {
 			full = -1
 		}

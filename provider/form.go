@@ -8,17 +8,17 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// Form is what an elicitation/create asks a person for: values by the schema, or to open an address.
+// Form is the content of an elicitation/create: fields to fill in, or an address to open.
 type Form struct {
 	Message string
-	Schema  json.RawMessage // a restricted JSON Schema, as the agent wrote it; nil: it is about an address
+	Schema  json.RawMessage // a restricted JSON Schema, as the agent wrote it; nil for an address
 	URL     string
-	// Approval says that it is a form that asks for the approval of a tool call: no rule and no mode says yes.
+	// Approval means that the form asks for the approval of a tool call. No rule and no mode may approve it.
 	Approval bool
 }
 
-// ApprovalMark is the member of _meta by which codex-acp marks an elicitation that asks for approval. It
-// counts from every agent: the mark only makes the judgement stricter.
+// ApprovalMark is the member of _meta by which codex-acp marks an elicitation that asks for an approval.
+// Perlica accepts the mark from every agent, because it only makes the judgement stricter.
 const ApprovalMark = "codex_approval_kind"
 
 // formResult is the result of an elicitation/create.
@@ -35,8 +35,8 @@ func (p *PermissionRequest) Fill(content map[string]json.RawMessage) error {
 // Decline answers that the person does not give the values. It returns when the answer has left.
 func (p *PermissionRequest) Decline() error { return p.reply("", formResult{Action: "decline"}) }
 
-// requestForm takes an elicitation off the wire. One that is tied to a request, or to nothing, belongs to
-// no turn in which a person could be asked.
+// requestForm handles an elicitation. It refuses an elicitation that belongs to a request or to nothing,
+// because no turn is running in which a person could be asked.
 func (c *Conn) requestForm(env jsonrpc.Message) {
 	var v struct {
 		SessionID string                     `json:"sessionId"`

@@ -9,21 +9,23 @@ import (
 	"unicode/utf16"
 )
 
-// replacement stands for half of a character.
+// replacement stands for one half of a character.
 const replacement = "\ufffd"
 
-// Halves joins a character whose two UTF-16 halves came in two chunks. Agents that cut their strings by UTF-16 units
-// write such chunks. The zero value stands before the first chunk.
+// Halves joins a character whose two UTF-16 halves came in two chunks. Agents that cut their strings at
+// UTF-16 units write such chunks. The zero value is ready for the first chunk.
 type Halves struct{ message, thought half }
 
-// half is a first half whose second one has not come, or 0, and the id of its message.
+// half is a first half whose second half has not arrived, and the id of its message. The unit 0 means that no
+// half waits.
 type half struct {
 	unit rune
 	of   string
 }
 
-// Join completes the text of a chunk with the half of the chunk before, and keeps a half at its end. It returns
-// U+FFFD when the kept half stays alone: that belongs before the chunk's text.
+// Join completes the text of a chunk with the half that the previous chunk left, and stores a half at its
+// end. It returns U+FFFD if the stored half has no second half. The caller shows that character before the
+// chunk's text.
 func (h *Halves) Join(u *Update) (alone string) {
 	open := h.open(u.Kind)
 	if open == nil || u.Text == "" {
@@ -42,7 +44,7 @@ func (h *Halves) Join(u *Update) (alone string) {
 	return alone
 }
 
-// Rest returns U+FFFD for the half at the end of the messages that stays alone, and forgets it.
+// Rest returns U+FFFD if a half is stored at the end of the messages, and forgets the half.
 func (h *Halves) Rest() string {
 	if h.message.unit == 0 {
 		return ""
@@ -66,7 +68,8 @@ var (
 	secondHalf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^"\\u([dD][c-fC-F][0-9a-fA-F]{2})`) })
 )
 
-// noteHalves remembers the halves with which the text of a chunk begins and ends. Such a half is U+FFFD in the text.
+// noteHalves stores the halves at the beginning and at the end of a chunk's text. In the text such a half is
+// U+FFFD.
 func (u *Update) noteHalves(content []byte) {
 	begins, ends := strings.HasPrefix(u.Text, replacement), strings.HasSuffix(u.Text, replacement)
 	if !begins && !ends {
@@ -81,7 +84,7 @@ func (u *Update) noteHalves(content []byte) {
 		if m == nil {
 			return 0
 		}
-		n, _ := strconv.ParseUint(string(m[1]), 16, 16) // The form has four digits.
+		n, _ := strconv.ParseUint(string(m[1]), 16, 16) // the pattern has four hex digits
 		return rune(n)
 	}
 	if begins {

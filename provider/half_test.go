@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestHalves: a character whose halves came in two chunks is one character, and a half that stays alone is U+FFFD.
+// TestHalves: two halves of a character in two chunks are joined, and a single half becomes U+FFFD.
 func TestHalves(t *testing.T) {
 	const message, thought = AgentMessageChunk, AgentThoughtChunk
-	type chunk struct{ kind, id, text string } // the text as it stands in JSON
+	type chunk struct{ kind, id, text string } // text is written as in JSON
 	for _, tt := range []struct {
 		name   string
 		chunks []chunk

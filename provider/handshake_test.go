@@ -14,7 +14,8 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// handshake are the answers that precede a prompt or are given between two: how each is read, by its method.
+// handshake maps a method to the function that reads its answer. The answers come before a prompt or between
+// two prompts.
 var handshake = map[string]func(c *Conn, env jsonrpc.Message) (any, error){
 	acp.AgentMethodInitialize: func(c *Conn, env jsonrpc.Message) (any, error) {
 		c.opening.offered(env.Result)
@@ -43,10 +44,10 @@ var handshake = map[string]func(c *Conn, env jsonrpc.Message) (any, error){
 	},
 }
 
-// needed are the members without which an answer is of no use.
+// needed lists the required member of an answer, by method.
 var needed = map[string]string{acp.AgentMethodSessionNew: "sessionId"}
 
-// fullAnswers have every member that the schema knows.
+// fullAnswers are answers with every member of the schema.
 var fullAnswers = map[string]string{
 	acp.AgentMethodInitialize: `{"protocolVersion":1,"agentInfo":{"name":"a","title":"A","version":"1"},"agentCapabilities":{"loadSession":true,"auth":{"logout":{}},` +
 		`"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":false},` +
@@ -59,10 +60,10 @@ var fullAnswers = map[string]string{
 	acp.AgentMethodSessionList: `{"sessions":[{"sessionId":"a","cwd":"/x","title":"T","updatedAt":"2026-11-24T00:00:00Z","additionalDirectories":["/y"],"_meta":{}}],"nextCursor":"2"}`,
 }
 
-// odd are values that an agent may write in the place of any other.
+// odd are values that an agent may write instead of any other value.
 var odd = []string{`null`, `true`, `-1`, `1.5`, `1e999`, `18446744073709551616`, `""`, `"x"`, `[]`, `{}`, `[null]`, `[[1]]`, `[{}]`, `{"":[{}]}`, `"\ud800"`}
 
-// variants are the JSON texts that have one value of v replaced by an odd one, doubled, or removed.
+// variants yields v as JSON texts in which one value is replaced with an odd value, doubled or removed.
 func variants(v any, odd []string, whole func(string) string, yield func(text string)) {
 	for _, o := range odd {
 		yield(whole(o))
@@ -99,7 +100,7 @@ func variants(v any, odd []string, whole func(string) string, yield func(text st
 
 func plain(v any) string { return string(must(json.Marshal(v))) }
 
-// answersOfAgents are what real agents answered before a prompt, by method.
+// answersOfAgents returns the recorded answers of real agents before a prompt, by method.
 func answersOfAgents(t testing.TB) map[string][]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "frames", "*_text.ndjson"))
@@ -126,8 +127,8 @@ func answersOfAgents(t testing.TB) map[string][]string {
 	return answers
 }
 
-// shakes reads an answer, and fails unless it is of use where it has what is needed, with a warning if any of
-// it is not.
+// shakes reads an answer. It fails the test if the answer has its needed members and still cannot be used, or
+// if a part was dropped without a warning.
 func shakes(t *testing.T, method, text string) {
 	t.Helper()
 	w := &watcher{}
@@ -177,8 +178,8 @@ func shakes(t *testing.T, method, text string) {
 	}
 }
 
-// TestOddAnswers: whatever stands in the place of any one value of an answer before a prompt, of real agents and
-// of one with all that the schema knows, the rest of it is of use, and a warning says what is not.
+// TestOddAnswers: any single value of an answer before a prompt may have any form. The rest of the answer is
+// used, and a warning names the bad part. The answers come from real agents and from the full schema.
 func TestOddAnswers(t *testing.T) {
 	tried := 0
 	for method, texts := range answersOfAgents(t) {
@@ -188,7 +189,7 @@ func TestOddAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			values := odd
-			if i > 0 { // of a real agent, whose answers are long
+			if i > 0 { // a real agent's answer is long
 				values = []string{`-1`, `[{}]`}
 			}
 			shakes(t, method, text)
@@ -205,7 +206,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// FuzzHandshake: the same of any JSON.
+// FuzzHandshake is TestOddAnswers for any JSON text.
 func FuzzHandshake(f *testing.F) {
 	methods := slices.Sorted(maps.Keys(handshake))
 	for i, method := range methods {
@@ -222,7 +223,7 @@ func FuzzHandshake(f *testing.F) {
 		}
 		for key := range v {
 			if name := needed[methods[int(i)%len(methods)]]; name != key && strings.EqualFold(name, key) || v == nil {
-				t.Skip() // which of two such members counts is the decoder's choice
+				t.Skip() // the decoder may choose either of two such members
 			}
 		}
 		shakes(t, methods[int(i)%len(methods)], text)

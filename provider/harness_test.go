@@ -25,11 +25,10 @@ func init() {
 	testChildren["liar"] = childLiar
 }
 
-// childOK is the predictable agent: well-behaved, unless the scenario in its first
-// argument says otherwise.
+// childOK is the predictable agent. It behaves well unless the scenario in its first argument says otherwise.
 func childOK(args []string) {
 	self := []string{os.Args[0]}
-	if len(args) == 2 && args[0] == "--scenario" { // @spawn starts it so
+	if len(args) == 2 && args[0] == "--scenario" { // @spawn starts it with these arguments
 		args = args[1:]
 	}
 	opt := predictable.Options{Self: self}
@@ -42,7 +41,22 @@ func childOK(args []string) {
 	}
 }
 
-// childLiar says what its arguments say, whatever it is asked:
+// childLiar writes the text of its arguments, whatever it is asked:
+//
+//	<         read a line
+//	<N        read N lines
+//	peek      wait for the first byte of a line and leave it in the pipe
+//	>TEXT     write TEXT and a line feed
+//	=TEXT     write TEXT
+//	*N TEXT   write TEXT and a line feed N times; # in it is the count
+//	echo N    read N lines and write each back as a notification
+//	deaf      close standard input
+//	close     close standard output
+//	stderr T  write a line to standard error
+//	exit N    exit with code N
+//	hang      neither read nor write, and do not exit
+//
+// After the last argument it reads until its input ends.
 //
 //	<         read a line
 //	<N        read N lines
@@ -117,7 +131,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// child is this binary as the agent of that name.
+// child returns an agent that is this test binary as the test child of that name.
 func child(name string, args ...string) Agent {
 	return Agent{
 		ID:      name,
@@ -126,8 +140,8 @@ func child(name string, args ...string) Agent {
 	}
 }
 
-// lies is a liar that has answered initialize and session/new and read a prompt, whose
-// id is 2, before it says the rest. Its session is "s".
+// lies returns a liar that answers initialize and session/new and reads a prompt with the id 2, before it
+// writes the rest. Its session is "s".
 func lies(args ...string) Agent {
 	return child("liar", append([]string{
 		"<", `>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`,
@@ -142,14 +156,14 @@ const (
 
 func lieSay(text string) string { return ">" + fmt.Sprintf(lieText, text) }
 
-// crossed is a frame and the direction in which it crossed.
+// crossed is a line and its direction.
 type crossed struct {
 	jsonrpc.Frame
 	sent bool
 }
 
-// watcher is a Recorder and a Client that keep everything. The functions are called
-// first, by the goroutine that called the watcher.
+// watcher is a Recorder and a Client that stores everything. Its function fields are called before it stores
+// an event, by the goroutine that called the watcher.
 type watcher struct {
 	sent, received func(jsonrpc.Frame) error
 	update         func(Update)
@@ -164,9 +178,9 @@ type watcher struct {
 	text     strings.Builder
 	asked    []*PermissionRequest
 	blocked  []BlockedRequest
-	refused  []string // ids of tools
+	refused  []string // tool call ids
 	warnings []Warning
-	noHTTP   error // what SendHTTP returns
+	noHTTP   error // the result of SendHTTP
 }
 
 func (w *watcher) note(f func()) {
@@ -236,7 +250,7 @@ func (w *watcher) Drained() {
 	}
 }
 
-// wait waits until ready, which is called with the watcher locked.
+// wait waits until ready returns true. ready is called with the watcher locked.
 func (w *watcher) wait(t *testing.T, what string, ready func() bool) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -265,7 +279,7 @@ func (w *watcher) said() string {
 	return w.text.String()
 }
 
-// lines are those that crossed in one direction.
+// lines returns the lines of one direction.
 func (w *watcher) lines(sent bool) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -278,7 +292,7 @@ func (w *watcher) lines(sent bool) []string {
 	return lines
 }
 
-// warned are the subtypes of the warnings so far.
+// warned returns the subtypes of the warnings so far.
 func (w *watcher) warned() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -289,7 +303,7 @@ func (w *watcher) warned() []string {
 	return s
 }
 
-// start starts an agent. When the test ends it is ended, and nothing is left.
+// start starts an agent. At the end of the test it ends the agent and checks that nothing is left.
 func start(t *testing.T, a Agent, w *watcher, opts ...func(*Options)) *Conn {
 	t.Helper()
 	opt := Options{Recorder: w, Client: w, Dir: t.TempDir(), Environ: os.Environ(), Grace: time.Minute}
@@ -304,7 +318,7 @@ func start(t *testing.T, a Agent, w *watcher, opts ...func(*Options)) *Conn {
 	return c
 }
 
-// leaves ends an agent that leaves when its input ends, however long that takes.
+// leaves ends an agent that exits when its input ends, however long the agent takes.
 func leaves(t *testing.T, c *Conn) {
 	t.Helper()
 	if err := c.End(context.Background()); err != nil {
@@ -313,7 +327,7 @@ func leaves(t *testing.T, c *Conn) {
 	nothingLeft(t)
 }
 
-// end ends an agent that may not leave by itself: it is given a second.
+// end ends an agent that may not exit by itself. The agent gets one second.
 func end(t *testing.T, c *Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -340,7 +354,7 @@ func nothingLeft(t *testing.T) {
 	t.Errorf("goroutines are left:\n%s", stacks)
 }
 
-// open initializes and opens a session.
+// open sends initialize and opens a session.
 func open(t *testing.T, c *Conn) *Session {
 	t.Helper()
 	if _, err := c.Initialize(t.Context(), "test"); err != nil {
@@ -356,12 +370,12 @@ func open(t *testing.T, c *Conn) *Session {
 func text(s string) Prompt {
 	p, err := NewPrompt([]acp.ContentBlock{acp.TextBlock(s)})
 	if err != nil {
-		panic(err) // a text can be encoded
+		panic(err) // every text can be encoded
 	}
 	return p
 }
 
-// prompted is what a Prompt returned.
+// prompted is the result of a prompt.
 type prompted struct {
 	Answer
 	err error
@@ -376,7 +390,7 @@ func promptAsync(s *Session, call *Call, prompt string) <-chan prompted {
 	return done
 }
 
-// run starts an agent and has it play a whole turn.
+// run starts an agent and runs a whole turn.
 func run(t *testing.T, a Agent, w *watcher, prompt string, opts ...func(*Options)) (*Conn, prompted) {
 	t.Helper()
 	c := start(t, a, w, opts...)

@@ -7,11 +7,11 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// mostPages is how many pages of a list are asked for: an agent may never say that one is the last.
+// mostPages limits the pages of a list that are requested, because an agent's list may never end.
 const mostPages = 100
 
-// KeptSessions returns the sessions that the agent keeps, in its own order: those of one directory, or of
-// all if dir is empty. more says that the agent has more than were asked for. Only agents that announce
+// KeptSessions returns the sessions that the agent stores, in the agent's order. An empty dir means the
+// sessions of all directories. more means that the agent has further sessions. Only agents that announce
 // session/list know the method.
 func (c *Conn) KeptSessions(ctx context.Context, dir string) (list []acp.SessionInfo, more bool, err error) {
 	request := acp.ListSessionsRequest{}
@@ -34,8 +34,8 @@ func (c *Conn) KeptSessions(ctx context.Context, dir string) (list []acp.Session
 	return list, true, nil
 }
 
-// DeleteKept has the agent delete a session that it keeps. Only agents that announce session/delete know
-// the method.
+// DeleteKept makes the agent delete a stored session. Only agents that announce session/delete know the
+// method.
 func (c *Conn) DeleteKept(ctx context.Context, id string) error {
 	return c.ask(ctx, acp.AgentMethodSessionDelete, acp.UnstableDeleteSessionRequest{SessionId: acp.SessionId(id)}, nil)
 }

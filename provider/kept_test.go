@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestKeptSessions: the pages of an agent's list are asked for in order, with the directory; a list that has no
-// end is not asked for again and again; an item that has not the protocol's form is left out.
+// TestKeptSessions: the pages of an agent's list are requested in order and with the directory. An endless
+// list is not requested for ever. An item of the wrong form is left out.
 func TestKeptSessions(t *testing.T) {
 	var endless []string
 	for i := range mostPages + 1 {

@@ -12,9 +12,9 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// lenient decodes data into the value that v points to as the schema asks of clients: an item of a
-// list that has not its form is skipped, and a member that has not is as if it were absent. What was
-// left out is returned, by its place. The error says that nothing can be made of data.
+// lenient decodes data into the value that v points to, by the schema's rules for clients. It skips a list
+// item that has the wrong form, and it treats a member of the wrong form as absent. dropped names the places
+// of the parts that were left out. The error means that no part of data could be decoded.
 func lenient(data []byte, v any) (dropped []string, err error) {
 	data, dropped = soundChoices(data)
 	err = json.Unmarshal(data, v)
@@ -23,16 +23,16 @@ func lenient(data []byte, v any) (dropped []string, err error) {
 		if !ok {
 			return dropped, err
 		}
-		if len(out) == 0 { // the last of several counts
+		if len(out) == 0 { // a duplicate member: the last one counts
 			out = []string{"members that stand there twice"}
 		}
-		reflect.ValueOf(v).Elem().SetZero() // of what the first attempt left
+		reflect.ValueOf(v).Elem().SetZero() // remove the results of the first attempt
 		dropped, err = append(dropped, out...), json.Unmarshal(kept, v)
 	}
 	return append(dropped, skipNameless(v)...), err
 }
 
-// salvage returns what of a JSON value can be decoded as t, and the places of what cannot.
+// salvage returns the part of a JSON value that can be decoded as t, and the places of the other parts.
 func salvage(data json.RawMessage, t reflect.Type, at string) (kept json.RawMessage, dropped []string, ok bool) {
 	if json.Unmarshal(data, reflect.New(t).Interface()) == nil {
 		return data, nil, true
@@ -55,7 +55,7 @@ func salvage(data json.RawMessage, t reflect.Type, at string) (kept json.RawMess
 				dropped = append(dropped, place)
 			}
 		}
-		kept, _ = json.Marshal(append([]json.RawMessage{}, good...)) // each was decoded
+		kept, _ = json.Marshal(append([]json.RawMessage{}, good...)) // each item was decoded before
 	case reflect.Struct:
 		if kept, dropped = salvageMembers(data, t, at); kept == nil {
 			return nil, nil, false
@@ -66,7 +66,7 @@ func salvage(data json.RawMessage, t reflect.Type, at string) (kept json.RawMess
 	return kept, dropped, json.Unmarshal(kept, reflect.New(t).Interface()) == nil
 }
 
-// salvageMembers is salvage for an object; kept is nil if it is none.
+// salvageMembers is salvage for an object. kept is nil if data is not an object.
 func salvageMembers(data json.RawMessage, t reflect.Type, at string) (kept json.RawMessage, dropped []string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) != nil || members == nil {
@@ -90,11 +90,11 @@ func salvageMembers(data json.RawMessage, t reflect.Type, at string) (kept json.
 			}
 		}
 	}
-	kept, _ = json.Marshal(members) // each is JSON
+	kept, _ = json.Marshal(members) // each member is JSON
 	return kept, dropped
 }
 
-// skipNameless removes the items of the protocol's lists by whose absent id none could choose them.
+// skipNameless removes list items without an id, because they cannot be chosen.
 func skipNameless(v any) (dropped []string) {
 	skip := func(n int, what string) {
 		if n > 0 {
@@ -121,7 +121,7 @@ func skipNameless(v any) (dropped []string) {
 	return dropped
 }
 
-// namedOptions are the options that have an id, and that JSON can say again: a choice has its values.
+// namedOptions returns the options that have an id and can be encoded as JSON. A choice must have values.
 func namedOptions(options []acp.SessionConfigOption) []acp.SessionConfigOption {
 	return slices.DeleteFunc(options, func(o acp.SessionConfigOption) bool {
 		if _, err := json.Marshal(o); err != nil {
@@ -131,15 +131,15 @@ func namedOptions(options []acp.SessionConfigOption) []acp.SessionConfigOption {
 	})
 }
 
-// offer is what an agent says of a session when it opens it, and of its options when one was set.
+// offer holds the agent's answer to a request that opens a session or sets an option.
 type offer struct {
 	SessionID     string                    `json:"sessionId"`
 	Modes         *acp.SessionModeState     `json:"modes"`
 	ConfigOptions []acp.SessionConfigOption `json:"configOptions"`
 }
 
-// take decodes the result of a response leniently and warns of what was left out. A result of which
-// nothing can be made sets nothing; it is an error if the member that is needed has not its form.
+// take decodes the result of a response with lenient and warns about the parts that were left out. An
+// unreadable result sets nothing. take returns an error only if the needed member has the wrong form.
 func (c *Conn) take(env jsonrpc.Message, method, needed string, v any) error {
 	if env.Result == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// soundChoices returns data, an object, with the values of its configOptions as the SDK can decode them, and the places
-// of what was left out for that. It comes before everything is decoded: of a list with one value that has not the
-// schema's form the SDK's union decodes nothing, or something else, and does not say so.
+// soundChoices returns data with only those values of its configOptions that the SDK can decode, and the
+// places of the other values. It runs before data is decoded. If one value of a list has the wrong form, the
+// SDK's union type decodes nothing or a wrong type, and reports no error.
 func soundChoices(data json.RawMessage) (kept json.RawMessage, dropped []string) {
 	const list = "configOptions"
 	var members, option map[string]json.RawMessage
@@ -39,7 +39,7 @@ func soundChoices(data json.RawMessage) (kept json.RawMessage, dropped []string)
 			bad = []string{place + " (its groups)"}
 		}
 		dropped = append(dropped, bad...)
-		option["options"], _ = json.Marshal(good) // all of it was JSON
+		option["options"], _ = json.Marshal(good) // each part was decoded from JSON
 		options[i], _ = json.Marshal(option)
 	}
 	if len(dropped) == 0 {
@@ -50,7 +50,7 @@ func soundChoices(data json.RawMessage) (kept json.RawMessage, dropped []string)
 	return kept, dropped
 }
 
-// choice is a value of an option.
+// choice is a value of a config option.
 type choice struct {
 	Value       string         `json:"value"`
 	Name        string         `json:"name"`
@@ -58,14 +58,14 @@ type choice struct {
 	Meta        map[string]any `json:"_meta,omitempty"`
 }
 
-// soundValues returns the values of a list that can be chosen, those of groups among them where there may be some, and
-// the places of what has not the schema's form.
+// soundValues returns the values of a list that can be chosen, including the values of groups if groups is
+// set. bad names the places of the items that do not have the schema's form.
 func soundValues(list []json.RawMessage, at string, groups bool) (good []choice, bad []string) {
 	good = []choice{}
 	for i, item := range list {
 		place := fmt.Sprintf("%s[%d]", at, i)
 		var members map[string]json.RawMessage
-		_ = json.Unmarshal(item, &members) // of what is no object nothing is there
+		_ = json.Unmarshal(item, &members) // an item that is not an object has no members
 		var group []json.RawMessage
 		if groups && members["value"] == nil && json.Unmarshal(members["options"], &group) == nil {
 			inner, out := soundValues(group, place+".options", false)
@@ -74,7 +74,7 @@ func soundValues(list []json.RawMessage, at string, groups bool) (good []choice,
 		}
 		var c choice
 		err := json.Unmarshal(item, &c)
-		if err != nil { // what need not be there
+		if err != nil { // drop the optional members
 			c = choice{}
 			_ = json.Unmarshal(members["value"], &c.Value)
 			_ = json.Unmarshal(members["name"], &c.Name)

@@ -12,12 +12,12 @@ const (
 	goodLogin  = `{"id":"key","name":"Key"}`
 )
 
-// TestLenient: what has not the schema's form in the answers before a prompt is left out, with one
-// warning for each answer, and the rest stands.
+// TestLenient: a part of the wrong form in an answer before a prompt is left out, with one warning for each
+// answer. The other parts are used.
 func TestLenient(t *testing.T) {
 	for name, tt := range map[string]struct {
-		initialize, session string // further members of the two answers
-		modes, options      int    // that remain
+		initialize, session string // additional members of the two answers
+		modes, options      int    // the numbers that remain
 		logins              int
 		warnings            int
 	}{
@@ -58,7 +58,8 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// TestNoVersion: an agent that states no version of the protocol is taken to speak Perlica's, with a warning.
+// TestNoVersion: an agent that states no version of the protocol counts as speaking Perlica's version, with a
+// warning.
 func TestNoVersion(t *testing.T) {
 	for answer, warnings := range map[string]int{`{}`: 1, `null`: 1, `{"protocolVersion":[],"agentInfo":{"name":"a","version":"1"}}`: 2, `{"protocolVersion":null}`: 1, `"hello"`: 2} {
 		t.Run(answer, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestNoVersion(t *testing.T) {
 	}
 }
 
-// TestLenientLater: answers that carry nothing that is needed succeed, whatever they hold.
+// TestLenientLater: an answer without required members succeeds with any content.
 func TestLenientLater(t *testing.T) {
 	for _, result := range []string{`null`, `"ok"`, `[]`, `5`, `true`, `{"configOptions":7,"modes":[]}`} {
 		t.Run(result, func(t *testing.T) {
@@ -102,7 +103,7 @@ func TestLenientLater(t *testing.T) {
 	}
 }
 
-// TestLenientUpdates: the same holds of lists in updates.
+// TestLenientUpdates: lists in updates are decoded in the same way.
 func TestLenientUpdates(t *testing.T) {
 	_, u, ok := parseUpdate([]byte(`{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"type":"slider"},` + goodOption + `]}}`))
 	if !ok || len(u.Options) != 1 {
@@ -118,7 +119,7 @@ func TestLenientUpdates(t *testing.T) {
 	}
 }
 
-// TestModeFollows: an agent that offers its modes as an option, too, has one present mode.
+// TestModeFollows: if an agent repeats its modes as an option, SetMode changes that option, too.
 func TestModeFollows(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"sessionId":"s","modes":{"currentModeId":"auto","availableModes":[`+goodMode+`]},"configOptions":[`+
 		goodOption+`,{"id":"mode","name":"M","category":"mode","type":"select","currentValue":"auto","options":[{"value":"ask","name":"A"},{"value":"auto","name":"B"}]}]}}`,
@@ -135,7 +136,7 @@ func TestModeFollows(t *testing.T) {
 	}
 }
 
-// TestLenientChoices: a value of an option that has not the schema's form is left out, and the others can be chosen.
+// TestLenientChoices: an option's value of the wrong form is left out, and the other values can be chosen.
 func TestLenientChoices(t *testing.T) {
 	for options, want := range map[string]string{
 		`{"value":"a","name":"A"},{"value":"b","name":"B"}`:                                        "a=A b=B 0",

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxLine is the longest line that is acted upon, unless Options say otherwise.
+	// maxLine is the default of Options.MaxLine, in bytes.
 	maxLine = 64 << 20
-	// keptOfOversized is how much of a longer one is kept.
+	// keptOfOversized is the number of bytes that are kept of a longer line.
 	keptOfOversized = 64 << 10
 )
 
-// lineReader takes lines off an agent's output.
+// lineReader reads lines from an agent's output.
 type lineReader struct {
 	r   *bufio.Reader
 	max int
@@ -27,10 +27,9 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: limit}
 }
 
-// next returns the next line without its line feed, in memory of its own. Of a line
-// longer than the limit it returns the beginning, with its length and hash, and kind
-// Oversized. The last line may lack a line feed. An error, io.EOF at the end, comes after
-// everything that was read.
+// next returns the next line without its line feed, in its own memory. For a line over the limit it returns
+// the beginning, the length, the hash and the kind Oversized. The last line may lack a line feed. An error
+// comes only after all data was returned; it is io.EOF at the end.
 func (l *lineReader) next() (jsonrpc.Frame, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil { // the usual case: one copy
@@ -65,16 +64,16 @@ func (l *lineReader) next() (jsonrpc.Frame, error) {
 		line = line[:len(line)-1]
 	} else if len(line) == 0 {
 		return jsonrpc.Frame{}, err
-	} // else the error comes again, after what was read
+	} // any other error is returned by the next read, after the buffered data
 	if len(line) > l.max {
 		return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
 	}
 	return jsonrpc.Frame{Line: line, Length: int64(len(line))}, nil
 }
 
-// more reports whether the next line is at hand.
+// more reports whether a complete line is buffered.
 func (l *lineReader) more() bool {
-	rest, _ := l.r.Peek(l.r.Buffered()) // which is there
+	rest, _ := l.r.Peek(l.r.Buffered()) // all of it is buffered
 	return bytes.IndexByte(rest, '\n') >= 0
 }
 

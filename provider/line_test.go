@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// readLines reads to the end and returns its error.
+// readLines reads all lines and returns the final error.
 func readLines(r io.Reader, limit int) (frames []jsonrpc.Frame, err error) {
 	l := newLineReader(r, limit)
 	for {
@@ -98,7 +98,7 @@ func TestLineReaderLimit(t *testing.T) {
 	}
 }
 
-// A failing read loses nothing of what came before it.
+// TestLineReaderError: a failing read loses none of the earlier data.
 func TestLineReaderError(t *testing.T) {
 	broken := errors.New("broken")
 	for _, limit := range []int{1 << 20, 10} {
@@ -110,8 +110,8 @@ func TestLineReaderError(t *testing.T) {
 	}
 }
 
-// FuzzLineReader: the lines are those of bytes.Split, whatever the pipe's pieces are, and
-// stay as they are when later ones are read.
+// FuzzLineReader: the lines equal those of bytes.Split for any division of the input, and a line does not
+// change when later lines are read.
 func FuzzLineReader(f *testing.F) {
 	f.Add([]byte("a\nb\r\n\n\xff"), 3, 2)
 	f.Add([]byte(strings.Repeat("abc\n", 100)+strings.Repeat("x", 300)), 64, 7)
@@ -142,7 +142,7 @@ func FuzzLineReader(f *testing.F) {
 	})
 }
 
-// chunks is a reader that gives at most size bytes at a time.
+// chunks is a reader that returns at most size bytes at a time.
 type chunks struct {
 	rest []byte
 	size int

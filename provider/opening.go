@@ -6,22 +6,24 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// opening is what every request that opens a session has beside its working directory and servers.
+// opening holds the members that all requests for a session share, apart from the working directory and the
+// servers.
 type opening struct {
-	dirs   []string       // further roots
-	append string         // behind the agent's own system prompt
-	meta   bool           // append goes as _meta.systemPrompt
-	offers map[string]any // sessionCapabilities, as the agent wrote them
+	dirs   []string       // additional root directories
+	append string         // text that is added after the agent's own system prompt
+	meta   bool           // append is sent as _meta.systemPrompt
+	offers map[string]any // sessionCapabilities as the agent wrote them
 }
 
-// systemPrompt is the protocol's systemPrompt of a request that opens a session. The SDK does not have it yet.
+// systemPrompt is the protocol's member systemPrompt of a request for a session. The SDK does not have it
+// yet.
 type systemPrompt struct {
 	Mode    string      `json:"mode"`
 	Content []textBlock `json:"content"`
 }
 
-// AddDirectories gives the session that is opened next further roots. It reports whether the agent has said
-// in Initialize that it takes them; else nothing is sent of them.
+// AddDirectories sets additional root directories for the next session that is opened. It reports whether the
+// agent offered this in its answer to initialize. Otherwise nothing is sent.
 func (c *Conn) AddDirectories(dirs []string) bool {
 	if c.opening.offers["additionalDirectories"] == nil {
 		return false
@@ -30,9 +32,9 @@ func (c *Conn) AddDirectories(dirs []string) bool {
 	return true
 }
 
-// AppendSystem puts a text behind the agent's own system prompt in the session that is opened next. It reports
-// whether the agent has said in Initialize that it takes one, or is known to take it as _meta.systemPrompt;
-// else nothing is sent of it.
+// AppendSystem adds a text after the agent's own system prompt in the next session that is opened. It reports
+// whether the agent accepts the text: either the agent offered this in its answer to initialize, or meta is
+// set and the text goes as _meta.systemPrompt. Otherwise nothing is sent.
 func (c *Conn) AppendSystem(text string, meta bool) bool {
 	offered := c.opening.offers["systemPrompt"] != nil
 	if offered || meta {

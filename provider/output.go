@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// read is the one reader of the agent's output.
+// read is the only reader of the agent's output.
 func (c *Conn) read() {
 	out := c.proc.Output()
 	defer out.Close()
@@ -30,13 +30,13 @@ func (c *Conn) read() {
 		}
 		e := c.failure()
 		if e != nil && e.Type == TypeRecord {
-			continue // empty the pipe, so that the process can leave
+			continue // empty the pipe, so that the process can exit
 		}
 		if err := c.opt.Recorder.Received(env.Frame); err != nil {
 			c.broken(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)})
 			continue
 		}
-		if e == nil || e.Type == TypeStopped { // after any other failure nothing counts any more
+		if e == nil || e.Type == TypeStopped { // after any other failure the output no longer counts
 			c.dispatch(env)
 		}
 		if !lines.more() {
@@ -45,8 +45,8 @@ func (c *Conn) read() {
 	}
 }
 
-// exitWait is how long a process that closed its output may take to leave, before it
-// counts as one that lives on.
+// exitWait is the time that a process has to exit after it closed its output. A process that needs longer
+// counts as still running.
 const exitWait = 500 * time.Millisecond
 
 func (c *Conn) outputEnded(err error) {

@@ -11,31 +11,32 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// Peer is a client of the agent beside Perlica, whose lines a connection carries: an editor. With
-// one, a connection has all sessions of the agent, the peer's requests keep their ids, and those of
+// Peer is a second client of the agent, for example an editor. The connection forwards the peer's lines. A
+// connection with a peer serves all sessions of the agent. The peer's requests keep their ids. The ids of
 // Perlica's own requests are strings that begin with Options.IDPrefix.
 //
-// Its methods are called in wire order by the goroutine that reads the agent's output.
+// The goroutine that reads the agent's output calls the methods in wire order.
 type Peer interface {
-	// Pass gets a line of the agent when it is recorded, and before it is acted upon: every line but
-	// those with an id of Perlica's own requests and a model agent's HTTP exchange. It acts itself upon a $/cancel_request.
+	// Pass gets each line of the agent after it is recorded and before Perlica acts on it. Lines with an id
+	// of Perlica's own requests and the HTTP exchange of a model agent are left out. Pass handles
+	// $/cancel_request.
 	Pass(jsonrpc.Frame)
-	// Local gets a request for files or terminals and reports whether it is the peer's to answer; else
-	// it is refused.
+	// Local gets a request for files or terminals and reports whether the peer answers it. If it does not,
+	// Perlica refuses the request.
 	Local(jsonrpc.Frame) bool
-	// Client returns who acts upon the updates and questions of a session, or nil for one that it
-	// does not know: its updates are only passed on, its questions are refused.
+	// Client returns the client that handles the updates and questions of a session. It returns nil for an
+	// unknown session: the updates are then only forwarded, and the questions are refused.
 	Client(session string) Client
 }
 
-// Carry sends a line that the peer wrote, byte for byte, and returns before it has left. The tap
-// refuses a session/prompt: see CarryPrompt. The error says that nothing can be sent any more.
+// Carry sends a line of the peer, byte for byte, and returns before the line has left. It cannot send a
+// session/prompt: see CarryPrompt. The error means that nothing can be sent any more.
 func (c *Conn) Carry(line []byte) error {
 	c.post(line)
 	return c.Err()
 }
 
-// CarryPrompt spends call on a session/prompt that the peer wrote.
+// CarryPrompt sends a session/prompt of the peer and uses up call.
 func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
 	env := jsonrpc.Parse(line)
 	p := &pendingCall{conn: c, method: acp.AgentMethodSessionPrompt, id: env.ID, arrived: make(chan struct{})}
@@ -53,15 +54,15 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
 	return &Turn{p}
 }
 
-// Adopt returns a session that the peer opened, described by the agent's answer to session/new,
-// session/load, session/resume or session/fork. What has not the protocol's form is left out.
+// Adopt returns a session that the peer opened. answer is the agent's answer to session/new, session/load,
+// session/resume or session/fork. Adopt leaves out the parts that do not have the protocol's form.
 func (c *Conn) Adopt(id string, answer []byte) *Session {
 	var o offer
 	_, _ = lenient(answer, &o) // the peer has the line itself
 	return c.opened(id, o.Modes, o.ConfigOptions)
 }
 
-// clientOf returns who acts upon what the agent says of a session, or nil.
+// clientOf returns the client that handles a session, or nil.
 func (c *Conn) clientOf(session string) Client {
 	if c.opt.Peer != nil {
 		return c.opt.Peer.Client(session)
@@ -74,12 +75,12 @@ func (c *Conn) clientOf(session string) Client {
 	return c.opt.Client
 }
 
-// own reports whether an id is one of Perlica's own requests.
+// own reports whether id belongs to one of Perlica's own requests.
 func (c *Conn) own(id string) bool {
 	return c.opt.Peer == nil || strings.HasPrefix(jsonrpc.Key(id), `"`+c.opt.IDPrefix)
 }
 
-// sessionOf is the session that a message's parameters name, or "".
+// sessionOf returns the session id in a message's parameters, or "".
 func sessionOf(params []byte) (session string) {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)

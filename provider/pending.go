@@ -11,18 +11,18 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// pendingCall is a request of ours.
+// pendingCall is one of our requests.
 type pendingCall struct {
 	conn    *Conn
 	method  string
 	id      string
 	out     *sending
-	arrived chan struct{} // closed when answer is set
+	arrived chan struct{} // closed after answer or fault is set
 	answer  jsonrpc.Message
-	fault   *Error // why the answer that came cannot be read; nil: it can
+	fault   *Error // the reason why the response cannot be read; nil if it can
 }
 
-// request is the line of a request. Params that are JSON already are taken as they are.
+// request returns the line of a request. Params of type json.RawMessage are used unchanged.
 func request(id, method string, params any) ([]byte, error) {
 	raw, ok := params.(json.RawMessage)
 	if !ok {
@@ -41,7 +41,7 @@ func request(id, method string, params any) ([]byte, error) {
 	return append(line, '}'), nil
 }
 
-// wait waits for the response. A session/prompt has no timeout and is not abandoned when ctx is
+// wait waits for the response. A session/prompt has no timeout, and wait does not abandon it when ctx is
 // done.
 func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	c := p.conn
@@ -58,7 +58,7 @@ func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	switch p.method {
 	case acp.AgentMethodSessionPrompt:
 		done = nil
-	case acp.AgentMethodAuthenticate: // a person is acting
+	case acp.AgentMethodAuthenticate: // a person logs in, which takes any time
 	default:
 		t := time.NewTimer(c.timeout(p.method))
 		defer t.Stop()
@@ -83,7 +83,7 @@ func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// judge tells an answer from an error, when arrived is closed.
+// judge returns the response or its error. arrived must be closed.
 func (p *pendingCall) judge() (jsonrpc.Message, error) {
 	if p.fault != nil {
 		return jsonrpc.Message{}, p.conn.failed(p.method, p.id, p.fault)
@@ -91,7 +91,7 @@ func (p *pendingCall) judge() (jsonrpc.Message, error) {
 	return p.conn.judge(p.answer, p.method, p.id)
 }
 
-// came is the response if it came before the agent went, or stopped reading, and counts; else err.
+// came returns the response if it arrived before the agent was gone or deaf. Otherwise it returns err.
 func (p *pendingCall) came(err error) (jsonrpc.Message, error) {
 	select {
 	case <-p.arrived:

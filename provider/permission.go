@@ -13,34 +13,35 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// ErrReplied says that a permission request has been answered or withdrawn already.
+// ErrReplied means that a permission request was already answered or withdrawn.
 var ErrReplied = errors.New("the permission request is no longer open")
 
-// PermissionRequest is a session/request_permission of the agent, or an elicitation/create, which has
-// a Form. It is answered once: with Select or Cancel; one that has a Form with Fill, Decline or Cancel.
+// PermissionRequest is a session/request_permission of the agent, or an elicitation/create, which has a Form.
+// It is answered once: a request without a Form by Select or Cancel, a request with a Form by Fill, Decline
+// or Cancel.
 type PermissionRequest struct {
-	ID      string // the JSON-RPC id as it was written; jsonrpc.Key finds it again
+	ID      string // the JSON-RPC id as it was written; jsonrpc.Key maps it to a map key
 	Tool    ToolCall
 	Options []acp.PermissionOption
-	Form    *Form // nil: it asks for a permission
+	Form    *Form // nil for a request for a permission
 
 	conn    *Conn
 	replied atomic.Bool
-	claimed bool      // by who answers; its goroutine's
+	claimed bool      // owned by the goroutine that answers
 	end     sync.Once // guards the closing of done
 	done    chan struct{}
 	peers   atomic.Pointer[peersReply]
-	decide  func(option acp.PermissionOptionId) error // takes the answer in place of the agent; may be nil
+	decide  func(option acp.PermissionOptionId) error // receives the answer in place of the agent; may be nil
 }
 
-// The options of a LocalRequest.
+// These options belong to a request made by NewLocalRequest.
 const (
 	LocalAllow acp.PermissionOptionId = "allow-once"
 	LocalDeny  acp.PermissionOptionId = "reject-once"
 )
 
-// NewLocalRequest makes a question of a request for files or terminals that a Peer could carry out.
-// decide gets the option that was chosen, or an empty one for none.
+// NewLocalRequest makes a question from a request for files or terminals that a Peer could carry out. decide
+// receives the chosen option, or an empty id if nothing was chosen.
 func (c *Conn) NewLocalRequest(id string, tool ToolCall, decide func(option acp.PermissionOptionId) error) *PermissionRequest {
 	return &PermissionRequest{ID: id, Tool: tool, conn: c, decide: decide, done: make(chan struct{}), Options: []acp.PermissionOption{
 		{OptionId: LocalAllow, Name: "Let the editor do it", Kind: acp.PermissionOptionKindAllowOnce},
@@ -48,8 +49,8 @@ func (c *Conn) NewLocalRequest(id string, tool ToolCall, decide func(option acp.
 	}}
 }
 
-// Withdraw takes in that the agent no longer wants an answer to a request, where a Peer has heard of
-// that. The agent gets the error that says so. It does nothing if the request has been answered.
+// Withdraw records that the agent no longer wants an answer, after a Peer has learned this from the agent. It
+// sends the agent an error response. It does nothing if the request was already answered.
 func (p *PermissionRequest) Withdraw() {
 	if p.replied.Swap(true) {
 		return
@@ -59,43 +60,42 @@ func (p *PermissionRequest) Withdraw() {
 	p.end.Do(func() { close(p.done) })
 }
 
-// Dismiss takes in that the peer chose none of the options. line is how it said so, which Cancel then
-// sends; nil: in no words that can go on.
+// Dismiss records that the peer chose no option. line is the peer's answer, which Cancel then sends. A nil
+// line means that Cancel writes its own answer.
 func (p *PermissionRequest) Dismiss(line []byte) {
 	p.peers.Store(&peersReply{"", line})
 	p.end.Do(func() { close(p.done) })
 }
 
-// Dismissed reports whether it was Dismiss that closed Done.
+// Dismissed reports whether Dismiss closed Done.
 func (p *PermissionRequest) Dismissed() bool {
 	peers := p.peers.Load()
 	return peers != nil && peers.option == "" && !p.replied.Load()
 }
 
-// peersReply is an answer that the peer wrote; an empty option says that it chose none.
+// peersReply is an answer that the peer wrote. An empty option means that the peer chose none.
 type peersReply struct {
 	option acp.PermissionOptionId
 	line   []byte
 }
 
-// Carry has an answer that selects the option be this line, which the peer wrote.
+// Carry sets the line of the peer that Select sends if it selects this option.
 func (p *PermissionRequest) Carry(option acp.PermissionOptionId, line []byte) {
 	p.peers.Store(&peersReply{option, line})
 }
 
-// Done is closed when the agent has withdrawn the request, or the peer has dismissed it. The reply to
-// a withdrawn request has been sent.
+// Done is closed when the agent has withdrawn the request or the peer has dismissed it. The reply to a
+// withdrawn request has already been sent.
 func (p *PermissionRequest) Done() <-chan struct{} { return p.done }
 
-// Claim makes sure of the request before it is answered: the agent can no longer withdraw it. It reports
-// false if it is open no more. Who claims a request must answer it.
+// Claim reserves the request for an answer: the agent can no longer withdraw it. It returns false if the
+// request is no longer open. The caller must answer a claimed request.
 func (p *PermissionRequest) Claim() bool {
 	p.claimed = p.claimed || !p.replied.Swap(true)
 	return p.claimed
 }
 
-// Select answers with one of the agent's options, exactly. It returns when the answer
-// has left.
+// Select answers with exactly one of the agent's options. It returns when the answer has left.
 func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 	for _, o := range p.Options {
 		if o.OptionId == option {
@@ -105,11 +105,10 @@ func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 	return fmt.Errorf("provider: the agent offered no option %q", option)
 }
 
-// Cancel answers that the turn was cancelled or that no one chose. It returns when the
-// answer has left.
+// Cancel answers that the turn was cancelled or that nothing was chosen. It returns when the answer has left.
 func (p *PermissionRequest) Cancel() error { return p.reply("", p.cancelled()) }
 
-// cancelled is the result that says that nobody has chosen.
+// cancelled returns the result that reports that nothing was chosen.
 func (p *PermissionRequest) cancelled() any {
 	if p.Form != nil {
 		return formResult{Action: "cancel"}
@@ -159,7 +158,7 @@ func (c *Conn) request(env jsonrpc.Message) {
 	}
 	local := IsLocal(env.Method)
 	if c.opt.Peer != nil && (!local || c.opt.Peer.Local(env.Frame)) {
-		return // the peer has it
+		return // the peer answers it
 	}
 	if c.opt.Forms && env.Method == acp.ClientMethodElicitationCreate {
 		c.requestForm(env)
@@ -177,14 +176,14 @@ func (c *Conn) request(env jsonrpc.Message) {
 	c.warn("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
 }
 
-// methodSendHTTP is how a model agent describes the HTTP request that it is about to send. From any
-// other agent it is a method that nobody offers.
+// methodSendHTTP describes the HTTP request that a model agent is about to send. Perlica refuses this method
+// from any other agent.
 const methodSendHTTP = methodsHTTP + "send"
 
-// methodsHTTP begins the methods of a model agent's exchanges, which are between it and Perlica.
+// methodsHTTP is the prefix of the methods that model agents and Perlica use for HTTP exchanges.
 const methodsHTTP = "_perlica.dev/http/"
 
-// sendHTTP answers a model agent once its request is on disk.
+// sendHTTP answers a model agent after the description of its request is on disk.
 func (c *Conn) sendHTTP(env jsonrpc.Message) {
 	client := c.clientOf(sessionOf(env.Params))
 	if client == nil {
@@ -200,10 +199,10 @@ func (c *Conn) sendHTTP(env jsonrpc.Message) {
 	}
 }
 
-// codeCancelled is the error code of a request that was cancelled, as ACP and LSP have it.
+// codeCancelled is the error code of a cancelled request in ACP and LSP.
 const codeCancelled = -32800
 
-// IsLocal reports whether a method has the client read or write files, or run commands.
+// IsLocal reports whether a method asks the client to use files or to run commands.
 func IsLocal(method string) bool {
 	return strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/")
 }
@@ -214,7 +213,7 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 		ToolCall  ToolCall               `json:"toolCall"`
 		Options   []acp.PermissionOption `json:"options"`
 	}
-	// No one can judge what is only partly known.
+	// A partly decoded request cannot be judged.
 	if err := json.Unmarshal(env.Params, &v); err != nil || v.ToolCall.partial {
 		if client := c.clientOf(v.SessionID); client != nil {
 			client.RefusedPermission(v.ToolCall)
@@ -242,8 +241,8 @@ func (c *Conn) put(env jsonrpc.Message, session string, p *PermissionRequest) {
 		c.refuse(env.ID, -32602, "unknown session")
 		c.warn("foreign_session", "a question of session "+clip(session, 80))
 	case twin != nil:
-		// No one could tell whose answer is whose: a yes to one might be taken as a
-		// yes to the other. Both get a no.
+		// With two open requests of one id, an answer to one could be taken as an answer to the other.
+		// Perlica refuses both.
 		c.withdraw(env.Key)
 		if p.Form == nil {
 			client.RefusedPermission(p.Tool)
@@ -255,8 +254,8 @@ func (c *Conn) put(env jsonrpc.Message, session string, p *PermissionRequest) {
 	}
 }
 
-// withdraw closes a permission request that the agent no longer wants answered. JSON-RPC
-// wants a response to it all the same.
+// withdraw closes a permission request that the agent cancelled. It still sends a response, because JSON-RPC
+// requires one.
 func (c *Conn) withdraw(key string) {
 	c.mu.Lock()
 	p := c.asked[key]
@@ -277,7 +276,7 @@ func (c *Conn) refuse(id string, code int, message string) {
 		ID      json.RawMessage  `json:"id"`
 		Error   acp.RequestError `json:"error"`
 	}{"2.0", json.RawMessage(id), acp.RequestError{Code: code, Message: message}})
-	if err == nil { // the id was JSON when it came
+	if err == nil { // the id was valid JSON when it arrived
 		c.post(line)
 	}
 }

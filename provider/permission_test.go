@@ -13,7 +13,7 @@ import (
 const options = `[{"optionId":"aa","name":"Always","kind":"allow_always"},{"optionId":"a1","name":"Yes","kind":"allow_once"},` +
 	`{"optionId":"a2","name":"Sure","kind":"allow_once"},{"optionId":"r","name":"No","kind":"reject_once"}]`
 
-// asks is a request for permission with that id.
+// asks returns a permission request with the given id.
 func asks(id, tool string) string {
 	return fmt.Sprintf(`>{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"%s","title":"T","kind":"execute","rawInput":{"command":"ls","n":9007199254740993}},"options":%s}}`, id, tool, options)
 }
@@ -22,7 +22,7 @@ func outcome(id, rest string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{%s}}}`, id, rest)
 }
 
-// The agent gets the option that was chosen, for the question it was chosen for, once.
+// TestPermission: the agent gets the chosen option for the right question, exactly once.
 func TestPermission(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "never-announced"), asks(`"0"`, "t2"), asks(`"a<b"`, "t3"), "<3", lieEnd), w))
@@ -75,7 +75,8 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// Two open requests with one id: it could not be told whose answer is whose.
+// TestDuplicateRequestID: two open requests with one id are both refused, because their answers could be
+// confused.
 func TestDuplicateRequestID(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("7", "t1"), asks("7", "t2"), "<2", asks("7", "t3"), "<", lieEnd), w))
@@ -85,7 +86,7 @@ func TestDuplicateRequestID(t *testing.T) {
 	if err := w.asked[0].Select("a1"); !errors.Is(err, ErrReplied) {
 		t.Errorf("%v", err)
 	}
-	if err := w.asked[1].Select("a1"); err != nil { // by now the id is free again
+	if err := w.asked[1].Select("a1"); err != nil { // the id is free again
 		t.Error(err)
 	}
 	if got := <-done; got.err != nil {
@@ -101,7 +102,7 @@ func TestDuplicateRequestID(t *testing.T) {
 	}
 }
 
-// A request that was claimed is answered by who claimed it; one that is open no more cannot be claimed.
+// TestClaim: only the goroutine that claimed a request answers it. A closed request cannot be claimed.
 func TestClaim(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("1", "t1"), "<", asks("2", "t2"), asks("2", "t3"), "<2", lieEnd), w))
@@ -130,7 +131,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// An id may be used again once its request has been answered.
+// TestRequestIDAgain: an agent may use an id again after the request was answered.
 func TestRequestIDAgain(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "t1"), "<", asks("0", "t2"), "<", lieEnd), w))
@@ -181,7 +182,7 @@ func TestWithdrawnRequest(t *testing.T) {
 	}
 }
 
-// What cannot be asked or done is refused, each on its own, and the turn goes on.
+// TestRefusedRequests: each request that cannot be asked or carried out is refused, and the turn continues.
 func TestRefusedRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request string
@@ -220,7 +221,8 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// Before there is a session, no question belongs to it, not even one that names none.
+// TestPermissionBeforeTheSession: before a session exists, no question belongs to it, not even a question
+// without a session id.
 func TestPermissionBeforeTheSession(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`,
@@ -231,7 +233,7 @@ func TestPermissionBeforeTheSession(t *testing.T) {
 	}
 }
 
-// A reply after the agent has gone says so.
+// TestReplyToTheGone: a reply after the agent has gone returns an error.
 func TestReplyToTheGone(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(asks("0", "t"), "exit 1"), w)

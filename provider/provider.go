@@ -1,50 +1,48 @@
-// Package provider is the wire: it starts an agent's process, speaks the Agent Client
-// Protocol (ACP, version 1) with it over its standard input and output, and ends it.
+// Package provider is the wire between Perlica and an agent. It starts the agent's process, speaks the Agent
+// Client Protocol (ACP, version 1) over the process's standard input and output, and ends the process.
 //
-// It promises that every line in either direction is handed to a [Recorder] byte for
-// byte, in wire order, before anything else is done with it; that no second
-// session/prompt of a run ever leaves; that every request of an agent is answered; and
-// that no process is left behind. It refuses to touch files or terminals for an agent.
-// It knows no log, no policy and no questions: it reports frames and asks through two
-// small interfaces that the kernel implements.
+// The package makes four promises. It hands every line in both directions to a [Recorder], byte for byte and
+// in wire order, before it does anything else with the line. No second session/prompt of a run leaves. Every
+// request of an agent gets an answer. No process is left running. The package never touches files or
+// terminals for an agent. It does not know the log, the policy or the questions: it reports lines and asks
+// through two small interfaces, which the kernel implements.
 //
-// The one idea is the tap: one goroutine reads the agent's output, one writes its
-// input, and everything that crosses passes through one of them. Requests are answered
-// and responses matched on the line itself; the SDK gives the types, not the queue.
+// The central idea is the tap. One goroutine reads the agent's output, and one goroutine writes its input.
+// Every line passes through one of the two. The reader itself answers requests and matches responses. The SDK
+// supplies the types of ACP, but not its connection.
 package provider
 
 import "github.com/perlica/perlica/provider/jsonrpc"
 
-// Recorder keeps the lines. An error means that the record cannot be written: the
-// connection then ends the agent without another byte to it.
+// Recorder keeps the lines. An error means that the line could not be recorded. The connection then ends the
+// agent without another byte to it.
 type Recorder interface {
 	// Sent is called with a line before its first byte is written.
 	Sent(jsonrpc.Frame) error
-	// Received is called with each line of the agent before it is acted upon. It may
-	// block; that slows the agent down through its pipe.
+	// Received is called with each line of the agent before Perlica acts on the line. It may block, which
+	// slows the agent down through its pipe.
 	Received(jsonrpc.Frame) error
 }
 
-// Client is asked and told what the lines mean. Its methods are called one at a time,
-// in wire order, by the goroutine that reads the agent's output: while one of them
-// blocks, nothing more is read.
+// Client is told about the agent's messages and is asked for permissions. The goroutine that reads the
+// agent's output calls the methods one at a time, in wire order. While a method blocks, that goroutine reads
+// nothing.
 type Client interface {
-	// Update tells of a session/update of the connection's session.
+	// Update reports a session/update of the connection's session.
 	Update(Update)
-	// RequestPermission hands over a question. It must return soon; the answer is
-	// given later, by any goroutine, through the request's own methods.
+	// RequestPermission hands over a question. It must return soon. Any goroutine may give the answer later,
+	// through the methods of PermissionRequest.
 	RequestPermission(*PermissionRequest)
-	// RefusedPermission tells of a question that was refused before anybody could be asked.
+	// RefusedPermission reports a question that Perlica refused before it could ask a person.
 	RefusedPermission(ToolCall)
-	// Blocked tells of a request that was refused with an error.
+	// Blocked reports a request that Perlica refused with an error.
 	Blocked(BlockedRequest)
-	// SendHTTP says whether a model agent may send the HTTP request that it has described: nil once
-	// the description, whose line was recorded, is on disk.
+	// SendHTTP decides whether a model agent may send the HTTP request that it described. It returns nil
+	// after the recorded description is on disk.
 	SendHTTP() error
-	// Warning tells of something that is wrong but not fatal.
+	// Warning reports a fault that is not fatal.
 	Warning(Warning)
-	// Drained tells that no more of what the agent wrote is at hand: what came may be shown
-	// without waiting for company.
+	// Drained is called when no complete line is buffered. Pending updates may be shown now.
 	Drained()
 }
 
@@ -55,7 +53,7 @@ type BlockedRequest struct {
 	Params []byte
 }
 
-// Warning is a line that could not be acted upon. The line itself is on record.
+// Warning is about a line that Perlica could not act on. The line itself is on record.
 type Warning struct {
 	Subtype string // "malformed_line", "unknown_response", "foreign_session", …
 	Detail  string

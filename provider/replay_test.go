@@ -16,9 +16,9 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// testdata/frames holds what real agents said: a line each, in the order of the record,
-// {"from":"client"|"agent","line":…}, with the line's own bytes. Paths were replaced, and
-// most chunks of the bursts left out.
+// The files in testdata/frames are recordings of real agents: one line each, in the order of the record,
+// {"from":"client"|"agent","line":…}, with the original bytes of the line. Paths were replaced, and most
+// chunks of long answers were removed.
 
 func init() { testChildren["replay"] = childReplay }
 
@@ -42,9 +42,9 @@ func readRecording(path string) (lines []recordedLine, err error) {
 	return lines, nil
 }
 
-// childReplay plays the agent's side of the recording in its first argument, and leaves
-// with 9 when the client says anything but what it said then. What a client claims that it can has
-// grown since the older recordings.
+// childReplay plays the agent's side of the recording in its first argument. It exits with 9 if the client's
+// lines differ from the recording. The client's capabilities are not compared, because they have grown since
+// the older recordings.
 func childReplay(args []string) {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for _, l := range must(readRecording(args[0])) {
@@ -61,7 +61,7 @@ func childReplay(args []string) {
 	in.ReadByte()
 }
 
-// sameIntroduction reports whether two lines are an initialize with the same members but the capabilities.
+// sameIntroduction reports whether two lines are an initialize with the same members except the capabilities.
 func sameIntroduction(a, b []byte) bool {
 	var x, y struct {
 		ID     json.RawMessage
@@ -76,8 +76,8 @@ func sameIntroduction(a, b []byte) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// replay does what the client did when the recording was made, at the same points, and
-// returns what the prompt did.
+// replay repeats the client's actions of the recording at the same points, and returns the result of the
+// prompt.
 func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 	t.Helper()
 	lines, err := readRecording(path)
@@ -168,7 +168,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 			t.Fatalf("%s: %v", v.Method, err)
 		}
 	}
-	if prompt != nil { // of an agent that knows no session/close
+	if prompt != nil { // the agent does not know session/close
 		got := <-prompt
 		a, perr = got.Answer, got.err
 	}
@@ -181,7 +181,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 
 const codexWarning = "Warning: Model metadata for `test-model` not found. Defaulting to fallback metadata; this can degrade performance and cause issues.\n\n"
 
-// count is what agents say that count: b0 b1 b2.
+// count returns the words of a counting agent: b0 b1 b2.
 func count(word string, from, to int) string {
 	var b strings.Builder
 	for i := from; i <= to; i++ {
@@ -190,8 +190,8 @@ func count(word string, from, to int) string {
 	return b.String()
 }
 
-// Real agents, as they were: what was said, asked, refused and answered comes out the
-// same, in the same order, and what the client says is what it said then, to the byte.
+// TestRealAgents: with the recordings of real agents, texts, questions, refusals and answers come out the
+// same and in the same order, and the client's lines equal the recorded lines byte for byte.
 func TestRealAgents(t *testing.T) {
 	const echo = "TEST-OK Hello there, please echo this: naïve ca"
 	claude := []string{"allow_always allow_always", "allow allow_once", "reject reject_once"}
@@ -206,7 +206,7 @@ func TestRealAgents(t *testing.T) {
 		text    string
 		stop    string
 		err     *Error
-		options []string // of the one question
+		options []string // of the only question
 		blocked []string
 		warned  []string
 	}{
@@ -266,7 +266,7 @@ func TestRealAgents(t *testing.T) {
 		"pi_write_yes":   {text: pi + done + "Successfully wrote to /project/yes.txt", stop: "end_turn"},
 		"pi_shell":       {text: pi + done + "(no output)", stop: "end_turn"},
 		"pi_slow_cancel": {text: pi + count("slow", 0, 9), stop: "cancelled"},
-		"pi_error":       {text: pi, stop: "end_turn"}, // nothing tells it from an empty answer
+		"pi_error":       {text: pi, stop: "end_turn"}, // this equals an empty answer
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
@@ -302,8 +302,7 @@ func TestRealAgents(t *testing.T) {
 	}
 }
 
-// sameAsRecorded compares the agent's lines and the updates with the recording, as
-// encoding/json reads it.
+// sameAsRecorded compares the agent's lines and the updates with the recording, decoded by encoding/json.
 func sameAsRecorded(t *testing.T, path string, w *watcher) {
 	t.Helper()
 	var lines, updates []string

@@ -12,11 +12,10 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// clientName is how Perlica introduces itself to agents.
+// clientName is the name that Perlica gives to agents.
 const clientName = "perlica"
 
-// Initialize introduces the two sides. It refuses an agent that does not speak version 1
-// of the protocol.
+// Initialize sends initialize. It refuses an agent that does not speak version 1 of the protocol.
 func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeResponse, error) {
 	params := introduction{
 		Capabilities: c.opt.capabilities(c.agent),
@@ -31,10 +30,10 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	return c.introduced(env)
 }
 
-// introduced reads the answer to initialize. An agent that states another version of the protocol is refused; one that
-// states none is taken to speak Perlica's.
+// introduced reads the answer to initialize. It refuses an agent that states another version of the protocol.
+// An agent that states no version counts as speaking Perlica's version.
 func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err error) {
-	_ = c.take(env, acp.AgentMethodInitialize, "", &r) // none of it is needed
+	_ = c.take(env, acp.AgentMethodInitialize, "", &r) // no member is required
 	stated, verr := Version(env.Result)
 	if verr != nil {
 		return r, c.failed(acp.AgentMethodInitialize, env.ID, verr)
@@ -49,8 +48,8 @@ func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err er
 	return r, nil
 }
 
-// Version reports whether an agent's answer to initialize states a version of the protocol. The error says
-// that it is another one than Perlica's.
+// Version reports whether an agent's answer to initialize states a version of the protocol. The error means
+// that the version differs from Perlica's.
 func Version(initialized json.RawMessage) (stated bool, err error) {
 	var said struct {
 		Version any `json:"protocolVersion"`
@@ -70,7 +69,7 @@ func Version(initialized json.RawMessage) (stated bool, err error) {
 	return stated, nil
 }
 
-// loginVars are the names of the variables that logins ask for, in their order.
+// loginVars returns the names of the variables that logins ask for, in order.
 func loginVars(logins []acp.AuthMethod) (names []string) {
 	for _, m := range logins {
 		if m.EnvVar == nil {
@@ -83,7 +82,7 @@ func loginVars(logins []acp.AuthMethod) (names []string) {
 	return names
 }
 
-// ask is call with the result taken as far as it has the protocol's form; a nil result is not looked at.
+// ask calls a method and decodes the result with take. A nil result is ignored.
 func (c *Conn) ask(ctx context.Context, method string, params, result any) error {
 	env, err := c.call(ctx, method, params)
 	if err == nil && result != nil {
@@ -92,32 +91,32 @@ func (c *Conn) ask(ctx context.Context, method string, params, result any) error
 	return err
 }
 
-// Authenticate has the agent log its person in by one of the ways that it has announced. The person may
-// have to act somewhere else, in a browser: it takes as long as ctx lets it.
+// Authenticate starts one of the logins that the agent announced. The person may have to act in another
+// place, for example in a browser, so Authenticate waits until ctx is done.
 func (c *Conn) Authenticate(ctx context.Context, method string) error {
 	return c.ask(ctx, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method}, nil)
 }
 
-// Logout has the agent end the login that it has. Only one that announced it understands it.
+// Logout ends the agent's login. Only agents that announce the method know it.
 func (c *Conn) Logout(ctx context.Context) error {
 	return c.ask(ctx, acp.AgentMethodLogout, acp.LogoutRequest{}, nil)
 }
 
-// Session is the agent's session on a connection. A connection has one.
+// Session is the agent's session on a connection. A connection without a Peer has one session.
 type Session struct {
 	ID      string
-	Modes   *acp.SessionModeState // nil if the agent has none
+	Modes   *acp.SessionModeState // nil if the agent has no modes
 	Options []acp.SessionConfigOption
-	// ModeOption is the config option by which a mode is chosen, if the agent offers its modes
-	// in no other way.
+	// ModeOption is the id of the config option that chooses a mode. It is empty if the agent offers modes
+	// directly.
 	ModeOption string
-	// AnyModel: of the values of the option for models, any text can be chosen.
+	// AnyModel means that the option for models accepts any text.
 	AnyModel bool
 
 	conn *Conn
 }
 
-// opened is a session as the agent describes it.
+// opened returns a session as the agent described it.
 func (c *Conn) opened(id string, modes *acp.SessionModeState, options []acp.SessionConfigOption) *Session {
 	s := &Session{ID: id, Modes: modes, Options: options, AnyModel: c.agent.Model, conn: c}
 	for _, o := range options {
@@ -138,7 +137,7 @@ func (c *Conn) opened(id string, modes *acp.SessionModeState, options []acp.Sess
 	return s
 }
 
-// OptionValues are the values that a config option can take.
+// OptionValues returns the possible values of a config option.
 func OptionValues(o acp.SessionConfigSelectOptions) (values []acp.SessionConfigSelectOption) {
 	if o.Ungrouped != nil {
 		values = append(values, *o.Ungrouped...)
@@ -155,7 +154,7 @@ func OptionValues(o acp.SessionConfigSelectOptions) (values []acp.SessionConfigS
 func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServer) (*Session, error) {
 	var r offer
 	if servers == nil {
-		servers = []acp.McpServer{} // the protocol wants a list
+		servers = []acp.McpServer{} // the protocol requires a list
 	}
 	env, err := c.call(ctx, acp.AgentMethodSessionNew, c.opening.new(dir, servers))
 	if err != nil {
@@ -172,17 +171,17 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	return c.opened(r.SessionID, r.Modes, r.ConfigOptions), nil
 }
 
-// ResumeSession continues an earlier session of the agent without hearing of it again. Only
-// agents that advertise the capability know the method.
+// ResumeSession continues an earlier session of the agent without a replay of its updates. Only agents that
+// advertise the capability know the method.
 func (c *Conn) ResumeSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
 	return c.reopen(ctx, acp.AgentMethodSessionResume, id, c.opening.resume(id, dir, servers))
 }
 
-// LoadSession continues an earlier session of the agent, which tells all of it again as
-// updates before it answers. Only agents that advertise the capability know the method.
+// LoadSession continues an earlier session of the agent. The agent first repeats the session as updates and
+// then answers. Only agents that advertise the capability know the method.
 func (c *Conn) LoadSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
 	if servers == nil {
-		servers = []acp.McpServer{} // the protocol wants a list
+		servers = []acp.McpServer{} // the protocol requires a list
 	}
 	return c.reopen(ctx, acp.AgentMethodSessionLoad, id, c.opening.load(id, dir, servers))
 }
@@ -197,7 +196,7 @@ func (c *Conn) reopen(ctx context.Context, method, id string, request any) (*Ses
 	return c.opened(id, r.Modes, r.ConfigOptions), nil
 }
 
-// expect says whose updates are the connection's before the agent has answered.
+// expect sets the session whose updates belong to the connection before the agent has answered.
 func (c *Conn) expect(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,8 +216,8 @@ func (s *Session) SetMode(ctx context.Context, mode string) error {
 	return err
 }
 
-// modeFollows has the option that offers the modes once more say which was chosen: the answer to
-// session/set_mode does not.
+// modeFollows updates the config option that repeats the modes, because the answer to session/set_mode does
+// not contain it.
 func (s *Session) modeFollows(mode string) {
 	s.Options = slices.Clone(s.Options)
 	for i, o := range s.Options {
@@ -233,8 +232,8 @@ func (s *Session) modeFollows(mode string) {
 	}
 }
 
-// SetOption sets one of the session's config options; the values of a boolean one are on and off. Where the agent answers with all its
-// options, Options are those.
+// SetOption sets one of the session's config options. The values of a boolean option are on and off. If the
+// agent answers with all its options, they replace Options.
 func (s *Session) SetOption(ctx context.Context, id, value string) error {
 	var r offer
 	err := s.conn.ask(ctx, acp.AgentMethodSessionSetConfigOption, s.setting(id, value), &r)
@@ -244,7 +243,7 @@ func (s *Session) SetOption(ctx context.Context, id, value string) error {
 	return err
 }
 
-// setting is the request that sets an option: one of on or off where the agent offers it so.
+// setting returns the request that sets an option. A boolean option gets a boolean value.
 func (s *Session) setting(id, value string) acp.SetSessionConfigOptionRequest {
 	for _, o := range s.Options {
 		if o.Boolean != nil && string(o.Boolean.Id) == id && (value == "on" || value == "off") {
@@ -258,7 +257,7 @@ func (s *Session) setting(id, value string) acp.SetSessionConfigOptionRequest {
 	}}
 }
 
-// ListModels has a model agent ask its API which models there are; Options are those then.
+// ListModels makes a model agent ask its API for the available models. The result replaces Options.
 func (s *Session) ListModels(ctx context.Context) error {
 	var r struct{ ConfigOptions []acp.SessionConfigOption }
 	err := s.conn.ask(ctx, methodListModels, map[string]string{"sessionId": s.ID}, &r)
@@ -268,25 +267,25 @@ func (s *Session) ListModels(ctx context.Context) error {
 	return err
 }
 
-// methodListModels is a method of a model agent.
+// methodListModels is a method that only model agents know.
 const methodListModels = "_perlica.dev/model/list"
 
 // Answer is the agent's answer to a prompt.
 type Answer struct {
 	StopReason string          // as the agent wrote it; empty if it gave none
-	Usage      json.RawMessage // as the agent wrote it, or made of gemini's _meta.quota; nil: it gave none
+	Usage      json.RawMessage // as the agent wrote it, or from _meta.quota of gemini; nil if it gave none
 }
 
-// A Prompt is what is asked, as it will be on the wire: a JSON array of content blocks.
+// A Prompt is the content of a prompt as it appears on the wire: a JSON array of content blocks.
 type Prompt json.RawMessage
 
-// textBlock is a text as the SDK encodes it, by way of two maps.
+// textBlock is a text block. Its JSON equals the SDK's, but encoding it is cheaper: the SDK uses two maps.
 type textBlock struct {
 	Text string `json:"text"`
 	Type string `json:"type"`
 }
 
-// NewPrompt encodes what is to be asked.
+// NewPrompt encodes the content of a prompt.
 func NewPrompt(blocks []acp.ContentBlock) (Prompt, error) {
 	list := make([]any, len(blocks))
 	for i, b := range blocks {
@@ -299,30 +298,31 @@ func NewPrompt(blocks []acp.ContentBlock) (Prompt, error) {
 	return Prompt(b), err
 }
 
-// Prompt spends call on one session/prompt. It does not wait, neither for the agent to read it
-// nor for its answer. To stop a turn send Cancel and wait on.
+// Prompt sends one session/prompt and uses up call. It does not wait until the agent has read or answered the
+// prompt. To stop the turn, call Cancel and keep waiting for the answer.
 func (s *Session) Prompt(call *Call, prompt Prompt) *Turn {
 	id, err := json.Marshal(s.ID)
 	if err != nil {
-		panic(err) // every string has a form in JSON
+		panic(err) // every string can be encoded as JSON
 	}
 	params := fmt.Appendf(nil, `{"prompt":%s,"sessionId":%s}`, prompt, id)
 	return &Turn{s.conn.begin(acp.AgentMethodSessionPrompt, json.RawMessage(params), call)}
 }
 
-// Turn is a prompt turn under way. Who asked must call Answer in the end.
+// Turn is a session/prompt that was started. The caller must call Answer.
 type Turn struct{ p *pendingCall }
 
-// Sent is closed when the prompt was written, or cannot be. It need not ever be: see Conn.Gone.
+// Sent is closed when the prompt has left or cannot leave. It may stay open after the agent is gone: see
+// Conn.Gone.
 func (t *Turn) Sent() <-chan struct{} { return t.p.out.done }
 
-// Answered is closed when the agent has answered, be it before the prompt was written. It need not
-// ever be: see Conn.Gone.
+// Answered is closed when the agent has answered, which may happen before the whole prompt is written. It may
+// stay open after the agent is gone: see Conn.Gone.
 func (t *Turn) Answered() <-chan struct{} { return t.p.arrived }
 
-// Answer waits until the prompt was written and for the agent's answer, however long that takes;
-// it returns early only if the prompt could not be sent, or the connection has ended. On an error,
-// the call says whether the prompt may have left.
+// Answer waits without a timeout until the prompt is written and the agent has answered. It returns early
+// only if the prompt could not be sent or the connection ended. After an error, Call.MayHaveLeft reports
+// whether the agent may have received the prompt.
 func (t *Turn) Answer() (Answer, error) {
 	env, err := t.p.wait(context.Background())
 	if err != nil {
@@ -345,8 +345,8 @@ func (t *Turn) Answer() (Answer, error) {
 	return Answer{StopReason: v.StopReason, Usage: v.Usage}, nil
 }
 
-// quotaUsage is the usage that gemini-cli reports in _meta.quota, in the protocol's form; nil means: there
-// is no such report.
+// quotaUsage converts the usage that gemini-cli reports in _meta.quota to the protocol's form. It returns nil
+// without such a report.
 func quotaUsage(meta json.RawMessage) json.RawMessage {
 	var v struct {
 		Quota struct {
@@ -367,8 +367,8 @@ func quotaUsage(meta json.RawMessage) json.RawMessage {
 	return fmt.Appendf(nil, `{"inputTokens":%d,"outputTokens":%d,"totalTokens":%d}`, int64(in), int64(out), int64(in)+int64(out))
 }
 
-// Cancel asks the agent to end the turn. It returns when the request has left; the
-// answer to the prompt follows.
+// Cancel asks the agent to end the turn. It returns when the request has left. The answer to the prompt
+// follows.
 func (s *Session) Cancel() error {
 	line, err := json.Marshal(struct {
 		Version string                 `json:"jsonrpc"`

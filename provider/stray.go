@@ -12,9 +12,9 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// malformed acts upon a line that is not one message. Nothing in it counts as said, but a message that
-// stands in it next to other text is looked for: Perlica waits for no answer that came in this way, and the
-// agent waits for none either.
+// malformed handles a line that is not exactly one message. The line counts for nothing. If a message stands
+// in the line next to other text, malformed ends the wait for it: Perlica stops waiting for the response, or
+// refuses the request so that the agent stops waiting.
 func (c *Conn) malformed(env jsonrpc.Message) {
 	if len(strings.TrimSpace(string(env.Line))) == 0 {
 		return
@@ -48,7 +48,7 @@ func (c *Conn) malformed(env jsonrpc.Message) {
 	}
 }
 
-// maxStray is how many objects of a line are looked at.
+// maxStray is the largest number of objects that are examined in a line.
 const maxStray = 16
 
 // messagesIn returns the messages that stand in a line next to other text.
@@ -62,7 +62,7 @@ func messagesIn(line []byte) (list []jsonrpc.Message) {
 		var object json.RawMessage
 		d := json.NewDecoder(bytes.NewReader(line))
 		if d.Decode(&object) != nil {
-			line = line[1:] // of the other text
+			line = line[1:] // skip this brace: it belongs to the other text
 			continue
 		}
 		line = line[d.InputOffset():]
@@ -73,7 +73,7 @@ func messagesIn(line []byte) (list []jsonrpc.Message) {
 	return list
 }
 
-// echoed reports whether a request is one of Perlica's own that comes back, and ends the agent if it is: a
+// echoed reports whether the agent sent one of Perlica's own requests back. It then ends the agent, because a
 // program that repeats its input does not speak the protocol.
 func (c *Conn) echoed(env jsonrpc.Message) bool {
 	c.mu.Lock()

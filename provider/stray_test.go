@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnswerInOtherText: an answer that stands in one line with other text ends the wait for it at once, and the
-// error shows the line. An answer to another request, and text without a message, end nothing.
+// TestAnswerInOtherText: an answer in one line with other text ends the wait for it at once, and the error
+// shows the line. An answer to another request or a text without a message ends no wait.
 func TestAnswerInOtherText(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`
 	for _, line := range []string{
@@ -31,18 +31,19 @@ func TestAnswerInOtherText(t *testing.T) {
 	}
 }
 
-// TestRequestInOtherText: a request that stands in one line with other text is refused, so that the agent does not
-// wait for ever.
+// TestRequestInOtherText: a request in one line with other text is refused, so that the agent does not wait
+// for ever.
 func TestRequestInOtherText(t *testing.T) {
 	c := start(t, child("liar", "<", `>log: {"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{}}`, "<",
 		`>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`), &watcher{})
-	if _, err := c.Initialize(t.Context(), "test"); err != nil { // the agent answers when it was answered
+	if _, err := c.Initialize(t.Context(), "test"); err != nil { // the agent answers after it got the refusal
 		t.Error(err)
 	}
 	end(t, c)
 }
 
-// TestEcho: a program that sends Perlica's own request back does not speak the protocol, and is said not to.
+// TestEcho: a program that sends Perlica's own request back does not speak the protocol, and the error says
+// so.
 func TestEcho(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`), &watcher{})
 	_, err := c.Initialize(t.Context(), "test")

@@ -10,15 +10,15 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// Call is the right to send one session/prompt. It can be spent once.
+// Call is the right to send one session/prompt. It can be used once.
 type Call struct {
 	run  string
 	used atomic.Bool
 	left atomic.Bool
 }
 
-// NewCall returns the right to the one call of a run. A second Call of the same run is
-// worth nothing: the tap remembers which runs have prompted.
+// NewCall returns the right to the single call of a run. A second Call for the same run is useless, because
+// the tap remembers all runs that have sent a prompt.
 func NewCall(run string) *Call { return &Call{run: run} }
 
 // MayHaveLeft reports whether a byte of the prompt may have reached the agent.
@@ -28,11 +28,11 @@ func (c *Call) MayHaveLeft() bool { return c.left.Load() }
 type sending struct {
 	line []byte // without its line feed
 	call *Call
-	done chan struct{} // closed when the writer has let go of the line, and err is set
+	done chan struct{} // closed after the writer has finished with the line and err is set
 	err  error         // nil if the whole line has left
 }
 
-// unsent is a line that never gets on its way.
+// unsent returns a sending that failed before it reached the writer.
 func unsent(err error) *sending {
 	o := &sending{done: make(chan struct{}), err: err}
 	close(o.done)
@@ -50,12 +50,12 @@ func (c *Conn) queue(line []byte, call *Call) *sending {
 	}
 }
 
-// wait waits until the line has left, or cannot leave any more.
+// wait waits until the line has left or can no longer leave.
 func (o *sending) wait(c *Conn) error {
 	select {
 	case <-o.done:
 		return o.err
-	case <-c.quiet: // not gone: until the writer has let go of the line, it may still leave
+	case <-c.quiet: // not c.gone: the line may still leave until the writer has finished with it
 	}
 	select {
 	case <-o.done:
@@ -68,9 +68,9 @@ func (o *sending) wait(c *Conn) error {
 // send queues a line and waits until it has left.
 func (c *Conn) send(line []byte, call *Call) error { return c.queue(line, call).wait(c) }
 
-// post queues a line for the reader, which does not wait until it has left. While the
-// queue is full nothing more is read: an agent that asks without reading the answers
-// comes to a halt, and the writer finds it deaf.
+// post queues a line for the reader, which does not wait until the line has left. While the queue is full,
+// the reader reads nothing. An agent that asks and never reads the answers thus stops, and the write timeout
+// ends it.
 func (c *Conn) post(line []byte) {
 	c.queue(line, nil)
 }
@@ -79,8 +79,7 @@ func deaf() *Error {
 	return &Error{Type: typeDeaf, Message: "the agent has stopped reading its input", cause: ErrDeaf}
 }
 
-// write is the one writer of the agent's input: what it records is in the order of what
-// it writes.
+// write is the only writer of the agent's input. The record therefore has the same order as the input.
 func (c *Conn) write() {
 	defer close(c.quiet)
 	for {
@@ -109,16 +108,16 @@ func (c *Conn) writeLine(o *sending) error {
 		return e
 	}
 	select {
-	case <-c.gone: // recording may have taken its time
+	case <-c.gone: // recording may have taken a while
 		return c.Err()
 	default:
 	}
 	if o.call != nil {
-		// Until the write says otherwise, some of it may be on its way.
+		// Until Write returns, part of the prompt may have left.
 		o.call.left.Store(true)
 	}
 	late := time.AfterFunc(c.opt.WriteTimeout, func() { c.broken(deaf()) })
-	n, err := c.in.Write(append(o.line, '\n')) // fail and Kill end it
+	n, err := c.in.Write(append(o.line, '\n')) // fail and Kill interrupt it
 	late.Stop()
 	if err == nil {
 		return nil
@@ -132,8 +131,8 @@ func (c *Conn) writeLine(o *sending) error {
 	return c.unwritable(err)
 }
 
-// unwritable says why a write failed. Usually the process has ended, and the reader is
-// about to find out how; its words are better.
+// unwritable returns the reason why a write failed. Usually the process has ended and the reader is about to
+// find out why. The reader's error is more precise, so unwritable waits for it.
 func (c *Conn) unwritable(err error) error {
 	select {
 	case <-c.gone:
@@ -145,9 +144,8 @@ func (c *Conn) unwritable(err error) error {
 	}
 }
 
-// permit lets the first session/prompt of a run through, and every message that is none.
-// It judges by the line, so that no way of sending one gets around it; what is more or
-// less than one message on one line is refused.
+// permit lets through the first session/prompt of a run and every other message. It judges the line itself,
+// so that no method of sending can bypass it. It refuses a line that does not hold exactly one message.
 func (c *Conn) permit(env jsonrpc.Message, call *Call) error {
 	if env.Kind == jsonrpc.Malformed || jsonrpc.Divided(env.Line) {
 		return jsonrpc.ErrMessage

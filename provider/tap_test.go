@@ -104,7 +104,8 @@ func TestSecondPrompt(t *testing.T) {
 	})
 }
 
-// A prompt has one way out. What only looks like something else is refused, too.
+// TestPromptByAnotherPath: a prompt can leave only as a Prompt with a Call. A disguised prompt is refused,
+// too.
 func TestPromptByAnotherPath(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(lieEnd), w)
@@ -135,16 +136,16 @@ func TestPromptByAnotherPath(t *testing.T) {
 	c.mu.Lock()
 	c.nextID = 2
 	c.mu.Unlock()
-	if _, err := s.Prompt(call, text("x")).Answer(); err != nil { // none of it has spent a call
+	if _, err := s.Prompt(call, text("x")).Answer(); err != nil { // the refused attempts have not used up the call
 		t.Error(err)
 	}
 }
 
-// big is a prompt that no pipe holds.
+// big is a prompt that is larger than any pipe.
 var big = strings.Repeat("x", 4<<20)
 
-// deafSoon has an agent that does not read be deaf soon: from here on, since whatever comes before
-// must not be a matter of time.
+// deafSoon shortens the write timeout from now on. The earlier steps keep the long timeout, so that they do
+// not depend on time.
 func deafSoon(c *Conn) { c.opt.WriteTimeout = 200 * time.Millisecond }
 
 func isDeaf(t *testing.T, what string, err error) {
@@ -155,8 +156,8 @@ func isDeaf(t *testing.T, what string, err error) {
 	}
 }
 
-// An agent that stops reading: whatever is sent ends, and the call tells whether any of
-// it may have been read.
+// TestDeaf: if an agent stops reading, every send ends, and MayHaveLeft reports whether any part of the
+// prompt may have been read.
 func TestDeaf(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`,
@@ -184,7 +185,7 @@ func TestDeaf(t *testing.T) {
 	}
 }
 
-// An agent that has gone, or has closed its input, gets nothing of a prompt.
+// TestNothingLeft: an agent that has gone or has closed its input gets no byte of a prompt.
 func TestNothingLeft(t *testing.T) {
 	for name, a := range map[string]Agent{
 		"gone":         child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "exit 4"),
@@ -206,7 +207,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// While the writer holds a prompt, no one is told that it has not left.
+// TestPromptIsAwaited: while the writer holds a prompt, no caller learns that the prompt has not left.
 func TestPromptIsAwaited(t *testing.T) {
 	var returned, early atomic.Bool
 	var c *Conn
@@ -225,14 +226,14 @@ func TestPromptIsAwaited(t *testing.T) {
 	call := NewCall("r")
 	_, err := s.Prompt(call, text("x")).Answer()
 	returned.Store(true)
-	end(t, c) // the writer's, too
+	end(t, c) // this waits for the writer, too
 	var e *Error
 	if !errors.As(err, &e) || e.Type != TypeStopped || call.MayHaveLeft() || early.Load() {
 		t.Errorf("%#v; may have left: %v; returned early: %v", err, call.MayHaveLeft(), early.Load())
 	}
 }
 
-// An agent that asks and asks, and reads no answer, is deaf.
+// TestFloodOfRequests: an agent that keeps asking and reads no answer is deaf.
 func TestFloodOfRequests(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(`*1000000 {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`), w)
@@ -246,7 +247,7 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
-// An agent that asks a lot before it reads the answers is not.
+// TestBurstOfRequests: an agent that sends many requests before it reads the answers is not deaf.
 func TestBurstOfRequests(t *testing.T) {
 	const n = 1000
 	w := &watcher{sent: func(f jsonrpc.Frame) error { // slower than the reader
@@ -272,7 +273,7 @@ func TestBurstOfRequests(t *testing.T) {
 	}
 }
 
-// A slow client slows the agent down: nothing piles up, nothing is lost.
+// TestFloodOfUpdates: a slow client slows the agent down. Memory does not grow, and no update is lost.
 func TestFloodOfUpdates(t *testing.T) {
 	const n = 100_000
 	var heap []uint64
@@ -300,7 +301,7 @@ func TestFloodOfUpdates(t *testing.T) {
 	}
 }
 
-// A record that fails before a line leaves: the line does not, and the agent is ended.
+// TestRecordFails: if a line cannot be recorded, it does not leave, and the agent is ended.
 func TestRecordFails(t *testing.T) {
 	full := errors.New("disk full")
 	isRecord := func(t *testing.T, err error) {
@@ -349,7 +350,7 @@ func TestRecordFails(t *testing.T) {
 	})
 }
 
-// TestKillAndEnd: Kill and End may come together and again.
+// TestKillAndEnd: Kill and End may run concurrently and repeatedly.
 func TestKillAndEnd(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("ok"), w)

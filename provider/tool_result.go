@@ -8,8 +8,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// terminalMeta is what agents say of a command's output where the protocol has no place for it: the
-// members of _meta that codex-acp and claude-agent-acp write for clients without terminals.
+// terminalMeta holds the output of a command. codex-acp and claude-agent-acp write these members of _meta for
+// clients without terminals, because the protocol has no member for the output.
 type terminalMeta struct {
 	Delta *struct {
 		Data string `json:"data"`
@@ -22,7 +22,7 @@ type terminalMeta struct {
 	} `json:"terminal_exit"`
 }
 
-// Merge takes in what an update says of the tool call: what it does not say stays as it was.
+// Merge applies an update of the tool call. Fields that the update leaves empty stay unchanged.
 func (t *ToolCall) Merge(u ToolCall) {
 	t.ID = cmp.Or(u.ID, t.ID)
 	t.Title = cmp.Or(u.Title, t.Title)
@@ -47,13 +47,13 @@ func (t *ToolCall) Merge(u ToolCall) {
 	t.partial = t.partial || u.partial
 }
 
-// Over reports whether the tool call has ended, as far as the agent says.
+// Over reports whether the agent says that the tool call has ended.
 func (t ToolCall) Over() bool {
 	return t.Status == acp.ToolCallStatusCompleted || t.Status == "failed"
 }
 
-// Output is the text that the tool call led to, as far as the agent shows it: its content, of which what is no text is
-// named, or what its command printed, or its raw output. It is empty for a call that shows nothing but diffs.
+// Output returns the text of the tool call's result: its content, the output of its command, or its raw
+// output. Content other than text is named. The result is empty if the call has only diffs.
 func (t ToolCall) Output() string {
 	var texts []string
 	diffs := false
@@ -74,7 +74,7 @@ func (t ToolCall) Output() string {
 	return rawText(t.RawOutput)
 }
 
-// block is what a piece holds that is no text; nil: nothing that is known.
+// block returns the piece's content other than text, or nil if it is unknown.
 func (c ToolContent) block() *Block {
 	var v struct {
 		Content json.RawMessage `json:"content"`
@@ -85,14 +85,14 @@ func (c ToolContent) block() *Block {
 	return parseBlock(v.Content)
 }
 
-// Failed reports whether the agent says that the tool call failed, or that its command ended with an exit code
-// other than 0. Many agents call a command completed although it failed.
+// Failed reports whether the tool call failed by the agent's report, or whether its command ended with an
+// exit code other than 0. Many agents mark a call as completed although its command failed.
 func (t ToolCall) Failed() bool {
 	code, ok := t.ExitCode()
 	return t.Status == "failed" || ok && code != 0
 }
 
-// ExitCode is the exit code of the command that the tool call ran, if the agent says so.
+// ExitCode returns the exit code of the tool call's command. ok is false if the agent did not report it.
 func (t ToolCall) ExitCode() (code int, ok bool) {
 	if t.exit != nil {
 		return *t.exit, true
@@ -104,7 +104,7 @@ func (t ToolCall) ExitCode() (code int, ok bool) {
 			Exit *int `json:"exit"`
 		} `json:"metadata"`
 	}
-	if json.Unmarshal(t.RawOutput, &v) != nil { // it may be anything
+	if json.Unmarshal(t.RawOutput, &v) != nil { // a raw output may have any form
 		return 0, false
 	}
 	if p := cmp.Or(v.Snake, v.Camel, v.Metadata.Exit); p != nil {
@@ -113,7 +113,7 @@ func (t ToolCall) ExitCode() (code int, ok bool) {
 	return 0, false
 }
 
-// unfenced takes away the fence that some agents put around the output of a command.
+// unfenced removes the code fence that some agents put around a command's output.
 func unfenced(text string) string {
 	body := strings.TrimRight(text, "\n")
 	fence := "```"
@@ -131,8 +131,8 @@ func unfenced(text string) string {
 	return strings.TrimPrefix(inner, "\n")
 }
 
-// rawText is the text of a raw output: itself, or the members in which agents write what was printed.
-// Anything else is shown as it was written.
+// rawText returns the text of a raw output: the output itself if it is a string, or the members that usually
+// hold the text. Any other form is returned as it was written.
 func rawText(raw json.RawMessage) string {
 	var text string
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" || json.Unmarshal(raw, &text) == nil {
@@ -154,7 +154,7 @@ func rawText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// readMeta takes in what _meta says of the command's output. What has another form says nothing.
+// readMeta reads the command's output from _meta. It ignores members of another form.
 func (t *ToolCall) readMeta(raw json.RawMessage) {
 	var m terminalMeta
 	if len(raw) == 0 || json.Unmarshal(raw, &m) != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestToolResult reads what tool calls led to, in the forms in which agents report it.
+// TestToolResult reads the results of tool calls in all forms that agents use.
 func TestToolResult(t *testing.T) {
 	text := func(s string) string {
 		b, _ := json.Marshal(s)
@@ -15,7 +15,7 @@ func TestToolResult(t *testing.T) {
 		name    string
 		updates []string
 		output  string
-		exit    int // -1: none
+		exit    int // -1 for no exit code
 	}{
 		{"claude puts a fence around it", []string{
 			`{"title":"echo","content":[` + text("a description") + `]}`,
@@ -62,7 +62,7 @@ func TestToolResult(t *testing.T) {
 	}
 }
 
-// TestMergeToolCall: what an update does not say stays as it was.
+// TestMergeToolCall: fields that an update leaves empty stay unchanged.
 func TestMergeToolCall(t *testing.T) {
 	call := ToolCall{ID: "1", Title: "t", Kind: "edit", Status: "pending", RawInput: []byte(`{"a":1}`), Content: []ToolContent{{Text: "x"}}}
 	call.Merge(ToolCall{ID: "1", Status: "completed"})

@@ -11,14 +11,13 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// TestDrained: behind what an agent writes at once it is told once that no more is at hand, and
-// again behind the next; also of a line that is not complete.
+// TestDrained: Drained is called once after each burst of lines, also after an incomplete line.
 func TestDrained(t *testing.T) {
 	var order strings.Builder
 	w := &watcher{}
 	w.update = func(u Update) { w.note(func() { order.WriteString(u.Text) }) }
 	w.drained = func() { w.note(func() { order.WriteString("|") }) }
-	burst := func(lines ...string) string { // no longer than a pipe takes at once
+	burst := func(lines ...string) string { // at most as much as a pipe takes at once
 		return "=" + strings.Join(lines, "\n")
 	}
 	a, b, c, d, e := lieSay("a")[1:], lieSay("b")[1:], lieSay("c")[1:], lieSay("d")[1:], lieSay("e")[1:]
@@ -45,8 +44,8 @@ func TestDrained(t *testing.T) {
 	}
 }
 
-// TestThePromptOnTheWire: whatever is asked, and whatever the session is called, the request is one
-// line of JSON that holds the prompt as it was encoded.
+// TestThePromptOnTheWire: for any content and any session id, the request is one line of JSON that contains
+// the encoded prompt unchanged.
 func TestThePromptOnTheWire(t *testing.T) {
 	const session = "s\"\n\r\u2028<&>\x00\\"
 	id, err := json.Marshal(session)
@@ -83,7 +82,7 @@ func TestThePromptOnTheWire(t *testing.T) {
 			t.Errorf("%q: to %q, %v: %s", said, to, err, line)
 		}
 	}
-	w.wait(t, "the echoes", func() bool { // of what came, byte for byte
+	w.wait(t, "the echoes", func() bool { // the echoes of the received lines, byte for byte
 		n := 0
 		for _, f := range w.wire {
 			for _, g := range w.wire {
@@ -96,7 +95,7 @@ func TestThePromptOnTheWire(t *testing.T) {
 	})
 }
 
-// TestNoPrompt: what is no JSON, or not on one line, does not leave, and spends no call.
+// TestNoPrompt: a prompt that is not JSON on one line does not leave and does not use up the call.
 func TestNoPrompt(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(lieEnd), w))
@@ -110,8 +109,8 @@ func TestNoPrompt(t *testing.T) {
 	}
 }
 
-// TestTurn: an answer that comes before its prompt was read shows as such; anyone who ends the agent
-// then is told it, and that some of the prompt may have left.
+// TestTurn: Answered is closed by an answer that arrives before the prompt was read. After the agent is
+// ended, the caller gets that answer, and MayHaveLeft reports true.
 func TestTurn(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar",
@@ -141,13 +140,13 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestATurnWithoutAWriter: what was queued when the agent went is never sent, and its turn ends.
+// TestATurnWithoutAWriter: a prompt that was queued when the agent ended is never sent, and its turn ends.
 func TestATurnWithoutAWriter(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "hang"), w)
 	s := open(t, c)
 	c.Kill()
-	for range 50 { // it may be queued behind the writer's end, or not
+	for range 50 { // the writer may have returned before or after the prompt is queued
 		call := NewCall("r")
 		turn := s.Prompt(call, text("x"))
 		<-c.Gone()

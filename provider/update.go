@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// The kinds of session/update that Perlica understands, by the protocol's names. Any
-// other kind is passed on with Kind and Raw alone.
+// These are the kinds of session/update that Perlica understands, by the protocol's names. An update of any
+// other kind has only Kind and Raw.
 const (
 	UserMessageChunk  = "user_message_chunk"
 	AgentMessageChunk = "agent_message_chunk"
@@ -27,31 +27,30 @@ const (
 	infoChanged       = "session_info_update"
 )
 
-// Update is one session/update. Which of its fields are set follows from Kind.
+// Update is one session/update. Kind determines the fields that are set.
 type Update struct {
 	Kind string
 	Raw  json.RawMessage // the member "update" as it was written
 
-	Text    string // of a chunk, if its content is text
-	Block   *Block // of a chunk, if its content is something else
-	Message string // the id of the message that a chunk belongs to, if the agent says so
-	Title   string // that the agent gives the session
+	Text    string // the text of a chunk
+	Block   *Block // the content of a chunk that is not text
+	Message string // the id of the message that a chunk belongs to; may be empty
+	Title   string // the agent's title for the session
 
 	Tool  *ToolCall
 	Plan  []acp.PlanEntry
 	Usage *acp.UsageUpdate
 
 	Commands []acp.AvailableCommand    // the agent's own slash commands
-	Mode     string                    // in which the session now is
-	Options  []acp.SessionConfigOption // with their present values
+	Mode     string                    // the session's current mode
+	Options  []acp.SessionConfigOption // with their current values
 
-	first, second rune // UTF-16 halves at the end and at the begin of Text; 0 means none
-	unknown       bool // the kind has no meaning here
+	first, second rune // UTF-16 halves at the end and at the beginning of Text; 0 means none
+	unknown       bool // Perlica does not know the kind
 }
 
-// ToolCall is what an agent reports of a tool call. In an update, and in a permission
-// request, a field that is empty says nothing new. RawInput is kept as written: numbers
-// in it may be larger than any Go type.
+// ToolCall is an agent's report about a tool call. An empty field in an update or in a permission request
+// means "unchanged". RawInput is kept as it was written, because its numbers may be larger than any Go type.
 type ToolCall struct {
 	ID        acp.ToolCallId         `json:"toolCallId"`
 	Title     string                 `json:"title"`
@@ -62,14 +61,13 @@ type ToolCall struct {
 	Content   []ToolContent          `json:"content"`
 	Locations []acp.ToolCallLocation `json:"locations"`
 
-	partial bool   // some of it could not be decoded: good to be seen, not to be judged
-	printed string // by its command, as far as _meta says it
-	exit    *int   // of its command, if _meta says it
+	partial bool   // a part could not be decoded: the call may be shown but not judged
+	printed string // the command's output from _meta
+	exit    *int   // the command's exit code from _meta; nil if unknown
 }
 
-// UnmarshalJSON decodes what names the tool call strictly and the rest as far as it goes: a
-// tool call that ran must be seen, whatever it shows. Content of an unknown form is shown as
-// the text that it is.
+// UnmarshalJSON decodes the identifying fields strictly and the rest as far as possible, because every
+// executed tool call must be shown. Content of an unknown form is shown as text.
 func (t *ToolCall) UnmarshalJSON(b []byte) error {
 	var v struct {
 		ID        acp.ToolCallId     `json:"toolCallId"`
@@ -96,18 +94,17 @@ func (t *ToolCall) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ToolContent is one piece of what a tool call shows: text, a diff, or something that
-// only Raw holds.
+// ToolContent is one piece of a tool call's content: text, a diff, or another form that only Raw holds.
 type ToolContent struct {
 	Type    string // "content", "diff", "terminal", …
-	Text    string // of a text block
-	Path    string // of a diff, as are the next two
+	Text    string // the text of a text block
+	Path    string // the path of a diff
 	OldText string
 	NewText string
-	Raw     json.RawMessage // of a piece that is neither text nor a diff
+	Raw     json.RawMessage // a piece that is neither text nor a diff
 }
 
-// UnmarshalJSON decodes the pieces it knows and keeps the others raw.
+// UnmarshalJSON decodes the known pieces and keeps the others raw.
 func (c *ToolContent) UnmarshalJSON(b []byte) error {
 	var v struct {
 		Type    string          `json:"type"`
@@ -129,8 +126,8 @@ func (c *ToolContent) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// parseUpdate decodes the params of a session/update. ok is false if they have not the
-// protocol's form; a kind or a content it does not know is no error.
+// parseUpdate decodes the params of a session/update. ok is false if they do not have the protocol's form. An
+// unknown kind or content is not an error.
 func parseUpdate(params []byte) (session string, u Update, ok bool) {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
@@ -198,7 +195,7 @@ func (u *Update) decode(content []byte) bool {
 		dropped, err := lenient(u.Raw, u.Usage)
 		return err == nil && !slices.Contains(dropped, "used") && !slices.Contains(dropped, "size")
 	case commandsChanged, modeChanged, optionsChanged, infoChanged:
-		var v struct { // it only makes the session more comfortable: what has another form is left out
+		var v struct { // optional data: parts of another form are left out
 			Commands []acp.AvailableCommand    `json:"availableCommands"`
 			Mode     string                    `json:"currentModeId"`
 			Options  []acp.SessionConfigOption `json:"configOptions"`
@@ -213,7 +210,8 @@ func (u *Update) decode(content []byte) bool {
 	return true
 }
 
-// ParseUpdate decodes a recorded line, if it is a session/update of the given session; an empty one is any.
+// ParseUpdate decodes a recorded line if it is a session/update of the given session. An empty session
+// matches all.
 func ParseUpdate(line []byte, session string) (Update, bool) {
 	env := jsonrpc.Parse(line)
 	if env.Kind != jsonrpc.Notification || env.Method != acp.ClientMethodSessionUpdate {
@@ -226,7 +224,8 @@ func ParseUpdate(line []byte, session string) (Update, bool) {
 	return u, ok
 }
 
-// UpdateID is the id of the tool call or of the message to which a recorded session/update belongs, or "".
+// UpdateID returns the id of the tool call or of the message that a recorded session/update belongs to, or
+// "".
 func UpdateID(line []byte) (id string) {
 	if !bytes.Contains(line, []byte(`"toolCallId"`)) && !bytes.Contains(line, []byte(`"messageId"`)) {
 		return ""

@@ -87,7 +87,7 @@ func TestParseUpdateOfALine(t *testing.T) {
 	}
 }
 
-// TestParseUpdateOfAnotherSession: what is said in another session is not this one's.
+// TestParseUpdateOfAnotherSession: an update of another session is not returned.
 func TestParseUpdateOfAnotherSession(t *testing.T) {
 	line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"a","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`)
 	if u, ok := ParseUpdate(line, "b"); ok || u.Text != "" || u.Kind != "" {
@@ -98,7 +98,7 @@ func TestParseUpdateOfAnotherSession(t *testing.T) {
 	}
 }
 
-// FuzzParseUpdate: kind, session and text are those that encoding/json finds.
+// FuzzParseUpdate: kind, session and text equal the results of encoding/json.
 func FuzzParseUpdate(f *testing.F) {
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83db"}}}`))
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","content":[{"type":"diff"}],"rawInput":1e999}}`))
@@ -134,8 +134,8 @@ func FuzzParseUpdate(f *testing.F) {
 	})
 }
 
-// members are those of a JSON object, nil if it is none. Once is false if a key of the
-// envelope comes twice.
+// members returns the members of a JSON object, or nil for another value. once is false if a key of the
+// envelope appears twice.
 func members(line []byte) (m map[string]json.RawMessage, once bool) {
 	if json.Unmarshal(line, &m) != nil {
 		return nil, false
