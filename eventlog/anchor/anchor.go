@@ -1,8 +1,8 @@
-// Package anchor is the text file beside a log by which a log that lost its tail is found out,
-// although what is left of it is consistent.
+// Package anchor keeps the anchor, a text file next to a log. The rest of a log that lost its tail
+// is consistent, and only the anchor shows the loss.
 //
-// It promises that a line, once Append has returned, survives a power failure, and that a torn
-// last line is told from a damaged one. It refuses to write through a link.
+// The package promises that a line survives a power failure once Append has returned. It
+// distinguishes a torn last line from a damaged one. It refuses to write through a link.
 package anchor
 
 import (
@@ -27,24 +27,22 @@ import (
 	"github.com/perlica/perlica/eventlog/folder"
 )
 
-// A line is appended and synced at the end of
-// every run, so that a log that lost its tail is found out although what is left of it is
-// consistent. Each line is
+// Every end of a run appends and syncs a line. Each line is
 //
 //	size SPACE root SPACE origin SPACE signature LF
 //
 // where signature is the base64 text of a signed note's signature line, or "-".
 
-// Path returns the name of the anchor of the log at path.
+// Path returns the path of the anchor of the log at path.
 func Path(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ".anchor"
 }
 
-// signatureBytes is the length of a signature there: four bytes that name the key, 64 of Ed25519.
+// signatureBytes is the length of a decoded signature: four bytes that name the key, and 64 bytes
+// of Ed25519.
 const signatureBytes = 4 + ed25519.SignatureSize
 
-// Format returns the line for c. A cosigned checkpoint is anchored by the log's own
-// signature, which is the first.
+// Format returns the line for c. It takes the first signature of the note, which is the log's own.
 func Format(c evidence.Checkpoint) string {
 	sig := "-"
 	if _, sigs, ok := strings.Cut(c.Note, "\n\n"); ok {
@@ -67,7 +65,8 @@ func parseLine(line string) (evidence.Checkpoint, error) {
 	if f[3] == "-" {
 		return c, nil
 	}
-	// The beginning of a signature looks like another, and a reader of notes is not strict.
+	// The beginning of a signature could pass for a whole one, because the parser of notes is not
+	// strict.
 	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != signatureBytes || strings.ContainsAny(f[3], "\r\n") {
 		return c, errors.New("its signature is none")
 	}
@@ -82,11 +81,13 @@ func parseLine(line string) (evidence.Checkpoint, error) {
 type Line struct {
 	Number int // counted from 1
 	evidence.Checkpoint
-	Damage string // why it could not be read; empty if it could
-	Torn   bool   // the last line, which a crash cut short
+	// Damage says why the line could not be read. It is empty if the line could be read.
+	Damage string
+	// Torn means that a crash cut this line short. Only the last line can be torn.
+	Torn bool
 }
 
-// Read reads the anchor of the log at path. Without a file there are none.
+// Read reads the anchor of the log at path. It returns no lines if the file does not exist.
 func Read(path string) ([]Line, error) {
 	if err := folder.Check(Path(path)); err != nil {
 		return nil, err
@@ -101,17 +102,17 @@ func Read(path string) ([]Line, error) {
 	return parse(b), nil
 }
 
-// MaxBytes is how much of an anchor is read: the lines of 350,000 runs. Who makes a file that seems
-// larger than the memory must not fill it.
+// MaxBytes is the maximum number of bytes that are read: the lines of 350,000 runs. The limit
+// protects the memory from a file that only seems to be large.
 const MaxBytes = 64 << 20
 
-// readEnd reads the last lines of a file, most bytes of it at most.
+// readEnd reads the last lines of a file, at most most bytes.
 func readEnd(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // read from only
+	defer func() { _ = f.Close() }() // only read
 	fi, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -122,20 +123,21 @@ func readEnd(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	b = b[:n]
-	if fi.Size() > most { // the first is a line's end
+	if fi.Size() > most { // The first piece is the end of a line.
 		_, b, _ = bytes.Cut(b, []byte{'\n'})
 	}
 	return b, nil
 }
 
-// Size returns how many events the log had that the anchor beside path was last written for,
-// and 0 if there is no anchor or its end cannot be read. It reads the end only.
+// Size returns the number of events that the anchor of the log at path covers. It returns 0 if
+// there is no anchor or its end cannot be read. It reads only the end of the file.
 func Size(path string) int64 {
 	return Above(0, path, func(evidence.Checkpoint) bool { return false })
 }
 
-// Above is Size, but for lines that are forged; it may be 0 where it is at most least. To check the
-// signature of a run's line takes as long as to write one: where no line says more, none is checked.
+// Above is Size, but it ignores lines that forged reports. It may return 0 if the result is not
+// above least. Checking a signature takes as long as writing one, so Above checks none if no line
+// names a size above least.
 func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := Path(path)
 	if folder.Check(name) != nil {
@@ -154,12 +156,13 @@ func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int6
 		return 0
 	}
 	var last evidence.Checkpoint
-	for i := len(lines) - 2; i >= 0; i-- { // the last has no end
+	for i := len(lines) - 2; i >= 0; i-- { // The last piece is not a whole line.
 		c, err := parseLine(lines[i])
 		if err != nil || last.Origin != "" && c.Origin != last.Origin || c.Size > last.Size && forged(c) {
 			continue
 		}
-		// Who committed first may have anchored last. What lies farther up may be of another log.
+		// Two processes may commit in one order and anchor in the other. Lines of another origin
+		// may belong to an earlier log.
 		last.Origin, last.Size = c.Origin, max(last.Size, c.Size)
 	}
 	return last.Size
@@ -186,23 +189,23 @@ func parse(b []byte) []Line {
 	return list
 }
 
-// tornLine is the beginning of a line, or all of it but its end. A signature has 92 characters.
+// tornLine matches every beginning of a line, up to the whole line without its end. A signature has
+// 92 characters.
 var tornLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?$`)
 })
 
-// holed reports whether a last line lacks its beginning, which lay in a sector that a crash kept
-// from the disk, although the next one with the line's end is there: there are zeros instead. No
-// line spans three sectors.
+// holed reports whether the beginning of a last line is missing. A crash can keep one sector from
+// the disk although it wrote the next one with the end of the line. The missing sector then
+// contains zeros. No line spans three sectors.
 func holed(line []byte) bool { return len(line) > 0 && line[0] == 0 }
 
-// torn reports whether a last line without its end is what a crash leaves: the beginning
-// of a line, which some file systems fill up with zeros. What was torn was not acknowledged,
-// so that it may be ignored; a line that lost its end otherwise is longer than a line can be.
+// torn reports whether a crash can leave this last line: the beginning of a line, which some file
+// systems pad with zeros. Append never acknowledged such a line, so readers may ignore it.
 func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x00")) }
 
-// Append appends c to the anchor of the log at path and syncs it. The line is written within
-// lock: of two processes one could take the other's unfinished line for a torn one and cut it
+// Append appends c to the anchor of the log at path and syncs it. It writes the line inside lock.
+// Without the lock, another process could mistake the unfinished line for a torn one and cut it
 // off.
 func Append(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
 	defer func() {
@@ -214,7 +217,7 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 		}
 	}()
 	name := Path(path)
-	// It may have come with a cloned repository, and point to a file that matters.
+	// A link may come with a cloned repository and point to another file of the user.
 	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file of its own", name)
 	}
@@ -245,17 +248,17 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if fresh { // its name must survive a power failure, too
+	if fresh { // The name must survive a power failure, too.
 		return durable.SyncDir(filepath.Dir(name))
 	}
 	return nil
 }
 
-// maxLine is more than a line can have.
+// maxLine is longer than any line, in bytes.
 const maxLine = 4096
 
-// endLine makes the file of size bytes end with a line's end: a torn last line is cut off,
-// one that is damaged otherwise is kept, for Verify to find.
+// endLine makes the file of size bytes end with a newline. It cuts off a torn last line. It keeps a
+// damaged last line, so that Verify finds it.
 func endLine(f *os.File, size int64) error {
 	if size == 0 {
 		return nil
@@ -277,5 +280,5 @@ func endLine(f *os.File, size int64) error {
 	return err
 }
 
-// String is the anchor's place, for messages.
+// String returns the place of the line for messages.
 func (a Line) String() string { return "line " + strconv.Itoa(a.Number) + " of the anchor" }

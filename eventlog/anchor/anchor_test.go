@@ -26,7 +26,7 @@ func makeKeys(t testing.TB) *evidence.Keys {
 	return k
 }
 
-// signedCheckpoint is a checkpoint of nothing in particular.
+// signedCheckpoint returns a signed checkpoint with an arbitrary root.
 func signedCheckpoint(t testing.TB, k *evidence.Keys, size int64) evidence.Checkpoint {
 	t.Helper()
 	c := evidence.Checkpoint{Origin: "perlica/0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Size: size, Root: tlog.RecordHash(fmt.Append(nil, size))}
@@ -65,8 +65,8 @@ func TestAnchorLinesComeBack(t *testing.T) {
 	}
 }
 
-// TestTornAnchorLine cuts the last line at every place. A crash leaves that; it is no damage, and
-// the next line stands on its own.
+// TestTornAnchorLine cuts the last line at every place, as a crash may do. This must not count as
+// damage, and the next line must be whole.
 func TestTornAnchorLine(t *testing.T) {
 	k := makeKeys(t)
 	first, last, next := signedCheckpoint(t, k, 10), signedCheckpoint(t, k, 20), signedCheckpoint(t, k, 30)
@@ -98,7 +98,7 @@ func TestTornAnchorLine(t *testing.T) {
 	}
 }
 
-// appendLine is anchor without its syncs.
+// appendLine does the same as Append, without its syncs.
 func appendLine(path string, c evidence.Checkpoint) error {
 	f, err := os.OpenFile(Path(path), os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -114,8 +114,8 @@ func appendLine(path string, c evidence.Checkpoint) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestAnchorFlippedBits: whatever bit is flipped, the line is damaged or another one, and what
-// lies before it is read. None is taken for torn but in the last line's end.
+// TestAnchorFlippedBits flips every bit. The line must then be damaged or different, and the lines
+// before it must be read. Only a flipped newline of the last line may make it torn.
 func TestAnchorFlippedBits(t *testing.T) {
 	k := makeKeys(t)
 	list := []evidence.Checkpoint{signedCheckpoint(t, k, 10), signedCheckpoint(t, k, 20), signedCheckpoint(t, k, 30)}
@@ -145,7 +145,7 @@ func TestAnchorFlippedBits(t *testing.T) {
 	}
 }
 
-// TestAnchorDamageIsKept: what is no torn line is evidence.
+// TestAnchorDamageIsKept checks that a damaged line is kept as evidence.
 func TestAnchorDamageIsKept(t *testing.T) {
 	for name, tail := range map[string]string{
 		"garbage": "hello world", "bytes": "\x01\x02", "long": strings.Repeat("9", 2*maxLine), "line": "x\n",
@@ -175,8 +175,8 @@ func FuzzAnchors(f *testing.F) {
 	})
 }
 
-// TestFormatPageHasTheExpression: who reads an anchor by docs/log-format.md knows a torn line by the same
-// expression.
+// TestFormatPageHasTheExpression checks that docs/log-format.md has the regular expression of a
+// torn line.
 func TestFormatPageHasTheExpression(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "log-format.md"))
 	if err != nil || !strings.Contains(string(page), tornLine().String()) {

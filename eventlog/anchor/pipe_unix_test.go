@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestAnchorIsAPipe: it may come with a folder of somebody else's, and no one writes to it.
+// TestAnchorIsAPipe refuses a pipe as an anchor. A foreign folder may bring one, and its reader
+// would wait for ever.
 func TestAnchorIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	if err := syscall.Mkfifo(Path(path), 0o600); err != nil {

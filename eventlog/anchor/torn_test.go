@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestATornAnchorIsNoDamage: wherever a crash cuts the last line, what was before it counts
-// and the rest is torn; a line that was changed where its end was is damage.
+// TestATornAnchorIsNoDamage cuts the last line at every place. The lines before it must count, and
+// the rest must be torn. A line whose newline was changed to another byte must be damaged.
 func TestATornAnchorIsNoDamage(t *testing.T) {
 	signed := signedCheckpoint(t, makeKeys(t), 1)
 	unsigned := signed
@@ -37,8 +37,8 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestAnchoredSize: the lines that are whole count, however the file ends, however long it is, and
-// although the smaller size was anchored later; those of another log do not.
+// TestAnchoredSize checks that all whole lines of the newest origin count, however the file ends
+// and however long it is. A smaller size that was anchored later must not reduce the result.
 func TestAnchoredSize(t *testing.T) {
 	c := evidence.Checkpoint{Origin: "perlica/x", Size: 17}
 	line := Format(c)

@@ -1,7 +1,7 @@
-// Package durable makes files survive a power failure: their bytes, and their names in a folder.
+// Package durable makes the bytes and the names of files survive a power failure.
 //
-// It promises that who reads a file that it replaces sees the old one or the new one, whole, also
-// after a crash. It knows nothing of logs.
+// The package promises that a reader of a replaced file sees the whole old file or the whole new
+// file, also after a crash. It knows nothing about logs.
 package durable
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// SyncDir makes the names in dir survive a power failure, where the system can do that.
+// SyncDir makes the names in dir survive a power failure if the system can do that.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -25,15 +25,16 @@ func SyncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// WriteFile writes data into a new file beside path and has name give it that name when it is on
-// disk: os.Rename replaces what is there, os.Link fails if something is.
+// WriteFile writes data into a temporary file in the folder of path and syncs it. Then it calls
+// name to give the file its name: os.Rename replaces an existing file, and os.Link fails if one
+// exists.
 func WriteFile(path string, data []byte, mode fs.FileMode, name func(from, to string) error) (err error) {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+strings.TrimPrefix(filepath.Base(path), ".")+".*.tmp") // 0600
+	f, err := os.CreateTemp(dir, "."+strings.TrimPrefix(filepath.Base(path), ".")+".*.tmp") // mode 0600
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has its name, or is worth nothing
+	defer func() { _ = os.Remove(f.Name()) }() // The file has its final name by then, or is incomplete.
 	if err = f.Chmod(mode); os.PathSeparator == '\\' {
 		err = nil
 	}

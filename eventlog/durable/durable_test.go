@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestWriteFile: a file is there whole or not at all, and nothing is left beside it.
+// TestWriteFile checks that WriteFile writes a whole file or none, and leaves no temporary file.
 func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".key")

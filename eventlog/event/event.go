@@ -1,9 +1,9 @@
-// Package event is what an event is: its ids, its types, its header and the leaf that the
-// header hashes to, and its JSON.
+// Package event defines an event: its ids, its type, its header, the leaf hash of the header, and
+// its JSON.
 //
-// It promises that a leaf, once written, is computed the same way by every later version, and
-// that all that depends on an event's type alone stands in one table, a row for each type:
-// see [Row]. It refuses to interpret payloads.
+// The package promises that every later version computes the leaf of a stored event in the same
+// way. One table has a row for each type of event. All properties that depend on the type alone
+// stand in that row: see [Row]. The package does not interpret payloads.
 package event
 
 import (
@@ -20,28 +20,37 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Seq is an event's place in its log. The first event has Seq 1; there are no gaps.
+// Seq is the place of an event in its log. The first event has Seq 1, and there are no gaps.
 type Seq int64
 
-// The identifiers that tie events together. All are opaque; Perlica makes UUIDs.
+// These identifiers tie events together. All of them are opaque; Perlica uses UUIDs.
 type (
-	SessionID      string // Perlica's session
-	ConversationID string // the agent's own session id
-	RunID          string // one input on its way to one outcome
-	TraceID        string // 32 hexadecimal digits, as OpenTelemetry has them
-	InteractionID  string // one question
-	InputID        string // one thing to be answered; never called twice
+	// SessionID identifies a session of Perlica.
+	SessionID string
+	// ConversationID is the id that the agent gave to its own session.
+	ConversationID string
+	// RunID identifies a run: one input and its one outcome.
+	RunID string
+	// TraceID identifies a trace of OpenTelemetry. It has 32 hexadecimal digits.
+	TraceID string
+	// InteractionID identifies one question.
+	InteractionID string
+	// InputID identifies one input. Perlica never calls the agent twice for the same InputID.
+	InputID string
 )
 
-// Class says what an event is good for.
+// Class says whether an event is a frame or a fact.
 type Class string
 
 const (
-	Frame Class = "frame" // a line as it crossed the wire; the payload is the line
-	Fact  Class = "fact"  // what a view may depend on; the payload is a JSON object
+	// Frame is the class of a line that crossed the wire. The payload is the line itself.
+	Frame Class = "frame"
+	// Fact is the class of an event on which a view may depend. The payload is a JSON object.
+	Fact Class = "fact"
 )
 
-// Refs ties an event to what it is about; a field that does not apply is empty.
+// Refs names the session, the run and the other objects that an event concerns. An empty field does
+// not apply.
 type Refs struct {
 	Session      SessionID      `db:"session_id" json:"session_id,omitempty"`
 	Conversation ConversationID `db:"conversation_id" json:"conversation_id,omitempty"`
@@ -51,43 +60,52 @@ type Refs struct {
 	Input        InputID        `db:"input_id" json:"input_id,omitempty"`
 }
 
-// Event is one entry of the log. Type, Class, Actor, Refs and Payload are the
-// caller's; the log fills in the rest when it writes the event.
+// Event is one entry of the log. The caller sets Type, Class, Actor, Refs and Payload. The log sets
+// the other fields when it writes the event.
 type Event struct {
-	Seq     Seq
-	ID      string // UUIDv7
-	Time    time.Time
-	Type    Type
-	Class   Class
-	Actor   string // who caused it: "user", "agent", "perlica", "policy"
-	Writer  string // the log handle that wrote it, one a process
+	Seq   Seq
+	ID    string // UUIDv7
+	Time  time.Time
+	Type  Type
+	Class Class
+	// Actor is the cause of the event: "user", "agent", "perlica" or "policy".
+	Actor string
+	// Writer identifies the handle that wrote the event. Each process that opens the log has its
+	// own handle.
+	Writer  string
 	Context string
 	Refs
 
-	// Payload is nil if it is withheld; its length and hash stay. Withheld says why there is
-	// none, in one of the words below, and is empty if there is one.
+	// Payload is nil if the event has no payload here. PayloadLen and PayloadSHA256 are set even
+	// then. Withheld then gives the reason: Pruned, Masked, Missing or Damaged. It is empty if
+	// Payload is set.
 	Payload       []byte
 	Withheld      string
 	PayloadLen    int64
 	PayloadSHA256 [sha256.Size]byte
 
-	// LeafHash is the leaf as stored; compare it with Leaf to check the event.
+	// LeafHash is the stored leaf. To check the event, compare it with Leaf.
 	LeafHash tlog.Hash
 }
 
-// Why an event has no payload: see Event.Withheld.
+// These are the values of Event.Withheld.
 const (
-	Pruned = "pruned" // removed from the log
-	Masked = "masked" // left out of an export, because it seemed to hold a secret
+	// Pruned means that pruning removed the payload from the log.
+	Pruned = "pruned"
+	// Masked means that an export left the payload out because it seemed to contain a secret.
+	Masked = "masked"
 
-	Missing = "missing" // nothing says why
-	Damaged = "damaged" // the event does not have its recorded hashes; see DamagedError
+	// Missing means that no event explains the loss of the payload.
+	Missing = "missing"
+	// Damaged means that the event does not match its recorded hashes; see DamagedError.
+	Damaged = "damaged"
 )
 
-// A DamagedError says that an event is not the event that was recorded.
+// A DamagedError says that an event differs from the recorded event.
 type DamagedError struct {
-	Seq    Seq
-	Header bool // its header is another one; otherwise its payload
+	Seq Seq
+	// Header is true if the header differs, and false if the payload differs.
+	Header bool
 }
 
 func (e *DamagedError) Error() string {
@@ -98,11 +116,11 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the %s of event %d does not have its recorded hash", part, e.Seq)
 }
 
-// Row is the line that stands in the place of a damaged event wherever the log is shown.
+// Row is the line that Perlica shows instead of a damaged event.
 func (e *DamagedError) Row() string { return "DAMAGED: " + e.Error() + "; perlica log verify" }
 
-// Check compares the header with the stored leaf, and the payload with the hash in the header.
-// It returns nil if both match.
+// Check compares the header with the stored leaf, and the payload with the hash in the header. It
+// returns nil if both match.
 func (e *Event) Check() *DamagedError {
 	switch {
 	case e.Leaf() != e.LeafHash:
@@ -113,7 +131,7 @@ func (e *Event) Check() *DamagedError {
 	return nil
 }
 
-// Hide takes the payload from an event that Check found to be damaged, and marks the event.
+// Hide removes the payload from an event that Check found to be damaged, and marks the event.
 func (e *Event) Hide() { e.Payload, e.Withheld = nil, Damaged }
 
 // Damage returns the damage of an event that Hide marked, otherwise nil.
@@ -124,8 +142,8 @@ func (e *Event) Damage() *DamagedError {
 	return &DamagedError{Seq: e.Seq, Header: e.Leaf() != e.LeafHash}
 }
 
-// NewFact returns a fact whose payload is v as JSON. It panics if v cannot be
-// encoded, which is a mistake in the program: payloads are structs of plain fields.
+// NewFact returns a fact whose payload is v as JSON. It panics if v cannot be encoded. That is a
+// programming error, because payloads are structs of plain fields.
 func NewFact(t Type, actor string, refs Refs, v any) Event {
 	payload, err := json.Marshal(v)
 	if err != nil {
@@ -148,30 +166,30 @@ func (e Event) Decode(v any) error {
 	return nil
 }
 
-// leafFormat is the first field of every leaf, so that no other structure can
-// ever hash to one.
+// leafFormat is the first field of every leaf. It keeps any other structure from having the same
+// hash.
 const leafFormat = "perlica event 1"
 
 // Leaf returns the RFC 6962 leaf hash of the event's header:
 //
 //	SHA-256(0x00 || header)
 //
-// where header is the concatenation of these fields, each as a four-byte big-endian
-// length followed by that many bytes: the text "perlica event 1"; seq in decimal;
-// event_id; time in nanoseconds since the Unix epoch, in decimal; type; class; actor;
-// writer; context_id; session_id; conversation_id; run_id; trace_id; interaction_id;
-// input_id; the payload's length in decimal; the payload's SHA-256, raw.
+// The header is the concatenation of the fields below. Each field is a four-byte big-endian length
+// followed by that many bytes. The fields are the text "perlica event 1"; seq in decimal; event_id;
+// time in nanoseconds since the Unix epoch, in decimal; type; class; actor; writer; context_id;
+// session_id; conversation_id; run_id; trace_id; interaction_id; input_id; the length of the
+// payload in decimal; the SHA-256 of the payload, raw.
 func (e *Event) Leaf() tlog.Hash {
 	var scratch [512]byte
 	return tlog.RecordHash(e.AppendHeader(scratch[:0]))
 }
 
-// PayloadMatches reports whether the payload has the length and the hash that the header names.
+// PayloadMatches reports whether the payload has the length and the hash in the header.
 func (e *Event) PayloadMatches() bool {
 	return int64(len(e.Payload)) == e.PayloadLen && sha256.Sum256(e.Payload) == e.PayloadSHA256
 }
 
-// AppendHeader appends the header, which Leaf hashes, to b.
+// AppendHeader appends the header to b. Leaf hashes the header.
 func (e *Event) AppendHeader(b []byte) []byte {
 	b = appendField(b, leafFormat)
 	b = appendInt(b, int64(e.Seq))
@@ -207,20 +225,22 @@ func appendInt(b []byte, n int64) []byte {
 	return append(b, d...)
 }
 
-// Reader reads the events of a log, wherever it is kept: in a file of this machine's, or as a copy on a team's hub. Its
-// methods may be called from several goroutines.
+// Reader reads the events of a log. The log is a file of this machine or a copy on a team's hub.
+// Several goroutines may call its methods at the same time.
 type Reader interface {
-	// Events yields the events that the query selects, the oldest first unless it asks for the newest. The first error is
-	// the last that is yielded.
+	// Events yields the selected events. The oldest comes first unless the query asks for the
+	// newest. After an error it yields nothing further.
 	Events(ctx context.Context, q Query) iter.Seq2[Event, error]
-	// Last returns the newest event that the query selects; ok is false if there is none.
+	// Last returns the newest event that the query selects. ok is false if the query selects no
+	// event.
 	Last(ctx context.Context, q Query) (e Event, ok bool, err error)
 }
 
-// Query selects events. A field that is zero selects everything.
+// Query selects events. A zero field selects everything.
 type Query struct {
-	After       Seq // events behind this one
-	Until       Seq // up to and including this one
+	// After and Until select the events with After < Seq <= Until.
+	After       Seq
+	Until       Seq
 	ID          string
 	Types       []Type
 	Class       Class
@@ -228,15 +248,18 @@ type Query struct {
 	Run         RunID
 	Interaction InteractionID
 	Input       InputID
-	Since       time.Time // not older than
-	Before      time.Time // older than
-	Gone        bool      // whose payload is not there any more
-	Limit       int
-	Newest      bool // newest first
+	// Since and Before select the events with Since <= Time < Before.
+	Since  time.Time
+	Before time.Time
+	// Gone selects only events without a payload.
+	Gone  bool
+	Limit int
+	// Newest yields the newest event first.
+	Newest bool
 }
 
-// OnlyFacts reports whether q selects nothing but facts, by its class or its types. A type that
-// is not known counts as a fact's.
+// OnlyFacts reports whether q selects only facts, because of its class or its types. An unknown
+// type counts as the type of a fact.
 func (q Query) OnlyFacts() bool {
 	if q.Class != "" {
 		return q.Class == Fact
@@ -249,7 +272,7 @@ func (q Query) OnlyFacts() bool {
 	return len(q.Types) > 0
 }
 
-// Selects reports whether q selects e, but for its Limit.
+// Selects reports whether q selects e. It ignores Limit.
 func (q Query) Selects(e *Event) bool {
 	switch {
 	case e.Seq <= q.After, q.Until > 0 && e.Seq > q.Until:
@@ -262,7 +285,7 @@ func (q Query) Selects(e *Event) bool {
 	return false
 }
 
-// selects is Selects as to what an event is about.
+// selects compares the references of an event with q.
 func (q Query) selects(r Refs) bool {
 	return (q.Session == "" || r.Session == q.Session) && (q.Run == "" || r.Run == q.Run) &&
 		(q.Interaction == "" || r.Interaction == q.Interaction) && (q.Input == "" || r.Input == q.Input)

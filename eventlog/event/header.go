@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// ErrHeader says that bytes are no header of an event.
+// ErrHeader says that some bytes are not the header of an event.
 var ErrHeader = errors.New("not the header of an event")
 
-// ParseHeader reads what AppendHeader writes. Whether it is the header that was written its leaf tells: bytes that
-// AppendHeader would not have written may be read, and lead to another leaf. Payload and leaf are left empty. The
-// error wraps ErrHeader.
+// ParseHeader reads the output of AppendHeader. It also accepts some bytes that AppendHeader would
+// not write; their leaf differs, so the caller must compare the leaf. Payload and LeafHash stay
+// empty. The error wraps ErrHeader.
 func ParseHeader(b []byte) (e Event, err error) {
-	text := string(b) // the fields are pieces of it
+	text := string(b) // text is one string. The fields share its memory.
 	field := func() (s string) {
 		if len(text) < 4 {
 			err = ErrHeader

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestParseHeader reads back what is hashed, and nothing that is cut or has more to it.
+// TestParseHeader parses a whole header back, and refuses headers that are cut or too long.
 func TestParseHeader(t *testing.T) {
 	want := Event{
 		Seq: 7, ID: "id", Time: time.Unix(0, 1795242179123456789), Type: Requested, Class: Fact, Actor: "perlica", Writer: "w", Context: "c",
@@ -28,7 +28,7 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
-// FuzzParseHeader: what is read is written as the same bytes, or has another leaf.
+// FuzzParseHeader checks that AppendHeader restores the parsed bytes, or that the leaf differs.
 func FuzzParseHeader(f *testing.F) {
 	e := Event{Seq: 1, ID: "id", Time: time.Unix(1, 0), Type: "t", Class: Fact}
 	f.Add(e.AppendHeader(nil))

@@ -12,11 +12,16 @@ import (
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
-// MarshalJSON writes the event as one object with the column names of the log. The payload
-// of a fact stands in "payload", as it is; one that would come back as other bytes than
-// those whose hash is on the log in "payload_base64". A frame's line stands in "line" as a
-// string, which gives its bytes back exactly; one that is not UTF-8 in "line_base64". Where
-// there is no payload "withheld" says why. An empty payload has no member at all.
+// MarshalJSON writes the event as one object with the column names of the log. The member that
+// holds the payload depends on the payload:
+//
+//   - "payload" holds a fact's payload if its bytes survive encoding/json unchanged.
+//   - "payload_base64" holds any other payload of a fact.
+//   - "line" holds a frame's line as a string.
+//   - "line_base64" holds a frame's line that is not UTF-8.
+//   - "withheld" holds the reason if the event has no payload.
+//
+// An empty payload has no member.
 func (e Event) MarshalJSON() ([]byte, error) {
 	v := struct {
 		Seq     Seq    `json:"seq"`
@@ -55,22 +60,22 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// survivesJSON reports whether the bytes are JSON text that stays as it is within another:
-// encoding/json takes out blanks and escapes <, > and &, and then the hash would not fit.
+// survivesJSON reports whether encoding/json keeps the bytes unchanged inside another JSON text.
+// encoding/json removes blanks and escapes <, > and &, and the hash would no longer match.
 func survivesJSON(b []byte) bool {
 	out, err := json.Marshal(json.RawMessage(b))
 	return err == nil && bytes.Equal(out, b) && utf8.Valid(b)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. It is strict: a member that is unknown, is
-// there twice, is null or has another type is an error, as is one that is missing, but for
-// the ids that do not apply. There is exactly one of payload, payload_base64, line,
-// line_base64 and withheld, and none of them if payload_len is zero. The hashes are read,
-// not checked.
+// UnmarshalJSON reads the output of MarshalJSON. It is strict. It refuses a member that is unknown,
+// duplicate, null or of another type. It refuses an object without a required member; only the ids
+// are optional. The object must have exactly one of payload, payload_base64, line, line_base64 and
+// withheld. If payload_len is zero it must have none of them. UnmarshalJSON does not check the
+// hashes.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	var v Event
 	var ts, sum, leaf string
-	var line strict.Text // nil if it is not there
+	var line strict.Text // nil means that the member is absent
 	var payload json.RawMessage
 	var payload64, line64 []byte
 	err := strict.Object(b, map[string]any{
@@ -95,15 +100,16 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if v.LeafHash, err = evidence.ParseHash(leaf); err != nil {
 		return errors.New("leaf is no hash in base64")
 	}
-	if err := v.place(payload, payload64, line, line64); err != nil {
+	if err := v.setPayload(payload, payload64, line, line64); err != nil {
 		return err
 	}
 	*e = v
 	return nil
 }
 
-// place puts the payload where it belongs, in whichever form it came.
-func (e *Event) place(payload json.RawMessage, payload64 []byte, line strict.Text, line64 []byte) error {
+// setPayload checks the class, the reason and the sizes, and sets Payload from the one form that is
+// present.
+func (e *Event) setPayload(payload json.RawMessage, payload64 []byte, line strict.Text, line64 []byte) error {
 	if e.Class != Fact && e.Class != Frame {
 		return fmt.Errorf("there is no class %q", e.Class)
 	}

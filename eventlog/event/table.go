@@ -5,22 +5,29 @@ import (
 	"sync"
 )
 
-// Row is all that depends on an event's type alone. To add a type is to add its constant, its
-// row here and the fact that it carries.
+// Row holds all properties that depend on the type of an event alone. A new type needs its
+// constant, its row in known and the struct of its payload.
 type Row struct {
-	Type    Type
-	Class   Class
-	Synced  bool   // it is on disk before the effect that follows it
-	Once    once   // of what a log holds only one; empty: of any number
-	Run     step   // what it means to a run
-	Kept    bool   // its payload is never pruned
-	Views   view   // the views that are made of it
-	Payload string // of a fact: the struct that it carries, as package.Name
-	About   string // when it is written, for docs/log.md
+	Type  Type
+	Class Class
+	// Synced means that the event is on disk before the effect that follows it.
+	Synced bool
+	// Once names the index that allows one such event for each reference. Empty means any number.
+	Once once
+	// Run is the effect of the event on the state of its run.
+	Run step
+	// Kept means that pruning never removes the payload.
+	Kept bool
+	// Views are the views that are built from the event.
+	Views view
+	// Payload is the struct of a fact's payload, as package.Name.
+	Payload string
+	// About says when the event is written. docs/log.md shows it.
+	About string
 }
 
-// once names what may be in a log only once for one reference. The schema has a unique index of
-// that name for each, over all types that bear it.
+// once names a unique index of the schema. The index allows one event for each reference, over all
+// types whose rows name it.
 type once string
 
 const (
@@ -30,17 +37,22 @@ const (
 	resolutionPerQuestion once = "events_one_resolution"
 )
 
-// step is what an event means to its run. Recovery looks for runs that were opened and not ended.
+// step is the effect of an event on its run. Recovery looks for runs that were opened and not
+// ended.
 type step int
 
 const (
-	passes step = iota // nothing
-	Opens              // the intent: from here on the run must get an outcome
-	Ends               // the outcome
-	closes             // the end of what is on record of the run
+	// passes means that the event does not change the state of its run.
+	passes step = iota
+	// Opens marks the intent. From this event on the run needs an outcome.
+	Opens
+	// Ends marks the outcome.
+	Ends
+	// closes marks the last event of the run.
+	closes
 )
 
-// view is a set of views, each made of the facts whose rows name it.
+// view is a set of views. Each view is built from the facts whose rows name it.
 type view int
 
 const (
@@ -50,10 +62,10 @@ const (
 	Bridge
 )
 
-// table has a row for each type, in the order in which docs/log.md lists them.
+// table has a row for each type. docs/log.md lists the types in the same order.
 type table []Row
 
-// Known returns the table of the types that this version knows. Callers only read it.
+// Known returns the table of the types that this version knows. The caller must not change it.
 func Known() table { return slices.Clip(known) }
 
 // Where returns the types whose rows satisfy the condition.
@@ -66,13 +78,13 @@ func (t table) Where(is func(*Row) bool) (list []Type) {
 	return list
 }
 
-// Types returns every type of event of the table, in the order in which they are documented.
+// Types returns all types of the table, in the order of docs/log.md.
 func (t table) Types() []Type { return t.Where(func(*Row) bool { return true }) }
 
-// For returns the types of which a view is made.
+// For returns the types from which a view is built.
 func (t table) For(v view) []Type { return t.Where(func(r *Row) bool { return r.Views&v != 0 }) }
 
-// byType finds the rows; it is made when the first is looked for.
+// byType returns the rows by their types. The first call builds the map.
 var byType = sync.OnceValue(func() map[Type]*Row {
 	rows := make(map[Type]*Row, len(known))
 	for i := range known {
@@ -81,7 +93,7 @@ var byType = sync.OnceValue(func() map[Type]*Row {
 	return rows
 })
 
-// unknown is the row of a type of a later version.
+// unknown is the row of every type that this version does not know.
 var unknown Row
 
 func (t Type) row() *Row {
@@ -91,27 +103,27 @@ func (t Type) row() *Row {
 	return &unknown
 }
 
-// Class returns the class of a type; it is empty if the type is not known. So it is with what
-// else is asked of one.
+// Class returns the class of a type. Like the methods below, it returns the zero value for an
+// unknown type.
 func (t Type) Class() Class { return t.row().Class }
 
-// Once names what a log holds only one of, if the type is of that kind.
+// Once returns the index that allows one event of the type for each reference, or "".
 func (t Type) Once() once { return t.row().Once }
 
-// Step is what an event of the type means to its run.
+// Step returns the effect of an event of this type on its run.
 func (t Type) Step() step { return t.row().Run }
 
 // Outcome reports whether t ends an intent.
 func (t Type) Outcome() bool { return t.row().Run == Ends }
 
-// Closes reports whether t is the end of what is on record of its run.
+// Closes reports whether t is the type of a run's last event.
 func (t Type) Closes() bool { return t.row().Run == closes }
 
-// Kept reports whether the payload is never pruned.
+// Kept reports whether pruning never removes the payload.
 func (t Type) Kept() bool { return t.row().Kept }
 
-// known is the table. Kept are the payloads without which the log could not tell what became of
-// others, or which approvals, sessions and contacts there are.
+// known is the table. The rows with Kept carry payloads that the log needs for ever: they list the
+// approvals, sessions and contacts, or they explain the loss of other payloads.
 var known = table{
 	{Type: MessageReceived, Class: Fact, Views: Sessions | Search, Payload: "fact.MessageReceived",
 		About: "an input was accepted: its text, where it came from, who sent it"},
@@ -287,17 +299,24 @@ var known = table{
 		About: "they are gone, and the file was rewritten without them"},
 }
 
-// Pruning is the payload of log.pruned: which payloads are removed, who wanted it, and why.
-// An event whose payload is missing is damage, unless a later log.pruned covers it.
+// Pruning is the payload of log.pruned. It names the removed payloads, the author and the reason. A
+// missing payload is damage unless a later log.pruned covers its event.
 type Pruning struct {
-	Until   Seq       `json:"until"`             // events up to this one
-	Session SessionID `json:"session,omitempty"` // only this session's
-	Run     RunID     `json:"run,omitempty"`     // only this run's
-	Class   Class     `json:"class,omitempty"`   // only "frame": facts are kept
-	Events  int64     `json:"events"`            // how many payloads there were to remove
-	Bytes   int64     `json:"bytes"`             // their lengths together
-	By      string    `json:"by"`
-	Why     string    `json:"why,omitempty"`
+	// Until limits the pruning to events up to this one.
+	Until Seq `json:"until"`
+	// Session limits the pruning to one session unless it is empty.
+	Session SessionID `json:"session,omitempty"`
+	// Run limits the pruning to one run unless it is empty.
+	Run RunID `json:"run,omitempty"`
+	// Class limits the pruning to a class unless it is empty. With "frame", facts keep their
+	// payloads.
+	Class Class `json:"class,omitempty"`
+	// Events is the number of payloads to remove.
+	Events int64 `json:"events"`
+	// Bytes is the total length of these payloads.
+	Bytes int64  `json:"bytes"`
+	By    string `json:"by"`
+	Why   string `json:"why,omitempty"`
 }
 
 // Covers reports whether e is one of the events that lose their payload.

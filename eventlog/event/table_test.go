@@ -16,12 +16,13 @@ import (
 
 var updatePage = flag.Bool("update", false, "write the table of types into docs/log.md")
 
-// columns are the columns of the references that a type may occur once for.
+// columns maps each unique index to the column of its reference.
 var columns = map[once]string{
 	intentPerInput: "input_id", outcomePerRun: "run_id", answerPerQuestion: "interaction_id", resolutionPerQuestion: "interaction_id",
 }
 
-// uniqueIndexes are the unique indexes that follow from a table: name, column, sorted types.
+// uniqueIndexes returns the unique indexes that follow from a table, as column and sorted types by
+// name.
 func uniqueIndexes(table table) map[string]string {
 	list := map[string]string{}
 	for once, column := range columns {
@@ -32,8 +33,8 @@ func uniqueIndexes(table table) map[string]string {
 	return list
 }
 
-// TestTheSchemaIsTheTables: the schema, whose bytes may not change, has the unique indexes that
-// follow from the table, and no other.
+// TestTheSchemaIsTheTables checks that the schema has exactly the unique indexes that follow from
+// the table. The bytes of the schema may not change.
 func TestTheSchemaIsTheTables(t *testing.T) {
 	text, err := os.ReadFile("../store/schema.sql")
 	if err != nil {
@@ -59,7 +60,7 @@ func TestTheSchemaIsTheTables(t *testing.T) {
 	}
 }
 
-// page is the table of a page of the documents.
+// page returns the table of types as docs/log.md shows it.
 func page(table table) string {
 	var b strings.Builder
 	b.WriteString("| type | class | when |\n|---|---|---|\n")
@@ -96,7 +97,7 @@ func TestLogPage(t *testing.T) {
 	}
 }
 
-// declared are the struct types of a folder of the repository.
+// declared returns the struct types of a folder of the repository.
 func declared(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(folder), "*.go"))
@@ -120,7 +121,7 @@ func declared(t *testing.T, folder string) map[string]bool {
 	return names
 }
 
-// TestPayloads: every fact names a struct that there is, and no frame does.
+// TestPayloads checks that every fact names an existing struct and that no frame names one.
 func TestPayloads(t *testing.T) {
 	folders := map[string]map[string]bool{
 		"fact": declared(t, "kernel/fact"), "kernel": declared(t, "kernel"), "interaction": declared(t, "interaction"),
@@ -140,7 +141,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// TestRows: what the columns say fits together.
+// TestRows checks that the columns of each row fit together.
 func TestRows(t *testing.T) {
 	seen := map[Type]bool{}
 	for _, r := range known {
@@ -160,7 +161,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestAddingAType: all that follows from the table has a type as soon as it has a row.
+// TestAddingAType checks that a new row alone gives the type its indexes, views and documentation.
 func TestAddingAType(t *testing.T) {
 	added := Row{Type: "test.added", Class: Fact, Once: answerPerQuestion, Kept: true, Views: Bridge, Payload: "fact.Added", About: "it was added"}
 	table := append(Known(), added)

@@ -11,8 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestTypesNamesEveryType compares the list with the constants in the source, which are
-// the events that can be written.
+// TestTypesNamesEveryType compares the table with the constants in the source.
 func TestTypesNamesEveryType(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "type.go", nil, 0)
 	if err != nil {

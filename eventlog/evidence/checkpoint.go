@@ -10,27 +10,27 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A Checkpoint is a tree head: it stands for the first Size events of the log that Origin
-// names, as https://c2sp.org/tlog-checkpoint has it.
+// A Checkpoint is a tree head. It stands for the first Size events of the log with the name Origin.
+// https://c2sp.org/tlog-checkpoint defines its form.
 type Checkpoint struct {
 	Origin string
 	Size   int64
 	Root   tlog.Hash
 
-	// Note is the signed note, as it is handed on; empty if the checkpoint is not signed.
+	// Note is the signed note as it is published. It is empty if the checkpoint is not signed.
 	Note string
 }
 
-// Text is what is signed: three lines.
+// Text returns the signed text: three lines.
 func (c Checkpoint) Text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
 }
 
-// ErrCheckpoint says that something is not a checkpoint.
+// ErrCheckpoint says that a text is not a checkpoint.
 var ErrCheckpoint = errors.New("not a checkpoint")
 
-// ParseCheckpoint reads a signed checkpoint without looking at its signatures; Signed does
-// that. The error wraps ErrCheckpoint.
+// ParseCheckpoint reads a signed checkpoint. It does not verify the signatures; Signed does. The
+// error wraps ErrCheckpoint.
 func ParseCheckpoint(msg string) (Checkpoint, error) {
 	_, err := note.Open([]byte(msg), note.VerifierList())
 	var unverified *note.UnverifiedNoteError
@@ -42,8 +42,8 @@ func ParseCheckpoint(msg string) (Checkpoint, error) {
 	return c, err
 }
 
-// ParseCheckpointText reads what Text writes and nothing else: Perlica writes no extension lines.
-// The error wraps ErrCheckpoint.
+// ParseCheckpointText reads the output of Text and nothing else. It refuses extension lines,
+// because Perlica writes none. The error wraps ErrCheckpoint.
 func ParseCheckpointText(text string) (Checkpoint, error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 4 || lines[0] == "" {
@@ -77,11 +77,11 @@ func (c Checkpoint) Signed(known ...note.Verifier) ([]string, error) {
 	return names, nil
 }
 
-// ErrProof says that something does not prove what it should.
+// ErrProof says that a text does not prove its claim.
 var ErrProof = errors.New("it proves nothing")
 
-// Verify returns the signatures of known keys under the checkpoint, of which one must be the log's
-// own: its name is that of the log. Else the error wraps ErrProof.
+// Verify returns the signatures of known keys under the checkpoint. One of them must be the log's
+// own signature, made under the name of the log. Otherwise the error wraps ErrProof.
 func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 	list, err := c.Signatures(known...)
 	var bad *note.InvalidSignatureError
@@ -90,7 +90,7 @@ func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 	case errors.As(err, &bad):
 		return nil, fmt.Errorf("%w: the signature of %s does not hold", ErrProof, bad.Name)
 	case errors.As(err, &none):
-		return nil, fmt.Errorf("%w: none of the keys given signed the checkpoint of %d events; it takes %s", ErrProof, c.Size, c.needs())
+		return nil, fmt.Errorf("%w: none of the keys given signed the checkpoint of %d events; it takes %s", ErrProof, c.Size, c.neededKeys())
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrProof, err)
 	}
@@ -99,11 +99,11 @@ func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 			return list, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: no key of the log itself is among those given; the checkpoint of %d events takes %s", ErrProof, c.Size, c.needs())
+	return nil, fmt.Errorf("%w: no key of the log itself is among those given; the checkpoint of %d events takes %s", ErrProof, c.Size, c.neededKeys())
 }
 
-// KeyNames returns the keys of the log's own by which the checkpoint says it is signed, each as
-// NAME+ID. Whether it is, Verify says.
+// KeyNames returns the log's own keys that the note names, each as NAME+ID. It does not verify the
+// signatures; Verify does.
 func (c Checkpoint) KeyNames() (names []string) {
 	var unverified *note.UnverifiedNoteError
 	if _, err := note.Open([]byte(c.Note), note.VerifierList()); !errors.As(err, &unverified) {
@@ -117,8 +117,8 @@ func (c Checkpoint) KeyNames() (names []string) {
 	return names
 }
 
-// needs names the keys of the log's own that signed the checkpoint, by how they begin.
-func (c Checkpoint) needs() string {
+// needs describes the keys that can verify the checkpoint, by the beginnings of their texts.
+func (c Checkpoint) neededKeys() string {
 	names := c.KeyNames()
 	if len(names) == 0 {
 		return "a checkpoint that " + c.Origin + " itself signed"
@@ -126,8 +126,7 @@ func (c Checkpoint) needs() string {
 	return "the key " + strings.Join(names, "+… or the key ") + "+…"
 }
 
-// SignedBy returns which of the verifier keys, as text, signed the checkpoint, and an empty text
-// if none of them did.
+// SignedBy returns the first of the verifier keys that signed the checkpoint, or "".
 func (c Checkpoint) SignedBy(keys []string) string {
 	for _, key := range keys {
 		if v, err := NewVerifier(key); err == nil {

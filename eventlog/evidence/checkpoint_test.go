@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// TestVerifyNeedsTheLogsOwnKey: what a witness signed and the log did not is no one's word for it.
+// TestVerifyNeedsTheLogsOwnKey checks that the signature of a witness alone is not enough.
 func TestVerifyNeedsTheLogsOwnKey(t *testing.T) {
 	_, known, list := history(t)
 	c := list[3]
@@ -36,7 +36,7 @@ func TestVerifyNeedsTheLogsOwnKey(t *testing.T) {
 	}
 }
 
-// TestThreeLines: a text behind the three lines is no checkpoint of Perlica's, even where they are one.
+// TestThreeLines refuses additional lines, even if they are a second copy of the checkpoint.
 func TestThreeLines(t *testing.T) {
 	_, _, list := history(t)
 	msg := list[3].Note

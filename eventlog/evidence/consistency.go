@@ -8,21 +8,22 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A ConsistencyProof shows that a later checkpoint of a log holds all that an earlier one held:
-// nothing was changed or removed in between.
+// A ConsistencyProof shows that a later checkpoint of a log includes all events of an earlier one.
+// Nothing was changed or removed in between.
 //
-// As text it is a line that says what it is, the hashes of the proof (RFC 6962, section 2.1.2) in
-// base64, a line each, an empty line, the earlier signed checkpoint, an empty line, and the later.
+// Its text has these parts: ConsistencyHeader, the hashes of the proof (RFC 6962, section 2.1.2) in
+// base64, one on each line, an empty line, the earlier signed checkpoint, an empty line, and the
+// later signed checkpoint.
 type ConsistencyProof struct {
 	Old, New Checkpoint
 	Path     []tlog.Hash
 }
 
-// ConsistencyHeader is the line with which the text of a ConsistencyProof begins.
+// ConsistencyHeader is the first line of the text of a ConsistencyProof.
 const ConsistencyHeader = "perlica consistency proof 1"
 
-// Verify returns which of the known keys signed the later checkpoint, if the proof holds and a key
-// of the log's own signed both. Else the error wraps ErrProof.
+// Verify checks the proof and returns the signatures of known keys under the later checkpoint. The
+// log's own key must have signed both checkpoints. Otherwise the error wraps ErrProof.
 func (p ConsistencyProof) Verify(known ...note.Verifier) ([]Signature, error) {
 	if p.Old.Origin != p.New.Origin {
 		return nil, fmt.Errorf("%w: its checkpoints are of two logs, %s and %s", ErrProof, p.Old.Origin, p.New.Origin)
@@ -45,10 +46,10 @@ func (p ConsistencyProof) MarshalText() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// IsConsistencyProof reports whether a text begins as a ConsistencyProof does.
+// IsConsistencyProof reports whether a text begins with ConsistencyHeader.
 func IsConsistencyProof(text string) bool { return strings.HasPrefix(text, ConsistencyHeader+"\n") }
 
-// ParseConsistencyProof reads a proof. Whether it holds is what Verify says. The error wraps
+// ParseConsistencyProof reads a proof. It does not verify the proof; Verify does. The error wraps
 // ErrProof.
 func ParseConsistencyProof(text string) (p ConsistencyProof, err error) {
 	if !IsConsistencyProof(text) {

@@ -20,7 +20,7 @@ func (h tree) ReadHashes(indexes []int64) (list []tlog.Hash, err error) {
 	return list, nil
 }
 
-// history is a tree of some leaves with a signed checkpoint after each tenth, and who verifies them.
+// history returns a tree, the verifiers of its log, and a signed checkpoint after every tenth leaf.
 func history(t *testing.T) (h tree, known []note.Verifier, list []Checkpoint) {
 	t.Helper()
 	const name = "perlica/0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"

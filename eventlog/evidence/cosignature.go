@@ -16,19 +16,19 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Signature types of https://c2sp.org/signed-note and https://c2sp.org/tlog-cosignature.
+// These are signature types of https://c2sp.org/signed-note and https://c2sp.org/tlog-cosignature.
 const (
 	algEd25519      = 1
 	algCosignature  = 4
 	algMLDSA        = 6
-	cosignatureSize = 8 + ed25519.SignatureSize // a time and a signature
+	cosignatureSize = 8 + ed25519.SignatureSize // bytes: a time and a signature
 )
 
-// ErrVerifierKey says that a text is no verifier key that this version knows.
+// ErrVerifierKey says that a text is not a verifier key of a known kind.
 var ErrVerifierKey = errors.New("not a verifier key")
 
-// NewVerifier reads a verifier key: a log's, or that of a witness who cosigns with Ed25519
-// (cosignature/v1 of https://c2sp.org/tlog-cosignature). The error wraps ErrVerifierKey.
+// NewVerifier reads a verifier key. The key belongs to a log, or to a witness that cosigns with
+// Ed25519 (cosignature/v1 of https://c2sp.org/tlog-cosignature). The error wraps ErrVerifierKey.
 func NewVerifier(vkey string) (note.Verifier, error) {
 	name, rest, _ := strings.Cut(vkey, "+")
 	id, key64, ok := strings.Cut(rest, "+")
@@ -52,13 +52,13 @@ func NewVerifier(vkey string) (note.Verifier, error) {
 	return &cosigner{name: name, hash: uint32(hash), public: key[1:]}, nil
 }
 
-// keyHash is the id of a key: its kind and bytes, under a name.
+// keyHash returns the id of a key. The id depends on the name, the kind and the bytes of the key.
 func keyHash(name string, key []byte) uint32 {
 	sum := sha256.Sum256(append([]byte(name+"\n"), key...))
 	return binary.BigEndian.Uint32(sum[:])
 }
 
-// cosigner verifies what a witness signs. It is a note.Verifier.
+// cosigner verifies the cosignatures of a witness. It is a note.Verifier.
 type cosigner struct {
 	name   string
 	hash   uint32
@@ -68,7 +68,7 @@ type cosigner struct {
 func (c *cosigner) Name() string    { return c.name }
 func (c *cosigner) KeyHash() uint32 { return c.hash }
 
-// Verify reports whether sig is a cosignature of the checkpoint whose text is msg.
+// Verify reports whether sig is a cosignature of the checkpoint with the text msg.
 func (c *cosigner) Verify(msg, sig []byte) bool {
 	if len(sig) != cosignatureSize {
 		return false
@@ -81,8 +81,8 @@ func (c *cosigner) Verify(msg, sig []byte) bool {
 	return ed25519.Verify(c.public, signed, sig[8:])
 }
 
-// KeyUnder returns the verifier key of the pair that vkey belongs to, under another name: a log's, or, if it cosigns,
-// that of a witness. The error wraps ErrVerifierKey.
+// KeyUnder returns the verifier key for the pair of vkey under another name. It is the key of a log
+// or, if cosigns is true, the key of a witness. The error wraps ErrVerifierKey.
 func KeyUnder(vkey, name string, cosigns bool) (string, error) {
 	_, rest, _ := strings.Cut(vkey, "+")
 	_, key64, _ := strings.Cut(rest, "+")
@@ -96,8 +96,9 @@ func KeyUnder(vkey, name string, cosigns bool) (string, error) {
 	return fmt.Sprintf("%s+%s", KeyName(name, keyHash(name, key)), base64.StdEncoding.EncodeToString(key)), nil
 }
 
-// Cosign returns the signature line under a checkpoint by which a witness of the name says that it has seen, at that
-// time, that the checkpoint holds all of the earlier ones: cosignature/v1. Whether it does is the caller's to know.
+// Cosign returns a signature line (cosignature/v1) for the checkpoint. By this line the witness
+// with the given name confirms that the checkpoint includes all earlier checkpoints. The caller
+// must have verified that.
 func (k *Keys) Cosign(name string, c Checkpoint, at time.Time) (line string, err error) {
 	if err := k.Ready(); err != nil {
 		return "", err
@@ -109,15 +110,16 @@ func (k *Keys) Cosign(name string, c Checkpoint, at time.Time) (line string, err
 	return fmt.Sprintf("— %s %s\n", name, base64.StdEncoding.EncodeToString(sig)), nil
 }
 
-// A Signature is one by a known key under a checkpoint.
+// A Signature is the signature of a known key under a checkpoint.
 type Signature struct {
-	Name string    // of the key
-	Time time.Time // when a witness cosigned; zero: it is the log's own
+	Name string // name of the key
+	// Time is the time of a witness's cosignature. It is zero for the log's own signature.
+	Time time.Time
 }
 
-// Signatures returns the signatures of known keys under the checkpoint. A note may carry
-// signatures of others, which are ignored; one in the name of a known key that does not hold
-// is an error, as is a checkpoint that none of the known keys signed.
+// Signatures returns the signatures of known keys under the checkpoint. It ignores signatures of
+// unknown keys. It returns an error if a signature in the name of a known key is invalid, or if no
+// known key signed the checkpoint.
 func (c Checkpoint) Signatures(known ...note.Verifier) ([]Signature, error) {
 	n, err := note.Open([]byte(c.Note), note.VerifierList(known...))
 	if err != nil {
@@ -152,7 +154,7 @@ func isCosigner(known []note.Verifier, s note.Signature) bool {
 
 // ParseHash reads a hash in its one base64 form.
 func ParseHash(s string) (tlog.Hash, error) {
-	if strings.ContainsAny(s, "\r\n") { // which the decoder skips
+	if strings.ContainsAny(s, "\r\n") { // The decoder would skip line ends.
 		return tlog.Hash{}, errors.New("it is base64 with line ends")
 	}
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
@@ -165,7 +167,7 @@ func ParseHash(s string) (tlog.Hash, error) {
 	return tlog.Hash(b), nil
 }
 
-// FormatHashes writes the hashes of a proof, a line each.
+// FormatHashes writes the hashes of a proof, one on each line.
 func FormatHashes(list []tlog.Hash) string {
 	var b strings.Builder
 	for _, h := range list {
@@ -174,11 +176,11 @@ func FormatHashes(list []tlog.Hash) string {
 	return b.String()
 }
 
-// maxPath is more hashes than lead to the root of any tree.
+// maxPath is longer than the path of hashes in any tree.
 const maxPath = 128
 
-// ParseHashes reads lines of a hash each, up to an empty line, and returns what is behind it. The
-// error wraps ErrProof.
+// ParseHashes reads one hash from each line up to an empty line, and returns the text after that
+// line. The error wraps ErrProof.
 func ParseHashes(text string) (list []tlog.Hash, rest string, err error) {
 	for len(list) <= maxPath {
 		line, rest, ok := strings.Cut(text, "\n")

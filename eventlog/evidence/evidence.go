@@ -1,11 +1,11 @@
-// Package evidence is what a stranger checks a log with: checkpoints, the keys that sign them,
-// their signatures, and proofs that one checkpoint holds all that an earlier one held.
+// Package evidence verifies a log without the log: by checkpoints, the keys that sign them, their
+// signatures, and proofs that a checkpoint includes an earlier one.
 //
-// It promises that what it verifies holds whatever the log says: it looks at nothing but the
-// texts and keys that it is given. It refuses to touch a log; package eventlog makes checkpoints
-// and proofs of one. The only file that it reads and writes is that of the user's own [Keys].
+// The package promises that its verdicts depend only on the given texts and keys, and never on the
+// log. It reads and writes no log; package eventlog makes checkpoints and proofs. The only file
+// that it reads and writes is the file of the user's own [Keys].
 //
-// The one idea: a [Checkpoint] stands for the whole log up to it, so that anyone who kept one needs
-// neither the log nor its owner to find out that something before it was changed. The texts are
-// those of https://c2sp.org, which others read, too.
+// The one idea: a [Checkpoint] stands for the whole log up to it. Anyone with an old checkpoint can
+// detect a change of earlier events, without the log and without its owner. The texts follow
+// https://c2sp.org, so other programs can read them.
 package evidence

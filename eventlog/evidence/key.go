@@ -18,23 +18,28 @@ import (
 	"github.com/perlica/perlica/eventlog/durable"
 )
 
-// Keys sign checkpoints. There is one pair for a user, under whatever names the user's
-// logs have; pairs that were replaced still verify.
+// Keys sign checkpoints. A user has one pair for all logs. The public keys of replaced pairs still
+// verify older checkpoints.
 type Keys struct {
-	dir  string    // where they are to be found or made, once they are needed; "": they are here
-	once sync.Once // of that
-	err  error     // what came of it
+	// dir is the folder in which the first use reads or makes the keys. Empty means that the keys
+	// are loaded.
+	dir string
+	// once guards the reading of the keys.
+	once sync.Once
+	// err is the result of that reading.
+	err error
 
-	private ed25519.PrivateKey  // nil if there is none
+	// private is nil if the user has no pair.
+	private ed25519.PrivateKey
 	retired []ed25519.PublicKey // oldest first
 }
 
-// UseKeys returns the keys in dir, which are read when they are first needed, and made if there
-// are none then. Until then nothing is looked at.
+// UseKeys returns the keys in dir. The first use reads them, or makes a pair if dir has none.
+// UseKeys itself does not look at dir.
 func UseKeys(dir string) *Keys { return &Keys{dir: dir} }
 
-// Ready reads or makes the keys of UseKeys, if that has not been done, and returns why they
-// cannot be used: an error wrapping ErrKey, the same one each time.
+// Ready reads or makes the keys of UseKeys on the first call. The error wraps ErrKey and says why
+// the keys cannot be used. All calls return the same error.
 func (k *Keys) Ready() error {
 	k.once.Do(func() {
 		if k.dir == "" {
@@ -53,23 +58,22 @@ func (k *Keys) Ready() error {
 	return k.err
 }
 
-// The file of keys is text: a line that says what it is, then one line for each key, a word
-// and a value in base64: "private" and the 32 bytes of an Ed25519 seed (RFC 8032), once, and
-// "retired" and a public key.
+// The key file is text. Its first line is keyHeader. Each further line is a word and a value in
+// base64. "private" stands once, before the 32 bytes of an Ed25519 seed (RFC 8032). "retired"
+// stands before a public key.
 const (
 	keyFile   = "checkpoint.key"
 	keyHeader = "perlica checkpoint keys 1"
 )
 
-// ErrKey says that the file of keys cannot be used.
+// ErrKey says that the key file cannot be used.
 var ErrKey = errors.New("the key for checkpoints cannot be used")
 
-// KeyPath returns the name of the file of keys in the user's folder dir.
+// KeyPath returns the path of the key file in the user's folder dir.
 func KeyPath(dir string) string { return filepath.Join(dir, keyFile) }
 
-// ReadKeys reads the keys in dir; where there are none it returns Keys that sign and verify
-// nothing. It fails with an error wrapping ErrKey if the file is damaged, or if others
-// than its owner may read it.
+// ReadKeys reads the keys in dir. If dir has no key file, the returned Keys sign and verify
+// nothing. The error wraps ErrKey if the file is damaged, or if other users may read it.
 func ReadKeys(dir string) (*Keys, error) {
 	path := KeyPath(dir)
 	b, err := os.ReadFile(path)
@@ -103,7 +107,7 @@ func parseKeys(text string) (*Keys, error) {
 		word, value, _ := strings.Cut(line, " ")
 		b, err := base64.StdEncoding.Strict().DecodeString(value)
 		switch {
-		case err != nil || len(b) != ed25519.SeedSize: // a public key has the same length
+		case err != nil || len(b) != ed25519.SeedSize: // A public key has the same length.
 			return nil, fmt.Errorf("line %d holds no key", i+2)
 		case word == "private" && k.private == nil:
 			k.private = ed25519.NewKeyFromSeed(b)
@@ -129,25 +133,25 @@ func (k *Keys) text() string {
 	return b.String()
 }
 
-// MakeKeys reads the keys in dir and makes a pair if there is none; dir is made, too. Of
-// several processes that make one at once the first wins.
+// MakeKeys reads the keys in dir. If dir has no keys, it makes dir and a pair. If several processes
+// make a pair at once, the first one wins.
 func MakeKeys(dir string) (*Keys, error) {
 	k, err := ReadKeys(dir)
 	if err != nil || k.private != nil {
 		return k, err
 	}
-	if err := k.renew(); err != nil {
+	if err := k.generatePair(); err != nil {
 		return nil, err
 	}
-	err = writeKeys(dir, k, os.Link) // fails if the file exists
+	err = writeKeys(dir, k, os.Link) // os.Link fails if the file exists.
 	if errors.Is(err, fs.ErrExist) {
 		return ReadKeys(dir)
 	}
 	return k, err
 }
 
-// RotateKeys replaces the pair in dir by a new one and keeps the old public key. Where there is
-// none it makes one.
+// RotateKeys replaces the pair in dir by a new one and keeps the old public key. If dir has no
+// pair, it makes one.
 func RotateKeys(dir string) (k *Keys, err error) {
 	if k, err = ReadKeys(dir); err != nil {
 		return nil, err
@@ -155,8 +159,9 @@ func RotateKeys(dir string) (k *Keys, err error) {
 	if k.private == nil {
 		return MakeKeys(dir)
 	}
-	// Of two rotations at once the later would lose the key of the other, and with it the
-	// signatures made in the meantime. If we die here the file stays, and says what to do.
+	// Without this file, the later of two concurrent rotations would lose the key of the earlier
+	// one, and with it the signatures made in between. If we die here the file stays, and the next
+	// rotation says how to go on.
 	busy := filepath.Join(dir, rotateFile)
 	f, err := os.OpenFile(busy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -170,21 +175,21 @@ func RotateKeys(dir string) (k *Keys, err error) {
 		return nil, err
 	}
 	k.retired = append(k.retired, k.private.Public().(ed25519.PublicKey))
-	if err := k.renew(); err != nil {
+	if err := k.generatePair(); err != nil {
 		return nil, err
 	}
 	return k, writeKeys(dir, k, os.Rename)
 }
 
-// rotateFile is there while keys are rotated.
+// rotateFile exists during a rotation of the keys.
 const rotateFile = ".checkpoint-key-rotation"
 
-func (k *Keys) renew() (err error) {
+func (k *Keys) generatePair() (err error) {
 	_, k.private, err = ed25519.GenerateKey(rand.Reader)
 	return err
 }
 
-// writeKeys writes the file beside its place and has move put it there.
+// writeKeys writes a temporary file in dir and calls move to give it the name of the key file.
 func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -197,8 +202,8 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	return durable.WriteFile(KeyPath(dir), []byte(k.text()), 0o600, move)
 }
 
-// Signer returns what signs checkpoints of the log that origin names. It fails with ErrKey
-// if there is no key.
+// Signer returns a signer for the checkpoints of the log with the name origin. The error is ErrKey
+// if the user has no key.
 func (k *Keys) Signer(origin string) (note.Signer, error) {
 	if err := k.Ready(); err != nil {
 		return nil, err
@@ -219,21 +224,21 @@ func keyID(vkey string) (string, error) {
 	return parts[1], nil
 }
 
-// VerifierKey returns the text by which others verify what the key signs for the log that
-// origin names: name, key id and public key, as https://c2sp.org/signed-note has it.
+// VerifierKey returns the text with which others verify the signatures of the key for the log
+// origin. It has a name, a key id and a public key: see https://c2sp.org/signed-note.
 func VerifierKey(origin string, public ed25519.PublicKey) string {
 	text, err := note.NewEd25519VerifierKey(origin, public)
 	if err != nil {
-		return "" // a key of another length, which this package does not make
+		return "" // The key has another length. This package makes no such key.
 	}
 	return text
 }
 
-// KeyName names a key as its verifier key begins: the name it signs under, and its id.
+// KeyName returns the beginning of a verifier key: its name and its id.
 func KeyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
-// VerifierKeys returns the verifier keys for the log that origin names, the present one first
-// and retired ones after it, newest first; none if the keys cannot be used.
+// VerifierKeys returns the verifier keys for the log with the name origin. The present key comes
+// first, then the retired keys, newest first. It returns nil if the keys cannot be used.
 func (k *Keys) VerifierKeys(origin string) []string {
 	var list []string
 	if k.Ready() != nil {
@@ -246,7 +251,7 @@ func (k *Keys) VerifierKeys(origin string) []string {
 	return list
 }
 
-// Verifiers returns what verifies the checkpoints of the log that origin names.
+// Verifiers returns the verifiers of the checkpoints of the log with the name origin.
 func (k *Keys) Verifiers(origin string) []note.Verifier {
 	var list []note.Verifier
 	for _, text := range k.VerifierKeys(origin) {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// testKeys makes keys in a folder of their own.
+// testKeys makes keys in a new folder.
 func testKeys(t testing.TB) *Keys {
 	t.Helper()
 	k, err := MakeKeys(filepath.Join(t.TempDir(), "keys"))
@@ -107,7 +107,7 @@ func TestKeysOthersMayRead(t *testing.T) {
 	}
 }
 
-// TestKeysWithoutAPlace: a file lies where the folder should be.
+// TestKeysWithoutAPlace puts a file where the folder should be.
 func TestKeysWithoutAPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -123,7 +123,7 @@ func TestKeysWithoutAPlace(t *testing.T) {
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	var names []string
-	for n := range 4 { // the first makes them
+	for n := range 4 { // the first call makes the pair
 		k, err := RotateKeys(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRotationsAtOnce: anyone who was told that a key is in use finds it among the keys for ever.
+// TestRotationsAtOnce checks that concurrent rotations lose no key that was returned as the present
+// one.
 func TestRotationsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex
@@ -183,7 +184,8 @@ func TestRotationsAtOnce(t *testing.T) {
 	}
 }
 
-// TestVerifierKeysAreWhatOthersRead: x/mod's own reader takes them, and verifies by them.
+// TestVerifierKeysAreWhatOthersRead checks that golang.org/x/mod accepts the keys and verifies with
+// them.
 func TestVerifierKeysAreWhatOthersRead(t *testing.T) {
 	k := testKeys(t)
 	s, err := k.Signer("perlica/x")

@@ -1,8 +1,8 @@
-// Package export writes the events of a log, or some of them, as text from which anybody can
-// recompute its root, and makes a log of such a text again; docs/export.md describes it.
+// Package export writes events of a log as a text from which anyone can recompute the root of the
+// log. It also makes a log from such a text. docs/export.md describes the format.
 //
-// It promises that the same events of the same log are the same bytes, and that nothing is written
-// or taken in that was not held against its hashes. It verifies no signature.
+// The package promises that equal events of the same log give equal bytes. It compares everything
+// that it writes or imports with its hashes. It does not verify signatures.
 package export
 
 import (
@@ -25,62 +25,67 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Options say what of a log is exported.
+// Options select the events of an export.
 type Options struct {
 	Selection
 
-	// Mask reports whether a payload is to be withheld. Nil withholds none but those that
-	// the log itself no longer has.
+	// Mask reports whether to withhold a payload. nil withholds only the payloads that the log
+	// itself no longer has.
 	Mask func(payload []byte) bool
 
-	// Progress, if it is not nil, is called now and then with the number of the event that
-	// has been reached.
+	// Progress is called from time to time with the Seq of the current event. nil reports nothing.
 	Progress func(seq int64)
 }
 
-// Summary counts what an export holds, or what was imported from one.
+// Summary counts the parts of an export or of an import.
 type Summary struct {
-	Size   int64     // of the log, as of the export
-	Root   tlog.Hash // of its tree
-	Signed bool      // a signed checkpoint of that tree is with it
-	Events int64     // events that are there
-	Masked int64     // of these, without their payload
-	Pruned int64     // likewise
-	Absent int64     // hashes that stand for events that are not there
+	// Size is the size of the log at the time of the export.
+	Size int64
+	// Root is the root of its tree.
+	Root tlog.Hash
+	// Signed means that the export contains a signed checkpoint of that tree.
+	Signed bool
+	// Events is the number of events in the export.
+	Events int64
+	// Masked and Pruned count the events whose payload is withheld, by reason.
+	Masked int64
+	Pruned int64
+	// Absent is the number of hashes that stand for events outside the export.
+	Absent int64
 }
 
-// Write writes the selected events to w in a form from which anybody can recompute the
-// log's root: docs/export.md describes it. The same events of the same log are the same
-// bytes. If the newest signed checkpoint covers all that is selected the export is of the
-// log as of then, otherwise as of now and unsigned.
+// Write writes the selected events to w in the format of docs/export.md. Anyone can recompute the
+// log's root from it. Equal events of the same log give equal bytes. If the newest signed
+// checkpoint covers all selected events, the export is of that checkpoint's tree. Otherwise it is
+// unsigned and of the present tree.
 //
-// It holds every event that it writes against its hashes, and the whole against the root.
-// If something is wrong it fails with an error that wraps ErrCorrupt, and what it wrote
-// has no end. It reads the log once and keeps little in memory.
+// Write compares every event with its hashes, and all events with the root. If they differ, the
+// error wraps ErrCorrupt, and the output has no last line. Write reads the log once and keeps
+// little in memory.
 func Write(ctx context.Context, r *store.Reader, w io.Writer, opt Options) (Summary, error) {
 	x := &exporter{r: r, h: r.Hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
-	err := x.export(ctx)
+	err := x.exportEvents(ctx)
 	if err != nil {
 		err = fmt.Errorf("eventlog: export: %w", err)
 	}
 	return x.done, err
 }
 
-// Copy writes all events up to the head's size, of a log that lies elsewhere than in a file, as Write writes those of
-// a file. It holds each against its hashes and the whole against the head's root; that payloads which are not there
-// were removed, as the log says, is the caller's to know.
+// Copy writes all events up to head.Size as Write does, from a log that is not a file. It compares
+// each event with its hashes, and all events with head.Root. It marks every missing payload as
+// pruned; the caller must have checked that the log says so.
 func Copy(w io.Writer, head evidence.Checkpoint, events iter.Seq2[event.Event, error]) (Summary, error) {
 	x := &exporter{w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
-	err := x.copy(head, events)
+	err := x.copyEvents(head, events)
 	if err != nil {
 		err = fmt.Errorf("eventlog: export: %w", err)
 	}
 	return x.done, err
 }
 
-func (x *exporter) copy(head evidence.Checkpoint, events iter.Seq2[event.Event, error]) error {
+func (x *exporter) copyEvents(head evidence.Checkpoint, events iter.Seq2[event.Event, error]) error {
 	x.done.Size, x.done.Root, x.done.Signed = head.Size, head.Root, head.Note != ""
-	if err := x.put(Header{Checkpoint: head}.line()); err != nil {
+	if err := x.writeLine(Header{Checkpoint: head}.line()); err != nil {
 		return err
 	}
 	for e, err := range events {
@@ -90,80 +95,81 @@ func (x *exporter) copy(head evidence.Checkpoint, events iter.Seq2[event.Event, 
 		if int64(e.Seq) > head.Size {
 			break
 		}
-		if err := x.check(&e); err != nil {
+		if err := x.checkEvent(&e); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		if e.Payload == nil {
 			e.Withheld = event.Pruned
 		}
-		if err := x.write(&e); err != nil {
+		if err := x.writeEvent(&e); err != nil {
 			return err
 		}
 	}
-	return x.end(head.Root)
+	return x.writeEnd(head.Root)
 }
 
-// exporter is one call of Write.
+// exporter is the state of one call of Write or Copy.
 type exporter struct {
-	r    *store.Reader
-	h    store.Hashes
-	opt  Options
-	w    *bufio.Writer
-	sum  hash.Hash  // of what was written
-	tree tree.Range // likewise
+	r   *store.Reader
+	h   store.Hashes
+	opt Options
+	w   *bufio.Writer
+	// sum and tree are the hash and the tree of the output so far.
+	sum  hash.Hash
+	tree tree.Range
 	done Summary
 }
 
-func (x *exporter) export(ctx context.Context) error {
-	head, err := x.head(ctx)
+func (x *exporter) exportEvents(ctx context.Context) error {
+	head, err := x.chooseHead(ctx)
 	if err != nil {
 		return err
 	}
 	x.done.Size, x.done.Root, x.done.Signed = head.Size, head.Root, head.Note != ""
-	if err := x.put(head.line()); err != nil {
+	if err := x.writeLine(head.line()); err != nil {
 		return err
 	}
-	if head.Size > 0 { // Until 0 would be no limit
+	if head.Size > 0 { // Until 0 would be no limit.
 		for e, err := range x.r.Events(ctx, x.opt.query(head.Size)) {
 			if err != nil {
 				return err
 			}
-			if err := x.event(ctx, &e); err != nil {
+			if err := x.writeSelected(ctx, &e); err != nil {
 				return err
 			}
 		}
 	}
-	if err := x.absent(head.Size); err != nil {
+	if err := x.writeAbsent(head.Size); err != nil {
 		return err
 	}
-	return x.end(head.Root)
+	return x.writeEnd(head.Root)
 }
 
-// end writes the last line, if the events lead to the root.
-func (x *exporter) end(root tlog.Hash) error {
+// writeEnd writes the last line if the events lead to the root.
+func (x *exporter) writeEnd(root tlog.Hash) error {
 	if x.tree.Root() != root {
 		return fmt.Errorf("%w: its events do not lead to its root", fault.ErrCorrupt)
 	}
 	end := end{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
-	if err := x.put(end.line()); err != nil {
+	if err := x.writeLine(end.line()); err != nil {
 		return err
 	}
 	return x.w.Flush()
 }
 
-// put writes a line.
-func (x *exporter) put(line []byte, err error) error {
+// writeLine writes a line.
+func (x *exporter) writeLine(line []byte, err error) error {
 	if err != nil {
 		return err
 	}
 	line = append(line, '\n')
-	_, _ = x.sum.Write(line) // it never fails
+	_, _ = x.sum.Write(line) // never fails
 	_, err = x.w.Write(line)
 	return err
 }
 
-// head chooses the tree that the export is of.
-func (x *exporter) head(ctx context.Context) (h Header, err error) {
+// chooseHead chooses the tree of the export.
+func (x *exporter) chooseHead(ctx context.Context) (h Header, err error) {
 	h.Selection = x.opt.Selection
 	if h.Size, h.Root, err = x.r.Head(ctx); err != nil || h.Size == 0 {
 		return h, err
@@ -185,7 +191,7 @@ func (x *exporter) head(ctx context.Context) (h Header, err error) {
 	}
 	f, err := x.h.Frontier(c.Size)
 	if errors.Is(err, fault.ErrPart) {
-		return h, nil // a part of a log knows the root of its own checkpoint only
+		return h, nil // Such a file knows only the root of its own checkpoint.
 	}
 	if err != nil {
 		return h, err
@@ -197,22 +203,23 @@ func (x *exporter) head(ctx context.Context) (h Header, err error) {
 	return h, nil
 }
 
-// event writes an event, and before it what stands for those between it and the last one.
-func (x *exporter) event(ctx context.Context, e *event.Event) error {
-	if err := x.absent(int64(e.Seq) - 1); err != nil {
+// writeSelected writes a selected event. Before it, it writes hashes for the events that were left
+// out.
+func (x *exporter) writeSelected(ctx context.Context, e *event.Event) error {
+	if err := x.writeAbsent(int64(e.Seq) - 1); err != nil {
 		return err
 	}
-	if err := x.check(e); err != nil {
+	if err := x.checkEvent(e); err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	if e.Payload != nil && x.opt.Mask != nil && x.opt.Mask(e.Payload) {
 		e.Payload, e.Withheld = nil, event.Masked
 	}
-	return x.write(e)
+	return x.writeEvent(e)
 }
 
-// write writes an event that was held against its hashes.
-func (x *exporter) write(e *event.Event) error {
+// writeEvent writes an event that was compared with its hashes.
+func (x *exporter) writeEvent(e *event.Event) error {
 	switch e.Withheld {
 	case event.Masked:
 		x.done.Masked++
@@ -220,24 +227,24 @@ func (x *exporter) write(e *event.Event) error {
 		x.done.Pruned++
 	}
 	x.tree.Add(e.LeafHash)
-	x.tree.Nodes = nil // they are not needed
+	x.tree.Nodes = nil // not needed
 	x.done.Events++
 	if x.opt.Progress != nil && x.done.Events%1000 == 0 {
 		x.opt.Progress(int64(e.Seq))
 	}
-	return x.put(e.MarshalJSON())
+	return x.writeLine(e.MarshalJSON())
 }
 
-// check holds an event against its hashes and sees that it can be written as text.
-func (x *exporter) check(e *event.Event) error {
-	if damage := x.damage(e); damage != "" {
+// checkEvent compares an event with its hashes and checks that its header can be written as text.
+func (x *exporter) checkEvent(e *event.Event) error {
+	if damage := x.damageOf(e); damage != "" {
 		return fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
 	}
 	return isText(e)
 }
 
-// damage says what speaks against the next event's being as it was written, as far as it tells by itself.
-func (x *exporter) damage(e *event.Event) string {
+// damageOf describes the damage that the next event itself shows.
+func (x *exporter) damageOf(e *event.Event) string {
 	switch {
 	case int64(e.Seq) != x.tree.Size+1:
 		return "it is there twice, or one before it is missing"
@@ -249,7 +256,7 @@ func (x *exporter) damage(e *event.Event) string {
 	return ""
 }
 
-// isText returns an error unless an event can be written as JSON.
+// isText returns an error if an event cannot be written as JSON.
 func isText(e *event.Event) error {
 	for _, text := range []string{e.ID, string(e.Type), e.Actor, e.Writer, e.Context, string(e.Session),
 		string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input)} {
@@ -260,27 +267,27 @@ func isText(e *event.Event) error {
 	return nil
 }
 
-// absent writes what stands for the leaves from the last one written up to number to.
-func (x *exporter) absent(to int64) error {
+// writeAbsent writes hashes for the leaves from the last written one up to the number to.
+func (x *exporter) writeAbsent(to int64) error {
 	for x.tree.Size < to {
 		level := tree.Widest(x.tree.Size, to)
-		a, err := x.absence(level)
+		a, err := x.absentSubtree(level)
 		if err != nil {
 			return err
 		}
 		x.tree.AddSubtree(level, a.Hash)
 		x.done.Absent++
-		if err := x.put(absentLine(a)); err != nil {
+		if err := x.writeLine(absentLine(a)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// absence returns what stands for the next 2^level leaves. If all events are selected they
-// are not in the file, and then it must be known to be a part: their hashes alone would make
-// good what was deleted.
-func (x *exporter) absence(level int) (tree.Subtree, error) {
+// absentSubtree returns the subtree for the next 2^level leaves. If all events are selected, the
+// file itself must list the subtree as absent. Otherwise the hashes in the nodes table would hide
+// deleted events.
+func (x *exporter) absentSubtree(level int) (tree.Subtree, error) {
 	if x.opt.all() && !x.h.Old {
 		a, ok, err := x.h.AbsentAt(x.tree.Size)
 		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {

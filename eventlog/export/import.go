@@ -21,15 +21,15 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Import makes a new log at path from an export. Every payload and every event is held
-// against its hash, and the whole against the root and the checkpoint's: what is wrong is
-// an *ImportError, and nothing lies at path. It fails with an error that wraps fs.ErrExist
-// if something lies there already, or beside it what a log would take for its own.
+// Import makes a new log at path from an export. It compares every payload and every event with its
+// hash, and all of them with the root and the checkpoint. A difference is an *ImportError, and
+// Import then leaves no file at path. The error wraps fs.ErrExist if a file already lies at path,
+// or if a file next to it would count as a part of the new log.
 //
-// Signatures are not verified. An export of a part of a log makes a file that can be read,
-// but not be opened for appending. When Import returns a nil error the file survives a
-// power failure. If progress is not nil it is called now and then with the number of the
-// event that has been reached.
+// Import does not verify signatures. An export of a part of a log becomes a file that can be read,
+// but not opened for appending. When Import returns a nil error, the file survives a power failure.
+// Import calls progress from time to time with the Seq of the current event, unless progress is
+// nil.
 func Import(ctx context.Context, in io.Reader, path string, progress func(seq int64)) (Summary, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -40,13 +40,13 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 	}
 	x, err := NewReader(in)
 	if err != nil {
-		return Summary{}, err // before anything is made
+		return Summary{}, err // nothing was made yet
 	}
 	scratch, err := folder.NewScratch(filepath.Dir(path))
 	if err != nil {
 		return Summary{}, fmt.Errorf("eventlog: import: %w: %w", unwritable(err), err)
 	}
-	defer func() { _ = scratch.Close() }() // the file was moved, or is worth nothing
+	defer func() { _ = scratch.Close() }() // The file was moved, or is incomplete.
 	tmp := scratch.Path("log.db")
 	if err := importTo(ctx, tmp, x, progress); err != nil {
 		var bad *ImportError
@@ -64,8 +64,8 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 	}, nil
 }
 
-// vacant returns an error unless there is room for a log at path. What an earlier one left
-// beside it would be taken for a piece of the new one.
+// vacant returns an error if a file lies at path or at a name that belongs to a log there. SQLite
+// would take the remains of an earlier log for parts of the new one.
 func vacant(path string) error {
 	for _, name := range []string{path, path + "-wal", path + "-journal", anchor.Path(path)} {
 		_, err := os.Lstat(name)
@@ -79,7 +79,7 @@ func vacant(path string) error {
 	return nil
 }
 
-// unwritable is what kind of error it is if nothing can be made in a folder.
+// unwritable returns the kind of an error that occurred when a file was made.
 func unwritable(err error) error {
 	if fault.IsNoSpace(err) {
 		return fault.ErrFull
@@ -87,8 +87,8 @@ func unwritable(err error) error {
 	return fault.ErrReadOnly
 }
 
-// publish makes the finished file durable and gives it its name, unless that was taken
-// in the meantime.
+// publish makes the finished file durable and gives it its name, unless the name was taken in
+// between.
 func publish(tmp, path string) error {
 	f, err := os.OpenFile(tmp, os.O_RDWR, 0)
 	if err != nil {
@@ -98,8 +98,8 @@ func publish(tmp, path string) error {
 		return err
 	}
 	if err := os.Link(tmp, path); errors.Is(err, fs.ErrExist) {
-		return cmp.Or(vacant(path), err) // as if it had been there before
-	} else if err != nil { // a file system without links
+		return cmp.Or(vacant(path), err) // the same error as for an earlier file
+	} else if err != nil { // The file system has no hard links.
 		if err := errors.Join(vacant(path), os.Rename(tmp, path)); err != nil {
 			return err
 		}
@@ -107,8 +107,8 @@ func publish(tmp, path string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// importBatch is how many lines are written in one transaction. If it fails the file is
-// dropped, so that it only matters for memory and speed.
+// importBatch is the number of lines in one transaction. It only affects memory and speed, because
+// a failed import is deleted.
 const importBatch = 4096
 
 // importer fills a new file.
@@ -120,21 +120,21 @@ type importer struct {
 
 // importTo makes the file at path.
 func importTo(ctx context.Context, path string, x *Reader, progress func(int64)) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // SQLite keeps a file's mode
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // SQLite keeps a file's mode.
 	if err != nil {
 		return fmt.Errorf("%w: %w", unwritable(err), err)
 	}
 	if err := f.Close(); err != nil {
 		return err
 	}
-	// Nothing of the file is relied on before all of it is synced.
+	// Nothing relies on the file until all of it is synced.
 	db, err := sqlx.Open("sqlite", store.DSN(path, "page_size(8192)", "journal_mode(WAL)", "synchronous(OFF)"))
 	if err != nil {
 		return err
 	}
 	db.SetMaxOpenConns(1)
 	w := &importer{db: db}
-	defer func() { err = errors.Join(fault.Explain(err), w.close()) }()
+	defer func() { err = errors.Join(fault.Explain(err), w.closeFile()) }()
 	if err := store.Migrate(ctx, db); err != nil {
 		return err
 	}
@@ -144,25 +144,25 @@ func importTo(ctx context.Context, path string, x *Reader, progress func(int64))
 		}
 		e, a, err := x.Next()
 		if err == io.EOF {
-			return w.finish(ctx, x)
+			return w.finishFile(ctx, x)
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.begin(ctx); err != nil {
+		if err := w.beginTx(ctx); err != nil {
 			return err
 		}
 		switch {
 		case a != nil:
-			err = w.absence(ctx, a)
+			err = w.insertAbsent(ctx, a)
 		default:
-			err = w.event(ctx, e)
+			err = w.insertEvent(ctx, e)
 		}
 		if fault.IsConstraint(err) && e != nil {
-			err = x.badf("event %d: there is already one %s", e.Seq, e.Type)
+			err = x.lineErrorf("event %d: there is already one %s", e.Seq, e.Type)
 		}
 		if err == nil && n%importBatch == 0 {
-			err = w.commit(ctx, x)
+			err = w.commitTx(ctx, x)
 		}
 		if err != nil {
 			return err
@@ -173,8 +173,8 @@ func importTo(ctx context.Context, path string, x *Reader, progress func(int64))
 	}
 }
 
-// begin makes sure that there is a transaction.
-func (w *importer) begin(ctx context.Context) (err error) {
+// beginTx begins a transaction unless one is open.
+func (w *importer) beginTx(ctx context.Context) (err error) {
 	if w.tx != nil {
 		return nil
 	}
@@ -185,8 +185,8 @@ func (w *importer) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// commit writes what of the tree is complete and ends the transaction.
-func (w *importer) commit(ctx context.Context, x *Reader) error {
+// commitTx writes the complete nodes of the tree and ends the transaction.
+func (w *importer) commitTx(ctx context.Context, x *Reader) error {
 	for _, n := range x.tree.Nodes {
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (w *importer) commit(ctx context.Context, x *Reader) error {
 	return err
 }
 
-func (w *importer) event(ctx context.Context, e *event.Event) error {
+func (w *importer) insertEvent(ctx context.Context, e *event.Event) error {
 	args := store.AppendArgs(nil, e)
 	if e.Withheld != "" {
 		args[len(args)-1] = nil // the payload
@@ -219,14 +219,14 @@ func (w *importer) event(ctx context.Context, e *event.Event) error {
 	return err
 }
 
-func (w *importer) absence(ctx context.Context, a *tree.Subtree) error {
+func (w *importer) insertAbsent(ctx context.Context, a *tree.Subtree) error {
 	_, err := w.tx.ExecContext(ctx, `INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?)`, int64(a.Seq), a.Level, a.Hash[:])
 	return err
 }
 
-// finish writes the rest and puts all of it into the file itself.
-func (w *importer) finish(ctx context.Context, x *Reader) error {
-	if err := w.begin(ctx); err != nil {
+// finishFile writes the rest and moves everything from the write-ahead log into the database.
+func (w *importer) finishFile(ctx context.Context, x *Reader) error {
+	if err := w.beginTx(ctx); err != nil {
 		return err
 	}
 	if h := x.Header; h.Note != "" {
@@ -234,21 +234,21 @@ func (w *importer) finish(ctx context.Context, x *Reader) error {
 			return err
 		}
 	}
-	if err := w.commit(ctx, x); err != nil {
+	if err := w.commitTx(ctx, x); err != nil {
 		return err
 	}
 	var busy, frames, moved int
 	err := w.db.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
 	if err == nil && busy != 0 {
-		err = fault.ErrBusy // no one else knows the file
+		err = fault.ErrBusy // not possible: no other process knows the file
 	}
 	return err
 }
 
-// close ends what is under way and closes the file.
-func (w *importer) close() error {
+// closeFile rolls back an open transaction and closes the file.
+func (w *importer) closeFile() error {
 	if w.tx != nil {
-		_ = w.tx.Rollback() // the file is dropped
+		_ = w.tx.Rollback() // the file is deleted
 	}
 	return w.db.Close()
 }

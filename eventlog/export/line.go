@@ -16,31 +16,32 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// An export is text, a JSON object a line; docs/export.md describes it. The first line is a
-// header, the last one counts what lies between: an event a line, and for the stretches of
-// events that were not selected the hashes of the widest complete subtrees that hold
-// nothing else, all of it in the order of the log.
+// An export is text with a JSON object on each line; docs/export.md describes it. The first line is
+// a header. The last line counts the lines between them. These follow the order of the log: one
+// line for each selected event, and one for each subtree of events that were not selected. The
+// subtrees are the widest complete ones that contain no selected event.
 
 // formatVersion is the version of the format.
 const formatVersion = 1
 
-// Selection says which events an export holds. A field that is zero selects everything.
+// Selection selects the events of an export. A zero field selects everything.
 type Selection struct {
 	Run     event.RunID
 	Session event.SessionID
-	Since   time.Time // not older than
-	Before  time.Time // older than
+	// Since and Before select the events with Since <= Time < Before.
+	Since  time.Time
+	Before time.Time
 }
 
 // all reports whether every event is selected.
 func (s Selection) all() bool { return s == Selection{} }
 
-// query selects the events up to the one with the number until.
+// query selects the events up to the Seq until.
 func (s Selection) query(until int64) event.Query {
 	return event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before, Until: event.Seq(until)}
 }
 
-// MarshalJSON writes what is selected, and nothing for everything.
+// MarshalJSON writes the fields that are not zero.
 func (s Selection) MarshalJSON() ([]byte, error) {
 	v := struct {
 		Run     event.RunID     `json:"run_id,omitempty"`
@@ -57,7 +58,7 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (s *Selection) UnmarshalJSON(b []byte) error {
 	var v Selection
 	var since, before *string
@@ -82,7 +83,8 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 
 // Header is the first line of an export.
 type Header struct {
-	evidence.Checkpoint // of the whole tree; its note is empty if no one signed it
+	// Checkpoint is the head of the whole tree. Its Note is empty if it is not signed.
+	evidence.Checkpoint
 	Selection
 }
 
@@ -97,8 +99,8 @@ func (h Header) line() ([]byte, error) {
 	}{formatVersion, h.Origin, h.Size, h.Root.String(), h.Note, h.Selection})
 }
 
-// parseHeader reads the first line of an export and holds the signed checkpoint in
-// it, if there is one, against the rest.
+// parseHeader reads the first line of an export. If the line has a signed checkpoint, parseHeader
+// compares it with the other members.
 func parseHeader(b []byte) (Header, error) {
 	var h Header
 	var version int
@@ -141,7 +143,7 @@ func parseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// versionOf looks for the version alone: a newer one may have members that are not known.
+// versionOf reads only the version, because a newer version may have unknown members.
 func versionOf(b []byte) (int, bool) {
 	var v struct {
 		Version int `json:"perlica_log_export"`
@@ -178,12 +180,11 @@ func parseAbsence(b []byte) (a tree.Subtree, err error) {
 	return a, nil
 }
 
-// end is the last line of an export. An export without it was cut; one whose bytes
-// have another SHA-256 was damaged, also where no hash of the log would tell: in the
-// selection, or in a signature.
+// end is the last line of an export. An export without it was cut. If Sum differs, the export was
+// damaged. Sum also covers the selection and the signatures, which no hash of the log covers.
 type end struct {
 	Events, Withheld, Absent int64
-	Sum                      [sha256.Size]byte // of all lines before
+	Sum                      [sha256.Size]byte // of all earlier lines
 }
 
 func (e end) line() ([]byte, error) {

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// TestALineHasAnEnd: whatever a line says of its payload, there is an end.
+// TestALineHasAnEnd checks that no value of payload_len removes the limit on a line.
 func TestALineHasAnEnd(t *testing.T) {
 	x := &Reader{n: 7, buf: make([]byte, maxLine+1)}
 	copy(x.buf, `{"payload_len":1099511627776,"line":"`)
 	var bad *ImportError
-	if err := x.fits(); !errors.As(err, &bad) || bad.Line != 7 {
+	if err := x.checkLength(); !errors.As(err, &bad) || bad.Line != 7 {
 		t.Errorf("%v", err)
 	}
-	if x.buf = x.buf[:maxLine]; x.fits() != nil {
-		t.Error(x.fits())
+	if x.buf = x.buf[:maxLine]; x.checkLength() != nil {
+		t.Error(x.checkLength())
 	}
 }

@@ -12,24 +12,26 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// Source is an export as a source for verify.Check. It is read once, in memory that does not grow
-// with it. The checks are verify's: beside them stands only that the lines are those that were
-// exported.
+// Source makes an export a source for verify.Check. It reads the export once, in constant memory.
+// Package verify does the checks. Source itself only compares the last line with the others.
 type Source struct {
-	x     *Reader
-	over  bool          // there is no other line
-	cut   error         // why there is none
-	large chan struct{} // one line that is larger than most lies in memory at a time
+	x *Reader
+	// over means that no line follows.
+	over bool
+	// cut says why the last line could not be read. nil means that it was read.
+	cut error
+	// large limits the memory: only one stretch with a very long line is in memory at a time.
+	large chan struct{}
 
 	events, withheld, absent, leaves atomic.Int64
 }
 
-// IsExport reports whether a file that begins so is an export, or was one.
+// IsExport reports whether a file with this beginning is an export or was one.
 func IsExport(begin string) bool {
 	return strings.HasPrefix(begin, "{") && strings.Contains(begin, `"perlica_log_export"`)
 }
 
-// NewSource reads the header.
+// NewSource returns a Source and reads the header.
 func NewSource(in io.Reader) (*Source, error) {
 	x, err := NewReader(in)
 	if err != nil {
@@ -41,8 +43,8 @@ func NewSource(in io.Reader) (*Source, error) {
 // Header returns the first line.
 func (s *Source) Header() Header { return s.x.Header }
 
-// Head says what the header says. An export has no stored hashes and no list of open runs, no anchor
-// and no tables.
+// Head returns the data of the header. An export has no stored hashes, no list of open runs, no
+// anchor and no tables.
 func (s *Source) Head(context.Context) (verify.Head, error) {
 	return verify.Head{
 		Checkpoint: s.x.Header.Checkpoint, Where: "the header of the export",
@@ -50,13 +52,14 @@ func (s *Source) Head(context.Context) (verify.Head, error) {
 	}, nil
 }
 
-// A stretch ends with the first of these.
+// A stretch ends at the first of these limits.
 const (
 	stretchLines = 1024
 	stretchBytes = 1 << 18
 )
 
-// Next reads lines. They are parsed by the goroutine that reads the stretch.
+// Next reads a stretch of lines and returns a function that parses them. Another goroutine may call
+// it.
 func (s *Source) Next(ctx context.Context) (func(*verify.Block) error, error) {
 	first, text, ends := s.x.n+1, []byte(nil), []int(nil)
 	for !s.over && len(text) < stretchBytes && len(ends) < stretchLines {
@@ -87,15 +90,15 @@ func (s *Source) Next(ctx context.Context) (func(*verify.Block) error, error) {
 		defer done()
 		from := 0
 		for i, to := range ends {
-			s.line(b, first+i, text[from:to])
+			s.addLine(b, first+i, text[from:to])
 			from = to
 		}
 		return nil
 	}, nil
 }
 
-// line adds what a line has.
-func (s *Source) line(b *verify.Block, n int, line []byte) {
+// addLine parses a line and adds its event or subtree to the block.
+func (s *Source) addLine(b *verify.Block, n int, line []byte) {
 	if firstMember(line) == "absent" {
 		a, err := parseAbsence(line)
 		if err != nil {
@@ -120,13 +123,13 @@ func (s *Source) line(b *verify.Block, n int, line []byte) {
 	b.Event(&e)
 }
 
-// End compares the last line with the lines before it.
+// End compares the last line with the earlier lines.
 func (s *Source) End(context.Context) error {
 	kind, err := verify.Truncated, s.cut
 	if err == nil {
 		x := s.x
 		x.end.Events, x.end.Withheld, x.end.Absent, x.tree.Size = s.events.Load(), s.withheld.Load(), s.absent.Load(), s.leaves.Load()
-		kind, err = verify.Edited, x.ended()
+		kind, err = verify.Edited, x.checkEndLine()
 	}
 	if bad, ok := errors.AsType[*ImportError](err); ok {
 		return verify.Finding{Kind: kind, What: fmt.Sprintf("line %d: %v", bad.Line, bad.Err)}

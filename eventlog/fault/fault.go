@@ -1,6 +1,6 @@
-// Package fault is what can go wrong with the file of a log, each fault with an error of its own.
+// Package fault defines the errors of a log's file, one for each kind of fault.
 //
-// It promises that an error of SQLite or of the system, whichever way it came, wraps the fault that
+// The package promises that Explain makes an error of SQLite or of the system wrap the fault that
 // it stands for. It repairs nothing.
 package fault
 
@@ -17,8 +17,8 @@ import (
 	direct "zombiezen.com/go/sqlite"
 )
 
-// What can be wrong with a log. Errors of eventlog and the packages below it wrap one of them where it
-// applies; test with errors.Is.
+// These are the faults of a log. Errors of eventlog and of the packages below it wrap them. Test
+// for them with errors.Is.
 var (
 	ErrClosed   = errors.New("the event log is closed")
 	ErrFull     = errors.New("the disk is full")
@@ -35,8 +35,8 @@ var (
 	ErrNotExist = fs.ErrNotExist
 )
 
-// errIndex says that the index beside the write-ahead log could not be made larger. SQLite does not
-// say why; most often the disk is full, for which it counts.
+// errIndex says that the index of the write-ahead log could not grow. SQLite does not give the
+// reason. The error counts as ErrFull, because a full disk is the most frequent reason.
 type errIndex struct{}
 
 func (errIndex) Error() string {
@@ -44,7 +44,7 @@ func (errIndex) Error() string {
 }
 func (errIndex) Is(target error) bool { return target == ErrFull }
 
-// Explain puts the sentinel that names the fault in front of an error of SQLite.
+// Explain wraps an error of SQLite in the sentinel that names the fault.
 func Explain(err error) error {
 	code := codeOf(err)
 	if code == 0 {
@@ -77,8 +77,8 @@ func Explain(err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// codeOf returns SQLite's code of an error, whichever way led to SQLite; 0 if it is none of
-// SQLite's.
+// codeOf returns the SQLite code of an error from either driver, or 0 if the error is not from
+// SQLite.
 func codeOf(err error) int {
 	var se *sqlite.Error
 	if errors.As(err, &se) {
@@ -87,7 +87,8 @@ func codeOf(err error) int {
 	if err == nil {
 		return 0
 	}
-	// Of an error that is not its own the direct way says SQLITE_ERROR, which names no fault.
+	// ErrCode returns SQLITE_ERROR for errors of other packages. Explain knows no fault for that
+	// code.
 	return int(direct.ErrCode(err))
 }
 
@@ -97,12 +98,12 @@ func IsConstraint(err error) bool {
 	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
 }
 
-// filesOfALog are the files that SQLite opens for a log: itself, its write-ahead log, the index of that,
-// and their folder, to sync it.
+// filesOfALog is the number of files that SQLite opens for a log: the database, the write-ahead
+// log, its index, and the folder for syncing it.
 const filesOfALog = 4
 
-// tooManyOpen reports whether this process cannot open the files of a log, whatever they are: SQLite
-// says of each that it cannot be opened, and has closed those that it had by then.
+// tooManyOpen reports whether this process cannot open as many files as a log needs. SQLite itself
+// only says that a file cannot be opened. By then it has closed the files that it had opened.
 func tooManyOpen() bool {
 	for range filesOfALog {
 		f, err := os.Open(os.DevNull)
@@ -114,45 +115,47 @@ func tooManyOpen() bool {
 	return false
 }
 
-// IsManyOpen reports whether err says that the process, or the system, has too many files open.
+// IsManyOpen reports whether err says that the process or the system has too many files open.
 func IsManyOpen(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// IsNoSpace reports whether a file operation failed for want of space.
+// IsNoSpace reports whether a file operation failed because space was missing.
 func IsNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EFBIG)
 }
 
-// IsScan reports whether err is none of SQLite's: the value is of another type than the schema's.
+// IsScan reports whether err is not an error of SQLite. Then a value has another type than the
+// schema says.
 func IsScan(err error) bool {
 	var se *sqlite.Error
 	return !errors.As(err, &se) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// IsBroken reports whether an error is of a file that is damaged there.
+// IsBroken reports whether err says that the file exists and is damaged.
 func IsBroken(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) }
 
-// A LinkedError says that the file of a log has several names. SQLite keeps a write-ahead log for
-// each name: who writes by the one loses what was written by the other. Nothing is written.
+// A LinkedError says that the file of a log has several names. SQLite keeps a separate write-ahead
+// log for each name, so processes that use different names would overwrite each other's events.
+// Perlica writes nothing to such a file.
 type LinkedError struct{ Path string }
 
 func (e *LinkedError) Error() string {
 	return "eventlog: " + e.Path + " has more than one name (hard links), by each of which others could write to it"
 }
 
-// Hint is the command that makes the file one of its own again.
+// Hint returns the command that gives the log a file with a single name again.
 func (e *LinkedError) Hint() string {
 	return fmt.Sprintf("end what has it open, then make a copy of it this log's file: cp -p '%[1]s' '%[1]s.copy' && mv '%[1]s.copy' '%[1]s'", e.Path)
 }
 
-// A SettingError says that SQLite works with another setting than it was told to, or that
-// a log's file was given another.
+// A SettingError says that a setting of SQLite or of the log's file differs from the required
+// value.
 type SettingError struct{ Name, Got, Want string }
 
 func (e *SettingError) Error() string {
 	return fmt.Sprintf("eventlog: %s is %q, not %q", e.Name, e.Got, e.Want)
 }
 
-// ErrUnfinished says that a run has no outcome yet; its payloads are all that is known of it.
+// ErrUnfinished says that a run has no outcome yet. Its payloads are the only record of the run.
 var ErrUnfinished = errors.New("the run has no outcome yet")

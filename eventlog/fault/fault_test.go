@@ -9,7 +9,7 @@ import (
 	direct "zombiezen.com/go/sqlite"
 )
 
-// TestWhatSQLiteSaid: each fault of the disk has the sentinel and the words that are its own.
+// TestWhatSQLiteSaid checks the sentinel and the words of each fault.
 func TestWhatSQLiteSaid(t *testing.T) {
 	for _, tc := range []struct {
 		code  int
@@ -21,7 +21,7 @@ func TestWhatSQLiteSaid(t *testing.T) {
 		{sqlite3.SQLITE_IOERR_LOCK, ErrNoLocks, "gives no locks"},
 		{sqlite3.SQLITE_IOERR_SHMLOCK, ErrNoLocks, "gives no locks"},
 		{sqlite3.SQLITE_IOERR_WRITE, ErrIO, "the disk reports an error"},
-		{sqlite3.SQLITE_READONLY, ErrReadOnly, "cannot be written"}, // as EROFS is reported
+		{sqlite3.SQLITE_READONLY, ErrReadOnly, "cannot be written"}, // the code for EROFS
 		{sqlite3.SQLITE_READONLY_CANTINIT, ErrReadOnly, "cannot be written"},
 		{sqlite3.SQLITE_BUSY, ErrBusy, "another process has locked"},
 	} {

@@ -1,8 +1,8 @@
-// Package folder is about the folder that a log lies in: what may lie there in the place of a
-// file, room for what is not finished, and how much space there is.
+// Package folder checks and uses the folder of a log. It finds links and devices in place of files,
+// makes scratch folders for unfinished files, and measures the free space.
 //
-// It promises that nothing is opened where a cloned project could have put a link, a pipe or a
-// device. It opens no log.
+// The package promises that a link, pipe or device in a cloned project is found before a file is
+// opened. It opens no log.
 package folder
 
 import (
@@ -16,20 +16,20 @@ import (
 	"strings"
 )
 
-// projectFolder is the folder of a project below which nothing may be a link: a clone may bring
-// it, and a link there leads to files of the user's that are no one else's business.
+// projectFolder is the folder of a project in which links are refused. A clone may bring this
+// folder, and a link in it could lead to the user's private files.
 const projectFolder = ".perlica_config"
 
-// Error says that a link, a pipe, a device or a file of another kind lies in the place of a file.
+// Error says that a link, a pipe, a device or another special file lies in place of a file.
 type Error struct{ Path, What string }
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("eventlog: %s is %s, not a file of its own", e.Path, e.What)
 }
 
-// Check returns an *Error unless a file of its own lies at path, or nothing: no pipe, whose
-// reader would wait for ever, no device and, below a project's folder, no link, nor is a folder on
-// the way there one.
+// Check returns an *Error if a special file lies at path: a pipe, whose reader would wait for ever,
+// a socket or a device. Inside a project's folder it also refuses a link at path or in its parent
+// folders. Check accepts a path at which nothing lies.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func Check(path string) error {
 		return nil
 	}
 	if err != nil || fi.Mode().IsRegular() || fi.IsDir() {
-		return nil // who opens it says what is wrong
+		return nil // the caller's open reports the fault
 	}
 	what := "no file"
 	switch mode := fi.Mode(); {
@@ -68,11 +68,11 @@ func Check(path string) error {
 	return &Error{path, what}
 }
 
-// Exposed returns the first of a log's folder and files that every user of the machine can write, and ""
-// if there is none. In a folder with the sticky bit nobody can replace the files of others.
+// Exposed returns the first of the log's folder and files that every user of the machine can write,
+// or "". A folder with the sticky bit is safe, because users cannot replace files of others there.
 func Exposed(path string) string {
 	if runtime.GOOS == "windows" {
-		return "" // permissions there are not in the mode
+		return "" // On Windows the mode does not show the permissions.
 	}
 	if fi, err := os.Stat(filepath.Dir(path)); err == nil && fi.Mode().Perm()&0o002 != 0 && fi.Mode()&fs.ModeSticky == 0 {
 		return filepath.Dir(path)
@@ -85,7 +85,7 @@ func Exposed(path string) string {
 	return ""
 }
 
-// CheckDatabase is Check for a database and what SQLite opens beside it.
+// CheckDatabase calls Check for a database and for the files that SQLite opens with it.
 func CheckDatabase(path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := Check(path + suffix); err != nil {
@@ -95,26 +95,26 @@ func CheckDatabase(path string) error {
 	return nil
 }
 
-// Where a rollback journal says how many pages the database had when it was begun:
-// https://www.sqlite.org/fileformat.html#the_rollback_journal
+// These are offsets in the header of a rollback journal. The header says how many pages the
+// database had when the journal began: https://www.sqlite.org/fileformat.html#the_rollback_journal
 const (
 	journalPages  = 16
 	journalHeader = 20
-	pageSize      = 8192 // of a database that was just made
+	pageSize      = 8192 // bytes, of a new database
 )
 
-// CheckJournal returns an *Error if SQLite would put the pages of a rollback journal into the
-// log at path, or cut it. A log leaves none: it is in write-ahead mode from its first page on. Only
-// that of a file that was being made may lie there; it holds no page.
+// CheckJournal returns an *Error if SQLite would copy the pages of a rollback journal into the log
+// at path, or cut the log. A log leaves no journal, because it uses write-ahead mode from its first
+// page on. Only the creation of a log may leave one; that journal holds no page.
 func CheckJournal(path string) error {
 	f, err := os.Open(path + "-journal")
 	if err != nil {
-		return nil // there is none, or SQLite cannot read it either
+		return nil // There is no journal, or SQLite cannot read it either.
 	}
-	defer func() { _ = f.Close() }() // it was read from only
+	defer func() { _ = f.Close() }() // only read
 	var head [journalHeader]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil || head[0] == 0 {
-		return nil // it was not begun, or is over
+		return nil // The journal did not begin or is finished.
 	}
 	size := func(name string) int64 {
 		if fi, err := os.Stat(name); err == nil {

@@ -21,14 +21,14 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// refused reports whether err names path as what is no file of its own.
+// refused reports whether err is an *Error for path.
 func refused(err error, path string) bool {
 	var e *folder.Error
 	return errors.As(err, &e) && e.Path == path
 }
 
-// TestCheckLinks: below a project's folder neither the file nor a folder on the way may be a link.
-// Elsewhere the user may link as they like.
+// TestCheckLinks checks that links are refused inside a project's folder, as the file and as a
+// folder of the path. Elsewhere the user may use links.
 func TestCheckLinks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "elsewhere", "file"), nil)
@@ -42,7 +42,7 @@ func TestCheckLinks(t *testing.T) {
 		filepath.Join(dir, "config"):     project,
 	} {
 		if err := os.Symlink(to, name); err != nil {
-			t.Skip(err) // a system that lets no one make links
+			t.Skip(err) // the system does not permit links
 		}
 	}
 	for path, link := range map[string]string{
@@ -72,8 +72,8 @@ func TestCheckLinks(t *testing.T) {
 	}
 }
 
-// TestCheckJournal: a rollback journal beside a log is another program's, unless it is that of a log
-// that was being made: then no page is in it, and none was moved to the database.
+// TestCheckJournal checks that a rollback journal is refused, except one that the creation of a log
+// left. That journal holds no page.
 func TestCheckJournal(t *testing.T) {
 	begun := make([]byte, 512)
 	copy(begun, "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")
@@ -103,8 +103,8 @@ func TestCheckJournal(t *testing.T) {
 	}
 }
 
-// TestScratch: what a process left behind is removed by the next that needs room there, what
-// somebody works in is not, nor is what has another name.
+// TestScratch checks that NewScratch removes unused scratch folders. It must keep scratch folders
+// in use and folders with other names.
 func TestScratch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, folder.ScratchPrefix+"dead", "half"), []byte("secret"))

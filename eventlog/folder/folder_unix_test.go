@@ -11,7 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/folder"
 )
 
-// TestCheckKinds: a pipe, whose reader would wait for ever, and a device are no files.
+// TestCheckKinds checks that a device and a pipe are refused. The reader of a pipe would wait for
+// ever.
 func TestCheckKinds(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "e.db")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -9,11 +9,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Scratch is a folder of its own for a file that is not finished, on the disk on which it will
-// lie. What a process that was killed left in one is removed by the next NewScratch beside it.
+// Scratch is a private folder for an unfinished file, on the same disk as the finished file. The
+// next NewScratch in the same folder removes the remains of a killed process.
 type Scratch struct {
-	dir  string
-	lock *flock.Flock // says that somebody works there; nil where the disk has no locks
+	dir string
+	// lock says that the folder is in use. It is nil if the disk has no locks.
+	lock *flock.Flock
 }
 
 const (
@@ -34,20 +35,21 @@ func NewScratch(dir string) (*Scratch, error) {
 		_, gone := os.Lstat(own)
 		switch {
 		case err != nil && gone == nil:
-			s.lock = nil // no one can take one: no one will take this for left behind
+			s.lock = nil // Without locks sweepScratch keeps the folder.
 			return s, nil
 		case held && gone == nil:
 			return s, nil
 		}
-		// Somebody swept it before it was locked. If we die here it is swept, too.
+		// Another process swept the folder before the lock was taken. If we die here, the next
+		// NewScratch sweeps the folder.
 		_ = s.lock.Close()
 	}
 }
 
-// Path is the name of a file in the folder.
+// Path returns the path of a file in the folder.
 func (s *Scratch) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// Close removes the folder and all that is still in it.
+// Close removes the folder and its files.
 func (s *Scratch) Close() error {
 	var err error
 	if s.lock != nil {
@@ -56,8 +58,8 @@ func (s *Scratch) Close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// sweepScratch removes the folders in dir in which no one works any more. It is done as well as
-// can be: what stays is named for what it is.
+// sweepScratch removes the unused scratch folders in dir. It ignores errors: the names of the
+// remaining folders show their purpose.
 func sweepScratch(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -4,5 +4,5 @@ package folder
 
 import "errors"
 
-// FreeSpace is not known here.
+// FreeSpace is not supported on this system.
 func FreeSpace(string) (uint64, error) { return 0, errors.ErrUnsupported }

@@ -4,8 +4,8 @@ package folder
 
 import "golang.org/x/sys/unix"
 
-// FreeSpace returns how many bytes an ordinary user may still write to the file system
-// that holds path.
+// FreeSpace returns how many bytes an ordinary user may still write to the file system that holds
+// path.
 func FreeSpace(path string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

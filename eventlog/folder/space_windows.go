@@ -2,8 +2,8 @@ package folder
 
 import "golang.org/x/sys/windows"
 
-// FreeSpace returns how many bytes an ordinary user may still write to the file system
-// that holds path.
+// FreeSpace returns how many bytes an ordinary user may still write to the file system that holds
+// path.
 func FreeSpace(path string) (uint64, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

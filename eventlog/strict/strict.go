@@ -1,10 +1,9 @@
-// Package strict reads the JSON of events and exports so that every reader finds the same in it.
+// Package strict reads the JSON of events and exports so that every reader finds the same values in
+// it. Unmarshal does the same for JSON from outside.
 //
-// Unmarshal does the same for JSON that comes from outside.
-//
-// It promises of an event that a value has one form only: a member that is there twice, in another case,
-// null or unknown is an error, as is a time, a hash or a base64 text in another spelling than
-// the one that is written. encoding/json by itself takes all of these.
+// The package promises that every value of an event has exactly one form. It refuses a member that
+// is duplicate, null, unknown or in another case. It refuses a time, a hash or a base64 text in
+// another spelling than the written one. encoding/json accepts all of these.
 package strict
 
 import (
@@ -24,10 +23,10 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// FormatTime returns the one form of a time that Time reads.
+// FormatTime returns the one form of a time that Time accepts.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Time reads what FormatTime writes, and nothing else.
+// Time reads the output of FormatTime and nothing else.
 func Time(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -49,14 +48,15 @@ func SHA256(text string) (sum [sha256.Size]byte, err error) {
 	return sum, err
 }
 
-// Object reads one JSON object and nothing behind it into the targets that bear
-// the names of its members. All of must have to be there. encoding/json by itself takes a
-// member that is there twice, in another case, or null; others read such a text otherwise.
+// Object reads one JSON object into the targets with the names of its members. Nothing may follow
+// the object. It must have all members of must and may have those of may. encoding/json accepts a
+// member that is duplicate, null or in another case, and other programs read such a text
+// differently.
 func Object(b []byte, must, may map[string]any) error {
 	if !utf8.Valid(b) {
 		return errors.New("it is not UTF-8")
 	}
-	d := jx.DecodeBytes(b) // its values are pieces of b: one may be large
+	d := jx.DecodeBytes(b) // The values share the memory of b, because one may be large.
 	switch {
 	case d.Next() != jx.Object:
 		return errors.New("it is no JSON object")
@@ -65,7 +65,7 @@ func Object(b []byte, must, may map[string]any) error {
 	}
 	seen := make([]string, 0, 24)
 	required := 0
-	var bad error // what is wrong with a member that is JSON
+	var bad error // bad says why the value of a member is refused.
 	err := d.ObjBytes(func(d *jx.Decoder, key []byte) error {
 		name := string(key)
 		value, err := d.Raw()
@@ -104,7 +104,7 @@ func Object(b []byte, must, may map[string]any) error {
 	return nil
 }
 
-// Text is a JSON string's bytes: a line may be large, and is not copied more than once.
+// Text holds the bytes of a JSON string. It avoids a second copy of a large line.
 type Text []byte
 
 func unmarshalMember(value []byte, target any) error {
@@ -119,7 +119,7 @@ func unmarshalMember(value []byte, target any) error {
 		}
 		*t = b
 		return nil
-	case *[]byte: // in the one base64 form
+	case *[]byte: // must be in the one base64 form
 		var text string
 		if err := json.Unmarshal(value, &text); err != nil || text == "" {
 			return errors.New("it is no base64 text")
@@ -137,7 +137,7 @@ func unmarshalMember(value []byte, target any) error {
 	return nil
 }
 
-// base64Text reads the one base64 form of some bytes. The decoder itself skips line ends.
+// base64Text decodes the one base64 form of some bytes. The decoder itself would skip line ends.
 func base64Text(s string) ([]byte, error) {
 	if strings.ContainsAny(s, "\r\n") {
 		return nil, errors.New("it is base64 with line ends")

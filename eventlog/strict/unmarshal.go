@@ -15,13 +15,13 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// maxDepth is how many arrays and objects may stand in each other.
+// maxDepth is the maximum nesting of arrays and objects.
 const maxDepth = 100
 
-// Unmarshal reads the one JSON value of a text into v, as encoding/json does. It refuses a text that two
-// programs may read differently: with a member twice or in another case than v has it, half a surrogate pair,
-// bytes that are not UTF-8, a number out of range, too many levels, or a second value. It ignores members that
-// v does not have. After an error v may be changed.
+// Unmarshal reads the one JSON value of a text into v, as encoding/json does. It refuses a text
+// that two programs may read differently: a duplicate member, a member in another case than in v,
+// half a surrogate pair, bytes that are not UTF-8, a number out of range, too many levels, or a
+// second value. It ignores members that v does not have. After an error v may have changed.
 func Unmarshal(text []byte, v any) error {
 	if err := check(text, reader{typ: reflect.TypeOf(v)}); err != nil {
 		return err
@@ -29,7 +29,7 @@ func Unmarshal(text []byte, v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// UnmarshalObject is Unmarshal for a text that must be an object without members that v does not have.
+// UnmarshalObject is Unmarshal for an object. It also refuses members that v does not have.
 func UnmarshalObject(text []byte, v any) error {
 	if err := check(text, reader{typ: reflect.TypeOf(v), closed: true}); err != nil {
 		return err
@@ -53,7 +53,7 @@ func check(text []byte, r reader) error {
 	if err := checkSurrogates(text); err != nil {
 		return err
 	}
-	return r.value(jx.DecodeBytes(text), maxDepth)
+	return r.checkValue(jx.DecodeBytes(text), maxDepth)
 }
 
 // invalid says why a text is not one JSON value.
@@ -70,7 +70,8 @@ func invalid(text []byte) error {
 	return err
 }
 
-// checkSurrogates refuses half a surrogate pair. The text is JSON: it has backslashes in strings only.
+// checkSurrogates refuses half a surrogate pair. The text is valid JSON, so backslashes stand only
+// in strings.
 func checkSurrogates(text []byte) error {
 	const size = len(`\u0000`)
 	for i := 0; i < len(text); i++ {
@@ -94,7 +95,8 @@ func checkSurrogates(text []byte) error {
 	return nil
 }
 
-// unescaped is the code unit of an escape at the start of a text; 0 if none is there.
+// unescaped returns the code unit of the escape at the start of a text, or 0 if the text does not
+// begin with one.
 func unescaped(text []byte) rune {
 	if len(text) < len(`\u0000`) || text[0] != '\\' || text[1] != 'u' {
 		return 0
@@ -106,10 +108,12 @@ func unescaped(text []byte) rune {
 	return rune(n)
 }
 
-// reader goes through a value and holds its members against a type.
+// reader walks through a value and compares its members with a type.
 type reader struct {
-	typ    reflect.Type // nil: nothing is known about the value
-	closed bool         // unknown members are refused
+	// typ is the type of the value. nil means that the type is unknown.
+	typ reflect.Type
+	// closed refuses unknown members.
+	closed bool
 }
 
 var (
@@ -117,17 +121,17 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// of is the reader of a part that has a type.
-func (r reader) of(t reflect.Type) reader { return reader{t, r.closed} }
+// withType returns the reader for a part with the type t.
+func (r reader) withType(t reflect.Type) reader { return reader{t, r.closed} }
 
-func (r reader) value(d *jx.Decoder, levels int) error {
+func (r reader) checkValue(d *jx.Decoder, levels int) error {
 	for r.typ != nil && r.typ.Kind() == reflect.Pointer && !r.typ.Implements(jsonUnmarshaler) {
 		r.typ = r.typ.Elem()
 	}
 	if r.typ != nil {
 		at := reflect.PointerTo(r.typ)
 		if at.Implements(jsonUnmarshaler) || at.Implements(textUnmarshaler) {
-			r.typ = nil // it reads its value itself
+			r.typ = nil // The type decodes its value itself.
 		}
 	}
 	if levels == 0 {
@@ -135,13 +139,13 @@ func (r reader) value(d *jx.Decoder, levels int) error {
 	}
 	switch d.Next() {
 	case jx.Object:
-		return r.object(d, levels)
+		return r.checkObject(d, levels)
 	case jx.Array:
 		inner := reader{closed: r.closed}
 		if r.typ != nil && (r.typ.Kind() == reflect.Slice || r.typ.Kind() == reflect.Array) {
 			inner.typ = r.typ.Elem()
 		}
-		return d.Arr(func(d *jx.Decoder) error { return inner.value(d, levels-1) })
+		return d.Arr(func(d *jx.Decoder) error { return inner.checkValue(d, levels-1) })
 	case jx.Number:
 		n, err := d.Num()
 		if err != nil {
@@ -156,7 +160,7 @@ func (r reader) value(d *jx.Decoder, levels int) error {
 	}
 }
 
-func (r reader) object(d *jx.Decoder, levels int) error {
+func (r reader) checkObject(d *jx.Decoder, levels int) error {
 	known := fields(r.typ)
 	seen := map[string]bool{}
 	return d.ObjBytes(func(d *jx.Decoder, key []byte) error {
@@ -168,7 +172,7 @@ func (r reader) object(d *jx.Decoder, levels int) error {
 		inner := reader{closed: r.closed}
 		switch t, ok := known[name]; {
 		case ok:
-			inner = r.of(t)
+			inner = r.withType(t)
 		case known != nil:
 			for other := range known {
 				if strings.EqualFold(other, name) {
@@ -179,13 +183,13 @@ func (r reader) object(d *jx.Decoder, levels int) error {
 				return fmt.Errorf("unknown field %q", name)
 			}
 		case r.typ != nil && r.typ.Kind() == reflect.Map:
-			inner = r.of(r.typ.Elem())
+			inner = r.withType(r.typ.Elem())
 		}
-		return inner.value(d, levels-1)
+		return inner.checkValue(d, levels-1)
 	})
 }
 
-// fields maps the names of a struct's members to their types; nil if the type is not a struct.
+// fields maps the names of a struct's members to their types. It returns nil if t is not a struct.
 func fields(t reflect.Type) map[string]reflect.Type {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil

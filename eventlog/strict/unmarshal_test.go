@@ -59,7 +59,8 @@ var refused = map[string]string{
 	"a byte order mark":                  "\ufeff{}",
 }
 
-// TestUnmarshalRefuses holds that a text with two readings is not read, with known members only and without.
+// TestUnmarshalRefuses checks that Unmarshal refuses every ambiguous text, also for types without
+// its members.
 func TestUnmarshalRefuses(t *testing.T) {
 	for name, text := range refused {
 		var m message
@@ -78,7 +79,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
-// TestUnmarshalReads holds that every other text is read as encoding/json reads it.
+// TestUnmarshalReads checks that Unmarshal reads every other text as encoding/json does.
 func TestUnmarshalReads(t *testing.T) {
 	for _, text := range []string{
 		`{}`, ` {"text":"a\ud83d\ude00\\ud800","project":"p","n":-3} `, `{"list":[{"project":"a"},{"project":"b"}],"any":{"a":[1,{"b":null}],"A":2}}`,
@@ -99,7 +100,8 @@ func TestUnmarshalReads(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal holds that a text which is read has the same value when its members are read by their exact names.
+// FuzzUnmarshal checks that an accepted text has the same value if its members are read by their
+// exact names.
 func FuzzUnmarshal(f *testing.F) {
 	for _, text := range refused {
 		f.Add([]byte(text))

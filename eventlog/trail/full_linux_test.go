@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A limit on the size of files is a full disk that needs no root: the write that
-// crosses it is cut short, later ones fail.
+// TestFullDiskCostsLinesOnly limits the size of files, which acts like a full disk and needs no
+// root. The write that crosses the limit is cut short, and later ones fail.
 func TestFullDiskCostsLinesOnly(t *testing.T) {
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)

@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	maxValue = 16 << 10 // of one value, in bytes
-	overlap  = 4 << 10  // read beyond the cut, so that a secret across it is seen whole
+	maxValue = 16 << 10 // bytes of one value
+	overlap  = 4 << 10  // bytes read after the cut, so that a secret across it is seen whole
 )
 
-// newHandler returns a JSON handler that masks, cuts and never returns an error.
+// newHandler returns a JSON handler that masks secrets, cuts long values and never returns an
+// error.
 func newHandler(t *Trail, level slog.Leveler) slog.Handler {
 	if t.opts.Dir == "" {
 		return slog.DiscardHandler
 	}
-	return slog.NewJSONHandler(lines{t}, &slog.HandlerOptions{Level: level, ReplaceAttr: cleaner{t.opts.Redactor}.clean})
+	return slog.NewJSONHandler(lines{t}, &slog.HandlerOptions{Level: level, ReplaceAttr: cleaner{t.opts.Redactor}.cleanAttr})
 }
 
-// lines takes one whole line a Write, as [slog.JSONHandler] gives it.
+// lines is a writer that expects one whole line in each call, as [slog.JSONHandler] writes it.
 type lines struct{ t *Trail }
 
 func (w lines) Write(p []byte) (int, error) {
@@ -34,16 +35,16 @@ func (w lines) Write(p []byte) (int, error) {
 		line = fmt.Appendf(nil, "{\"level\":\"WARN\",\"msg\":\"a line of %d bytes was left out\"}\n", len(p))
 		w.t.lost.Add(1)
 	}
-	w.t.write(line)
+	w.t.writeLine(line)
 	return len(p), nil
 }
 
 // cleaner cleans attributes before they are encoded.
 type cleaner struct{ redactor *redact.Redactor }
 
-// clean masks the value of a key that names a secret and cuts what is too long.
-// Secrets in short values are found when the line is complete.
-func (c cleaner) clean(groups []string, a slog.Attr) slog.Attr {
+// cleanAttr masks the value of a key that names a secret, and cuts long values. Secrets in short
+// values are found when the line is complete.
+func (c cleaner) cleanAttr(groups []string, a slog.Attr) slog.Attr {
 	for _, g := range groups {
 		if mask, ok := redact.Named(g, ""); ok {
 			return slog.String(a.Key, mask)
@@ -57,7 +58,7 @@ func (c cleaner) clean(groups []string, a slog.Attr) slog.Attr {
 		a.Value = slog.TimeValue(a.Value.Time().UTC())
 	case slog.KindString:
 		if s := a.Value.String(); len(s) > maxValue {
-			a.Value = slog.StringValue(c.cut(s))
+			a.Value = slog.StringValue(c.cutValue(s))
 		}
 	case slog.KindAny:
 		a.Value = c.cleanAny(a.Value)
@@ -65,8 +66,7 @@ func (c cleaner) clean(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// cleanAny encodes a value once, to learn how long it is and whether it can be
-// encoded at all.
+// cleanAny encodes a value once. It finds values that are too long or that cannot be encoded.
 func (c cleaner) cleanAny(v slog.Value) (out slog.Value) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -78,31 +78,31 @@ func (c cleaner) cleanAny(v slog.Value) (out slog.Value) {
 		return v
 	case json.Marshaler:
 	case error:
-		return slog.StringValue(c.cut(x.Error()))
+		return slog.StringValue(c.cutValue(x.Error()))
 	case []byte:
-		return slog.StringValue(c.cut(string(x)))
+		return slog.StringValue(c.cutValue(string(x)))
 	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v.Any()); err != nil {
-		return slog.StringValue("!ERROR: " + c.cut(err.Error()))
+		return slog.StringValue("!ERROR: " + c.cutValue(err.Error()))
 	}
 	b := bytes.TrimSpace(buf.Bytes())
 	if len(b) > maxValue {
-		return slog.StringValue(c.cut(string(b)))
+		return slog.StringValue(c.cutValue(string(b)))
 	}
 	return slog.AnyValue(json.RawMessage(b))
 }
 
-// cut shortens s to maxValue bytes at a rune's edge and says so.
-func (c cleaner) cut(s string) string {
+// cutValue shortens s to maxValue bytes without splitting a rune, and adds the original length.
+func (c cleaner) cutValue(s string) string {
 	if len(s) <= maxValue {
 		return s
 	}
 	head := c.redactor.Text(edge(s, maxValue+overlap))
 	head = edge(head, maxValue)
-	// A mask at the very end may itself have been cut.
+	// The cut may have split the last mask.
 	if i := strings.LastIndex(head, "…["); i >= 0 && len(head)-i < len(redact.Mask) {
 		head = head[:i]
 	}

@@ -16,25 +16,23 @@ const (
 	namePrefix   = "perlica-"
 	fileExt      = ".jsonl"
 	lockExt      = ".lock"
-	backupLayout = "2006-01-02T15-04-05.000" // lumberjack's
+	backupLayout = "2006-01-02T15-04-05.000" // backupLayout is the layout of the times in lumberjack's file names.
 
-	// maxDirFiles keeps a sweep short where many small runs leave a file each.
+	// maxDirFiles limits the number of files, because many short runs leave one file each.
 	maxDirFiles = 100
 
-	// starting is how long a lock file that no one holds may belong to a process
-	// between creating and locking it.
+	// starting is the time in which a process may create a lock file and still not have locked it.
 	starting = time.Minute
 )
 
-// sweep deletes the oldest files of processes that are gone, and of what this
-// process set aside, until there is room for one more full file. Its errors cost
-// disk space only and are ignored.
-func (t *Trail) sweep() {
+// sweepFiles deletes the oldest files of ended processes and the rotated files of this process. It
+// stops when one more full file has room. It ignores errors, because they only cost disk space.
+func (t *Trail) sweepFiles() {
 	entries, err := os.ReadDir(t.opts.Dir)
 	if err != nil {
 		return
 	}
-	living := t.living(entries)
+	living := t.livingStems(entries)
 	var (
 		gone         []os.FileInfo
 		total, count int64
@@ -73,8 +71,8 @@ func olderFirst(a, b os.FileInfo) int {
 	return strings.Compare(a.Name(), b.Name())
 }
 
-// stemOf returns what identifies the trail that a file belongs to; ok is false for
-// files that are not the trail's.
+// stemOf returns the part of a file name that all files of a trail share. ok is false if the file
+// does not belong to a trail.
 func stemOf(name string) (stem string, ok bool) {
 	stem, ok = strings.CutSuffix(name, fileExt)
 	if !ok || !strings.HasPrefix(stem, namePrefix) {
@@ -89,22 +87,22 @@ func stemOf(name string) (stem string, ok bool) {
 	return stem, ok
 }
 
-// living returns the stems whose lock is held, and clears away the locks of the dead.
-func (t *Trail) living(entries []os.DirEntry) map[string]bool {
+// livingStems returns the stems with a held lock, and removes the locks of ended processes.
+func (t *Trail) livingStems(entries []os.DirEntry) map[string]bool {
 	alive := map[string]bool{}
 	for _, e := range entries {
 		stem, ok := strings.CutSuffix(e.Name(), lockExt)
 		if !ok || !strings.HasPrefix(stem, namePrefix) {
 			continue
 		}
-		if stem == t.stem || t.held(e) {
+		if stem == t.stem || t.isLocked(e) {
 			alive[stem] = true
 		}
 	}
 	return alive
 }
 
-func (t *Trail) held(e os.DirEntry) bool {
+func (t *Trail) isLocked(e os.DirEntry) bool {
 	info, err := e.Info()
 	if err != nil || t.opts.Now().Sub(info.ModTime()) < starting {
 		return err == nil
@@ -117,15 +115,15 @@ func (t *Trail) held(e os.DirEntry) bool {
 	return false
 }
 
-// release removes a lock that this process holds. The name is never used again, so
-// it does not matter who sees the file between the two steps.
+// release gives up a lock that this process holds, and removes its file. No process uses the name
+// again, so the file may be visible between the two steps.
 func release(lock *flock.Flock) {
 	_ = lock.Close()
 	_ = os.Remove(lock.Path())
 }
 
-// Usage returns how many files the trails in dir have and how many bytes they take. A
-// folder that is not there holds none.
+// Usage returns the number of trail files in dir and their total size in bytes. Both are zero if
+// dir does not exist.
 func Usage(dir string) (files int, bytes int64, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +138,7 @@ func Usage(dir string) (files int, bytes int64, err error) {
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // swept in the meantime
+			continue // The file was swept in between.
 		}
 		if err != nil {
 			return files, bytes, err

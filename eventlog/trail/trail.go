@@ -1,23 +1,23 @@
-// Package trail is the debug trail: what a developer reads when something went
-// wrong. It is no evidence; that is what package eventlog keeps.
+// Package trail keeps the debug trail, which developers read when something went wrong. The trail
+// is not evidence; package eventlog keeps the evidence.
 //
-// It promises never to fail its caller: a full disk, an unwritable directory or a
-// value that cannot be encoded costs lines, which [Trail.Lost] counts, and nothing
-// else. It promises to mask what looks like a secret ([redact.Text]), and that its
-// directory stays below a limit. It refuses to touch a file of a living process.
+// The package promises that its caller never fails. A full disk, an unwritable directory or a value
+// that cannot be encoded only costs lines, and [Trail.Lost] counts them. The package masks secrets
+// ([redact.Text]) and keeps its directory below a limit. It never deletes a file of a living
+// process.
 //
-// Each process writes a file of its own, one JSON object a line:
+// Each process writes its own file, with one JSON object on each line:
 //
 //	perlica-<start, UTC>-<pid>.jsonl      perlica-20261121T031517.042-4711.jsonl
 //
-// A second trail of the same process and millisecond gets a "-2" behind the pid.
-// A file that would grow over its limit is renamed by lumberjack, which names what
-// it sets aside by the time of the rotation, not by a number:
+// A second trail of the same process and millisecond gets a "-2" after the pid. lumberjack rotates
+// a file that reaches its limit. The name of a rotated file contains the time of the rotation and
+// not a number:
 //
 //	perlica-20261121T031517.042-4711-2026-11-21T04-00-00.000.jsonl
 //
-// Beside it lies perlica-<start>-<pid>.lock, locked as long as the process lives and
-// removed by Close. Directories are 0700, files 0600.
+// The process holds a lock on perlica-<start>-<pid>.lock as long as it lives. Close removes that
+// file. Directories have mode 0700, files 0600.
 package trail
 
 import (
@@ -34,16 +34,23 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 )
 
-// Options say where a trail lies and how large it may grow. The zero value of a
-// limit is its default.
+// Options say where a trail lies and how large it may grow. A zero limit means the default.
 type Options struct {
-	Dir        string           // "" turns the trail off: nothing is written, nothing counts as lost
-	MaxSizeMB  int              // of one file; default 10
-	MaxFiles   int              // of one process, the living one included; default 5, at least 2
-	MaxTotalMB int              // of all trail files in Dir; default 200
-	Level      slog.Leveler     // default slog.LevelInfo
-	Redactor   *redact.Redactor // what is masked beside what redact.Text masks; nil: nothing
-	Now        func() time.Time // default time.Now; names files and ages locks
+	// Dir is the directory. An empty Dir turns the trail off, and then no line counts as lost.
+	Dir string
+	// MaxSizeMB limits one file. The default is 10.
+	MaxSizeMB int
+	// MaxFiles limits the files of one process, the current one included. The default is 5, the
+	// minimum 2.
+	MaxFiles int
+	// MaxTotalMB limits all trail files in Dir. The default is 200.
+	MaxTotalMB int
+	// Level is the lowest level that is written. The default is slog.LevelInfo.
+	Level slog.Leveler
+	// Redactor masks more than redact.Text does. nil masks nothing more.
+	Redactor *redact.Redactor
+	// Now is the clock for the names of files and the ages of locks. The default is time.Now.
+	Now func() time.Time
 }
 
 const (
@@ -52,23 +59,25 @@ const (
 	maxNames    = 100 // trails of one process that start in the same millisecond
 )
 
-// Trail is one process's debug trail. It is safe for concurrent use.
+// Trail is the debug trail of one process. It is safe for concurrent use.
 type Trail struct {
 	opts   Options
 	logger *slog.Logger
 	lost   atomic.Int64
 
-	mu     sync.Mutex         // guards what follows; the trail's own I/O happens under it
-	file   *lumberjack.Logger // nil until the first line
-	lock   *flock.Flock
-	stem   string // file name without its extension
-	since  int64  // bytes written since the last sweep
-	torn   bool   // the last line was cut off by an error
+	mu   sync.Mutex         // guards the fields below; also held during the trail's I/O
+	file *lumberjack.Logger // nil until the first line
+	lock *flock.Flock
+	// stem is the file name without its extension.
+	stem  string
+	since int64 // bytes written since the last sweep
+	// torn means that an error cut off the last line.
+	torn   bool
 	closed bool
 }
 
-// Open returns a trail and cannot fail. It touches no file: the directory is made
-// and swept, and the file created, when the first line is written.
+// Open returns a trail and cannot fail. It touches no file. The first line creates the directory,
+// sweeps it and creates the file.
 func Open(o Options) *Trail {
 	o = o.withDefaults()
 	t := &Trail{opts: o}
@@ -83,7 +92,7 @@ func (o Options) withDefaults() Options {
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = 5
 	}
-	o.MaxFiles = max(o.MaxFiles, 2) // lumberjack takes "no backups" for "all backups"
+	o.MaxFiles = max(o.MaxFiles, 2) // lumberjack keeps all backups if the limit is 0.
 	if o.MaxTotalMB <= 0 {
 		o.MaxTotalMB = 200
 	}
@@ -96,16 +105,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Logger returns the trail's logger. Its lines are redacted and its long values
-// cut; they are with the operating system, not synced, when a call returns.
+// Logger returns the trail's logger. It masks secrets and cuts long values. When a call returns,
+// the operating system has the line, but the line is not synced.
 func (t *Trail) Logger() *slog.Logger { return t.logger }
 
 // Lost returns how many lines could not be written so far.
 func (t *Trail) Lost() int64 { return t.lost.Load() }
 
-// Close ends the trail, waits for a line being written and gives up the lock. Later
-// calls return nil; lines written later are lost. The goroutine with which
-// lumberjack deletes old files lives as long as the process.
+// Close waits for the current line, closes the file and gives up the lock. Later calls return nil,
+// and later lines are lost. The goroutine in which lumberjack deletes old files lives as long as
+// the process.
 func (t *Trail) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,14 +133,14 @@ func (t *Trail) Close() error {
 	return nil
 }
 
-// write appends one whole line, or counts it as lost.
-func (t *Trail) write(line []byte) {
+// writeLine appends one whole line, or counts it as lost.
+func (t *Trail) writeLine(line []byte) {
 	if t.opts.Dir == "" {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || t.start() != nil {
+	if t.closed || t.createFile() != nil {
 		t.lost.Add(1)
 		return
 	}
@@ -147,22 +156,22 @@ func (t *Trail) write(line []byte) {
 	t.torn = false
 	if t.since += int64(n); t.since > t.maxSize() {
 		t.since = 0
-		t.sweep()
+		t.sweepFiles()
 	}
 }
 
 func (t *Trail) maxSize() int64 { return int64(t.opts.MaxSizeMB) * megabyte }
 
-// start creates the file once; after an error the next line tries again.
-func (t *Trail) start() error {
+// createFile creates the file once. After an error the next line tries again.
+func (t *Trail) createFile() error {
 	if t.file != nil {
 		return nil
 	}
 	if err := os.MkdirAll(t.opts.Dir, 0o700); err != nil {
 		return err
 	}
-	t.sweep()
-	if err := t.claim(); err != nil {
+	t.sweepFiles()
+	if err := t.claimName(); err != nil {
 		return err
 	}
 	t.file = &lumberjack.Logger{
@@ -173,8 +182,8 @@ func (t *Trail) start() error {
 	return nil
 }
 
-// claim chooses a name no one has and locks it.
-func (t *Trail) claim() error {
+// claimName chooses an unused name and locks it.
+func (t *Trail) claimName() error {
 	base := fmt.Sprintf("%s%s-%d", namePrefix, t.opts.Now().UTC().Format(startLayout), os.Getpid())
 	stem := base
 	for i := 2; ; i++ {
@@ -183,8 +192,8 @@ func (t *Trail) claim() error {
 		if err == nil {
 			f.Close() // nothing was written
 			t.stem, t.lock = stem, flock.New(path)
-			// Without locks on this file system others cannot lock it either,
-			// and what cannot be locked is not swept.
+			// On a file system without locks this fails. Other processes then cannot take the lock
+			// either, and they sweep no file whose lock they cannot take.
 			_, _ = t.lock.TryLock()
 			return nil
 		}

@@ -225,7 +225,7 @@ func TestLineBeyondTheFileIsLeftOut(t *testing.T) {
 	}
 }
 
-// old makes a trail file of a megabyte, some minutes old.
+// old makes a trail file of one megabyte with the given age in minutes.
 func old(t *testing.T, dir, name string, minutes int) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -242,16 +242,16 @@ func old(t *testing.T, dir, name string, minutes int) string {
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	keep := []string{
-		old(t, dir, "perlica-20261121T100000.000-1.jsonl", 90), // living
+		old(t, dir, "perlica-20261121T100000.000-1.jsonl", 90), // its process lives
 		old(t, dir, "perlica-20261121T100000.000-1-2026-11-21T11-00-00.000.jsonl", 80),
-		old(t, dir, "perlica-20261121T100000.000-5.jsonl", 70), // starting
-		old(t, dir, "perlica-20261121T110000.000-4.jsonl", 10), // newest
+		old(t, dir, "perlica-20261121T100000.000-5.jsonl", 70), // its process is starting
+		old(t, dir, "perlica-20261121T110000.000-4.jsonl", 10), // the newest file
 		old(t, dir, "notes.jsonl", 99),
 		old(t, dir, "perlica-notes.jsonl", 99),
 		old(t, dir, "perlica-x.txt", 99),
 	}
 	gone := []string{
-		old(t, dir, "perlica-20261121T100000.000-2.jsonl", 60), // dead, its lock left behind
+		old(t, dir, "perlica-20261121T100000.000-2.jsonl", 60), // its process ended and left the lock
 		old(t, dir, "perlica-20261121T100000.000-2-2.jsonl", 59),
 		old(t, dir, "perlica-20261121T100000.000-3-2026-11-21T11-00-00.000.jsonl", 50),
 	}
@@ -334,7 +334,8 @@ func BenchmarkLine(b *testing.B) {
 	}
 }
 
-// TestTrailUsesThePatterns: also across the place where a long value is cut.
+// TestTrailUsesThePatterns checks that patterns of the user are masked, also across the cut of a
+// long value.
 func TestTrailUsesThePatterns(t *testing.T) {
 	redactor, err := redact.New(`CUST-[0-9]{4}`)
 	if err != nil {
@@ -353,7 +354,7 @@ func TestTrailUsesThePatterns(t *testing.T) {
 	}
 }
 
-// ghKey is put together, so that no scanner takes this file for a leak.
+// ghKey is assembled from parts, so that secret scanners do not report this file.
 var ghKey = "ghp_" + strings.Repeat("aB3dE6gH", 5)[:36]
 
 func mustJSON(v any) string {

@@ -1,7 +1,8 @@
-// Package tree is the arithmetic of an RFC 6962 Merkle tree that grows leaf by leaf; it knows no file.
+// Package tree computes an RFC 6962 Merkle tree that grows by leaves and complete subtrees. It
+// knows no file.
 //
-// It promises that the root of a Range is that of RFC 6962, section 2.1, however its leaves and complete
-// subtrees came together.
+// The package promises that the root of a Range is the root of RFC 6962, section 2.1, in whichever
+// order leaves and subtrees were combined.
 package tree
 
 import (
@@ -13,31 +14,32 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// NodeHeight is the distance of the levels whose hashes are stored: the leaves with their
-// events, then every 256 of them, every 65,536, and so on. Any other hash of the tree
-// follows from at most 128 stored ones.
+// NodeHeight is the distance between the levels whose hashes are stored. The leaves are stored with
+// their events, then one hash for every 256 leaves, one for every 65,536, and so on. Any other hash
+// of the tree follows from at most 128 stored ones.
 const NodeHeight = 8
 
-// Node is the root of the 2^level leaves from n·2^level on, counted from 0.
+// Node is the root of the 2^Level leaves from N·2^Level on, counted from 0.
 type Node struct {
 	Level int
 	N     int64
 	Hash  tlog.Hash
 }
 
-// Range is the compact range of an RFC 6962 tree: the roots of its complete
-// subtrees, widest first. There is one for each bit that is set in Size.
+// Range is the compact range of an RFC 6962 tree: the roots of its complete subtrees, widest first.
+// Size has one set bit for each root.
 type Range struct {
 	Size  int64
 	Roots []tlog.Hash
-	Nodes []Node // of the stored levels, completed by Add
+	// Nodes are the nodes of the stored levels that Add completed.
+	Nodes []Node
 }
 
 // Add appends one leaf.
 func (f *Range) Add(leaf tlog.Hash) { f.AddSubtree(0, leaf) }
 
-// AddSubtree appends a complete subtree of 2^level leaves; size must be a multiple of that.
-// Every further one bit of the old size is a subtree that the new one completes.
+// AddSubtree appends a complete subtree of 2^level leaves. Size must be a multiple of that number.
+// Each consecutive one bit of Size, from level upwards, is a subtree that the new one completes.
 func (f *Range) AddSubtree(level int, hash tlog.Hash) {
 	at := level
 	for n := f.Size >> level; n&1 == 1; n >>= 1 {
@@ -52,7 +54,7 @@ func (f *Range) AddSubtree(level int, hash tlog.Hash) {
 	f.Size += 1 << level
 }
 
-// Root returns the tree's hash (RFC 6962, section 2.1).
+// Root returns the root hash of the tree (RFC 6962, section 2.1).
 func (f *Range) Root() tlog.Hash {
 	if f.Size == 0 {
 		h, _ := tlog.TreeHash(0, nil)
@@ -65,13 +67,13 @@ func (f *Range) Root() tlog.Hash {
 	return h
 }
 
-// Clone returns a copy that can grow on its own.
+// Clone returns an independent copy without Nodes.
 func (f *Range) Clone() Range {
 	return Range{Size: f.Size, Roots: slices.Clone(f.Roots)}
 }
 
-// Fold returns the root of a complete subtree whose leaves, a power of two of them, are list.
-// It overwrites list.
+// Fold returns the root of a complete subtree whose leaves are list. The length of list must be a
+// power of two. Fold overwrites list.
 func Fold(list []tlog.Hash) tlog.Hash {
 	for ; len(list) > 1; list = list[:len(list)/2] {
 		for i := range len(list) / 2 {
@@ -81,33 +83,33 @@ func Fold(list []tlog.Hash) tlog.Hash {
 	return list[0]
 }
 
-// MaxLevel is more than the level of any subtree: no log has 2^60 events.
+// MaxLevel is higher than the level of any subtree: no log has 2^60 events.
 const MaxLevel = 60
 
-// MaxSeq is more than the number of any event, and small enough to be counted on from.
+// MaxSeq is larger than the Seq of any event. Sums of two such numbers do not overflow.
 const MaxSeq = 1 << MaxLevel
 
-// Subtree is a complete subtree whose events are not there.
+// Subtree is a complete subtree whose events are absent.
 type Subtree struct {
-	Seq   event.Seq // of its first event
+	Seq   event.Seq // Seq of the first event
 	Level int
 	Hash  tlog.Hash
 }
 
-// Span returns the leaves that the subtree stands for, counted from 0.
+// Span returns the leaves of the subtree, counted from 0. The leaf to is the first one after it.
 func (a Subtree) Span() (from, to int64) {
 	from = int64(a.Seq) - 1
 	return from, from + 1<<a.Level
 }
 
-// Last returns the number of its last event.
+// Last returns the Seq of the last event of the subtree.
 func (a Subtree) Last() int64 {
 	_, to := a.Span()
 	return to
 }
 
-// Widest returns the level of the widest complete subtree that begins with leaf from and
-// ends before or at leaf to; they are not equal.
+// Widest returns the level of the widest complete subtree that begins with leaf from and ends at
+// leaf to or before. from must be less than to.
 func Widest(from, to int64) int {
 	level := bits.Len64(uint64(to-from)) - 1
 	if from > 0 {

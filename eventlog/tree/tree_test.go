@@ -7,8 +7,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// TestRangeIsTheTreeOfRFC6962 compares roots and nodes with those that tlog computes from all
-// leaves, whether a leaf came alone or in a complete subtree.
+// TestRangeIsTheTreeOfRFC6962 adds leaves alone and in complete subtrees, and compares roots and
+// nodes with those of package tlog.
 func TestRangeIsTheTreeOfRFC6962(t *testing.T) {
 	var leaves []tlog.Hash
 	var stored []tlog.Hash

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRedirectionsAreNotFollowed: only the address that was given is contacted.
+// TestRedirectionsAreNotFollowed checks that only the given address is contacted.
 func TestRedirectionsAreNotFollowed(t *testing.T) {
 	f := openLog(t, 5)
 	s, web := newServer(t, "witness.example", f.verifiers(t)...)

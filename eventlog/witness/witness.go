@@ -1,11 +1,11 @@
-// Package witness hands checkpoints of a log to witnesses: servers of others that remember the
-// largest tree they saw of a log and sign only what holds all of it. A log whose owner rewrote
-// it cannot get the signature of a witness that saw it before.
+// Package witness submits checkpoints of a log to witnesses. A witness is a server of another
+// owner. It remembers the largest tree that it saw of a log, and signs only checkpoints that
+// include this tree. After its owner rewrote a log, a witness that saw the original does not sign
+// it.
 //
-// It promises that nothing is contacted but the address it is given (and the proxy that the
-// environment names for it): redirections are not followed, and that nothing of an event
-// leaves: what is sent is a checkpoint and hashes of its tree. It refuses signatures of a key
-// that is not the witness's, where that is known.
+// The package contacts only the given address and the proxy that the environment names for it. It
+// follows no redirections. It sends a checkpoint and hashes of its tree, and no content of an
+// event. If the key of the witness is known, the package refuses signatures of other keys.
 //
 // The protocol is https://c2sp.org/tlog-witness.
 package witness
@@ -29,32 +29,36 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// What a witness may say instead of signing. Errors wrap one of them.
+// These are the reasons why a witness did not sign. Errors wrap one of them.
 var (
 	ErrUnreachable  = errors.New("the witness cannot be reached")
-	ErrUnknownLog   = errors.New("the witness does not know this log")                     // 404
-	ErrUnknownKey   = errors.New("the witness knows this log by another key")              // 403
-	ErrInconsistent = errors.New("the witness says that the log was rewritten")            // 422
-	ErrLarger       = errors.New("the witness has signed a larger tree of this log")       // 409
-	ErrProtocol     = errors.New("the witness does not answer as tlog-witness wants")      // any other
-	ErrCosignature  = errors.New("the witness's signature is not by the key it should be") // of 200
+	ErrUnknownLog   = errors.New("the witness does not know this log")                     // status 404
+	ErrUnknownKey   = errors.New("the witness knows this log by another key")              // status 403
+	ErrInconsistent = errors.New("the witness says that the log was rewritten")            // status 422
+	ErrLarger       = errors.New("the witness has signed a larger tree of this log")       // status 409
+	ErrProtocol     = errors.New("the witness does not answer as tlog-witness wants")      // any other status
+	ErrCosignature  = errors.New("the witness's signature is not by the key it should be") // status 200
 )
 
-// maxAnswer is more than a witness has to say.
+// maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer = 64 << 10
 
-// attempts is how often a checkpoint is handed in: first to learn the size that the witness knows,
-// then with the proof from there, and again if somebody else handed one in between.
+// attempts is the maximum number of submissions of a checkpoint. The first one learns the size that
+// the witness knows, and the second one sends the proof from there. The others are for checkpoints
+// that other clients submit in between.
 const attempts = 4
 
 // Witness is one server.
 type Witness struct {
-	URL    string          // the submission prefix
-	Keys   []note.Verifier // one of them is its own; nil: what it signs is taken as it is
-	Client *http.Client    // nil: http.DefaultClient
+	// URL is the submission prefix.
+	URL string
+	// Keys are the accepted keys of the witness. nil accepts every signature.
+	Keys []note.Verifier
+	// Client sends the requests. nil means http.DefaultClient.
+	Client *http.Client
 }
 
-// CheckURL returns an error unless prefix is an address that a witness may have.
+// CheckURL returns an error unless prefix can be the address of a witness.
 func CheckURL(prefix string) error {
 	u, err := url.Parse(prefix)
 	if err != nil {
@@ -66,32 +70,32 @@ func CheckURL(prefix string) error {
 	return nil
 }
 
-// Cosign hands c, a signed checkpoint of log, to the witness and returns it with the witness's
-// signatures behind those it had. The log is only read.
+// Cosign submits c, a signed checkpoint of log, to the witness. It returns c with the signatures of
+// the witness after the existing ones. It only reads the log.
 func (w *Witness) Cosign(ctx context.Context, log *store.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
-	cosigned, err := w.cosign(ctx, log, c)
+	cosigned, err := w.submitCheckpoint(ctx, log, c)
 	if err != nil {
 		return c, fmt.Errorf("witness %s: %w", w.URL, err)
 	}
 	return cosigned, nil
 }
 
-func (w *Witness) cosign(ctx context.Context, log *store.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
+func (w *Witness) submitCheckpoint(ctx context.Context, log *store.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	var old int64
 	for range attempts {
 		path, err := proof(ctx, log, old, c)
 		if err != nil {
 			return c, err
 		}
-		ans, err := w.post(ctx, request(old, path, c))
+		ans, err := w.postRequest(ctx, request(old, path, c))
 		if err != nil {
 			return c, err
 		}
 		switch ans.status {
 		case http.StatusOK:
-			return w.take(c, ans.body)
+			return w.addSignatures(c, ans.body)
 		case http.StatusConflict:
-			if old, err = ans.size(); err != nil {
+			if old, err = ans.knownSize(); err != nil {
 				return c, err
 			}
 			if old > c.Size {
@@ -104,10 +108,10 @@ func (w *Witness) cosign(ctx context.Context, log *store.Reader, c evidence.Chec
 	return c, fmt.Errorf("%w: it names another size each time", ErrProtocol)
 }
 
-// proof returns the hashes that show that c holds the first old events of the log.
+// proof returns the hashes that prove that c includes the first old events of the log.
 func proof(ctx context.Context, log *store.Reader, old int64, c evidence.Checkpoint) (path []string, err error) {
 	if old == 0 || old == c.Size {
-		return nil, nil // nothing is to be shown, or the witness compares the roots
+		return nil, nil // no proof is needed, or the witness compares the roots
 	}
 	root, err := log.Root(ctx, old)
 	if err != nil {
@@ -120,7 +124,7 @@ func proof(ctx context.Context, log *store.Reader, old int64, c evidence.Checkpo
 	return path, err
 }
 
-// request is the body of add-checkpoint.
+// request returns the body of add-checkpoint.
 func request(old int64, path []string, c evidence.Checkpoint) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "old %d\n", old)
@@ -137,7 +141,7 @@ type answer struct {
 	body   string
 }
 
-func (w *Witness) post(ctx context.Context, body []byte) (a answer, err error) {
+func (w *Witness) postRequest(ctx context.Context, body []byte) (a answer, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(w.URL, "/")+"/add-checkpoint", bytes.NewReader(body))
 	if err != nil {
 		return a, err
@@ -147,14 +151,14 @@ func (w *Witness) post(ctx context.Context, body []byte) (a answer, err error) {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	// A witness that has moved says where to; anyone who uses it decides whether to follow.
+	// A witness that has moved names its new address. The user decides whether to use it.
 	here := *client
 	here.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := here.Do(req)
 	if err != nil {
 		return a, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // only read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return a, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -165,8 +169,8 @@ func (w *Witness) post(ctx context.Context, body []byte) (a answer, err error) {
 	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(text)}, nil
 }
 
-// size is the tree that the witness knows, by an answer 409.
-func (a answer) size() (int64, error) {
+// knownSize reads the size of the tree that the witness knows from an answer with status 409.
+func (a answer) knownSize() (int64, error) {
 	kind, _, err := mime.ParseMediaType(a.kind)
 	digits, ok := strings.CutSuffix(a.body, "\n")
 	n, perr := strconv.ParseInt(digits, 10, 64)
@@ -176,7 +180,7 @@ func (a answer) size() (int64, error) {
 	return n, nil
 }
 
-// refusal is the error of an answer that is neither 200 nor 409.
+// refusal returns the error for a status other than 200 and 409.
 func (a answer) refusal() error {
 	err := map[int]error{
 		http.StatusNotFound: ErrUnknownLog, http.StatusForbidden: ErrUnknownKey, http.StatusUnprocessableEntity: ErrInconsistent,
@@ -191,9 +195,9 @@ func (a answer) refusal() error {
 	return err
 }
 
-// take returns c with the signature lines of an answer behind its own. With keys only what they
-// signed counts; in any case no line may be in the name of the log.
-func (w *Witness) take(c evidence.Checkpoint, lines string) (evidence.Checkpoint, error) {
+// addSignatures appends the signature lines of an answer to those of c. With Keys, only signatures
+// of these keys count. It always ignores lines in the name of the log.
+func (w *Witness) addSignatures(c evidence.Checkpoint, lines string) (evidence.Checkpoint, error) {
 	msg, n := c.Note, 0
 	for line := range strings.Lines(lines) {
 		rest, ok := strings.CutPrefix(line, "— ")
@@ -201,7 +205,7 @@ func (w *Witness) take(c evidence.Checkpoint, lines string) (evidence.Checkpoint
 		if !ok || !ok2 || !strings.HasSuffix(line, "\n") {
 			return c, fmt.Errorf("%w: it answers 200 with something else than signature lines", ErrProtocol)
 		}
-		if name == c.Origin || w.Keys != nil && !w.signed(c, line) {
+		if name == c.Origin || w.Keys != nil && !w.isSigned(c, line) {
 			continue
 		}
 		n++
@@ -222,8 +226,8 @@ func (w *Witness) take(c evidence.Checkpoint, lines string) (evidence.Checkpoint
 	return cosigned, nil
 }
 
-// signed reports whether a signature line is the witness's, under c.
-func (w *Witness) signed(c evidence.Checkpoint, line string) bool {
+// isSigned reports whether a signature line is a cosignature of the witness under c.
+func (w *Witness) isSigned(c evidence.Checkpoint, line string) bool {
 	c.Note = c.Text() + "\n" + line
 	list, err := c.Signatures(w.Keys...)
 	return err == nil && len(list) == 1 && !list[0].Time.IsZero()

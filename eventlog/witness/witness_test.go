@@ -30,11 +30,13 @@ type server struct {
 	name   string
 	secret ed25519.PrivateKey
 	known  note.Verifiers // keys of logs
-	time   uint64         // of its signatures
+	time   uint64         // time of its signatures
 
-	mu   sync.Mutex
-	logs map[string]evidence.Checkpoint // by origin; of size 0 where it has seen none
-	seen []string                       // bodies
+	mu sync.Mutex
+	// logs are the known checkpoints by origin. A size of 0 means that the witness saw no tree of
+	// this log.
+	logs map[string]evidence.Checkpoint
+	seen []string // request bodies
 }
 
 func newServer(t *testing.T, name string, keys ...note.Verifier) (*server, *httptest.Server) {
@@ -54,7 +56,7 @@ func newServer(t *testing.T, name string, keys ...note.Verifier) (*server, *http
 	return s, web
 }
 
-// vkey is the witness's verifier key.
+// vkey returns the verifier key of the witness.
 func (s *server) vkey() string {
 	key := append([]byte{4}, s.secret.Public().(ed25519.PublicKey)...)
 	return fmt.Sprintf("%s+%08x+%s", s.name, s.keyID(), base64.StdEncoding.EncodeToString(key))
@@ -65,8 +67,8 @@ func (s *server) keyID() uint32 {
 	return binary.BigEndian.Uint32(sum[:])
 }
 
-// cosign is the signature line of a cosignature/v1.
-func (s *server) cosign(c evidence.Checkpoint) string {
+// cosignLine returns a signature line of type cosignature/v1.
+func (s *server) cosignLine(c evidence.Checkpoint) string {
 	sig := ed25519.Sign(s.secret, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", s.time, c.Text()))
 	b := binary.BigEndian.AppendUint32(nil, s.keyID())
 	b = binary.BigEndian.AppendUint64(b, s.time)
@@ -118,11 +120,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "inconsistent", http.StatusUnprocessableEntity)
 	default:
 		s.logs[c.Origin] = c
-		io.WriteString(w, s.cosign(c))
+		io.WriteString(w, s.cosignLine(c))
 	}
 }
 
-// fact is an event that ends a run.
+// fact returns an event that ends a run.
 func fact() event.Event {
 	return event.NewFact(event.CallEnforced, "test", event.Refs{}, struct{}{})
 }
@@ -133,7 +135,7 @@ type fixture struct {
 	keys *evidence.Keys
 }
 
-// openLog opens a log of n events that signs.
+// openLog opens a signed log with n events.
 func openLog(t *testing.T, n int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -212,7 +214,7 @@ func TestCosign(t *testing.T) {
 	}
 }
 
-// TestRewrittenLog: a log of the same name and key with another past gets no signature.
+// TestRewrittenLog checks that a rewritten log with the same name and key gets no signature.
 func TestRewrittenLog(t *testing.T) {
 	f := openLog(t, 9)
 	s, web := newServer(t, "witness.example", f.verifiers(t)...)
@@ -265,7 +267,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestRace: somebody else hands in a checkpoint between the two requests.
+// TestRace submits another checkpoint between the two requests.
 func TestRace(t *testing.T) {
 	f := openLog(t, 3)
 	s, _ := newServer(t, "witness.example", f.verifiers(t)...)
@@ -293,7 +295,7 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestBadAnswers: whatever comes back, the checkpoint is not taken for cosigned.
+// TestBadAnswers checks that no bad answer counts as a cosignature.
 func TestBadAnswers(t *testing.T) {
 	f := openLog(t, 3)
 	s, _ := newServer(t, "witness.example", f.verifiers(t)...)
@@ -314,13 +316,13 @@ func TestBadAnswers(t *testing.T) {
 		body   string
 		want   error
 	}{
-		"another checkpoint": {200, nil, s.cosign(other), ErrCosignature},
-		"another's":          {200, nil, stranger.cosign(c), ErrCosignature},
-		"without a time":     {200, nil, undated.cosign(c), ErrCosignature},
+		"another checkpoint": {200, nil, s.cosignLine(other), ErrCosignature},
+		"another's":          {200, nil, stranger.cosignLine(c), ErrCosignature},
+		"without a time":     {200, nil, undated.cosignLine(c), ErrCosignature},
 		"nothing":            {200, nil, "", ErrCosignature},
 		"the log's own":      {200, nil, own, ErrCosignature},
 		"HTML":               {200, nil, "<html>", ErrProtocol},
-		"no newline":         {200, nil, strings.TrimSuffix(s.cosign(c), "\n"), ErrProtocol},
+		"no newline":         {200, nil, strings.TrimSuffix(s.cosignLine(c), "\n"), ErrProtocol},
 		"a flood":            {200, nil, strings.Repeat("— x AAAAAAAA\n", 10_000), ErrProtocol},
 		"409, no type":       {409, map[string]string{"Content-Type": "text/plain"}, "1\n", ErrProtocol},
 		"409, no size":       {409, size, "one\n", ErrProtocol},
