@@ -50,7 +50,7 @@ sdks: ## what the makers' Go SDKs read in the recorded streams of models; minute
 	go test ./provider/model -run TestSDKsAgree
 
 golden: ## rewrite golden files and what the documents take from the code
-	go test . -run TestAPI -update
+	go test . -update
 	go test ./cmd/perlica -run TestFlagsInDocs -update
 	go test ./eventlog -run TestFormatPage -update
 	go test ./kernel/config -update

@@ -3,6 +3,8 @@
 package perlica_test
 
 import (
+	"cmp"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -20,126 +22,26 @@ import (
 
 const module = "github.com/perlica/perlica"
 
-// mayImport is the house: imports point downwards only, and a folder that is not listed
-// here does not exist. Tests obey the same table.
-var mayImport = map[string][]string{
-	"eventlog":              {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/tree"},
-	"eventlog/intents":      {"eventlog/durable", "eventlog/fault", "eventlog/folder"},
-	"eventlog/anchor":       {"eventlog/durable", "eventlog/evidence", "eventlog/fault", "eventlog/folder"},
-	"eventlog/durable":      {},
-	"eventlog/fault":        {},
-	"eventlog/folder":       {},
-	"eventlog/event":        {"eventlog/evidence", "eventlog/strict"},
-	"eventlog/store":        {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/tree"},
-	"eventlog/view":         {"eventlog/event", "eventlog/fault", "eventlog/folder", "eventlog/store"},
-	"eventlog/export":       {"eventlog/anchor", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/strict", "eventlog/tree", "eventlog/verify"},
-	"eventlog/verify":       {"eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/tree"},
-	"eventlog/strict":       {},
-	"eventlog/tree":         {"eventlog/event"},
-	"eventlog/evidence":     {"eventlog/durable"},
-	"eventlog/redact":       {},
-	"eventlog/trail":        {"eventlog/redact"},
-	"eventlog/witness":      {"eventlog", "eventlog/evidence", "eventlog/store"},
-	"interaction":           {"eventlog", "eventlog/event", "eventlog/store"},
-	"interaction/card":      {"interaction"},
-	"interaction/form":      {"interaction"},
-	"policy":                {"policy/shell"},
-	"policy/shell":          {},
-	"policy/standing":       {"eventlog/event", "eventlog/store", "eventlog/view", "policy"},
-	"policy/toolcall":       {"policy", "policy/shell"},
-	"provider":              {"provider/jsonrpc", "provider/process"},
-	"provider/process":      {"provider/descent"},
-	"provider/registry":     {"provider"},
-	"provider/descent":      {},
-	"provider/predictable":  {},
-	"provider/model":        {},
-	"provider/replay":       {"eventlog/event", "eventlog/export", "eventlog/store"},
-	"kernel/config":         {"eventlog/durable", "eventlog/redact", "policy"},
-	"kernel/fact":           {"eventlog/event", "interaction", "provider"},
-	"kernel/fact/bridge":    {"eventlog/event"},
-	"kernel/fact/web":       {"kernel/fact/bridge"},
-	"kernel/fact/team":      {},
-	"kernel/agents":         {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/registry", "provider/model"},
-	"kernel/sessions":       {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
-	"kernel/approvals":      {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
-	"kernel/filelock":       {"eventlog/folder"},
-	"kernel/language":       {"interaction", "interaction/card"},
-	"kernel/queue":          {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact"},
-	"kernel/login":          {"eventlog/event", "eventlog/redact", "kernel", "kernel/agents", "kernel/fact", "provider/process"},
-	"kernel/logtrust":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/verify"},
-	"kernel":                {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "interaction/form", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/jsonrpc", "provider/process"},
-	"kernel/report":         {"eventlog/event", "eventlog/store", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/fact", "kernel/fact/bridge", "kernel/fact/team", "kernel/fact/web", "kernel/language", "policy", "provider", "provider/registry"},
-	"kernel/project":        {"eventlog/event", "eventlog/fault", "eventlog/redact", "eventlog/store", "eventlog/trail", "kernel", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/logtrust", "kernel/sessions", "policy"},
-	"kernel/streamjson":     {"eventlog/event", "kernel", "kernel/fact", "provider"},
-	"kernel/checkup":        {"eventlog", "eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/intents", "eventlog/store", "eventlog/trail", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "provider/process"},
-	"kernel/command":        {"kernel/language", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "kernel/sessions"},
-	"service":               {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "kernel/language", "kernel/queue", "policy", "service/access", "service/bot", "service/channel", "service/team", "service/team/door"},
-	"service/bot":           {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact/bridge", "service/channel"},
-	"service/channel":       {},
-	"service/access":        {"kernel/fact/bridge"},
-	"service/web":           {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/strict", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/language", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "provider", "service/access", "service/acp", "service/attachment", "service/team", "service/team/copies", "service/team/door", "service/team/proposal", "service/web/device", "service/web/push"},
-	"service/web/push":      {"eventlog/durable"},
-	"service/web/device":    {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
-	"service/acp":           {"eventlog/event", "interaction", "interaction/form", "kernel", "kernel/agents", "kernel/filelock", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
-	"service/team":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/export", "eventlog/tree", "eventlog/verify", "interaction", "kernel", "kernel/agents", "kernel/checkup", "kernel/fact/team", "kernel/filelock", "kernel/project", "kernel/sessions", "kernel/streamjson", "policy", "provider", "service/attachment", "service/team/copies", "service/team/hub", "service/team/proposal"},
-	"service/team/copies":   {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/tree", "eventlog/verify", "eventlog/view", "service/team/hub"},
-	"service/team/door":     {"eventlog/event", "interaction", "service/team", "service/team/proposal"},
-	"service/team/hub":      {"service/team/proposal"},
-	"service/team/proposal": {},
-	"provider/jsonrpc":      {},
-	"service/local":         {"eventlog/strict", "provider/descent", "service/channel"},
-	"service/attachment":    {"eventlog/durable"},
-	"service/telegram":      {"eventlog/strict", "service/attachment", "service/channel"},
-	"service/webhook":       {"eventlog/strict", "provider/descent", "service/attachment", "service/channel"},
-	"service/imessage":      {"service/channel"},
-	"cmd/perlica/term":      {},
-	"cmd/perlica/builtin":   {"provider/predictable"},
-	"cmd/perlica/markdown":  {"cmd/perlica/term"},
-	"cmd/perlica/editor":    {"cmd/perlica/term"},
-	"cmd/bench":             {"eventlog", "eventlog/event", "kernel", "kernel/agents", "kernel/approvals", "kernel/config", "policy", "provider", "provider/predictable"},
-	"cmd/bench/bare":        {},
-
-	"service/telegram/telegramtest": {},
-	"service/team/hub/hubtest":      {},
-	"service/web/page":              {},
-	"service/web/device/devicetest": {"service/web/device"},
-	"service/web/push/pushtest":     {"service/web/push"},
-	"cmd/perlica/term/termtest":     {},
+// mayReach lists the rooms that a room may import. A room is a top-level folder.
+var mayReach = map[string][]string{
+	"eventlog":    {},
+	"interaction": {"eventlog"},
+	"policy":      {"eventlog"},
+	"provider":    {"eventlog"},
+	"kernel":      {"eventlog", "interaction", "policy", "provider"},
+	"service":     {"eventlog", "interaction", "policy", "provider", "kernel"},
+	"cmd":         {"eventlog", "interaction", "policy", "provider", "kernel", "service"},
 }
 
-// mayImportInTests is what tests need beside that.
-var mayImportInTests = map[string][]string{
-	"service/acp":       {"kernel/project", "kernel/sessions", "provider/predictable"},
-	"eventlog/witness":  {"eventlog/event"},
-	"kernel/agents":     {"provider/predictable"},
-	"kernel/approvals":  {"eventlog/verify"},
-	"eventlog/view":     {"eventlog"},
-	"eventlog/store":    {"eventlog"},
-	"eventlog/verify":   {"eventlog", "eventlog/export", "service/team/copies", "service/team/hub", "service/team/hub/hubtest"},
-	"eventlog":          {"eventlog/export", "eventlog/verify", "eventlog/view"},
-	"kernel/checkup":    {"kernel/project"},
-	"kernel/command":    {"kernel/project", "policy", "provider", "provider/predictable"},
-	"kernel/report":     {"eventlog", "eventlog/evidence"},
-	"provider":          {"provider/predictable"},
-	"provider/registry": {"provider/process"},
-	"provider/replay":   {"eventlog"},
-	"kernel":            {"eventlog/fault", "eventlog/verify", "kernel/project", "provider/predictable"},
-	"service/web":       {"provider/predictable", "service/team/hub/hubtest", "service/web/page", "service/web/device/devicetest", "service/web/push/pushtest"},
-	"service/web/push":  {"service/web/push/pushtest"},
-	"kernel/project":    {"eventlog", "eventlog/view", "interaction", "kernel/streamjson", "provider/predictable"},
-	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/team/hub", "service/team/hub/hubtest", "service/team/proposal", "service/telegram", "service/telegram/telegramtest"},
-	"service/telegram":  {"service/telegram/telegramtest"},
-	"service/team/hub":  {"service/team/hub/hubtest"},
+// maxFloors limits the longest chain of imports among our own packages.
+const maxFloors = 18
 
-	"service/team/copies": {"service/team/hub/hubtest", "service/team/proposal"},
-
-	"service/team": {"eventlog/store", "eventlog/tree", "eventlog/verify", "provider/predictable", "service/team/hub/hubtest"},
-
-	"cmd/perlica/markdown": {"cmd/perlica/term/termtest"},
-	"cmd/perlica/editor":   {"cmd/perlica/term/termtest"},
-
-	"service/web/device": {"eventlog/verify", "service/web/device/devicetest"},
-	"cmd/perlica":        {"eventlog/anchor", "eventlog/store", "eventlog/verify", "policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "service/web/device/devicetest", "service/web/device", "kernel/filelock", "kernel/fact/web", "kernel/config", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook", "cmd/perlica/term/termtest", "service/team/hub/hubtest"},
+// families are the folders of commands. A family imports no other family: what two of them need
+// lies in a package of its own.
+var families = []string{
+	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/log",
+	"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/service",
+	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
@@ -269,38 +171,91 @@ func (s source) uses(name string) (used []string) {
 	return used
 }
 
-// TestImports holds every import against the tables.
+// TestImports compares the imports among our own packages with testdata/imports.txt, which lists each
+// package below the packages that it imports, and with the rules of the rooms.
 func TestImports(t *testing.T) {
-	folders := maps.Clone(mayImport)
-	maps.Copy(folders, commandMayImport)
+	imports := map[string][]string{}
 	for _, s := range sources(t) {
-		if s.dir == "." {
+		if s.dir == "." || s.test {
 			continue
 		}
-		if _, ok := folders[s.dir]; !ok {
-			t.Errorf("%s: the folder %s is not in the table of layout_test.go", s.name, s.dir)
+		list := imports[s.dir]
+		for _, p := range s.imports(t) {
+			if ours, ok := strings.CutPrefix(p, module+"/"); ok && !slices.Contains(list, ours) {
+				list = append(list, ours)
+			}
+		}
+		imports[s.dir] = list
+	}
+	floor := map[string]int{}
+	var floorOf func(dir string) int
+	floorOf = func(dir string) int {
+		if n, ok := floor[dir]; ok {
+			return n
+		}
+		n := 0
+		for _, p := range imports[dir] {
+			n = max(n, floorOf(p)+1)
+		}
+		floor[dir] = n
+		return n
+	}
+	dirs := slices.SortedFunc(maps.Keys(imports), func(a, b string) int {
+		return cmp.Or(cmp.Compare(floorOf(a), floorOf(b)), cmp.Compare(a, b))
+	})
+	var table strings.Builder
+	for i, dir := range dirs {
+		if i == 0 || floor[dir] != floor[dirs[i-1]] {
+			fmt.Fprintf(&table, "# floor %d\n", floor[dir])
+		}
+		slices.Sort(imports[dir])
+		fmt.Fprintln(&table, strings.TrimSpace(dir+": "+strings.Join(imports[dir], " ")))
+		room, _, _ := strings.Cut(dir, "/")
+		for _, p := range imports[dir] {
+			other, _, _ := strings.Cut(p, "/")
+			if room != other && !slices.Contains(mayReach[room], other) {
+				t.Errorf("%s may not import %s", dir, p)
+			}
+			if slices.Contains(families, dir) && slices.Contains(families, p) {
+				t.Errorf("%s may not import %s: it is another family of commands", dir, p)
+			}
+		}
+	}
+	if n := floor[dirs[len(dirs)-1]] + 1; n > maxFloors {
+		t.Errorf("%d floors, want at most %d", n, maxFloors)
+	}
+	if *update {
+		if err := os.WriteFile("testdata/imports.txt", []byte(table.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/imports.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.String() != string(want) {
+		t.Errorf("the imports differ from testdata/imports.txt. If they are meant, run: go test . -update")
+	}
+}
+
+// TestForeignImports compares the imports of other modules and of the standard library with the tables only and
+// onlyName.
+func TestForeignImports(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
 			continue
 		}
 		for name, p := range s.imports(t) {
-			if ours, ok := strings.CutPrefix(p, module+"/"); ok {
-				allowed := ours == s.dir && s.test || slices.Contains(folders[s.dir], ours) ||
-					s.test && slices.Contains(mayImportInTests[s.dir], ours)
-				if !allowed {
-					t.Errorf("%s: %s may not import %s", s.name, s.dir, ours)
-				}
-				continue
-			}
-			if s.test {
-				continue
-			}
 			if dirs, ok := only[p]; ok && !slices.Contains(dirs, s.dir) {
 				t.Errorf("%s: %s may not import %s", s.name, s.dir, p)
 			}
-			if dirs, ok := onlyName[p]; ok {
-				for _, n := range s.uses(name) {
-					if names, ok := dirs[s.dir]; ok && !slices.Contains(names, n) {
-						t.Errorf("%s: %s may not use %s.%s", s.name, s.dir, name, n)
-					}
+			names, ok := onlyName[p][s.dir]
+			if !ok {
+				continue
+			}
+			for _, n := range s.uses(name) {
+				if !slices.Contains(names, n) {
+					t.Errorf("%s: %s may not use %s.%s", s.name, s.dir, name, n)
 				}
 			}
 		}

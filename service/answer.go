@@ -11,7 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/command"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -21,13 +21,13 @@ import (
 type reading struct {
 	b    *Bridge
 	ch   channel.Channel
-	who  bridge.Peer
+	who  fact.Peer
 	m    channel.Inbound
 	open []*asked
 	say  *language.Sentences
 }
 
-func (b *Bridge) reading(ch channel.Channel, who bridge.Peer, m channel.Inbound) *reading {
+func (b *Bridge) reading(ch channel.Channel, who fact.Peer, m channel.Inbound) *reading {
 	return &reading{b, ch, who, m, b.openTo(who), b.say(who)}
 }
 
@@ -38,7 +38,7 @@ var addressed = sync.OnceValue(func() *regexp.Regexp {
 
 // answer finds out whether the message answers a question. It sets f.Kind only if it does, or if
 // it was meant to and cannot. Free text chooses nothing.
-func (r *reading) answer(ctx context.Context, f *bridge.Received) error {
+func (r *reading) answer(ctx context.Context, f *fact.BridgeReceived) error {
 	if r.m.Button != "" {
 		r.landed(ctx)
 		r.pressed(f)
@@ -65,7 +65,7 @@ func (r *reading) answer(ctx context.Context, f *bridge.Received) error {
 // take puts into f what a text chooses of a question, if it chooses anything. named says that the
 // message leaves no doubt which question is meant: a yes to one that takes a word needs that, and
 // so does a yes for good.
-func (r *reading) take(a *asked, text string, named bool, f *bridge.Received) {
+func (r *reading) take(a *asked, text string, named bool, f *fact.BridgeReceived) {
 	c, err := command.ReadChoice(a.Question, text)
 	if err != nil {
 		return
@@ -73,7 +73,7 @@ func (r *reading) take(a *asked, text string, named bool, f *bridge.Received) {
 	r.choose(a, c, named, f)
 }
 
-func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Received) {
+func (r *reading) choose(a *asked, c command.Choice, named bool, f *fact.BridgeReceived) {
 	how := fmt.Sprintf(r.say.ByID, shortID(a.ID))
 	if a.Word != "" && c.Option.Allows() {
 		how = fmt.Sprintf(r.say.ByIDAndWord, shortID(a.ID), a.Word)
@@ -95,7 +95,7 @@ func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Recei
 
 // pressed reads a button. It counts in the chat of its card, and, where the channel says on which
 // message it was, on that card only.
-func (r *reading) pressed(f *bridge.Received) {
+func (r *reading) pressed(f *fact.BridgeReceived) {
 	f.Kind, f.Word = kindRefused, r.say.NotHere
 	id, n, _ := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
 	which := slices.IndexFunc(r.open, func(a *asked) bool { return string(a.ID) == id })
@@ -122,7 +122,7 @@ func (r *reading) pressed(f *bridge.Received) {
 }
 
 // replied reads a message that answers another one. What answers a card names its question.
-func (r *reading) replied(ctx context.Context, text string, f *bridge.Received) error {
+func (r *reading) replied(ctx context.Context, text string, f *fact.BridgeReceived) error {
 	if a, c := r.card(r.m.ReplyTo); a != nil {
 		choice, err := command.ReadChoice(a.Question, text)
 		switch {
@@ -149,7 +149,7 @@ func (r *reading) replied(ctx context.Context, text string, f *bridge.Received) 
 }
 
 // named reads "#id answer".
-func (r *reading) named(id, text string, f *bridge.Received) {
+func (r *reading) named(id, text string, f *fact.BridgeReceived) {
 	var found []*asked
 	for _, a := range r.open {
 		if strings.HasSuffix(string(a.ID), strings.ToLower(id)) {

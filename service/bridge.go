@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
@@ -44,13 +44,13 @@ type Bridge struct {
 
 	mu         sync.Mutex // guards what follows; never held during I/O
 	settings   Settings
-	desk       map[bridge.Peer]*desk
+	desk       map[fact.Peer]*desk
 	lane       map[laneKey]*lane
 	asked      map[event.InteractionID]*asked
-	spoken     map[bridge.Peer]language.Language // to contacts, as far as it is known; empty: as configured
-	watching   bool                              // what happens elsewhere is read
-	faults     map[string]fault                  // of channels
-	revived    map[string]chan struct{}          // by channel; see answers
+	spoken     map[fact.Peer]language.Language // to contacts, as far as it is known; empty: as configured
+	watching   bool                            // what happens elsewhere is read
+	faults     map[string]fault                // of channels
+	revived    map[string]chan struct{}        // by channel; see answers
 	lastErrors []string
 	closed     bool
 }
@@ -83,8 +83,8 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	b := &Bridge{
 		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, settings: opt.Settings,
 		slots: newSlots(opt.Settings.Agents),
-		desk:  map[bridge.Peer]*desk{}, lane: map[laneKey]*lane{}, asked: map[event.InteractionID]*asked{},
-		spoken: map[bridge.Peer]language.Language{},
+		desk:  map[fact.Peer]*desk{}, lane: map[laneKey]*lane{}, asked: map[event.InteractionID]*asked{},
+		spoken: map[fact.Peer]language.Language{},
 		faults: map[string]fault{}, revived: map[string]chan struct{}{},
 	}
 	for _, c := range opt.Channels {
@@ -172,7 +172,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	b.drain(give)
 	b.flush(mute)
 	if err == nil {
-		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{}, bridge.Stopped{Why: "stopped in order"}))
+		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{}, fact.ServiceStopped{Why: "stopped in order"}))
 	}
 	return err
 }
@@ -183,11 +183,11 @@ func (b *Bridge) start(ctx context.Context) error {
 	for _, c := range b.opt.Channels {
 		names = append(names, c.Name())
 	}
-	f := bridge.Started{PID: os.Getpid(), Version: b.opt.Version, Channels: names}
+	f := fact.ServiceStarted{PID: os.Getpid(), Version: b.opt.Version, Channels: names}
 	events := []event.Event{event.NewFact(event.ServiceStarted, "perlica", event.Refs{}, f)}
 	for _, left := range b.opt.LeftOut {
 		b.warn("a channel is not served", "channel", left.Name, "error", left.Error)
-		events = append(events, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, bridge.Channel{Channel: left.Name, Error: left.Error}))
+		events = append(events, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, fact.ChannelState{Channel: left.Name, Error: left.Error}))
 	}
 	if _, err := b.log().Append(ctx, events...); err != nil {
 		return err

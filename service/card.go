@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
@@ -23,9 +23,9 @@ import (
 // asked is a question that waits for an answer: of one of the bridge's runs, of another process's, or of a team's worker.
 type asked struct {
 	interaction.Question
-	owner bridge.Peer           // whose run asks; empty: none of the bridge's
-	there *bridge.TeamQuestion  // of a worker; nil: of a run here
-	cards map[bridge.Peer]*card // does not change
+	owner fact.Peer           // whose run asks; empty: none of the bridge's
+	there *fact.TeamQuestion  // of a worker; nil: of a run here
+	cards map[fact.Peer]*card // does not change
 
 	answers int // to a worker's question that are under way; guarded by the bridge's mu
 }
@@ -136,7 +136,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		b.fail(err)
 		return
 	}
-	a, under := &asked{Question: q, owner: d.key, cards: map[bridge.Peer]*card{}}, d.current()
+	a, under := &asked{Question: q, owner: d.key, cards: map[fact.Peer]*card{}}, d.current()
 	var events []event.Event
 	for _, c := range contacts {
 		own := c.key() == d.key
@@ -155,7 +155,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		events = append(events, b.deal(a, c, chat, under.input, head)...)
 	}
 	if a.cards[d.key] == nil {
-		events = append(events, queueEvent(under.input, bridge.Queued{Peer: d.key, Chat: under.Chat, Kind: outNotice,
+		events = append(events, queueEvent(under.input, fact.BridgeQueued{Peer: d.key, Chat: under.Chat, Kind: outNotice,
 			Text: b.render(d.key.Channel, b.say(d.key).MayNotSay)}))
 	}
 	b.mu.Lock()
@@ -201,7 +201,7 @@ func (b *Bridge) mayAnswer(c Contact, id event.InteractionID) bool {
 }
 
 // openTo returns the questions that were put to a contact and wait.
-func (b *Bridge) openTo(who bridge.Peer) (list []*asked) {
+func (b *Bridge) openTo(who fact.Peer) (list []*asked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.asked {
@@ -252,15 +252,15 @@ func closedHow(say *language.Sentences, q interaction.Question, end *interaction
 }
 
 func cardClosed(id event.InteractionID, how string) event.Event {
-	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, bridge.CardClosed{How: how})
+	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, fact.CardClosed{How: how})
 }
 
 // closing edits a card where the platform can, and else sends a note. What was answered stays to be read on an
 // edited card; where it takes more than one message, the card's earlier ones have it.
-func (b *Bridge) closing(who bridge.Peer, chat, target string, a *asked, how string, answered bool) bridge.Queued {
+func (b *Bridge) closing(who fact.Peer, chat, target string, a *asked, how string, answered bool) fact.BridgeQueued {
 	q := a.Question
 	text := b.headingOf(a, b.say(who)) + fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, b.say(who).UseTool)), shortID(q.ID), literal(how))
-	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
+	f := fact.BridgeQueued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
 		whole := b.cut(who.Channel, text+"\n\n"+b.say(who).WhatItWas+"\n\n"+b.say(who).Lay(q).Block())
@@ -282,7 +282,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 		return err
 	}
 	seen := map[event.InteractionID]bool{}
-	sent := map[bridge.Peer]map[event.InteractionID]bool{}
+	sent := map[fact.Peer]map[event.InteractionID]bool{}
 	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
@@ -291,7 +291,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 		}
 		if k.state != "sent" {
 			events = append(events, event.NewFact(event.SendFailed, "perlica", event.Refs{Interaction: k.Question},
-				bridge.Send{ID: k.ID, Error: "the question is closed", Final: true}))
+				fact.Delivery{ID: k.ID, Error: "the question is closed", Final: true}))
 		}
 		a, err := b.find(ctx, k.Question)
 		if err != nil && !errors.Is(err, interaction.ErrUnknownQuestion) {
@@ -343,12 +343,12 @@ const mostOfACard = 8
 
 // parts are the messages of a card: texts, and, where they would be too many, its beginning, a file with all of
 // it, and its end with the options.
-func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits channel.Limits) (list []bridge.Queued) {
+func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits channel.Limits) (list []fact.BridgeQueued) {
 	say := b.say(c.key())
 	text := head + cardText(say, q, limits.Buttons)
 	texts := b.cut(c.Channel, text)
 	for _, text := range texts {
-		list = append(list, bridge.Queued{Text: text})
+		list = append(list, fact.BridgeQueued{Text: text})
 	}
 	// The options: what is cut into n messages by itself is in the last n+1, wherever it begins.
 	_, options, _ := strings.Cut(text, say.Lay(q).Block())
@@ -356,8 +356,8 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits ch
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {
 		return list
 	}
-	file := bridge.Queued{File: "question-" + shortID(q.ID) + ".txt", Text: b.render(c.Channel, fmt.Sprintf(say.CardFile, len(texts)))}
-	return slices.Concat(list[:mostOfACard-1-end], []bridge.Queued{file}, list[len(list)-end:])
+	file := fact.BridgeQueued{File: "question-" + shortID(q.ID) + ".txt", Text: b.render(c.Channel, fmt.Sprintf(say.CardFile, len(texts)))}
+	return slices.Concat(list[:mostOfACard-1-end], []fact.BridgeQueued{file}, list[len(list)-end:])
 }
 
 // cardText is a question with all that is to be judged.
@@ -384,11 +384,11 @@ const buttonPrefix = "q:"
 // buttonWidth is how many columns of an option a button shows; the card has all of it.
 const buttonWidth = 40
 
-func buttons(say *language.Sentences, q interaction.Question) (list []bridge.Button) {
+func buttons(say *language.Sentences, q interaction.Question) (list []fact.Button) {
 	for i, o := range q.Options {
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
 		if len(data) <= 64 { // else it is answered by its number
-			list = append(list, bridge.Button{Label: say.Option(o, buttonWidth), Data: data})
+			list = append(list, fact.Button{Label: say.Option(o, buttonWidth), Data: data})
 		}
 	}
 	return list

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/bot"
@@ -32,7 +32,7 @@ type Contact struct {
 	Language language.Language `json:"language,omitempty"`
 	Follows  bool              `json:"follows,omitempty"` // it is told what happens in the sessions of others
 
-	fact bridge.Paired // as it is vouched for
+	fact fact.ContactPaired // as it is vouched for
 }
 
 // literal is Markdown that shows words as they are, in one line.
@@ -48,11 +48,11 @@ func (c Contact) Label() string {
 	return c.Name + " (" + c.Channel + ":" + c.ID + ")"
 }
 
-func (c Contact) key() bridge.Peer { return bridge.Peer{Channel: c.Channel, Contact: c.ID} }
+func (c Contact) key() fact.Peer { return fact.Peer{Channel: c.Channel, Contact: c.ID} }
 
 // say returns the sentences in which a contact is spoken to; somebody who is not paired, and one who has
 // chosen none, in the language that is configured.
-func (b *Bridge) say(who bridge.Peer) *language.Sentences {
+func (b *Bridge) say(who fact.Peer) *language.Sentences {
 	b.mu.Lock()
 	l, known := b.spoken[who]
 	configured := b.settings.Language
@@ -75,7 +75,7 @@ func DefaultRights() access.Rights { return access.Rights{access.Ask, access.App
 // for the log at this place. A log that is copied elsewhere brings no contacts along.
 type voucher struct {
 	Log string `json:"log"`
-	bridge.Paired
+	fact.ContactPaired
 }
 
 func placeOf(r *store.Reader) string { return bot.Place(r.Path()) }
@@ -121,7 +121,7 @@ func (r *Records) Grant(ctx context.Context, log *eventlog.Log, c Contact, right
 	if err := r.vouchers.Add(ctx, voucher{r.place, now}); err != nil {
 		return err
 	}
-	f := bridge.Changed{Peer: c.key(), Rights: rights, By: by}
+	f := fact.ContactChanged{Peer: c.key(), Rights: rights, By: by}
 	if _, err := log.Append(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
 		return err
 	}
@@ -134,6 +134,6 @@ func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by s
 	if err := r.vouchers.Revoke(ctx, voucher{r.place, c.fact}); err != nil {
 		return err
 	}
-	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, bridge.Unpaired{Peer: c.key(), By: by}))
+	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, fact.ContactUnpaired{Peer: c.key(), By: by}))
 	return err
 }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // desk is where the messages of one contact are worked off: what is to be called, in order;
 // and, ahead of that, answers and what only looks.
 type desk struct {
 	b   *Bridge
-	key bridge.Peer
+	key fact.Peer
 
 	wake   chan struct{} // capacity 1: queue changed
 	urgent chan struct{} // capacity 1: first changed
@@ -40,7 +40,7 @@ type desk struct {
 }
 
 // deskOf returns the desk of a contact, and has it work.
-func (b *Bridge) deskOf(who bridge.Peer) *desk {
+func (b *Bridge) deskOf(who fact.Peer) *desk {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.desk[who]
@@ -128,9 +128,9 @@ func (d *desk) do(m received) {
 		if m.Kind == kindAnswer {
 			d.b.answering(m.Question, -1)
 		}
-		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused, Detail: "the contact is not paired any more"}, "")
+		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endRefused, Detail: "the contact is not paired any more"}, "")
 	case m.Kind == kindRefused:
-		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, m.Word)
+		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endRefused}, m.Word)
 	case m.Kind == kindAnswer:
 		d.answer(c, m)
 	case m.Kind == kindCommand:
@@ -145,7 +145,7 @@ func (d *desk) do(m received) {
 const mostParts = 20
 
 // finish records what became of a message together with what its sender is told.
-func (d *desk) finish(m received, refs event.Refs, f bridge.Finished, text string, more ...bridge.Queued) {
+func (d *desk) finish(m received, refs event.Refs, f fact.BridgeFinished, text string, more ...fact.BridgeQueued) {
 	refs.Input = m.input
 	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
 	if m.Kind == kindInput && refs.Run == "" && f.How != endUnknown { // it was not called
@@ -165,11 +165,11 @@ func (d *desk) finish(m received, refs event.Refs, f bridge.Finished, text strin
 			text = d.b.heading() + text
 		}
 		parts := d.b.cut(d.key.Channel, text)
-		if len(parts) > mostParts && slices.ContainsFunc(more, func(q bridge.Queued) bool { return q.Part == 0 }) { // it is in the file as a whole
+		if len(parts) > mostParts && slices.ContainsFunc(more, func(q fact.BridgeQueued) bool { return q.Part == 0 }) { // it is in the file as a whole
 			parts = append(parts[:mostParts-1], parts[len(parts)-1])
 		}
 		for i, part := range parts {
-			q := bridge.Queued{Peer: d.key, Chat: m.Chat, Kind: kind, Text: part}
+			q := fact.BridgeQueued{Peer: d.key, Chat: m.Chat, Kind: kind, Text: part}
 			if i == 0 {
 				q.ReplyTo = m.Message
 			}

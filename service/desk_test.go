@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 )
 
@@ -16,11 +16,11 @@ import (
 func TestATurnBeginsWhileOthersLook(t *testing.T) {
 	b := &Bridge{
 		opt: Options{Now: time.Now}, hard: t.Context(), settings: Settings{Agents: 1},
-		desk: map[bridge.Peer]*desk{}, spoken: map[bridge.Peer]language.Language{},
+		desk: map[fact.Peer]*desk{}, spoken: map[fact.Peer]language.Language{},
 	}
 	var desks []*desk
 	for i := range 4 {
-		d := &desk{b: b, key: bridge.Peer{Channel: "local", Contact: fmt.Sprint(i)}}
+		d := &desk{b: b, key: fact.Peer{Channel: "local", Contact: fmt.Sprint(i)}}
 		b.desk[d.key], b.spoken[d.key] = d, language.English
 		desks = append(desks, d)
 	}

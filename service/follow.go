@@ -11,7 +11,6 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
@@ -43,7 +42,7 @@ func (d *desk) follow(ctx context.Context, c Contact, word string) (string, erro
 	case on && !c.Rights.Has(access.Admin):
 		return "", language.Said(fmt.Sprintf(say.NeedsAdmin, "/"+followCommand))
 	}
-	f := bridge.Changed{Peer: d.key, Follows: &on, By: d.key.Channel + ":" + d.key.Contact}
+	f := fact.ContactChanged{Peer: d.key, Follows: &on, By: d.key.Channel + ":" + d.key.Contact}
 	if err := d.b.commit(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
 		return "", err
 	}
@@ -97,7 +96,7 @@ func (b *Bridge) elsewhere(ctx context.Context, e kernel.Entry) error {
 		b.mu.Lock()
 		a := b.asked[n.Question.ID]
 		b.mu.Unlock()
-		if a != nil && a.owner == (bridge.Peer{}) && a.there == nil {
+		if a != nil && a.owner == (fact.Peer{}) && a.there == nil {
 			b.closeCards(a.ID, n.Answer, n.Reason)
 		}
 	case kernel.Finished:
@@ -125,7 +124,7 @@ func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q
 	if err != nil {
 		return err
 	}
-	a := &asked{Question: q, cards: map[bridge.Peer]*card{}}
+	a := &asked{Question: q, cards: map[fact.Peer]*card{}}
 	var events []event.Event
 	for _, c := range list {
 		if c.Rights.Has(access.Approve) {
@@ -171,7 +170,7 @@ func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, 
 			parts = append(parts[:1], b.render(c.Channel, fmt.Sprintf(say.RestAtDesk, shortRun(res.Run))))
 		}
 		for _, part := range parts {
-			events = append(events, queueEvent("", bridge.Queued{Peer: c.key(), Chat: c.Chat, Kind: outNotice, Text: part}))
+			events = append(events, queueEvent("", fact.BridgeQueued{Peer: c.key(), Chat: c.Chat, Kind: outNotice, Text: part}))
 		}
 	}
 	if err != nil {

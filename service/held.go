@@ -7,14 +7,13 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/kernel/queue"
 	"github.com/perlica/perlica/service/channel"
 )
 
 // asksIn returns how many questions what is typed in a chat may be meant for, of whichever project: those that
 // have a card there, and those of the contact's own run. own is how many of them were put to the contact.
-func (b *Bridge) asksIn(who bridge.Peer, chat string) (n, own int) {
+func (b *Bridge) asksIn(who fact.Peer, chat string) (n, own int) {
 	for _, o := range b.family() {
 		more, mine := o.asksHere(who, chat)
 		n, own = n+more, own+mine
@@ -22,7 +21,7 @@ func (b *Bridge) asksIn(who bridge.Peer, chat string) (n, own int) {
 	return n, own
 }
 
-func (b *Bridge) asksHere(who bridge.Peer, chat string) (n, own int) {
+func (b *Bridge) asksHere(who fact.Peer, chat string) (n, own int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.asked {
@@ -38,7 +37,7 @@ func (b *Bridge) asksHere(who bridge.Peer, chat string) (n, own int) {
 }
 
 // hint says why a message was taken for none of the answers, and what becomes of it.
-func (b *Bridge) hint(who bridge.Peer, chat string, input event.InputID) string {
+func (b *Bridge) hint(who fact.Peer, chat string, input event.InputID) string {
 	say := b.say(who)
 	held := fmt.Sprintf(say.Held, word(input))
 	switch n, own := b.asksIn(who, chat); {
@@ -52,9 +51,9 @@ func (b *Bridge) hint(who bridge.Peer, chat string, input event.InputID) string 
 }
 
 // lineUp makes the events of a message that goes into its line: what its sender is told, and that it waits.
-func (b *Bridge) lineUp(c Contact, m channel.Inbound, input event.InputID, f bridge.Received) (events []event.Event) {
+func (b *Bridge) lineUp(c Contact, m channel.Inbound, input event.InputID, f fact.BridgeReceived) (events []event.Event) {
 	d, limits, say := b.deskOf(c.key()), b.channels[c.Channel].Limits(), b.say(c.key())
-	told := bridge.Queued{ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, ReplyTo: m.ID}
+	told := fact.BridgeQueued{ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, ReplyTo: m.ID}
 	text := b.set().Ack
 	if f.Kind != kindInput {
 		text = ""
@@ -68,7 +67,7 @@ func (b *Bridge) lineUp(c Contact, m channel.Inbound, input event.InputID, f bri
 		told.React = ""
 		text = strings.TrimLeft(text+"\n\n"+place+say.TakeBack, "\n")
 		if limits.Buttons {
-			told.Buttons = []bridge.Button{backButton(say, input)}
+			told.Buttons = []fact.Button{backButton(say, input)}
 		}
 		if f.Kind == kindInput && len(f.Remote) == 0 {
 			events = append(events, b.queued(d, c, input, f))
@@ -78,10 +77,10 @@ func (b *Bridge) lineUp(c Contact, m channel.Inbound, input event.InputID, f bri
 		events = append(events, queueEvent(input, told))
 	}
 	if f.Held {
-		told = bridge.Queued{ID: "held:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outNotice, ReplyTo: m.ID}
+		told = fact.BridgeQueued{ID: "held:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outNotice, ReplyTo: m.ID}
 		told.Text = b.render(c.Channel, b.hint(c.key(), m.Chat, input))
 		if limits.Buttons {
-			told.Buttons = []bridge.Button{sendButton(say, input), backButton(say, input)}
+			told.Buttons = []fact.Button{sendButton(say, input), backButton(say, input)}
 		}
 		events = append(events, queueEvent(input, told))
 	}
@@ -90,7 +89,7 @@ func (b *Bridge) lineUp(c Contact, m channel.Inbound, input event.InputID, f bri
 
 // queued is the event that an input waits for its turn in the session of its contact, which other front ends
 // see. Behind a command it is not known in which one that will be.
-func (b *Bridge) queued(d *desk, c Contact, input event.InputID, f bridge.Received) event.Event {
+func (b *Bridge) queued(d *desk, c Contact, input event.InputID, f fact.BridgeReceived) event.Event {
 	session := c.Session
 	if conv := d.opened(); conv != nil {
 		session = conv.Session()
@@ -117,7 +116,7 @@ func (b *Bridge) leaveQueue(ctx context.Context, input event.InputID, by, where 
 }
 
 // back makes the events of a message that takes another one back; f is refused if that does not wait any more.
-func (b *Bridge) back(ctx context.Context, c Contact, m channel.Inbound, f *bridge.Received) ([]event.Event, error) {
+func (b *Bridge) back(ctx context.Context, c Contact, m channel.Inbound, f *fact.BridgeReceived) ([]event.Event, error) {
 	target, ok := b.deskOf(c.key()).takeBack(f.About)
 	if !ok {
 		f.Kind, f.About, f.Word = kindRefused, "", b.say(c.key()).NotWaiting
@@ -127,13 +126,13 @@ func (b *Bridge) back(ctx context.Context, c Contact, m channel.Inbound, f *brid
 	if err != nil {
 		return nil, err
 	}
-	events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: target.input}, bridge.Finished{How: endBack}))
+	events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: target.input}, fact.BridgeFinished{How: endBack}))
 	told, err := b.settled(ctx, c, m, target, b.say(c.key()).TakenBack)
 	return append(events, told...), err
 }
 
 // confirmed makes the events of a message that has one that was held wait for its turn.
-func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound, f *bridge.Received) ([]event.Event, error) {
+func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound, f *fact.BridgeReceived) ([]event.Event, error) {
 	d, say := b.deskOf(c.key()), b.say(c.key())
 	for _, target := range d.inLine() {
 		if target.input != f.About {
@@ -143,7 +142,7 @@ func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound, f 
 		if place := d.place(); place != "" {
 			text = place + say.TakeBack
 			if len(target.Remote) == 0 {
-				events = append(events, b.queued(d, c, target.input, target.Received))
+				events = append(events, b.queued(d, c, target.input, target.BridgeReceived))
 			}
 		}
 		told, err := b.settled(ctx, c, m, target, text)
@@ -156,7 +155,7 @@ func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound, f 
 // settled says what was decided of a message that waits: in place of what was said of it below which there
 // were buttons, and else in a message of its own.
 func (b *Bridge) settled(ctx context.Context, c Contact, m channel.Inbound, target received, text string) (events []event.Event, err error) {
-	f := bridge.Queued{Peer: c.key(), Chat: target.Chat, Kind: outEdit, Text: b.render(c.Channel, text)}
+	f := fact.BridgeQueued{Peer: c.key(), Chat: target.Chat, Kind: outEdit, Text: b.render(c.Channel, text)}
 	if _, ok := b.channels[c.Channel].(channel.Editor); ok {
 		for _, id := range []string{"held:", "ack:"} {
 			q, err := b.records.byID(ctx, id+string(target.input))

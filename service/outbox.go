@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -32,7 +32,7 @@ func (b *Bridge) cut(name, text string) []string {
 const maxBackoff = 5 * time.Minute
 
 // queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
-func queueEvent(input event.InputID, f bridge.Queued) event.Event {
+func queueEvent(input event.InputID, f fact.BridgeQueued) event.Event {
 	f.ID = cmp.Or(f.ID, newID())
 	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
 }
@@ -53,13 +53,13 @@ func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 		switch e.Type {
 		case event.BridgeQueued:
 			q := &queued{input: e.Input, state: "queued"}
-			if err := e.Decode(&q.Queued); err != nil {
+			if err := e.Decode(&q.BridgeQueued); err != nil {
 				return err
 			}
 			b.send(q)
 		case event.BridgeReceived:
 			m := received{input: e.Input}
-			if err := e.Decode(&m.Received); err != nil {
+			if err := e.Decode(&m.BridgeReceived); err != nil {
 				return err
 			}
 			b.deskOf(m.Peer).take(m)
@@ -70,7 +70,7 @@ func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 
 // laneKey is whose messages a lane sends. The ends of signs of progress have one aside: no message waits for them.
 type laneKey struct {
-	bridge.Peer
+	fact.Peer
 	aside bool
 }
 
@@ -183,7 +183,7 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 		}
 		return false, false, err
 	} else if !paired && q.Kind != outRefusal {
-		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
+		return true, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
 	}
 	if q.Kind == outEnd {
 		if err := b.landed(ctx, q.Target); err != nil {
@@ -191,11 +191,11 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 		}
 	}
 	if q.Kind == outStatus && !b.goesOn(q) {
-		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "its turn is over", Final: true}) == nil, nil
+		return true, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "its turn is over", Final: true}) == nil, nil
 	}
 	q.attempts++
 	// After a crash between this event and the next, whether it was sent is not known.
-	if err := b.record(q, event.SendStarted, bridge.Send{ID: q.ID, Attempt: q.attempts}); err != nil {
+	if err := b.record(q, event.SendStarted, fact.Delivery{ID: q.ID, Attempt: q.attempts}); err != nil {
 		return false, false, err
 	}
 	lands := b.leaves(q)
@@ -205,12 +205,12 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 	switch {
 	case err == nil:
 		q.platform = id
-		return true, b.record(q, event.BridgeSent, bridge.Send{ID: q.ID, Platform: id}) == nil, nil
+		return true, b.record(q, event.BridgeSent, fact.Delivery{ID: q.ID, Platform: id}) == nil, nil
 	case errors.As(err, &rejected):
 		decided, ok = b.refused(ctx, ch, q, err)
 		return decided, ok, err
 	case errors.Is(err, channel.ErrNotSent):
-		return false, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error()}) == nil, err
+		return false, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error()}) == nil, err
 	case ctx.Err() != nil:
 		return false, false, err // the record says that it may have been sent
 	}
@@ -253,7 +253,7 @@ func (b *Bridge) goesOn(q *queued) bool {
 // undecided records that a message may have been sent. done: it is given up, because it is better
 // lost than sent twice, or than in the way of what waits behind it.
 func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok bool) {
-	f := bridge.Send{ID: q.ID, Error: why.Error(), Unknown: true}
+	f := fact.Delivery{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || edits(q.Kind) {
 		f.Unknown = false
 	} else if once(q.Kind) {
@@ -267,7 +267,7 @@ func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok b
 	return f.Final, b.record(q, event.SendFailed, f) == nil
 }
 
-func (b *Bridge) record(q *queued, t event.Type, f bridge.Send) error {
+func (b *Bridge) record(q *queued, t event.Type, f fact.Delivery) error {
 	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica", event.Refs{Input: q.input, Interaction: q.Question}, f))
 	if err != nil {
 		b.fail(err)

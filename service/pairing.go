@@ -12,7 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -77,7 +77,7 @@ func (r *Records) openPairing(ctx context.Context, now time.Time) (p pairing, ok
 }
 
 // mayTry reports whether a sender has waited long enough since its last guess.
-func (r *Records) mayTry(ctx context.Context, who bridge.Peer, now time.Time) (may, first bool, err error) {
+func (r *Records) mayTry(ctx context.Context, who fact.Peer, now time.Time) (may, first bool, err error) {
 	var attempts int
 	var last int64
 	err = r.view.DB().QueryRowxContext(ctx, `
@@ -91,7 +91,7 @@ func (r *Records) mayTry(ctx context.Context, who bridge.Peer, now time.Time) (m
 // stranger takes in what somebody says who is not paired: the code, or nothing. No one else
 // gets an answer, but to the first wrong code while one is open. The caller appends the events.
 func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound) ([]event.Event, error) {
-	who, now := bridge.Peer{Channel: channel, Contact: m.Contact}, b.opt.Now()
+	who, now := fact.Peer{Channel: channel, Contact: m.Contact}, b.opt.Now()
 	code := codeIn(m)
 	p, open, err := b.records.openPairing(ctx, now)
 	if err != nil || !open || code == "" {
@@ -102,22 +102,22 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 		return b.ignore(who, now), err
 	}
 	// The attempt is counted before it is judged: a crash between gives no one another one.
-	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, bridge.Attempt{Pairing: p.id, Peer: who})); err != nil {
+	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, fact.PairingAttempted{Pairing: p.id, Peer: who})); err != nil {
 		return nil, err
 	}
 	if !access.IsCode(p.salt, p.hash, code) {
 		if !first { // who guesses on gets no answer
 			return nil, nil
 		}
-		return []event.Event{queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outRefusal,
+		return []event.Event{queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outRefusal,
 			Text: b.render(channel, b.say(who).WrongCode)})}, nil
 	}
 	if m.Shared && p.rights.Has(access.Admin) {
 		b.warn("a contact with the right admin is not paired in a chat that others read", "contact", who.Channel+":"+who.Contact)
-		return []event.Event{queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outRefusal,
+		return []event.Event{queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outRefusal,
 			Text: b.render(channel, b.say(who).AdminAlone)})}, nil
 	}
-	paired := bridge.Paired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id, Message: m.ID}
+	paired := fact.ContactPaired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id, Message: m.ID}
 	// If we die behind this it vouches for nothing that is on record.
 	if err := b.records.vouchers.Add(ctx, voucher{b.records.place, paired}); err != nil {
 		b.warn("no one can be paired: the user's own state cannot be written", "error", err.Error())
@@ -129,16 +129,16 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	b.info("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.String())
 	return []event.Event{
 		event.NewFact(event.ContactPaired, "user", event.Refs{}, paired),
-		queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outNotice,
+		queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outNotice,
 			Text: b.render(channel, b.heading()+b.say(who).Paired)}),
 	}, nil
 }
 
 // ignore records that a stranger was ignored, unless there were too many of late.
-func (b *Bridge) ignore(who bridge.Peer, now time.Time) []event.Event {
+func (b *Bridge) ignore(who fact.Peer, now time.Time) []event.Event {
 	unrecorded, ok := b.strangers.Record(now)
 	if !ok {
 		return nil
 	}
-	return []event.Event{event.NewFact(event.StrangerIgnored, "user", event.Refs{}, bridge.Stranger{Peer: who, Since: unrecorded})}
+	return []event.Event{event.NewFact(event.StrangerIgnored, "user", event.Refs{}, fact.StrangerIgnored{Peer: who, Since: unrecorded})}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/access"
@@ -104,7 +104,7 @@ func (s *status) keep(ctx context.Context, e channel.Editor) {
 
 // over is what the message is changed to when its turn is over: how the tools ended, or nothing, if it can be taken
 // back. It is put on record with the end of the turn; nil: there is no message.
-func (s *status) over() *bridge.Queued {
+func (s *status) over() *fact.BridgeQueued {
 	if s.id == "" {
 		return nil
 	}
@@ -119,8 +119,8 @@ func (s *status) over() *bridge.Queued {
 }
 
 // signEnds is the change of a sign of progress to its end.
-func (b *Bridge) signEnds(who bridge.Peer, chat, sign, text string) bridge.Queued {
-	return bridge.Queued{Peer: who, Chat: chat, Kind: outEnd, Target: sign, Text: b.render(who.Channel, text)}
+func (b *Bridge) signEnds(who fact.Peer, chat, sign, text string) fact.BridgeQueued {
+	return fact.BridgeQueued{Peer: who, Chat: chat, Kind: outEnd, Target: sign, Text: b.render(who.Channel, text)}
 }
 
 // endSigns are the events by which the signs of turns end that were under way when an earlier bridge died.
@@ -140,7 +140,7 @@ func (s *status) make() {
 	s.d.mu.Lock()
 	s.d.sign = s.id
 	s.d.mu.Unlock()
-	_ = b.commit(b.hard, queueEvent(s.m.input, bridge.Queued{ // it ends the bridge
+	_ = b.commit(b.hard, queueEvent(s.m.input, fact.BridgeQueued{ // it ends the bridge
 		ID: s.id, Peer: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: s.shown(),
 	}))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/bot"
 	"github.com/perlica/perlica/service/channel"
@@ -155,7 +155,7 @@ func (p *Projects) each(ctx context.Context, f func(s *served, b *Bridge) error)
 }
 
 // pairedIn returns the projects in which a contact is paired.
-func (p *Projects) pairedIn(ctx context.Context, who bridge.Peer) (list []*served, err error) {
+func (p *Projects) pairedIn(ctx context.Context, who fact.Peer) (list []*served, err error) {
 	_, err = p.each(ctx, func(s *served, b *Bridge) error {
 		paired, err := b.records.Paired(ctx, who.Channel, who.Contact)
 		if paired {
@@ -168,7 +168,7 @@ func (p *Projects) pairedIn(ctx context.Context, who bridge.Peer) (list []*serve
 
 // chosen is the project that a contact has chosen, whether it is served or not; nil: none that is still one of the
 // bot's.
-func (p *Projects) chosen(who bridge.Peer) *served {
+func (p *Projects) chosen(who fact.Peer) *served {
 	log := p.record.Chosen(who)
 	if i := slices.IndexFunc(p.list, func(s *served) bool { return s.log == log }); i >= 0 {
 		return p.list[i]
@@ -178,7 +178,7 @@ func (p *Projects) chosen(who bridge.Peer) *served {
 
 // current is the project to which the messages of a contact go who is paired in those: the one that it has chosen,
 // also if it cannot be served now, else the first; nil: none.
-func (p *Projects) current(who bridge.Peer, paired []*served) *served {
+func (p *Projects) current(who fact.Peer, paired []*served) *served {
 	s := p.chosen(who)
 	if s != nil {
 		if b, _ := s.working(); b == nil || slices.Contains(paired, s) {
@@ -192,7 +192,7 @@ func (p *Projects) current(who bridge.Peer, paired []*served) *served {
 }
 
 // offered are the projects between which a contact can choose, in their order.
-func (p *Projects) offered(ctx context.Context, who bridge.Peer) (list []*served, now *served, err error) {
+func (p *Projects) offered(ctx context.Context, who fact.Peer) (list []*served, now *served, err error) {
 	paired, err := p.pairedIn(ctx, who)
 	now = p.current(who, paired)
 	for _, s := range p.list {
@@ -283,7 +283,7 @@ func (b *Bridge) heading() string {
 }
 
 // isElsewhere reports whether a contact is in another project now.
-func (b *Bridge) isElsewhere(who bridge.Peer) bool {
+func (b *Bridge) isElsewhere(who fact.Peer) bool {
 	if b.projects == nil {
 		return false
 	}

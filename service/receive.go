@@ -11,7 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -97,7 +97,7 @@ func (b *Bridge) ill(ctx context.Context, name string, err error) {
 	b.mu.Unlock()
 	if !known {
 		b.warn("the channel cannot be read", "channel", name, "error", err.Error())
-		_ = b.commit(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, bridge.Channel{Channel: name, Error: err.Error()})) // it ends the bridge
+		_ = b.commit(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, fact.ChannelState{Channel: name, Error: err.Error()})) // it ends the bridge
 	}
 }
 
@@ -109,7 +109,7 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 	if ill {
 		b.answered(name)
 		b.info("the channel can be read again", "channel", name)
-		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, bridge.Channel{Channel: name})) // likewise
+		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, fact.ChannelState{Channel: name})) // likewise
 	}
 }
 
@@ -128,14 +128,14 @@ func (b *Bridge) receive(ctx context.Context, ch channel.Channel, messages []cha
 			}
 		}
 		if i == len(messages)-1 && next != cursor {
-			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, bridge.Cursor{Channel: ch.Name(), Cursor: next}))
+			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
 		}
 		if err := b.commit(ctx, events...); err != nil {
 			return err
 		}
 	}
 	if len(messages) == 0 && next != cursor {
-		return b.commit(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, bridge.Cursor{Channel: ch.Name(), Cursor: next}))
+		return b.commit(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
 	}
 	return nil
 }
@@ -160,13 +160,13 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 		return b.stranger(ctx, name, m)
 	}
 	b.answered(name) // somebody waits for an answer, and the platform works: no lane sleeps on
-	f := bridge.Received{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
+	f := fact.BridgeReceived{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
 	for _, file := range m.Files {
 		if file.Path != "" {
 			f.Files = append(f.Files, file.Path)
 			continue
 		}
-		f.Remote = append(f.Remote, bridge.File{ID: file.Remote, Name: file.Name, MIME: file.MIME, Size: file.Size})
+		f.Remote = append(f.Remote, fact.RemoteFile{ID: file.Remote, Name: file.Name, MIME: file.MIME, Size: file.Size})
 	}
 	say := b.say(c.key())
 	if age := b.opt.Now().Sub(m.Sent); !m.Sent.IsZero() && age > b.set().MaxAge {
@@ -196,7 +196,7 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 	b.info("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
 	events := []event.Event{event.NewFact(event.BridgeReceived, "user", event.Refs{Input: input, Interaction: f.Question}, f)}
 	if events = append(events, more...); f.Kind == kindBack || f.Kind == kindSend {
-		events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: input}, bridge.Finished{How: endDone}))
+		events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: input}, fact.BridgeFinished{How: endDone}))
 	}
 	return events, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/approvals"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 )
@@ -71,8 +71,8 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 	var list []Contact
 	var known approvals.Known
 	for _, row := range rows {
-		f := bridge.Paired{
-			Peer: bridge.Peer{Channel: row.Channel, Contact: row.Contact}, Chat: row.Chat, Name: row.Name,
+		f := fact.ContactPaired{
+			Peer: fact.Peer{Channel: row.Channel, Contact: row.Contact}, Chat: row.Chat, Name: row.Name,
 			Rights: access.Recorded(row.Rights), Pairing: row.Pairing, Message: row.Message,
 		}
 		if known == nil {
@@ -179,9 +179,9 @@ func (r *Records) aboutOf(ctx context.Context, channel, chat, platform string) (
 
 // received is a message that waits.
 type received struct {
-	bridge.Received
+	fact.BridgeReceived
 	input event.InputID
-	sign  *bridge.Queued // the end of its turn's sign of progress; nil: there is none
+	sign  *fact.BridgeQueued // the end of its turn's sign of progress; nil: there is none
 }
 
 // waiting returns the messages that are not finished, in the order in which they came.
@@ -196,7 +196,7 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 	err = r.view.DB().SelectContext(ctx, &rows, `SELECT input, fact FROM inbox WHERE finished = '' ORDER BY seq`)
 	for _, row := range rows {
 		m := received{input: row.Input}
-		if json.Unmarshal([]byte(row.Fact), &m.Received) == nil { // else its text was removed from the log
+		if json.Unmarshal([]byte(row.Fact), &m.BridgeReceived) == nil { // else its text was removed from the log
 			list = append(list, m)
 		}
 	}
@@ -205,7 +205,7 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 
 // queued is a message that is to be sent.
 type queued struct {
-	bridge.Queued
+	fact.BridgeQueued
 	input    event.InputID
 	state    string
 	attempts int
@@ -263,7 +263,7 @@ func (r *Records) outbox(ctx context.Context, query string, args ...any) (list [
 	}
 	for _, row := range rows {
 		q := &queued{input: row.Input, state: row.State, attempts: row.Attempts, repeated: row.Repeated, platform: row.Platform}
-		if err := json.Unmarshal([]byte(row.Fact), &q.Queued); err != nil {
+		if err := json.Unmarshal([]byte(row.Fact), &q.BridgeQueued); err != nil {
 			return nil, err
 		}
 		list = append(list, q)
@@ -273,39 +273,39 @@ func (r *Records) outbox(ctx context.Context, query string, args ...any) (list [
 
 // What a message of a contact is.
 const (
-	kindInput   bridge.Kind = "input"    // one call
-	kindCommand bridge.Kind = "command"  // a slash command
-	kindAnswer  bridge.Kind = "answer"   // of a question
-	kindRefused bridge.Kind = "refused"  // nothing is done but saying why; Word holds it
-	kindSend    bridge.Kind = "send"     // confirms a message that is held
-	kindBack    bridge.Kind = "withdraw" // takes a message that waits back
+	kindInput   fact.MessageKind = "input"    // one call
+	kindCommand fact.MessageKind = "command"  // a slash command
+	kindAnswer  fact.MessageKind = "answer"   // of a question
+	kindRefused fact.MessageKind = "refused"  // nothing is done but saying why; Word holds it
+	kindSend    fact.MessageKind = "send"     // confirms a message that is held
+	kindBack    fact.MessageKind = "withdraw" // takes a message that waits back
 )
 
 // What became of it.
 const (
-	endAnswered bridge.Ending = "answered"
-	endFailed   bridge.Ending = "failed"
-	endUnknown  bridge.Ending = "unknown" // no one knows what became of its call
-	endDone     bridge.Ending = "done"    // of a command, of an answer that counts
-	endRefused  bridge.Ending = "refused"
-	endBack     bridge.Ending = "withdrawn" // before it was called
+	endAnswered fact.MessageEnding = "answered"
+	endFailed   fact.MessageEnding = "failed"
+	endUnknown  fact.MessageEnding = "unknown" // no one knows what became of its call
+	endDone     fact.MessageEnding = "done"    // of a command, of an answer that counts
+	endRefused  fact.MessageEnding = "refused"
+	endBack     fact.MessageEnding = "withdrawn" // before it was called
 )
 
 // What a message to a contact is.
 const (
-	outAck    bridge.OutKind = "ack"
-	outReply  bridge.OutKind = "reply"
-	outCard   bridge.OutKind = "card"
-	outNotice bridge.OutKind = "note"
-	outStatus bridge.OutKind = "status"
-	outEnd    bridge.OutKind = "status_end" // changes a status to its end, or takes it back if it has no text
-	outEdit   bridge.OutKind = "edit"       // of a message that was sent
+	outAck    fact.OutKind = "ack"
+	outReply  fact.OutKind = "reply"
+	outCard   fact.OutKind = "card"
+	outNotice fact.OutKind = "note"
+	outStatus fact.OutKind = "status"
+	outEnd    fact.OutKind = "status_end" // changes a status to its end, or takes it back if it has no text
+	outEdit   fact.OutKind = "edit"       // of a message that was sent
 
-	outRefusal bridge.OutKind = "refusal" // of a code, to somebody who is not paired
+	outRefusal fact.OutKind = "refusal" // of a code, to somebody who is not paired
 )
 
 // once reports whether a message of this kind is better lost than sent twice.
-func once(k bridge.OutKind) bool { return k == outAck || k == outStatus }
+func once(k fact.OutKind) bool { return k == outAck || k == outStatus }
 
 // optionalFaults is how often the platform may fail at an optional message before it is given up.
 // Neither an attempt that certainly did not arrive counts nor one that a crash of the bridge broke off:
@@ -317,4 +317,4 @@ const optionalFaults = 3
 func optional(q *queued) bool { return q.File != "" || edits(q.Kind) || once(q.Kind) }
 
 // edits reports whether a message of this kind changes one that was sent: once more changes nothing.
-func edits(k bridge.OutKind) bool { return k == outEdit || k == outEnd }
+func edits(k fact.OutKind) bool { return k == outEdit || k == outEnd }

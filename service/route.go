@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -45,7 +45,7 @@ func (p *Projects) take(ctx context.Context, ch channel.Channel, m channel.Inbou
 		return err // its sender was told that it is not taken
 	}
 	to.want()
-	say := home.say(bridge.Peer{Channel: ch.Name(), Contact: m.Contact})
+	say := home.say(fact.Peer{Channel: ch.Name(), Contact: m.Contact})
 	why := say.Unserved
 	if b, _ := to.working(); b != nil {
 		err := b.accept(ctx, ch, m)
@@ -55,8 +55,8 @@ func (p *Projects) take(ctx context.Context, ch channel.Channel, m channel.Inbou
 		p.fail(to, b, err)
 		why = say.FailedAt // its log may have the message all the same
 	}
-	return home.commit(ctx, queueEvent(InputID(ch.Name(), m.ID), bridge.Queued{
-		ID: unserved(ch, m), Peer: bridge.Peer{Channel: ch.Name(), Contact: m.Contact}, Chat: m.Chat, Kind: outRefusal, ReplyTo: m.ID,
+	return home.commit(ctx, queueEvent(InputID(ch.Name(), m.ID), fact.BridgeQueued{
+		ID: unserved(ch, m), Peer: fact.Peer{Channel: ch.Name(), Contact: m.Contact}, Chat: m.Chat, Kind: outRefusal, ReplyTo: m.ID,
 		Text: home.render(ch.Name(), fmt.Sprintf(why, literal(to.name))),
 	}))
 }
@@ -106,7 +106,7 @@ func (p *Projects) earlier(ctx context.Context, ch channel.Channel, m channel.In
 
 // route decides to which project a message goes that came for the first time; nil: it was a code, and is dealt with.
 func (p *Projects) route(ctx context.Context, ch channel.Channel, m channel.Inbound) (to *served, err error) {
-	who, input := bridge.Peer{Channel: ch.Name(), Contact: m.Contact}, InputID(ch.Name(), m.ID)
+	who, input := fact.Peer{Channel: ch.Name(), Contact: m.Contact}, InputID(ch.Name(), m.ID)
 	paired, err := p.pairedIn(ctx, who)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (p *Projects) route(ctx context.Context, ch channel.Channel, m channel.Inbo
 
 // code looks whether a message is the code of a project in which its sender is not paired. Each guess counts in
 // each of them. done says that it goes no further.
-func (p *Projects) code(ctx context.Context, ch channel.Channel, m channel.Inbound, who bridge.Peer, paired []*served) (done bool, err error) {
+func (p *Projects) code(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer, paired []*served) (done bool, err error) {
 	var first func() error // says that it was wrong
 	_, err = p.each(ctx, func(s *served, b *Bridge) error {
 		if done || slices.Contains(paired, s) {
@@ -176,7 +176,7 @@ func (p *Projects) code(ctx context.Context, ch channel.Channel, m channel.Inbou
 
 // meant returns the project that a message means whichever its sender is in: by what it replies to, by the question
 // or the message that it names, or because it answers the only question of this chat.
-func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbound, who bridge.Peer, paired []*served) (to *served, err error) {
+func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer, paired []*served) (to *served, err error) {
 	asks, cards := (*served)(nil), 0
 	_, err = p.each(ctx, func(s *served, b *Bridge) error {
 		if n := b.cardsIn(ch.Name(), m.Chat); n > 0 {
@@ -201,7 +201,7 @@ func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbo
 	if l, err := parse(m.Text); err == nil && (l.Name == "allow" || l.Name == "deny" || l.Name == "choose") {
 		return asks, nil
 	}
-	var f bridge.Received
+	var f fact.BridgeReceived
 	if err := b.reading(ch, who, m).answer(ctx, &f); err != nil || f.Kind == "" {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbo
 
 // names reports whether a message is about something of this project: it replies to a message, names a question or
 // a message that waits, or presses a button below one.
-func (b *Bridge) names(ctx context.Context, ch channel.Channel, who bridge.Peer, m channel.Inbound) (bool, error) {
+func (b *Bridge) names(ctx context.Context, ch channel.Channel, who fact.Peer, m channel.Inbound) (bool, error) {
 	if m.ReplyTo != "" {
 		b.reading(ch, who, m).landed(ctx)
 		if has, err := b.records.has(ctx, ch.Name(), m.Chat, m.ReplyTo); has || err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
@@ -43,7 +43,7 @@ func isImmediate(text string) bool {
 }
 
 // classify finds out what a message is: an answer, a command, or an input.
-func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *bridge.Received) error {
+func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *fact.BridgeReceived) error {
 	if m.Quoted {
 		f.Kind = kindInput
 		return nil
@@ -90,7 +90,7 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 }
 
 // agentCommands are the slash commands of the contact's agent, as far as it runs.
-func (b *Bridge) agentCommands(who bridge.Peer) (names []string) {
+func (b *Bridge) agentCommands(who fact.Peer) (names []string) {
 	b.mu.Lock()
 	d := b.desk[who]
 	b.mu.Unlock()
@@ -120,7 +120,7 @@ func (d *desk) command(c Contact, m received) {
 	if strings.TrimSpace(text) == "" {
 		text = d.b.say(d.key).Done
 	}
-	d.finish(m, event.Refs{}, bridge.Finished{How: how}, text)
+	d.finish(m, event.Refs{}, fact.BridgeFinished{How: how}, text)
 }
 
 // fault says to the contact what is wrong with a command.
@@ -188,7 +188,7 @@ func (d *desk) speak(ctx context.Context, name string) (string, error) {
 	if !ok {
 		return "", language.Said(fmt.Sprintf(say.NoLanguage, name))
 	}
-	f := bridge.Changed{Peer: d.key, Language: string(l), By: d.key.Channel + ":" + d.key.Contact}
+	f := fact.ContactChanged{Peer: d.key, Language: string(l), By: d.key.Channel + ":" + d.key.Contact}
 	if err := d.b.commit(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
 		return "", err
 	}

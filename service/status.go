@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Status is how a bridge is, as far as it is on record.
@@ -110,11 +110,11 @@ func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
 	if l.Status, err = b.records.Status(ctx); err != nil {
 		return l, err
 	}
-	names := map[bridge.Peer]string{}
+	names := map[fact.Peer]string{}
 	for i, name := range Names(l.Contacts) {
 		names[l.Contacts[i].key()] = name
 	}
-	who := func(p bridge.Peer) string { return cmp.Or(names[p], "somebody who was paired") }
+	who := func(p fact.Peer) string { return cmp.Or(names[p], "somebody who was paired") }
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, d := range b.desk {

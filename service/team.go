@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team"
@@ -99,14 +99,14 @@ func (b *Bridge) askThere(ctx context.Context, t *team.Team, q door.Question) er
 	if err != nil {
 		return err
 	}
-	f := bridge.TeamQuestion{Worker: q.There.Worker, Input: q.There.Input, ID: q.There.ID, Asked: q.There.Asked}
+	f := fact.TeamQuestion{Worker: q.There.Worker, Input: q.There.Input, ID: q.There.ID, Asked: q.There.Asked}
 	if f.Sender, f.Project, err = q.From(ctx, t); err != nil {
 		return err
 	}
 	if f.Question, err = json.Marshal(q.Question); err != nil {
 		return err
 	}
-	a := &asked{Question: q.Question, there: &f, cards: map[bridge.Peer]*card{}}
+	a := &asked{Question: q.Question, there: &f, cards: map[fact.Peer]*card{}}
 	a.ID = id
 	events := []event.Event{event.NewFact(event.TeamAsked, "perlica", event.Refs{Interaction: id}, f)}
 	for _, c := range contacts {
@@ -138,7 +138,7 @@ func (b *Bridge) room(id event.InteractionID) bool {
 }
 
 // inTeam begins the card of a worker's question.
-func inTeam(say *language.Sentences, q interaction.Question, f bridge.TeamQuestion) string {
+func inTeam(say *language.Sentences, q interaction.Question, f fact.TeamQuestion) string {
 	return command.TeamQuestion{Question: q, Worker: f.Worker, Input: f.Input, Sender: f.Sender, Project: f.Project}.Heading(say)
 }
 
@@ -162,12 +162,12 @@ func (a *asked) closedHow(say *language.Sentences, end *interaction.TakenError) 
 }
 
 // thereOf is what is on record of a worker's question; nil: it is none.
-func (b *Bridge) thereOf(ctx context.Context, id event.InteractionID) (*bridge.TeamQuestion, error) {
+func (b *Bridge) thereOf(ctx context.Context, id event.InteractionID) (*fact.TeamQuestion, error) {
 	e, ok, err := b.log().Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.TeamAsked}})
 	if err != nil || !ok {
 		return nil, err
 	}
-	f := new(bridge.TeamQuestion)
+	f := new(fact.TeamQuestion)
 	_ = e.Decode(f) // pruned: nobody can be told what it was
 	return f, nil
 }
@@ -208,7 +208,7 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 			if a, err = b.find(ctx, k.Question); err != nil || a.there == nil {
 				continue // closed with the others
 			}
-			a.cards = map[bridge.Peer]*card{}
+			a.cards = map[fact.Peer]*card{}
 			open[k.Question] = a
 		}
 		c := a.cards[k.Peer]
@@ -232,7 +232,7 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 
 // answerThere hands an answer to the worker that asks, and tells its sender what comes of it. Where the bridge stops
 // before that is known the next one does it again: it is the same answer.
-func (d *desk) answerThere(c Contact, m received, there *bridge.TeamQuestion) {
+func (d *desk) answerThere(c Contact, m received, there *fact.TeamQuestion) {
 	b, say := d.b, d.b.say(d.key)
 	a := interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: d.key.Channel}
 	err := errNotYours
@@ -245,11 +245,11 @@ func (d *desk) answerThere(c Contact, m received, there *bridge.TeamQuestion) {
 	refs := event.Refs{Interaction: m.Question}
 	if err == nil {
 		b.closeCards(m.Question, &a, "")
-		d.finish(m, refs, bridge.Finished{How: endDone}, "")
+		d.finish(m, refs, fact.BridgeFinished{How: endDone}, "")
 		return
 	}
 	var uncounted *team.UncountedError
-	end, text := bridge.Finished{How: endRefused, Detail: err.Error()}, ""
+	end, text := fact.BridgeFinished{How: endRefused, Detail: err.Error()}, ""
 	switch {
 	case errors.Is(err, errNotYours):
 		text = fmt.Sprintf(say.AnswerRefused, say.Error(err))
@@ -269,7 +269,7 @@ func (d *desk) answerThere(c Contact, m received, there *bridge.TeamQuestion) {
 }
 
 // uncounted says why an answer to a worker's question does not count.
-func (d *desk) uncounted(id event.InteractionID, there *bridge.TeamQuestion, why *team.UncountedError) string {
+func (d *desk) uncounted(id event.InteractionID, there *fact.TeamQuestion, why *team.UncountedError) string {
 	say := d.b.say(d.key)
 	if why.Otherwise {
 		return say.TeamOtherwise
@@ -285,7 +285,7 @@ func (d *desk) uncounted(id event.InteractionID, there *bridge.TeamQuestion, why
 
 // toTeam reads /allow, /deny or /choose where it means a worker's question. It reports whether it does: then it is an
 // answer, or refused.
-func (r *reading) toTeam(ctx context.Context, l command.Line, f *bridge.Received) (bool, error) {
+func (r *reading) toTeam(ctx context.Context, l command.Line, f *fact.BridgeReceived) (bool, error) {
 	a, args, err := r.meantThere(ctx, l)
 	if a == nil || err != nil {
 		return false, err

@@ -12,7 +12,6 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
@@ -22,7 +21,7 @@ import (
 func (d *desk) turn(c Contact, m received) {
 	b, say := d.b, d.b.say(d.key)
 	if !c.Rights.Has(access.Ask) {
-		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, say.MayNotAsk)
+		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endRefused}, say.MayNotAsk)
 		return
 	}
 	waiting, over := context.WithCancel(b.turning)
@@ -38,7 +37,7 @@ func (d *desk) turn(c Contact, m received) {
 	conv, err := d.conversation(b.hard, c)
 	if err != nil {
 		if b.log().Err() == nil {
-			d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
+			d.finish(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
 		}
 		return
 	}
@@ -65,10 +64,10 @@ func (d *desk) turn(c Contact, m received) {
 	case errors.As(err, &stopped) && b.turning.Err() != nil:
 		// Nothing was sent; the next start answers it.
 	case errors.Is(err, kernel.ErrInputRunning):
-		d.finish(m, event.Refs{}, bridge.Finished{How: endUnknown, Detail: err.Error()},
+		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endUnknown, Detail: err.Error()},
 			say.Elsewhere)
 	default:
-		d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
+		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
 	}
 }
 
@@ -83,20 +82,20 @@ func (d *desk) takenBackElsewhere(m received) bool {
 		return false
 	}
 	f, _ := fact.Decode[fact.MessageWithdrawn](e) // without it nobody is named
-	d.finish(m, event.Refs{}, bridge.Finished{How: endBack, Detail: f.Where},
+	d.finish(m, event.Refs{}, fact.BridgeFinished{How: endBack, Detail: f.Where},
 		fmt.Sprintf(d.b.say(d.key).TakenBackBy, literal(f.By), literal(f.Where)))
 	return true
 }
 
 // begin marks a message as the one under way; the returned function ends that, and returns the end of its sign of
 // progress, or nil.
-func (d *desk) begin(m received, stop chan kernel.Stop) (end func() *bridge.Queued) {
+func (d *desk) begin(m received, stop chan kernel.Stop) (end func() *fact.BridgeQueued) {
 	s := newStatus(d, m) // before mu: the bridge's is taken ahead of a desk's
 	d.mu.Lock()
 	d.now, d.stop, d.sayings = &m, stop, nil
 	d.status = s
 	d.mu.Unlock()
-	return func() *bridge.Queued {
+	return func() *fact.BridgeQueued {
 		s.stop()
 		d.mu.Lock()
 		d.now, d.stop, d.status, d.sign, d.lastUsed = nil, nil, nil, "", d.b.opt.Now()
@@ -120,17 +119,17 @@ func (d *desk) tell(m received, res kernel.Result) {
 				text = strings.TrimLeft(strings.TrimRight(text, "\n")+"\n\n"+more, "\n")
 			}
 		}
-		d.finish(m, refs, bridge.Finished{How: endAnswered}, text, append(d.file(m, res), files...)...)
+		d.finish(m, refs, fact.BridgeFinished{How: endAnswered}, text, append(d.file(m, res), files...)...)
 	case kernel.OutcomeProviderError:
 		if res.Stopped != nil && res.Calls == 0 { // before anything was sent: that is no failure
-			d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()}, ended(say, res))
+			d.finish(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()}, ended(say, res))
 			return
 		}
-		d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()},
+		d.finish(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()},
 			strings.TrimRight(fmt.Sprintf(say.Failed, say.Error(res.Err), partial(say, res))+"\n\n"+d.said(), "\n"))
 	default:
 		known := d.known(res)
-		d.finish(m, refs, bridge.Finished{How: endUnknown, Detail: known}, fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
+		d.finish(m, refs, fact.BridgeFinished{How: endUnknown, Detail: known}, fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
 	}
 }
 
@@ -189,7 +188,7 @@ func (d *desk) known(res kernel.Result) string {
 }
 
 // file is the whole answer as a file, where it is long and the platform takes files.
-func (d *desk) file(m received, res kernel.Result) []bridge.Queued {
+func (d *desk) file(m received, res kernel.Result) []fact.BridgeQueued {
 	limits := d.b.channels[d.key.Channel]
 	if limits == nil || !limits.Limits().Files || res.Pruned {
 		return nil
@@ -202,7 +201,7 @@ func (d *desk) file(m received, res kernel.Result) []bridge.Queued {
 	case parts > mostParts:
 		text = say.CutFile
 	}
-	return []bridge.Queued{{Peer: d.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
+	return []fact.BridgeQueued{{Peer: d.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
 }
 
 // Most of what is sent of one answer as files, and the largest of them: what platforms take from a bot.
@@ -214,7 +213,7 @@ const (
 
 // parts are the files that the agent embedded in its answer, and a row for each piece that is not sent: links,
 // which nothing opens, and what the platform or the limits leave out.
-func (d *desk) parts(m received, res kernel.Result) (files []bridge.Queued, rows string) {
+func (d *desk) parts(m received, res kernel.Result) (files []fact.BridgeQueued, rows string) {
 	ch, say := d.b.channels[d.key.Channel], d.b.say(d.key)
 	var left []string
 	for i, block := range res.Content {
@@ -226,7 +225,7 @@ func (d *desk) parts(m received, res kernel.Result) (files []bridge.Queued, rows
 			left = append(left, "📎 `"+row+"`")
 			continue
 		}
-		files = append(files, bridge.Queued{
+		files = append(files, fact.BridgeQueued{
 			Peer: d.key, Chat: m.Chat, Kind: outReply, Text: d.b.render(d.key.Channel, "📎 `"+row+"`"), Part: i + 1,
 			File: fmt.Sprintf("answer-%d%s", i+1, block.Extension()),
 		})
@@ -257,7 +256,7 @@ func (d *desk) fetch(ctx context.Context, m *received) bool {
 	if len(m.Remote) == 0 {
 		return true
 	}
-	f := bridge.Fetched{Text: m.Text, Files: slices.Clone(m.Files)}
+	f := fact.FilesFetched{Text: m.Text, Files: slices.Clone(m.Files)}
 	for i, file := range m.Remote {
 		path, err := d.fetchOne(ctx, m, len(m.Files)+i, file)
 		switch {
@@ -277,7 +276,7 @@ func (d *desk) fetch(ctx context.Context, m *received) bool {
 }
 
 // fetchOne fetches a file, and tries it again where that may help.
-func (d *desk) fetchOne(ctx context.Context, m *received, n int, f bridge.File) (path string, err error) {
+func (d *desk) fetchOne(ctx context.Context, m *received, n int, f fact.RemoteFile) (path string, err error) {
 	ch, ok := d.b.channels[d.key.Channel].(channel.Fetcher)
 	if !ok {
 		return "", &channel.RejectedError{Why: "the channel hands out no files"}
@@ -334,10 +333,10 @@ func (d *desk) answer(c Contact, m received) {
 	}
 	switch {
 	case err == nil: // closing the card says it
-		d.finish(m, event.Refs{Interaction: m.Question}, bridge.Finished{How: endDone}, "")
+		d.finish(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endDone}, "")
 	case d.b.log().Err() != nil:
 		d.b.fail(err)
 	default:
-		d.finish(m, event.Refs{Interaction: m.Question}, bridge.Finished{How: endRefused, Detail: err.Error()}, fmt.Sprintf(d.b.say(d.key).AnswerRefused, d.b.say(d.key).Error(err)))
+		d.finish(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endRefused, Detail: err.Error()}, fmt.Sprintf(d.b.say(d.key).AnswerRefused, d.b.say(d.key).Error(err)))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -26,8 +26,8 @@ func (b *Bridge) step(ctx context.Context, ch channel.Channel, q *queued) (decid
 		return b.try(ctx, ch, q)
 	}
 	if q.instead == nil {
-		q.instead = &queued{input: q.input, state: "queued", Queued: b.instead(q)}
-		if _, err := b.log().Append(context.WithoutCancel(ctx), queueEvent(q.input, q.instead.Queued)); err != nil {
+		q.instead = &queued{input: q.input, state: "queued", BridgeQueued: b.instead(q)}
+		if _, err := b.log().Append(context.WithoutCancel(ctx), queueEvent(q.input, q.instead.BridgeQueued)); err != nil {
 			b.fail(err)
 			return false, false, err
 		}
@@ -43,11 +43,11 @@ func (b *Bridge) step(ctx context.Context, ch channel.Channel, q *queued) (decid
 		return decided, ok, err
 	}
 	b.warn("a message is given up: the platform takes others", "channel", q.Channel, "error", err.Error())
-	return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error(), Unknown: true, Final: true}) == nil, nil
+	return true, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error(), Unknown: true, Final: true}) == nil, nil
 }
 
 // instead is a short message that says that another one could not be sent, and where it is.
-func (b *Bridge) instead(q *queued) bridge.Queued {
+func (b *Bridge) instead(q *queued) fact.BridgeQueued {
 	say := b.say(q.Peer)
 	text := say.UnsentMessage
 	switch {
@@ -60,7 +60,7 @@ func (b *Bridge) instead(q *queued) bridge.Queued {
 	case q.Kind == outReply:
 		text = say.UnsentAnswer
 	}
-	return bridge.Queued{ID: newID(), Peer: q.Peer, Chat: q.Chat, Kind: outNotice, Text: b.render(q.Channel, text)}
+	return fact.BridgeQueued{ID: newID(), Peer: q.Peer, Chat: q.Chat, Kind: outNotice, Text: b.render(q.Channel, text)}
 }
 
 // refused ends a message that the platform refuses for good. One with formatting or buttons comes
@@ -69,12 +69,12 @@ func (b *Bridge) refused(ctx context.Context, ch channel.Channel, q *queued, err
 	limits := ch.Limits()
 	if !q.plain && !optional(q) && (len(q.Buttons) > 0 || limits.Format != channel.Plain) {
 		q.plain = true
-		return false, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error()}) == nil
+		return false, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error()}) == nil
 	}
 	if q.Kind != outEnd { // it may have been taken away
 		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
 	}
-	return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error(), Final: true}) == nil && b.otherwise(ctx, q)
+	return true, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error(), Final: true}) == nil && b.otherwise(ctx, q)
 }
 
 // otherwise sends what takes the place of a message that is given up, if anything does: the end of a

@@ -10,7 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/view"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 )
 
@@ -71,7 +71,7 @@ func apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	case event.BridgeQueued, event.SendStarted, event.BridgeSent, event.SendFailed:
 		return a.outbox()
 	case event.CardClosed:
-		var f bridge.CardClosed
+		var f fact.CardClosed
 		if !a.decode(&f) || f.How == "" {
 			f.How = "closed"
 		}
@@ -87,9 +87,9 @@ func (a applier) bridge() error {
 		INSERT INTO bridge (id, running, pid, channels, at, why) VALUES (1, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET running = excluded.running, pid = excluded.pid, channels = excluded.channels, at = excluded.at, why = excluded.why`
 	if a.e.Type == event.ServiceStopped {
-		return on(a, func(f bridge.Stopped) error { return a.exec(set, 0, 0, "[]", a.e.Time.UnixNano(), f.Why) })
+		return on(a, func(f fact.ServiceStopped) error { return a.exec(set, 0, 0, "[]", a.e.Time.UnixNano(), f.Why) })
 	}
-	return on(a, func(f bridge.Started) error {
+	return on(a, func(f fact.ServiceStarted) error {
 		list, _ := json.Marshal(f.Channels) // strings
 		// What cannot be read now is said anew by this bridge.
 		return errors.Join(a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), ""), a.exec(`UPDATE channels SET error = ''`))
@@ -98,13 +98,13 @@ func (a applier) bridge() error {
 
 func (a applier) channel() error {
 	if a.e.Type == event.CursorMoved {
-		return on(a, func(f bridge.Cursor) error {
+		return on(a, func(f fact.CursorMoved) error {
 			return a.exec(`
 				INSERT INTO channels (name, cursor) VALUES (?, ?)
 				ON CONFLICT DO UPDATE SET cursor = excluded.cursor`, f.Channel, f.Cursor)
 		})
 	}
-	return on(a, func(f bridge.Channel) error {
+	return on(a, func(f fact.ChannelState) error {
 		return a.exec(`
 			INSERT INTO channels (name, error, since) VALUES (?, ?, ?)
 			ON CONFLICT DO UPDATE SET error = excluded.error, since = excluded.since`, f.Channel, f.Error, a.e.Time.UnixNano())
@@ -114,14 +114,14 @@ func (a applier) channel() error {
 func (a applier) pairing() error {
 	switch a.e.Type {
 	case event.PairingOpened:
-		return on(a, func(f bridge.Pairing) error {
+		return on(a, func(f fact.Pairing) error {
 			return a.exec(`
 				DELETE FROM pairing;
 				INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?1, ?2, ?3, ?4, ?5)`,
 				f.ID, f.Salt, f.Hash, access.Rights(f.Rights).String(), f.Expires.UnixNano())
 		})
 	case event.PairingAttempted:
-		return on(a, func(f bridge.Attempt) error {
+		return on(a, func(f fact.PairingAttempted) error {
 			return a.exec(`
 				UPDATE pairing SET attempts = attempts + 1 WHERE id = ?1;
 				INSERT INTO strangers (channel, contact, attempts, last) VALUES (?2, ?3, 1, ?4)
@@ -129,7 +129,7 @@ func (a applier) pairing() error {
 				f.Pairing, f.Channel, f.Contact, a.e.Time.UnixNano())
 		})
 	}
-	return on(a, func(f bridge.Stranger) error {
+	return on(a, func(f fact.StrangerIgnored) error {
 		return a.exec(`
 			INSERT INTO strangers (channel, contact, ignored) VALUES (?, ?, ?)
 			ON CONFLICT DO UPDATE SET ignored = ignored + excluded.ignored`, f.Channel, f.Contact, 1+f.Since)
@@ -141,23 +141,23 @@ func (a applier) contact() error {
 	case event.ContactPaired:
 		return on(a, a.paired)
 	case event.ContactUnpaired:
-		return on(a, func(f bridge.Unpaired) error {
+		return on(a, func(f fact.ContactUnpaired) error {
 			return a.exec(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
 		})
 	case event.ContactChanged:
-		return on(a, func(f bridge.Changed) error {
+		return on(a, func(f fact.ContactChanged) error {
 			return a.exec(`
 				UPDATE contacts
 				SET rights = coalesce(nullif(?, ''), rights), language = coalesce(nullif(?, ''), language), follows = coalesce(?, follows)
 				WHERE channel = ? AND contact = ?`, access.Rights(f.Rights).String(), f.Language, f.Follows, f.Channel, f.Contact)
 		})
 	}
-	return on(a, func(f bridge.Peer) error {
+	return on(a, func(f fact.Peer) error {
 		return a.exec(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
 	})
 }
 
-func (a applier) paired(f bridge.Paired) error {
+func (a applier) paired(f fact.ContactPaired) error {
 	// A code counts once, whichever channels it came by at one moment: the log says who was first.
 	used, err := a.tx.ExecContext(a.ctx, `UPDATE pairing SET used = 1 WHERE id = ? AND used = 0`, f.Pairing)
 	if err != nil {
@@ -185,13 +185,13 @@ func (a applier) paired(f bridge.Paired) error {
 
 func (a applier) inbox() error {
 	if a.e.Type == event.BridgeFinished {
-		f := bridge.Finished{}
+		f := fact.BridgeFinished{}
 		if !a.decode(&f) || f.How == "" {
 			f.How = "pruned"
 		}
 		return a.exec(`UPDATE inbox SET finished = ?, run = ? WHERE input = ? AND finished = ''`, string(f.How), string(a.e.Run), string(a.e.Input))
 	}
-	var f bridge.Received
+	var f fact.BridgeReceived
 	_ = a.decode(&f) // its id is in the header: it is never received again
 	if f.Kind == kindSend {
 		if err := a.exec(`
@@ -205,7 +205,7 @@ func (a applier) inbox() error {
 		ON CONFLICT DO NOTHING`, string(a.e.Input), int64(a.e.Seq), a.e.Time.UnixNano(), string(a.e.Payload), f.Channel, f.Contact)
 }
 
-func (a applier) fetched(f bridge.Fetched) error {
+func (a applier) fetched(f fact.FilesFetched) error {
 	files, _ := json.Marshal(f.Files) // strings
 	return a.exec(`
 		UPDATE inbox
@@ -215,7 +215,7 @@ func (a applier) fetched(f bridge.Fetched) error {
 
 func (a applier) outbox() error {
 	if a.e.Type == event.BridgeQueued {
-		return on(a, func(f bridge.Queued) error {
+		return on(a, func(f fact.BridgeQueued) error {
 			if f.Kind == outCard {
 				if err := a.exec(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`, string(f.Question)); err != nil {
 					return err
@@ -227,7 +227,7 @@ func (a applier) outbox() error {
 				f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind), string(f.Question))
 		})
 	}
-	return on(a, func(f bridge.Send) error {
+	return on(a, func(f fact.Delivery) error {
 		switch {
 		case a.e.Type == event.SendStarted:
 			return a.exec(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -30,17 +30,17 @@ func token(input event.InputID) string {
 // word is what a message that waits is called in a command: as much of its token as people type.
 func word(input event.InputID) string { return token(input)[:6] }
 
-func sendButton(say *language.Sentences, input event.InputID) bridge.Button {
-	return bridge.Button{Label: say.SendIt, Data: sendPrefix + token(input)}
+func sendButton(say *language.Sentences, input event.InputID) fact.Button {
+	return fact.Button{Label: say.SendIt, Data: sendPrefix + token(input)}
 }
 
-func backButton(say *language.Sentences, input event.InputID) bridge.Button {
-	return bridge.Button{Label: say.TakeItBack, Data: backPrefix + token(input)}
+func backButton(say *language.Sentences, input event.InputID) fact.Button {
+	return fact.Button{Label: say.TakeItBack, Data: backPrefix + token(input)}
 }
 
 // pressedWaiting reads a button below a message about one that waits, and reports whether it is one.
-func (b *Bridge) pressedWaiting(who bridge.Peer, m channel.Inbound, f *bridge.Received) bool {
-	for prefix, kind := range map[string]bridge.Kind{sendPrefix: kindSend, backPrefix: kindBack} {
+func (b *Bridge) pressedWaiting(who fact.Peer, m channel.Inbound, f *fact.BridgeReceived) bool {
+	for prefix, kind := range map[string]fact.MessageKind{sendPrefix: kindSend, backPrefix: kindBack} {
 		if which, ok := strings.CutPrefix(m.Button, prefix); ok {
 			b.deskOf(who).mean(kind, f, func(in received) bool { return token(in.input) == which })
 			return true
@@ -51,7 +51,7 @@ func (b *Bridge) pressedWaiting(who bridge.Peer, m channel.Inbound, f *bridge.Re
 
 // saidWaiting reads a command about a message that waits: the one of that word or number, the one that is
 // replied to, or the last one; of those that are held, the only one.
-func (b *Bridge) saidWaiting(ctx context.Context, who bridge.Peer, m channel.Inbound, kind bridge.Kind, args string, f *bridge.Received) error {
+func (b *Bridge) saidWaiting(ctx context.Context, who fact.Peer, m channel.Inbound, kind fact.MessageKind, args string, f *fact.BridgeReceived) error {
 	d, say := b.deskOf(who), b.say(who)
 	list := d.inLine()
 	switch n, err := strconv.Atoi(args); {
@@ -83,7 +83,7 @@ func (b *Bridge) saidWaiting(ctx context.Context, who bridge.Peer, m channel.Inb
 }
 
 // mean puts into f which message is meant, or why none is.
-func (d *desk) mean(kind bridge.Kind, f *bridge.Received, is func(received) bool) {
+func (d *desk) mean(kind fact.MessageKind, f *fact.BridgeReceived, is func(received) bool) {
 	list := d.inLine()
 	i := slices.IndexFunc(list, is)
 	switch {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel/config"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/service/web/device"
 	"github.com/perlica/perlica/service/web/device/devicetest"
@@ -51,7 +51,7 @@ func (s *screen) asks(d *device.Devices, key devicetest.Key) (handle string) {
 	s.w.t.Helper()
 	s.finds(pairCode.String())
 	code := pairCode.FindStringSubmatch(s.text())[1]
-	from := web.From{Address: "192.0.2.7", Browser: "Firefox \u202eand more"}
+	from := fact.From{Address: "192.0.2.7", Browser: "Firefox \u202eand more"}
 	handle, err := d.Begin(s.w.t.Context(), code, from)
 	if err != nil {
 		s.w.t.Fatal(err)
@@ -111,7 +111,7 @@ func TestWebPair(t *testing.T) {
 	s = w.terminal(nil, "web", "pair")
 	s.finds(pairCode.String())
 	for range 5 {
-		if _, err := d.Begin(t.Context(), "guess", web.From{}); !errors.Is(err, device.ErrCode) {
+		if _, err := d.Begin(t.Context(), "guess", fact.From{}); !errors.Is(err, device.ErrCode) {
 			t.Fatal(err)
 		}
 	}

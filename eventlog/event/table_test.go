@@ -125,7 +125,7 @@ func declared(t *testing.T, folder string) map[string]bool {
 func TestPayloads(t *testing.T) {
 	folders := map[string]map[string]bool{
 		"fact": declared(t, "kernel/fact"), "kernel": declared(t, "kernel"), "interaction": declared(t, "interaction"),
-		"policy": declared(t, "policy"), "bridge": declared(t, "kernel/fact/bridge"), "web": declared(t, "kernel/fact/web"), "team": declared(t, "kernel/fact/team"), "event": declared(t, "eventlog/event"),
+		"policy": declared(t, "policy"), "event": declared(t, "eventlog/event"),
 	}
 	for _, r := range known {
 		if r.Class == Frame {

@@ -1,14 +1,12 @@
-// Package fact is what the facts of a run say: for each type of event that the kernel
-// writes, the struct that is its payload.
+// Package fact has the payload of each fact: one struct for each type of event that Perlica writes about a run, the
+// messaging bridge, a browser or a team.
 //
-// It promises that a field, once written, keeps its name in JSON and its meaning: the log
-// is read by later versions, and by programs that are not Perlica. A field may be added.
-// It decides nothing and writes nothing. The payloads of questions and of standing
-// approvals are those of packages interaction and policy, that of run.cancel_requested is
-// kernel.Stop; a frame's payload is the line itself.
+// A field keeps its JSON name and its meaning for ever, because later versions and other programs read the log. A field
+// may be added. The package decides nothing and writes nothing. Packages interaction and policy have the payloads
+// of questions and standing approvals. The payload of run.cancel_requested is kernel.Stop. The payload of a frame is
+// the line itself.
 //
-// The one idea: a run follows from its facts alone. What is not in one of these structs, a
-// later start does not know.
+// A run follows from its facts alone: a later start knows only the fields of these structs.
 package fact
 
 import (

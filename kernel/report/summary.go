@@ -11,9 +11,6 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/kernel/fact/bridge"
-	"github.com/perlica/perlica/kernel/fact/team"
-	"github.com/perlica/perlica/kernel/fact/web"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -192,63 +189,63 @@ var summaries = map[event.Type]summarized{
 	event.SessionSelected: translated("", func(say *language.Sentences, _ struct{}) string { return say.Form("is the current one") }),
 	event.SessionDeleted:  translated("", func(say *language.Sentences, _ struct{}) string { return say.Form("is off the lists") }),
 
-	event.ServiceStarted: summary(func(p bridge.Started) string {
+	event.ServiceStarted: summary(func(p fact.ServiceStarted) string {
 		return fmt.Sprintf("process %d serves %s", p.PID, strings.Join(p.Channels, ", "))
 	}),
-	event.ServiceStopped:   summary(func(p bridge.Stopped) string { return p.Why }),
-	event.ChannelFailed:    summary(func(p bridge.Channel) string { return joined(p.Channel, p.Error) }),
-	event.ChannelRestored:  summary(func(p bridge.Channel) string { return joined(p.Channel, p.Error) }),
-	event.CursorMoved:      summary(func(p bridge.Cursor) string { return p.Channel + " to " + beginning(p.Cursor) }),
-	event.PairingOpened:    summary(func(p bridge.Pairing) string { return "by " + p.By + ", for " + rights(p.Rights) }),
-	event.PairingAttempted: summary(func(p bridge.Attempt) string { return peer(p.Peer) }),
-	event.ContactPaired: summary(func(p bridge.Paired) string {
+	event.ServiceStopped:   summary(func(p fact.ServiceStopped) string { return p.Why }),
+	event.ChannelFailed:    summary(func(p fact.ChannelState) string { return joined(p.Channel, p.Error) }),
+	event.ChannelRestored:  summary(func(p fact.ChannelState) string { return joined(p.Channel, p.Error) }),
+	event.CursorMoved:      summary(func(p fact.CursorMoved) string { return p.Channel + " to " + beginning(p.Cursor) }),
+	event.PairingOpened:    summary(func(p fact.Pairing) string { return "by " + p.By + ", for " + rights(p.Rights) }),
+	event.PairingAttempted: summary(func(p fact.PairingAttempted) string { return peer(p.Peer) }),
+	event.ContactPaired: summary(func(p fact.ContactPaired) string {
 		return strings.TrimSpace(peer(p.Peer)+" "+p.Name) + " may " + rights(p.Rights)
 	}),
-	event.ContactUnpaired: summary(func(p bridge.Unpaired) string { return peer(p.Peer) + " by " + p.By }),
+	event.ContactUnpaired: summary(func(p fact.ContactUnpaired) string { return peer(p.Peer) + " by " + p.By }),
 	event.ContactSession:  summary(peer),
 	event.ContactChanged:  summary(changed),
-	event.StrangerIgnored: summary(func(p bridge.Stranger) string {
+	event.StrangerIgnored: summary(func(p fact.StrangerIgnored) string {
 		if p.Since > 0 {
 			return fmt.Sprintf("%s, and %d before", peer(p.Peer), p.Since)
 		}
 		return peer(p.Peer)
 	}),
-	event.BridgeReceived: summary(func(p bridge.Received) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
-	event.FilesFetched: summary(func(p bridge.Fetched) string {
+	event.BridgeReceived: summary(func(p fact.BridgeReceived) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
+	event.FilesFetched: summary(func(p fact.FilesFetched) string {
 		return joined(fmt.Sprintf("%d files", len(p.Files)), p.Text)
 	}),
-	event.BridgeFinished: translated("", func(say *language.Sentences, p bridge.Finished) string {
+	event.BridgeFinished: translated("", func(say *language.Sentences, p fact.BridgeFinished) string {
 		return joined(say.Form(string(p.How)), say.Translate(p.Detail))
 	}),
-	event.BridgeQueued: summary(func(p bridge.Queued) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
-	event.SendStarted:  summary(func(p bridge.Send) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
-	event.BridgeSent:   summary(func(bridge.Send) string { return "the platform has it" }),
+	event.BridgeQueued: summary(func(p fact.BridgeQueued) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
+	event.SendStarted:  summary(func(p fact.Delivery) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
+	event.BridgeSent:   summary(func(fact.Delivery) string { return "the platform has it" }),
 	event.SendFailed:   summary(sendSummary),
-	event.TeamAsked:    summary(func(p bridge.TeamQuestion) string { return "of " + p.Worker }),
-	event.CardClosed:   summary(func(p bridge.CardClosed) string { return beginning(p.How) }),
+	event.TeamAsked:    summary(func(p fact.TeamQuestion) string { return "of " + p.Worker }),
+	event.CardClosed:   summary(func(p fact.CardClosed) string { return beginning(p.How) }),
 
 	event.ProjectAdded:   summary(servedSummary),
 	event.ProjectRemoved: summary(servedSummary),
-	event.ProjectChosen:  summary(func(p bridge.Chosen) string { return peer(p.Peer) + " is in " + p.Log }),
-	event.MessageRouted:  summary(func(p bridge.Routed) string { return p.Channel + ":" + p.Message + " goes to " + p.Log }),
-	event.ChannelRead:    summary(func(p bridge.Read) string { return p.Channel + " to " + beginning(p.Cursor) }),
+	event.ProjectChosen:  summary(func(p fact.ProjectChosen) string { return peer(p.Peer) + " is in " + p.Log }),
+	event.MessageRouted:  summary(func(p fact.MessageRouted) string { return p.Channel + ":" + p.Message + " goes to " + p.Log }),
+	event.ChannelRead:    summary(func(p fact.ChannelRead) string { return p.Channel + " to " + beginning(p.Cursor) }),
 
 	event.VoucherGiven:   summary(func(p fact.Voucher) string { return "counts here: " + p.Decision }),
 	event.VoucherRevoked: summary(func(p fact.Voucher) string { return "counts no more: " + p.Decision }),
 
-	event.WebPairingOpened: summary(func(p bridge.Pairing) string { return "by " + p.By + ", for " + rights(p.Rights) }),
-	event.WebPairingAttempted: summary(func(p web.Attempt) string {
+	event.WebPairingOpened: summary(func(p fact.Pairing) string { return "by " + p.By + ", for " + rights(p.Rights) }),
+	event.WebPairingAttempted: summary(func(p fact.WebPairingAttempted) string {
 		if p.Handle != nil {
 			return "from " + p.Address + ": the right code"
 		}
 		return "from " + p.Address + ": a wrong code"
 	}),
-	event.WebPairingRequested: summary(func(p web.Request) string { return joined(p.Name+" at "+p.Address, p.Browser) }),
-	event.DevicePaired: summary(func(p web.Paired) string {
+	event.WebPairingRequested: summary(func(p fact.WebPairingRequested) string { return joined(p.Name+" at "+p.Address, p.Browser) }),
+	event.DevicePaired: summary(func(p fact.DevicePaired) string {
 		return fmt.Sprintf("%s (%s) may %s, by %s", p.Name, p.ID, rights(p.Rights), p.By)
 	}),
-	event.DeviceRevoked: summary(func(p web.Revoked) string { return fmt.Sprintf("%s (%s) by %s", p.Name, p.ID, p.By) }),
-	event.WebRefused: summary(func(p web.Refused) string {
+	event.DeviceRevoked: summary(func(p fact.DeviceRevoked) string { return fmt.Sprintf("%s (%s) by %s", p.Name, p.ID, p.By) }),
+	event.WebRefused: summary(func(p fact.WebRefused) string {
 		text := joined(strings.TrimSpace("a "+p.What+" "+p.Device), p.Why)
 		if p.Unrecorded > 0 {
 			text += fmt.Sprintf(", and %d before", p.Unrecorded)
@@ -256,20 +253,20 @@ var summaries = map[event.Type]summarized{
 		return text
 	}),
 
-	event.TeamJoined: summary(func(p team.Joined) string { return fmt.Sprintf("%s, as %s", p.Name, p.As) }),
-	event.TeamMember: summary(func(p team.Member) string {
+	event.TeamJoined: summary(func(p fact.TeamJoined) string { return fmt.Sprintf("%s, as %s", p.Name, p.As) }),
+	event.TeamMember: summary(func(p fact.TeamMember) string {
 		if p.Gone {
 			return fmt.Sprintf("%s left, by %s", p.Name, p.Signer)
 		}
 		return fmt.Sprintf("%s may %s, by %s", p.Name, strings.Join(p.Rights, ", "), p.Signer)
 	}),
-	event.TeamClaimed:  summary(func(p team.Claimed) string { return fmt.Sprintf("for %s, from %s", p.Project, p.Sender) }),
-	event.TeamRefused:  summary(func(p team.Refused) string { return beginning(p.Why) }),
-	event.TeamCosigned: summary(func(p team.Cosigned) string { return fmt.Sprintf("%s, up to event %d", p.Worker, p.Size) }),
-	event.TeamAnswered: summary(func(p team.Answered) string {
+	event.TeamClaimed:  summary(func(p fact.TeamClaimed) string { return fmt.Sprintf("for %s, from %s", p.Project, p.Sender) }),
+	event.TeamRefused:  summary(func(p fact.TeamRefused) string { return beginning(p.Why) }),
+	event.TeamCosigned: summary(func(p fact.TeamCosigned) string { return fmt.Sprintf("%s, up to event %d", p.Worker, p.Size) }),
+	event.TeamAnswered: summary(func(p fact.TeamAnswered) string {
 		return fmt.Sprintf("%s to a question of %s, by %s", p.Option, p.Worker, p.By)
 	}),
-	event.TeamStopped: summary(func(p team.Stopped) string { return fmt.Sprintf("%s, by %s", p.Input, p.By) }),
+	event.TeamStopped: summary(func(p fact.TeamStopped) string { return fmt.Sprintf("%s, by %s", p.Input, p.By) }),
 
 	event.RunResolved: translated("judged", func(say *language.Sentences, p fact.Resolved) string {
 		verdict := "was not sent"
@@ -303,13 +300,13 @@ func answerSummary(a interaction.Answer) string {
 	return text
 }
 
-func servedSummary(p bridge.Served) string {
+func servedSummary(p fact.ServedProject) string {
 	return p.Project + " by the bot of " + p.Home + ", by " + p.By
 }
 
-func peer(p bridge.Peer) string { return p.Channel + ":" + p.Contact }
+func peer(p fact.Peer) string { return p.Channel + ":" + p.Contact }
 
-func rights(list []bridge.Right) string {
+func rights(list []fact.Right) string {
 	var words []string
 	for _, r := range list {
 		words = append(words, string(r))
@@ -325,7 +322,7 @@ func joined(word, text string) string {
 	return word + ": " + beginning(text)
 }
 
-func sendSummary(p bridge.Send) string {
+func sendSummary(p fact.Delivery) string {
 	text := beginning(p.Error)
 	if p.Unknown {
 		text += "; it may have been sent"
@@ -363,7 +360,7 @@ func beginning(text string) string {
 func words(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
 
 // changed sums up what was changed of a contact.
-func changed(p bridge.Changed) string {
+func changed(p fact.ContactChanged) string {
 	var what []string
 	if len(p.Rights) > 0 {
 		what = append(what, "may "+rights(p.Rights))

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Right is something that a contact, a device or a program may do.
-type Right = bridge.Right
+type Right = fact.Right
 
 // The rights.
 const (

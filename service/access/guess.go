@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Limits are how long a pairing code counts, and how many guesses it stands.
@@ -26,8 +26,8 @@ func LimitsOfDevices() Limits { return Limits{2 * time.Minute, 5} }
 
 // NewPairing is a code as it goes on record: its salted hash, which keeps it from being read there at
 // a glance, and the rights of who sends it in time.
-func NewPairing(code string, rights Rights, by string, expires time.Time) (bridge.Pairing, error) {
-	f := bridge.Pairing{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: expires, By: by}
+func NewPairing(code string, rights Rights, by string, expires time.Time) (fact.Pairing, error) {
+	f := fact.Pairing{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: expires, By: by}
 	if _, err := rand.Read(f.Salt); err != nil {
 		return f, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -32,18 +32,18 @@ func Place(path string) string {
 // Projects returns the projects that the bot of a log serves beside its own, in the order in which they were
 // added. ever says that there was one at some time: since then its channels are read as this package
 // has it.
-func Projects(ctx context.Context, own *store.Reader, home string) (list []bridge.Served, ever bool, err error) {
+func Projects(ctx context.Context, own *store.Reader, home string) (list []fact.ServedProject, ever bool, err error) {
 	types := []event.Type{event.ProjectAdded, event.ProjectRemoved}
 	for e, err := range own.Events(ctx, event.Query{Types: types, Class: event.Fact}) {
 		if err != nil {
 			return nil, false, err
 		}
-		var f bridge.Served
+		var f fact.ServedProject
 		if e.Decode(&f) != nil || f.Home != home {
 			continue
 		}
 		ever = true
-		list = slices.DeleteFunc(list, func(s bridge.Served) bool { return s.Project == f.Project })
+		list = slices.DeleteFunc(list, func(s fact.ServedProject) bool { return s.Project == f.Project })
 		if e.Type == event.ProjectAdded {
 			list = append(list, f)
 		}
@@ -52,12 +52,12 @@ func Projects(ctx context.Context, own *store.Reader, home string) (list []bridg
 }
 
 // Add has a bot serve a project from its next start on.
-func Add(ctx context.Context, own *eventlog.Log, f bridge.Served) error {
+func Add(ctx context.Context, own *eventlog.Log, f fact.ServedProject) error {
 	return record(ctx, own, event.NewFact(event.ProjectAdded, "user", event.Refs{}, f))
 }
 
 // Remove has a bot serve a project no more from its next start on.
-func Remove(ctx context.Context, own *eventlog.Log, f bridge.Served) error {
+func Remove(ctx context.Context, own *eventlog.Log, f fact.ServedProject) error {
 	return record(ctx, own, event.NewFact(event.ProjectRemoved, "user", event.Refs{}, f))
 }
 
@@ -73,7 +73,7 @@ type Record struct {
 	home string
 
 	mu     sync.Mutex // guards what follows
-	chosen map[bridge.Peer]string
+	chosen map[fact.Peer]string
 	read   map[string]string
 	routes channel.Recent[string] // the newest
 }
@@ -83,7 +83,7 @@ const newest = 4096
 
 // Open reads what the user's own log says of the bot of a log.
 func Open(ctx context.Context, own *eventlog.Log, home string) (*Record, error) {
-	r := &Record{own: own, home: home, chosen: map[bridge.Peer]string{}, read: map[string]string{}}
+	r := &Record{own: own, home: home, chosen: map[fact.Peer]string{}, read: map[string]string{}}
 	for e, err := range own.Events(ctx, event.Query{Types: []event.Type{event.ProjectChosen, event.ChannelRead}, Class: event.Fact}) {
 		if err != nil {
 			return nil, err
@@ -107,15 +107,15 @@ func Open(ctx context.Context, own *eventlog.Log, home string) (*Record, error) 
 func (r *Record) apply(e event.Event) {
 	switch e.Type {
 	case event.ProjectChosen:
-		if f := (bridge.Chosen{}); e.Decode(&f) == nil && f.Home == r.home {
+		if f := (fact.ProjectChosen{}); e.Decode(&f) == nil && f.Home == r.home {
 			r.chosen[f.Peer] = f.Log
 		}
 	case event.ChannelRead:
-		if f := (bridge.Read{}); e.Decode(&f) == nil && f.Home == r.home {
+		if f := (fact.ChannelRead{}); e.Decode(&f) == nil && f.Home == r.home {
 			r.read[f.Channel] = f.Cursor
 		}
 	case event.MessageRouted:
-		if f := (bridge.Routed{}); e.Decode(&f) == nil && f.Home == r.home {
+		if f := (fact.MessageRouted{}); e.Decode(&f) == nil && f.Home == r.home {
 			r.routes.Put(string(e.Input), f.Log)
 		}
 	}
@@ -138,7 +138,7 @@ func (r *Record) append(ctx context.Context, events ...event.Event) error {
 func (r *Record) Home() string { return r.home }
 
 // Chosen is the log of the project to which a contact's messages go; empty: it has none yet.
-func (r *Record) Chosen(who bridge.Peer) string {
+func (r *Record) Chosen(who fact.Peer) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.chosen[who]
@@ -154,16 +154,16 @@ func (r *Record) Cursor(channel string) (cursor string, ok bool) {
 
 // Read puts on record how far a channel has been read. All that the cursor passes must be on record.
 func (r *Record) Read(ctx context.Context, channel, cursor string) error {
-	return r.append(ctx, event.NewFact(event.ChannelRead, "perlica", event.Refs{}, bridge.Read{Home: r.home, Channel: channel, Cursor: cursor}))
+	return r.append(ctx, event.NewFact(event.ChannelRead, "perlica", event.Refs{}, fact.ChannelRead{Home: r.home, Channel: channel, Cursor: cursor}))
 }
 
 // Route puts on record to which project a message goes, and, if it is not the same, that its contact has chosen
 // that one: for all that comes behind it.
-func (r *Record) Route(ctx context.Context, input event.InputID, who bridge.Peer, message, log, chosen string) error {
-	f := bridge.Routed{Home: r.home, Channel: who.Channel, Message: message, Log: log}
+func (r *Record) Route(ctx context.Context, input event.InputID, who fact.Peer, message, log, chosen string) error {
+	f := fact.MessageRouted{Home: r.home, Channel: who.Channel, Message: message, Log: log}
 	events := []event.Event{event.NewFact(event.MessageRouted, "perlica", event.Refs{Input: input}, f)}
 	if chosen != r.Chosen(who) {
-		events = append(events, event.NewFact(event.ProjectChosen, "user", event.Refs{Input: input}, bridge.Chosen{Home: r.home, Peer: who, Log: chosen}))
+		events = append(events, event.NewFact(event.ProjectChosen, "user", event.Refs{Input: input}, fact.ProjectChosen{Home: r.home, Peer: who, Log: chosen}))
 	}
 	return r.append(ctx, events...)
 }
@@ -181,7 +181,7 @@ func (r *Record) Find(ctx context.Context, input event.InputID) (log string, ok 
 		return log, true, nil
 	}
 	for e, err := range r.own.Events(ctx, event.Query{Input: input, Types: []event.Type{event.MessageRouted}, Class: event.Fact}) {
-		var f bridge.Routed
+		var f fact.MessageRouted
 		if err != nil {
 			return "", false, err
 		}

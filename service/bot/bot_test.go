@@ -7,7 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // TestRecord: what is on record is the same for the next process, of messages that are no longer in memory, too, and
@@ -19,7 +19,7 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	alice := bridge.Peer{Channel: "local", Contact: "alice"}
+	alice := fact.Peer{Channel: "local", Contact: "alice"}
 	r, err := Open(ctx, own, "/lab")
 	if err != nil {
 		t.Fatal(err)
@@ -27,9 +27,9 @@ func TestRecord(t *testing.T) {
 	for _, f := range []func() error{
 		func() error { return r.Route(ctx, "first", alice, "1", "/shop", "/shop") },
 		func() error { return r.Read(ctx, "local", "1") },
-		func() error { return Add(ctx, own, bridge.Served{Home: "/lab", Project: "shop", Log: "/shop"}) },
-		func() error { return Add(ctx, own, bridge.Served{Home: "/lab", Project: "barn", Log: "/barn"}) },
-		func() error { return Remove(ctx, own, bridge.Served{Home: "/lab", Project: "shop", Log: "/shop"}) },
+		func() error { return Add(ctx, own, fact.ServedProject{Home: "/lab", Project: "shop", Log: "/shop"}) },
+		func() error { return Add(ctx, own, fact.ServedProject{Home: "/lab", Project: "barn", Log: "/barn"}) },
+		func() error { return Remove(ctx, own, fact.ServedProject{Home: "/lab", Project: "shop", Log: "/shop"}) },
 	} {
 		if err := f(); err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestRecord(t *testing.T) {
 	var later []event.Event
 	for i := range newest {
 		later = append(later, event.NewFact(event.MessageRouted, "perlica", event.Refs{Input: event.InputID(fmt.Sprint("later-", i))},
-			bridge.Routed{Home: "/lab", Channel: "local", Message: fmt.Sprint(i), Log: "/barn"}))
+			fact.MessageRouted{Home: "/lab", Channel: "local", Message: fmt.Sprint(i), Log: "/barn"}))
 	}
 	if err := r.append(ctx, later...); err != nil {
 		t.Fatal(err)

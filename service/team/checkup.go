@@ -11,7 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/checkup"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
@@ -198,7 +198,7 @@ func checkOther(other copies.Copy) checkup.Check {
 }
 
 // joined is under which name and key this machine joined the team, and how many events its log of the team has.
-func (o Options) joined(ctx context.Context, s hub.State) (joined team.Joined, size int64, err error) {
+func (o Options) joined(ctx context.Context, s hub.State) (joined fact.TeamJoined, size int64, err error) {
 	p, err := project.Team(o.Dir, o.Environ, s.Name)
 	if err != nil {
 		return joined, 0, err
@@ -225,7 +225,7 @@ func (o Options) joined(ctx context.Context, s hub.State) (joined team.Joined, s
 }
 
 // otherTeam says that a membership is one in another team than the hub's.
-func otherTeam(joined team.Joined, s hub.State) error {
+func otherTeam(joined fact.TeamJoined, s hub.State) error {
 	if joined.Team != s.ID || joined.Admin != s.Admin {
 		return fmt.Errorf("%w: %s", ErrOtherTeam, s.Name)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/proposal"
@@ -228,7 +228,7 @@ func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool
 	if err != nil {
 		return false, err
 	}
-	_, err = t.Log().Append(ctx, event.NewFact(event.TeamStopped, "perlica", event.Refs{}, team.Stopped{Input: id, By: by, Where: where, Signature: c.Signature}))
+	_, err = t.Log().Append(ctx, event.NewFact(event.TeamStopped, "perlica", event.Refs{}, fact.TeamStopped{Input: id, By: by, Where: where, Signature: c.Signature}))
 	return withdrawn, err
 }
 
@@ -333,7 +333,7 @@ func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.An
 	if p.Signature, err = t.sign(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {
 		return err
 	}
-	_, err = t.Log().Append(ctx, event.NewFact(event.TeamAnswered, "perlica", event.Refs{}, team.Answered{
+	_, err = t.Log().Append(ctx, event.NewFact(event.TeamAnswered, "perlica", event.Refs{}, fact.TeamAnswered{
 		Worker: q.Worker, Input: q.Input, Question: q.ID, Digest: q.Digest(), Option: a.Option, By: a.By, Where: a.Where, Signature: p.Signature,
 	}))
 	if err != nil {

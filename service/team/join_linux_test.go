@@ -10,7 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 	"github.com/perlica/perlica/service/team/proposal"
@@ -167,7 +167,7 @@ func TestPins(t *testing.T) {
 	}
 	var kept []string
 	for e, err := range alice.Log().Events(t.Context(), event.Query{Types: []event.Type{event.TeamMember}}) {
-		var p team.Member
+		var p fact.TeamMember
 		if err != nil || e.Decode(&p) != nil {
 			t.Fatal(err)
 		}

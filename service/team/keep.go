@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/team/copies"
 )
 
@@ -33,7 +33,7 @@ func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Aud
 		if err != nil {
 			return nil, err
 		}
-		var c team.Cosigned
+		var c fact.TeamCosigned
 		if err := e.Decode(&c); err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (t *Team) cosign(ctx context.Context, worker string, c evidence.Checkpoint)
 	if line, err = t.keys.Cosign(keeperName(t.As), c, time.Now()); err != nil {
 		return "", err
 	}
-	_, err = t.Log().Append(ctx, event.NewFact(event.TeamCosigned, "perlica", event.Refs{}, team.Cosigned{
+	_, err = t.Log().Append(ctx, event.NewFact(event.TeamCosigned, "perlica", event.Refs{}, fact.TeamCosigned{
 		Worker: worker, Origin: c.Origin, Size: c.Size, Root: c.Root.String(), Line: line,
 	}))
 	return line, err

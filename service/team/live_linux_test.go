@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
@@ -207,7 +207,7 @@ func TestAnsweredTwice(t *testing.T) {
 	}
 	var said []string
 	for e, err := range bob.Log().Events(t.Context(), event.Query{Types: []event.Type{event.TeamAnswered}}) {
-		var a team.Answered
+		var a fact.TeamAnswered
 		if err = errors.Join(err, e.Decode(&a)); err != nil || a.Digest != q.Digest() || len(a.Signature) == 0 {
 			t.Fatalf("%s, %v", e.Payload, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/proposal"
 )
@@ -53,11 +53,11 @@ func (t *Team) Adopt(ctx context.Context, even bool) (done hub.Adoption, err err
 	return done, t.Refresh(ctx)
 }
 
-func pin(m proposal.Member) team.Member {
-	return team.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+func pin(m proposal.Member) fact.TeamMember {
+	return fact.TeamMember{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
 }
 
-func stated(m team.Member) proposal.Member {
+func stated(m fact.TeamMember) proposal.Member {
 	return proposal.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
 }
 
@@ -67,7 +67,7 @@ func (t *Team) pinned(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var m team.Member
+		var m fact.TeamMember
 		if err := e.Decode(&m); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (t *Team) pinned(ctx context.Context) error {
 }
 
 // know takes in a statement that is pinned. The caller holds mu, or is alone.
-func (t *Team) know(m team.Member) {
+func (t *Team) know(m fact.TeamMember) {
 	t.members[m.Name] = m
 	if !slices.Contains(t.had[m.Name], m.Key) {
 		t.had[m.Name] = append(t.had[m.Name], m.Key)
@@ -126,7 +126,7 @@ func (t *Team) stays(ctx context.Context) error {
 }
 
 // signed reports whether an admin made the statement. The caller holds mu.
-func (t *Team) signed(m team.Member) bool {
+func (t *Team) signed(m fact.TeamMember) bool {
 	text := stated(m).Text(t.state.ID)
 	if m.Signer == "" {
 		return proposal.Verify(t.state.Admin, text, m.Signature)
@@ -136,7 +136,7 @@ func (t *Team) signed(m team.Member) bool {
 }
 
 // member returns a member that is pinned.
-func (t *Team) member(name string) (team.Member, bool) {
+func (t *Team) member(name string) (fact.TeamMember, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m, ok := t.members[name]
@@ -144,13 +144,13 @@ func (t *Team) member(name string) (team.Member, bool) {
 }
 
 // Members returns the members that are pinned, by name.
-func (t *Team) Members() (list []team.Member) {
+func (t *Team) Members() (list []fact.TeamMember) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, m := range t.members {
 		list = append(list, m)
 	}
-	slices.SortFunc(list, func(a, b team.Member) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b fact.TeamMember) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 

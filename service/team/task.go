@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -69,7 +69,7 @@ func (w *Worker) advance(ctx context.Context, c hub.Claim, stop chan kernel.Stop
 	}
 	id := event.InputID(c.ID)
 	_, err = w.t.Log().AppendUnless(ctx, event.Query{Types: []event.Type{event.TeamClaimed}, Input: id},
-		event.NewFact(event.TeamClaimed, "perlica", event.Refs{Input: id}, team.Claimed{
+		event.NewFact(event.TeamClaimed, "perlica", event.Refs{Input: id}, fact.TeamClaimed{
 			Generation: c.Generation, Position: c.Position, Sender: c.Sender, Project: c.Project, Digest: c.Digest, Signature: c.Signature,
 		}))
 	var there *eventlog.ConflictError
@@ -117,7 +117,7 @@ func (w *Worker) known(ctx context.Context, c hub.Claim) (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	var r team.Refused
+	var r fact.TeamRefused
 	if err := e.Decode(&r); err != nil {
 		return false, err
 	}
@@ -130,7 +130,7 @@ func (w *Worker) refuse(ctx context.Context, c hub.Claim, why error) error {
 	if _, called, err := w.t.Log().Intent(ctx, event.InputID(c.ID)); called || err != nil {
 		return err // there was a call after all: its outcome counts, and look reports it
 	}
-	_, err := w.t.Log().Append(ctx, event.NewFact(event.TeamRefused, "perlica", event.Refs{Input: event.InputID(c.ID)}, team.Refused{Why: why.Error()}))
+	_, err := w.t.Log().Append(ctx, event.NewFact(event.TeamRefused, "perlica", event.Refs{Input: event.InputID(c.ID)}, fact.TeamRefused{Why: why.Error()}))
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func projectOf(ctx context.Context, log interface {
 	if err != nil || !ok || e.Withheld != "" {
 		return "", err
 	}
-	var c team.Claimed
+	var c fact.TeamClaimed
 	err = e.Decode(&c)
 	return c.Project, err
 }

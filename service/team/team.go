@@ -22,7 +22,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/proposal"
@@ -61,8 +61,8 @@ type Team struct {
 
 	mu      sync.Mutex // guards what follows
 	state   hub.State
-	members map[string]team.Member // that are pinned
-	had     map[string][]string    // the keys that each of them had
+	members map[string]fact.TeamMember // that are pinned
+	had     map[string][]string        // the keys that each of them had
 }
 
 // randomName is a random name of 128 bits.
@@ -133,12 +133,12 @@ func Open(ctx context.Context, opt Options) (t *Team, err error) {
 }
 
 // open opens hub and log; joined is nil if this machine has not joined.
-func open(ctx context.Context, opt Options) (t *Team, joined *team.Joined, err error) {
+func open(ctx context.Context, opt Options) (t *Team, joined *fact.TeamJoined, err error) {
 	h, err := hub.Open(opt.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	t = &Team{Hub: h, opt: opt, members: map[string]team.Member{}, had: map[string][]string{}}
+	t = &Team{Hub: h, opt: opt, members: map[string]fact.TeamMember{}, had: map[string][]string{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.Close())
@@ -167,7 +167,7 @@ func open(ctx context.Context, opt Options) (t *Team, joined *team.Joined, err e
 	if err != nil || !ok {
 		return t, nil, err
 	}
-	joined = new(team.Joined)
+	joined = new(fact.TeamJoined)
 	if err := e.Decode(joined); err != nil {
 		return t, nil, err
 	}
@@ -215,7 +215,7 @@ func Join(ctx context.Context, opt Options, as string) (t *Team, confirmed bool,
 	return t, confirmed, nil
 }
 
-func (t *Team) join(ctx context.Context, joined *team.Joined) (confirmed bool, err error) {
+func (t *Team) join(ctx context.Context, joined *fact.TeamJoined) (confirmed bool, err error) {
 	list, err := t.Hub.Members(ctx)
 	if err != nil {
 		return false, err
@@ -231,7 +231,7 @@ func (t *Team) join(ctx context.Context, joined *team.Joined) (confirmed bool, e
 			return false, fmt.Errorf("%w: %s", ErrTaken, t.As)
 		}
 	}
-	now := team.Joined{Team: t.state.ID, Name: t.state.Name, Admin: t.state.Admin, As: t.As, Key: t.Key}
+	now := fact.TeamJoined{Team: t.state.ID, Name: t.state.Name, Admin: t.state.Admin, As: t.As, Key: t.Key}
 	if joined == nil || *joined != now {
 		if _, err := t.Log().Append(ctx, event.NewFact(event.TeamJoined, "user", event.Refs{}, now)); err != nil {
 			return false, err

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
-	"github.com/perlica/perlica/kernel/fact/team"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
@@ -133,7 +133,7 @@ func (w *Worker) recall(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var c team.Claimed
+		var c fact.TeamClaimed
 		if err := e.Decode(&c); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/bot"
@@ -28,7 +28,7 @@ func homeOf(p *project.Project) (string, error) {
 }
 
 // added returns the projects that the bot of a project serves beside it, and whether it ever had one.
-func (a *app) added(ctx context.Context, p *project.Project) (list []bridge.Served, ever bool, err error) {
+func (a *app) added(ctx context.Context, p *project.Project) (list []fact.ServedProject, ever bool, err error) {
 	home, err := homeOf(p)
 	if err != nil {
 		return nil, false, err
@@ -49,7 +49,7 @@ func (a *app) added(ctx context.Context, p *project.Project) (list []bridge.Serv
 }
 
 // find finds a project that was added.
-func (a *app) find(f bridge.Served) (*project.Project, error) {
+func (a *app) find(f fact.ServedProject) (*project.Project, error) {
 	if _, err := os.Stat(f.Project); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func names(dirs ...string) (list []string) {
 }
 
 // namesOf are the names of a project and of those that its bot serves besides.
-func namesOf(p *project.Project, list []bridge.Served) []string {
+func namesOf(p *project.Project, list []fact.ServedProject) []string {
 	dirs := []string{p.Workspace.Root}
 	for _, f := range list {
 		dirs = append(dirs, f.Project)
@@ -81,7 +81,7 @@ func namesOf(p *project.Project, list []bridge.Served) []string {
 
 // several makes one of the project whose bridge is open, which has home's options, and of those that its bot serves
 // besides. reloads have their settings read again; done closes what is below them, and is not nil.
-func (a *app) several(ctx context.Context, p *project.Project, list []bridge.Served, b *service.Bridge, home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
+func (a *app) several(ctx context.Context, p *project.Project, list []fact.ServedProject, b *service.Bridge, home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
 	done = func() error { return nil }
 	own, err := project.User(p.Dir, a.Environ, nil)
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *app) several(ctx context.Context, p *project.Project, list []bridge.Ser
 }
 
 // another opens the bridge of a project that was added. done closes what is below it.
-func (a *app) another(ctx context.Context, f bridge.Served, name string, home service.Options) (b *service.Bridge, done func() error, err error) {
+func (a *app) another(ctx context.Context, f fact.ServedProject, name string, home service.Options) (b *service.Bridge, done func() error, err error) {
 	p, err := a.find(f)
 	if err != nil {
 		return nil, nil, err
@@ -182,7 +182,7 @@ func (a *app) projects(ctx context.Context, p *project.Project) ([]servedProject
 }
 
 // stateOf says how a project is that the bot of the bridge serves; bridge is nil where none runs.
-func (a *app) stateOf(ctx context.Context, f bridge.Served, bridge *service.HeldError) (state, hint string) {
+func (a *app) stateOf(ctx context.Context, f fact.ServedProject, bridge *service.HeldError) (state, hint string) {
 	p, err := a.find(f)
 	if err != nil {
 		return err.Error(), "'perlica service remove " + f.Project + "', if it is gone for good"
@@ -250,7 +250,7 @@ another with /project.`,
 			if err := done(); err != nil {
 				return err
 			}
-			f := bridge.Served{Project: realPath(other.Workspace.Root), Context: other.Config.ContextID}
+			f := fact.ServedProject{Project: realPath(other.Workspace.Root), Context: other.Config.ContextID}
 			if f.Log, err = homeOf(other); err != nil {
 				return err
 			}
@@ -335,7 +335,7 @@ func (a *app) other(dir string) (*project.Project, error) {
 }
 
 // record writes that a project is served, or no more, into the user's own log.
-func (a *app) record(ctx context.Context, p *project.Project, f bridge.Served, write func(context.Context, *eventlog.Log, bridge.Served) error) error {
+func (a *app) record(ctx context.Context, p *project.Project, f fact.ServedProject, write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
 	var err error
 	if f.Home, err = homeOf(p); err != nil {
 		return err

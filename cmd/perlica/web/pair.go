@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
@@ -164,7 +164,7 @@ func notPaired(err error) error {
 }
 
 // describe shows what is known of a browser that asks to be paired.
-func (a *app) describe(asks web.Request, rights access.Rights) {
+func (a *app) describe(asks fact.WebPairingRequested, rights access.Rights) {
 	s := a.Styles(a.Stderr)
 	fmt.Fprintln(a.Stderr, s.Bold("A browser asks to be paired:"))
 	for _, row := range [][2]string{

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 )
 
@@ -89,7 +89,7 @@ func (d *Devices) judge(r *http.Request, rest func(s signed) error) (Visitor, er
 		v, err = d.bySignature(r, rest)
 	}
 	if err != nil && !unrecorded(err) {
-		d.Refuse(r.Context(), web.Refused{What: what, Why: err.Error(), Device: v.ID, From: d.From(r)})
+		d.Refuse(r.Context(), fact.WebRefused{What: what, Why: err.Error(), Device: v.ID, From: d.From(r)})
 	}
 	if err != nil {
 		return Visitor{}, err
@@ -98,8 +98,8 @@ func (d *Devices) judge(r *http.Request, rest func(s signed) error) (Visitor, er
 }
 
 // From is where a request comes from, as it is recorded and shown.
-func (d *Devices) From(r *http.Request) web.From {
-	return web.From{Address: access.Cut(d.opt.Client(r), 64), Browser: access.Cut(r.UserAgent(), 160)}
+func (d *Devices) From(r *http.Request) fact.From {
+	return fact.From{Address: access.Cut(d.opt.Client(r), 64), Browser: access.Cut(r.UserAgent(), 160)}
 }
 
 // remote is who is at the other end of the connection.
@@ -112,7 +112,7 @@ func remote(r *http.Request) string {
 
 // Refuse records that something was refused, unless too much was of late. That it cannot be recorded
 // changes nothing: it is refused.
-func (d *Devices) Refuse(ctx context.Context, f web.Refused) {
+func (d *Devices) Refuse(ctx context.Context, f fact.WebRefused) {
 	left, ok := d.record.Record(d.opt.Now())
 	if !ok {
 		return

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/device"
 	"github.com/perlica/perlica/service/web/device/devicetest"
@@ -229,7 +229,7 @@ func TestRefusedIsRecorded(t *testing.T) {
 	if len(list) != 1 {
 		t.Fatalf("%d refusals", len(list))
 	}
-	var f web.Refused
+	var f fact.WebRefused
 	if err := list[0].Decode(&f); err != nil || f.What != "token" || f.Address != "203.0.113.9" || len(f.Browser) > 200 ||
 		strings.ContainsAny(f.Browser, "\u202e\x1b") || strings.Contains(string(list[0].Payload), secret) {
 		t.Errorf("%s, %v", list[0].Payload, err)

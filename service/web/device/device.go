@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 )
 
@@ -272,7 +272,7 @@ func (d *Devices) Revoke(ctx context.Context, ref, by string) (found Device, err
 			return event.Event{}, ErrNoDevice
 		case 1:
 			found = *called[0]
-			return newFact(event.DeviceRevoked, web.Revoked{ID: found.ID, Name: found.Name, By: by}), nil
+			return newFact(event.DeviceRevoked, fact.DeviceRevoked{ID: found.ID, Name: found.Name, By: by}), nil
 		}
 		return event.Event{}, &AmbiguousError{ref}
 	})
@@ -295,7 +295,7 @@ const tokenPrefix = "perlica_tok_"
 
 // NewToken makes the token of a program. It is returned once and is not on record: its hash is.
 func (d *Devices) NewToken(ctx context.Context, name string, rights access.Rights, by string) (token string, dev Device, err error) {
-	f := web.Paired{ID: newID(), Name: access.Name(name), Rights: rights, By: by}
+	f := fact.DevicePaired{ID: newID(), Name: access.Name(name), Rights: rights, By: by}
 	token = tokenPrefix + f.ID + strings.ToLower(rand.Text())
 	f.Token = hashed(token)
 	err = d.append(ctx, func(s *state) (event.Event, error) {

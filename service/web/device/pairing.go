@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact/bridge"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 )
 
@@ -71,20 +70,20 @@ func (p *pairing) live(id string, now time.Time) error {
 
 // Wait waits until a browser with the code asks to be paired, and returns what it says of itself. The
 // error says why none will.
-func (p *Pairing) Wait(ctx context.Context) (web.Request, error) {
+func (p *Pairing) Wait(ctx context.Context) (fact.WebPairingRequested, error) {
 	for {
 		p.d.mu.Lock()
 		now := p.d.opt.Now()
 		at, changed := p.d.state.pairing, p.d.changed
 		p.d.mu.Unlock()
 		if err := at.live(p.id, now); err != nil {
-			return web.Request{}, err
+			return fact.WebPairingRequested{}, err
 		}
 		if at.asks != nil {
 			return *at.asks, nil
 		}
 		if err := wait(ctx, changed, at.Expires.Sub(now)); err != nil {
-			return web.Request{}, err
+			return fact.WebPairingRequested{}, err
 		}
 	}
 }
@@ -111,7 +110,7 @@ func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, 
 		}
 		asks := s.pairing.asks
 		if !yes {
-			f := web.Refused{What: "pairing", Why: "refused at the terminal", Pairing: p.id, By: by}
+			f := fact.WebRefused{What: "pairing", Why: "refused at the terminal", Pairing: p.id, By: by}
 			if asks != nil {
 				f.From = asks.From
 			}
@@ -120,7 +119,7 @@ func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, 
 		if asks == nil {
 			return event.Event{}, errExpired
 		}
-		f := web.Paired{ID: newID(), Name: s.free(asks.Name), Rights: s.pairing.Rights, Key: asks.Key, Pairing: p.id, From: asks.From, By: by}
+		f := fact.DevicePaired{ID: newID(), Name: s.free(asks.Name), Rights: s.pairing.Rights, Key: asks.Key, Pairing: p.id, From: asks.From, By: by}
 		if err := s.mayPair(f.Name); err != nil {
 			return event.Event{}, err
 		}
@@ -133,7 +132,7 @@ func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, 
 // Begin is the browser's first step: it uses the code up, and returns the handle by
 // which the browser is known until it is paired. The try is on record before it is answered. The
 // error may be ErrCode.
-func (d *Devices) Begin(ctx context.Context, code string, from web.From) (handle string, err error) {
+func (d *Devices) Begin(ctx context.Context, code string, from fact.From) (handle string, err error) {
 	handle = rand.Text()
 	right := false
 	err = d.append(ctx, func(s *state) (event.Event, error) {
@@ -141,7 +140,7 @@ func (d *Devices) Begin(ctx context.Context, code string, from web.From) (handle
 		if p.live(p.ID, d.opt.Now()) != nil || p.handle != nil {
 			return event.Event{}, ErrCode
 		}
-		f := web.Attempt{Pairing: p.ID, From: from}
+		f := fact.WebPairingAttempted{Pairing: p.ID, From: from}
 		if right = access.IsCode(p.Salt, p.Hash, code); right {
 			f.Handle = hashed(handle)
 		}
@@ -149,7 +148,7 @@ func (d *Devices) Begin(ctx context.Context, code string, from web.From) (handle
 	})
 	switch {
 	case errors.Is(err, ErrCode): // no try was recorded
-		d.Refuse(ctx, web.Refused{What: "pairing", Why: "no pairing is open", From: from})
+		d.Refuse(ctx, fact.WebRefused{What: "pairing", Why: "no pairing is open", From: from})
 	case err == nil && !right:
 		err = ErrCode
 	}
@@ -161,12 +160,12 @@ func (d *Devices) Begin(ctx context.Context, code string, from web.From) (handle
 
 // Ask is the browser's second step: it hands in its name and its public key, once, and gets the word
 // that the terminal shows, too. The error may be ErrKey or, where the handle does not count, ErrCode.
-func (d *Devices) Ask(ctx context.Context, handle, name string, key JWK, from web.From) (word string, err error) {
+func (d *Devices) Ask(ctx context.Context, handle, name string, key JWK, from fact.From) (word string, err error) {
 	der, err := key.record()
 	if err != nil {
 		return "", err
 	}
-	f := web.Request{From: from, Name: access.Name(name), Key: der, Word: newWord()}
+	f := fact.WebPairingRequested{From: from, Name: access.Name(name), Key: der, Word: newWord()}
 	err = d.append(ctx, func(s *state) (event.Event, error) {
 		f.Pairing = s.pairing.ID
 		if !s.pairing.isHandle(handle) || s.pairing.asks != nil || s.pairing.live(f.Pairing, d.opt.Now()) != nil {
@@ -210,10 +209,10 @@ const (
 
 // PairingState is how far a pairing is.
 type PairingState struct {
-	State  string         `json:"state"` // waiting, paired, refused or expired
-	Device string         `json:"device,omitempty"`
-	Name   string         `json:"name,omitempty"`
-	Rights []bridge.Right `json:"rights,omitempty"`
+	State  string       `json:"state"` // waiting, paired, refused or expired
+	Device string       `json:"device,omitempty"`
+	Name   string       `json:"name,omitempty"`
+	Rights []fact.Right `json:"rights,omitempty"`
 }
 
 // Await is the browser's third step: it waits until the pairing has an end, at most until ctx does,

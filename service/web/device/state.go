@@ -10,8 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel/fact/bridge"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 )
 
@@ -31,12 +30,12 @@ type state struct {
 
 // pairing is how far a pairing is.
 type pairing struct {
-	bridge.Pairing
+	fact.Pairing
 	attempts int
-	handle   []byte       // the SHA-256 of what the browser is known by, once the code is used up
-	asks     *web.Request // once the browser sent its key
-	ended    string       // "", paired or refused
-	device   string       // that was paired
+	handle   []byte                    // the SHA-256 of what the browser is known by, once the code is used up
+	asks     *fact.WebPairingRequested // once the browser sent its key
+	ended    string                    // "", paired or refused
+	device   string                    // that was paired
 }
 
 func newState() *state {
@@ -74,9 +73,9 @@ func (s *state) apply(e event.Event) {
 	s.head = e.Seq
 	switch e.Type {
 	case event.WebPairingOpened:
-		on(e, func(f bridge.Pairing) { s.pairing = pairing{Pairing: f} })
+		on(e, func(f fact.Pairing) { s.pairing = pairing{Pairing: f} })
 	case event.WebPairingAttempted:
-		on(e, func(f web.Attempt) {
+		on(e, func(f fact.WebPairingAttempted) {
 			if f.Pairing == s.pairing.ID {
 				s.pairing.attempts++
 				if s.pairing.handle == nil { // the first counts
@@ -85,20 +84,20 @@ func (s *state) apply(e event.Event) {
 			}
 		})
 	case event.WebPairingRequested:
-		on(e, func(f web.Request) {
+		on(e, func(f fact.WebPairingRequested) {
 			if f.Pairing == s.pairing.ID && s.pairing.asks == nil {
 				s.pairing.asks = &f
 			}
 		})
 	case event.DevicePaired:
-		on(e, func(f web.Paired) { s.paired(f, e.Time) })
+		on(e, func(f fact.DevicePaired) { s.paired(f, e.Time) })
 	case event.DeviceRevoked:
-		on(e, func(f web.Revoked) {
+		on(e, func(f fact.DeviceRevoked) {
 			delete(s.devices, f.ID)
 			s.revoked[f.ID] = true
 		})
 	case event.WebRefused:
-		on(e, func(f web.Refused) {
+		on(e, func(f fact.WebRefused) {
 			if f.Pairing != "" && f.Pairing == s.pairing.ID && s.pairing.ended == "" {
 				s.pairing.ended = stateRefused
 			}
@@ -114,7 +113,7 @@ func on[T any](e event.Event, do func(f T)) {
 	}
 }
 
-func (s *state) paired(f web.Paired, at time.Time) {
+func (s *state) paired(f fact.DevicePaired, at time.Time) {
 	dev := fromFact(f, at)
 	if !s.revoked[f.ID] && (dev.key != nil || len(dev.token) > 0) {
 		s.devices[f.ID] = &dev
@@ -125,7 +124,7 @@ func (s *state) paired(f web.Paired, at time.Time) {
 }
 
 // fromFact is the device that a fact says was paired.
-func fromFact(f web.Paired, at time.Time) Device {
+func fromFact(f fact.DevicePaired, at time.Time) Device {
 	dev := Device{ID: f.ID, Name: access.Name(f.Name), Kind: Program, Rights: f.Rights, Paired: at, token: f.Token}
 	if f.Token == nil {
 		dev.Kind, dev.Address, dev.Browser = Browser, f.Address, f.Browser

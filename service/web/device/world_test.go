@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/device"
 	"github.com/perlica/perlica/service/web/device/devicetest"
@@ -104,7 +104,7 @@ type browser struct {
 	clock *clock
 }
 
-var from = web.From{Address: "192.0.2.7", Browser: "Firefox"}
+var from = fact.From{Address: "192.0.2.7", Browser: "Firefox"}
 
 // pair pairs a browser: here is the process at the terminal, there the one that serves.
 func (h home) pair(t *testing.T, here, there *device.Devices, name string, rights ...access.Right) browser {

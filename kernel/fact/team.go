@@ -1,9 +1,10 @@
-// Package team has the payloads of the facts about the work that a machine does for a team. They are in the log of
-// the context that is named after the team. It decides nothing and writes nothing.
-package team
+package fact
 
-// Joined is the payload of team.joined: under which name this machine belongs to which team.
-type Joined struct {
+// This file has the payloads about the work that a machine does for a team. They are in the log of the context that is
+// named after the team.
+
+// TeamJoined is the payload of team.joined. This machine belongs to a team under a name.
+type TeamJoined struct {
 	Team  string `json:"team"`  // its id
 	Name  string `json:"name"`  // its name
 	Admin string `json:"admin"` // the verifier key of its first admin, from which all others follow
@@ -11,9 +12,9 @@ type Joined struct {
 	Key   string `json:"key"`   // this machine's verifier key
 }
 
-// Member is the payload of team.member: a statement of an admin about a member, which counts here from now on. An
-// older one about the same name counts no more.
-type Member struct {
+// TeamMember is the payload of team.member. An admin's statement about a member counts here from now on. It
+// replaces an older statement about the same name.
+type TeamMember struct {
 	Name      string   `json:"name"`
 	Version   int      `json:"version"`
 	Key       string   `json:"key"`
@@ -24,8 +25,8 @@ type Member struct {
 	Signature []byte   `json:"signature"`
 }
 
-// Claimed is the payload of team.claimed: this worker owns an input, for ever.
-type Claimed struct {
+// TeamClaimed is the payload of team.claimed. This worker owns an input for ever.
+type TeamClaimed struct {
 	Generation string `json:"generation"`
 	Position   int64  `json:"position"` // of the hub's write-ahead log
 	Sender     string `json:"sender"`
@@ -34,34 +35,34 @@ type Claimed struct {
 	Signature  []byte `json:"signature"` // the sender's
 }
 
-// Refused is the payload of team.refused: this worker makes no call for an input that it owns.
-type Refused struct {
+// TeamRefused is the payload of team.refused. This worker makes no call for an input that it owns.
+type TeamRefused struct {
 	Why string `json:"why"`
 }
 
-// Cosigned is the payload of team.cosigned: this keeper verified the copy of a worker's log up to a checkpoint.
-type Cosigned struct {
+// TeamCosigned is the payload of team.cosigned. This keeper verified the copy of a worker's log up to a checkpoint.
+type TeamCosigned struct {
 	Worker string `json:"worker"`
 	Origin string `json:"origin"` // the log's name
 	Size   int64  `json:"size"`
 	Root   string `json:"root"`
-	Line   string `json:"line"` // the signature, as it stands under the checkpoint
+	Line   string `json:"line"` // the signature line under the checkpoint
 }
 
-// Answered is the payload of team.answered: an answer to a worker's question was signed here.
-type Answered struct {
+// TeamAnswered is the payload of team.answered. An answer to a worker's question was signed here.
+type TeamAnswered struct {
 	Worker    string `json:"worker"`
 	Input     string `json:"input"`
 	Question  string `json:"question"` // its id
 	Digest    string `json:"digest"`   // of the question as it was shown
 	Option    string `json:"option"`
-	By        string `json:"by"`              // who gave it, as an answer to a question of this machine's names people
+	By        string `json:"by"`              // the person who gave the answer
 	Where     string `json:"where,omitempty"` // as "web"
-	Signature []byte `json:"signature"`       // this member's, as the worker gets it
+	Signature []byte `json:"signature"`       // this member's
 }
 
-// Stopped is the payload of team.stop_requested: an input was withdrawn here, or its worker was asked to stop it.
-type Stopped struct {
+// TeamStopped is the payload of team.stop_requested. An input was withdrawn here, or its worker was asked to stop the input.
+type TeamStopped struct {
 	Input     string `json:"input"`
 	By        string `json:"by"`
 	Where     string `json:"where,omitempty"`

@@ -1,0 +1,57 @@
+package fact
+
+// This file has the payloads about browsers and programs that connect over HTTP. They are in the user's own log.
+
+// From is the origin of a request as the server sees it.
+type From struct {
+	Address string `json:"address,omitempty"`
+	Browser string `json:"browser,omitempty"` // the User-Agent header
+}
+
+// WebPairingAttempted is the payload of web.pairing_attempted. A browser sent a code while a pairing was open.
+type WebPairingAttempted struct {
+	Pairing string `json:"pairing"`
+	From
+	// Handle is the SHA-256 of the token that names the browser until it is paired. Only a correct code has
+	// one, and a correct code is used up.
+	Handle []byte `json:"handle_sha256,omitempty"`
+}
+
+// WebPairingRequested is the payload of web.pairing_requested. The browser with the code sent its key.
+type WebPairingRequested struct {
+	Pairing string `json:"pairing"`
+	From
+	Name string `json:"name"`
+	Key  []byte `json:"key"`  // public, SubjectPublicKeyInfo
+	Word string `json:"word"` // the browser shows the same word
+}
+
+// DevicePaired is the payload of web.device_paired. A browser has a key, a program has a token.
+type DevicePaired struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	Rights  []Right `json:"rights"`
+	Key     []byte  `json:"key,omitempty"`          // of a browser
+	Token   []byte  `json:"token_sha256,omitempty"` // of a program
+	Pairing string  `json:"pairing,omitempty"`
+	From
+	By string `json:"by"`
+}
+
+// DeviceRevoked is the payload of web.device_revoked.
+type DeviceRevoked struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	By   string `json:"by"`
+}
+
+// WebRefused is the payload of web.refused.
+type WebRefused struct {
+	What    string `json:"what"` // a pairing, a token, a signature, a request
+	Why     string `json:"why"`
+	Pairing string `json:"pairing,omitempty"` // the pairing that a person refused; it is over
+	Device  string `json:"device,omitempty"`  // the id in the request
+	From
+	By         string `json:"by,omitempty"`         // a person
+	Unrecorded int    `json:"unrecorded,omitempty"` // requests refused without an event before this one
+}
