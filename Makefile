@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench torture torture-team clients sdks golden ci dist dist-same clean
+.PHONY: help build test race lint fuzz bench measure torture torture-team clients sdks golden ci dist dist-same clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ bench: ## measure against bare programs, then run Go's benchmarks
 	go run ./cmd/bench
 	go test ./service/web -run 'TestBrowser/^many$$' -many 10000 -v | grep 'longest task' || echo "the page is not measured: there is no Chromium"
 	go test -run '^$$' -bench . -benchmem ./...
+
+measure: ## count packages, imports, floors, complexity, long lines and unused names in the source
+	go run ./cmd/measure
 
 torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Linux; root for the power cuts)
 	go test ./policy/shell -run 'TestOracle$$' -oracle 20000 -oracle-seed $(SEED) -timeout 60m -v

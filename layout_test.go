@@ -47,7 +47,7 @@ var families = []string{
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "service/team/hub/hubtest"}, // of service see onlyName
+	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure", "service/team/hub/hubtest"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
 	"net":                              {"service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http":                         {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel", "provider/model"}, // of kernel see onlyName
@@ -273,7 +273,7 @@ func TestFolders(t *testing.T) {
 		}
 		want := path.Base(s.dir)
 		switch s.dir {
-		case "cmd/perlica", "cmd/bench", "cmd/bench/bare":
+		case "cmd/perlica", "cmd/bench", "cmd/bench/bare", "cmd/measure":
 			want = "main"
 		case ".":
 			want = "perlica_test"
