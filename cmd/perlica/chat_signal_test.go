@@ -137,7 +137,7 @@ func TestChatSignalled(t *testing.T) {
 			if err := syscall.Kill(pid, sig); err != nil {
 				t.Fatal(err)
 			}
-			s.finds("(?:\n|C)icanon") // "-icanon" is raw
+			s.finds(`(?:^|[^-])icanon`) // a raw terminal has "-icanon"
 			s.leaveShell()
 		})
 	}

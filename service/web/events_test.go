@@ -348,7 +348,7 @@ func TestForgedLog(t *testing.T) {
 			sent := w.ask(w.dirs[0], "@say 100 euro")
 			w.follow("/v1/events?after=0", "").until("run.finished")
 			log := filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.db")
-			db := sqlx.MustOpen("sqlite", log)
+			db := sqlx.MustOpen("sqlite", "file:"+log+"?_pragma=busy_timeout(10000)")
 			db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET ` + change + ` WHERE instr(payload, '100 euro')`)
 			check(t, db.Close())
 			run := "/v1/runs/" + sent["run_id"].(string)
