@@ -9,7 +9,9 @@ const names = {'\u001b': 'ESC', '\u0000': 'NUL', '\u0007': 'BEL', '\u0008': 'BS'
 
 // visible spells out what cannot be seen, between the brackets that the terminal uses, too.
 export function visible(text) {
-	return String(text).replace(/\r\n/g, '\n').replace(unseen, (c, at, all) => {
+	text = String(text);
+	if (text.search(unseen) < 0) return text;
+	return text.replace(/\r\n/g, '\n').replace(unseen, (c, at, all) => {
 		if (c === '\u200d' && /\p{Extended_Pictographic}/u.test(all.slice(at + 1, at + 3))) return c; // within one emoji
 		return '⟨' + (names[c] || 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')) + '⟩';
 	});
@@ -20,13 +22,13 @@ export function visible(text) {
 function make(el, classes, rest) {
 	const props = rest[0] && Object.getPrototypeOf(rest[0]) === Object.prototype ? rest.shift() : {};
 	if (props.onclick && el.type === 'submit') el.type = 'button';
-	if (classes.length) el.setAttribute('class', classes.join(' '));
+	if (classes) el.setAttribute('class', classes);
 	for (const key in props) {
 		const value = props[key];
 		if (value === undefined || value === null || value === false) continue;
 		if (key.startsWith('on')) el.addEventListener(key.slice(2), value);
 		else if (key === 'value') el.value = value;
-		else if (key === 'class') el.setAttribute('class', [...classes, value].join(' '));
+		else if (key === 'class') el.setAttribute('class', (classes + ' ' + value).trim());
 		else el.setAttribute(key, value === true ? '' : value);
 	}
 	fill(el, rest);
@@ -42,8 +44,8 @@ function fill(el, children) {
 }
 
 const maker = (create) => (tag, ...rest) => {
-	const [name, ...classes] = tag.split('.');
-	return make(create(name), classes, rest);
+	const dot = tag.indexOf('.');
+	return dot < 0 ? make(create(tag), '', rest) : make(create(tag.slice(0, dot)), tag.slice(dot + 1).replaceAll('.', ' '), rest);
 };
 
 // h makes an HTML element, 'name.class', and s one of a drawing.

@@ -31,9 +31,6 @@ function run(text, at) {
 	return end;
 }
 
-// parse returns the tree of a text: strings, and nodes {tag, children} that also hold an address or a text.
-const parse = (text) => tree(tokens(text));
-
 // tokens returns strings, finished nodes, runs of marks, and the brackets that form links.
 function tokens(text) {
 	const out = [];
@@ -43,17 +40,18 @@ function tokens(text) {
 	let from = 0; // the start of the plain text before at
 	let at = 0;
 	// put appends a token in the place of the text up to end.
-	const put = (end, ...token) => {
+	const put = (end, token) => {
 		if (at > from) out.push(text.slice(from, at));
-		out.push(...token);
+		out.push(token);
 		at = from = end;
 	};
 	for (;;) {
 		special.lastIndex = at;
-		const hit = special.exec(text);
-		at = hit ? hit.index : text.length;
+		const hit = special.test(text);
+		at = hit ? special.lastIndex - 1 : text.length;
 		if (!hit) break;
-		switch (hit[0]) {
+		const c = text[at];
+		switch (c) {
 		case '\\':
 			if (text[at + 1] === '\n') put(at + 2, {tag: 'br'});
 			else if (at + 1 < text.length && escapable.test(text[at + 1])) put(at + 2, text[at + 1]);
@@ -84,34 +82,35 @@ function tokens(text) {
 		}
 		case '!':
 		case '[': {
-			const image = hit[0] === '!';
-			if (image && text[at + 1] !== '[') {
+			const mark = c === '!' ? '![' : '[';
+			if (!text.startsWith(mark, at)) {
 				at++;
 				break;
 			}
-			put(at + 1 + image, {text: image ? '![' : '[', image});
+			put(at + mark.length, mark);
 			brackets.push(out.length - 1);
 			break;
 		}
 		case ']': {
-			const open = out[brackets.pop()];
-			const inside = open && !open.image && brackets.length < outside;
+			const open = brackets.pop();
+			const mark = out[open];
+			const inside = mark === '[' && brackets.length < outside;
 			outside = Math.min(outside, brackets.length);
-			const target = open && !inside && text[at + 1] === '(' && destination(text, at + 2);
+			const target = mark && !inside && text[at + 1] === '(' && destination(text, at + 2);
 			if (!target) {
 				at++;
 				break;
 			}
-			if (!open.image) outside = brackets.length;
-			open.address = target.address;
-			put(target.end, {end: true});
+			if (mark === '[') outside = brackets.length;
+			out[open] = {text: mark, address: target.address, at: 0, index: 0, height: 0};
+			put(target.end, {end: true, text: text.slice(at, target.end)});
 			break;
 		}
 		case '*':
 		case '_':
 		case '~': {
 			const end = run(text, at);
-			put(end, delimiter(hit[0], end - at, text[at - 1], text[end]));
+			put(end, delimiter(c, end - at, text[at - 1], text[end]));
 			break;
 		}
 		default: { // an h
@@ -122,7 +121,7 @@ function tokens(text) {
 		}
 		}
 	}
-	put(at);
+	put(at, '');
 	return out;
 }
 
@@ -137,7 +136,7 @@ function delimiter(mark, count, before, after) {
 		closes &&= !letter(after);
 	}
 	const known = mark !== '~' || count > 1;
-	return {mark, count, opens: opens && known, closes: closes && known};
+	return {mark, count, whole: count, opens: opens && known, closes: closes && known, at: 0, index: 0, height: 0};
 }
 
 // lastRuns maps the lengths of runs of backticks to the position of the last run of each.
@@ -224,7 +223,8 @@ function tree(list) {
 	const links = [];
 	// enter opens a frame; out has it in its place, as its marks are text until something closes it.
 	const enter = (frame, stack) => {
-		Object.assign(frame, {at: out.length, index: open.length, height: 0});
+		frame.at = out.length;
+		frame.index = open.length;
 		open.push(frame);
 		stack.push(frame);
 		out.push(frame);
@@ -269,12 +269,12 @@ function tree(list) {
 		if (token.end) {
 			const f = links.at(-1);
 			cut(f.index + 1);
-			f.height++;
+			const deep = f.height++ >= deepest;
 			leave();
-			out.push({tag: 'a', address: f.address, image: f.image, children: out.splice(f.at).slice(1)});
+			if (deep) out.push(token);
+			else out.push({tag: 'a', address: f.address, image: f.text === '![', children: out.splice(f.at).slice(1)});
 		} else if (token.address && !token.tag) enter(token, links);
 		else if (token.mark) {
-			token.whole = token.count;
 			if (token.closes) close(token);
 			if (token.count > 0 && token.opens) enter(token, marks[token.mark]);
 			else if (token.count > 0) out.push(token);
@@ -291,7 +291,7 @@ function fits(f, token) {
 }
 
 // spans are the inline forms of a text.
-export const spans = (text) => draw(parse(text), false);
+export const spans = (text) => text.search(special) < 0 ? [text] : draw(tree(tokens(text)), false);
 
 // draw makes elements of a tree. A link within a link is its text.
 function draw(nodes, inLink) {

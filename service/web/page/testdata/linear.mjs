@@ -90,6 +90,32 @@ shapes['a wide table with many short rows'] = (n) => '|a'.repeat(n / 6) + '\n' +
 shapes['runs of all lengths'] = (n) => Array.from({length: Math.sqrt(2 * n)}, (_, i) => '`'.repeat(i)).join(' ');
 shapes['runs of all lengths, falling'] = (n) => Array.from({length: Math.sqrt(2 * n)}, (_, i) => '`'.repeat(i)).toReversed().join(' ');
 
+// Nests and lines that a text of random atoms seldom makes.
+const deep = (n, open, close) => open.repeat(n / 2 / open.length) + 'a' + close.repeat(n / 2 / close.length);
+Object.assign(shapes, {
+	'links to images in images': (n) => '!['.repeat(n / 6) + 'a' + '](b)'.repeat(n / 6),
+	'brackets before links': (n) => deep(n, '[', '](b)'),
+	'emphasis in emphasis': (n) => deep(n, '*a **b ', ' b** a*'),
+	'quotes in lists': (n) => '> - > - > - > - a\n'.repeat(n / 18),
+	'rising quotes': (n) => Array.from({length: Math.sqrt(n)}, (_, i) => '> '.repeat(i) + 'a').join('\n'),
+	'rising lists': (n) => Array.from({length: Math.sqrt(2 * n)}, (_, i) => ' '.repeat(i) + '- a').join('\n'),
+	'a table': (n) => '|a|b|\n|-|-|\n' + '|c|d|\n'.repeat(n / 6),
+	'escaped pipes': (n) => ('|' + '\\|'.repeat(100) + '|\n').repeat(n / 203),
+	'code spans of all lengths that close': (n) => Array.from({length: Math.sqrt(n)}, (_, i) => '`'.repeat(i)).join(' ') + ' x ' + Array.from({length: Math.sqrt(n)}, (_, i) => '`'.repeat(i)).toReversed().join(' '),
+	'entities': (n) => '&amp;&#x41;&#0;&nosuch;&'.repeat(n / 24),
+	'addresses': (n) => '<https://a.b/c> https://a.b '.repeat(n / 28),
+	'an address that marks end': (n) => 'https://a' + '.'.repeat(n),
+	'reference definitions': (n) => '[a]: https://a "t"\n[a][b] '.repeat(n / 26),
+	'one word': (n) => 'a'.repeat(n),
+	'lines that end with CRLF': (n) => '- a\r\n> b\r\n\r\n'.repeat(n / 12),
+	'combining characters': (n) => '*\u0301_\u0302a\u0301'.repeat(n / 6),
+	'characters that nobody sees': (n) => '\u202e\u2066\0\x1b'.repeat(n / 4),
+	'halves of characters': (n) => '\ud800a'.repeat(n / 2),
+	'rules and almost rules': (n) => ('* '.repeat(100) + 'a\n* * *\n').repeat(n / 208),
+	'blank lines in lists': (n) => '- a\n\n\n\n  b\n'.repeat(n / 11),
+	'addresses that no browser reads': (n) => '[a](https://[::1) https://[ '.repeat(n / 27),
+});
+
 const ways = {
 	whole: (text) => markdown(text),
 	pieces: (text) => {
@@ -108,7 +134,7 @@ if (timed) {
 	process.exit();
 }
 // most is how many steps a character may take, for texts of each size.
-const most = {whole: 100, pieces: 1600};
+const most = {whole: 150, pieces: 1600};
 let worst = 0;
 for (const [shape, make] of Object.entries(shapes)) {
 	for (const [way, lay] of Object.entries(ways)) {
