@@ -133,10 +133,15 @@ func (m *matcher) word(i, j int) Answer {
 		return Yes
 	case have.vague && j > 0:
 		return Maybe
-	case want.text == have.text, i == 0 && !m.exact && commandName(want) == commandName(have):
+	case want.text == have.text, i == 0 && !m.exact && sameProgram(commandName(want), commandName(have)):
 		return Yes
 	}
 	return No
+}
+
+// sameProgram reports whether a name in a rule is the name of a program, which may have a version: pip3.11 is pip.
+func sameProgram(rule, program string) bool {
+	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
 }
 
 // skip leaves out an option that stands before the next word of the pattern. An option of unknown
@@ -152,9 +157,15 @@ func (m *matcher) skip(i, j int) Answer {
 	case besideOption().MatchString(have.text): // make CC=clang deploy, cargo +nightly publish
 		return m.from(i, j+1)
 	case len(have.text) < 2 || have.text[0] != '-':
+		if slices.Contains(goalPrograms, commandName(m.call[0])) { // make test deploy
+			return m.from(i, j+1)
+		}
 		return No
 	}
 	best := m.from(i, j+1)
+	if slices.Contains(twoValues, have.text) && j+3 <= len(m.call) {
+		best = max(best, m.from(i, j+3))
+	}
 	bare := strings.HasPrefix(have.text, "--no-") || slices.Contains(bareOptions, have.text)
 	if best != Yes && j+1 < len(m.call) && !bare && !strings.Contains(have.text, "=") {
 		best = max(best, m.from(i, j+2))
@@ -169,6 +180,15 @@ var besideOption = lazily(`^([A-Za-z_][A-Za-z0-9_]*=|\+[A-Za-z0-9])`)
 // that begins with --no-.
 var bareOptions = []string{
 	"--", "--help", "--quiet", "--silent", "--verbose", "--paginate", "--bare", "--literal-pathspecs", "--offline", "--yes",
+}
+
+// twoValues are options before a subcommand that take two words.
+var twoValues = []string{"--option", "--arg", "--argstr", "--override-input"}
+
+// goalPrograms are programs that take several goals, in any order.
+var goalPrograms = []string{
+	"make", "gmake", "bmake", "ninja", "samu", "just", "mvn", "mvnw", "mvnd", "gradle", "gradlew", "ant", "rake", "sbt", "lein", "tox",
+	"nox", "invoke", "inv", "doit", "scons", "xcodebuild", "fastlane", "mage", "task", "cake", "buck",
 }
 
 // Rule is the command of a rule that allows the call. Of a program that the table does not know it
