@@ -57,21 +57,6 @@ func childOK(args []string) {
 //	hang      neither read nor write, and do not exit
 //
 // After the last argument it reads until its input ends.
-//
-//	<         read a line
-//	<N        read N lines
-//	peek      wait for the beginning of a line and leave it
-//	>TEXT     write TEXT and a line feed
-//	=TEXT     write TEXT
-//	*N TEXT   write TEXT and a line feed N times; # in it is the count
-//	echo N    read N lines and write each back as a notification
-//	deaf      close standard input
-//	close     close standard output
-//	stderr T  write a line to standard error
-//	exit N    leave
-//	hang      neither read nor write any more, but do not leave
-//
-// At the end it reads on until its input ends.
 func childLiar(args []string) {
 	in := bufio.NewReader(os.Stdin)
 	read := func() string {

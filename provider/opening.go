@@ -43,18 +43,18 @@ func (c *Conn) AppendSystem(text string, meta bool) bool {
 	return offered || meta
 }
 
-// offered remembers what the agent says in its answer to initialize that it takes.
+// offered stores the session capabilities of the agent's answer to initialize.
 func (o *opening) offered(initialized json.RawMessage) {
 	var r struct {
 		Can struct {
 			Sessions map[string]any `json:"sessionCapabilities"`
 		} `json:"agentCapabilities"`
 	}
-	_ = json.Unmarshal(initialized, &r) // what has not the protocol's form offers nothing
+	_ = json.Unmarshal(initialized, &r) // an answer of another form offers nothing
 	o.offers = r.Can.Sessions
 }
 
-// inMeta is the member _meta, by which a text goes that the agent did not offer to take; nil: none.
+// inMeta returns the member _meta with the system text, or nil if the agent takes the text in systemPrompt.
 func (o *opening) inMeta() map[string]any {
 	if o.append == "" || !o.meta {
 		return nil

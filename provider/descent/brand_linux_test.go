@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleVar makes this test binary another process; the words after the role are its arguments.
+// roleVar turns this test binary into another process. Its value is the role and the arguments of the role.
 const roleVar = "DESCENT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// said is what a role tells the test of its own line.
+// said is a role's report about its own line of descent.
 type said struct {
 	Agents, Runners int
 	Limit           string
 	Err             string
 	Hidden, Partial bool
-	Gap             int // the process that cannot be read
+	Gap             int // the number of the process that cannot be read
 	Raised          bool
 	Above           bool // the line ends at a process that the system hides
 }
@@ -53,7 +53,7 @@ func say(s said) {
 	if errors.As(err, &gap) {
 		s.Gap = gap.PID
 	}
-	_ = json.NewEncoder(os.Stdout).Encode(s) // a test that hears nothing fails
+	_ = json.NewEncoder(os.Stdout).Encode(s) // if this fails, the test gets no report and fails
 }
 
 func must(err error) {
@@ -85,7 +85,7 @@ func init() {
 			free := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 			say(said{Raised: branded && unix.Prlimit(0, unix.RLIMIT_LOCKS, &free, nil) == nil})
 		},
-		"bind": func(args []string) { // mounts the first over the second, in which PARENT is its parent
+		"bind": func(args []string) { // mounts the first argument over the second; PARENT in it is the parent's number
 			to := strings.ReplaceAll(args[1], "PARENT", strconv.Itoa(os.Getppid()))
 			if args[0] == "proc" || args[0] == "tmpfs" {
 				must(unix.Mount(args[0], to, args[0], 0, strings.Join(args[2:], ",")))
@@ -103,7 +103,7 @@ func init() {
 			must(c.Run())
 		},
 		"undumpable": func([]string) {
-			say(said{}) // below another user's process
+			say(said{}) // below a process of another user
 			c := role("say")
 			c.Stdout = os.Stdout
 			must(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
@@ -113,7 +113,7 @@ func init() {
 	}
 }
 
-// role is a command of this test binary. The binary lies where each user can start it.
+// role returns a command of this test binary with a role. Every user may start the binary.
 func role(words ...string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), roleVar+"="+strings.Join(words, " "))
@@ -121,7 +121,7 @@ func role(words ...string) *exec.Cmd {
 	return c
 }
 
-// hear runs a role, and skips the test where the system does not let it start.
+// hear runs a role. It skips the test if the system does not allow the role to start.
 func hear(t *testing.T, c *exec.Cmd) (s said) {
 	t.Helper()
 	c.Stderr = nil
@@ -135,9 +135,9 @@ func hear(t *testing.T, c *exec.Cmd) (s said) {
 	return s
 }
 
-// TestBrand holds that an orphan of a Perlica that is gone is an agent's: without a mark, in a session
-// of its own, and although it tries to raise its limit. Its mode is that of the run.
-// It fails where Announce does not lower the limit.
+// TestBrand: an orphan of a Perlica that has ended still counts as an agent's process, although it has no
+// mark, has its own session and tries to raise its limit. Its mode is the mode of the run. The test fails if
+// Announce does not lower the limit.
 func TestBrand(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -154,8 +154,8 @@ func TestBrand(t *testing.T) {
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
 	}
-	_ = r.Close()  // the orphan has it
-	_ = in.Close() // likewise
+	_ = r.Close()  // the orphan has its own copy
+	_ = in.Close() // the orphan has its own copy
 	if _, err := w.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
@@ -171,14 +171,14 @@ func TestBrand(t *testing.T) {
 	}
 }
 
-// TestRunnerIsNoAgent holds that a Perlica that brands itself stays a person's.
+// TestRunnerIsNoAgent: a Perlica that brands itself remains a person's process.
 func TestRunnerIsNoAgent(t *testing.T) {
 	if s := hear(t, role("self")); s.Agents != 0 || s.Err != "" {
 		t.Fatalf("a Perlica that runs agents is an agent's: %+v", s)
 	}
 }
 
-// own is a command in namespaces of its own, for which no right is needed.
+// own returns the command in its own namespaces, which needs no privilege.
 func own(c *exec.Cmd, flags uintptr) *exec.Cmd {
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  flags | syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
@@ -188,8 +188,8 @@ func own(c *exec.Cmd, flags uintptr) *exec.Cmd {
 	return c
 }
 
-// TestGap holds that a mount over an entry of /proc is a gap that names the process, and that a whole
-// other /proc shows nothing. It fails where read follows mounts.
+// TestGap: a mount over an entry of /proc is a gap, and the error names the process. A replaced /proc shows
+// nothing. The test fails if read follows mounts.
 func TestGap(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -219,8 +219,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestNamespaces holds that a process in a namespace that needs no right takes a terminal, also where it
-// shows a whole line.
+// TestNamespaces: a process in a namespace that needs no privilege needs a terminal, even if its whole line
+// is visible.
 func TestNamespaces(t *testing.T) {
 	if s := hear(t, role("say")); s.Err != "" || s.Agents > 0 && !branded() {
 		t.Fatalf("a plain child: %+v", s)
@@ -238,12 +238,12 @@ func TestNamespaces(t *testing.T) {
 
 // branded reports whether the tests run below an agent.
 func branded() bool {
-	l, _ := Self() // what is known counts
+	l, _ := Self() // the known part is enough
 	return len(l.Agents) > 0
 }
 
-// TestHidepid holds that a process that the system hides ends the line and is not a gap, also if it is
-// this user's and cannot be dumped, as sshd's.
+// TestHidepid: a process that the system hides ends the line and is not a gap. This includes a process of the
+// same user that cannot be dumped, such as sshd's.
 func TestHidepid(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this takes root")
@@ -263,7 +263,7 @@ func TestHidepid(t *testing.T) {
 	}
 }
 
-// TestApart holds who may answer a question of another process.
+// TestApart: the table lists the processes that may answer a question of another process.
 func TestApart(t *testing.T) {
 	k := func(pid int, name string) link {
 		return link{Process: Process{PID: pid, Name: name}, ticks: uint64(pid), spaces: [3]string{"m", "p", "u"}}

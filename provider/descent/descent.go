@@ -1,29 +1,29 @@
-// Package descent says from which agents a process descends.
+// Package descent determines the agents from which a process descends.
 //
-// It promises that each process that an agent started is known, in any namespace, under any parent
-// and after any number of runs. It refuses to take a process's own word that it is free: the words of
-// a process only ever add to the knowledge about it.
+// The package recognizes each process that an agent started, in any namespace, under any parent and after any
+// number of runs. It never trusts a process's own claim that it is free. Claims of a process can only add to
+// the knowledge about it.
 //
 // A person's process has these properties. Every other process is treated as an agent's.
 //
 //  1. Neither the process nor an ancestor is branded (Linux). Before a Perlica starts its first agent,
 //     it lowers its own hard limit of file locks, which no kernel uses. Each descendant inherits
-//     the limit, and only CAP_SYS_RESOURCE in the first user namespace raises it. The value names
-//     the permission mode; a descendant can only lower it, which is stricter.
-//  2. No ancestor is a Perlica that runs agents. Such a Perlica says so in its name (Linux).
-//  3. No environment in the line holds Mark.
-//  4. The line was read without a gap (Linux): from the real /proc, with nothing mounted over an entry,
-//     and each parent is older than its child. The line ends at process 1, at a parent in an outer
-//     namespace of processes, or at a process that the system itself hides (hidepid). Only the owner
-//     of a namespace of processes can hide them so. Signal 0 and not /proc says that the process lives.
-//  5. Where the process left the namespaces of an ancestor, or is in one that needs no right, it has a
-//     controlling terminal. Commands check this (Line.Hidden).
-//  6. An answer comes from the namespaces of the Perlica that asked (Line.Apart). It needs a terminal
-//     if a service that starts programs for everybody started it, or if its line leaves the container,
-//     unless the Perlica that asked shares the ancestor.
+//     the limit, and only CAP_SYS_RESOURCE in the first user namespace can raise it. The value names
+//     the permission mode. A descendant can only lower the value, which means a stricter mode.
+//  2. No ancestor is a Perlica that runs agents. Such a Perlica shows this in its name (Linux).
+//  3. No environment in the line contains Mark.
+//  4. The line was read without a gap (Linux). It was read from the real /proc with nothing mounted over an
+//     entry, and each parent is older than its child. The line ends at process 1, at a parent in an outer
+//     pid namespace, or at a process that the system itself hides (hidepid). Only the owner of a pid
+//     namespace can hide processes in this way. Signal 0, and not /proc, shows that the process is alive.
+//  5. The process has a controlling terminal if it left the namespaces of an ancestor or is in a namespace
+//     that needs no privilege. Commands check this (Line.Hidden).
+//  6. An answer comes from the namespaces of the Perlica that asked (Line.Apart). The answering process needs
+//     a terminal in two cases: a service that starts programs for any process started it, or its line leaves
+//     the container. It needs no terminal if the Perlica that asked has the same ancestor.
 //
-// The age of a terminal, of a tmux server or of a login proves nothing, so no rule uses it. A login
-// through sshd, login, su, sudo or a display manager has no brand and so counts at any age.
+// The age of a terminal, of a tmux server or of a login proves nothing, so no rule uses it. A login through
+// sshd, login, su, sudo or a display manager has no brand, and so it counts at any age.
 package descent
 
 import (
@@ -40,22 +40,22 @@ import (
 )
 
 const (
-	// Mark is the variable by which an agent's descendants are known. Its value is the marks of all
-	// Perlica processes above, outermost first, joined by slashes: agent:pid:start:random.
+	// Mark is the variable by which an agent's descendants are known. Its value contains the marks of all
+	// Perlica processes above, outermost first, joined by slashes. One mark is agent:pid:start:random.
 	Mark = "PERLICA_AGENT_ID"
-	// LimitVariable tells an agent's descendants its permission mode, where the system cannot.
+	// LimitVariable gives an agent's descendants its permission mode on systems without brands.
 	LimitVariable = "PERLICA_AGENT_PERMISSIONS"
-	// PersonVariable is in the environment of a program that a person starts from a Perlica, such as an
-	// editor. Perlica does not end such a program with its agents. It grants nothing.
+	// PersonVariable marks a program that a person starts from a Perlica, for example an editor. Perlica does
+	// not end such a program with its agents. The variable grants no rights.
 	PersonVariable = "PERLICA_AGENT_NOT"
 )
 
-// ErrHidden says that the system does not show the ancestors of a process.
+// ErrHidden means that the system does not show the ancestors of a process.
 var ErrHidden = errors.New("descent: the system does not show which processes this one descends from")
 
 // GapError names an ancestor that cannot be read. The ancestors above it are unknown.
 type GapError struct {
-	PID   int     // the ancestor
+	PID   int     // the unreadable ancestor
 	Child Process // the last process that was read
 	Why   string
 }
@@ -64,24 +64,24 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("descent: process %d, the parent of %s (%d), cannot be read: %s", e.PID, e.Child.Name, e.Child.PID, e.Why)
 }
 
-// Unwrap makes a GapError an ErrHidden.
+// Unwrap returns ErrHidden.
 func (e *GapError) Unwrap() error { return ErrHidden }
 
-// Process is a process as the system names it.
+// Process is a process with the system's name for it.
 type Process struct {
 	PID     int
 	Name    string
-	Started time.Time // zero: not known
+	Started time.Time // zero means unknown
 }
 
 // Agent is an agent from which a process descends.
 type Agent struct {
-	Name   string // as its provider is called; empty: not known
-	Runner int    // the process of the Perlica that runs it
-	// Top is the agent's own process or, where that is gone, the first of the line that is left. It
-	// was not started before the agent.
+	Name   string // the provider's name; empty means unknown
+	Runner int    // the number of the Perlica process that runs it
+	// Top is the agent's own process. If that process has ended, Top is the uppermost remaining process of
+	// the line, which started after the agent.
 	Top Process
-	// Limit is the permission mode of its run; empty: not known.
+	// Limit is the permission mode of the agent's run. Empty means unknown.
 	Limit string
 	id    string
 }
@@ -89,37 +89,38 @@ type Agent struct {
 // Line is the line of descent of a process.
 type Line struct {
 	Processes []Process // the process itself first, then its parent
-	Agents    []Agent   // without an order
-	// Partial says that there may be ancestors outside of a namespace of processes in which this one is.
+	Agents    []Agent   // in no particular order
+	// Partial means that the process is in a pid namespace and may have ancestors outside.
 	Partial bool
-	// Hidden says that only a terminal speaks for a person: the process is in a namespace that any
-	// process can make for itself, or not in those of an ancestor, or the system shows no ancestors.
+	// Hidden means that only a terminal shows that the process is a person's. The process is in a namespace
+	// that any process can create, or it is not in the namespaces of an ancestor, or the system shows no
+	// ancestors.
 	Hidden bool
 
 	links []link
-	limit string // the strictest mode of a brand; empty: no process is branded
+	limit string // the strictest mode of a brand; empty if no process is branded
 }
 
-// link is one process of a line, with the system's knowledge of it.
+// link is one process of a line, with the system's knowledge about it.
 type link struct {
 	Process
-	ticks   uint64    // its start as marks have it; 0: not known
-	marks   []string  // with which it was started, outermost first
+	ticks   uint64    // the start in the unit of the marks; 0 means unknown
+	marks   []string  // from the initial environment, outermost first
 	limit   string    // the mode in its environment
-	runner  bool      // it is a Perlica that runs agents
-	runs    string    // their permission mode
-	branded bool      // it descends from a Perlica that runs agents, or is one
+	runner  bool      // the process is a Perlica that runs agents
+	runs    string    // the permission mode of those agents
+	branded bool      // the process is, or descends from, a Perlica that runs agents
 	brand   string    // the permission mode of the brand
-	spaces  [3]string // its mount and pid namespaces and its map of users; empty: not shown
-	// hiddenAbove says that the system hides its parent.
+	spaces  [3]string // mount namespace, pid namespace and user map; empty means not shown
+	// hiddenAbove means that the system hides the parent.
 	hiddenAbove bool
 }
 
-// Self is the line of this process.
+// Self returns the line of this process.
 func Self() (Line, error) { return Of(os.Getpid()) }
 
-// Of returns the line of a process. The error is ErrHidden or a *GapError; the line then holds the
-// known part.
+// Of returns the line of a process. The error is ErrHidden or a *GapError. The line then holds the known
+// part.
 func Of(pid int) (Line, error) {
 	links, err := ancestry(pid)
 	if pid == os.Getpid() {
@@ -131,7 +132,7 @@ func Of(pid int) (Line, error) {
 		if stricter(own.limit, links[0].limit) {
 			links[0].limit = own.limit
 		}
-		links[0].brand, links[0].branded = ownBrand() // also where /proc is hidden
+		links[0].brand, links[0].branded = ownBrand() // needed if /proc is hidden
 	}
 	l := line(links)
 	l.Partial, l.Hidden = namespaced()
@@ -139,8 +140,8 @@ func Of(pid int) (Line, error) {
 	return l, err
 }
 
-// moved reports whether a process of the line is in other namespaces than its parent. A service
-// manager starts its services in namespaces of their own.
+// moved reports whether a process of the line is in other namespaces than its parent. Children of a service
+// manager are not counted, because it starts services in their own namespaces.
 func moved(links []link) bool {
 	for i := range len(links) - 1 {
 		if links[i].apart(links[i+1]) != "" && !manager(links, i+1) {
@@ -150,12 +151,13 @@ func moved(links []link) bool {
 	return false
 }
 
-// manager reports whether a link is process 1, or the service manager of a user.
+// manager reports whether a link is process 1 or the service manager of a user.
 func manager(links []link, i int) bool {
 	return links[i].PID == 1 || links[i].Name == "systemd" && i+1 < len(links) && links[i+1].PID == 1
 }
 
-// apart names a namespace that the system shows of both processes and that they do not share.
+// apart returns the kind of the first namespace that differs between the two processes, or "". Hidden
+// namespaces are not compared.
 func (l link) apart(other link) string {
 	for i, kind := range namespaceKinds {
 		if l.spaces[i] != "" && other.spaces[i] != "" && l.spaces[i] != other.spaces[i] {
@@ -168,23 +170,23 @@ func (l link) apart(other link) string {
 // namespaceKinds names the entries of link.spaces.
 var namespaceKinds = [3]string{"mount", "pid", "user"}
 
-// launchers start programs for every process of the user that asks them to.
+// launchers are programs that start other programs at the request of any process of the user.
 var launchers = []string{"systemd", "cron", "crond", "atd", "anacron", "fcron", "dbus-daemon", "dbus-broker", "dbus-broker-lau"}
 
-// ApartError says that a process cannot answer a question of another process.
+// ApartError means that a process cannot answer a question of another process.
 type ApartError struct {
 	PID int // the process that asked
 	Why string
-	// Terminal says that a controlling terminal of the process is enough.
+	// Terminal means that the process could answer if it had a controlling terminal.
 	Terminal bool
 }
 
 func (e *ApartError) Error() string { return "an answer from here does not count: " + e.Why }
 
-// Apart returns an *ApartError if this process is in other namespaces than the process that asked, or
-// if only a terminal shows that a person started it: a service that starts programs for everybody
-// started it, or its parent is outside of the container, and the process that asked shares
-// no ancestor below that.
+// Apart returns an *ApartError if this process is in other namespaces than the process that asked. It also
+// returns one if only a terminal could show that a person started this process. That is the case if one of
+// the launchers started it, or if its parent is outside the container. A common ancestor below that point
+// makes the terminal unnecessary.
 func (l Line) Apart(asked int) error {
 	theirs, err := ancestry(asked)
 	if err != nil && len(theirs) == 0 {
@@ -244,7 +246,7 @@ func line(links []link) (l Line) {
 		l.Agents = append(l.Agents, a)
 	}
 	seen := map[string]bool{}
-	for i := len(links) - 1; i >= 0; i-- { // from the top: the first that carries a mark is its agent, or what is left of it
+	for i := len(links) - 1; i >= 0; i-- { // from the top: the first process with a mark is the agent or the rest of it
 		for _, m := range links[i].marks {
 			name, pid, ticks := parse(m)
 			if seen[m] || runners[runnerKey(pid, ticks)] {
@@ -254,7 +256,7 @@ func line(links []link) (l Line) {
 			l.Agents = append(l.Agents, Agent{Name: name, Runner: pid, Top: links[i].Process, Limit: limitOf(links[:i+1]), id: m})
 		}
 	}
-	top := -1 // the uppermost branded process
+	top := -1 // the index of the uppermost branded process
 	for i, k := range links {
 		if !k.branded {
 			continue
@@ -263,15 +265,15 @@ func line(links []link) (l Line) {
 			l.limit = k.brand
 		}
 	}
-	if top >= 0 && (top == 0 || !links[top].runner) { // the agents of a runner are there already
+	if top >= 0 && (top == 0 || !links[top].runner) { // the agents of a runner are already listed
 		k := links[top]
 		l.Agents = append(l.Agents, Agent{Top: k.Process, Limit: l.limit, id: "brand " + runnerKey(k.PID, k.ticks)})
 	}
 	return l
 }
 
-// limitOf is the strictest mode that the links name; empty if one of them names none: it may have
-// been taken away.
+// limitOf returns the strictest mode of the links. It is empty if a link has no mode, because a process may
+// have removed the variable.
 func limitOf(links []link) string {
 	limit := links[0].limit
 	for _, k := range links[1:] {
@@ -286,7 +288,7 @@ func runnerKey(pid int, ticks uint64) string {
 	return strconv.Itoa(pid) + ":" + strconv.FormatUint(ticks, 10)
 }
 
-// parse takes a mark apart; of one that cannot be read it returns zeros.
+// parse splits a mark into its parts. It returns zeros for an unreadable mark.
 func parse(mark string) (name string, pid int, ticks uint64) {
 	f := strings.Split(mark, ":")
 	if len(f) != 4 {
@@ -303,8 +305,8 @@ func parse(mark string) (name string, pid int, ticks uint64) {
 	return f[0], pid, ticks
 }
 
-// Youngest is the agent of the line that was started last; ok is false if there is none. One whose
-// start is not known counts as started now.
+// Youngest returns the agent of the line that started last. ok is false without agents. An agent with an
+// unknown start counts as the youngest.
 func (l Line) Youngest() (a Agent, ok bool) {
 	for _, b := range l.Agents {
 		if !ok || b.Top.Started.IsZero() || !a.Top.Started.IsZero() && b.Top.Started.After(a.Top.Started) {
@@ -314,7 +316,7 @@ func (l Line) Youngest() (a Agent, ok bool) {
 	return a, ok
 }
 
-// Limit is the strictest permission mode of the line's agents: "deny" where one is not known.
+// Limit returns the strictest permission mode of the line's agents, or "deny" if a mode is unknown.
 func (l Line) Limit() string {
 	limit := cmp.Or(l.limit, "allow")
 	for _, a := range l.Agents {
@@ -338,7 +340,7 @@ func Stricter(a, b string) string {
 
 func stricter(a, b string) bool { return rank(a) < rank(b) }
 
-// rank orders permission modes, the strictest first; what is none of them is stricter than all.
+// rank orders permission modes, the strictest first. An unknown mode is stricter than the known ones.
 func rank(mode string) int {
 	switch mode {
 	case "ask":
@@ -348,11 +350,11 @@ func rank(mode string) int {
 	case "allow":
 		return 3
 	}
-	return 0 // deny, and what is not known
+	return 0 // deny and unknown modes
 }
 
-// Foreign returns an agent from which the process descends and this one does not. A process that is
-// gone, or whose ancestors are hidden, cannot be told: then the error says so.
+// Foreign returns an agent from which the process descends and this process does not. The error means that
+// this cannot be determined, because the process has ended or its ancestors are hidden.
 func Foreign(pid int) (a Agent, ok bool, err error) {
 	if pid == os.Getpid() {
 		return Agent{}, false, nil
@@ -388,16 +390,16 @@ func (a Agent) String() string {
 	return name
 }
 
-// ForeignError says that a connection comes from a process of an agent.
+// ForeignError means that a connection comes from a process of an agent.
 type ForeignError struct{ Agent Agent }
 
 func (e *ForeignError) Error() string {
 	return "the other side descends from " + e.Agent.String() + ", and an agent has no say here"
 }
 
-// CheckUnix returns a *ForeignError if the process at the other side of a Unix socket descends from
-// an agent from which this one does not, and another error if that cannot be told: it is gone. Where
-// the system does not say who it is, it returns nil.
+// CheckUnix returns a *ForeignError if the process at the other end of a Unix socket descends from an agent
+// and this process does not. It returns another error if that process has ended. It returns nil on a system
+// that does not identify the process.
 func CheckUnix(c syscall.Conn) error {
 	pid, err := unixPeer(c)
 	if err != nil || pid == 0 {
@@ -406,8 +408,8 @@ func CheckUnix(c syscall.Conn) error {
 	return check(pid)
 }
 
-// CheckTCP is CheckUnix for a connection from peer to here over a loopback address. A connection
-// from another machine is no one's here, and is let through.
+// CheckTCP is CheckUnix for a connection from peer to here over a loopback address. It returns nil for a
+// connection from another machine.
 func CheckTCP(peer, here netip.AddrPort) error {
 	if !peer.Addr().Unmap().IsLoopback() && peer.Addr().Unmap() != here.Addr().Unmap() {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Announce does nothing here: an orphan does not come back to the Perlica that ran its agent.
+// Announce does nothing on this system, because an orphan does not return to the Perlica that ran its agent.
 func Announce(string) error { return nil }
 
 // ancestry reads a process and its ancestors.
@@ -38,8 +38,8 @@ func ancestry(pid int) ([]link, error) {
 	return links, nil
 }
 
-// environOf is the environment with which a process was started, as far as the system tells: how
-// many arguments, the program, zeros, the arguments, the environment.
+// environOf returns the environment with which a process was started, as far as the system shows it. The
+// buffer holds the number of arguments, the program, zeros, the arguments and the environment.
 func environOf(pid int) []string {
 	b, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(b) < 4 {
@@ -54,13 +54,13 @@ func environOf(pid int) []string {
 	return all[n:]
 }
 
-// namespaced is false here: there are no namespaces of processes.
+// namespaced returns false, because this system has no namespaces.
 func namespaced() (partial, hidden bool) { return false, false }
 
-// ownBrand finds nothing here: no process can read the brand of another one.
+// ownBrand finds nothing, because no process can read the brand of another one on this system.
 func ownBrand() (mode string, ok bool) { return "", false }
 
-// Born is when a file was made.
+// Born returns the creation time of a file.
 func Born(path string) (at time.Time, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -73,10 +73,10 @@ func Born(path string) (at time.Time, ok bool) {
 	return time.Unix(st.Birthtimespec.Sec, st.Birthtimespec.Nsec), true
 }
 
-// Terminal names the controlling terminal of this process; empty: it has none.
+// Terminal returns the name of this process's controlling terminal, or "".
 func Terminal() string { return openTerminal() }
 
-// unixPeer is the process that connected.
+// unixPeer returns the process that connected.
 func unixPeer(c syscall.Conn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runnerName and the permission mode are what a Perlica that runs agents is called from then on. The
-// system keeps 15 bytes of a name.
+// runnerName and the permission mode are the name of a Perlica that runs agents. The system keeps 15 bytes of
+// a name.
 const runnerName = "perlica:"
 
-// announced is the mode in the name.
+// announced holds the mode that is in the name.
 var announced struct {
 	sync.Mutex
 	mode    string
 	branded bool // this process lowered its limit itself
 }
 
-// Announce brands this process and says to anyone who looks that it runs agents, in a permission mode; of
-// several modes the strictest counts. It holds as long as the process lives: a process that an agent
-// left may still be a child of it. The brand holds for each later child and its descendants.
+// Announce brands this process and shows in its name that it runs agents in a permission mode. The strictest
+// of several modes counts. The name stays until the process ends, because a process that an agent left may
+// still be its child. Later children and their descendants inherit the brand.
 func Announce(mode string) error {
 	announced.Lock()
 	defer announced.Unlock()
@@ -46,21 +46,22 @@ func Announce(mode string) error {
 	return err
 }
 
-// brandBase and the rank of a mode make the hard limit of file locks that is the brand. The number is
-// far above each limit that a system sets.
+// brandBase plus the rank of a mode is the brand: a hard limit of file locks. The number is far above every
+// limit that a system sets.
 const brandBase = 1 << 62
 
-// lowerLocks lowers the limits of file locks of this process, and reports whether they were infinite.
+// lowerLocks lowers the limits of file locks of this process. first reports whether the limit was infinite
+// before.
 func lowerLocks(to uint64) (first bool) {
 	var now unix.Rlimit
 	if unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &now) != nil || now.Max <= to {
 		return false
 	}
 	err := unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: to, Max: to}, nil)
-	return err == nil && now.Max == unix.RLIM_INFINITY // a system without the limit has only the other signs
+	return err == nil && now.Max == unix.RLIM_INFINITY // a system without this limit has only the other signs
 }
 
-// ownBrand is the brand with which this process was started.
+// ownBrand returns the brand with which this process was started.
 func ownBrand() (mode string, ok bool) {
 	announced.Lock()
 	defer announced.Unlock()
@@ -71,7 +72,8 @@ func ownBrand() (mode string, ok bool) {
 	return brandOf(now.Max)
 }
 
-// brandOf reads a hard limit of file locks. Each finite one is a brand: a process can lower its own.
+// brandOf decodes a hard limit of file locks. Every finite limit is a brand, because a process can lower its
+// own.
 func brandOf(limit uint64) (mode string, ok bool) {
 	switch limit {
 	case unix.RLIM_INFINITY:
@@ -86,11 +88,11 @@ func brandOf(limit uint64) (mode string, ok bool) {
 	return "deny", true
 }
 
-// firstPIDs is the machine's own namespace of processes; the system numbers it so everywhere.
+// firstPIDs is the initial pid namespace. It has this number on every machine.
 const firstPIDs = "pid:[4026531836]"
 
-// namespaced reports whether this process is in another namespace of processes than the machine's
-// own, and whether it is one that needed no right: then one user is all that it knows.
+// namespaced reports whether this process is outside the initial pid namespace (partial), and whether its
+// namespace needs no privilege (hidden). In such a namespace the map of users has one user.
 func namespaced() (partial, hidden bool) {
 	p := openProc()
 	defer p.close()
@@ -104,14 +106,14 @@ func namespaced() (partial, hidden bool) {
 	return true, err != nil || len(f) == 3 && f[2] == "1"
 }
 
-// proc is /proc, or nothing if something else lies there: in a namespace of its own a process can
-// put there what it likes, over all of it or over a part.
+// proc is an open /proc. It is empty if something else is mounted there, because a process in its own mount
+// namespace can replace all or parts of /proc.
 type proc struct {
 	fd  int
-	buf []byte // of read
+	buf []byte // the buffer of read
 }
 
-const procRoot = 1 // its inode
+const procRoot = 1 // the inode of its root
 
 func openProc() *proc {
 	fd, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -129,12 +131,11 @@ func openProc() *proc {
 
 func (p *proc) close() {
 	if p.fd >= 0 {
-		_ = unix.Close(p.fd) // it was read from
+		_ = unix.Close(p.fd) // only used for reading
 	}
 }
 
-// read reads what lies in /proc itself, not what was mounted over it. The next read overwrites what
-// it returns.
+// read returns a file of /proc itself and never a mount over it. The next read overwrites the result.
 func (p *proc) read(name string) ([]byte, error) {
 	fd, err := unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
@@ -143,7 +144,7 @@ func (p *proc) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = unix.Close(fd) }() // it was read from
+	defer func() { _ = unix.Close(fd) }() // only used for reading
 	for p.buf = p.buf[:0]; ; {
 		p.buf = slices.Grow(p.buf, 1024)
 		n, err := unix.Read(fd, p.buf[len(p.buf):cap(p.buf)])
@@ -157,7 +158,7 @@ func (p *proc) read(name string) ([]byte, error) {
 	}
 }
 
-// readlink reads a link of /proc without following it, or returns nothing.
+// readlink returns the target of a link in /proc, or "". It does not follow the link.
 func (p *proc) readlink(name string) string {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV}
 	fd, err := unix.Openat2(p.fd, name, how)
@@ -167,7 +168,7 @@ func (p *proc) readlink(name string) string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = unix.Close(fd) }() // it was read from
+	defer func() { _ = unix.Close(fd) }() // only used for reading
 	var buf [64]byte
 	n, err := unix.Readlinkat(fd, "", buf[:])
 	if err != nil {
@@ -176,14 +177,14 @@ func (p *proc) readlink(name string) string {
 	return string(buf[:n])
 }
 
-// tries is how often a line is read again whose processes ended in between.
+// tries limits the repeated reads of a line whose processes end during the read.
 const tries = 5
 
 // ancestry reads a process and its ancestors.
 func ancestry(pid int) (links []link, err error) {
 	p := openProc()
 	defer p.close()
-	if p.readlink("self") != strconv.Itoa(os.Getpid()) { // or it is of another namespace of processes
+	if p.readlink("self") != strconv.Itoa(os.Getpid()) { // otherwise /proc belongs to another pid namespace
 		return nil, ErrHidden
 	}
 	for range tries {
@@ -198,7 +199,7 @@ func ancestry(pid int) (links []link, err error) {
 	return links, err
 }
 
-// line reads a line once. again says that a process got another parent in between.
+// line reads a line once. again means that a process got another parent during the read.
 func (p *proc) line(pid int) (links []link, again bool, err error) {
 	parent := 0
 	for pid > 0 {
@@ -214,7 +215,7 @@ func (p *proc) line(pid int) (links []link, again bool, err error) {
 		case err == nil:
 		case len(links) == 0:
 			return nil, false, err
-		case !errors.Is(err, unix.EXDEV) && lives(pid): // hidepid: the system hides it
+		case !errors.Is(err, unix.EXDEV) && lives(pid): // hidepid: the system hides the process
 			links[len(links)-1].hiddenAbove = true
 			return links, false, nil
 		default:
@@ -226,13 +227,13 @@ func (p *proc) line(pid int) (links []link, again bool, err error) {
 	return links, false, nil
 }
 
-// lives asks the system, and not /proc, whether there is a process with a number.
+// lives asks the kernel, and not /proc, whether a process exists.
 func lives(pid int) bool {
 	err := unix.Kill(pid, 0)
 	return err == nil || errors.Is(err, unix.EPERM)
 }
 
-// why says in words why a process cannot be read.
+// why describes the reason why a process cannot be read.
 func why(err error) string {
 	if errors.Is(err, unix.EXDEV) {
 		return "something is mounted over it"
@@ -240,8 +241,8 @@ func why(err error) string {
 	return err.Error()
 }
 
-// link reads one process. The error says which part of it cannot be read; a process of another user
-// hides its environment and its namespaces.
+// link reads one process. The error names the part that cannot be read. A process of another user hides its
+// environment and its namespaces.
 func (p *proc) link(pid int) (l link, parent int, err error) {
 	l, parent, err = p.stat(pid)
 	if err != nil {
@@ -260,7 +261,7 @@ func (p *proc) link(pid int) (l link, parent int, err error) {
 		return l, 0, err
 	}
 	l.brand, l.branded = brandIn(limits)
-	// The link to a user namespace is hidden from the namespaces below it; the map of users is not.
+	// A user namespace is not visible from the namespaces below it, but its map of users is.
 	users, err := p.read(dir + "uid_map")
 	if errors.Is(err, unix.EXDEV) {
 		return l, 0, err
@@ -269,7 +270,7 @@ func (p *proc) link(pid int) (l link, parent int, err error) {
 	return l, parent, nil
 }
 
-// brandIn finds the brand in /proc/PID/limits: name, soft limit, hard limit, unit.
+// brandIn finds the brand in /proc/PID/limits, whose columns are name, soft limit, hard limit and unit.
 func brandIn(limits []byte) (mode string, ok bool) {
 	_, rest, found := bytes.Cut(limits, []byte("Max file locks"))
 	f := bytes.Fields(rest)
@@ -283,10 +284,10 @@ func brandIn(limits []byte) (mode string, ok bool) {
 	return brandOf(hard)
 }
 
-// ticksPerSecond is what the system counts starts in; it is the same everywhere.
+// ticksPerSecond is the unit of a process's start. It is the same on every machine.
 const ticksPerSecond = 100
 
-// stat reads name, start and parent of a process.
+// stat reads the name, the start and the parent of a process.
 func (p *proc) stat(pid int) (l link, parent int, err error) {
 	b, err := p.read(strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -296,7 +297,7 @@ func (p *proc) stat(pid int) (l link, parent int, err error) {
 	if open < 0 || end < open {
 		return l, 0, errNoStat
 	}
-	f := strings.Fields(string(b[end+1:])) // state is field 3 of proc(5), start is field 22
+	f := strings.Fields(string(b[end+1:])) // field 3 of proc(5) is the state, field 22 the start
 	if len(f) < 20 {
 		return l, 0, errNoStat
 	}
@@ -315,10 +316,10 @@ func (p *proc) stat(pid int) (l link, parent int, err error) {
 	return l, parent, nil
 }
 
-// errNoStat says that a file is not /proc/PID/stat.
+// errNoStat means that a file does not have the form of /proc/PID/stat.
 var errNoStat = errors.New("its /proc/PID/stat is malformed")
 
-// sinceBoot is the time at which the machine had run that long.
+// sinceBoot converts a time since boot to a time of day.
 func sinceBoot(d time.Duration) time.Time {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
@@ -327,7 +328,7 @@ func sinceBoot(d time.Duration) time.Time {
 	return time.Now().Add(d - time.Duration(now.Nano()))
 }
 
-// Born is when a file was made; ok is false where the file system does not say it.
+// Born returns the creation time of a file. ok is false if the file system does not record it.
 func Born(path string) (at time.Time, ok bool) {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BTIME, &st)
@@ -337,7 +338,7 @@ func Born(path string) (at time.Time, ok bool) {
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), true
 }
 
-// Terminal names the controlling terminal of this process; empty: it has none.
+// Terminal returns the name of this process's controlling terminal, or "".
 func Terminal() string {
 	b, err := os.ReadFile("/proc/self/stat")
 	end := bytes.LastIndexByte(b, ')')

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestAnnounce holds that others see that a process runs agents, and the strictest of its modes.
+// TestAnnounce: other processes see that a process runs agents, and the strictest of its modes.
 func TestAnnounce(t *testing.T) {
 	p := openProc()
 	defer p.close()
@@ -22,7 +22,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestStartAndBirth holds that the start of a process and the birth of a file can be compared.
+// TestStartAndBirth: the start of a process and the creation of a file can be compared.
 func TestStartAndBirth(t *testing.T) {
 	l, err := Self()
 	if err != nil {
@@ -34,7 +34,8 @@ func TestStartAndBirth(t *testing.T) {
 	}
 	born, ok := Born(path)
 	start := l.Processes[0].Started
-	// The start is counted in ticks of the clock, as a rule of 10 ms, and the file's birth is the last tick of another one.
+	// The start is counted in clock ticks, usually of 10 ms. The file's time is the last tick of another
+	// clock.
 	const ticks = 20 * time.Millisecond
 	if now := time.Now(); !ok || start.After(born.Add(ticks)) || born.After(now) || now.Sub(start) > time.Hour {
 		t.Fatalf("started %v, the file was born %v, now it is %v", start, born, now)
@@ -44,8 +45,8 @@ func TestStartAndBirth(t *testing.T) {
 	}
 }
 
-// TestAncestorIsNotForeign: a process descends from all agents of its ancestors, so no ancestor of it is foreign, not
-// even one that runs agents itself. Mutant: Foreign without the look at the own line.
+// TestAncestorIsNotForeign: a process descends from all agents of its ancestors, so no ancestor is foreign,
+// not even a Perlica that runs agents. Mutant: Foreign without the check of its own line.
 func TestAncestorIsNotForeign(t *testing.T) {
 	if _, ok, err := Foreign(os.Getppid()); ok || err != nil {
 		t.Errorf("the parent is foreign: %v, %v", ok, err)

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Announce does nothing here: no one could read it.
+// Announce does nothing, because no process could read the announcement on this system.
 func Announce(string) error { return nil }
 
-// ancestry is hidden here.
+// ancestry returns ErrHidden, because this system shows no ancestors.
 func ancestry(int) ([]link, error) { return nil, ErrHidden }
 
-// namespaced is true here, as far as it matters: no ancestors are shown.
+// namespaced returns true, because this system shows no ancestors.
 func namespaced() (partial, hidden bool) { return true, true }
 
-// ownBrand finds nothing here: no process can read the brand of another one.
+// ownBrand finds nothing, because no process can read the brand of another one on this system.
 func ownBrand() (mode string, ok bool) { return "", false }
 
-// Born is not known here.
+// Born returns false, because the creation time is unknown on this system.
 func Born(string) (time.Time, bool) { return time.Time{}, false }
 
-// Terminal names the controlling terminal of this process; empty: it has none.
+// Terminal returns the name of this process's controlling terminal, or "".
 func Terminal() string { return openTerminal() }
 
-// unixPeer is not known here.
+// unixPeer returns 0, because the process is unknown on this system.
 func unixPeer(syscall.Conn) (int, error) { return 0, nil }

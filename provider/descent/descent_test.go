@@ -8,7 +8,8 @@ import (
 
 func at(second int64) Process { return Process{PID: int(second), Started: time.Unix(second, 0)} }
 
-// TestLine holds which agents follow from what a process and its ancestors show, the process first.
+// TestLine: the table maps the properties of a process and its ancestors to the agents. The process comes
+// first.
 func TestLine(t *testing.T) {
 	shell := link{Process: at(1)}
 	runner := link{Process: at(10), ticks: 10, runner: true, runs: "reads"}
@@ -19,7 +20,7 @@ func TestLine(t *testing.T) {
 		name   string
 		links  []link
 		agents int
-		top    int // of the youngest
+		top    int // the process number of the youngest agent
 		limit  string
 	}{
 		{"a person's", []link{{Process: at(2)}, shell}, 0, 0, "allow"},
@@ -56,9 +57,9 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestOwnEnvironment holds that the mark counts also where a process has only just set it.
+// TestOwnEnvironment: the mark counts immediately after this process has set it itself.
 func TestOwnEnvironment(t *testing.T) {
-	before, _ := Self() // on a system that shows nothing, too
+	before, _ := Self() // also correct on a system that shows nothing
 	t.Setenv(Mark, "claude:1:1:x")
 	l, _ := Self()
 	if len(l.Agents) != len(before.Agents)+1 {

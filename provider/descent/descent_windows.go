@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Announce does nothing here: an orphan does not come back to the Perlica that ran its agent.
+// Announce does nothing on this system, because an orphan does not return to the Perlica that ran its agent.
 func Announce(string) error { return nil }
 
-// ancestry reads a process and its ancestors. A number may have passed to a younger process: that
-// one is no parent.
+// ancestry reads a process and its ancestors. A process number may have passed to a younger process, which is
+// then not a parent.
 func ancestry(pid int) ([]link, error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
 		return nil, ErrHidden
 	}
-	defer func() { _ = windows.CloseHandle(snapshot) }() // it was read from
+	defer func() { _ = windows.CloseHandle(snapshot) }() // only used for reading
 	all := map[int]windows.ProcessEntry32{}
 	var e windows.ProcessEntry32
 	e.Size = uint32(unsafe.Sizeof(e))
@@ -48,13 +48,13 @@ func ancestry(pid int) ([]link, error) {
 	return links, nil
 }
 
-// look reads start and environment of a process, as far as it may.
+// look reads the start and the environment of a process, as far as it is permitted.
 func look(l link) link {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION|windows.PROCESS_VM_READ, false, uint32(l.PID))
 	if err != nil {
 		return l
 	}
-	defer func() { _ = windows.CloseHandle(h) }() // it was read from
+	defer func() { _ = windows.CloseHandle(h) }() // only used for reading
 	var made, ended, kernel, user windows.Filetime
 	if windows.GetProcessTimes(h, &made, &ended, &kernel, &user) == nil {
 		l.Started = time.Unix(0, made.Nanoseconds())
@@ -62,10 +62,10 @@ func look(l link) link {
 	return l.environ(environOf(h))
 }
 
-// maxEnviron is the most that is read of an environment, in bytes.
+// maxEnviron limits the size of an environment, in bytes.
 const maxEnviron = 1 << 20
 
-// environOf reads an environment out of the memory of a process.
+// environOf reads an environment from the memory of a process.
 func environOf(h windows.Handle) (env []string) {
 	var basic windows.PROCESS_BASIC_INFORMATION
 	if windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&basic), uint32(unsafe.Sizeof(basic)), nil) != nil {
@@ -96,13 +96,13 @@ func read(h windows.Handle, at uintptr, to unsafe.Pointer, size uintptr) bool {
 	return windows.ReadProcessMemory(h, at, (*byte)(to), size, &n) == nil && n == size
 }
 
-// namespaced is false here: there are no namespaces of processes.
+// namespaced returns false, because this system has no namespaces.
 func namespaced() (partial, hidden bool) { return false, false }
 
-// ownBrand finds nothing here: no process can read the brand of another one.
+// ownBrand finds nothing, because no process can read the brand of another one on this system.
 func ownBrand() (mode string, ok bool) { return "", false }
 
-// Born is when a file was made.
+// Born returns the creation time of a file.
 func Born(path string) (at time.Time, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func Born(path string) (at time.Time, ok bool) {
 	return time.Unix(0, d.CreationTime.Nanoseconds()), true
 }
 
-// Terminal names the console of this process; empty: it has none.
+// Terminal returns "console" if this process has a console, or "".
 func Terminal() string {
 	f, err := os.OpenFile("CONIN$", os.O_RDWR, 0)
 	if err != nil {
@@ -125,8 +125,8 @@ func Terminal() string {
 	return "console"
 }
 
-// unixPeer is not known here.
+// unixPeer returns 0, because the process is unknown on this system.
 func unixPeer(syscall.Conn) (int, error) { return 0, nil }
 
-// tcpOwners lists no one: who holds a socket is not looked for here.
+// tcpOwners returns nothing, because Perlica does not look up sockets on this system.
 func tcpOwners(netip.AddrPort, netip.AddrPort) ([]int, error) { return nil, nil }

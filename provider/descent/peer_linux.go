@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errPeerGone says that a socket has no process any more: anyone who waits for an answer has one.
+// errPeerGone means that the socket has no process. A process that waits for an answer keeps its socket open.
 var errPeerGone = errors.New("descent: the process at the other side is gone")
 
-// unixPeer is the process that connected, as this one numbers it.
+// unixPeer returns the number of the process that connected, in this process's pid namespace.
 func unixPeer(c syscall.Conn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -32,14 +32,14 @@ func unixPeer(c syscall.Conn) (pid int, err error) {
 	if cerr != nil {
 		return 0, os.NewSyscallError("getsockopt", cerr)
 	}
-	if cred.Pid == 0 { // it is in a namespace that is not below ours
+	if cred.Pid == 0 { // the process is in a namespace that is not below ours
 		return 0, errPeerGone
 	}
 	return int(cred.Pid), nil
 }
 
-// tcpOwners lists the processes that hold the socket at peer or, where none is seen to, those that do
-// not show what they hold: it may be any of them.
+// tcpOwners returns the processes that hold the socket at peer. If none is found, it returns the processes
+// whose open files are hidden, because any of them may hold the socket.
 func tcpOwners(peer, here netip.AddrPort) ([]int, error) {
 	inode, ok := tcpSocket(peer, here)
 	if !ok {
@@ -78,8 +78,8 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// address reads an address as /proc/net/tcp has it: words of four bytes in the machine's order, a
-// colon, the port.
+// address parses the form of /proc/net/tcp: four-byte words in the machine's byte order, a colon and the
+// port.
 func address(s string) netip.AddrPort {
 	words, port, _ := strings.Cut(s, ":")
 	b, err := hex.DecodeString(words)
@@ -97,14 +97,14 @@ func address(s string) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(n))
 }
 
-// holders lists the processes that have a socket open, and those of which that cannot be seen.
+// holders returns the processes that have a socket open, and the processes whose open files are hidden.
 func holders(socket string) (pids, closed []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what could be read of them
+	names, _ := dir.Readdirnames(-1) // a partial list is used as it is
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {

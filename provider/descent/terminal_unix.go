@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// openTerminal is the controlling terminal by the only name that every system has for it.
+// openTerminal returns the controlling terminal by the only name that exists on every system.
 func openTerminal() string {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -17,5 +17,5 @@ func openTerminal() string {
 	return f.Name()
 }
 
-// tcpOwners lists no one: the system does not say who holds a socket.
+// tcpOwners returns nothing, because this system does not name the owner of a socket.
 func tcpOwners(netip.AddrPort, netip.AddrPort) ([]int, error) { return nil, nil }

@@ -1,5 +1,5 @@
-// Package jsonrpc is a line as a message of JSON-RPC 2.0, judged by its Message alone. It looks at no
-// method's parameters and promises nothing about them.
+// Package jsonrpc parses a line as a message of JSON-RPC 2.0. It looks only at the message's own members and
+// never at the parameters of a method.
 package jsonrpc
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// Kind says what a line is, judged by its Message alone.
+// Kind classifies a line by the members of its message.
 type Kind string
 
-// The kinds of lines. Oversized is a line of which only the beginning was kept.
+// These are the kinds of lines. An Oversized line has only its beginning.
 const (
 	Request      Kind = "request"
 	Notification Kind = "notification"
@@ -27,31 +27,29 @@ type Frame struct {
 	Kind   Kind
 	Method string // empty for a response
 	ID     string // the JSON-RPC id as it was written: 7, "seven"
-	Key    string // the Key of ID: by it a request and its answer find each other
-	Line   []byte // never changed afterwards; the first 64 KiB of an oversized line
-	// Session is the agent's session that the parameters name. It is set where a Peer's lines are
-	// carried, and in no response.
+	Key    string // Key(ID), by which a response is matched to its request
+	Line   []byte // never changed; the first 64 KiB of an oversized line
+	// Session is the agent's session in the parameters. It is set only in requests and notifications of a
+	// connection with a provider.Peer.
 	Session string
 
-	Length int64  // of the whole line
-	SHA256 []byte // of the whole line, if it is oversized
+	Length int64  // bytes of the whole line
+	SHA256 []byte // hash of the whole line; set only for an oversized line
 }
 
-// Message is a line with its parts, as they were written. They point into the line; one that is
-// missing is nil.
+// Message is a line and its parts as they were written. The parts point into the line. A missing part is nil.
 type Message struct {
 	Frame
 	Params, Result, Error []byte
 }
 
-// ErrMessage says that a line is no message.
+// ErrMessage means that a line is not a message.
 var ErrMessage = errors.New("not a JSON-RPC message")
 
-// Parse looks at a line's top level only. A line that is not one JSON object
-// with the members of a JSON-RPC 2.0 message, each at most once, is Malformed. A missing
-// "jsonrpc" is tolerated, as is an id of null, which makes a method a notification, and
-// an id with neither result nor error, which is a response without a result: it is what
-// JavaScript writes when a handler returns nothing.
+// Parse reads only the top level of a line. A line is Malformed unless it is one JSON object with the members
+// of a JSON-RPC 2.0 message, each at most once. Parse tolerates three deviations: a missing "jsonrpc"; an id
+// of null, which makes a method a notification; and an id without result and error, which is a response
+// without a result. JavaScript agents write such a response when a handler returns nothing.
 func Parse(line []byte) Message {
 	env := Message{Frame: Frame{Line: line, Length: int64(len(line))}}
 	if err := env.parse(line); err != nil {
@@ -60,8 +58,8 @@ func Parse(line []byte) Message {
 	return env
 }
 
-// Divided reports whether some program would read the line as several: it has a line feed, or a carriage
-// return that is not at its end.
+// Divided reports whether some programs would read the line as several lines. Such a line contains a line
+// feed or a carriage return before its end.
 func Divided(line []byte) bool {
 	return bytes.ContainsAny(bytes.TrimSuffix(line, []byte("\r")), "\r\n")
 }
@@ -104,7 +102,7 @@ func (env *Message) parse(line []byte) error {
 	if err != nil {
 		return err
 	}
-	// Something follows the object: Skip alone takes the beginning of another one for the end.
+	// Text follows the object. Skip alone would accept the beginning of a second object.
 	if d.Next() != jx.Invalid || !errors.Is(d.Skip(), io.EOF) {
 		return ErrMessage
 	}

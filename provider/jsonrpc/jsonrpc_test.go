@@ -75,8 +75,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever encoding/json takes for one object with the members of a
-// message, each once, is one, with the same method and id; nothing else is.
+// FuzzParse: Parse accepts exactly those objects that encoding/json accepts and that have the members of a
+// message once each. Method and id are the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"a":[1,2.5e-3,"\ud83d\ude00"]}}`,
@@ -93,7 +93,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("the line was changed")
 		}
 		if !utf8.Valid(line) {
-			return // encoding/json replaces what is no UTF-8
+			return // encoding/json replaces invalid UTF-8
 		}
 		members, once := members(line)
 		if members == nil {
@@ -126,8 +126,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// members are those of a JSON object, nil if it is none. Once is false if a key of the
-// envelope comes twice.
+// members returns the members of a JSON object, or nil for another value. once is false if a key of the
+// envelope appears twice.
 func members(line []byte) (m map[string]json.RawMessage, once bool) {
 	if json.Unmarshal(line, &m) != nil {
 		return nil, false

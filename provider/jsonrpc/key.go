@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Key is an id in a form that is the same for all ways to write the same value: "\u0061" and "a", 1.0,
-// 10e-1 and 1. No number is rounded. What is no id of JSON-RPC is its own key.
+// Key returns an id in one form for all spellings of the same value, such as "\u0061" and "a", or 1.0, 10e-1
+// and 1. It rounds no number. A text that is not a JSON-RPC id is its own key.
 func Key(id string) string {
 	switch {
 	case id == "":
@@ -23,8 +23,8 @@ func Key(id string) string {
 
 var quote = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// stringKey writes no character as an escape that needs none. A string with half of a surrogate pair
-// has no other form: decoded, it could be taken for another.
+// stringKey removes unnecessary escapes. A string with half of a surrogate pair stays as it was written,
+// because two such strings could be equal after decoding.
 func stringKey(id string) string {
 	if strings.IndexByte(id, '\\') < 0 {
 		return id
@@ -36,8 +36,7 @@ func stringKey(id string) string {
 	return `"` + quote.Replace(s) + `"`
 }
 
-// numberKey is an integer without trailing zeros, and the power of ten by which it is multiplied unless
-// that is 0.
+// numberKey returns an integer without trailing zeros, followed by its power of ten unless that is 0.
 func numberKey(id string) string {
 	digits, exponent, _ := strings.Cut(strings.ToLower(id), "e")
 	digits, negative := strings.CutPrefix(digits, "-")
@@ -46,7 +45,7 @@ func numberKey(id string) string {
 	if exponent != "" {
 		var err error
 		if power, err = strconv.Atoi(exponent); err != nil || power > maxPower || power < -maxPower {
-			return id // no sender counts that far
+			return id // no real id has such an exponent
 		}
 	}
 	power -= len(fraction)
@@ -65,5 +64,5 @@ func numberKey(id string) string {
 	return whole
 }
 
-// maxPower is the largest exponent of an id that is compared by its value.
+// maxPower is the largest exponent of an id that is compared by value.
 const maxPower = 1 << 30

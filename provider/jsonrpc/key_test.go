@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestKey: ids are the same by their value, and no two values are taken for one.
+// TestKey: two spellings of one value have the same key, and two values have different keys.
 func TestKey(t *testing.T) {
 	groups := [][]string{
 		{`"a"`, `"\u0061"`},

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// answers are the answers of the APIs in forms that their streams seldom have.
+// answers are answers in forms that are rare in streams.
 var answers = []struct {
 	name    string
 	api     API
@@ -19,7 +19,7 @@ var answers = []struct {
 	stop    string
 	tools   int
 	warning bool
-	files   string // the type, the MIME type and the data or address of each
+	files   string // kind, MIME type, and data or address of each
 }{
 	{name: "the text only at the end of the part", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
 		`{"type":"response.output_text.done","text":"Hello"}`, `{"type":"response.completed","response":{"status":"completed"}}`}},
@@ -79,7 +79,7 @@ var answers = []struct {
 	{name: "a mark of another API", api: Gemini, stop: refusal, events: []string{`{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}`, `[DONE]`}},
 }
 
-// TestAnswers: the text, the files and the reason of an answer are read in whichever form they come, once.
+// TestAnswers: text, files and stop reason are read from every form, each only once.
 func TestAnswers(t *testing.T) {
 	for _, a := range answers {
 		t.Run(string(a.api)+" "+a.name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFilesAreRemembered: an image of an answer goes to the client as ACP's content, and the next prompt
-// says that it was there.
+// TestFilesAreRemembered: the client gets an image of an answer as ACP content, and the next prompt mentions
+// the image.
 func TestFilesAreRemembered(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		if s.request(r) != nil {
@@ -118,13 +118,13 @@ func TestFilesAreRemembered(t *testing.T) {
 	}
 }
 
-// TestCounts: numbers of tokens in any form are read or are unknown, and no cost is below 0.
+// TestCounts: token counts of any form are read or count as unknown, and no cost is below 0.
 func TestCounts(t *testing.T) {
 	price := &Price{Input: 1, Output: 10, CachedInput: 0.1, Per: 1}
 	for _, c := range []struct {
 		api   API
 		usage string
-		cost  float64 // -1: unknown
+		cost  float64 // -1 means unknown
 	}{
 		{OpenAIChat, `{"prompt_tokens":1000.0,"completion_tokens":1e1}`, 1100},
 		{OpenAIChat, `{"prompt_tokens":"1000","completion_tokens":"10"}`, 1100},
@@ -139,7 +139,8 @@ func TestCounts(t *testing.T) {
 		{OpenAIChat, `"none"`, -1},
 		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":50}}`, 11},
 		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":[],"completion_tokens_details":"x"}`, 20},
-		// OpenAI's thoughts are within the completion; those of xAI, of Perplexity and of Gemini in this form are next to it.
+		// OpenAI includes thoughts in the completion. xAI, Perplexity and Gemini in this form count them
+		// separately.
 		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":105,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
 		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
 		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":100,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":5}}`, 1060},

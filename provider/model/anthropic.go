@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// anthropicMapping is Anthropic's Messages API, by https://platform.claude.com/docs/en/api/messages
-// and https://platform.claude.com/docs/en/build-with-claude/streaming.
+// anthropicMapping is Anthropic's Messages API, see https://platform.claude.com/docs/en/api/messages and
+// https://platform.claude.com/docs/en/build-with-claude/streaming.
 var anthropicMapping = mapping{
 	base: "https://api.anthropic.com", header: "x-api-key", sample: "claude-sonnet-4-5",
 	reserved: []string{"model", "messages", "stream", "tools", "tool_choice"},
@@ -18,7 +18,7 @@ var anthropicMapping = mapping{
 	failure:  nestedFailure,
 }
 
-// anthropicMaxTokens is the member that this API cannot do without, unless an option gives it.
+// anthropicMaxTokens is the default of max_tokens, which this API requires.
 const anthropicMaxTokens = 8192
 
 func anthropicBody(s Settings, history []turn) (map[string]any, error) {
@@ -43,13 +43,13 @@ func anthropicBody(s Settings, history []turn) (map[string]any, error) {
 
 // anthropicReader reads the stream of a message.
 type anthropicReader struct {
-	plain  anthropicUsage // the newest of each count
+	plain  anthropicUsage // the latest value of each count
 	tools  map[int]*toolCall
 	reason string
 	whole  bool
 }
 
-// anthropicEvent holds the members of all events that are of interest.
+// anthropicEvent holds the used members of all events.
 type anthropicEvent struct {
 	Type         string         `json:"type"`
 	Index        int            `json:"index"`
@@ -65,7 +65,7 @@ type anthropicEvent struct {
 	Usage   loose[anthropicUsage] `json:"usage"`
 }
 
-// anthropicBlock is a block of the content, as it begins in a stream, or whole.
+// anthropicBlock is a block of the content, either its beginning in a stream or the whole block.
 type anthropicBlock struct {
 	Type     string          `json:"type"`
 	ID       string          `json:"id"`
@@ -80,7 +80,7 @@ type anthropicBlock struct {
 	} `json:"source"`
 }
 
-// pieces are the parts of the block that are not a tool call.
+// pieces returns the parts of the block other than a tool call.
 func (b anthropicBlock) pieces() []piece {
 	out := append(say(thoughtPiece, b.Thinking), say(textPiece, b.Text)...)
 	if s := b.Source; s.Data != "" || s.URL != "" {
@@ -89,7 +89,7 @@ func (b anthropicBlock) pieces() []piece {
 	return out
 }
 
-// anthropicMessage is the message, as it begins in a stream, or whole.
+// anthropicMessage is the message, either its beginning in a stream or the whole message.
 type anthropicMessage struct {
 	Content    []anthropicBlock      `json:"content"`
 	StopReason string                `json:"stop_reason"`
@@ -104,7 +104,7 @@ type anthropicUsage struct {
 }
 
 func (r *anthropicReader) event(e event) ([]piece, error) {
-	if string(e.data) == "[DONE]" { // a gateway's
+	if string(e.data) == "[DONE]" { // some gateways send this
 		return nil, nil
 	}
 	var v anthropicEvent
@@ -116,7 +116,7 @@ func (r *anthropicReader) event(e event) ([]piece, error) {
 		return nil, failureOr(e.data)
 	case "message_start":
 		return r.message(v.Message), nil
-	case "message": // without a stream
+	case "message": // a response without a stream
 		var m anthropicMessage
 		if err := decode(e, Anthropic, &m); err != nil {
 			return nil, err
@@ -150,7 +150,7 @@ func (r *anthropicReader) event(e event) ([]piece, error) {
 	return nil, nil
 }
 
-// message reads a message, as far as it is there.
+// message reads the available part of a message.
 func (r *anthropicReader) message(m anthropicMessage) (out []piece) {
 	r.reason = cmp.Or(m.StopReason, r.reason)
 	for _, b := range m.Content {
@@ -162,8 +162,8 @@ func (r *anthropicReader) message(m anthropicMessage) (out []piece) {
 	return append(out, r.count(m.Usage)...)
 }
 
-// count reads a report on tokens: the later of two counts is that of the whole message. The API's
-// input_tokens do not include the cache.
+// count reads a token report. The later of two counts covers the whole message. The API's input_tokens do not
+// include cached tokens.
 func (r *anthropicReader) count(l loose[anthropicUsage]) []piece {
 	if l.v == nil {
 		return nil
@@ -185,7 +185,7 @@ func (r *anthropicReader) stop() (stopReason, bool) { return stops(r.reason), r.
 
 func (r *anthropicReader) last() bool { return r.whole }
 
-// say is a piece with a text, if there is one.
+// say returns a piece with the text, or nothing for an empty text.
 func say(kind pieceKind, text string) []piece {
 	if text == "" {
 		return nil
@@ -193,8 +193,8 @@ func say(kind pieceKind, text string) []piece {
 	return []piece{{kind: kind, text: text}}
 }
 
-// nestedFailure reads {"error":{"type":…,"code":…,"message":…}}, the form that all four APIs share in
-// what counts. Gemini's error may stand in an array.
+// nestedFailure reads {"error":{"type":…,"code":…,"message":…}}, which all four APIs use with small
+// differences. Gemini may put it into an array.
 func nestedFailure(body []byte) *apiError {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
@@ -209,10 +209,10 @@ func nestedFailure(body []byte) *apiError {
 	return readFailure(v.Error)
 }
 
-// readFailure reads an error object; nil: it is none.
+// readFailure reads an error object. It returns nil if raw is not an error object.
 func readFailure(raw json.RawMessage) *apiError {
 	var text string
-	if json.Unmarshal(raw, &text) == nil && text != "" { // Ollama's
+	if json.Unmarshal(raw, &text) == nil && text != "" { // Ollama's form
 		return &apiError{Message: text}
 	}
 	var v struct {
@@ -227,7 +227,7 @@ func readFailure(raw json.RawMessage) *apiError {
 	return &apiError{Message: cmp.Or(v.Message, v.Type), Kind: cmp.Or(v.Type, v.Status, code)}
 }
 
-// failureOr is the error that an event in a stream says.
+// failureOr returns the error in an event of a stream.
 func failureOr(data []byte) *apiError {
 	if e := nestedFailure(data); e != nil {
 		return e

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// bodyOf is the body of a request for these turns.
+// bodyOf returns the body of a request for these turns.
 func bodyOf(api API, options map[string]json.RawMessage, schema json.RawMessage, history ...turn) ([]byte, error) {
 	s := Settings{API: api, Model: "m", Schema: schema, Options: options}
 	body, err := mappings[api].body(s, history)
@@ -22,7 +22,7 @@ func bodyOf(api API, options map[string]json.RawMessage, schema json.RawMessage,
 	return merged(body, options)
 }
 
-// texts are all texts of a JSON value.
+// texts returns all texts of a JSON value.
 func texts(v any) (list []string) {
 	switch v := v.(type) {
 	case string:
@@ -39,8 +39,8 @@ func texts(v any) (list []string) {
 	return list
 }
 
-// FuzzBodies: whatever is in the input, the body of each API is one JSON object that has the texts, the
-// files and the options as they are, and no tools.
+// FuzzBodies: for any input, the body of each API is one JSON object with the unchanged texts, files and
+// options, and without tools.
 func FuzzBodies(f *testing.F) {
 	for i := range APIs() {
 		f.Add(i, "caf\u00e9 <&> \u2028", "image/png", []byte("\x89PNG"), "dot \"x\".png", "temperature", `{"a":[1e400,"x"]}`)
@@ -49,7 +49,7 @@ func FuzzBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, i int, text, mime string, data []byte, uri, option, value string) {
 		api := APIs()[(i%4+4)%4]
 		if !utf8.ValidString(text + mime + uri + option + value) {
-			return // JSON has none
+			return // JSON cannot represent this text
 		}
 		options := map[string]json.RawMessage{}
 		if json.Valid([]byte(value)) && !oneOf(mappings[api].reserved...)(option) {
@@ -68,7 +68,8 @@ func FuzzBodies(f *testing.F) {
 			return
 		}
 		var v map[string]any
-		if err := json.Unmarshal(b, &v); err != nil && !strings.Contains(value, "e") && !strings.Contains(value, "E") { // 1e400 is JSON, and no number of Go's
+		// A number such as 1e400 is valid JSON, but Go cannot represent it.
+		if err := json.Unmarshal(b, &v); err != nil && !strings.Contains(value, "e") && !strings.Contains(value, "E") {
 			t.Fatalf("%s: %v: %s", api, err, b)
 		}
 		if v == nil {
@@ -101,7 +102,7 @@ func compact(b []byte) []byte {
 	return again
 }
 
-// TestShapes: answers of one kind in each API's form, which no recorded stream has.
+// TestShapes: the table has answers of one kind in each API's form. No recorded stream has these forms.
 func TestShapes(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream     map[API]string
@@ -135,7 +136,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestEmptyAnswer: an empty answer is one, and the session goes on.
+// TestEmptyAnswer: an empty answer is valid, and the session continues.
 func TestEmptyAnswer(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		if s.request(r) != nil {
@@ -151,7 +152,8 @@ func TestEmptyAnswer(t *testing.T) {
 	}
 }
 
-// TestSystemPrompt: the text stands in the API's own field, ahead of all turns, and an option does not replace it unseen.
+// TestSystemPrompt: the text is in the API's own field before all turns, and an option cannot replace it
+// silently.
 func TestSystemPrompt(t *testing.T) {
 	turns := []turn{{blocks: []block{{Type: "text", Text: "hi"}}}}
 	for api, want := range map[API]string{

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chatMapping is OpenAI's Chat Completions API, by https://platform.openai.com/docs/api-reference/chat,
-// which many servers speak in a form of their own.
+// chatMapping is OpenAI's Chat Completions API, see https://platform.openai.com/docs/api-reference/chat. Many
+// servers speak it with deviations.
 var chatMapping = mapping{
 	base: "https://api.openai.com/v1", header: "Authorization", prefix: "Bearer ", sample: "gpt-4o",
 	reserved: []string{"model", "messages", "stream", "tools", "tool_choice", "functions", "function_call", "n"},
@@ -43,7 +43,7 @@ func chatBody(s Settings, history []turn) (map[string]any, error) {
 	return body, err
 }
 
-// plain is a content of one text as that text: the form that every server takes.
+// plain returns a single text content as a string, because every server accepts this form.
 func plain(contents []any) any {
 	if len(contents) != 1 {
 		return contents
@@ -57,21 +57,21 @@ func plain(contents []any) any {
 // chatReader reads the chunks of a completion.
 type chatReader struct {
 	tools         map[int]*toolCall
-	text, thought strings.Builder // that came in pieces
+	text, thought strings.Builder // received in pieces
 	extras        bool            // a file or a tool call came in pieces
 	reason        string
-	done          bool // [DONE] came
+	done          bool // [DONE] was received
 }
 
-// chatChunk is a chunk of a completion, or a whole one.
+// chatChunk is a chunk of a completion, or a whole completion.
 type chatChunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
 		Index        int         `json:"index"`
 		FinishReason string      `json:"finish_reason"`
 		Delta        chatMessage `json:"delta"`
-		Message      chatMessage `json:"message"` // in place of the deltas, or after them
-		Text         string      `json:"text"`    // of servers that write the older completions
+		Message      chatMessage `json:"message"` // instead of the deltas, or after them
+		Text         string      `json:"text"`    // from servers with the older completions API
 	} `json:"choices"`
 	Usage loose[chatUsage] `json:"usage"`
 }
@@ -105,7 +105,7 @@ type chatUsage struct {
 	}] `json:"completion_tokens_details"`
 }
 
-// read is the usage that the chunk reports.
+// read returns the usage in the chunk.
 func (u *chatUsage) read() usage {
 	var cached, thought count
 	if d := u.PromptDetails.v; d != nil {
@@ -117,7 +117,8 @@ func (u *chatUsage) read() usage {
 	return counted(u.Prompt, u.Completion, cached, thought, u.Total)
 }
 
-// arguments are those of a tool call: a text that holds JSON or, with some servers, the JSON itself.
+// arguments are the arguments of a tool call. Most servers send a string of JSON, and some send the JSON
+// itself.
 type arguments string
 
 // UnmarshalJSON reads either form.
@@ -131,12 +132,12 @@ func (a *arguments) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(a))
 }
 
-// chatImage is an image of an answer; its address is an object's member or stands alone.
+// chatImage is an image of an answer. Its address is a string or a member of an object.
 type chatImage struct {
 	URL json.RawMessage `json:"image_url"`
 }
 
-// pieces are the image, if its address can be read.
+// pieces returns the image if its address can be read.
 func (i chatImage) pieces() []piece {
 	var url string
 	var nested struct {
@@ -148,13 +149,13 @@ func (i chatImage) pieces() []piece {
 	return fileAt(cmp.Or(url, nested.URL))
 }
 
-// chatContent is a text or, as Mistral writes it, a list of texts, thoughts and images.
+// chatContent is a text, or Mistral's list of texts, thoughts and images.
 type chatContent struct {
 	text, thought string
 	images        []piece
 }
 
-// UnmarshalJSON reads either form; null is no text.
+// UnmarshalJSON reads either form. null is an empty text.
 func (c *chatContent) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] != '[' {
 		return json.Unmarshal(b, &c.text)
@@ -190,12 +191,12 @@ func (r *chatReader) event(e event) (out []piece, err error) {
 		return nil, failureOr(e.data)
 	}
 	for _, c := range v.Choices {
-		if c.Index != 0 { // one answer was asked for
+		if c.Index != 0 { // only one answer was requested
 			continue
 		}
 		out = append(out, r.said(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal, c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
 		if r.extras {
-			c.Message.Content.images, c.Message.Images, c.Message.ToolCalls = nil, nil, nil // they came
+			c.Message.Content.images, c.Message.Images, c.Message.ToolCalls = nil, nil, nil // they came in pieces
 		}
 		out = append(out, r.said(c.Message, missing(c.Message.Content.text+c.Message.Refusal, r.text.String()),
 			missing(c.Message.Content.thought+cmp.Or(c.Message.Reasoning, c.Message.Thought), r.thought.String()))...)
@@ -210,7 +211,7 @@ func (r *chatReader) event(e event) (out []piece, err error) {
 	return out, nil
 }
 
-// said are the pieces of a message, of which this text and this thought are new.
+// said returns the pieces of a message. text and thought are its new parts.
 func (r *chatReader) said(m chatMessage, text, thought string) (out []piece) {
 	r.text.WriteString(text)
 	r.thought.WriteString(thought)
@@ -238,7 +239,7 @@ func (r *chatReader) said(m chatMessage, text, thought string) (out []piece) {
 	return out
 }
 
-// calls are the tool calls that are whole, once.
+// calls returns the complete tool calls, each only once.
 func (r *chatReader) calls() (out []piece) {
 	for _, i := range slices.Sorted(maps.Keys(r.tools)) {
 		out = append(out, piece{kind: toolPiece, tool: *r.tools[i]})

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// block is a content block of ACP, as far as models are given it.
+// block is a content block of ACP with the members that models get.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
-	Data     string `json:"data"` // of an image or audio, in base64
+	Data     string `json:"data"` // base64 of an image or of audio
 	MimeType string `json:"mimeType"`
 	URI      string `json:"uri"`
 	Name     string `json:"name"`
@@ -25,25 +25,25 @@ type block struct {
 	} `json:"resource"`
 }
 
-// part is a block in the form in which the mappings take it: text, or a file that is no text.
+// part is a block in the form that the mappings use: a text, or another file.
 type part struct {
 	text string
-	mime string // of a file; empty: it is text
-	data string // in base64
+	mime string // the type of a file; empty for a text
+	data string // base64
 	name string
 }
 
 func (p part) isImage() bool { return strings.HasPrefix(p.mime, "image/") }
 
-// dataURL is the file as a data: URL.
+// dataURL returns the file as a data: URL.
 func (p part) dataURL() string { return "data:" + p.mime + ";base64," + p.data }
 
-// An inputError says that the model cannot take a part of the input. Nothing was sent.
+// An inputError means that the model does not accept a part of the input. Nothing was sent.
 type inputError struct{ what string }
 
 func (e *inputError) Error() string { return e.what }
 
-// parts reads blocks. A link is text: nothing is opened.
+// parts converts blocks. A link becomes text, because Perlica never opens it.
 func parts(blocks []block) ([]part, error) {
 	var out []part
 	for _, b := range blocks {
@@ -77,13 +77,13 @@ func (b block) part() (part, error) {
 	return part{}, &inputError{fmt.Sprintf("a content block of the type %q cannot be sent to a model", b.Type)}
 }
 
-// hasFiles reports whether a part of the turn is a file that is no text.
+// hasFiles reports whether the turn contains a file other than text.
 func (t turn) hasFiles() bool {
 	ps, err := parts(t.blocks)
 	return err == nil && slices.ContainsFunc(ps, func(p part) bool { return p.mime != "" })
 }
 
-// file is an image or a PDF, which are what the four APIs take.
+// file returns an image or a PDF as a part. The four APIs accept no other types.
 func file(mime, data, uri string) (part, error) {
 	if !oneOf("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")(mime) {
 		return part{}, &inputError{fmt.Sprintf("a file of the type %q cannot be sent to a model: PNG, JPEG, GIF, WebP, PDF and text can", mime)}
@@ -98,10 +98,10 @@ func file(mime, data, uri string) (part, error) {
 	return part{mime: mime, data: data, name: name}, nil
 }
 
-// object is a JSON object that is being built.
+// object is a JSON object under construction.
 type object = map[string]any
 
-// messages are the turns as a list of objects with a role and contents: content makes each part one.
+// messages returns the turns as a list of objects with a role and contents. content converts one part.
 func messages(history []turn, assistant string, content func(p part, assistant bool) any) (list []object, err error) {
 	for _, t := range history {
 		role := "user"
@@ -121,7 +121,7 @@ func messages(history []turn, assistant string, content func(p part, assistant b
 	return list, nil
 }
 
-// fileAt reads the address of a file of an answer: a data: URL holds the file itself.
+// fileAt returns the file at an address of an answer. A data: URL contains the file itself.
 func fileAt(address string) []piece {
 	if address == "" {
 		return nil
@@ -134,7 +134,7 @@ func fileAt(address string) []piece {
 	return []piece{{kind: filePiece, file: answerFile{mime: mime, data: data}}}
 }
 
-// content is the file as ACP's content block.
+// content returns the file as a content block of ACP.
 func (f answerFile) content() object {
 	kind, _, _ := strings.Cut(f.mime, "/")
 	switch {
@@ -146,8 +146,8 @@ func (f answerFile) content() object {
 	return object{"type": "resource", "resource": object{"uri": "", "mimeType": f.mime, "blob": f.data}}
 }
 
-// missing is the part of a whole text that did not come in pieces. Where the pieces say something else,
-// the pieces count and nothing is missing.
+// missing returns the part of a whole text that did not come in pieces. If the pieces differ from the whole,
+// the pieces count and missing returns "".
 func missing(whole, pieces string) string {
 	rest, ok := strings.CutPrefix(whole, pieces)
 	if !ok {
@@ -156,7 +156,7 @@ func missing(whole, pieces string) string {
 	return rest
 }
 
-// decode reads the data of an event; the error says of which API it is no object.
+// decode decodes the data of an event. The error names the API.
 func decode(e event, api API, v any) error {
 	if err := json.Unmarshal(e.data, v); err != nil {
 		return fmt.Errorf("an event of the stream is not of the form of %s: %w", api, err)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// encodings returns the encodings of a body, in the order in which they were applied. Every request asks
-// for none, but some gateways compress all the same.
+// encodings returns the encodings of a body, in the order in which they were applied. No request asks for an
+// encoding, but some gateways compress nevertheless.
 func encodings(header http.Header) (list []string) {
 	for _, values := range header["Content-Encoding"] {
 		for name := range strings.SplitSeq(values, ",") {
@@ -22,14 +22,14 @@ func encodings(header http.Header) (list []string) {
 	return list
 }
 
-// decoders are the encodings that can be read here.
+// decoders are the supported encodings.
 var decoders = map[string]func(io.Reader) (io.Reader, error){
 	"gzip":    func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
 	"x-gzip":  func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
 	"deflate": func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) },
 }
 
-// unreadable returns the name of an encoding of the body that cannot be read here, or an empty text.
+// unreadable returns the first unsupported encoding of the body, or "".
 func unreadable(header http.Header) string {
 	for _, name := range encodings(header) {
 		if decoders[name] == nil {
@@ -39,7 +39,7 @@ func unreadable(header http.Header) string {
 	return ""
 }
 
-// decoded is the body without its encodings. A body with an unreadable one stays as it came.
+// decoded returns the body without its encodings. A body with an unsupported encoding stays unchanged.
 func decoded(resp *http.Response) io.ReadCloser {
 	list := encodings(resp.Header)
 	if len(list) == 0 || unreadable(resp.Header) != "" {
@@ -48,12 +48,12 @@ func decoded(resp *http.Response) io.ReadCloser {
 	return &decodingBody{ReadCloser: resp.Body, encodings: list}
 }
 
-// decodingBody decodes a body. It begins at the first Read: the beginning may be late.
+// decodingBody decodes a body. It starts at the first Read, because the beginning of the body may be late.
 type decodingBody struct {
 	io.ReadCloser
-	encodings []string // that are not decoded yet
+	encodings []string // not yet decoded
 	from      io.Reader
-	err       error // of an encoding that could not be begun
+	err       error // the error of starting a decoder
 }
 
 func (d *decodingBody) Read(p []byte) (int, error) {

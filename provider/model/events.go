@@ -9,23 +9,23 @@ import (
 
 // event is a server-sent event.
 type event struct {
-	name string // empty: "message"
+	name string // empty means "message"
 	data []byte // valid until the next event is read
 }
 
-// maxEvent is how long the data of one event may be, in bytes.
+// maxEvent limits the data of one event, in bytes.
 const maxEvent = 32 << 20
 
 var errLongEvent = errors.New("an event of the stream is longer than 32 MiB")
 
-// eventReader reads server-sent events as the WHATWG's HTML standard has them (section 9.2.6,
-// "Interpreting an event stream"): lines that end with CRLF, LF or CR, comments, several data lines.
-// At the end of the stream an event without its empty line counts if its last line is whole: some
-// servers leave the empty line out.
+// eventReader reads server-sent events by the WHATWG's HTML standard (section 9.2.6, "Interpreting an event
+// stream"): lines end with CRLF, LF or CR, there are comments, and an event may have several data lines. The
+// last event of the stream counts without its empty line if its last line is complete, because some servers
+// leave the empty line out.
 type eventReader struct {
 	in     *bufio.Reader
 	begun  bool // the first line was read
-	skipLF bool // the line ended with CR, of which an LF may be the second half
+	skipLF bool // the line ended with CR: a following LF belongs to it
 	line   []byte
 	data   []byte
 }
@@ -34,9 +34,8 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{in: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next returns the next event that says something. Gateways keep a stream alive with events that have no
-// data, or with pings of their own. The error is io.EOF at the end of the stream, otherwise the error of
-// reading.
+// next returns the next event with content. It skips the empty events and pings with which gateways keep a
+// stream alive. The error is io.EOF at the end of the stream, otherwise the error of reading.
 func (r *eventReader) next() (event, error) {
 	for {
 		e, err := r.any()
@@ -46,7 +45,7 @@ func (r *eventReader) next() (event, error) {
 	}
 }
 
-// pings are the names of events that say nothing.
+// pings are the names of events without content.
 var pings = oneOf("ping", "heartbeat", "keepalive", "keep-alive", "keep_alive")
 
 // any returns the next event that has a data line.
@@ -82,8 +81,8 @@ func (r *eventReader) any() (event, error) {
 	}
 }
 
-// readLine returns the next line without its end, which is valid until the next call; io.EOF also for
-// a line that was cut off. It never waits for what is behind a line's end.
+// readLine returns the next line without its end. The line is valid until the next call. A line that was cut
+// off also gives io.EOF. readLine never waits for data after the end of a line.
 func (r *eventReader) readLine() ([]byte, error) {
 	r.line = r.line[:0]
 	for {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestTheExchange: what the client is given of the exchange is what crossed the wire, without the key.
+// TestTheExchange: the client gets the exchange as it crossed the wire, without the key.
 func TestTheExchange(t *testing.T) {
 	const secret = "sk-a-very-secret-key"
 	for _, api := range APIs() {
@@ -73,8 +73,8 @@ func TestTheExchange(t *testing.T) {
 	}
 }
 
-// TestEchoedKey: a key that a server sends back is in nothing that is passed on, wherever the bytes are
-// cut; all else of what came is.
+// TestEchoedKey: a key that a server echoes never reaches the client, wherever the data is split. All other
+// data reaches the client.
 func TestEchoedKey(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	for name, answer := range map[string]string{
@@ -99,7 +99,7 @@ func TestEchoedKey(t *testing.T) {
 				}
 				for i := range answer {
 					if _, err := io.WriteString(c, answer[i:i+1]); err != nil {
-						return // it had enough
+						return // the agent closes the connection early
 					}
 				}
 			})

@@ -9,23 +9,22 @@ import (
 	"strings"
 )
 
-// failure is the end of a prompt that has no answer.
+// failure is the end of a prompt without an answer.
 type failure struct {
 	message    string
-	kind       string // the API's own
-	status     int    // HTTP's; 0: none came
-	requestID  string // the API's
+	kind       string // the API's error type or code
+	status     int    // the HTTP status; 0 if no response came
+	requestID  string // the API's request id
 	retryAfter string // as the API wrote it
-	// unknown: the request may have reached the model, and what became of it is not known.
+	// unknown means that the request may have reached the model, and its effect is not known.
 	unknown bool
 }
 
 func (f *failure) Error() string { return f.message }
 
-// judge says what an answer that is no stream means, by its status and its body. A status with the
-// API's own error object is the API's word that it failed, and so are redirects and the statuses of a
-// refused request. Of any other nobody knows who said it: a gateway on the way can have lost an answer
-// of a model that worked.
+// judge explains a response other than a stream by its status and its body. The API itself reports a failure
+// with its own error object, with a redirect, or with the status of a refused request. Any other response may
+// come from a gateway that lost the model's answer, so the outcome is unknown.
 func judge(s Settings, resp *http.Response, body []byte) *failure {
 	f := &failure{
 		status: resp.StatusCode, message: resp.Status,
@@ -64,7 +63,7 @@ func judge(s Settings, resp *http.Response, body []byte) *failure {
 	return f
 }
 
-// details adds to the message what helps with asking the maker.
+// details adds the facts to the message that help when the user asks the vendor.
 func (f *failure) details() {
 	if f.requestID != "" {
 		f.message += "; request id " + f.requestID
@@ -74,7 +73,7 @@ func (f *failure) details() {
 	}
 }
 
-// advise adds to the message what to do about a refusal that has to do with the configuration.
+// advise adds to the message how to fix a refusal that is caused by the configuration.
 func (f *failure) advise(s Settings, said bool) {
 	switch {
 	case f.unknown:
@@ -91,7 +90,7 @@ func (f *failure) advise(s Settings, said bool) {
 	}
 }
 
-// JSON-RPC's and ACP's error codes.
+// These are error codes of JSON-RPC and ACP.
 const (
 	codeParse         = -32700
 	codeInvalid       = -32600
@@ -109,7 +108,7 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// rpc is the failure as a response has it.
+// rpc returns the failure as a JSON-RPC error.
 func (f *failure) rpc() *rpcError {
 	data := map[string]any{}
 	for name, v := range map[string]string{"type": f.kind, "requestId": f.requestID, "retryAfter": f.retryAfter} {
@@ -125,7 +124,7 @@ func (f *failure) rpc() *rpcError {
 	}
 	e := &rpcError{Code: codeInternal, Message: f.message}
 	if f.status == http.StatusUnauthorized && !f.unknown {
-		e.Code = codeAuthRequired // the message names the source of the key: there is no login
+		e.Code = codeAuthRequired // the message names the key's source, because this agent has no login
 	}
 	if len(data) > 0 {
 		e.Data = encode(data)

@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// geminiMapping is Google's generateContent, streamed, by https://ai.google.dev/api/generate-content.
-// The key goes into a header, as an address is written into logs on the way.
+// geminiMapping is Google's generateContent with streaming, see https://ai.google.dev/api/generate-content.
+// The key goes into a header, because servers on the way log addresses.
 var geminiMapping = mapping{
 	base: "https://generativelanguage.googleapis.com", header: "x-goog-api-key", sample: "gemini-2.5-flash",
 	reserved: []string{"contents", "tools", "toolConfig"},
@@ -82,7 +82,7 @@ type geminiUsage struct {
 	Tools      *count `json:"toolUsePromptTokenCount"`
 }
 
-// read is the usage that the chunk reports. The API leaves a count of 0 out. It counts thoughts next to
+// read returns the usage in the chunk. The API leaves out a count of 0. It counts thoughts separately from
 // the candidates.
 func (g *geminiUsage) read() usage {
 	u := usage{known: true}
@@ -103,7 +103,7 @@ func (g *geminiUsage) read() usage {
 }
 
 func (r *geminiReader) event(e event) (out []piece, err error) {
-	if string(e.data) == "[DONE]" { // a gateway's
+	if string(e.data) == "[DONE]" { // some gateways send this
 		return nil, nil
 	}
 	var v geminiChunk
@@ -147,5 +147,5 @@ func (r *geminiReader) event(e event) (out []piece, err error) {
 
 func (r *geminiReader) stop() (stopReason, bool) { return r.reason, r.reason.acp != "" }
 
-// last is false: the usage stands in each chunk, and the last one ends the stream.
+// last returns false, because each chunk contains the usage and the last chunk ends the stream.
 func (*geminiReader) last() bool { return false }

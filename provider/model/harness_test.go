@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come.
+// patience is the time that a test waits for an expected event.
 const patience = 2 * time.Minute
 
 // peer is the client of an agent that is served in this process.
@@ -25,13 +25,13 @@ type peer struct {
 	ids   int
 
 	updates []object
-	// agree answers _perlica.dev/http/send; nil: yes.
+	// agree answers _perlica.dev/http/send. nil means that the client agrees.
 	agree    func(params json.RawMessage) *rpcError
-	sent     []json.RawMessage // what _perlica.dev/http/send described
+	sent     []json.RawMessage // the descriptions in _perlica.dev/http/send
 	received []json.RawMessage
 }
 
-// connect serves the agent and initializes it; wantsHTTP has the client want the exchanges.
+// connect serves the agent and initializes it. wantsHTTP makes the client ask for the exchanges.
 func connect(t *testing.T, s Settings, wantsHTTP bool) *peer {
 	t.Helper()
 	if err := s.Check(); err != nil {
@@ -47,7 +47,7 @@ func connect(t *testing.T, s Settings, wantsHTTP bool) *peer {
 	return speak(t, in, out, served, wantsHTTP)
 }
 
-// speak initializes the agent that reads from in and writes to out; served gets how it ended.
+// speak initializes the agent that reads from in and writes to out. served receives the result of Serve.
 func speak(t *testing.T, in io.WriteCloser, out io.Reader, served <-chan error, wantsHTTP bool) *peer {
 	t.Helper()
 	p := &peer{t: t, in: in, lines: make(chan message, 100)}
@@ -90,7 +90,7 @@ func (p *peer) send(method, params string) string {
 	return fmt.Sprint(p.ids)
 }
 
-// await takes lines until the answer to a request, or until done says that it was seen.
+// await reads lines until the answer to a request arrives or done returns true.
 func (p *peer) await(id string, done func() bool) message {
 	p.t.Helper()
 	for late := time.After(patience); ; {
@@ -148,7 +148,7 @@ func (p *peer) ask(session, text string) string {
 	return p.send("session/prompt", string(encode(object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})))
 }
 
-// text is what the agent's message chunks say.
+// text returns the text of the agent's message chunks.
 func (p *peer) text() string {
 	var b strings.Builder
 	for _, u := range p.updates {
@@ -159,7 +159,7 @@ func (p *peer) text() string {
 	return b.String()
 }
 
-// outcome is what Perlica makes of an answer.
+// outcome returns Perlica's outcome for an answer.
 func outcome(m message) string {
 	var data struct {
 		Outcome string `json:"perlica.dev/outcome"`
@@ -176,7 +176,7 @@ func outcome(m message) string {
 	return "answered"
 }
 
-// server is a server of raw connections that counts what reaches it.
+// server is a server of raw connections that counts its connections and requests.
 type server struct {
 	*testing.T
 	url string
@@ -193,7 +193,7 @@ func listen(t *testing.T, serve func(s *server, c net.Conn, r *bufio.Reader)) *s
 	return listenTLS(t, nil, serve)
 }
 
-// listenTLS is listen with TLS, of this configuration; nil: without.
+// listenTLS is listen with TLS. A nil configuration means without TLS.
 func listenTLS(t *testing.T, config *tls.Config, serve func(s *server, c net.Conn, r *bufio.Reader)) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

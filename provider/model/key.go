@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// hidden is a key that is looked for in what comes back, and replaced: a server may echo it, and what
-// comes back is recorded and shown.
+// hidden is a key that is replaced wherever it appears in a response. A server may echo the key, and the
+// response is recorded and shown.
 type hidden string
 
-// minHidden is how long a key must be to be looked for, in bytes. A shorter one, as servers without keys
-// have them, may be a word of the answer.
+// minHidden is the length from which a key is replaced, in bytes. A shorter placeholder key for a server
+// without keys may be a word of the answer.
 const minHidden = 16
 
-// keyMark stands where the key was.
+// keyMark replaces the key.
 const keyMark = "[key]"
 
-// none reports whether there is nothing to look for.
+// none reports whether the key is too short to be replaced.
 func (h hidden) none() bool { return len(h) < minHidden }
 
-// text is a text without the key.
+// text returns the text without the key.
 func (h hidden) text(text string) string {
 	if h.none() {
 		return text
@@ -29,7 +29,7 @@ func (h hidden) text(text string) string {
 	return strings.ReplaceAll(text, string(h), keyMark)
 }
 
-// header is a header without the key.
+// header returns the header without the key.
 func (h hidden) header(header http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range header {
@@ -40,7 +40,7 @@ func (h hidden) header(header http.Header) http.Header {
 	return out
 }
 
-// body is a body without the key.
+// body returns the body without the key.
 func (h hidden) body(body io.ReadCloser) io.ReadCloser {
 	if h.none() {
 		return body
@@ -48,15 +48,15 @@ func (h hidden) body(body io.ReadCloser) io.ReadCloser {
 	return &hidingReader{ReadCloser: body, key: []byte(h), buffer: make([]byte, 16<<10)}
 }
 
-// hidingReader replaces a key in what is read. Bytes are held back only while they may be the beginning
-// of the key.
+// hidingReader replaces a key in the data that is read. It holds bytes back only while they may be the
+// beginning of the key.
 type hidingReader struct {
 	io.ReadCloser
 	key    []byte
 	buffer []byte
-	held   []byte // may begin the key
-	out    []byte // can be read
-	err    error  // what the body ended with
+	held   []byte // may be the beginning of the key
+	out    []byte // ready to be read
+	err    error  // the error that ended the body
 }
 
 func (r *hidingReader) Read(p []byte) (int, error) {
@@ -78,7 +78,7 @@ func (r *hidingReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begun is how many bytes at the end of data begin the key.
+// begun returns the number of bytes at the end of data that may be the beginning of the key.
 func (r *hidingReader) begun(data []byte) int {
 	for n := min(len(r.key)-1, len(data)); n > 0; n-- {
 		if bytes.HasSuffix(data, r.key[:n]) {

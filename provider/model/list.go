@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// What a list of models may take: a server could go on for ever.
+// These limits protect against an endless list of models.
 const (
 	listTimeout = 25 * time.Second
 	maxPages    = 20
 	maxPage     = 16 << 20 // bytes
 )
 
-// modelOption is the config option by which the model is chosen.
+// modelOption is the config option that selects the model.
 const modelOption = "model"
 
-// options are the session's config options: the model, of those that are known. The caller holds mu.
+// options returns the session's config options: the model, with the known models as values. The caller holds
+// mu.
 func (s *session) options() []object {
 	values := []object{}
 	for _, name := range s.models {
@@ -35,8 +36,8 @@ func (s *session) options() []object {
 	return []object{{"id": modelOption, "name": "Model", "category": "model", "type": "select", "currentValue": s.model, "options": values}}
 }
 
-// setOption answers session/set_config_option. Any name of a model is taken: the API knows which there
-// are.
+// setOption answers session/set_config_option. It accepts any model name, because only the API knows the
+// valid names.
 func (a *agent) setOption(m message) {
 	var p struct{ SessionID, ConfigID, Value string }
 	err := json.Unmarshal(m.Params, &p)
@@ -53,7 +54,7 @@ func (a *agent) setOption(m message) {
 	a.out.respond(m.ID, answer)
 }
 
-// list answers _perlica.dev/model/list: it asks the API which models there are.
+// list answers _perlica.dev/model/list: it asks the API for the available models.
 func (a *agent) list(ctx context.Context, m message) {
 	a.mu.Lock()
 	s := a.sessions[sessionID(m.Params)]
@@ -78,7 +79,7 @@ func (a *agent) list(ctx context.Context, m message) {
 	})
 }
 
-// models are the names of all models of the API, in its order.
+// models returns the names of all models of the API, in the API's order.
 func (a *agent) models(ctx context.Context, session string) (names []string, err error) {
 	m := mappings[a.settings.API]
 	for next := ""; ; {
@@ -100,7 +101,7 @@ func (a *agent) models(ctx context.Context, session string) (names []string, err
 	}
 }
 
-// get makes one GET request, on the record, and returns what came.
+// get makes one recorded GET request and returns the body.
 func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
 	s, err := a.keyed(ctx, a.settings)
 	if err != nil {
@@ -117,7 +118,7 @@ func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // what was read counts
+	defer func() { _ = resp.Body.Close() }() // the error of reading counts
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
 	a.receivedEnd(session, err)
 	switch {
@@ -129,8 +130,8 @@ func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
 	return b, nil
 }
 
-// readModels reads a page of a list, which is OpenAI's and Anthropic's, or Gemini's, and what the query
-// of the next one ends with; empty: there is none.
+// readModels reads a page of a list in the form of OpenAI and Anthropic, or of Gemini. next is the end of the
+// query for the next page. It is empty after the last page.
 func readModels(b []byte) (names []string, next string, err error) {
 	var v struct {
 		Data []struct {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// lists are the pages of each API's list of models, by the query that asks for them, and what they say.
+// lists has the pages of each API's list of models, by query, and the expected names.
 var lists = map[API]struct {
 	pages map[string]string
 	names []string
@@ -30,8 +30,8 @@ var lists = map[API]struct {
 	}, []string{"one", "two"}},
 }
 
-// TestList: an API's models are listed when that is asked for, page by page, each a request of which the
-// client hears first; and the model that is chosen is asked.
+// TestList: an API's models are listed on request, page by page, and the client is told about each request
+// first. A prompt then goes to the selected model.
 func TestList(t *testing.T) {
 	for api, want := range lists {
 		t.Run(string(api), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestList(t *testing.T) {
 				} else {
 					page = status("200 OK", "Content-Type: application/json\r\n", page)
 				}
-				_, _ = io.WriteString(c, page) // the agent may have left
+				_, _ = io.WriteString(c, page) // the agent may have closed the connection
 			})
 			p := connect(t, Settings{API: api, Model: "mine", BaseURL: s.url, Key: "sk-0123456789abcdef"}, true)
 			id := p.session()
@@ -75,7 +75,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// listed are the models of an answer.
+// listed returns the models in an answer.
 func listed(t *testing.T, m message) (names []string) {
 	t.Helper()
 	var v struct {
@@ -90,7 +90,7 @@ func listed(t *testing.T, m message) (names []string) {
 	return names
 }
 
-// TestNoList: why there is no list is said.
+// TestNoList: if the list fails, the error names the reason.
 func TestNoList(t *testing.T) {
 	for answer, want := range map[string]string{
 		status("401 Unauthorized", "", `{"error":{"message":"bad key"}}`):         "401 Unauthorized: bad key",
@@ -102,7 +102,7 @@ func TestNoList(t *testing.T) {
 	} {
 		s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 			if s.request(r) != nil {
-				_, _ = io.WriteString(c, answer) // the agent may have left
+				_, _ = io.WriteString(c, answer) // the agent may have closed the connection
 			}
 		})
 		p := connect(t, Settings{API: OpenAIChat, Model: "mine", BaseURL: s.url}, true)

@@ -1,13 +1,13 @@
-// Package model is an ACP agent on stdio that has no tools: a session/prompt becomes one HTTP
-// request to a model's API, and what the model streams becomes the agent's updates.
+// Package model is an ACP agent on stdio without tools. It turns a session/prompt into one HTTP request to a
+// model's API, and the stream of the model into updates.
 //
-// It promises that one prompt leaves as one HTTP request or as none, that it says which of the two
-// is known, and that the client can have the exchange byte for byte without the key. It refuses to
-// retry, to follow a redirect, to keep a connection, and to send tool definitions; a tool call that
-// comes all the same is reported as failed.
+// The package makes three promises. A prompt becomes at most one HTTP request. The answer says whether the
+// request has left, if that is known. The client can get the exchange byte for byte without the key. The
+// agent never retries, follows no redirect, keeps no connection and offers no tools. It reports an unexpected
+// tool call as failed.
 //
-// The one idea: an API is a [mapping], which turns messages into a body and a stream of server-sent
-// events into pieces of an answer. All that concerns the request's one life is in transport.go.
+// The central idea is the [mapping] of an API. It turns messages into a body, and a stream of server-sent
+// events into pieces of an answer. transport.go sends the request.
 package model
 
 import (
@@ -24,7 +24,7 @@ import (
 // API names the protocol of a model's HTTP API.
 type API string
 
-// The APIs.
+// These are the supported APIs.
 const (
 	Anthropic  API = "anthropic"   // Messages
 	OpenAI     API = "openai"      // Responses
@@ -32,31 +32,31 @@ const (
 	Gemini     API = "gemini"      // generateContent, streamed
 )
 
-// APIs returns all APIs, in the order in which they are documented.
+// APIs returns all APIs, in the order of the documentation.
 func APIs() []API { return []API{Anthropic, OpenAI, OpenAIChat, Gemini} }
 
-// Settings is the model that is asked, and how.
+// Settings names a model and the way to ask it.
 type Settings struct {
 	API     API
-	Model   string // the maker's name of it
-	BaseURL string // without the path of the endpoint; empty: the maker's
-	Key     string // is sent in a header, and in nothing else; empty: none is sent
-	// AskKey gets the key for the first request, where Key is empty; nil: there is no key to get.
+	Model   string // the vendor's name of the model
+	BaseURL string // without the path of the endpoint; empty means the vendor's
+	Key     string // sent only in a header; empty means that no key is sent
+	// AskKey returns the key for the first request if Key is empty. It may be nil.
 	AskKey  func(context.Context) (string, error) `json:"-"`
-	KeyFrom string                                // where the key comes from, in words for its owner; empty: it has no source
-	Proxy   string                                // the address of a proxy for an https address; empty: what the environment says
-	Blind   bool                                  // the model takes text alone
-	// Options are members of the request's body, as they are.
+	KeyFrom string                                // describes the source of the key to its owner; empty without a source
+	Proxy   string                                // the proxy for an https address; empty means the environment's
+	Blind   bool                                  // the model accepts only text
+	// Options are additional members of the request's body.
 	Options map[string]json.RawMessage
-	// Schema is a JSON Schema that the answer is asked to have; nil: any text.
+	// Schema is the JSON Schema that the answer must have. nil means any text.
 	Schema json.RawMessage
-	system string // what the session has for the API's system field
-	// Price is what tokens cost; nil: unknown.
+	system string // the session's text for the API's system field
+	// Price is the price of tokens. nil means unknown.
 	Price *Price
 }
 
-// Check says what is wrong with the settings: an API that is not known, a model without a name, an
-// address that is no URL or would carry the key in clear text, an option that is Perlica's own.
+// Check returns an error for wrong settings: an unknown API, a model without a name, a bad address, an
+// address that would carry the key in clear text, or a reserved option.
 func (s Settings) Check() error {
 	m, ok := mappings[s.API]
 	if !ok {
@@ -90,7 +90,7 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// Address is the API's, without the path of its endpoint.
+// Address returns the address of the API without the path of its endpoint.
 func (s Settings) Address() string { return s.base() }
 
 // Local reports whether the API is on this machine.
@@ -102,8 +102,8 @@ func (s Settings) Local() bool {
 // proxySchemes are the schemes of the proxies that Go can use.
 var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
 
-// checkProxy says what is wrong with the proxy for an address of the scheme. No error quotes it: it may
-// hold a password.
+// checkProxy returns an error if the proxy cannot be used for an address of the scheme. No error quotes the
+// proxy, because it may contain a password.
 func (s Settings) checkProxy(scheme string) error {
 	if s.Proxy == "" {
 		return nil
@@ -120,7 +120,7 @@ func (s Settings) checkProxy(scheme string) error {
 	return nil
 }
 
-// base is the address without the path of the endpoint and without a slash at its end.
+// base returns the address without the path of the endpoint and without a slash at its end.
 func (s Settings) base() string {
 	if s.BaseURL == "" {
 		return mappings[s.API].base
@@ -141,18 +141,18 @@ func apiNames() string {
 	return strings.Join(names, ", ")
 }
 
-// mapping is what differs between the APIs.
+// mapping holds the differences between the APIs.
 type mapping struct {
-	base     string   // the maker's address
-	reserved []string // members of the body that are not options
-	header   string   // carries the key
-	prefix   string   // stands before the key
-	headers  []field  // every request has, too
-	sample   string   // a model's name, for errors
+	base     string   // the vendor's address
+	reserved []string // members of the body that options cannot set
+	header   string   // the name of the header field with the key
+	prefix   string   // text before the key
+	headers  []field  // further header fields of every request
+	sample   string   // an example of a model's name, for errors
 
 	path    func(model string) string
 	body    func(s Settings, history []turn) (map[string]any, error)
-	answer  func() reader // for one stream
+	answer  func() reader // returns a reader for one stream
 	failure func(body []byte) *apiError
 	models  string // the path of the list of models
 }
@@ -163,19 +163,19 @@ var mappings = map[API]mapping{
 
 // reader reads the events of one stream.
 type reader interface {
-	// event reads one event, and returns what it says. The error is an *apiError if the API says
-	// in the stream that it failed, else one that says how the event breaks the protocol.
+	// event reads one event and returns its pieces. The error is an *apiError if the API reports a failure in
+	// the stream. Otherwise the error describes the breach of the protocol.
 	event(e event) ([]piece, error)
-	// stop returns the stop reason, and whether the stream says that the answer is whole.
+	// stop returns the stop reason, and whether the stream has marked the answer as complete.
 	stop() (reason stopReason, whole bool)
-	// last says whether nothing of the answer can follow.
+	// last reports whether no part of the answer can follow.
 	last() bool
 }
 
 // piece is a part of an answer, in the order of the stream.
 type piece struct {
 	kind  pieceKind
-	text  string // of text and thought
+	text  string // of a text or a thought
 	tool  toolCall
 	usage usage
 	file  answerFile
@@ -187,18 +187,18 @@ const (
 	textPiece pieceKind = iota
 	thoughtPiece
 	toolPiece
-	usagePiece // replaces what was known
+	usagePiece // replaces the earlier usage
 	filePiece
 )
 
-// answerFile is a part of an answer that is not text.
+// answerFile is a part of an answer other than text.
 type answerFile struct {
-	mime, data string // in base64
-	uri        string // of a file that is elsewhere; nothing opens it
-	thought    bool   // it belongs to the thoughts
+	mime, data string // data is base64
+	uri        string // the address of a file elsewhere; Perlica never opens it
+	thought    bool   // the file belongs to the thoughts
 }
 
-// toolCall is a call of a tool that the model was not offered.
+// toolCall is a call of a tool. The model was not offered any tool.
 type toolCall struct{ id, name, arguments string }
 
 // turn is a message of the conversation.
@@ -210,7 +210,7 @@ type turn struct {
 // apiError is an API's own error object.
 type apiError struct {
 	Message string // the API's words
-	Kind    string // its type or code
+	Kind    string // the API's type or code
 }
 
 func (e *apiError) Error() string { return e.Message }
@@ -221,7 +221,7 @@ type field struct {
 	Value string `json:"value"`
 }
 
-// merged is the body with the options, in the order of the members' names.
+// merged returns the body with the options. The members are in the order of their names.
 func merged(body map[string]any, options map[string]json.RawMessage) ([]byte, error) {
 	for name, value := range options {
 		ours, both := body[name].(map[string]any)
@@ -237,7 +237,7 @@ func merged(body map[string]any, options map[string]json.RawMessage) ([]byte, er
 	return json.Marshal(body)
 }
 
-// oneOf returns a function that reports whether a text is among the words.
+// oneOf returns a function that reports whether a text is one of the words.
 func oneOf(words ...string) func(string) bool {
 	return func(s string) bool { return slices.Contains(words, s) }
 }

@@ -29,26 +29,26 @@ const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 // fault is one way in which a request ends.
 type fault struct {
 	name    string
-	read    reading // how much of the request is read
-	answer  string  // is written then; and the connection is closed
-	reset   bool    // it is reset
-	secure  *secure // it is over TLS, as this says; nil: it is not
+	read    reading // how much of the request the server reads
+	answer  string  // written after that; then the connection is closed
+	reset   bool    // the server resets the connection
+	secure  *secure // the TLS setup; nil means without TLS
 	outcome string
-	text    string // of the answer, as far as it came
-	why     string // is in the message
+	text    string // the received text of the answer
+	why     string // part of the expected message
 }
 
-// reading is how much of a request a server reads.
+// reading is the part of a request that a server reads.
 type reading int
 
 const (
 	all     reading = iota
-	nothing         // it does not
-	head            // the header of a request that is longer than what systems buffer
-	unsent          // there is none
+	nothing         // no part
+	head            // the header; the request is longer than the system's buffers
+	unsent          // no request arrives
 )
 
-// serve is the server that does it.
+// serve is the server side of the fault.
 func (f fault) serve(s *server, c net.Conn, r *bufio.Reader) {
 	if f.reset {
 		if tcp, ok := c.(*net.TCPConn); ok {
@@ -57,7 +57,7 @@ func (f fault) serve(s *server, c net.Conn, r *bufio.Reader) {
 	}
 	switch f.read {
 	case nothing:
-		if f.reset { // else the connection may not come about
+		if f.reset { // without a reset the connection may never exist
 			_, _ = r.Peek(1)
 		}
 		return
@@ -68,14 +68,14 @@ func (f fault) serve(s *server, c net.Conn, r *bufio.Reader) {
 		return
 	}
 	if s.request(r) != nil {
-		_, _ = io.WriteString(c, f.answer) // the agent may have left
+		_, _ = io.WriteString(c, f.answer) // the agent may have closed the connection
 	}
 }
 
-// check compares what came of it.
+// check compares the outcome with the expected one.
 func (f fault) check(t *testing.T, m message, p *peer, s *server) {
 	t.Helper()
-	if got := outcome(m); got != f.outcome || p.text() != f.text && !f.reset { // what is on the way is lost in a reset
+	if got := outcome(m); got != f.outcome || p.text() != f.text && !f.reset { // a reset loses data that is on the way
 		t.Errorf("%s with the text %q, want %s with %q: %+v", got, p.text(), f.outcome, f.text, m.Error)
 	}
 	if m.Error != nil && (!strings.Contains(m.Error.Message, f.why) || strings.Contains(m.Error.Message, "sk-a-secret")) {
@@ -91,16 +91,16 @@ func (f fault) check(t *testing.T, m message, p *peer, s *server) {
 	}
 }
 
-// status is an answer with a status, a header and a body.
+// status returns a response with a status, a header and a body.
 func status(line, header, body string) string {
 	return "HTTP/1.1 " + line + "\r\n" + header + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// zipped is a text, compressed.
+// zipped returns a compressed text.
 func zipped(text string) string {
 	var b strings.Builder
 	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, text) // a Builder takes all
+	_, _ = io.WriteString(w, text) // a Builder accepts all
 	_ = w.Close()
 	return b.String()
 }
@@ -170,12 +170,12 @@ var faults = []fault{
 	{name: "a proxy between, and no answer", secure: &secure{proxy: "200 Connection established"}, outcome: "unknown"},
 }
 
-// TestOnce: whatever happens to a request, one reaches the server at most, and what is said of it is
-// what is known. The table in docs/models.md is this one.
+// TestOnce: whatever happens to a request, at most one reaches the server, and the outcome matches the known
+// facts. The table in docs/models.md is this table.
 func TestOnce(t *testing.T) {
 	for _, f := range faults {
 		if f.secure != nil {
-			continue // TestSecure
+			continue // TestSecure has these
 		}
 		t.Run(f.name, func(t *testing.T) {
 			s := listen(t, f.serve)
@@ -189,7 +189,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestNothingListens: where no connection comes about, nothing was sent.
+// TestNothingListens: without a connection nothing was sent.
 func TestNothingListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,8 +204,8 @@ func TestNothingListens(t *testing.T) {
 	}
 }
 
-// TestEachTurnOnce: a session's turns are a request each, on a connection each, and carry what was
-// said before.
+// TestEachTurnOnce: each turn of a session is one request on its own connection and contains the earlier
+// turns.
 func TestEachTurnOnce(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		for s.request(r) != nil { // as long as the connection is used
@@ -232,8 +232,8 @@ func TestEachTurnOnce(t *testing.T) {
 	}
 }
 
-// TestNoLeave: without the client's word nothing leaves, and the client hears of the request before
-// it does.
+// TestNoLeave: nothing leaves before the client agrees, and the client is told about the request before it
+// leaves.
 func TestNoLeave(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		if s.request(r) != nil {
@@ -251,7 +251,7 @@ func TestNoLeave(t *testing.T) {
 	if m := p.await(p.ask(id, "Hi"), nil); outcome(m) != "provider error" || !strings.Contains(m.Error.Message, "nothing was sent") {
 		t.Errorf("%+v", m)
 	}
-	p.agree = func(json.RawMessage) *rpcError { // the cancel comes while the client is asked
+	p.agree = func(json.RawMessage) *rpcError { // the cancel arrives while the client is asked
 		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))
 		return nil
 	}
@@ -263,7 +263,8 @@ func TestNoLeave(t *testing.T) {
 	}
 }
 
-// cancels are the points at which a cancel comes. Where the agent says something first, the text is that.
+// cancels are the points at which a cancel arrives. If the agent has sent a text before that point, text is
+// that text.
 var cancels = []struct {
 	name     string
 	scheme   string
@@ -284,7 +285,7 @@ var cancels = []struct {
 	{name: "in the body of an error", answer: "HTTP/1.1 500 x\r\nContent-Length: 100\r\n\r\noops", requests: 1},
 }
 
-// TestCancel: a cancel closes the connection, wherever the request is, and the prompt is answered.
+// TestCancel: a cancel closes the connection in every phase of the request, and the prompt is answered.
 func TestCancel(t *testing.T) {
 	for _, c := range cancels {
 		t.Run(c.name, func(t *testing.T) {
@@ -300,7 +301,7 @@ func TestCancel(t *testing.T) {
 				}
 				_, _ = io.WriteString(conn, c.answer)
 				close(there)
-				_, err := io.Copy(io.Discard, r) // until the agent closes
+				_, err := io.Copy(io.Discard, r) // until the agent closes the connection
 				closed <- err
 			})
 			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: cmp.Or(c.scheme, "http") + strings.TrimPrefix(s.url, "http")}, false)
@@ -327,7 +328,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestTable keeps the table of docs/models.md true to what TestOnce proves.
+// TestTable: the table in docs/models.md equals the cases of TestOnce.
 func TestTable(t *testing.T) {
 	const path, begin, end = "../../docs/models.md", "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
 	b, err := os.ReadFile(path)

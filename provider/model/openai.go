@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// responsesMapping is OpenAI's Responses API, by https://platform.openai.com/docs/api-reference/responses
+// responsesMapping is OpenAI's Responses API, see https://platform.openai.com/docs/api-reference/responses
 // and https://platform.openai.com/docs/api-reference/responses-streaming.
 var responsesMapping = mapping{
 	base: "https://api.openai.com/v1", header: "Authorization", prefix: "Bearer ", sample: "gpt-5",
@@ -44,15 +44,15 @@ type responsesReader struct {
 	reason  stopReason
 	whole   bool
 	refused bool
-	summary int             // parts of the summary of the reasoning that came
-	text    strings.Builder // that came in deltas
-	done    string          // the texts that came whole, at the end of their parts
-	items   []responsesItem // that are done
+	summary int             // number of received parts of the reasoning's summary
+	text    strings.Builder // received in deltas
+	done    string          // the complete texts, sent at the end of their parts
+	items   []responsesItem // the finished items
 }
 
 type responsesEvent struct {
 	Type     string          `json:"type"`
-	Object   string          `json:"object"` // "response": the event is a whole response
+	Object   string          `json:"object"` // "response" if the event is a whole response
 	Delta    string          `json:"delta"`
 	Text     string          `json:"text"`
 	Refusal  string          `json:"refusal"`
@@ -67,8 +67,8 @@ type responsesItem struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 	Input     string `json:"input"`
-	Result    string `json:"result"`        // an image, in base64
-	Format    string `json:"output_format"` // of the image
+	Result    string `json:"result"`        // an image in base64
+	Format    string `json:"output_format"` // the image's format
 	Content   []struct {
 		Text    string `json:"text"`
 		Refusal string `json:"refusal"`
@@ -101,7 +101,7 @@ type apiErrorBody struct {
 }
 
 func (r *responsesReader) event(e event) ([]piece, error) {
-	if string(e.data) == "[DONE]" { // some gateways end with it, too
+	if string(e.data) == "[DONE]" { // some gateways send this
 		return nil, nil
 	}
 	var v responsesEvent
@@ -130,7 +130,7 @@ func (r *responsesReader) event(e event) ([]piece, error) {
 		return v.Item.pieces(), nil
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
 		return r.end(v.Response, strings.TrimPrefix(cmp.Or(v.Type, e.name), "response."))
-	case "": // without a stream
+	case "": // a response without a stream
 		if v.Object == "response" {
 			if err := decode(e, OpenAI, &v.Response); err != nil {
 				return nil, err
@@ -141,13 +141,13 @@ func (r *responsesReader) event(e event) ([]piece, error) {
 	return nil, nil
 }
 
-// said is a delta of the text.
+// said handles a delta of the text.
 func (r *responsesReader) said(delta string) []piece {
 	r.text.WriteString(delta)
 	return say(textPiece, delta)
 }
 
-// pieces are the parts of an item that are not text.
+// pieces returns the parts of an item other than text.
 func (i responsesItem) pieces() []piece {
 	switch {
 	case oneOf("function_call", "custom_tool_call")(i.Type):
@@ -158,8 +158,8 @@ func (i responsesItem) pieces() []piece {
 	return nil
 }
 
-// end reads the response at its end, which says everything again. How it ended is its status or, without
-// one, the event's name.
+// end reads the final response, which repeats the whole output. Its status, or otherwise the event's name,
+// tells how it ended.
 func (r *responsesReader) end(v responsesObject, name string) (out []piece, err error) {
 	items := v.Output
 	if len(items) == 0 {

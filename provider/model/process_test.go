@@ -23,8 +23,8 @@ import (
 	"testing"
 )
 
-// agentVariable holds the settings of the agent that the test binary is, where it is one: what a process
-// takes from its environment can be tried only in one of its own.
+// agentVariable turns the test binary into an agent with the settings in its value. Some settings come from
+// the environment, so they need their own process.
 const agentVariable = "TEST_MODEL_AGENT"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// connectProcess starts the agent as a process with these variables more.
+// connectProcess starts the agent as a process with additional variables.
 func connectProcess(t *testing.T, s Settings, environ ...string) *peer {
 	t.Helper()
 	if err := s.Check(); err != nil {
@@ -70,7 +70,7 @@ func connectProcess(t *testing.T, s Settings, environ ...string) *peer {
 	served := make(chan error, 1)
 	lines, fromAgent := io.Pipe()
 	go func() {
-		_, err := io.Copy(fromAgent, out) // Wait closes what was not read
+		_, err := io.Copy(fromAgent, out) // Wait closes the unread rest
 		_ = fromAgent.Close()             // never fails
 		if err = errors.Join(err, cmd.Wait()); err != nil {
 			err = fmt.Errorf("%w: %s", err, &stderr)
@@ -80,7 +80,7 @@ func connectProcess(t *testing.T, s Settings, environ ...string) *peer {
 	return speak(t, in, lines, served, true)
 }
 
-// certificate is one for 127.0.0.1 and example.com, and the file that says so.
+// certificate returns a certificate for 127.0.0.1 and example.com, and a file that contains it.
 func certificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
@@ -93,8 +93,8 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 	return s.TLS.Certificates[0], file
 }
 
-// proxy tunnels to a server, whatever it is asked for; line is its answer, and empty: it closes the
-// connection. What it was asked for are its bodies.
+// proxy tunnels every request to a server. line is the proxy's answer to CONNECT, and an empty line closes
+// the connection instead. The bodies of the returned server are the received CONNECT requests.
 func proxy(t *testing.T, to *server, line string) *server {
 	return listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		req, err := http.ReadRequest(r)
@@ -120,7 +120,7 @@ func proxy(t *testing.T, to *server, line string) *server {
 		var both sync.WaitGroup
 		for _, pair := range [][2]net.Conn{{there, c}, {c, there}} {
 			both.Go(func() {
-				_, _ = io.Copy(pair[0], pair[1]) // either side may leave
+				_, _ = io.Copy(pair[0], pair[1]) // either side may close first
 				_ = pair[0].Close()
 			})
 		}
@@ -128,17 +128,17 @@ func proxy(t *testing.T, to *server, line string) *server {
 	})
 }
 
-// secure says how a request goes over TLS.
+// secure describes a request over TLS.
 type secure struct {
-	protocols  []string // that the server offers
-	demand     string   // the protocol without which it takes no one
-	distrusted bool     // its certificate is
+	protocols  []string // offered by the server
+	demand     string   // the protocol that the server requires
+	distrusted bool     // the client does not trust the server's certificate
 	proxy      string   // the proxy's answer to CONNECT
-	breaks     bool     // the proxy has none
+	breaks     bool     // the proxy sends no answer
 }
 
-// TestSecure is TestOnce for what takes TLS, and so a process: what it trusts, and its proxy, are in its
-// environment.
+// TestSecure is TestOnce over TLS. It needs a process, because trusted certificates and the proxy come from
+// the environment.
 func TestSecure(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SSL_CERT_FILE is for Unix systems that are not macOS")
@@ -186,8 +186,8 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// TestProxySettings: a proxy of the configuration goes before the environment's, NO_PROXY counts, what
-// is for this machine goes through none, and no error quotes a password.
+// TestProxySettings: the configured proxy precedes the environment's, NO_PROXY applies, an address of this
+// machine uses no proxy, and no error quotes a password.
 func TestProxySettings(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SSL_CERT_FILE is for Unix systems that are not macOS")

@@ -18,20 +18,20 @@ import (
 	"unicode/utf8"
 )
 
-// run is a prompt under way. It belongs to one goroutine.
+// run is a running prompt. One goroutine owns it.
 type run struct {
 	agent   *agent
 	session *session
-	id      []byte // of the request
-	turn    turn   // what was asked
+	id      []byte // the id of the prompt's request
+	turn    turn   // the prompt's message
 
-	text  strings.Builder // of the answer
-	files []string        // of the answer: the type of each, or its address
+	text  strings.Builder // the text of the answer
+	files []string        // the files of the answer: the type or the address of each
 	use   usage
-	calls int // of tools
+	calls int // number of tool calls
 }
 
-// answer makes the one request, and returns what answers the prompt.
+// answer makes the only request, and returns a function that answers the prompt.
 func (r *run) answer(ctx context.Context) (end func()) {
 	reason, err := r.ask(ctx)
 	refuse := func(e *rpcError) func() { return func() { r.agent.refuse(r.id, e) } }
@@ -60,8 +60,8 @@ func (r *run) answer(ctx context.Context) (end func()) {
 	return func() { r.agent.out.respond(r.id, result) }
 }
 
-// remembered is the answer as the next prompts have it: no API takes an answer's files back, so each is
-// named.
+// remembered returns the answer for the history of later prompts. It only names the files of the answer,
+// because no API accepts them back.
 func (r *run) remembered() string {
 	lines := []string{}
 	if r.text.Len() > 0 {
@@ -73,8 +73,8 @@ func (r *run) remembered() string {
 	return strings.Join(lines, "\n")
 }
 
-// ask makes the request and says what comes of it. Where the client wants the exchange, nothing leaves
-// before it has agreed.
+// ask makes the request and returns the stop reason. If the client wants the exchange, nothing leaves before
+// the client has agreed.
 func (r *run) ask(ctx context.Context) (stopReason, error) {
 	s := r.agent.settings
 	m := mappings[s.API]
@@ -111,7 +111,7 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	if err != nil {
 		return stopReason{}, err
 	}
-	defer func() { _ = resp.Body.Close() }() // what was read counts
+	defer func() { _ = resp.Body.Close() }() // the error of reading counts
 	if resp.StatusCode != http.StatusOK || unreadable(resp.Header) != "" {
 		b, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 		r.agent.receivedEnd(r.session.id, err)
@@ -134,9 +134,8 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	return r.conclude(reason)
 }
 
-// isStream reports whether a body begins as a stream of server-sent events does. The body decides and
-// not its Content-Type: gateways leave that out or write another one. An empty body is a stream without
-// an event.
+// isStream reports whether a body begins like a stream of server-sent events. It does not use the
+// Content-Type, because gateways leave it out or change it. An empty body is a stream without an event.
 func isStream(body *bufio.Reader) bool {
 	for n := 1; ; n++ {
 		b, err := body.Peek(n)
@@ -153,8 +152,8 @@ func isStream(body *bufio.Reader) bool {
 	}
 }
 
-// unstreamed reads an answer that came as one JSON document, which some servers send although a stream
-// was asked for. It reports whether the document is a whole answer.
+// unstreamed reads an answer that came as one JSON document, which some servers send instead of a stream.
+// whole reports whether the document is a complete answer.
 func unstreamed(from reader, body []byte) (all []piece, whole bool) {
 	list := []json.RawMessage{body}
 	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) && json.Unmarshal(body, &list) != nil {
@@ -171,8 +170,8 @@ func unstreamed(from reader, body []byte) (all []piece, whole bool) {
 	return all, whole
 }
 
-// exchange makes a request of which the client has heard, and passes on what comes back, as it is read.
-// The caller must close the answer's body.
+// exchange makes a request that was announced to the client, and passes the response on while it is read. The
+// caller must close the body.
 func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*http.Response, error) {
 	if a.wantsHTTP() {
 		x.early = func(status string, header http.Header) error {
@@ -189,17 +188,17 @@ func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*htt
 	}
 	resp.Status, resp.Header = a.hidden().text(resp.Status), a.hidden().header(wireHeader(resp))
 	if err := a.receivedHead(session, false, resp.Status, fields(resp.Header)); err != nil {
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // the body has no reader
 		return nil, &failure{message: err.Error(), unknown: true}
 	}
 	resp.Body = tee{a.hidden().body(decoded(resp)), func(b []byte) error { return a.receivedBody(session, b) }}
 	return resp, nil
 }
 
-// lateEnd is how long a server may take to end a stream in which all was said.
+// lateEnd is the time that a server has to end a stream after the answer is complete.
 const lateEnd = 2 * time.Second
 
-// stream reads the answer and passes it on. The body is closed where its end is late.
+// stream reads the answer and passes it on. It closes the body if the end is late.
 func (r *run) stream(from reader, events *eventReader, body io.ReadCloser) (stopReason, error) {
 	for {
 		e, err := events.next()
@@ -217,21 +216,21 @@ func (r *run) stream(from reader, events *eventReader, body io.ReadCloser) (stop
 			r.agent.receivedEnd(r.session.id, nil)
 			r.agent.price(r.session, r.use)
 			return stopReason{}, &failure{message: "the API failed in its stream: " + said.Message, kind: said.Kind}
-		case err != nil && whole: // the answer is there; its last words are not worth more
+		case err != nil && whole: // the answer is complete: an error in the rest does not matter
 			return r.end(from, err)
 		case err != nil:
 			r.agent.receivedEnd(r.session.id, err)
 			return stopReason{}, &failure{message: err.Error(), unknown: true}
 		case from.last():
 			stop := time.AfterFunc(lateEnd, func() { _ = body.Close() })
-			_, _ = io.Copy(io.Discard, body) // for the record; the answer is whole
+			_, _ = io.Copy(io.Discard, body) // for the record; the answer is complete
 			stop.Stop()
 			return r.end(from, io.EOF)
 		}
 	}
 }
 
-// end is the end of a stream.
+// end handles the end of a stream.
 func (r *run) end(from reader, err error) (stopReason, error) {
 	r.agent.receivedEnd(r.session.id, err)
 	reason, whole := from.stop()
@@ -246,8 +245,8 @@ func (r *run) end(from reader, err error) (stopReason, error) {
 	return r.conclude(reason)
 }
 
-// conclude counts the cost of an answer that has ended. An answer that its API calls broken off failed,
-// and it is known why; its text was passed on.
+// conclude counts the cost of an answer that has ended. If the API says that it broke the answer off, the
+// prompt fails with that reason, although its text was passed on.
 func (r *run) conclude(reason stopReason) (stopReason, error) {
 	r.agent.price(r.session, r.use)
 	if reason.acp == brokenOff {
@@ -285,8 +284,8 @@ func (r *run) pass(p piece) {
 	}
 }
 
-// announce hands the request to the client and waits for its word. The key's field is named and has no
-// value.
+// announce describes the request to the client and waits for the client's answer. The description names the
+// key's header field without its value.
 func (a *agent) announce(ctx context.Context, session string, x *exchange) error {
 	if !a.wantsHTTP() {
 		return nil
@@ -304,7 +303,7 @@ func (a *agent) announce(ctx context.Context, session string, x *exchange) error
 	return nil
 }
 
-// wireHeader is the header as it came: Go takes what concerns the connection out of it.
+// wireHeader returns the header as it was received: Go removes the fields that concern the connection.
 func wireHeader(resp *http.Response) http.Header {
 	header := resp.Header.Clone()
 	for _, v := range resp.TransferEncoding {
@@ -316,7 +315,7 @@ func wireHeader(resp *http.Response) http.Header {
 	return header
 }
 
-// fields are the fields of a header, in the order of their names.
+// fields returns the fields of a header, in the order of their names.
 func fields(header http.Header) []field {
 	out := []field{}
 	for _, name := range slices.Sorted(maps.Keys(header)) {
@@ -327,7 +326,7 @@ func fields(header http.Header) []field {
 	return out
 }
 
-// receivedHead passes a status and its header on; an early one precedes the one that counts.
+// receivedHead passes on a status and its header. An early response precedes the final one.
 func (a *agent) receivedHead(session string, early bool, status string, header []field) error {
 	o := object{"sessionId": session, "status": status, "headers": header}
 	if early {
@@ -336,7 +335,7 @@ func (a *agent) receivedHead(session string, early bool, status string, header [
 	return a.received(o)
 }
 
-// receivedBody passes bytes of the body on, as text where they are UTF-8.
+// receivedBody passes on bytes of the body, as text if they are UTF-8.
 func (a *agent) receivedBody(session string, b []byte) error {
 	if utf8.Valid(b) {
 		return a.received(object{"sessionId": session, "body": string(b)})
@@ -344,11 +343,11 @@ func (a *agent) receivedBody(session string, b []byte) error {
 	return a.received(object{"sessionId": session, "base64": b})
 }
 
-// receivedEnd passes on how the body ended.
+// receivedEnd reports the end of the body.
 func (a *agent) receivedEnd(session string, err error) {
 	end := object{"sessionId": session, "end": true}
 	if err != nil && !errors.Is(err, io.EOF) {
 		end["error"] = a.hidden().text(err.Error())
 	}
-	_ = a.received(end) // a client that is gone is seen by who reads from it
+	_ = a.received(end) // the goroutine that reads from the client notices that it is gone
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestSDKsAgree: text, usage and stop reason of each recorded stream are what the maker's Go SDK read in the
-// same bytes. testdata/sdk is the module that has them read it: 'make sdks'.
+// TestSDKsAgree: text, usage and stop reason of each recorded stream equal the results of the vendor's Go SDK
+// for the same bytes. The module in testdata/sdk produces these results: 'make sdks'.
 func TestSDKsAgree(t *testing.T) {
 	b, err := os.ReadFile("testdata/streams/sdk.json")
 	if err != nil {
@@ -45,13 +45,13 @@ func TestSDKsAgree(t *testing.T) {
 		api, stream := recordedStream(t, path)
 		got, want := readStream(api, bytes.NewReader(stream)), sdk[name].Read
 		if got.Stop == endTurn {
-			got.Stop = "" // as the SDKs' reasons are not ours
+			got.Stop = "" // the SDKs have other stop reasons
 		}
 		var u usage
 		if err := json.Unmarshal(encode(got.Usage), &u); err != nil {
 			t.Error(err)
 		}
-		if strings.Contains(name, "xai") && want != nil { // the SDK leaves its thoughts out
+		if strings.Contains(name, "xai") && want != nil { // the SDK leaves out the thoughts
 			u.OutputTokens -= 290
 		}
 		if want == nil || got.Text != want.Text || got.Stop != want.Stop || u != want.Usage {

@@ -16,13 +16,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// metaKey is the member of _meta that is Perlica's.
+// metaKey is Perlica's member of _meta.
 const metaKey = "perlica.dev"
 
-// Serve speaks ACP until in ends or ctx is cancelled, and returns nil for both, else the error of
-// reading. At the end of in what is under way is cancelled: its connection is closed. When ctx ends
-// first, the goroutine that reads from in stays until its Read returns. The settings must have passed
-// Check.
+// Serve speaks ACP until in ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
+// reading. When in ends, it cancels the running prompts and closes their connections. When ctx ends first,
+// the goroutine that reads from in stays until its Read returns. The settings must have passed Check.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 	ctx, leave := context.WithCancel(ctx)
 	a := &agent{settings: s, out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
@@ -42,18 +41,18 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 type agent struct {
 	settings Settings
 	out      *writer
-	gone     <-chan struct{} // closed when the client will answer nothing any more
+	gone     <-chan struct{} // closed when the client will answer nothing more
 	runs     sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	http     bool       // the client wants the exchanges
 	sessions map[string]*session
-	asked    map[string]chan error // requests of ours that wait, by id
+	asked    map[string]chan error // our waiting requests, by id
 	ids      int
-	key      string // of the settings, or what AskKey got
+	key      string // the key of the settings, or the result of AskKey
 }
 
-// keyed returns the settings with their key. A key that was got serves all requests of the process.
+// keyed returns the settings with their key. A key from AskKey serves all requests of the process.
 func (a *agent) keyed(ctx context.Context, s Settings) (Settings, error) {
 	a.mu.Lock()
 	s.Key = cmp.Or(s.Key, a.key)
@@ -71,21 +70,21 @@ func (a *agent) keyed(ctx context.Context, s Settings) (Settings, error) {
 	return s, nil
 }
 
-// hidden returns the key to look for in an answer.
+// hidden returns the key that must not appear in output.
 func (a *agent) hidden() hidden {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return hidden(a.key)
 }
 
-// session is a conversation. Its history is the running prompt's, if there is one.
+// session is a conversation. A running prompt owns its history.
 type session struct {
 	id      string
 	history []turn
-	cost    float64  // so far
-	model   string   // that is asked
+	cost    float64  // the total so far
+	model   string   // the selected model
 	system  string   // for the API's system field
-	models  []string // that there are, as far as somebody asked
+	models  []string // the known models; empty before the first list request
 	cancel  context.CancelFunc
 }
 
@@ -99,7 +98,7 @@ type message struct {
 	Error   *rpcError       `json:"error"`
 }
 
-// read dispatches lines until in ends; the end is no error.
+// read dispatches lines until in ends. The end is not an error.
 func (a *agent) read(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -116,8 +115,8 @@ func (a *agent) read(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// dispatch handles one line. What it does itself is done in the order of the lines: a cancel that
-// follows its prompt always finds it.
+// dispatch handles one line. It finishes its own work before the next line, so that a cancel always finds the
+// prompt that came before it.
 func (a *agent) dispatch(ctx context.Context, line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -138,7 +137,7 @@ func (a *agent) dispatch(ctx context.Context, line []byte) {
 	}
 }
 
-// requested answers a request, or has a goroutine answer it.
+// requested answers a request, or starts a goroutine that answers it.
 func (a *agent) requested(ctx context.Context, m message) {
 	switch m.Method {
 	case "initialize":
@@ -197,10 +196,10 @@ func (a *agent) initialize(m message) {
 	})
 }
 
-// systemFields are the members of a body that hold a system prompt alone.
+// systemFields are the members of a body that contain only a system prompt.
 var systemFields = []string{"system", "instructions", "systemInstruction"}
 
-// systemOf is the text for the system prompt that opens a session with these parameters; there may be none.
+// systemOf returns the system text in the parameters of session/new, or "".
 func systemOf(params json.RawMessage) (string, error) {
 	var p struct {
 		SystemPrompt *struct {
@@ -209,7 +208,7 @@ func systemOf(params json.RawMessage) (string, error) {
 		} `json:"systemPrompt"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil || p.SystemPrompt == nil {
-		return "", nil // other members are not looked at here
+		return "", nil // other members are not read here
 	}
 	texts := []string{}
 	for _, b := range p.SystemPrompt.Content {
@@ -259,7 +258,7 @@ func (a *agent) prompt(ctx context.Context, m message) {
 		a.mu.Lock()
 		s.cancel = nil
 		a.mu.Unlock()
-		end() // behind which the client may send the next prompt
+		end() // after this answer the client may send the next prompt
 	})
 }
 
@@ -267,11 +266,11 @@ func sessionID(params json.RawMessage) string {
 	var p struct {
 		SessionID string `json:"sessionId"`
 	}
-	_ = json.Unmarshal(params, &p) // what is none names no session
+	_ = json.Unmarshal(params, &p) // malformed parameters name no session
 	return p.SessionID
 }
 
-// cancel cancels the prompt that is under way in a session.
+// cancel cancels the running prompt of a session.
 func (a *agent) cancel(params json.RawMessage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -286,8 +285,8 @@ func (a *agent) wantsHTTP() bool {
 	return a.http
 }
 
-// request sends a request to the client and waits for its answer. The error is the client's, or why
-// there is none.
+// request sends a request to the client and waits for its answer. The error is the client's, or the reason
+// why no answer came.
 func (a *agent) request(ctx context.Context, method string, params any) error {
 	answer := make(chan error, 1)
 	a.mu.Lock()
@@ -318,7 +317,7 @@ func (a *agent) deliver(m message) {
 	answer := a.asked[string(m.ID)]
 	delete(a.asked, string(m.ID))
 	switch {
-	case answer == nil: // the client made it up, or it came late
+	case answer == nil: // an invented or a late answer
 	case m.Error != nil:
 		answer <- errors.New(m.Error.Message)
 	default:
@@ -328,10 +327,10 @@ func (a *agent) deliver(m message) {
 
 // update sends an update of a session.
 func (a *agent) update(session string, u object) {
-	_ = a.out.notify("session/update", object{"sessionId": session, "update": u}) // the reader sees that the client is gone
+	_ = a.out.notify("session/update", object{"sessionId": session, "update": u}) // the reader notices a gone client
 }
 
-// received sends what came back for a request, to a client that wants it.
+// received sends a part of a response to a client that wants it.
 func (a *agent) received(params object) error {
 	if !a.wantsHTTP() {
 		return nil
@@ -339,7 +338,7 @@ func (a *agent) received(params object) error {
 	return a.out.notify("_perlica.dev/http/received", params)
 }
 
-// price reports what the session has cost so far, where there is a price.
+// price reports the session's cost so far, if there is a price.
 func (a *agent) price(s *session, u usage) {
 	p := a.settings.Price
 	if p == nil {
@@ -360,11 +359,11 @@ func (a *agent) price(s *session, u usage) {
 // refuse answers a request with an error.
 func (a *agent) refuse(id json.RawMessage, e *rpcError) {
 	if id != nil {
-		_ = a.out.line(object{"jsonrpc": "2.0", "id": id, "error": e}) // the reader sees that the client is gone
+		_ = a.out.line(object{"jsonrpc": "2.0", "id": id, "error": e}) // the reader notices that the client is gone
 	}
 }
 
-// writer writes whole lines. Its methods may be called from several goroutines.
+// writer writes whole lines. Several goroutines may call its methods.
 type writer struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -383,10 +382,10 @@ func (w *writer) notify(method string, params any) error {
 }
 
 func (w *writer) respond(id json.RawMessage, result any) {
-	_ = w.line(object{"jsonrpc": "2.0", "id": id, "result": result}) // the reader sees that the client is gone
+	_ = w.line(object{"jsonrpc": "2.0", "id": id, "result": result}) // the reader notices that the client is gone
 }
 
-// encode is the JSON of a value that has one.
+// encode returns the JSON of a value that can be encoded.
 func encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

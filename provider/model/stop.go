@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// stopReason is the reason for which a model stopped.
+// stopReason is the reason why a model stopped.
 type stopReason struct {
-	acp     string // ACP's: end_turn, max_tokens, refusal; or brokenOff
-	why     string // the API's word for it
-	warning string // about an answer that counts all the same
+	acp     string // ACP's stop reason: end_turn, max_tokens or refusal; or brokenOff
+	why     string // the API's word
+	warning string // a warning about an answer that still counts
 }
 
-// The stop reasons of ACP, and brokenOff: the API says that it did not finish the answer. ACP has no
-// reason for that, so the prompt fails.
+// These are ACP's stop reasons, and brokenOff. brokenOff means that the API did not finish the answer. ACP
+// has no stop reason for this, so the prompt fails.
 const (
 	endTurn   = "end_turn"
 	maxTokens = "max_tokens"
@@ -22,8 +22,8 @@ const (
 	brokenOff = "broken off"
 )
 
-// stopWords are the reasons of all APIs and of the gateways that speak one of them, in lower case. A
-// gateway passes the words of the model's maker on, so one table serves all APIs.
+// stopWords maps the words of all APIs and gateways, in lower case, to ACP's stop reasons. Gateways pass on
+// the words of the model's vendor, so all APIs share one table.
 var stopWords = map[string]string{
 	"stop": endTurn, "end_turn": endTurn, "stop_sequence": endTurn, "eos": endTurn, "eos_token": endTurn,
 	"complete": endTurn, "completed": endTurn, "normal": endTurn, "stop_token": endTurn,
@@ -37,10 +37,10 @@ var stopWords = map[string]string{
 	"spii": refusal, "model_armor": refusal, "image_safety": refusal, "image_prohibited_content": refusal, "image_recitation": refusal,
 }
 
-// toolWords are the reasons of a model that waits for a tool. The model was offered none.
+// toolWords are the reasons of a model that waits for a tool. The model was not offered any tool.
 var toolWords = oneOf("tool_calls", "tool_call", "tool_use", "function_call", "function_calls")
 
-// stops reads a reason. A word that this table does not know is no proof of a whole answer.
+// stops converts the API's word. An unknown word does not prove that the answer is complete.
 func stops(word string) stopReason {
 	plain := strings.TrimPrefix(strings.ToLower(word), "finish_reason_")
 	if word == "" {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated")
 
-// read is what a stream says.
+// read holds the contents of a stream.
 type read struct {
 	Text    string
 	Thought string   `json:",omitempty"`
@@ -76,7 +76,7 @@ func recordedStream(t *testing.T, path string) (API, []byte) {
 		t.Fatal(err)
 	}
 	var api API
-	for _, a := range APIs() { // the longer name of two comes later
+	for _, a := range APIs() { // of two matching names the longer comes later
 		if strings.HasPrefix(filepath.Base(path), string(a)) {
 			api = a
 		}
@@ -103,8 +103,8 @@ func recordedStreams(t *testing.T) []string {
 	return append(chunks, sse...)
 }
 
-// TestStreams: recorded streams of each API are read to the text, the usage and the stop reason that
-// was looked at once by a person; however the bytes are cut into pieces and lines are ended.
+// TestStreams: a person has once checked the text, the usage and the stop reason of each recorded stream.
+// They are the same for every division of the bytes and for every line ending.
 func TestStreams(t *testing.T) {
 	const golden = "testdata/streams/expected.json"
 	want, got := map[string]json.RawMessage{}, map[string]json.RawMessage{}
@@ -148,8 +148,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestCutStreams: a stream that is cut before its end (at some 300 places) is no answer, unless the API had said
-// that the answer is whole.
+// TestCutStreams: a stream that is cut before its end (at about 300 places) is not an answer, unless the API
+// has already marked the answer as complete.
 func TestCutStreams(t *testing.T) {
 	for _, path := range recordedStreams(t) {
 		api, stream := recordedStream(t, path)

@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// Price is what a number of tokens costs.
+// Price is the price of a number of tokens.
 type Price struct {
 	Input       float64 `json:"input" toml:"input"`
 	Output      float64 `json:"output" toml:"output"`
-	CachedInput float64 `json:"cached_input" toml:"cached_input"` // 0: as Input
-	CacheWrite  float64 `json:"cache_write" toml:"cache_write"`   // 0: unknown
+	CachedInput float64 `json:"cached_input" toml:"cached_input"` // 0 means the price of Input
+	CacheWrite  float64 `json:"cache_write" toml:"cache_write"`   // 0 means unknown
 	Currency    string  `json:"currency" toml:"currency"`         // ISO 4217
-	Per         float64 `json:"per" toml:"per"`                   // so many tokens; 0: 1,000,000
+	Per         float64 `json:"per" toml:"per"`                   // the tokens that a price is for; 0 means 1,000,000
 	AsOf        string  `json:"as_of" toml:"as_of"`               // the date of the price
 }
 
-// check says what is wrong with the price.
+// check returns an error for an invalid price.
 func (p *Price) check() error {
 	for _, n := range []float64{p.Input, p.Output, p.CachedInput, p.CacheWrite, p.Per} {
 		if n < 0 || math.IsNaN(n) || math.IsInf(n, 0) {
@@ -29,7 +29,7 @@ func (p *Price) check() error {
 	return nil
 }
 
-// cost returns the cost of the tokens by the price, and whether the price covers all of them.
+// cost returns the cost of the tokens. known is false if the price does not cover all of them.
 func (p *Price) cost(u usage) (amount float64, known bool) {
 	if !u.known || u.cachedWrite > 0 && p.CacheWrite == 0 {
 		return 0, false
@@ -46,14 +46,14 @@ func (p *Price) cost(u usage) (amount float64, known bool) {
 	return amount / per, true
 }
 
-// usage is the API's report on tokens. Input includes the tokens that a cache gave or took, and output
-// includes the tokens of thoughts.
+// usage is the API's token report. Input includes the tokens that were read from or written to a cache, and
+// output includes the tokens of thoughts.
 type usage struct {
 	input, output, cachedRead, cachedWrite, thought int64
 	known                                           bool // input and output are known
 }
 
-// result is the usage as ACP has it.
+// result returns the usage in ACP's form.
 func (u usage) result() object {
 	o := object{"inputTokens": u.input, "outputTokens": u.output, "totalTokens": u.input + u.output}
 	for name, n := range map[string]int64{"cachedReadTokens": u.cachedRead, "cachedWriteTokens": u.cachedWrite, "thoughtTokens": u.thought} {
@@ -64,11 +64,11 @@ func (u usage) result() object {
 	return o
 }
 
-// maxCount is more than any request has tokens. A larger number is not a count of tokens.
+// maxCount is larger than the token count of any request. A larger number is not a token count.
 const maxCount = 1 << 40
 
-// count is a number of tokens. Servers write it as an integer, a fraction or a text. Anything else, a
-// negative number among it, is an unknown count and no error: the answer is worth more than its count.
+// count is a token count. Servers write it as an integer, a fraction or a text. Any other value, for example
+// a negative number, is an unknown count and not an error: a wrong count must not lose an answer.
 type count struct {
 	n     int64
 	known bool
@@ -84,10 +84,10 @@ func (c *count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// loose is an object that an answer can do without: a value of another form is an absent one.
+// loose is an optional object of an answer. A value of another form counts as absent.
 type loose[T any] struct{ v *T }
 
-// UnmarshalJSON reads the object as far as it has the expected form.
+// UnmarshalJSON reads the members that have the expected form.
 func (l *loose[T]) UnmarshalJSON(b []byte) error {
 	l.v = nil
 	if bytes.HasPrefix(b, []byte("{")) {
@@ -97,9 +97,9 @@ func (l *loose[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// counted is the usage by the five counts of OpenAI's APIs. OpenAI counts the tokens of thoughts as
-// tokens of the completion. xAI counts them next to it, and so does Gemini in this form. The total tells
-// the two apart.
+// counted returns the usage from the five counts of OpenAI's APIs. OpenAI includes the tokens of thoughts in
+// the tokens of the completion. xAI and Gemini's OpenAI-compatible API count them separately. The total shows
+// which form applies.
 func counted(input, output, cached, thought, total count) usage {
 	u := usage{input: input.n, output: output.n, thought: thought.n, known: input.known && output.known}
 	u.cachedRead = min(cached.n, input.n)

@@ -20,27 +20,27 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// connectTimeout is how long a connection may take to come about. A model may think as long as it likes.
+// connectTimeout limits the time to make a connection. The model's own time has no limit.
 const connectTimeout = 30 * time.Second
 
-// maxFailure is how much of the body of an answer that is no stream is looked at, in bytes.
+// maxFailure limits the body of a response other than a stream, in bytes.
 const maxFailure = 1 << 20
 
-// exchange is one HTTP request and what came back. Go's transport sends a request again by itself on
-// a kept connection that was closed, over HTTP/2 and, in http.Client, for a redirect; so there is a
-// transport for each exchange, of HTTP/1.1 without kept connections, used without a client, and the
-// body can be read once.
+// exchange is one HTTP request and its response. Go's transport may send a request again: on a kept
+// connection that was closed, over HTTP/2, and in http.Client after a redirect. Each exchange therefore has
+// its own HTTP/1.1 transport without kept connections and without a client, and its body can be read only
+// once.
 type exchange struct {
 	method string
 	url    string
-	header []field // as they leave, but for the key's
-	key    field   // the field that carries the key; without a name there is none
+	header []field // as sent, without the key's field
+	key    field   // the field with the key; empty without a key
 	body   []byte
-	proxy  string // empty: what the environment says
-	// early gets the answers that precede the one that counts, as 103 is; may be nil.
+	proxy  string // empty means the environment's
+	// early receives the responses before the final one, such as 103. It may be nil.
 	early func(status string, header http.Header) error
 
-	left atomic.Bool // a connection was there: from here on some of the request may have been written
+	left atomic.Bool // a connection existed: a part of the request may have been written
 }
 
 // newExchange prepares the request of a prompt.
@@ -63,9 +63,8 @@ func newExchange(s Settings, body []byte) *exchange {
 
 var errSecondConnection = errors.New("a second connection for one request was refused")
 
-// do sends the request, once. The caller must close the answer's body; the connection is closed when ctx
-// is done, which it must be in the end. x.left says whether anything
-// of the request may have left.
+// do sends the request once. The caller must close the body, and must end ctx, which closes the connection.
+// x.left reports whether any part of the request may have left.
 func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }}
 	if x.early != nil {
@@ -84,7 +83,7 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	}
 	req.ContentLength, req.GetBody, req.Close = int64(len(x.body)), nil, true
 	for _, f := range x.header {
-		if f.Name != "Connection" && f.Name != "Content-Length" { // the transport writes these
+		if f.Name != "Connection" && f.Name != "Content-Length" { // the transport writes these two
 			req.Header.Set(f.Name, f.Value)
 		}
 	}
@@ -103,7 +102,7 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 				return nil, errSecondConnection
 			}
 			conn, err := dialer.DialContext(dialing, network, addr)
-			if err == nil { // the transport would finish a handshake that nobody waits for
+			if err == nil { // otherwise the transport finishes an abandoned handshake
 				context.AfterFunc(ctx, func() { _ = conn.Close() })
 			}
 			return conn, err
@@ -112,11 +111,11 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	return t.RoundTrip(req)
 }
 
-// via returns the proxy through which the request goes, or nil. As with curl, a proxy of ALL_PROXY counts where none
-// of the scheme does, and NO_PROXY excepts from both. The error quotes no address, because that may hold a password.
+// via returns the proxy of the request, or nil. As in curl, ALL_PROXY is the default for both schemes, and
+// NO_PROXY lists exceptions. The error quotes no address, because an address may contain a password.
 func (x *exchange) via(req *http.Request) (*url.URL, error) {
 	if x.proxy != "" {
-		return url.Parse(x.proxy) // Check accepted it.
+		return url.Parse(x.proxy) // Check accepted it
 	}
 	c := httpproxy.FromEnvironment()
 	all := cmp.Or(os.Getenv("all_proxy"), os.Getenv("ALL_PROXY"))
@@ -128,11 +127,11 @@ func (x *exchange) via(req *http.Request) (*url.URL, error) {
 	return u, nil
 }
 
-// reachTimeout is how long Reach waits.
+// reachTimeout is the time limit of Reach.
 const reachTimeout = 5 * time.Second
 
-// Reach makes a connection to the API's address, or to the proxy on the way, and closes it: nothing is
-// sent. It returns where it went.
+// Reach connects to the API's address, or to the proxy before it, and closes the connection without sending
+// anything. It returns the address that it connected to.
 func (s Settings) Reach(ctx context.Context) (where string, err error) {
 	x := newExchange(s, nil)
 	req, err := http.NewRequestWithContext(ctx, x.method, x.url, nil)
@@ -155,7 +154,7 @@ func (s Settings) Reach(ctx context.Context) (where string, err error) {
 	return where, conn.Close()
 }
 
-// sent are the fields of the header as they leave, but for the key's.
+// sent returns the header fields as they leave, without the key's field.
 func (x *exchange) sent() []field {
 	host := ""
 	if u, err := url.Parse(x.url); err == nil {
@@ -164,7 +163,7 @@ func (x *exchange) sent() []field {
 	return append([]field{{"Host", host}}, x.header...)
 }
 
-// tee calls a function with what is read, before the reader has it.
+// tee calls a function with the bytes before the reader gets them.
 type tee struct {
 	io.ReadCloser
 	each func(b []byte) error

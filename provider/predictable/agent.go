@@ -19,32 +19,31 @@ type agent struct {
 	out      *lineWriter
 	errw     io.Writer
 	leave    func()         // ends Serve
-	gone     chan struct{}  // closed when no one will answer any more
-	scripts  sync.WaitGroup // scripts that are being played
+	gone     chan struct{}  // closed when the client will answer nothing more
+	scripts  sync.WaitGroup // running scripts
 
 	ignoreEOF atomic.Bool
 	deafStdin atomic.Bool
-	delay     atomic.Int64 // of [start]; a time.Duration
-	serial    int          // of the last session made; the reader's own
+	delay     atomic.Int64 // the delay of [start]; a time.Duration
+	serial    int          // the number of the last created session; owned by the reader
 
-	mu       sync.Mutex // guards what follows
-	ended    bool       // no script starts any more
+	mu       sync.Mutex // guards the fields below
+	ended    bool       // no further script may start
 	sessions map[string]*session
-	calls    int // of the last tool call made
-	lastID   int // of the next request to the client
+	calls    int // the number of the last created tool call
+	lastID   int // the number of the next request to the client
 	pending  map[string][]waiter
 	promised json.RawMessage // the response to initialize
 	authed   bool
 }
 
-// waiter is told the response to a request of ours. Its channel has room for it.
+// waiter receives the response to one of our requests. Its channel has room for the response.
 type waiter struct {
 	index int
 	to    chan<- reply
 }
 
-// reply is a response of the client; index says which of the requests that share a
-// channel it answers.
+// reply is a response of the client. index identifies the request among those that share a channel.
 type reply struct {
 	index int
 	message
@@ -63,7 +62,7 @@ func newAgent(sc *scenario, opt Options, out, errw io.Writer) *agent {
 	}
 }
 
-// read dispatches lines until in ends; the end is no error.
+// read dispatches lines until in ends. The end is not an error.
 func (a *agent) read(life context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 16<<10)
 	var long []byte
@@ -85,8 +84,8 @@ func (a *agent) read(life context.Context, in io.Reader) error {
 	}
 }
 
-// dispatch handles one line in wire order. Only what a script may do is left to a
-// goroutine: a cancel that follows its prompt always finds the turn registered.
+// dispatch handles one line in wire order. Only scripts run on goroutines, so a cancel always finds the turn
+// of the prompt that came before it.
 func (a *agent) dispatch(life context.Context, line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -122,8 +121,7 @@ func (a *agent) start(f func()) {
 	}
 }
 
-// end keeps scripts from starting, gives up on the client and waits for those that
-// are being played.
+// end prevents new scripts, ends all waits for the client and waits for the running scripts.
 func (a *agent) end() {
 	a.mu.Lock()
 	a.ended = true
@@ -132,17 +130,17 @@ func (a *agent) end() {
 	a.scripts.Wait()
 }
 
-// refuse answers a request at once with an error. A notification is not answered.
+// refuse answers a request at once with an error. A notification gets no answer.
 func (a *agent) refuse(id json.RawMessage, e *rpcError) {
 	if id == nil {
 		return
 	}
-	// A line that cannot be written leaves no one to tell.
+	// A failed write cannot be reported.
 	_ = a.out.line(response(id, nil, encode(e)))
 }
 
-// notified handles a notification. All but session/cancel do nothing, $/cancel_request
-// among them: a turn is cancelled by session/cancel.
+// notified handles a notification. Only session/cancel has an effect without a script. $/cancel_request does
+// not cancel a turn.
 func (a *agent) notified(life context.Context, m message) {
 	r := &request{agent: a, method: m.Method, params: m.Params}
 	if m.Method == "session/cancel" {
@@ -157,7 +155,7 @@ func (a *agent) notified(life context.Context, m message) {
 	}
 }
 
-// requested handles a request that is no prompt.
+// requested handles a request other than a prompt.
 func (a *agent) requested(life context.Context, m message) {
 	r := &request{agent: a, id: m.ID, method: m.Method, params: m.Params, sid: firstSession}
 	if e := a.respond(r); e != nil {
@@ -205,8 +203,8 @@ func (a *agent) respond(r *request) *rpcError {
 	return &rpcError{Code: codeNoMethod, Message: "Method not found: " + r.method}
 }
 
-// offers is what the response to initialize has promised; what it has not is
-// answered "method not found".
+// offers holds the capabilities in the response to initialize. A method without its capability gets "method
+// not found".
 type offers struct {
 	AgentCapabilities struct {
 		LoadSession         bool                       `json:"loadSession"`
@@ -228,7 +226,7 @@ func (o offers) has(method string) bool {
 func (a *agent) offers() (o offers) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A response that does not decode was asked for; it offers nothing.
+	// A malformed response comes from the script. It offers nothing.
 	_ = json.Unmarshal(a.promised, &o)
 	return o
 }
@@ -263,8 +261,8 @@ func (a *agent) authenticate(r *request) *rpcError {
 	return &rpcError{Code: codeInvalidParams, Message: "no such authentication method: " + p.MethodID}
 }
 
-// send writes a request to the client; its response will be delivered to the channel
-// under index. An empty id takes the next number, from 0 on.
+// send writes a request to the client. The response will be delivered to the channel with index. An empty id
+// means the next number, beginning with 0.
 func (a *agent) send(method, params, id string, index int, to chan<- reply) error {
 	a.mu.Lock()
 	if id == "" {
@@ -277,8 +275,8 @@ func (a *agent) send(method, params, id string, index int, to chan<- reply) erro
 	return a.out.line(o.str("jsonrpc", "2.0").raw("id", id).str("method", method).raw("params", params).end())
 }
 
-// deliver hands a response to the first that waits for its id. No one does: the
-// client made it up, or the script has not waited.
+// deliver hands a response to the first waiter for its id. A response without a waiter is dropped: the client
+// invented it, or the script did not wait.
 func (a *agent) deliver(m message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -293,7 +291,7 @@ func (a *agent) deliver(m message) {
 	}
 }
 
-// pause waits, unless the turn is cancelled or the agent leaves.
+// pause waits, unless the turn is cancelled or the agent ends.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return interrupted(ctx)
@@ -308,7 +306,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// interrupted returns errCancelled or errGone once ctx has ended.
+// interrupted returns errCancelled or errGone after ctx has ended.
 func interrupted(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
@@ -322,7 +320,7 @@ func interrupted(ctx context.Context) error {
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		// Only values of this package come here, and they have a JSON form.
+		// Only values of this package come here, and all of them can be encoded.
 		panic(err)
 	}
 	return b

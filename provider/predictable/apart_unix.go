@@ -4,5 +4,5 @@ package predictable
 
 import "syscall"
 
-// apart puts a daemon into a session, and so a process group, of its own.
+// apart gives a daemon its own session and process group.
 func apart(daemon bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: daemon} }

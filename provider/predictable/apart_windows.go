@@ -2,8 +2,8 @@ package predictable
 
 import "syscall"
 
-// apart detaches a daemon from our console. It stays in our job object: there is no
-// leaving one that does not allow it.
+// apart detaches a daemon from our console. The daemon stays in our job object, because a process cannot
+// leave a job that does not permit it.
 func apart(daemon bool) *syscall.SysProcAttr {
 	const detached = 0x00000008
 	if !daemon {

@@ -11,26 +11,26 @@ import (
 	"unicode/utf8"
 )
 
-// args is what follows a directive's name. The directive takes its arguments from
-// it; the first complaint is kept, and what no one took is one.
+// args are the arguments after a directive's name. The directive takes its arguments from args. The first
+// error is kept. An argument that no directive took is an error.
 //
-// Arguments are separated by spaces; an argument is a bare word or, where it begins
-// with ", { or [, JSON; key=value may stand anywhere.
+// Arguments are separated by spaces. An argument that begins with ", { or [ is JSON, and any other is a bare
+// word. key=value may stand anywhere.
 type args struct {
-	text  string // of a text directive: the rest of the line, unescaped
+	text  string // the unescaped rest of the line, for a directive with text
 	words []word
 	keys  map[string]word
 	err   error
-	deaf  bool // see step
+	deaf  bool // see step.deaf
 }
 
-// word is one argument, as text and, if it was written as JSON, as that.
+// word is one argument as text. raw is set if it was written as JSON.
 type word struct {
 	s   string
 	raw json.RawMessage
 }
 
-// json returns the argument as JSON: a bare word that is not is a string.
+// json returns the argument as JSON. A bare word that is not JSON becomes a string.
 func (w word) json() string {
 	switch {
 	case w.raw != nil:
@@ -90,7 +90,7 @@ func (a *args) split(rest string) error {
 	return nil
 }
 
-// cutWord reads the argument at the start of s and says how long it is.
+// cutWord reads the argument at the start of s and returns its length.
 func cutWord(s string) (word, int, error) {
 	if s == "" || !strings.ContainsRune(`"{[`, rune(s[0])) {
 		n := strings.IndexAny(s, " \t")
@@ -129,7 +129,7 @@ func (a *args) next(name string) word {
 
 func (a *args) word(name string) string { return a.next(name).s }
 
-// rest takes all positional arguments that are left, at least one.
+// rest takes all remaining positional arguments, at least one.
 func (a *args) rest(name string) []string {
 	all := []string{a.word(name)}
 	for len(a.words) > 0 {
@@ -160,7 +160,7 @@ func (a *args) jsonKey(name string) string {
 	return ""
 }
 
-// yes takes the value of key=yes or key=no; yes is the default.
+// yes takes the value of key=yes or key=no. The default is yes.
 func (a *args) yes(name string) bool {
 	switch a.key(name, "yes") {
 	case "no":
@@ -204,7 +204,7 @@ func (a *args) oneOf(name string, choices ...string) string {
 	return w
 }
 
-// unescape obeys \n \r \t \\ \xHH and \uHHHH.
+// unescape replaces \n \r \t \\ \xHH and \uHHHH.
 func unescape(s string) (string, error) {
 	if !strings.Contains(s, `\`) {
 		return s, nil
@@ -246,7 +246,7 @@ func unescape(s string) (string, error) {
 	return string(b), nil
 }
 
-// plainStep is a step that never waits.
+// plainStep returns a step that never waits.
 func plainStep(f func(r *request) error) func(context.Context, *request) error {
 	return func(_ context.Context, r *request) error { return f(r) }
 }

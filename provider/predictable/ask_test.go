@@ -63,7 +63,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskAtOnce answers three questions backwards: each gets its own answer.
+// TestAskAtOnce answers three questions in reverse order. Each question gets its own answer.
 func TestAskAtOnce(t *testing.T) {
 	c := open(t, Options{})
 	var ids []string
@@ -81,7 +81,7 @@ func TestAskAtOnce(t *testing.T) {
 	}
 }
 
-// TestAskSameID asks twice under one id; responses are taken in order.
+// TestAskSameID asks twice with one id. The responses are used in order.
 func TestAskSameID(t *testing.T) {
 	c := open(t, Options{})
 	n := 0

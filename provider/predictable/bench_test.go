@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// BenchmarkStream is the rate of updates through a pipe of the system; one operation
-// is one update of 200 bytes of text.
+// BenchmarkStream measures updates through a pipe. One operation is one update of 200 bytes of text.
 func BenchmarkStream(b *testing.B) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -42,7 +41,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkPrompt is one turn of "hello" there and back.
+// BenchmarkPrompt measures one turn of "hello" including its answer.
 func BenchmarkPrompt(b *testing.B) {
 	c := open(b, Options{})
 	for b.Loop() {

@@ -13,7 +13,7 @@ func (c *client) cancel() {
 	c.write(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":` + quote(c.sid) + `}}`)
 }
 
-// TestCancelAtOnce sends the cancel right behind its prompt, 500 times.
+// TestCancelAtOnce sends the cancel immediately after its prompt, 500 times.
 func TestCancelAtOnce(t *testing.T) {
 	c := open(t, Options{})
 	for _, script := range []string{"@hang", "@sleep 1h", "@stream 999999999 200 every=1ms", "@request nobody wait=yes"} {
@@ -28,8 +28,8 @@ func TestCancelAtOnce(t *testing.T) {
 	}
 }
 
-// TestCancelAnswersOnce lets cancels race with the end of short turns: each prompt is
-// answered exactly once, and the session takes the next.
+// TestCancelAnswersOnce sends cancels at the end of short turns. Each prompt is answered exactly once, and
+// the session accepts the next prompt.
 func TestCancelAnswersOnce(t *testing.T) {
 	c := open(t, Options{})
 	for range 500 {
@@ -78,7 +78,7 @@ func TestCancelCaught(t *testing.T) {
 	}
 }
 
-// TestCancelScripted replaces what a cancel does.
+// TestCancelScripted replaces the effect of a cancel with a script.
 func TestCancelScripted(t *testing.T) {
 	c := open(t, Options{Scenario: "[session/cancel 1]\n@say not yet\n[session/cancel 2]\n@cancel"})
 	id := c.request("session/prompt", promptParams(c.sid, "@hang"))
@@ -103,8 +103,8 @@ func TestCancelNothing(t *testing.T) {
 	}
 }
 
-// TestSecondPrompt: the second prompt in a session is refused, the first lives on
-// and can still be cancelled; another session is not held up.
+// TestSecondPrompt: a second prompt in a session is refused. The first prompt continues and can still be
+// cancelled. Another session is not delayed.
 func TestSecondPrompt(t *testing.T) {
 	c := open(t, Options{})
 	first := c.sid

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// call sends a request to the client, waits for its response and says it. The result
-// is nil when there was an error.
+// call sends a request to the client, waits for the response and writes it as a message. The result is nil
+// after an error.
 func (r *request) call(ctx context.Context, method, params, id string) (json.RawMessage, error) {
 	answers := make(chan reply, 1)
 	if err := r.agent.send(method, params, id, 0, answers); err != nil {
@@ -23,7 +23,7 @@ func (r *request) call(ctx context.Context, method, params, id string) (json.Raw
 	}
 }
 
-// callStep is a step that makes one request; its params begin with the session id.
+// callStep returns a step that makes one request. The params begin with the session id.
 func callStep(method string, fields func(o *object)) action {
 	return func(ctx context.Context, r *request) error {
 		o := (&object{}).str("sessionId", r.sid)
@@ -70,7 +70,7 @@ func terminal(a *args) action {
 		var p struct {
 			TerminalID string `json:"terminalId"`
 		}
-		// Without an id the client will say so.
+		// Without an id the client returns an error for the next requests.
 		_ = json.Unmarshal(made, &p)
 		params := string((&object{}).str("sessionId", r.sid).str("terminalId", p.TerminalID).end())
 		for _, method := range []string{"terminal/wait_for_exit", "terminal/output", "terminal/release"} {
@@ -82,7 +82,7 @@ func terminal(a *args) action {
 	}
 }
 
-// paramsArg takes the optional JSON params of a request or notification.
+// paramsArg takes the optional JSON params of a request or a notification.
 func paramsArg(a *args) string {
 	if len(a.words) > 0 {
 		return a.next("JSON").json()

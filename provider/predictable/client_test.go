@@ -28,8 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client is a tiny ACP client. Its reader never waits for anybody, so that the agent
-// never waits for it.
+// client is a small ACP client. Its reader never waits, so the agent never waits for it.
 type client struct {
 	t      testing.TB
 	in     *io.PipeWriter
@@ -63,7 +62,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// connect starts an agent and reads what it writes; it says nothing to it yet.
+// connect starts an agent and reads its output. It sends nothing.
 func connect(t testing.TB, opt Options) *client {
 	t.Helper()
 	agentIn, in := io.Pipe()
@@ -107,7 +106,7 @@ func (c *client) read(done chan<- struct{}) {
 	}
 }
 
-// open connects, initializes and makes a session.
+// open connects, sends initialize and creates a session.
 func open(t testing.TB, opt Options) *client {
 	t.Helper()
 	c := connect(t, opt)
@@ -133,7 +132,7 @@ func decode(t testing.TB, raw json.RawMessage, p any) {
 	}
 }
 
-// line returns the next line with its ending, "" at the end.
+// line returns the next line with its ending, or "" at the end.
 func (c *client) line() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +162,8 @@ func (c *client) request(method, params string) string {
 	return id
 }
 
-// await reads up to the response with this id, answers requests on the way, and
-// returns the response and the lines before it.
+// await reads up to the response with this id and answers requests on the way. It returns the response and
+// the lines before it.
 func (c *client) await(id string) (message, []string) {
 	c.t.Helper()
 	var before []string
@@ -198,7 +197,7 @@ func promptParams(sid, text string) string {
 	return `{"sessionId":` + quote(sid) + `,"prompt":[{"type":"text","text":` + quote(text) + `}]}`
 }
 
-// prompt makes a turn and returns the message text, the response and all lines.
+// prompt runs a turn and returns the message text, the response and all lines.
 func (c *client) prompt(text string) (string, message, []string) {
 	c.t.Helper()
 	m, lines := c.await(c.request("session/prompt", promptParams(c.sid, text)))
@@ -234,12 +233,12 @@ func updateOf(line string) (u anUpdate) {
 	}
 	if json.Unmarshal([]byte(line), &m) == nil {
 		u.raw = m.Params.Update
-		_ = json.Unmarshal(u.raw, &u) // content may be a list: then it is not text
+		_ = json.Unmarshal(u.raw, &u) // content may be a list, which is not text
 	}
 	return u
 }
 
-// end closes the agent's standard input and returns what Serve returned.
+// end closes the agent's standard input and returns the result of Serve.
 func (c *client) end() error {
 	c.in.Close()
 	return <-c.served

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Directive is one thing a script can say.
+// Directive is one command of a script.
 type Directive struct {
 	Name string // without the @
-	Args string // how its arguments are written
-	Help string // one sentence or two
+	Args string // the form of its arguments
+	Help string // one or two sentences
 
 	text    bool // the rest of the line is one text, see unescape
 	prepare func(a *args) func(ctx context.Context, r *request) error
 }
 
-// Usage returns the directive as one writes it.
+// Usage returns the form of the directive.
 func (d Directive) Usage() string { return strings.TrimSpace("@" + d.Name + " " + d.Args) }
 
-// directives are all of them, in the order in which they are documented.
+// directives are all directives, in the order of the documentation.
 var directives = [...]Directive{
-	// What is said.
+	// Texts and updates.
 	{Name: "say", Args: "TEXT", text: true, prepare: sayText, Help: "One message chunk with exactly this text."},
 	{Name: "thought", Args: "TEXT", text: true, prepare: thought, Help: "One thought chunk."},
 	{Name: "prompt", prepare: sayPrompt, Help: "Says the text of the prompt as it came."},
@@ -37,7 +37,7 @@ var directives = [...]Directive{
 	{Name: "commands", Args: "NAME…", prepare: commands, Help: "An available_commands_update."},
 	{Name: "update", Args: "JSON [session=ID]", prepare: update, Help: "Any session/update, byte for byte: unknown kinds, contents and fields, large integers, another session."},
 
-	// What is done, or rather claimed.
+	// Claimed actions and requests to the client.
 	{Name: "tool", Args: "KIND TITLE " + toolArgs + " [steps=STATUS,…] [text=OUTPUT] [exit=N]", prepare: tool, Help: "A tool call without a question, reported pending, in_progress, completed (or as steps= says). announce=no leaves out the tool_call, so that its updates refer to nothing."},
 	{Name: "ask", Args: "KIND TITLE " + toolArgs + " [options=ID:KIND[:NAME],…] [count=N] [wait=no] [rpcid=JSON]", prepare: ask, Help: "Asks for permission, says `permission: OPTION-ID`, `permission: cancelled` or `permission: error …`, and claims to have done it or not. count= asks N times at once and says `permission TOOL-CALL-ID: …` as answers come; wait=no goes on without them; rpcid= is the request's id; announce=no leaves out the tool call's own updates. After a cancel it still waits for its answers. In a mode named auto it does not ask."},
 	{Name: "read", Args: "PATH", prepare: readFile, Help: "Requests fs/read_text_file and says what came back."},
@@ -166,7 +166,7 @@ func unset(a *args) action {
 	return setTo(strings.Split(a.word("PATH"), "."), "")
 }
 
-// setTo sets a field of the result, or removes it when value is empty.
+// setTo sets a field of the result. An empty value removes the field.
 func setTo(path []string, value string) action {
 	return plainStep(func(r *request) error {
 		var v json.RawMessage

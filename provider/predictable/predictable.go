@@ -1,22 +1,18 @@
-// Package predictable is an ACP agent on stdio that does what it is told, byte for
-// byte: the agent to try a client with. The prompt's own text is its script. Lines
-// that begin with @ and a directive's name are obeyed, everything else is echoed; a
-// scenario scripts the other methods in the same words.
+// Package predictable is an ACP agent on stdio for testing clients. It does exactly what its script says. The
+// script is the text of the prompt: it obeys lines that begin with @ and a directive's name, and echoes all
+// other lines. A scenario scripts the other methods with the same directives.
 //
-// It promises that the same input gives the same bytes, that a prompt is answered
-// exactly once unless a directive says otherwise, and that a session/cancel which
-// follows a prompt is never lost. It refuses to do anything: it calls no model,
-// runs no command, and touches no file but the sessions it keeps in
-// [Options].State. A tool it reports is a tool it only claims to have used. The one
-// process it starts, for @spawn, is itself, asleep.
+// The package makes three promises. The same input gives the same bytes. A prompt is answered exactly once
+// unless a directive says otherwise. A session/cancel after a prompt is never lost. The agent has no effects
+// of its own: it calls no model, runs no command, and touches only the session files in [Options].State. It
+// only claims to use a tool. For @spawn it starts one process: a sleeping copy of itself.
 //
-// The one idea a reader needs: every incoming request becomes a [request] with a
-// default response, and a script is a list of steps that look at or change it. A
-// request without a script is answered by the reader itself, in wire order; one
-// with a script is played on a goroutine of its own.
+// The central idea: every incoming request becomes a [request] with a default response, and a script is a
+// list of steps that read or change it. The reading goroutine answers a request without a script itself, in
+// wire order. A script runs on its own goroutine.
 //
-// It builds its lines by hand rather than with an SDK, so that it can be wrong in
-// every way a client has to survive, and shares no bug with the client under test.
+// The package writes its lines without an SDK. It can therefore make every mistake that a client must
+// survive, and it shares no bug with the client under test.
 package predictable
 
 import (
@@ -26,51 +22,48 @@ import (
 	"sync"
 )
 
-// EnvScenario names the environment variable from which a command line takes the
-// scenario when it is given none. This package does not read it.
+// EnvScenario is the environment variable with the default scenario of a command line. This package does not
+// read it.
 const EnvScenario = "PERLICA_PREDICTABLE"
 
-// Options is what a command line decides. The zero value is a well-behaved agent
-// that keeps no sessions beyond its own life.
+// Options are the settings of a command line. The zero value is a well-behaved agent that stores no sessions.
 type Options struct {
-	// Scenario (--scenario) is the path of a scenario file, or a scenario itself:
-	// whatever begins with @, [ or # or holds a newline is taken as one.
+	// Scenario (--scenario) is the path of a scenario file, or the scenario itself if it begins with @, [ or
+	// # or contains a newline.
 	Scenario string
 
-	// State (--state) is a directory in which sessions are kept, so that a later
-	// process can load, resume and list them. It is made when it is missing. Empty:
-	// sessions end with the process and none of the three is offered.
+	// State (--state) is a directory for sessions, so that a later process can load, resume and list them.
+	// The agent creates it if needed. If State is empty, sessions end with the process and the three methods
+	// are not offered.
 	State string
 
-	// Self is the command that starts this agent again, for @spawn; --scenario and
-	// a scenario are appended. Nil: this executable with "agent predictable".
+	// Self is the command that starts this agent again, for @spawn. --scenario and a scenario are appended.
+	// Nil means this executable with "agent predictable".
 	Self []string
 
-	// Exit ends the process with a code, Kill ends it as SIGKILL does, IgnoreTerm
-	// makes it ignore SIGTERM from now on. Nil: os.Exit, os.Process.Kill on itself,
-	// and an error to anyone who asks. An Exit or Kill that returns makes Serve return.
+	// Exit ends the process with a code. Kill ends it like SIGKILL. IgnoreTerm makes it ignore SIGTERM from
+	// now on. Nil means os.Exit, os.Process.Kill, and an error for @ignore term. If Exit or Kill returns,
+	// Serve returns.
 	Exit       func(code int)
 	Kill       func()
 	IgnoreTerm func()
 }
 
 var (
-	// errCancelled ends a script whose turn was cancelled.
+	// errCancelled ends the script of a cancelled turn.
 	errCancelled = errors.New("cancelled")
-	// errGone ends a script that has no one left to answer: the client closed our
-	// standard input, a write failed, or the process is about to end.
+	// errGone ends a script that can no longer answer, because the client closed our standard input, a write
+	// failed, or the process is about to end.
 	errGone = errors.New("gone")
 )
 
-// Serve speaks ACP until in ends or ctx is cancelled, and returns nil for both. It
-// returns an error before it has read or written anything when the scenario cannot
-// be read, and later only when reading from in fails.
+// Serve speaks ACP until in ends or ctx is cancelled, and then returns nil. It returns an error before it
+// reads or writes anything if the scenario cannot be read. Later it returns an error only if reading from in
+// fails.
 //
-// At the end of in what waits is given up without an answer and what does not wait
-// is finished, so that requests piped in from a file are answered. Serve returns
-// once every turn has ended. When ctx ends first, the goroutine that reads from in
-// stays behind until its Read returns. If out is an io.Closer, @close closes it;
-// nothing else is closed.
+// When in ends, Serve abandons scripts that wait and finishes the others, so that requests from a file are
+// answered. Serve returns after every turn has ended. When ctx ends first, the goroutine that reads from in
+// stays until its Read returns. If out is an io.Closer, @close closes it. Serve closes nothing else.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, errw io.Writer, opt Options) error {
 	scenario, err := readScenario(opt.Scenario)
 	if err != nil {

@@ -39,7 +39,7 @@ func eol(a *args) action {
 
 func stderr(a *args) action {
 	return plainStep(func(r *request) error {
-		// No one reads standard error: that is the client's affair.
+		// The client may ignore standard error, so a failed write does not matter.
 		_, _ = io.WriteString(r.agent.errw, a.text+"\n")
 		return nil
 	})
@@ -53,7 +53,7 @@ func flood(a *args) action {
 			if err := interrupted(ctx); err != nil {
 				return err
 			}
-			// As in stderr.
+			// See stderr.
 			_, _ = r.agent.errw.Write(lines[:min(left, len(lines))])
 		}
 		return nil
@@ -90,7 +90,7 @@ func kill(*args) action {
 	})
 }
 
-// killSelf does not return unless it failed.
+// killSelf returns only if it failed.
 func killSelf() error {
 	p, err := os.FindProcess(os.Getpid())
 	if err != nil {
@@ -102,7 +102,7 @@ func killSelf() error {
 	select {}
 }
 
-// child is what @spawn starts.
+// child describes the process that @spawn starts.
 type child struct {
 	life                             time.Duration
 	daemon, stubborn, stdout, stderr bool
@@ -134,8 +134,8 @@ func spawnChild(a *args) action {
 	}
 }
 
-// spawn starts this agent again with a scenario that only sleeps. Outliving us is
-// what it is for: no one but the goroutine that reaps it waits.
+// spawn starts this agent again with a scenario that only sleeps. The child may outlive this process, so only
+// the goroutine that reaps it waits for it.
 func (a *agent) spawn(c child) (int, error) {
 	argv := a.opt.Self
 	if argv == nil {
@@ -176,8 +176,8 @@ func (c child) scenario() string {
 	return "[start]\n@ignore term\n@line ready\n" + sleep
 }
 
-// start starts the child. A stubborn one is waited for until it ignores SIGTERM, or
-// a client that is told its pid could end it before.
+// start starts the child. For a stubborn child it waits until the child ignores SIGTERM. Otherwise a client
+// that knows the pid could end the child before that.
 func (c child) start(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	if !c.stubborn {
 		return os.StartProcess(argv[0], argv, attr)

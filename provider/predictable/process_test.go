@@ -12,12 +12,12 @@ import (
 	"testing/synctest"
 )
 
-// TestExit ends the process at each point at which a client may meet it.
+// TestExit ends the process at each point that a client may observe.
 func TestExit(t *testing.T) {
 	for _, tt := range []struct {
 		scenario string
-		requests int // written
-		answers  int // read
+		requests int // number of written requests
+		answers  int // number of read answers
 	}{
 		{"[start]\n@exit 7", 0, 0},
 		{"[initialize]\n@exit 7", 1, 0},
@@ -62,7 +62,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestIgnoreStdin: what is written next is not read, and stays unread.
+// TestIgnoreStdin: input after @ignore stdin is never read.
 func TestIgnoreStdin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -79,7 +79,7 @@ func TestIgnoreStdin(t *testing.T) {
 		}
 		unread := 2
 		go func() {
-			for range 2 { // a read that was under way takes the first, no one takes the second
+			for range 2 { // a pending read takes the first line, and nothing takes the second
 				if _, err := io.WriteString(ours, "\n"); err != nil {
 					return
 				}
@@ -120,7 +120,7 @@ func TestIgnoreEOF(t *testing.T) {
 	}
 }
 
-// TestPiped answers everything that is piped in from a file.
+// TestPiped: all requests from a file are answered.
 func TestPiped(t *testing.T) {
 	var out buffer
 	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
@@ -147,7 +147,7 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-// TestWriteFails ends a flood whose reader has gone.
+// TestWriteFails: a flood ends when its reader has gone.
 func TestWriteFails(t *testing.T) {
 	c := open(t, Options{})
 	c.request("session/prompt", promptParams(c.sid, "@stream 999999999 100"))

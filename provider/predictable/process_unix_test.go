@@ -87,8 +87,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// ignoresTerm asks the system whether a process ignores SIGTERM; where it cannot be
-// asked, sending the signal at least shows that the process is there.
+// ignoresTerm reports whether a process ignores SIGTERM. On systems other than Linux it sends the signal,
+// which at least shows that the process exists.
 func ignoresTerm(t *testing.T, pid int) bool {
 	if runtime.GOOS != "linux" {
 		return syscall.Kill(pid, syscall.SIGTERM) == nil

@@ -8,32 +8,31 @@ import (
 	"time"
 )
 
-// request is one incoming message and the response it will get. It belongs to the
-// goroutine that plays its script.
+// request is one incoming message and its response. The goroutine that runs its script owns it.
 type request struct {
 	agent  *agent
-	id     json.RawMessage // nil: there is nothing to answer
+	id     json.RawMessage // nil for a notification
 	method string
 	params json.RawMessage
-	sess   *session // nil: none is concerned, or the client named none that exists
-	sid    string   // the session id that updates carry
-	turn   *turn    // of a prompt, until it is answered
+	sess   *session // nil without a session, or if the session does not exist
+	sid    string   // the session id in updates
+	turn   *turn    // the turn of a prompt, until it is answered
 
-	result json.RawMessage // the response, unless there is an error
+	result json.RawMessage // used unless err is set
 	err    json.RawMessage
 
-	text     string          // of a prompt
+	text     string          // the text of a prompt
 	said     strings.Builder // the message text of the answer
-	delay    time.Duration   // before each update
-	answered bool            // with the first response
+	delay    time.Duration   // the delay before each update
+	answered bool            // the first response was sent
 }
 
-// turn is the life of a prompt until its answer. Guarded by agent.mu.
+// turn is a prompt from its arrival to its answer. It is guarded by agent.mu.
 type turn struct {
-	cancel    func() // of its context
+	cancel    func() // cancels its context
 	deaf      bool   // the script ignores session/cancel
 	cancelled bool
-	caught    bool // @cancelled was reached: the script decides the answer
+	caught    bool // @cancelled was reached: the script determines the answer
 }
 
 func (r *request) decode(p any) *rpcError {
@@ -43,7 +42,7 @@ func (r *request) decode(p any) *rpcError {
 	return nil
 }
 
-// prompt registers the turn before the next line is read, then plays it.
+// prompt registers the turn before the next line is read, and then runs its script.
 func (a *agent) prompt(life context.Context, m message) {
 	var p struct {
 		Prompt []block `json:"prompt"`
@@ -98,7 +97,7 @@ func isDeaf(steps []step) bool {
 	return false
 }
 
-// cancel cancels the session's running turn, if there is one.
+// cancel cancels the session's running turn, if any.
 func (a *agent) cancel(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,8 +107,8 @@ func (a *agent) cancel(s *session) {
 	}
 }
 
-// release lets the session take its next prompt, and says whether the turn was
-// cancelled and no one has caught it. From here on it cannot be cancelled.
+// release lets the session accept its next prompt. It reports whether the turn was cancelled without a
+// @cancelled step. From now on the turn cannot be cancelled.
 func (a *agent) release(r *request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,18 +119,17 @@ func (a *agent) release(r *request) bool {
 	return r.turn.cancelled && !r.turn.caught
 }
 
-// play runs a script that no session/cancel can reach.
+// play runs a script that session/cancel cannot interrupt.
 func (a *agent) play(life context.Context, r *request, steps []step) {
 	a.playIn(life, life, r, steps)
 }
 
-// playIn runs a script and answers the request at its end, unless it was answered
-// already or no one is left to read the answer.
+// playIn runs a script and then answers the request, unless it was already answered or the client has gone.
 func (a *agent) playIn(ctx, life context.Context, r *request, steps []step) {
 	r.delay = time.Duration(a.delay.Load())
 	if r.delay == 0 && isEcho(steps) {
-		a.out.hold()                           // an echo leaves with its response
-		defer func() { _ = a.out.release() }() // as with the answer
+		a.out.hold()                           // an echo and its response are one write
+		defer func() { _ = a.out.release() }() // a failed write cannot be reported
 	}
 	err := r.run(ctx, life, steps)
 	var e *rpcError
@@ -145,14 +143,14 @@ func (a *agent) playIn(ctx, life context.Context, r *request, steps []step) {
 		r.err = encode(&rpcError{Code: codeInternal, Message: err.Error()})
 	}
 	if !r.answered {
-		// A line that cannot be written leaves no one to tell.
+		// A failed write cannot be reported.
 		_ = r.answer()
 	}
 }
 
 func (r *request) run(ctx, life context.Context, steps []step) error {
 	for i := 0; i <= len(steps); i++ {
-		// The end of input does not stop a script that never waits; a cancel does.
+		// The end of input does not stop a script that never waits, but a cancel does.
 		if errors.Is(interrupted(ctx), errCancelled) {
 			next := r.catch(steps[i:])
 			if next < 0 {
@@ -171,7 +169,7 @@ func (r *request) run(ctx, life context.Context, steps []step) error {
 	return nil
 }
 
-// catch finds the step at which a cancelled script goes on, or returns -1.
+// catch returns the index of the step at which a cancelled script continues, or -1.
 func (r *request) catch(steps []step) int {
 	for i, s := range steps {
 		if s.name != catch {
@@ -186,8 +184,8 @@ func (r *request) catch(steps []step) int {
 	return -1
 }
 
-// answer writes the response. The first time it also makes it true: the turn is over
-// and stored, capabilities and modes are the ones it states.
+// answer writes the response. The first call also applies it: the turn ends and is stored, and the
+// capabilities and the modes become those of the response.
 func (r *request) answer() error {
 	if r.id == nil {
 		return nil
@@ -208,7 +206,7 @@ func (r *request) answer() error {
 	return r.agent.out.line(response(r.id, r.result, nil))
 }
 
-// adopt makes what a response states the agent's own state.
+// adopt copies the contents of a response into the agent's state.
 func (a *agent) adopt(r *request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -244,7 +242,7 @@ func updateLine(sid string, update []byte) []byte {
 
 const updateHead = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":`
 
-// Update kinds of text.
+// These are the kinds of text updates.
 const (
 	messageChunk = "agent_message_chunk"
 	thoughtChunk = "agent_thought_chunk"
@@ -263,7 +261,7 @@ func chunk(kind, text string) []byte {
 	return append(appendString(b, text), '}', '}')
 }
 
-// fill replaces $session and $id, so that a script can write lines of its own.
+// fill replaces $session and $id, so that a script can write complete lines.
 func (r *request) fill(s string) string {
 	if !strings.Contains(s, "$") {
 		return s

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// block is a content block of a prompt, as far as it is looked at.
+// block is a content block of a prompt with the members that are used.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -25,8 +25,8 @@ type block struct {
 	} `json:"resource"`
 }
 
-// promptText joins the text blocks of a prompt. What is embedded is never a script:
-// an attached file must not be able to give orders.
+// promptText joins the text blocks of a prompt. Embedded content is never a script, because an attached file
+// must not be able to give orders.
 func promptText(blocks []block) string {
 	var parts []string
 	for _, b := range blocks {
@@ -37,8 +37,8 @@ func promptText(blocks []block) string {
 	return strings.Join(parts, "\n")
 }
 
-// unanswered are the blocks of a prompt behind the transcript of earlier turns, if Perlica put one
-// there: what was answered is answered.
+// unanswered returns the blocks of a prompt without Perlica's transcript of earlier turns, because those
+// turns are already answered.
 func unanswered(blocks []block) []block {
 	for i, b := range blocks[:max(len(blocks)-1, 0)] {
 		if b.Type == "text" && strings.HasPrefix(b.Text, "This conversation has earlier turns.") && strings.HasSuffix(b.Text, "The message to answer now follows.\n") {
@@ -48,7 +48,7 @@ func unanswered(blocks []block) []block {
 	return blocks
 }
 
-// attached says what a prompt holds beside its text, one line for each block.
+// attached describes the other blocks of a prompt, one line for each.
 func attached(blocks []block) []step {
 	var lines strings.Builder
 	for _, b := range blocks {
@@ -73,7 +73,7 @@ func attached(blocks []block) []step {
 	}}}
 }
 
-// isEcho reports whether a script says what it was told and no more.
+// isEcho reports whether a script only echoes.
 func isEcho(steps []step) bool {
 	for _, s := range steps {
 		if s.name != "echo" && s.name != "attached" {
@@ -83,7 +83,7 @@ func isEcho(steps []step) bool {
 	return len(steps) > 0
 }
 
-// echo answers text with itself, a chunk for each line.
+// echo answers text with itself, one chunk for each line.
 func echo(text string) step {
 	chunks := strings.SplitAfter("You said: "+text, "\n")
 	return step{name: "echo", run: func(ctx context.Context, r *request) error {
@@ -121,7 +121,7 @@ func show(a *args) action {
 	}
 }
 
-// describe tells a session's state or its earlier turns.
+// describe returns a session's state or its earlier turns as text.
 func (a *agent) describe(s *session, what string) string {
 	if s == nil {
 		return what + ": none\n"
@@ -139,8 +139,8 @@ func (a *agent) describe(s *session, what string) string {
 	return b.String()
 }
 
-// numbered is the size from which a chunk of a stream carries its number: nine
-// digits, a space, something, and the newline.
+// numbered is the size from which a chunk of a stream contains its number: nine digits, a space, at least one
+// character and a newline.
 const numbered = 12
 
 func stream(a *args) action {
@@ -157,8 +157,8 @@ func stream(a *args) action {
 	return func(ctx context.Context, r *request) error {
 		wait := max(every, r.delay)
 		line, number := streamLine(r, kind, size)
-		// Below the pipe's 64 KiB, so that a reader that keeps up is never waited for
-		// by half a line.
+		// A batch is smaller than a pipe (64 KiB), so that a fast reader never gets half a line and waits for
+		// the rest.
 		batch := make([]byte, 0, max(32<<10, len(line)))
 		for i := range count {
 			if number > 0 {
@@ -180,7 +180,7 @@ func stream(a *args) action {
 	}
 }
 
-// streamLine returns a line of a stream and where its number goes, 0 for nowhere.
+// streamLine returns a line of a stream and the position of its number. The position is 0 without a number.
 func streamLine(r *request, kind string, size int) ([]byte, int) {
 	text := strings.Repeat("x", size)
 	if size >= numbered {
@@ -254,7 +254,7 @@ func commands(a *args) action {
 	})
 }
 
-// sendUpdate is an update of a kind whose fields do not depend on the request.
+// sendUpdate returns a step that sends an update with fields that do not depend on the request.
 func sendUpdate(kind string, fields func(o *object)) action {
 	o := (&object{}).str("sessionUpdate", kind)
 	fields(o)

@@ -32,7 +32,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestAnEchoIsOneWrite: the reader is woken once. A script that waits is not held back.
+// TestAnEchoIsOneWrite: an echo wakes the reader only once. The output of a script that waits is not held.
 func TestAnEchoIsOneWrite(t *testing.T) {
 	for _, tt := range []struct {
 		scenario, prompt string
@@ -41,7 +41,7 @@ func TestAnEchoIsOneWrite(t *testing.T) {
 		{"", "two\nlines", 1, 1},
 		{"", "", 1, 1},
 		{"", "hello\n@say two", 3, 3},
-		{"", strings.Repeat("long\n", keepBuffer/5), 20, 60}, // of more than 64 KiB of lines
+		{"", strings.Repeat("long\n", keepBuffer/5), 20, 60}, // more than 64 KiB of lines
 	} {
 		var out bytes.Buffer
 		writes := 0
@@ -75,7 +75,7 @@ func TestAttached(t *testing.T) {
 	}
 }
 
-// TestLines compares whole lines: what a directive writes, and the response.
+// TestLines compares the complete lines of directives and responses.
 func TestLines(t *testing.T) {
 	t.Setenv("PREDICTABLE_TEST", "v")
 	up := func(u string) string {
@@ -142,7 +142,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestUpdatesConform decodes what well-meaning directives send with the SDK's types.
+// TestUpdatesConform decodes the updates of correct directives with the SDK's types.
 func TestUpdatesConform(t *testing.T) {
 	c := open(t, Options{})
 	_, _, lines := c.prompt(`@say a

@@ -40,7 +40,7 @@ func TestScenarioErrors(t *testing.T) {
 	}
 }
 
-// TestScenarios scripts what happens outside prompts, and looks at the responses.
+// TestScenarios scripts methods other than prompts and checks the responses.
 func TestScenarios(t *testing.T) {
 	const initialize, newSession = `initialize {"protocolVersion":1}`, `session/new {"cwd":"/","mcpServers":[]}`
 	for _, tt := range []struct {
@@ -94,7 +94,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestHangs: what hangs is never answered, and leaves when standard input ends.
+// TestHangs: a hanging script never answers, and ends when standard input ends.
 func TestHangs(t *testing.T) {
 	for _, scenario := range []string{"[initialize]\n@hang", "[session/new]\n@hang", "[session/prompt]\n@ignore cancel\n@hang", "[session/prompt]\n@ask execute ls", "[session/prompt]\n@read /x"} {
 		c := connect(t, Options{Scenario: scenario})
@@ -117,7 +117,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestBadLines: what cannot be a message is answered as JSON-RPC says.
+// TestBadLines: a line that cannot be a message gets the error of JSON-RPC.
 func TestBadLines(t *testing.T) {
 	c := connect(t, Options{})
 	for _, tt := range []struct{ line, want string }{
@@ -132,7 +132,7 @@ func TestBadLines(t *testing.T) {
 			t.Errorf("%s: %s", tt.line, got)
 		}
 	}
-	// Blank lines, made-up responses and notifications are passed over, CRLF is fine.
+	// Blank lines, invented responses and unknown notifications are ignored. CRLF is accepted.
 	c.write("\n\r\n" + `{"jsonrpc":"2.0","id":99,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"x"}` + "\r")
 	if m := c.call("initialize", `{"pad":"`+strings.Repeat("x", 3<<20)+`"}`); m.Result == nil {
 		t.Errorf("%s", m.Error)

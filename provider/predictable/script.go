@@ -9,26 +9,25 @@ import (
 	"sync"
 )
 
-// Sections of a scenario that are no methods.
+// These sections of a scenario are not methods.
 const (
-	sectionStart = "start" // before the first line is read
-	sectionEOF   = "eof"   // when standard input has ended
+	sectionStart = "start" // runs before the first line is read
+	sectionEOF   = "eof"   // runs after standard input has ended
 )
 
-// step is one thing a script does. It returns nil to go on, errCancelled or errGone
-// when it was interrupted, and an *rpcError to end the script with that answer.
+// step is one step of a script. run returns nil to continue, errCancelled or errGone after an interruption,
+// and an *rpcError to end the script with that error.
 type step struct {
 	name string
 	run  func(ctx context.Context, r *request) error
 	deaf bool // the script as a whole ignores session/cancel
 }
 
-// catch is the name of the step at which a cancelled script goes on.
+// catch is the name of the step at which a cancelled script continues.
 const catch = "cancelled"
 
-// parse reads a script: a directive a line, and in between text to be echoed. When
-// strict, as in a scenario, text is an error, # begins a comment, and first is the
-// number of the first line, for messages.
+// parse reads a script. A line is a directive or text to be echoed. In strict mode, as in a scenario, text is
+// an error and # begins a comment. first is the number of the first line for error messages.
 func parse(text string, strict bool, first int) ([]step, error) {
 	var steps []step
 	var plain []string
@@ -82,8 +81,7 @@ func trimBlank(lines []string) []string {
 	return lines
 }
 
-// find returns the directive a line begins with and what follows its name and one
-// space, or nil.
+// find returns the directive at the beginning of a line and the text after its name and one space, or nil.
 func find(line string) (*Directive, string) {
 	if !strings.HasPrefix(line, "@") {
 		return nil, ""
@@ -102,15 +100,14 @@ type scenario struct {
 	sections map[string][]step
 
 	mu   sync.Mutex
-	seen map[string]int // how often a section was asked for
+	seen map[string]int // number of calls by section
 }
 
-// readScenario reads a scenario from a file, or from s itself if it looks like one.
+// readScenario reads a scenario from a file, or from s itself if s looks like a scenario.
 //
-// The format: a line "[NAME]" begins the script of a method or of start or eof, and
-// "[NAME 2]" that of its second time only; before the first such line the section is
-// session/prompt. Other lines are directives; blank lines and lines that begin with #
-// are skipped. A section may be empty: that method does nothing of its own.
+// A line "[NAME]" begins the script of a method, of start or of eof. "[NAME 2]" applies only to the second
+// call. Lines before the first section belong to session/prompt. All other lines are directives. Blank lines
+// and lines that begin with # are skipped. A method with an empty section does nothing except its default.
 func readScenario(s string) (*scenario, error) {
 	sc := &scenario{}
 	if s == "" {
@@ -161,7 +158,7 @@ func readScenario(s string) (*scenario, error) {
 	return sc, end()
 }
 
-// isSection tells a method, start or eof, with or without a count, from a typo.
+// isSection reports whether name is a method, start or eof, with or without a count, and not a typing error.
 func isSection(name string) bool {
 	base, count, counted := strings.Cut(name, " ")
 	if n, err := strconv.Atoi(count); counted && (err != nil || n < 1) {
@@ -174,8 +171,8 @@ func isSection(name string) bool {
 	return strings.HasPrefix(base, "_") || strings.Contains(base, "/")
 }
 
-// next returns the script for the next time the method is called, nil if it has none
-// (an empty script is not nil).
+// next returns the script for the next call of the method. It returns nil without a script. An empty script
+// is not nil.
 func (sc *scenario) next(method string) []step {
 	if sc.sections == nil {
 		return nil

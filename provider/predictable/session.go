@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// firstSession is the id of the first session of a process without kept sessions;
-// updates sent before there is any carry it.
+// firstSession is the id of the first session of a process without State. Updates before the first session
+// use it, too.
 const firstSession = "session-1"
 
-// session is a conversation. Guarded by agent.mu; cwd does not change.
+// session is a conversation. It is guarded by agent.mu, and cwd never changes.
 type session struct {
 	id      string
 	cwd     string
 	mode    string
 	modes   []string
-	options []map[string]json.RawMessage // as in session/new's configOptions
+	options []map[string]json.RawMessage // in the form of session/new's configOptions
 	turns   []past
-	turn    *turn // running, or nil
+	turn    *turn // the running turn, or nil
 }
 
-// past is a turn as it is remembered, and a line of a kept session's file.
+// past is a stored turn, and a line of a session file.
 type past struct {
-	CWD   string `json:"cwd,omitempty"` // of the first line, which is no turn
+	CWD   string `json:"cwd,omitempty"` // set only in the first line, which is not a turn
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
 }
@@ -37,12 +37,12 @@ const defaultModes = `{"currentModeId":"ask","availableModes":[` +
 	`{"id":"ask","name":"Ask","description":"Asks before it claims to act"},` +
 	`{"id":"auto","name":"Auto","description":"Claims to act without asking"}]}`
 
-// session returns the session that params name and its id, or nil.
+// session returns the session in params or nil, and the session id in params.
 func (a *agent) session(params json.RawMessage) (*session, string) {
 	var p struct {
 		SessionID string `json:"sessionId"`
 	}
-	// Params that do not decode name no session.
+	// Malformed params name no session.
 	_ = json.Unmarshal(params, &p)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,8 +73,7 @@ func (a *agent) newSession(r *request) *rpcError {
 	return nil
 }
 
-// name gives the session the first free id; where sessions are kept, free means that
-// no process has made it before.
+// name gives the session the first free id. With State an id is free only if no process has used it before.
 func (a *agent) name(s *session) error {
 	if a.opt.State != "" {
 		if err := os.MkdirAll(a.opt.State, 0o700); err != nil {
@@ -106,8 +105,8 @@ func (a *agent) name(s *session) error {
 	return nil
 }
 
-// file is where a session is kept, "" where it is not: an id that a scenario made up
-// must not become a path.
+// file returns the path of a session's file, or "" if the session is not stored. An id from a scenario must
+// not become a path.
 func (a *agent) file(id string) string {
 	if a.opt.State == "" || !strings.HasPrefix(id, "session-") ||
 		strings.Trim(id[len("session-"):], "0123456789") != "" {
@@ -116,8 +115,7 @@ func (a *agent) file(id string) string {
 	return a.opt.State + string(os.PathSeparator) + id + ".jsonl"
 }
 
-// restate takes over the id, the modes and the options that a response states. The
-// caller holds a.mu.
+// restate copies the id, the modes and the options of a response into the session. The caller holds a.mu.
 func (a *agent) restate(s *session, result json.RawMessage) {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -129,7 +127,7 @@ func (a *agent) restate(s *session, result json.RawMessage) {
 		} `json:"modes"`
 		ConfigOptions []map[string]json.RawMessage `json:"configOptions"`
 	}
-	// A result that does not decode was asked for; it states nothing.
+	// A malformed result comes from the script. It changes nothing.
 	_ = json.Unmarshal(result, &p)
 	s.mode, s.modes, s.options = p.Modes.Current, nil, p.ConfigOptions
 	for _, m := range p.Modes.Available {
@@ -142,7 +140,7 @@ func (a *agent) restate(s *session, result json.RawMessage) {
 	}
 }
 
-// continueSession finds a session here or in State; session/load also replays it.
+// continueSession finds a session in memory or in State. session/load also replays it.
 func (a *agent) continueSession(r *request) *rpcError {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -178,7 +176,7 @@ func (a *agent) continueSession(r *request) *rpcError {
 	return nil
 }
 
-// open reads a kept session.
+// open reads a session's file.
 func (a *agent) open(id string) (*session, error) {
 	name := a.file(id)
 	if name == "" {
@@ -204,7 +202,7 @@ func (a *agent) open(id string) (*session, error) {
 	}
 }
 
-// remember keeps a turn, before its answer leaves. The session still belongs to it.
+// remember stores a turn before its answer leaves. The session still belongs to the turn.
 func (a *agent) remember(r *request) {
 	if r.turn == nil {
 		return
@@ -249,8 +247,7 @@ func (a *agent) setMode(r *request) *rpcError {
 	return &rpcError{Code: codeInvalidParams, Message: "no such mode: " + p.ModeID}
 }
 
-// setConfigOption sets an option that session/new stated. The option named mode is
-// the session's mode.
+// setConfigOption sets an option of session/new. The option "mode" is the session's mode.
 func (a *agent) setConfigOption(r *request) *rpcError {
 	var p struct {
 		ConfigID string          `json:"configId"`
@@ -270,7 +267,7 @@ func (a *agent) setConfigOption(r *request) *rpcError {
 		}
 		o["currentValue"] = p.Value
 		if p.ConfigID == "mode" {
-			// A value that is no string leaves the mode alone.
+			// A value other than a string does not change the mode.
 			_ = json.Unmarshal(p.Value, &r.sess.mode)
 		}
 		r.result = (&object{}).raw("configOptions", string(encode(r.sess.options))).end()
@@ -295,7 +292,7 @@ func (a *agent) listSessions(r *request) *rpcError {
 	}
 	a.mu.Unlock()
 	var only struct{ CWD string }
-	_ = json.Unmarshal(r.params, &only) // what does not decode leaves nothing out
+	_ = json.Unmarshal(r.params, &only) // malformed params select all sessions
 	ids := make([]string, 0, len(found))
 	for id, cwd := range found {
 		if only.CWD == "" || only.CWD == cwd {
@@ -311,7 +308,7 @@ func (a *agent) listSessions(r *request) *rpcError {
 	return nil
 }
 
-// closeSession cancels what runs in the session and forgets it; a kept file stays.
+// closeSession cancels the running turn and forgets the session. The session's file stays.
 func (a *agent) closeSession(r *request) *rpcError {
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
 		return &rpcError{Code: codeNotFound, Message: "no such session"}
@@ -324,8 +321,8 @@ func (a *agent) closeSession(r *request) *rpcError {
 	return nil
 }
 
-// deleteSession cancels what runs in the session and removes its file, too. One that there is not is
-// deleted as well: so the protocol wants it.
+// deleteSession cancels the running turn and removes the session's file. Deleting an unknown session
+// succeeds, as the protocol requires.
 func (a *agent) deleteSession(r *request) *rpcError {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -340,7 +337,7 @@ func (a *agent) deleteSession(r *request) *rpcError {
 	delete(a.sessions, p.SessionID)
 	a.mu.Unlock()
 	if name := a.file(p.SessionID); name != "" {
-		_ = os.Remove(name) // one that stays is listed again
+		_ = os.Remove(name) // if this fails, the session is listed again
 	}
 	r.result = json.RawMessage("{}")
 	return nil

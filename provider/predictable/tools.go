@@ -12,7 +12,7 @@ import (
 // toolArgs are the keys that describe a tool call.
 const toolArgs = "[id=ID] [command=TEXT] [input=JSON] [path=PATH] [line=N] [old=TEXT] [new=TEXT] [announce=no]"
 
-// toolCall is what a script says about one.
+// toolCall is a script's description of a tool call.
 type toolCall struct {
 	kind, title, id, input, path, line string
 	old, new                           word
@@ -41,7 +41,7 @@ func toolCallArgs(a *args) toolCall {
 	return t
 }
 
-// describe appends what a tool call and a question about it have in common.
+// describe appends the fields that a tool call and a question about it share.
 func (t toolCall) describe(o *object, status string) *object {
 	o.str("toolCallId", t.id).str("title", t.title).str("kind", t.kind).optional("status", status)
 	if t.diff {
@@ -60,7 +60,7 @@ func (t toolCall) describe(o *object, status string) *object {
 	return o.raw("rawInput", t.input)
 }
 
-// progress is a tool_call_update with a new status and, if there is any, output and exit code.
+// progress returns a tool_call_update with a new status, and the output and the exit code if set.
 func (t toolCall) progress(status, output, exit string) []byte {
 	o := (&object{}).str("sessionUpdate", "tool_call_update").str("toolCallId", t.id).str("status", status)
 	if output != "" {
@@ -73,8 +73,8 @@ func (t toolCall) progress(status, output, exit string) []byte {
 	return o.end()
 }
 
-// numbered returns the call with an id: the next free one, or its own, with a number
-// from the second on where there are several.
+// numbered returns the call with an id: the next free id, or its own id. From the second call on, its own id
+// gets a number.
 func (t toolCall) numbered(a *agent, i int) toolCall {
 	if t.id == "" {
 		a.mu.Lock()
@@ -117,7 +117,7 @@ type option struct{ id, kind, name string }
 
 const defaultOptions = "allow-once:allow_once:Allow once,allow-always:allow_always:Always allow,reject-once:reject_once:Reject"
 
-// question is what @ask asks.
+// question is the question of @ask.
 type question struct {
 	toolCall
 	options []option
@@ -169,7 +169,7 @@ func (q question) run(ctx context.Context, r *request) error {
 		return nil
 	}
 	for range calls {
-		// Not even a cancel ends this: the protocol wants the client to answer.
+		// Even a cancel does not end this wait, because the protocol requires an answer from the client.
 		select {
 		case m := <-answers:
 			outcome, allowed := q.outcome(m.message)
@@ -199,7 +199,7 @@ func (q question) params(sid string, t toolCall) string {
 		raw("options", "["+strings.Join(options, ",")+"]").end())
 }
 
-// outcome tells what the client answered, and whether that is a yes.
+// outcome describes the client's answer and reports whether it allows the call.
 func (q question) outcome(m message) (string, bool) {
 	if m.Error != nil {
 		return describeError(m.Error), false
@@ -233,9 +233,9 @@ func (q question) unasked(ctx context.Context, r *request, calls []toolCall) err
 	return nil
 }
 
-// report says what became of a question and ends its tool call.
+// report writes the result of a question and ends its tool call.
 func (q question) report(ctx context.Context, r *request, t toolCall, outcome string, allowed bool) error {
-	// A cancelled turn still says what it was told.
+	// A cancelled turn still reports the client's answer.
 	ctx = context.WithoutCancel(ctx)
 	head := "permission"
 	if q.count > 1 {

@@ -28,7 +28,7 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return e.Message }
 
-// The errors of JSON-RPC and ACP that this agent gives of its own accord.
+// These JSON-RPC and ACP error codes are the ones that the agent sends without a script.
 const (
 	codeParse         = -32700
 	codeInvalid       = -32600
@@ -39,18 +39,18 @@ const (
 	codeNotFound      = -32002
 )
 
-// lineWriter writes whole lines, each with one Write unless they are held. Its methods may
-// be called from several goroutines; a peer that does not read blocks them all.
+// lineWriter writes whole lines, each with one Write unless they are held. Several goroutines may call its
+// methods. A peer that does not read blocks all of them.
 type lineWriter struct {
 	mu     sync.Mutex
 	out    io.Writer
-	eol    string // what ends a line
+	eol    string // the line ending
 	buf    []byte // lines to be written
-	held   int    // who has called hold and not release
-	closed bool   // by @close: what is written vanishes, as the script goes on
+	held   int    // number of calls of hold without release
+	closed bool   // set by @close: later output is dropped and the script continues
 }
 
-// keepBuffer bounds what the writer holds on to between two lines.
+// keepBuffer limits the buffer of the writer, in bytes.
 const keepBuffer = 64 << 10
 
 // line writes b and the current line ending.
@@ -75,7 +75,7 @@ func (w *lineWriter) line(b []byte) error {
 	return w.flush()
 }
 
-// raw writes b as it is.
+// raw writes b without a line ending.
 func (w *lineWriter) raw(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,14 +85,14 @@ func (w *lineWriter) raw(b []byte) error {
 	return w.write(b)
 }
 
-// hold keeps lines back until release, to be written with one Write. Who holds must not wait.
+// hold delays lines until release, which writes them with one Write. The caller must not wait before release.
 func (w *lineWriter) hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held++
 }
 
-// release writes what was held.
+// release writes the held lines.
 func (w *lineWriter) release() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *lineWriter) release() error {
 	return w.flush()
 }
 
-// flush is for who holds mu.
+// flush writes the buffer. The caller holds mu.
 func (w *lineWriter) flush() error {
 	err := w.write(w.buf)
 	w.buf = w.buf[:0]
@@ -135,16 +135,16 @@ func (w *lineWriter) setEnding(eol string) {
 func (w *lineWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.flush() // no one is left to tell
+	_ = w.flush() // the error has no reader
 	w.closed = true
 	if c, ok := w.out.(io.Closer); ok {
-		// Closing is the point; whether it worked is for the client to see.
+		// The client will notice whether closing succeeded.
 		_ = c.Close()
 	}
 }
 
-// readLine returns the next line without its ending, however long it is. The slice
-// is valid until the next call.
+// readLine returns the next line without its ending, however long it is. The slice is valid until the next
+// call.
 func readLine(r *bufio.Reader, long *[]byte) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -155,16 +155,16 @@ func readLine(r *bufio.Reader, long *[]byte) ([]byte, error) {
 		}
 		line = *long
 		if cap(*long) > 1<<20 {
-			*long = nil // one huge line must not stay in memory for ever
+			*long = nil // do not keep the memory of a huge line
 		}
 	}
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// object builds a JSON object in the order in which its fields are given.
+// object builds a JSON object with its fields in the given order.
 type object struct{ b []byte }
 
-// raw appends a field whose value is JSON; an empty value leaves the field out.
+// raw appends a field with a JSON value. An empty value leaves out the field.
 func (o *object) raw(key, value string) *object {
 	if value == "" {
 		return o
@@ -176,10 +176,10 @@ func (o *object) raw(key, value string) *object {
 	return o
 }
 
-// str appends a field whose value is a string.
+// str appends a field with a string value.
 func (o *object) str(key, value string) *object { return o.raw(key, quote(value)) }
 
-// optional is str, but leaves the field out when the value is empty.
+// optional is str, but leaves out the field if the value is empty.
 func (o *object) optional(key, value string) *object {
 	if value == "" {
 		return o
@@ -199,9 +199,8 @@ func (o *object) end() []byte {
 // quote returns s as a JSON string.
 func quote(s string) string { return string(appendString(make([]byte, 0, len(s)+2), s)) }
 
-// appendString appends s as a JSON string. Unlike encoding/json it keeps every byte
-// that JSON does not force it to escape, invalid UTF-8 included: a script that asks
-// for a broken byte gets one.
+// appendString appends s as a JSON string. Unlike encoding/json it escapes only the bytes that JSON requires,
+// and keeps invalid UTF-8. A script can therefore send broken bytes.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -220,8 +219,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// setPath returns the object in raw with the value at path replaced, or removed when
-// value is nil. Objects on the way are made; numbers keep their digits.
+// setPath returns the object in raw with the value at path replaced, or removed if value is nil. It creates
+// missing objects on the path. Numbers keep their digits.
 func setPath(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if len(raw) > 0 {

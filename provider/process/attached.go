@@ -12,14 +12,14 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// Attached runs a program of an agent on the standard streams of this process and in its process
-// group, so that what a person types at its terminal, signals among it, reaches the program. It returns
-// when that has ended, and all that it left behind; the code is what a shell makes of how it ended:
-// 128 and its number for a signal, whose name is returned, too. The error is Start's, or a
-// *SurvivedError.
+// Attached runs an agent's program on the standard streams and in the process group of this process, so that
+// the program receives the person's input and terminal signals. It returns after the program and all its
+// remaining processes have ended. code is the exit code that a shell would report: for a signal 128 and the
+// signal's number. sig is the name of that signal. The error is an error of Start or a *SurvivedError.
 //
-// signals are those that this process catches: of them the program is sent SIGTERM and SIGHUP, which
-// no terminal sends to both. Where this process is killed the program is, too, on Linux and on Windows.
+// signals are the signals that this process catches. Attached sends SIGTERM and SIGHUP on to the program,
+// because the terminal does not send them to both processes. On Linux and Windows the program dies with this
+// process.
 func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err error) {
 	path, err := resolve(spec)
 	if err != nil {
@@ -41,7 +41,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	}
 	defer p.tree.close()
 	p.tree.attach(p.cmd)
-	runtime.LockOSThread() // see watch
+	runtime.LockOSThread() // watch has the reason
 	defer runtime.UnlockOSThread()
 	if err := p.cmd.Start(); err != nil {
 		return 0, "", startError(spec, path, err)
@@ -53,7 +53,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	}
 	ended, stop := context.WithCancel(context.Background())
 	go passOn(ended, signals, p.cmd.Process)
-	_ = p.cmd.Wait() // the state says how it ended
+	_ = p.cmd.Wait() // the state has the result
 	stop()
 	if _, survived := p.tree.rest(p.grace, p.hurry); len(survived) > 0 {
 		err = &SurvivedError{Processes: survived}
@@ -61,13 +61,13 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	return shellCode(p.cmd.ProcessState), signalName(p.cmd.ProcessState), err
 }
 
-// passOn sends a process the signals that are meant for it alone.
+// passOn sends SIGTERM and SIGHUP on to a process.
 func passOn(ended context.Context, signals <-chan os.Signal, to *os.Process) {
 	for {
 		select {
 		case sig := <-signals:
 			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
-				_ = to.Signal(sig) // it may have ended
+				_ = to.Signal(sig) // the process may have ended
 			}
 		case <-ended.Done():
 			return

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// While an agent lives, no goroutine waits for its end in a system call: that takes a processor of
-// the runtime from those that read its lines.
+// TestWaitingTakesNoProcessor: while an agent runs, no goroutine waits for its end in a system call. Such a
+// goroutine would occupy one of the runtime's processors.
 func TestWaitingTakesNoProcessor(t *testing.T) {
 	fd, err := unix.PidfdOpen(unix.Getpid(), unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestWaitingTakesNoProcessor(t *testing.T) {
 	procEnd(t, p)
 }
 
-// watching is the stack of the goroutine that waits for the agent's end.
+// watching returns the stack of the goroutine that waits for the agent's end.
 func watching(t *testing.T) string {
 	t.Helper()
 	buf := make([]byte, 1<<20)
@@ -47,14 +47,14 @@ func watching(t *testing.T) string {
 	return ""
 }
 
-// TestAwaitTheEnded: waiting for a process that has ended returns, whenever the poller tells of it.
+// TestAwaitTheEnded: waiting for an ended process returns, whether the poller reports the end early or late.
 func TestAwaitTheEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	for range 500 {
-		awaitExit(cmd.Process.Pid) // which leaves it to be reaped
+		awaitExit(cmd.Process.Pid) // this does not reap the process
 		runtime.Gosched()
 	}
 	if err := cmd.Wait(); err != nil {

@@ -6,33 +6,33 @@ import (
 	"sync"
 )
 
-// Launched is an agent's process that is started in the background, ahead of the Start that takes it:
-// while a log is opened, say. Until then nothing is written to it, and nothing that it says is read.
+// Launched is an agent's process that is started in the background before Start takes it, for example while a
+// log is opened. Until then nothing is written to the process, and its output is not read.
 type Launched struct {
 	spec  Spec
-	ready chan struct{} // closed when p and err are set
+	ready chan struct{} // closed after p and err are set
 	p     *Process
 	err   error
 
 	once    sync.Once     // guards the closing of decided
-	decided chan struct{} // closed when stderr is set, or the process is ended unused
-	stderr  func([]byte)  // who gets the lines of stderr
+	decided chan struct{} // closed after stderr is set, or when the process is ended unused
+	stderr  func([]byte)  // receives the lines of stderr
 	taken   bool          // written before decided is closed
 }
 
-// Launch begins to start an agent and returns at once; Spec.Stderr is that of the Start that takes the
-// process. The caller must call End.
+// Launch starts an agent in the background and returns at once. The Start that takes the process supplies
+// Spec.Stderr. The caller must call End.
 func Launch(spec Spec) *Launched {
 	l := &Launched{spec: spec, ready: make(chan struct{}), decided: make(chan struct{})}
 	spec.Launched, spec.Stderr = nil, l.line
-	go func() { // End and take wait for it
+	go func() { // End and take wait for this goroutine
 		l.p, l.err = Start(spec)
 		close(l.ready)
 	}()
 	return l
 }
 
-// line hands a line of stderr on, once it is known to whom.
+// line passes a line of stderr on after the receiver is known.
 func (l *Launched) line(b []byte) {
 	<-l.decided
 	if l.stderr != nil {
@@ -40,8 +40,8 @@ func (l *Launched) line(b []byte) {
 	}
 }
 
-// take returns the process, or why it did not start. ok is false where it is another than spec's, or was
-// taken or ended before.
+// take returns the process, or the error of its start. ok is false if the process was started with another
+// spec, or was already taken or ended.
 func (l *Launched) take(spec Spec) (p *Process, err error, ok bool) {
 	same := l.spec.Agent == spec.Agent && l.spec.Dir == spec.Dir && l.spec.Limit == spec.Limit && l.spec.Grace == spec.Grace &&
 		slices.Equal(l.spec.Argv, spec.Argv) && slices.Equal(l.spec.Env, spec.Env)
@@ -59,8 +59,8 @@ func (l *Launched) take(spec Spec) (p *Process, err error, ok bool) {
 	return l.p, l.err, true
 }
 
-// End ends the process, without grace and without a byte to it, unless a Start has taken it. It returns
-// when nothing of it is left, with the error of Process.End.
+// End ends the process without grace and without writing to it, unless a Start has taken it. It returns the
+// error of Process.End after all its processes have ended.
 func (l *Launched) End() error {
 	l.once.Do(func() { close(l.decided) })
 	<-l.ready
@@ -70,6 +70,6 @@ func (l *Launched) End() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := l.p.End(ctx)
-	_ = l.p.stdout.Close() // no one reads it
+	_ = l.p.stdout.Close() // it has no reader
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLaunch: a process that was launched is the one that Start with the same spec returns, with what it said
-// on stderr before; End leaves it alone.
+// TestLaunch: Start with the same spec returns the launched process and its earlier stderr. End then does
+// nothing.
 func TestLaunch(t *testing.T) {
 	spec := procSpec("proc-exit", "early", "words")
 	l := Launch(spec)
@@ -40,8 +40,8 @@ func TestLaunch(t *testing.T) {
 	procEnd(t, p)
 }
 
-// TestLaunchOther: what was launched with another spec is not taken, and End leaves nothing of it, however
-// little it wants to go. Grace is a minute here: none of it is given.
+// TestLaunchOther: a process launched with another spec is not taken. End ends such a process without grace,
+// although it ignores SIGTERM and Grace is a minute.
 func TestLaunchOther(t *testing.T) {
 	launched := procSpec("proc-stubborn")
 	for name, change := range map[string]func(*Spec){
@@ -62,7 +62,7 @@ func TestLaunchOther(t *testing.T) {
 		if p == l.p {
 			t.Errorf("%s: it was taken", name)
 		}
-		procLine(t, bufio.NewReader(l.p.stdout)) // it ignores SIGTERM from here on
+		procLine(t, bufio.NewReader(l.p.stdout)) // from here on the process ignores SIGTERM
 		if err := l.End(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -76,7 +76,7 @@ func TestLaunchOther(t *testing.T) {
 	}
 }
 
-// TestLaunchFails: Start says why what was launched did not start; End has nothing to say.
+// TestLaunchFails: Start returns the error of the failed launch, and End returns nil.
 func TestLaunchFails(t *testing.T) {
 	spec := procSpec("proc-echo")
 	spec.Argv = []string{"no-such-program-anywhere"}

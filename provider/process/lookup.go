@@ -14,20 +14,19 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// Why an agent could not be started.
+// These errors are the reasons why an agent could not be started.
 var (
 	ErrCommandNotFound = errors.New("command not found")
 	ErrNotExecutable   = errors.New("not executable")
 	ErrNoDirectory     = errors.New("no such working directory")
 )
 
-// StartError says why an agent could not be started. errors.Is finds the reason
-// in it, and the system's own error where there is one.
+// StartError explains why an agent could not be started. It wraps the reason and the system's error.
 type StartError struct {
 	Command string // the first word of the command, as it was given
-	Reason  error  // ErrCommandNotFound, ErrNotExecutable, ErrNoDirectory; nil: Err says all
-	Path    string // the PATH that was searched, if it was
-	Dir     string // the working directory that was asked for
+	Reason  error  // ErrCommandNotFound, ErrNotExecutable or ErrNoDirectory; nil if Err is the reason
+	Path    string // the PATH that was searched, if any
+	Dir     string // the requested working directory
 	Err     error  // the system's error, if any
 }
 
@@ -55,11 +54,10 @@ func (e *StartError) Unwrap() []error {
 	return errs
 }
 
-// resolve finds the program to start. A word without a slash is looked up on
-// Perlica's own PATH, which is also the agent's; what is found through a relative
-// entry of PATH is refused, as os/exec does. A relative path with a slash is taken
-// from where Perlica was started, as a shell would, not from the agent's working
-// directory.
+// resolve finds the program to start. It looks up a word without a slash on Perlica's own PATH, which is also
+// the agent's. Like os/exec, it refuses a program that it finds through a relative entry of PATH. Like a
+// shell, it resolves a relative path with a slash from the directory where Perlica was started, and not from
+// the agent's working directory.
 func resolve(spec Spec) (string, error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
 		return "", &StartError{Reason: ErrCommandNotFound, Err: errors.New("the command is empty")}
@@ -93,11 +91,11 @@ func resolve(spec Spec) (string, error) {
 	return "", e
 }
 
-// startError gives the system's error from starting path a reason.
+// startError adds a reason to the system's error from starting path.
 func startError(spec Spec, path string, err error) error {
 	e := &StartError{Command: spec.Argv[0], Dir: spec.Dir, Err: err}
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // path was there a moment ago
+	case errors.Is(err, fs.ErrNotExist): // resolve has just found path itself
 		e.Reason = ErrNotExecutable
 		e.Err = fmt.Errorf("%s or the interpreter that its first line names is missing: %w", path, unwrapExec(err))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC):
@@ -106,7 +104,7 @@ func startError(spec Spec, path string, err error) error {
 	return e
 }
 
-// unwrapExec drops the layers of os and os/exec, which repeat the command.
+// unwrapExec removes the wrappers of os and os/exec, which repeat the command.
 func unwrapExec(err error) error {
 	var xe *exec.Error
 	if errors.As(err, &xe) {
@@ -133,12 +131,12 @@ func lieOnPath(name string) string {
 	return ""
 }
 
-// ErrEnvName refuses an entry of an environment list that is not a name.
+// ErrEnvName means that an entry of an environment list is not a name.
 var ErrEnvName = errors.New("an environment list holds names such as OPENAI_API_KEY, or OPENAI_* for all that begin so; no values")
 
-// passedEnv are the variables that every agent gets: what a program needs to find
-// itself, its files, its language and the network. A trailing star stands for any
-// ending. On Windows case does not matter.
+// passedEnv are the variables that every agent gets. A program needs them to find itself, its files, its
+// language and the network. A trailing star matches any ending. On Windows the case of letters does not
+// matter.
 var passedEnv = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TMP", "TEMP", "TZ",
 	"LANG", "LANGUAGE", "LC_*", "XDG_*", "SSH_AUTH_SOCK",
@@ -148,7 +146,7 @@ var passedEnv = []string{
 	"CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
 }
 
-// passedEnvWindows is what a program needs beyond that on Windows.
+// passedEnvWindows are the additional variables that a program needs on Windows.
 var passedEnvWindows = []string{
 	"SystemRoot", "SystemDrive", "windir", "ComSpec", "PATHEXT", "OS",
 	"USERNAME", "USERDOMAIN", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "PUBLIC",
@@ -158,16 +156,15 @@ var passedEnvWindows = []string{
 	"COMPUTERNAME", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PSModulePath",
 }
 
-// Environ returns the variables of parent, each NAME=value, that an agent gets:
-// the common ones and those that extra names, in parent's order, the last of each
-// name. Variables of Perlica's own (PERLICA_*) are passed only by their full name,
-// and those by which an agent's descendants are known never. The error wraps ErrEnvName; it does not repeat what
-// may be a secret.
+// Environ returns the variables of parent, each NAME=value, that an agent gets: the common ones and those
+// that extra names. The order is that of parent, and a repeated name has its last value. Variables of Perlica
+// (PERLICA_*) are passed only if extra has their full name. The variables of package descent are never
+// passed. The error wraps ErrEnvName and does not repeat a value, because the value may be a secret.
 func Environ(parent, extra []string) ([]string, error) {
 	return environ(parent, extra, runtime.GOOS == "windows")
 }
 
-// IsSet reports whether a name, as Environ takes them, stands for a variable of parent.
+// IsSet reports whether a name, in the form that Environ accepts, matches a variable of parent.
 func IsSet(parent []string, name string) bool {
 	fold := folded(runtime.GOOS == "windows")
 	for _, kv := range parent {
@@ -178,7 +175,7 @@ func IsSet(parent []string, name string) bool {
 	return false
 }
 
-// folded makes names of variables comparable.
+// folded returns a function that makes variable names comparable.
 func folded(windows bool) func(string) string {
 	if windows {
 		return strings.ToUpper
@@ -202,7 +199,7 @@ func environ(parent, extra []string, windows bool) ([]string, error) {
 	for _, kv := range parent {
 		name, _, ok := strings.Cut(kv, "=")
 		if !ok || name == "" {
-			continue // Windows keeps a directory for each drive in variables without a name
+			continue // Windows keeps the current directory of each drive in variables without a name
 		}
 		name = fold(name)
 		if !anyPasses(pass, name, fold) && !anyPasses(extra, name, fold) || name == agentMark || name == descent.LimitVariable || name == descent.PersonVariable {
@@ -232,7 +229,7 @@ func anyPasses(patterns []string, name string, fold func(string) string) bool {
 	return false
 }
 
-// checkEnvName accepts a name with at most one star, at its end.
+// checkEnvName accepts a name with at most one star, which must be at its end.
 func checkEnvName(name string) error {
 	if before, _, ok := strings.Cut(name, "="); ok {
 		return fmt.Errorf("provider: %s=…: %w", before, ErrEnvName)

@@ -6,12 +6,11 @@ import (
 	"testing"
 )
 
-// testChild names the variable that turns the test binary into another program,
-// one of testChildren.
+// testChild is an environment variable that turns the test binary into one of testChildren.
 const testChild = "PERLICA_TEST_CHILD"
 
-// testChildren are the programs that the tests start: this binary again. A file's
-// init adds its own.
+// testChildren are the programs that the tests start. Each is this binary again. The init function of a file
+// adds its own programs.
 var testChildren = map[string]func(args []string){}
 
 func TestMain(m *testing.M) {

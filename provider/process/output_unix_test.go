@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestOutputEndsWithTheAgent: a child that writes on where the agent has gone does not keep the connection open.
+// TestOutputEndsWithTheAgent: a child that keeps writing after the agent has ended does not keep the output
+// open.
 func TestOutputEndsWithTheAgent(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// procStat is what /proc/PID/stat says of a process. pid and start together name
-// one process for as long as the machine runs.
+// procStat is the content of /proc/PID/stat. pid and start together identify one process while the machine
+// runs.
 type procStat struct {
 	pid, ppid, pgid, session int
 	state                    byte
-	start                    uint64 // in clock ticks since boot
+	start                    uint64 // clock ticks since boot
 	comm                     string
 }
 
@@ -24,12 +24,12 @@ func readStat(pid int) (procStat, bool) {
 	if err != nil {
 		return procStat{}, false
 	}
-	// The name is in parentheses and may hold any character, parentheses too.
+	// The name is in parentheses and may contain any character, including parentheses.
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
 		return procStat{}, false
 	}
-	f := strings.Fields(string(b[end+1:])) // state is field 3 of proc(5), start is field 22
+	f := strings.Fields(string(b[end+1:])) // field 3 of proc(5) is the state, field 22 the start
 	if len(f) < 20 {
 		return procStat{}, false
 	}
@@ -46,7 +46,7 @@ func startTime(pid int) uint64 {
 	return s.start
 }
 
-// allProcs reads every process that can be seen.
+// allProcs returns every visible process.
 func allProcs() []procStat {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -67,7 +67,7 @@ func allProcs() []procStat {
 	return all
 }
 
-// descendants returns the processes below pid, without it.
+// descendants returns the processes below pid, without pid itself.
 func descendants(pid int) []procStat {
 	children := map[int][]procStat{}
 	for _, s := range allProcs() {
@@ -78,13 +78,13 @@ func descendants(pid int) []procStat {
 	for i := 0; i < len(found); i++ {
 		p := found[i].pid
 		found = append(found, children[p]...)
-		delete(children, p) // no cycles, even from a table that was read while it changed
+		delete(children, p) // this ends cycles in a table that changed while it was read
 	}
 	return found
 }
 
-// listedBelow is descendants at the price of reading a few files, where the system lists children. It may miss a process whose
-// sibling ends in the same moment.
+// listedBelow is a cheap descendants: it reads only a few files if the system lists children. It may miss a
+// process whose sibling ends at the same moment.
 func listedBelow(pid int) (found []procStat) {
 	if !childrenAreListed() {
 		return descendants(pid)
@@ -97,16 +97,16 @@ func listedBelow(pid int) (found []procStat) {
 	return found
 }
 
-// childrenAreListed says whether the system keeps lists of children.
+// childrenAreListed reports whether the system lists the children of a process.
 var childrenAreListed = sync.OnceValue(func() bool {
 	_, err := os.Stat("/proc/thread-self/children")
 	return err == nil
 })
 
-// children returns the numbers of a process's children, as the system lists them by thread.
+// children returns the numbers of a process's children. The system lists them by thread.
 func children(pid int) (list []int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	threads, _ := os.ReadDir(dir) // it may be gone
+	threads, _ := os.ReadDir(dir) // the process may have ended
 	for _, thread := range threads {
 		b, _ := os.ReadFile(dir + thread.Name() + "/children") // the thread may have ended
 		for _, f := range strings.Fields(string(b)) {
@@ -118,14 +118,14 @@ func children(pid int) (list []int) {
 	return list
 }
 
-// What a process's environment says of whose it is.
+// These constants tell whether a process's environment has the mark of an agent.
 const (
 	markNone = iota
 	markOurs
 	markOther
 )
 
-// marks returns the marks that a process started with, outermost first.
+// marks returns the marks in the initial environment of a process, outermost first.
 func marks(pid int) []string {
 	if v := startedWith(pid, agentMark); v != "" {
 		return strings.Split(v, "/")
@@ -133,7 +133,7 @@ func marks(pid int) []string {
 	return nil
 }
 
-// startedWith returns the value of a variable with which a process was started.
+// startedWith returns the value of a variable in the initial environment of a process.
 func startedWith(pid int, name string) string {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
@@ -147,28 +147,28 @@ func startedWith(pid int, name string) string {
 	return ""
 }
 
-// marked says whether mark is among those of a process.
+// marked reports whether a process has the given mark, another agent's mark, or no mark.
 func marked(pid int, mark string) int {
 	found := marks(pid)
 	if slices.Contains(found, mark) {
 		return markOurs
 	}
-	// Marks that we carry ourselves say nothing about which agent of ours it is.
+	// Marks that this process inherited do not identify one of its own agents.
 	if own := os.Getenv(agentMark); len(found) == 0 || strings.Join(found, "/") == own {
 		return markNone
 	}
 	return markOther
 }
 
-// commandOf returns the command line of a process on one line, at most 200 bytes.
+// commandOf returns the command line of a process as one line of at most 200 bytes.
 func commandOf(s procStat) string {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
 	line := cmp.Or(strings.TrimSpace(strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r < ' ' }), " ")), "["+s.comm+"]")
 	return strings.ToValidUTF8(line[:min(len(line), 200)], "\uFFFD")
 }
 
-// Survivors lists processes that outlived their agent and every Perlica that could
-// still end them. They are never killed by this: a person decides.
+// Survivors lists the processes whose agent and whose Perlica have both ended. Survivors never kills a
+// process: a person decides.
 func Survivors() []Survivor {
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
 	var out []Survivor
@@ -180,7 +180,7 @@ func Survivors() []Survivor {
 		if len(ms) == 0 || anyAlive(ms) {
 			continue
 		}
-		// The numbers in the mark mean something in their own namespace only.
+		// The process numbers in a mark are valid only in their own namespace.
 		if ns, _ := os.Readlink("/proc/" + strconv.Itoa(s.pid) + "/ns/pid"); ns != namespace {
 			continue
 		}
@@ -189,8 +189,8 @@ func Survivors() []Survivor {
 	return out
 }
 
-// anyAlive says whether a Perlica that one of the marks names still runs. A mark
-// that cannot be read counts as one.
+// anyAlive reports whether any Perlica named in the marks still runs. An unreadable mark counts as a running
+// Perlica.
 func anyAlive(ms []string) bool {
 	for _, m := range ms {
 		f := strings.Split(m, ":")

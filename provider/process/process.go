@@ -1,11 +1,11 @@
-// Package process starts an agent's process and ends it with all that it started.
+// Package process starts an agent's process and ends it with all processes that it started.
 //
-// It promises that no process of an agent is left behind without being named, that a pipe which
-// something else holds open holds up nothing, and that an agent's environment has no variable that
-// was not named for it. It knows no protocol.
+// The package makes three promises. Every process of an agent is ended or named. A pipe that another process
+// holds open delays nothing. An agent's environment contains only variables that were named for it. The
+// package knows no protocol.
 //
-// The one idea: descendants carry a mark in their environment, by which they are found wherever
-// they went.
+// The central idea is the mark: descendants of an agent have it in their environment and are found by it,
+// whatever session they moved to.
 package process
 
 import (
@@ -26,35 +26,34 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// agentMark is the variable by which an agent's descendants are known, whatever
-// group or session they moved to. markOf says what a mark holds.
+// agentMark is the variable by which an agent's descendants are known, in any process group and session. See
+// markOf for its value.
 const agentMark = descent.Mark
 
 const (
 	defaultGrace = 2 * time.Second
-	drainWait    = 200 * time.Millisecond // for stderr that something else holds open
-	killWait     = 5 * time.Second        // for the kernel to take down what was killed
+	drainWait    = 200 * time.Millisecond // for stderr that another process holds open
+	killWait     = 5 * time.Second        // for the kernel to end a killed process
 )
 
-// Spec says how an agent is started.
+// Spec describes how to start an agent.
 type Spec struct {
-	Agent  string              // who it is in Survivors; empty: the command's base name
-	Argv   []string            // see resolve for how the first word is looked up
-	Env    []string            // the whole environment; the mark and PWD are added
-	Dir    string              // empty: Perlica's own
-	Stderr func(line []byte)   // each line, without its end, at most 16 KiB; valid during the call
-	Redact func([]byte) []byte // masks a line of stderr before it is kept or handed on; may be nil
-	Grace  time.Duration       // between closing stdin, SIGTERM and SIGKILL; zero: 2 s
-	Limit  string              // the permission mode of the run, for descendants; empty: "deny"
+	Agent  string              // the name in Survivors; empty means the base name of the command
+	Argv   []string            // see resolve for the look-up of the first word
+	Env    []string            // the whole environment; Start adds the mark and PWD
+	Dir    string              // empty means Perlica's own
+	Stderr func(line []byte)   // gets each line without its end, at most 16 KiB; valid only during the call
+	Redact func([]byte) []byte // masks a line of stderr before it is kept or passed to Stderr; may be nil
+	Grace  time.Duration       // between closing stdin, SIGTERM and SIGKILL; zero means 2 s
+	Limit  string              // the permission mode of the run, for descendants; empty means "deny"
 
-	Launched *Launched // is taken if it was launched with the same; nil: none was
+	Launched *Launched // is taken if it was launched with the same spec; may be nil
 }
 
-// Process is a running agent and everything it started.
+// Process is a running agent and all processes that it started.
 //
-// The caller must call End once, also after the agent has left by itself:
-// only End finds what the agent left behind. All methods may be called at any
-// time by any goroutine.
+// The caller must call End once, even if the agent has exited by itself, because only End finds the remaining
+// processes. Any goroutine may call any method at any time.
 type Process struct {
 	cmd   *exec.Cmd
 	tree  *tree
@@ -64,11 +63,11 @@ type Process struct {
 	stdin, stdout *os.File
 	stderr        *stderrTail
 
-	mu     sync.Mutex // held while signalling and while reaping, never both at once
-	reaped bool       // guarded by mu: the process number may belong to somebody else
+	mu     sync.Mutex // held while signalling or reaping, so that the two never happen at once
+	reaped bool       // guarded by mu; the process number may belong to another process
 
 	exited    chan struct{} // closed by watch
-	hurry     chan struct{} // closed once: no more grace
+	hurry     chan struct{} // closed once, to end all graces
 	hurryOnce sync.Once
 	endOnce   sync.Once
 	endErr    error
@@ -76,14 +75,14 @@ type Process struct {
 	killed    atomic.Bool // Kill has sent the signal
 }
 
-// Forced says what End had to do beyond closing stdin.
+// Forced describes the force that End had to use after it closed stdin.
 type Forced struct {
-	Term, Kill bool       // the agent itself did not leave until it was signalled
-	Rest       []Survivor // what it had left behind, ended too
+	Term, Kill bool       // the signals after which the agent itself ended
+	Rest       []Survivor // remaining processes that were ended, too
 }
 
-// Start starts an agent in a process group (Windows: a job object) of its
-// own. The error is a *StartError unless the system ran out of something.
+// Start starts an agent in its own process group (on Windows: job object). The error is a *StartError unless
+// the system lacked a resource.
 func Start(spec Spec) (*Process, error) {
 	if spec.Launched != nil {
 		if p, err, ok := spec.Launched.take(spec); ok {
@@ -114,7 +113,7 @@ func Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
 	}
 	defer closeAll(child)
-	// Before the first agent can start anything, so that nothing of it goes unknown.
+	// This precedes the first agent, so that all its descendants are known.
 	if err = descent.Announce(spec.Limit); err == nil {
 		p.tree, err = newTree(p.mark)
 	}
@@ -145,7 +144,7 @@ func (p *Process) openPipes(spec Spec) (child []*os.File, err error) {
 			return nil, err
 		}
 		if len(ours) == 0 {
-			r, w = w, r // stdin is read by the child
+			r, w = w, r // the child reads stdin
 		}
 		ours, child = append(ours, r), append(child, w)
 	}
@@ -155,9 +154,8 @@ func (p *Process) openPipes(spec Spec) (child []*os.File, err error) {
 	return child, nil
 }
 
-// watch starts the child, waits for it and reaps it. It does all three on one
-// thread that it keeps to itself: Linux sends the parent-death signal when the
-// starting thread ends, not the process.
+// watch starts the child, waits for it and reaps it, all on one locked thread. Linux sends the parent-death
+// signal when the starting thread ends, not when the process ends.
 func (p *Process) watch(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -175,28 +173,26 @@ func (p *Process) watch(started chan<- error) {
 	}
 	awaitExit(p.cmd.Process.Pid)
 	p.mu.Lock()
-	p.cmd.Wait() // the state is read by ExitState; there is nothing else to fail
+	p.cmd.Wait() // ExitState reads the result; no other error is possible
 	p.reaped = true
 	p.mu.Unlock()
 	p.stderr.drain(drainWait)
 	close(p.exited)
 }
 
-// Stdin is the agent's standard input. Its Write can be given a deadline.
+// Stdin returns the agent's standard input. Its Write accepts a deadline.
 func (p *Process) Stdin() *os.File { return p.stdin }
 
-// Output is the agent's standard output; one caller reads it to its end and closes it.
+// Output returns the agent's standard output. One caller reads it to its end and closes it.
 func (p *Process) Output() *Output { return &Output{f: p.stdout, exited: p.exited} }
 
-// Pid is the number of the agent itself, which is also its process group's.
+// Pid returns the agent's process number, which is also the number of its process group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Exited is closed once the agent itself has been waited for and what it wrote to
-// stderr has been read.
+// Exited is closed after the agent itself was reaped and its stderr was read.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// ExitState says how the agent itself ended. code is -1 when a signal ended it,
-// ok false while it runs.
+// ExitState returns how the agent itself ended. code is -1 if a signal ended it. ok is false while it runs.
 func (p *Process) ExitState() (code int, signal string, ok bool) {
 	select {
 	case <-p.exited:
@@ -206,20 +202,18 @@ func (p *Process) ExitState() (code int, signal string, ok bool) {
 	}
 }
 
-// StderrTail returns the end of what was read from stderr so far, from at most
-// 4 KiB, as valid UTF-8.
+// StderrTail returns the last 4 KiB of stderr so far, as valid UTF-8.
 func (p *Process) StderrTail() string { return p.stderr.String() }
 
-// Forced says what End had to force. It is complete once End has returned.
+// Forced returns the force that End used. It is complete after End has returned.
 func (p *Process) Forced() Forced {
 	f := p.forced
 	f.Kill = f.Kill || p.killed.Load()
 	return f
 }
 
-// Kill ends the agent and its process group at once (Windows: its job). It closes
-// stdin without writing to it and does not wait. End is still to be called; it
-// will give no more grace to anything.
+// Kill ends the agent and its process group (on Windows: job) at once. It closes stdin without writing to it
+// and does not wait. The caller must still call End, which then gives no grace.
 func (p *Process) Kill() error {
 	err := p.signal(func() error {
 		p.killed.Store(true)
@@ -230,12 +224,11 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// End ends everything the agent started: it looks what hangs below the agent, closes stdin, gives grace, sends
-// SIGTERM to the group, gives grace, sends SIGKILL to the group, then does the
-// last two to whatever left the group (Linux), and waits. When ctx is done it
-// gives no more grace, but still ends and waits. The error is a *SurvivedError
-// when something could not be ended. Later and concurrent calls wait for the
-// first and return the same.
+// End ends all processes that the agent started. It records the processes below the agent, closes stdin,
+// waits for the grace, sends SIGTERM to the group, waits again and sends SIGKILL to the group. On Linux it
+// then sends the same signals to processes that left the group. It waits for all of them. If ctx is done, End
+// gives no more grace, but it still ends the processes and waits. The error is a *SurvivedError if a process
+// could not be ended. Later and concurrent calls wait for the first and return its error.
 func (p *Process) End(ctx context.Context) error {
 	if ctx.Err() != nil {
 		p.hurryUp()
@@ -248,7 +241,7 @@ func (p *Process) End(ctx context.Context) error {
 
 func (p *Process) end() error {
 	defer p.tree.close()
-	p.tree.rememberQuickly(p.Pid()) // as long as it hangs below the agent: that may leave at once
+	p.tree.rememberQuickly(p.Pid()) // now, because the agent may exit at once
 	p.stdin.Close()
 	if !p.left(p.grace) {
 		p.forced.Term = true
@@ -281,7 +274,7 @@ func (p *Process) end() error {
 	return nil
 }
 
-// left waits for the agent itself to leave, unless there is no more grace.
+// left waits until the agent itself has ended, the grace has passed or hurry is closed.
 func (p *Process) left(grace time.Duration) bool {
 	t := time.NewTimer(grace)
 	defer t.Stop()
@@ -297,14 +290,14 @@ func (p *Process) left(grace time.Duration) bool {
 	case <-p.hurry:
 	}
 	select {
-	case <-p.exited: // as it came to the same moment
+	case <-p.exited: // the agent ended at the same moment
 		return true
 	default:
 		return false
 	}
 }
 
-// signal calls send while the process number is certainly still the agent's.
+// signal calls send only while the process number certainly belongs to the agent.
 func (p *Process) signal(send func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -319,12 +312,12 @@ func (p *Process) hurryUp() { p.hurryOnce.Do(func() { close(p.hurry) }) }
 // Survivor is a process that an agent started and that still runs.
 type Survivor struct {
 	PID     int
-	Command string // its command line as the system shows it
-	Agent   string // the agent that it came from
-	Stray   bool   // it had no mark: Perlica knows it as an orphan that it adopted
+	Command string // its command line as the system reports it
+	Agent   string // the agent that started it
+	Stray   bool   // it had no mark: Perlica adopted it as an orphan
 }
 
-// SurvivedError says that processes of an agent could not be ended.
+// SurvivedError lists processes of an agent that could not be ended.
 type SurvivedError struct{ Processes []Survivor }
 
 func (e *SurvivedError) Error() string {
@@ -339,9 +332,8 @@ func (e *SurvivedError) Error() string {
 	return b.String()
 }
 
-// markOf makes a new mark: agent:pid:start:random. pid and start (a number of
-// clock ticks, zero where unknown) are those of this Perlica process; the random
-// part keeps two process namespaces apart.
+// markOf makes a new mark: agent:pid:start:random. pid and start belong to this Perlica process; start is a
+// number of clock ticks, or zero if unknown. The random part makes marks of two process namespaces different.
 func markOf(agent string) string {
 	agent = strings.Map(func(r rune) rune {
 		if r <= ' ' || strings.ContainsRune(":/=", r) {
@@ -358,16 +350,16 @@ func agentOf(mark string) string {
 	return agent
 }
 
-// Marked returns the variables by which a process that a client starts for an agent is known to be the
-// agent's. It is not ended with the agent.
+// Marked returns the variables that identify a process as the agent's, for a process that a client starts for
+// the agent. Perlica does not end such a process with the agent.
 func Marked(agent, limit string) []string {
 	return markedEnv(Spec{Limit: limit}, markOf(agent))
 }
 
-// markedEnv is the environment of the child: one mark, after those of the
-// Perlica processes above, the permission mode, and a PWD that is true.
+// markedEnv returns the child's environment with one mark, the permission mode and the correct PWD. The mark
+// follows the marks of the Perlica processes above this one.
 func markedEnv(spec Spec, mark string) []string {
-	env := append([]string(nil), spec.Env...) // of two with one name os/exec passes the later
+	env := append([]string(nil), spec.Env...) // os/exec passes the last of several variables with one name
 	if above := os.Getenv(agentMark); above != "" {
 		mark = above + "/" + mark
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 func init() {
-	// proc-parent starts a grandchild, prints its number and goes on as an echo. The
-	// grandchild holds stderr, ignores SIGTERM, and lives for an hour.
+	// proc-parent starts a grandchild, prints its number and then echoes its input. The grandchild holds
+	// stderr open, ignores SIGTERM and lives for an hour.
 	testChildren["proc-parent"] = func(args []string) {
 		cmd := procGrandchild(args)
 		fmt.Println(cmd.Process.Pid)
@@ -29,12 +29,12 @@ func init() {
 			time.Sleep(time.Hour)
 		}
 	}
-	testChildren["proc-polite"] = func([]string) { // leaves on SIGTERM
+	testChildren["proc-polite"] = func([]string) { // exits on SIGTERM
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
 	}
-	// proc-middle is a Perlica that is about to be killed: it runs an agent that
-	// ignores everything, and prints the numbers of the agent and its grandchild.
+	// proc-middle is a Perlica that is going to be killed. It runs an agent that ignores all signals, and
+	// prints the numbers of the agent and its grandchild.
 	testChildren["proc-middle"] = func([]string) {
 		p, err := Start(procSpec("proc-agent"))
 		if err != nil {
@@ -50,8 +50,8 @@ func init() {
 	}
 }
 
-// procGrandchild starts a grandchild: in the group, or in a session of its own,
-// without the mark if clean is asked for, polite if so.
+// procGrandchild starts a grandchild. The arguments choose its own session (setsid), no mark (clean) and an
+// exit on SIGTERM (polite).
 func procGrandchild(args []string) *exec.Cmd {
 	child := "proc-stubborn"
 	cmd := exec.Command(procSelf())
@@ -81,7 +81,7 @@ func procGrandchild(args []string) *exec.Cmd {
 	return cmd
 }
 
-// procWatch holds a process, so that its end can be waited for.
+// procWatch opens a process, so that a test can wait for its end.
 func procWatch(t *testing.T, line string) int {
 	t.Helper()
 	pid, err := strconv.Atoi(line)
@@ -99,7 +99,7 @@ func procWatch(t *testing.T, line string) int {
 	return fd
 }
 
-// procDead says whether the process ends within ms.
+// procDead reports whether the process ends within ms milliseconds.
 func procDead(fd, ms int) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, ms)
@@ -113,7 +113,7 @@ func TestProcessLeavesNoGrandchild(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-		rest bool // it outlives the agent and is found by End
+		rest bool // the grandchild outlives the agent and End finds it
 	}{
 		{"in the group", []string{"group"}, true},
 		{"polite in the group", []string{"group", "polite"}, true},
@@ -154,7 +154,7 @@ func TestProcessEndFindsDaemonWithoutMark(t *testing.T) {
 	p, r := procStart(t, spec)
 	fd := procWatch(t, procLine(t, r))
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // no grace: the agent is signalled while the daemon hangs below it
+	cancel() // no grace: the agent gets a signal while the daemon is below it
 	if err := p.End(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -163,19 +163,19 @@ func TestProcessEndFindsDaemonWithoutMark(t *testing.T) {
 	}
 }
 
-// TestProcessOrderlyEndFindsDaemonWithoutMark: the agent is a script and leaves by itself when its input ends;
-// what its program had put into a session of its own, without the environment, is ended with it.
+// TestProcessOrderlyEndFindsDaemonWithoutMark: the agent is a script that exits by itself when its input
+// ends. Its program has moved to its own session and cleared its environment. End still ends the program.
 func TestProcessOrderlyEndFindsDaemonWithoutMark(t *testing.T) {
 	spec := procSpec("proc-parent")
 	spec.Argv = []string{"sh", "-c", `"$0" "$@"; exit $?`, spec.Argv[0], "setsid", "clean"}
 	p, r := procStart(t, spec)
-	p.grace = time.Minute // for the script; a loaded machine must not make this a forced end
+	p.grace = time.Minute // long enough that a loaded machine does not force the script to end
 	line := procLine(t, r)
 	fd := procWatch(t, line)
 	procEcho(t, p, r)
 	ended := make(chan error, 1)
 	go func() { ended <- p.End(context.Background()) }()
-	<-p.Exited() // by itself
+	<-p.Exited() // the script exits by itself
 	p.hurryUp()  // the daemon ignores SIGTERM
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestProcessEndLeavesOtherAgentsAlone(t *testing.T) {
 	a, ra := procStart(t, procSpec("proc-parent", "setsid"))
 	b, rb := procStart(t, procSpec("proc-parent", "setsid"))
 	fa, fb := procWatch(t, procLine(t, ra)), procWatch(t, procLine(t, rb))
-	// A child of somebody else in this process must neither be killed nor reaped.
+	// End must neither kill nor reap another child of this process.
 	other := exec.Command(procSelf())
 	other.Env = append(procEnv(), testChild+"=proc-exit")
 	if err := other.Start(); err != nil {
@@ -242,7 +242,7 @@ func TestProcessEndLeavesOtherAgentsAlone(t *testing.T) {
 }
 
 func TestProcessDiesWithPerlica(t *testing.T) {
-	if _, err := adopt(); err != nil { // so that what survives is below this test
+	if _, err := adopt(); err != nil { // so that the remaining processes are below this test
 		t.Fatal(err)
 	}
 	middle := exec.Command(procSelf())
@@ -297,7 +297,7 @@ func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if unix.Gettid() == os.Getpid() {
 			defer runtime.UnlockOSThread()
-			done := make(chan int) // the main thread never ends: keep it, take another
+			done := make(chan int) // the main thread never ends: keep it busy and use another
 			go func() { start(); close(done) }()
 			<-done
 			return
@@ -330,8 +330,8 @@ func TestProcessReadsItsOwnStat(t *testing.T) {
 	}
 }
 
-// TestProcessHasNoTerminal: an agent is in a session of its own, so that what it starts cannot act
-// with the terminal of the person who started it.
+// TestProcessHasNoTerminal: an agent has its own session, so that its processes cannot use the person's
+// terminal.
 func TestProcessHasNoTerminal(t *testing.T) {
 	p, r := procStart(t, procSpec("proc-echo"))
 	procEcho(t, p, r)

@@ -26,16 +26,16 @@ func init() {
 		io.Copy(io.Discard, os.Stdin)
 		time.Sleep(time.Hour)
 	}
-	testChildren["proc-stubborn"] = func([]string) { // ignores SIGTERM too
+	testChildren["proc-stubborn"] = func([]string) { // also ignores SIGTERM
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
 	}
-	testChildren["proc-exit"] = func(args []string) { // says something, leaves with 3
+	testChildren["proc-exit"] = func(args []string) { // writes a text and exits with 3
 		fmt.Fprint(os.Stderr, strings.Join(args, " "))
 		os.Exit(3)
 	}
-	testChildren["proc-flags"] = func([]string) { // are its pipes blocking?
+	testChildren["proc-flags"] = func([]string) { // prints whether its pipes block
 		for fd := range 3 {
 			flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 			fmt.Println(fd, flags&unix.O_NONBLOCK, err)
@@ -48,7 +48,7 @@ func init() {
 	}
 }
 
-// procSpec starts this binary as the child of that name.
+// procSpec returns a Spec that starts this binary as the test child of that name.
 func procSpec(child string, args ...string) Spec {
 	return Spec{
 		Agent: child,
@@ -58,13 +58,13 @@ func procSpec(child string, args ...string) Spec {
 	}
 }
 
-// procEnv is the environment without what would make a child something else.
+// procEnv returns the environment without variables that would turn a child into another program.
 func procEnv() []string {
 	env, err := Environ(os.Environ(), []string{"GOCOVERDIR"})
 	if err != nil {
 		panic(err)
 	}
-	return append(env, "GORACE=atexit_sleep_ms=0") // else a race build leaves a second late
+	return append(env, "GORACE=atexit_sleep_ms=0") // without this a race build exits a second late
 }
 
 func procSelf() string {
@@ -123,9 +123,9 @@ func procEnd(t *testing.T, p *Process) {
 	}
 }
 
-// procEndPolite ends a child that has said its first line, and that SIGTERM ends. As long as the
-// machine is too slow to give it the time for that, another one gets more: it would cost that time
-// before SIGTERM, too.
+// procEndPolite ends a child that has written its first line and that exits on SIGTERM. On a slow machine the
+// child may need more time, so each further attempt has a longer grace. The first attempts are short because
+// the same grace precedes SIGTERM.
 func procEndPolite(t *testing.T, spec Spec, before func(*Process)) *Process {
 	t.Helper()
 	for spec.Grace = 100 * time.Millisecond; ; spec.Grace *= 5 {
@@ -146,7 +146,7 @@ func TestProcessLeavesWhenStdinCloses(t *testing.T) {
 		t.Fatal("it has an exit state while it runs")
 	}
 	procEnd(t, p)
-	procEnd(t, p) // again: the same answer
+	procEnd(t, p) // the second call returns the same
 	if code, sig, ok := p.ExitState(); code != 0 || sig != "" || !ok {
 		t.Fatalf("exit state %d %q %v", code, sig, ok)
 	}
@@ -202,7 +202,7 @@ func TestProcessEndHurriesWhenContextIsDone(t *testing.T) {
 	go func() { first <- p.End(context.Background()) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := p.End(ctx); err != nil { // hurries the first one too
+	if err := p.End(ctx); err != nil { // this also hurries the first call
 		t.Fatal(err)
 	}
 	if err := <-first; err != nil {
@@ -343,7 +343,7 @@ func TestProcessRefusesTheCurrentDirectoryOnPath(t *testing.T) {
 	if _, err := Start(Spec{Argv: []string{"here"}}); !errors.Is(err, ErrCommandNotFound) {
 		t.Fatalf("here: %v", err)
 	}
-	// With a slash it is taken from where Perlica was started, not from Dir.
+	// A path with a slash is resolved from where Perlica was started, not from Dir.
 	spec := procSpec("proc-echo")
 	spec.Argv[0], spec.Dir = "./here", t.TempDir()
 	p, r := procStart(t, spec)

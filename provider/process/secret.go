@@ -12,14 +12,14 @@ import (
 	"unicode"
 )
 
-// Secret's limits.
+// Limits of Secret.
 const (
 	secretTimeout = 30 * time.Second
 	maxSecret     = 16 << 10 // bytes
 )
 
-// Secret runs a program without a shell and returns the one line that it prints. The program reads
-// nothing and may take secretTimeout. No error holds a word of its output, which may be the secret.
+// Secret runs a program without a shell and returns the only line of its output. The program gets no input
+// and may run for secretTimeout. No error contains the output, which may be the secret.
 func Secret(ctx context.Context, argv []string) (string, error) {
 	name := filepath.Base(argv[0])
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
@@ -49,7 +49,7 @@ func Secret(ctx context.Context, argv []string) (string, error) {
 	return secret, nil
 }
 
-// limited keeps as much of an output as tells that it is too long.
+// limited keeps just enough of an output to show that it is too long.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -16,7 +16,7 @@ func init() {
 	}
 }
 
-// TestSecret: a program's one line is the secret, and no error tells a word of what it printed.
+// TestSecret: the secret is the only line of a program's output, and no error contains a word of the output.
 func TestSecret(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

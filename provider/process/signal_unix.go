@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signalGroup signals a process group. The caller knows that its number is still
-// the group's. A stopped group is continued, or it would never see the signal.
+// signalGroup signals a process group. The caller must know that the number still belongs to the group.
+// SIGTERM is followed by SIGCONT, because a stopped group would not receive it.
 func signalGroup(pgid int, sig syscall.Signal) error {
 	if pgid <= 1 {
-		return nil // 0 and 1 mean others
+		return nil // kill(2) treats the groups 0 and 1 in a special way
 	}
 	err := syscall.Kill(-pgid, sig)
 	if err == nil && sig == syscall.SIGTERM {
@@ -33,7 +33,7 @@ func signalName(st *os.ProcessState) string {
 	return ""
 }
 
-// shellCode is what a shell makes of how a process ended.
+// shellCode returns the exit code that a shell would report.
 func shellCode(st *os.ProcessState) int {
 	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())

@@ -17,24 +17,23 @@ const (
 	lineSize = 8 << 10
 )
 
-// stderrTail reads an agent's stderr to its end, hands on each line and keeps the
-// last 4 KiB. It has a pipe and a goroutine of its own, so that a grandchild that
-// holds stderr open holds up nothing else.
+// stderrTail reads an agent's stderr to its end, passes each line on and keeps the last 4 KiB. It has its own
+// pipe and its own goroutine, so that a grandchild that holds stderr open delays nothing else.
 type stderrTail struct {
 	r      *os.File
 	line   func([]byte)
-	redact func([]byte) []byte // of a line, before anything keeps it; nil: nothing is masked
+	redact func([]byte) []byte // masks a line before it is kept; nil masks nothing
 	done   chan struct{}       // closed when read has returned
 
 	mu   sync.Mutex
 	tail []byte // guarded by mu
-	cut  bool   // guarded by mu: bytes before tail were dropped
+	cut  bool   // guarded by mu; bytes before tail were dropped
 }
 
 func (s *stderrTail) read() {
 	defer close(s.done)
 	br := bufio.NewReaderSize(s.r, lineSize)
-	var rest []byte // of a long line: a word that is not cut in two
+	var rest []byte // the rest of a long line, so that no word is cut
 	for {
 		chunk, err := br.ReadSlice('\n')
 		chunk = append(rest, chunk...)
@@ -59,7 +58,7 @@ func (s *stderrTail) read() {
 	}
 }
 
-// atBlank cuts a part of a long line behind its last blank, if that leaves at least half.
+// atBlank cuts a part of a long line after its last blank, if at least half of the part remains.
 func atBlank(b []byte) (part, rest []byte) {
 	if i := bytes.LastIndexAny(b, " \t"); i >= len(b)/2 {
 		return b[:i+1], bytes.Clone(b[i+1:])
@@ -77,11 +76,11 @@ func (s *stderrTail) keep(b []byte) {
 	}
 }
 
-// drainSlices are the parts of a wait for what ought to be there already. Of a moment in which this
-// process stands still only one passes: the reader gets its turn in the others.
+// drainSlices is the number of parts of a short wait for data that should already be there. If the whole
+// process stalls, only one part passes during the stall, and the reader can run in the other parts.
 const drainSlices = 10
 
-// drain waits until everything was read, at most d.
+// drain waits at most d until everything was read.
 func (s *stderrTail) drain(d time.Duration) {
 	t := time.NewTicker(d / drainSlices)
 	defer t.Stop()
@@ -104,29 +103,29 @@ func (s *stderrTail) String() string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// restLimit is more than any pipe holds.
+// restLimit is larger than any pipe, in bytes.
 const restLimit = 1 << 20
 
-// Output is the agent's standard output. It ends when no process holds it open any more, or
-// when the agent has left and what it wrote has been read: a child that it left behind
-// may hold it open for ever.
+// Output is the agent's standard output. It ends when no process holds it open, or when the agent has ended
+// and its output has been read. Without the second condition a remaining child could hold it open for ever.
 type Output struct {
 	f      *os.File
 	exited <-chan struct{}
-	left   bool // the agent has left
+	left   bool // the agent has ended
 	rest   int  // bytes read since then
 }
 
-// EndWithAgent lets Read know that the agent has left. It waits for that, or for ended.
+// EndWithAgent waits until the agent has ended, and then lets Read return. It returns early when ended is
+// closed.
 func (o *Output) EndWithAgent(ended <-chan struct{}) {
 	select {
 	case <-o.exited:
-		_ = o.f.SetReadDeadline(time.Now()) // Windows has none: there the job ends the children, too
+		_ = o.f.SetReadDeadline(time.Now()) // Windows has no deadline: the job ends the children, too
 	case <-ended:
 	}
 }
 
-// Read reads until the agent has left and what it wrote is read; then it ends.
+// Read returns the output, and io.EOF after the agent has ended and its output was read.
 func (o *Output) Read(b []byte) (int, error) {
 	if !o.left {
 		n, err := o.f.Read(b)
@@ -138,7 +137,7 @@ func (o *Output) Read(b []byte) (int, error) {
 	if o.rest >= restLimit {
 		return 0, io.EOF
 	}
-	for range drainSlices { // a deadline that is over before reading begins hides what is there
+	for range drainSlices { // a deadline that has already passed hides available data
 		_ = o.f.SetReadDeadline(time.Now().Add(drainWait / drainSlices))
 		n, err := o.f.Read(b)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -149,5 +148,5 @@ func (o *Output) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Close closes it. It is called once, by the reader.
+// Close closes the output. The reader calls it once.
 func (o *Output) Close() error { return o.f.Close() }

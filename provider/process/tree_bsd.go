@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeIsComplete says whether rest finds all that an agent started. Here it finds
-// what stayed in the process group.
+// treeIsComplete reports whether rest finds all processes that an agent started. On this system it finds only
+// members of the process group.
 const treeIsComplete = false
 
 // tree is a process group.
@@ -21,11 +21,11 @@ type tree struct{ pgid int }
 
 func newTree(mark string) (*tree, error) { return &tree{}, nil }
 
-// prepare gives the agent a session of its own: without the person's terminal it can neither write on
-// it, nor answer in its name.
+// prepare gives the agent its own session. Without the person's terminal the agent cannot write to it and
+// cannot answer in the person's name.
 func (t *tree) prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// attach leaves the agent on this process's terminal, in its process group.
+// attach leaves the agent on this process's terminal and in its process group.
 func (t *tree) attach(*exec.Cmd) {}
 
 func (t *tree) started(p *os.Process) error {
@@ -39,9 +39,9 @@ func (t *tree) term() error         { return signalGroup(t.pgid, syscall.SIGTERM
 func (t *tree) kill() error         { return signalGroup(t.pgid, syscall.SIGKILL) }
 func (t *tree) close() error        { return nil }
 
-// rest ends what is left of the group after its leader is gone. The number stays
-// the group's as long as the group has a member; that it had none and was given
-// away within this moment is not excluded.
+// rest ends the remaining members of the group after its leader has ended. The group keeps its number while
+// it has a member. In a short moment an empty group's number may pass to another group; this cannot be
+// excluded.
 func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived []Survivor) {
 	if errors.Is(syscall.Kill(-t.pgid, 0), syscall.ESRCH) {
 		return nil, nil
@@ -57,7 +57,7 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 	return nil, []Survivor{{PID: t.pgid, Command: "process group"}}
 }
 
-// gone polls: nothing here reports the end of a group.
+// gone polls, because this system does not report the end of a group.
 func (t *tree) gone(d time.Duration, hurry <-chan struct{}) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -80,7 +80,7 @@ func (t *tree) gone(d time.Duration, hurry <-chan struct{}) bool {
 func awaitExit(pid int) {
 	kq, err := unix.Kqueue()
 	if err != nil {
-		return // Wait will wait, and signals will wait with it
+		return // Wait then waits, and signals wait with it
 	}
 	defer unix.Close(kq)
 	unix.CloseOnExec(kq)
@@ -88,7 +88,7 @@ func awaitExit(pid int) {
 	unix.SetKevent(&ev[0], pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
 	ev[0].Fflags = unix.NOTE_EXIT
 	for {
-		_, err := unix.Kevent(kq, ev, ev, nil) // ESRCH: it has exited already
+		_, err := unix.Kevent(kq, ev, ev, nil) // ESRCH means that it has already exited
 		if !errors.Is(err, unix.EINTR) {
 			return
 		}
@@ -97,6 +97,5 @@ func awaitExit(pid int) {
 
 func startTime(int) uint64 { return 0 }
 
-// Survivors lists processes that outlived their agent and their Perlica. Here
-// they cannot be told from others, so the list is empty.
+// Survivors returns nothing. This system cannot distinguish surviving processes of an agent from others.
 func Survivors() []Survivor { return nil }

@@ -14,14 +14,14 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// treeIsComplete says whether rest finds all that an agent started. Here it finds
-// the processes with the mark, those of the group, those that hung below the agent when
-// it was signalled and, if no other agent of this process runs, the strays.
+// treeIsComplete reports whether rest finds all processes that an agent started. On Linux it finds processes
+// with the mark, members of the group, processes that were below the agent when End began or sent a signal,
+// and strays if no other agent of this process runs.
 const treeIsComplete = true
 
-// adopt makes Perlica the parent of its descendants' orphans: they stay below it,
-// can be found there, and can be waited for. since is the time of the first call, in clock ticks since
-// boot: an older child is nobody's orphan.
+// adopt makes Perlica the parent of its descendants' orphans. An orphan then stays below Perlica, can be
+// found there and can be reaped. since is the time of the first call, in clock ticks since boot: a child that
+// started earlier is not an orphan.
 var adopt = sync.OnceValues(func() (since uint64, err error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -30,13 +30,13 @@ var adopt = sync.OnceValues(func() (since uint64, err error) {
 	return uint64(now.Nano()) / uint64(time.Second/ticksPerSecond), unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 })
 
-const ticksPerSecond = 100 // of the starts of processes, on each machine
+const ticksPerSecond = 100 // the same on every machine
 
-// tree is an agent's process group and whatever carries its mark.
+// tree is an agent's process group and all processes with the agent's mark.
 type tree struct {
 	mark  string
 	pgid  int
-	known map[int]uint64 // number and start of processes seen below the agent
+	known map[int]uint64 // the start times of processes that were seen below the agent, by process number
 }
 
 func newTree(mark string) (*tree, error) {
@@ -47,16 +47,16 @@ func newTree(mark string) (*tree, error) {
 	return &tree{mark: mark, known: map[int]uint64{}}, nil
 }
 
-// trees is how many agents of this process were started and not yet closed.
+// trees counts the agents of this process that were started and not yet closed.
 var trees atomic.Int64
 
-// prepare gives the agent a session of its own: without the person's terminal it can neither write on
-// it, nor answer in its name.
+// prepare gives the agent its own session. Without the person's terminal the agent cannot write to it and
+// cannot answer in the person's name.
 func (t *tree) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// attach leaves the agent on this process's terminal, in its process group.
+// attach leaves the agent on this process's terminal and in its process group.
 func (t *tree) attach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
@@ -70,16 +70,16 @@ func (t *tree) term() error  { return signalGroup(t.pgid, syscall.SIGTERM) }
 func (t *tree) kill() error  { return signalGroup(t.pgid, syscall.SIGKILL) }
 func (t *tree) close() error { trees.Add(-1); return nil }
 
-// remember notes what hangs below pid, so that it is found again although it has
-// cleared its environment.
+// remember stores the processes below pid. They are found again even after they have cleared their
+// environment.
 func (t *tree) remember(pid int) {
 	for _, s := range descendants(pid) {
 		t.known[s.pid] = s.start
 	}
 }
 
-// rememberQuickly is remember at the price of reading a few files. It may miss a process whose sibling
-// ends in the same moment.
+// rememberQuickly is a cheap remember: it reads only a few files. It may miss a process whose sibling ends at
+// the same moment.
 func (t *tree) rememberQuickly(pid int) {
 	if !childrenAreListed() {
 		t.remember(pid)
@@ -93,16 +93,17 @@ func (t *tree) rememberQuickly(pid int) {
 	}
 }
 
-// rest ends what is left once the agent itself is gone and reaped. Every process
-// is signalled through a descriptor that was checked to be it, never by a number
-// that may have passed to another.
+// rest ends the remaining processes after the agent itself has ended and was reaped. It sends each signal
+// through a descriptor that was checked to refer to the process. A process number alone may already belong to
+// another process.
 func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived []Survivor) {
 	if !haveChildren() {
-		return nil, nil // nothing lives below us, so nothing of the agent does
+		return nil, nil // without children no process of the agent is left
 	}
 	seen := map[int]bool{}
 	deadline := time.Time{}
-	// Twice, the second time by all that runs: a process whose parent dies while it is looked for is missed.
+	// The search must be empty twice, and the second search reads all processes. A search misses a process
+	// whose parent dies at that moment.
 	for empty := 0; empty < 2; {
 		look := listedBelow
 		if empty > 0 {
@@ -137,7 +138,7 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 	return ended, nil
 }
 
-// divide tells what was ended from what is still there.
+// divide separates the processes that have ended from those that still run.
 func (t *tree) divide(all []Survivor) (ended, survived []Survivor) {
 	left := map[int]bool{}
 	vs := t.find(descendants)
@@ -155,7 +156,7 @@ func (t *tree) divide(all []Survivor) (ended, survived []Survivor) {
 	return ended, survived
 }
 
-// find opens every living process that is this agent's, of those that below returns.
+// find opens all living processes of this agent among those that below returns.
 func (t *tree) find(below func(int) []procStat) []victim {
 	var vs []victim
 	for _, s := range below(os.Getpid()) {
@@ -183,15 +184,15 @@ func (t *tree) owns(s procStat) bool {
 	return t.knows(s) || t.strayed(s)
 }
 
-// knows reports whether an unmarked process was seen below the agent, or is in its group.
+// knows reports whether an unmarked process was seen below the agent or belongs to its group.
 func (t *tree) knows(s procStat) bool {
 	start, ok := t.known[s.pid]
 	return ok && start == s.start || s.pgid == t.pgid
 }
 
-// strayed reports whether a process is an orphan that this process adopted and that only an agent can
-// have left: it has no mark, and no other agent of this process runs. A program of the person stays in
-// the session of this process, or carries PersonVariable.
+// strayed reports whether a process is an adopted orphan that only this agent can have left. Such a process
+// has no mark, and no other agent of this process runs. A program of the person stays in the session of this
+// process or has PersonVariable.
 func (t *tree) strayed(s procStat) bool {
 	since, err := adopt()
 	if err != nil || trees.Load() != 1 || s.ppid != os.Getpid() || s.start < since || t.knows(s) {
@@ -201,13 +202,13 @@ func (t *tree) strayed(s procStat) bool {
 	return err == nil && s.session != session && marked(s.pid, t.mark) == markNone && startedWith(s.pid, descent.PersonVariable) == ""
 }
 
-// victim is a process that is held: its descriptor means it and no other.
+// victim is an open process. Its descriptor always refers to this process.
 type victim struct {
 	procStat
 	fd int // -1 on kernels before 5.3
 }
 
-// hold opens the process that s describes, unless it is gone.
+// hold opens the process that s describes. ok is false if the process has ended.
 func hold(s procStat) (victim, bool) {
 	fd, err := unix.PidfdOpen(s.pid, 0)
 	if err != nil {
@@ -240,7 +241,7 @@ func (v victim) signal(sig syscall.Signal) {
 	}
 }
 
-// dead says whether the process has ended, reaped or not.
+// dead reports whether the process has ended, reaped or not.
 func (v victim) dead() bool {
 	if v.fd >= 0 {
 		fds := []unix.PollFd{{Fd: int32(v.fd), Events: unix.POLLIN}}
@@ -257,7 +258,7 @@ func signalAll(vs []victim, sig syscall.Signal) {
 	}
 }
 
-// awaitAll waits until all have ended, at most d, or until hurry is closed.
+// awaitAll waits until all have ended, d has passed or hurry is closed.
 func awaitAll(vs []victim, d time.Duration, hurry <-chan struct{}) {
 	end := time.Now().Add(d)
 	var fds []unix.PollFd
@@ -276,13 +277,13 @@ func awaitAll(vs []victim, d time.Duration, hurry <-chan struct{}) {
 			if v.fd >= 0 {
 				fds = append(fds, unix.PollFd{Fd: int32(v.fd), Events: unix.POLLIN})
 			}
-			// In slices, so that hurry is seen.
+			// Poll in short slices to notice hurry.
 			unix.Poll(fds, int(min(left, 20*time.Millisecond).Milliseconds())+1)
 		}
 	}
 }
 
-// reapAll reaps those of vs that are our children by now, and lets go of all.
+// reapAll reaps those of vs that have become our children, and closes all descriptors.
 func reapAll(vs []victim) {
 	for _, v := range vs {
 		if v.dead() {
@@ -296,10 +297,9 @@ func reapAll(vs []victim) {
 	}
 }
 
-// reapZombies reaps adopted members of the group that died before they were seen.
-// They are children of ours that only we reap, so their numbers are theirs. Those
-// of other groups are left to init, when Perlica ends: they cannot be told from
-// children that some other part of Perlica is about to wait for.
+// reapZombies reaps adopted members of the group that died before rest found them. They are our children and
+// only this function reaps them, so their numbers are still valid. It leaves zombies of other groups to init,
+// because another part of Perlica may be waiting for such a child.
 func reapZombies(pgid int) {
 	self := os.Getpid()
 	for _, s := range listedBelow(self) {
@@ -309,13 +309,13 @@ func reapZombies(pgid int) {
 	}
 }
 
-// haveChildren says whether this process has any child, dead or alive.
+// haveChildren reports whether this process has a child, alive or dead.
 func haveChildren() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return !errors.Is(err, unix.ECHILD)
 }
 
-// awaitExit waits until the process has ended, and leaves it to be reaped.
+// awaitExit waits until the process has ended and does not reap it.
 func awaitExit(pid int) {
 	pollExit(pid)
 	for {
@@ -326,10 +326,9 @@ func awaitExit(pid int) {
 	}
 }
 
-// pollExit waits until the process has ended, in the runtime's poller, where the system has pidfds
-// that can be polled (Linux 5.10). A goroutine that waits in a system call keeps a processor of the
-// runtime to itself at first: with two, and the other in a sync of the log, the agent's lines waited
-// for the sync.
+// pollExit waits in the runtime's poller until the process has ended, if the system can poll pidfds (Linux
+// 5.10). A goroutine that waits in a system call first occupies one of the runtime's processors. On a machine
+// with two processors, while the other one synced the log, the agent's lines had to wait for the sync.
 func pollExit(pid int) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -341,8 +340,8 @@ func pollExit(pid int) {
 	if err != nil {
 		return
 	}
-	// A pidfd is readable when its process has ended. It is looked at each time, as the poller tells of an
-	// end once, perhaps before this waits.
+	// A pidfd is readable after its process has ended. The function polls it each time, because the runtime's
+	// poller reports the end only once and may report it before this wait begins.
 	_ = conn.Read(func(fd uintptr) bool { // waitid follows in any case
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)

@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// treeIsComplete says whether rest finds all that an agent started.
+// treeIsComplete reports whether rest finds all processes that an agent started.
 const treeIsComplete = true
 
-// tree is a job object that ends all its processes when its last handle is
-// closed, hence also when Perlica dies. Between the start of the agent and its
-// assignment to the job, what the agent starts is not in the job; os/exec has no
-// way to start it suspended.
+// tree is a job object. It ends all its processes when its last handle is closed, and so also when Perlica
+// dies. Processes that the agent starts before it is assigned to the job are not in the job, because os/exec
+// cannot start a suspended process.
 type tree struct{ job windows.Handle }
 
 func newTree(mark string) (*tree, error) {
@@ -40,7 +39,7 @@ func (t *tree) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// attach leaves the agent on this process's console, in its process group.
+// attach leaves the agent on this process's console and in its process group.
 func (t *tree) attach(*exec.Cmd) {}
 
 func (t *tree) started(p *os.Process) error {
@@ -57,12 +56,12 @@ func (t *tree) started(p *os.Process) error {
 
 func (t *tree) remember(int)        {}
 func (t *tree) rememberQuickly(int) {}
-func (t *tree) term() error         { return t.kill() } // nothing here can be asked to leave
+func (t *tree) term() error         { return t.kill() } // Windows cannot ask a process to end
 func (t *tree) kill() error         { return windows.TerminateJobObject(t.job, 1) }
 func (t *tree) close() error        { return windows.CloseHandle(t.job) }
 
-// rest ends what is left in the job. It gives no grace: nothing could be told to
-// leave.
+// rest ends the remaining processes in the job. It gives no grace, because Windows has no polite request to
+// end.
 func (t *tree) rest(time.Duration, <-chan struct{}) (ended, survived []Survivor) {
 	t.kill()
 	return nil, nil
@@ -84,6 +83,5 @@ func shellCode(st *os.ProcessState) int { return st.ExitCode() }
 
 func signalName(*os.ProcessState) string { return "" }
 
-// Survivors lists processes that outlived their agent and their Perlica. A job
-// object leaves none.
+// Survivors returns nothing, because a job object ends all its processes.
 func Survivors() []Survivor { return nil }

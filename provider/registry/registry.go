@@ -1,5 +1,5 @@
-// Package registry knows agents by their ids: their commands, their variables, and how each is made
-// to ask. It holds only what their makers' documents, their source or the agents themselves say.
+// Package registry knows agents by their ids: their commands, their variables, and how to make each one ask.
+// Its facts come only from the vendors' documentation, the agents' source code or the agents themselves.
 package registry
 
 import (
@@ -11,40 +11,39 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Self stands for Perlica's own executable as the first word of a command in the
-// registry. The look-up of commands answers it with os.Executable.
+// Self stands for Perlica's own executable as the first word of a command. A lookPath function should resolve
+// it with os.Executable.
 const Self = "perlica"
 
-// Known is an agent that the registry knows.
+// Known is an agent in the registry.
 type Known struct {
 	ID       string     // "claude"
 	Name     string     // "Claude Code"
-	Commands [][]string // command lines in the order in which they are looked for
-	Install  string     // a command that installs it, or where that is described
-	Program  string     // the maker's own command where it does not speak ACP, so that an adapter of Commands is needed
+	Commands [][]string // command lines in the order of preference
+	Install  string     // a command that installs the agent, or the place of a description
+	Program  string     // the vendor's own command, if it does not speak ACP and Commands names an adapter
 	Login    string     // how to log in
-	Says     string     // the name by which it introduces itself in agentInfo; empty: not known
-	Env      []string   // names of its own variables that it is given
+	Says     string     // its name in agentInfo; empty means unknown
+	Env      []string   // names of its own variables that are passed to it
 	Website  string
-	Asking   provider.Asking // how it is made to ask; zero: nothing to select
-	Sums     bool            // the usage of an answer is that of its session so far
-	Orderly  bool            // it says nothing of a turn behind its answer
+	Asking   provider.Asking // how to make it ask; zero if there is nothing to select
+	Sums     bool            // the usage in an answer is the total of the session
+	Orderly  bool            // it sends nothing about a turn after the turn's answer
 	Asks     string          // when it asks, in a few words
-	Note     string          // what else is worth knowing; may be empty
-	Append   bool            // it takes a text for its system prompt as _meta.systemPrompt.append, also where it does not say so
-	Model    *Model          // it is a model without an agent; nil: it is an agent
+	Note     string          // other useful facts; may be empty
+	Append   bool            // it accepts _meta.systemPrompt.append, even if it does not announce that
+	Model    *Model          // set for a model without an agent
 }
 
 // Model is the HTTP API of a model that is asked without an agent.
 type Model struct {
-	API     string // as package model names it
-	BaseURL string // empty: the maker's
-	KeyEnv  string // the variable that holds the key; empty: none is needed
+	API     string // the name in package model
+	BaseURL string // empty means the vendor's
+	KeyEnv  string // the variable with the key; empty if no key is needed
 }
 
-// All returns the known agents. Their order is that of preference where none
-// was chosen; the built-in predictable agent is the last. The caller may change
-// what it gets.
+// All returns the known agents, the preferred ones first. The built-in predictable agent is the last. The
+// caller may change the result.
 func All() []Known {
 	out := make([]Known, len(known))
 	for i, k := range known {
@@ -63,12 +62,12 @@ func Lookup(id string) (Known, bool) {
 	return Known{}, false
 }
 
-// Uses reports whether a known agent takes the variable with that name.
+// Uses reports whether a known agent uses the variable with that name.
 func Uses(variable string) bool {
 	return slices.ContainsFunc(known, func(k Known) bool { return slices.Contains(k.Env, variable) })
 }
 
-// Introduced returns the agent that introduces itself by this name, in letters of either case.
+// Introduced returns the agent with this name in agentInfo. Case does not matter.
 func Introduced(name string) (Known, bool) {
 	for _, k := range known {
 		if name != "" && strings.EqualFold(k.Says, name) {
@@ -78,8 +77,7 @@ func Introduced(name string) (Known, bool) {
 	return Known{}, false
 }
 
-// Nearest returns the id in the registry or in more that id most likely meant, or
-// "" if none is near.
+// Nearest returns the most similar id in the registry or in more, or "" if no id is similar.
 func Nearest(id string, more ...string) string {
 	best, at := "", 3 // at most two edits, and fewer than half of the word
 	for _, k := range known {
@@ -94,9 +92,8 @@ func Nearest(id string, more ...string) string {
 	return best
 }
 
-// Find returns the first of k's command lines whose program lookPath finds, with
-// what it found as the first word. The usual lookPath is exec.LookPath, with Self
-// answered by os.Executable.
+// Find returns the first of k's command lines whose program lookPath finds. The first word of the result is
+// the path from lookPath. The usual lookPath is exec.LookPath, and os.Executable for Self.
 func (k Known) Find(lookPath func(string) (string, error)) (argv []string, ok bool) {
 	for _, c := range k.Commands {
 		if path, err := lookPath(c[0]); err == nil {
@@ -106,7 +103,7 @@ func (k Known) Find(lookPath func(string) (string, error)) (argv []string, ok bo
 	return nil, false
 }
 
-// Installer returns the command that installs k, nil where Install only says where it is described.
+// Installer returns the command that installs k, or nil if Install is only a link.
 func (k Known) Installer() []string {
 	if argv := strings.Fields(k.Install); argv[0] == "npm" || argv[0] == "uv" {
 		return argv
@@ -114,7 +111,7 @@ func (k Known) Installer() []string {
 	return nil
 }
 
-// Agent returns what starts k with the command line that was found.
+// Agent returns the provider.Agent that starts k with the given command line.
 func (k Known) Agent(argv []string) provider.Agent {
 	k = k.clone()
 	return provider.Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly}
@@ -130,9 +127,9 @@ func (k Known) clone() Known {
 	return k
 }
 
-// known is the registry. An entry holds only what its maker's documentation, its
-// source, the public ACP registry or the agent itself says; what was not found out
-// is left empty. Variables that make an agent ask less are not in Env.
+// known is the registry. Its facts come only from the vendor's documentation, the source code, the public ACP
+// registry or the agent itself. Unknown facts are left empty. Env has no variables that make an agent ask
+// less.
 var known = []Known{
 	{
 		ID: "claude", Says: "@agentclientprotocol/claude-agent-acp", Name: "Claude Code", Website: "https://github.com/agentclientprotocol/claude-agent-acp",

@@ -104,7 +104,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestAgentsTable keeps the table of docs/agents.md true to the registry.
+// TestAgentsTable: the table in docs/agents.md equals the registry.
 func TestAgentsTable(t *testing.T) {
 	const path, begin, end = "../../docs/agents.md", "<!-- agents: begin -->\n", "<!-- agents: end -->\n"
 	b, err := os.ReadFile(path)

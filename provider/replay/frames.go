@@ -16,30 +16,30 @@ import (
 
 // Frame is a line of a record.
 type Frame struct {
-	Seq    int64 // of its event, or of its line in the file
-	Millis int64 // since the first frame
-	Client bool  // who said it: the client, or the agent
+	Seq    int64 // the number of its event, or of its line in the file
+	Millis int64 // milliseconds since the first frame
+	Client bool  // true if the client sent the line, false if the agent did
 	Line   []byte
 
-	conn string // frames of different connections have ids of their own
+	conn string // the connection: ids are unique only within one connection
 }
 
-// A file of frames is JSON lines; docs/replay.md describes it.
+// A file of frames has the format of docs/replay.md.
 
-// formatVersion is the version of the format.
+// formatVersion is the version of that format.
 const formatVersion = 1
 
 type frameLine struct {
 	Millis int64   `json:"ms"`
 	From   string  `json:"from"`
 	Line   *string `json:"line,omitempty"`
-	Base64 []byte  `json:"line_base64,omitempty"` // one that is not UTF-8
+	Base64 []byte  `json:"line_base64,omitempty"` // set for a line that is not UTF-8
 }
 
-// Write writes a file of frames, and says how many. Nothing but the frames is in it.
+// Write writes a file of frames and returns their number. The file contains only frames.
 func Write(w io.Writer, frames iter.Seq2[Frame, error]) (n int, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
-	fmt.Fprintf(out, "{\"perlica_frames\":%d}\n", formatVersion) // Flush has the error of all
+	fmt.Fprintf(out, "{\"perlica_frames\":%d}\n", formatVersion) // Flush returns the error of all writes
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	for f, err := range frames {
@@ -64,11 +64,11 @@ func Write(w io.Writer, frames iter.Seq2[Frame, error]) (n int, err error) {
 	return n, out.Flush()
 }
 
-// ErrNoRecord says that a file is neither an export of the log nor a file of frames.
+// ErrNoRecord means that a file is neither an export of the log nor a file of frames.
 var ErrNoRecord = errors.New("it is no record: neither an export of the log nor a file of frames")
 
-// Read yields the frames of an export of the log or of a file of frames; which it is, its first line
-// tells. It reads no more of what is neither.
+// Read yields the frames of an export of the log or of a file of frames. The first line determines the kind.
+// Read stops after the first line of any other file.
 func Read(r io.Reader) iter.Seq2[Frame, error] {
 	in := bufio.NewReaderSize(r, 1<<16)
 	switch head, err := in.Peek(len(`{"perlica_log_export"`)); {
@@ -105,7 +105,7 @@ func exported(in io.Reader) iter.Seq2[event.Event, error] {
 	}
 }
 
-// frames yields what a file of frames holds.
+// frames yields the frames of a file of frames.
 func frames(in *bufio.Reader) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		for n := int64(1); ; n++ {

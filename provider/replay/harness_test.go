@@ -35,7 +35,7 @@ func serve(t *testing.T, frames iter.Seq2[Frame, error], opt Options) *session {
 	return s
 }
 
-// send says a line to the replay.
+// send sends a line to the replay.
 func (s *session) send(format string, args ...any) {
 	s.t.Helper()
 	if _, err := fmt.Fprintf(s.in, format+"\n", args...); err != nil {
@@ -43,7 +43,7 @@ func (s *session) send(format string, args ...any) {
 	}
 }
 
-// line is what the replay says next.
+// line returns the replay's next line.
 func (s *session) line() string {
 	s.t.Helper()
 	line, err := s.out.ReadString('\n')
@@ -53,7 +53,7 @@ func (s *session) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// says fails unless the replay says these lines next. In each of them, … stands for anything.
+// says fails unless these are the replay's next lines. An … in a line matches any text.
 func (s *session) says(lines ...string) {
 	s.t.Helper()
 	for _, want := range lines {
@@ -66,7 +66,7 @@ func (s *session) says(lines ...string) {
 	}
 }
 
-// leave ends the client's side; nothing more may come.
+// leave ends the client's side. The replay may write nothing more.
 func (s *session) leave() {
 	s.t.Helper()
 	s.in.Close()
@@ -78,7 +78,7 @@ func (s *session) leave() {
 	}
 }
 
-// record is a file of frames, "> " before the lines of the client, "< " before those of the agent.
+// record yields frames from text: "> " begins a line of the client, and "< " a line of the agent.
 func record(text string) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		n := int64(0)

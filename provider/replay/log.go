@@ -13,26 +13,26 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// GoneError says that the record lacks a line.
+// GoneError means that the record lacks a line.
 type GoneError struct {
 	Seq  event.Seq
 	Type event.Type
-	Why  string // as event.Event.Withheld has it
+	Why  string // the value of event.Event.Withheld
 }
 
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("replay: the line of event %d (%s) is not there: it was %s", e.Seq, e.Type, e.Why)
 }
 
-// fromClient are the events that are lines of the protocol, and whether the client said them.
+// fromClient lists the events that are lines of the protocol. The value is true for a line of the client.
 var fromClient = map[event.Type]bool{
 	event.RequestSent: true, event.NotificationSent: true, event.ResponseSent: true,
 	event.NotificationReceived: false, event.ResponseReceived: false,
 }
 
-// FromLog yields the lines that it takes to repeat a run, or a session if run is empty: what was
-// said in it, and what was said to the same processes of agents outside of all runs. A line that was
-// pruned or masked is a *GoneError. See fromEvents for the exchange of initialize.
+// FromLog yields the lines that are needed to repeat a run, or a session if run is empty. These are the lines
+// of the run, and the lines outside all runs that went to the same agent processes. A pruned or masked line
+// is a *GoneError. See fromEvents for the exchange of initialize.
 func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, run event.RunID) iter.Seq2[Frame, error] {
 	return fromEvents(func(yield func(event.Event, error) bool) {
 		writers := map[string]bool{}
@@ -45,7 +45,7 @@ func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, ru
 			}
 			writers[last.Writer] = true
 		}
-		session = last.Session // of the run
+		session = last.Session // the session of the run
 		q := event.Query{Types: append(slices.Sorted(maps.Keys(fromClient)), event.SessionStarted)}
 		if last.Type == event.CallEnforced { // the end of the run
 			q.Until = last.Seq
@@ -59,10 +59,10 @@ func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, ru
 	})
 }
 
-// fromEvents yields the lines among events. The log of an editor's session does not have the exchange of
-// initialize, which belongs to the editor's connection. fromEvents then makes one of the first recorded
-// start of a session, which has what the agent said of its name and its capabilities, and yields it last: a
-// request is found by its method, not by its place.
+// fromEvents yields the lines among events. The log of an editor's session lacks the exchange of initialize,
+// which belongs to the editor's connection. fromEvents then makes this exchange from the first recorded start
+// of a session, which has the agent's name and capabilities, and yields it last. Its place does not matter,
+// because a replay finds a request by its method.
 func fromEvents(events iter.Seq2[event.Event, error]) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		var first time.Time
@@ -107,12 +107,12 @@ const methodInitialize = "initialize"
 
 // methodOf returns the method of a line.
 func methodOf(line []byte) string {
-	m, _ := parse(line) // a line without a form has no method
+	m, _ := parse(line) // a malformed line has no method
 	return m.method
 }
 
-// introduction makes the two lines of initialize from the fact of a session's start; nil: it has not the
-// form of one.
+// introduction makes the two lines of initialize from the event of a session's start. It returns nil if the
+// event has another form.
 func introduction(fact []byte) [][]byte {
 	var started struct {
 		Agent        json.RawMessage `json:"agent"`

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestFromLog: to a run belongs what was said to its agent's process outside of all runs, and nothing
-// of other runs, sessions and processes.
+// TestFromLog: a run includes the lines outside all runs that went to its agent process, and no line of other
+// runs, sessions and processes.
 func TestFromLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	log := map[string]*eventlog.Log{}
@@ -51,7 +51,7 @@ func TestFromLog(t *testing.T) {
 	}{
 		{"s", "", "initialize 1 new A late initialize 2 B C end "},
 		{"", "a", "initialize 1 new A "},
-		{"", "b", "initialize 1 new late B "}, // which has not ended,
+		{"", "b", "initialize 1 new late B "}, // this run has not ended
 		{"", "c", "initialize 2 C end "},
 		{"", "x", "initialize 1 X "},
 		{"", "none", ""},
@@ -69,7 +69,7 @@ func TestFromLog(t *testing.T) {
 	}
 }
 
-// TestConnections: two agents at work at the same time count from the same number.
+// TestConnections: two agents that run at the same time use the same ids.
 func TestConnections(t *testing.T) {
 	r, err := New(fromEvents(func(yield func(event.Event, error) bool) {
 		for _, e := range []struct {

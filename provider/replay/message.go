@@ -17,7 +17,7 @@ const (
 	methodPermission = "session/request_permission"
 )
 
-// message is the envelope of a line. Its parts point into the line, and are nil if they are missing.
+// message is the envelope of a line. Its parts point into the line. A missing part is nil.
 type message struct {
 	line                      []byte
 	method                    string
@@ -26,7 +26,7 @@ type message struct {
 
 var errNoMessage = errors.New("it is no JSON-RPC message")
 
-// parse looks at a line's top level only.
+// parse reads only a line's top level.
 func parse(line []byte) (m message, err error) {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
@@ -60,7 +60,7 @@ func parse(line []byte) (m message, err error) {
 	return m, nil
 }
 
-// session is the session that the message names.
+// session returns the session id in the message.
 func (m message) session() []byte {
 	if m.method == "" {
 		return member(m.result, "sessionId")
@@ -68,13 +68,13 @@ func (m message) session() []byte {
 	return member(m.params, "sessionId")
 }
 
-// span says where in the line a part of it stands.
+// span returns the position of a part in the line.
 func (m message) span(part []byte) (from, to int) {
 	from = cap(m.line) - cap(part)
 	return from, from + len(part)
 }
 
-// member returns the value of a member of an object as it is written, nil if there is none.
+// member returns the value of a member of an object as it is written, or nil.
 func member(object []byte, name string) (value []byte) {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
@@ -82,7 +82,7 @@ func member(object []byte, name string) (value []byte) {
 	if d.Next() != jx.Object {
 		return nil
 	}
-	_ = d.ObjBytes(func(d *jx.Decoder, key []byte) error { // parse has seen that it is JSON
+	_ = d.ObjBytes(func(d *jx.Decoder, key []byte) error { // parse has checked the JSON
 		raw, err := d.Raw()
 		if string(key) == name {
 			value = raw
@@ -92,9 +92,9 @@ func member(object []byte, name string) (value []byte) {
 	return value
 }
 
-// text returns the string that a value is, else "".
+// text returns the string in value, or "" for another value.
 func text(value []byte) (s string) {
-	_ = json.Unmarshal(value, &s) // else it is no string
+	_ = json.Unmarshal(value, &s) // another value leaves s empty
 	return s
 }
 
@@ -103,7 +103,7 @@ func isSet(value []byte) bool { return value != nil && string(value) != "null" }
 // promptText joins the text blocks of a prompt.
 func promptText(params []byte) string {
 	var blocks []struct{ Type, Text string }
-	_ = json.Unmarshal(member(params, "prompt"), &blocks) // else it has no text
+	_ = json.Unmarshal(member(params, "prompt"), &blocks) // params of another form have no text
 	var texts []string
 	for _, b := range blocks {
 		if b.Type == "text" {
@@ -113,8 +113,8 @@ func promptText(params []byte) string {
 	return strings.Join(texts, "\n")
 }
 
-// outcome is what of an answer to the agent must be as it was: whether it is an error, and which
-// option was chosen.
+// outcome returns the part of an answer to the agent that must equal the record: whether the answer is an
+// error, and the chosen option.
 func outcome(method string, m message) string {
 	if isSet(m.fault) {
 		return "an error"

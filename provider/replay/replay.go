@@ -1,15 +1,15 @@
-// Package replay is an ACP agent whose every word comes from a record: what a real agent said,
-// and what its client answered, read from the log, from an export of it, or from a file of frames.
+// Package replay is an ACP agent that repeats a record. A record holds the lines of a real agent and of its
+// client. It is read from the log, from an export of the log, or from a file of frames.
 //
-// It promises that each line it says is a line of the record with the ids of the present, that the
-// same input gives the same lines, and that a question is asked again and its answer compared with
-// the recorded one. It refuses what the record does not have, with an error that says what was
-// expected; these errors, the answer to a cancel that was not recorded, and that to initialize of an editor's
-// session, made of its record, are all that it says of its own. It calls no model, starts nothing and touches no file.
+// The package makes three promises. Each of its lines is a line of the record with the current ids. The same
+// input gives the same lines. A question is asked again, and its answer is compared with the recorded one.
+// The agent refuses a request that the record lacks, with an error that names the expected request. It makes
+// only three kinds of lines itself: these errors, the answer to a cancel that was not recorded, and the
+// answer to initialize for an editor's session. It calls no model, starts no process and touches no file.
 //
-// The one idea a reader needs: a record is a list of exchanges, each a request of the client with
-// what the agent said until the next. A request is answered by playing its exchange, and a prompt
-// chooses its exchange by its text.
+// The central idea: a record is a list of exchanges. An exchange is a request of the client and the agent's
+// lines until the next request. The replay answers a request by playing its exchange. A prompt selects its
+// exchange by its text.
 package replay
 
 import (
@@ -19,14 +19,13 @@ import (
 	"strings"
 )
 
-// Record is what was said, as [Serve] says it again. All lines are in memory, as they
-// were said.
+// Record holds the lines that [Serve] repeats. All lines are in memory, unchanged.
 type Record struct {
-	Exchanges []*Exchange // in the order in which the client began them
+	Exchanges []*Exchange // in the order of the client's requests
 	Lines     int
 	Millis    int64 // from the first line to the last
 
-	opening Exchange // what the agent said before it was asked anything
+	opening Exchange // the agent's lines before the first request
 }
 
 // Turns returns the exchanges that are prompts.
@@ -39,22 +38,22 @@ func (r *Record) Turns() (turns []*Exchange) {
 	return turns
 }
 
-// Exchange is a request of the client and what followed it until the next.
+// Exchange is a request of the client and the lines that followed it until the next request.
 type Exchange struct {
 	Method    string
-	Text      string // of a prompt: its text blocks, joined by line feeds
-	Lines     int    // of the agent
-	Questions int    // of these, requests
-	Millis    int64  // from the request to its answer
-	Cancelled bool   // the client cancelled it
+	Text      string // the text blocks of a prompt, joined by line feeds
+	Lines     int    // number of the agent's lines
+	Questions int    // number of the agent's requests among them
+	Millis    int64  // milliseconds from the request to its answer
+	Cancelled bool   // the client cancelled the exchange
 
-	session string // of the request; if it has none the one that its answer names
-	at      int64  // when the request was made, in milliseconds of the record
-	answer  []byte // nil: the record ends without one
+	session string // the session in the request, or otherwise in its answer
+	at      int64  // the time of the request, in milliseconds of the record
+	answer  []byte // nil if the record ends without an answer
 	steps   []step
 }
 
-// End says how a turn ended: its stop reason, its error's code, or that the record has no end of it.
+// End returns the end of a turn: its stop reason, its error code, or "no end" if the record lacks it.
 func (x *Exchange) End() string {
 	m, _ := parse(x.answer) // nil has no members
 	switch {
@@ -66,29 +65,29 @@ func (x *Exchange) End() string {
 	return text(member(m.result, "stopReason"))
 }
 
-// kind says what is done at a step.
+// kind is the kind of a step.
 type kind uint8
 
 const (
-	say    kind = iota // the agent's notification
-	ask                // the agent's request
-	await              // the client's answer to one
+	say    kind = iota // a notification of the agent
+	ask                // a request of the agent
+	await              // the client's answer to such a request
 	cancel             // the client's session/cancel
-	answer             // the agent's answer to the request
+	answer             // the agent's answer to the client's request
 )
 
-// step is one line of an exchange. The value in line[from:to] is an id, which is replaced.
+// step is one line of an exchange. The value in line[from:to] is an id, which the replay replaces.
 type step struct {
 	kind     kind
-	question int // which of the exchange's it is, answers or withdraws; -1: none
+	question int // index of the question that the step asks, answers or withdraws; -1 for none
 	from, to int
 	at       int64
 	session  string
 	line     []byte
 }
 
-// New makes a record of frames. It fails if a line is no JSON-RPC message, and with the error of
-// the sequence.
+// New makes a record from frames. It fails with the error of the sequence, or if a line is not a JSON-RPC
+// message.
 func New(frames iter.Seq2[Frame, error]) (*Record, error) {
 	b := &builder{record: &Record{}, conns: map[string]*conn{}, names: map[string]string{}}
 	for f, err := range frames {
@@ -106,15 +105,15 @@ func New(frames iter.Seq2[Frame, error]) (*Record, error) {
 type builder struct {
 	record *Record
 	conns  map[string]*conn
-	names  map[string]string // of sessions, each once
+	names  map[string]string // one string for each session id
 	last   *Exchange
 }
 
-// conn is what is known of one connection. Ids are its own.
+// conn is the state of one recorded connection. Ids are unique within a connection.
 type conn struct {
-	open  map[string]*Exchange // requests of the client without an answer, by id
-	asked map[string]question  // those of the agent
-	turns map[string]*Exchange // prompts under way, by session
+	open  map[string]*Exchange // unanswered requests of the client, by id
+	asked map[string]question  // unanswered requests of the agent, by id
+	turns map[string]*Exchange // running prompts, by session
 	last  *Exchange
 }
 
@@ -144,7 +143,7 @@ func (b *builder) add(f Frame) error {
 	return nil
 }
 
-// name keeps one string for all lines of a session.
+// name returns one shared string for all lines of a session.
 func (b *builder) name(session []byte) string {
 	if name, ok := b.names[string(session)]; ok {
 		return name
@@ -203,11 +202,11 @@ func (b *builder) agent(c *conn, m message, s step) {
 	x.add(s)
 }
 
-// methodsHTTP begins the methods by which a model agent has its exchange over HTTP recorded. Nothing is
-// sent when it is said again, so they are left out.
+// methodsHTTP is the prefix of the methods by which a model agent records its HTTP exchange. A replay sends
+// no HTTP request, so it leaves these lines out.
 const methodsHTTP = "_perlica.dev/http/"
 
-// answer takes in the agent's answer to a request; one to no request is not part of the record.
+// answer adds the agent's answer to a request. It ignores an answer without a request.
 func (b *builder) answer(c *conn, m message, s step) {
 	x := c.open[string(m.id)]
 	if x == nil {

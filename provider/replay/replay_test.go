@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// recorded are records of real agents by their names: one in this package, and those of package
-// provider.
+// recorded returns records of real agents by name: one of this package, and those of package provider.
 func recorded(t *testing.T) map[string]iter.Seq2[Frame, error] {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "claude.frames"))
@@ -49,7 +48,7 @@ func recorded(t *testing.T) map[string]iter.Seq2[Frame, error] {
 	return all
 }
 
-// withID is a line with another id.
+// withID returns a line with another id, and the old id.
 func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	t.Helper()
 	m, err := parse(line)
@@ -63,13 +62,13 @@ func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	return string(line[:from]) + id + string(line[to:]), string(m.id)
 }
 
-// A client that says what the client of the record said, with ids of its own, gets what that client
-// got, byte for byte and in the same order.
+// TestRealAgents: a client that sends the recorded client's lines with its own ids gets the recorded agent's
+// lines, byte for byte and in the same order.
 func TestRealAgents(t *testing.T) {
 	for name, frames := range recorded(t) {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, frames, Options{})
-			asked := map[string]string{} // what the ids of the agent's requests are now
+			asked := map[string]string{} // the current ids of the agent's requests, by recorded id
 			for f := range frames {
 				m, err := parse(f.Line)
 				if err != nil {
@@ -133,14 +132,14 @@ func prompt(id int, session, text string) string {
 	return fmt.Sprintf(`{"id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}}`, id, session, text)
 }
 
-// TestConversations: what a client says, and what it gets.
+// TestConversations: each case has a record, the client's lines and the replay's lines.
 func TestConversations(t *testing.T) {
 	const said = `{"method":"session/update","params":{"sessionId":"s","update":`
 	const question = `"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"title":"rm"}}}`
 	for name, tt := range map[string]struct {
 		record string
 		opt    Options
-		talk   string // as in a record
+		talk   string // in the notation of a record
 	}{
 		"what is not JSON": {record: begin, talk: `
 > {"id":
@@ -313,7 +312,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// A client that leaves in the middle of a turn ends the replay, and so does the end of its context.
+// TestLeave: the replay ends if the client ends during a turn, or if its context ends.
 func TestLeave(t *testing.T) {
 	s := serve(t, record(asks), Options{})
 	s.send("%s", prompt(7, "s", "ask"))
@@ -333,7 +332,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// anHourAfter is a record in which an hour passes behind a line.
+// anHourAfter yields the frames with an hour added after the line seq.
 func anHourAfter(seq int64, frames iter.Seq2[Frame, error]) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		for f, err := range frames {
@@ -347,7 +346,7 @@ func anHourAfter(seq int64, frames iter.Seq2[Frame, error]) iter.Seq2[Frame, err
 	}
 }
 
-// The pace is the recorded one, times the speed; the client's own time does not count.
+// TestSpeed: the replay has the recorded pace times the speed, without the client's own time.
 func TestSpeed(t *testing.T) {
 	const turn = `
 > {"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
@@ -365,7 +364,7 @@ func TestSpeed(t *testing.T) {
 	}
 	s.leave()
 
-	// The hour that a person took to answer is not waited for.
+	// The replay does not wait for the hour that the person needed to answer.
 	s = serve(t, anHourAfter(3, record(asks)), Options{Speed: 1})
 	s.send("%s", prompt(1, "s", "ask"))
 	s.says("…", "…")
@@ -373,7 +372,7 @@ func TestSpeed(t *testing.T) {
 	s.says(`{"id":1,"method":"fs/read_text_file"…`)
 	s.leave()
 
-	// A cancel behind the answer cancels nothing.
+	// A cancel after the answer cancels nothing.
 	s = serve(t, anHourAfter(2, record(`
 > {"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
 < {"id":1,"result":{"stopReason":"end_turn"}}
@@ -383,7 +382,7 @@ func TestSpeed(t *testing.T) {
 	s.send(`{"method":"session/cancel","params":{"sessionId":"s"}}`)
 	s.leave()
 
-	// A cancel is taken in while the replay waits.
+	// A cancel takes effect while the replay waits.
 	s = serve(t, record(strings.ReplaceAll(turn, `"end_turn"`, `"end"`)), Options{Speed: 1e-9})
 	s.send("%s", prompt(1, "s", ""))
 	s.send(`{"method":"session/cancel","params":{"sessionId":"s"}}`)

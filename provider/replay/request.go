@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// take acts upon a line of the client.
+// take handles a line of the client.
 func (p *player) take(line []byte) {
 	m, err := parse(line)
 	switch {
@@ -18,7 +18,7 @@ func (p *player) take(line []byte) {
 		}
 	case m.method == methodCancel:
 		p.cancel(text(m.session()))
-	case m.id == nil: // it asks for nothing
+	case m.id == nil: // a notification needs no answer
 	case m.method == methodPrompt:
 		p.prompt(m)
 	default:
@@ -26,7 +26,7 @@ func (p *player) take(line []byte) {
 	}
 }
 
-// request answers a request that is no prompt with the next answer to its method.
+// request answers a request other than a prompt with the next recorded answer to its method.
 func (p *player) request(m message) {
 	had := 0
 	for _, x := range p.record.Exchanges {
@@ -46,7 +46,7 @@ func (p *player) request(m message) {
 	p.fail(m.id, codeNoMethod, text, nil)
 }
 
-// prompt chooses the turn: the same text first, else the next one if that is allowed.
+// prompt selects the turn: a turn with the same text, or with InOrder otherwise the next turn.
 func (p *player) prompt(m message) {
 	prompt := promptText(m.params)
 	turns := p.record.Turns()
@@ -76,8 +76,8 @@ func (p *player) prompt(m message) {
 	p.fail(m.id, codeInvalidParams, text, map[string]any{"expected": expected})
 }
 
-// cancel ends the turns of a session: as the record has it if they were cancelled there, else at
-// once.
+// cancel ends the turns of a session. A turn that was cancelled in the record ends as recorded, and another
+// turn ends at once.
 func (p *player) cancel(session string) {
 	for _, y := range slices.Clone(p.plays) {
 		if y.Method != methodPrompt || y.session != session || y.id == nil {
@@ -89,12 +89,14 @@ func (p *player) cancel(session string) {
 			y.next = max(y.next, i)
 			continue
 		}
-		_, _ = fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`+"\n", y.id) // Flush has its error
+		// Flush returns the error.
+		_, _ = fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`+"\n", y.id)
 		p.drop(y)
 	}
 }
 
-// clip shortens a text for an error. Its end stays: a client may put the same words ahead of each.
+// clip shortens a text for an error. It keeps the end, because a client may put the same words before each
+// prompt.
 func clip(s string) string {
 	const most = 100
 	if len(s) <= 2*most {

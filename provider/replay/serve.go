@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Options say how strict a replay is.
+// Options control the strictness and the speed of a replay.
 type Options struct {
-	// InOrder has a prompt that the record does not have answered with the next turn of it.
+	// InOrder answers a prompt that the record lacks with the record's next turn.
 	InOrder bool
-	// AnyAnswer goes on whatever a question is answered, and without a recorded session/cancel.
+	// AnyAnswer accepts every answer to a question, and does not require a recorded session/cancel.
 	AnyAnswer bool
-	// Speed is how many times as fast as they were recorded the lines are said. 0: at once.
+	// Speed is the factor by which the replay is faster than the record. 0 means without delays.
 	Speed float64
 }
 
-// The errors of JSON-RPC that a replay gives of its own accord.
+// These JSON-RPC error codes are the ones that a replay sends itself.
 const (
 	codeParse         = -32700
 	codeNoMethod      = -32601
@@ -32,10 +32,10 @@ const (
 	codeInternal      = -32603
 )
 
-// Serve speaks ACP until in ends or ctx is cancelled, and returns nil for both, else the error of
-// reading or writing. At the end of in what waits is given up without an answer. All lines are
-// written by one goroutine, in an order that depends on the input alone unless there is a Speed.
-// When ctx ends first, the goroutine that reads from in stays until its Read returns.
+// Serve speaks ACP until in ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
+// reading or writing. When in ends, it abandons the waiting exchanges without an answer. One goroutine writes
+// all lines. Without a Speed the order depends only on the input. When ctx ends first, the goroutine that
+// reads from in stays until its Read returns.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -63,7 +63,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Opti
 	}
 }
 
-// read hands on the lines that are not empty; the end of in is no error.
+// read passes on the lines that are not empty. The end of in is not an error.
 func read(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(in, 1<<16)
 	for {
@@ -84,35 +84,35 @@ func read(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// player is one connection. All of it is the loop's own.
+// player is one connection. The loop in Serve owns all its fields.
 type player struct {
 	record *Record
 	opt    Options
-	out    *bufio.Writer // keeps its first error
+	out    *bufio.Writer // it keeps its first error
 
 	plays    []*play
 	given    map[*Exchange]bool
-	latest   int               // how many turns of the record lie behind the last one that was chosen
-	sessions map[string]string // recorded sessions and what they are called now
-	taken    map[string]bool   // sessions of now
+	latest   int               // the number of recorded turns up to the last selected one
+	sessions map[string]string // the current session ids, by recorded id
+	taken    map[string]bool   // the current session ids
 	asked    map[string]*asking
-	ids      int // how many questions were asked
+	ids      int // the number of questions asked
 }
 
-// play is an exchange that is said again.
+// play is an exchange that is being repeated.
 type play struct {
 	*Exchange
-	id        []byte // of the request; nil: there is no answer due
-	session   string // as it is called now
-	next      int    // of the steps
+	id        []byte // the id of the request; nil if no answer is due
+	session   string // the current session id
+	next      int    // index of the next step
 	asked     map[int]*asking
 	cancelled bool
 
-	since time.Time // the moment that is at in the record
+	since time.Time // the time that corresponds to the time at of the record
 	at    int64
 }
 
-// asking is a question that was asked again.
+// asking is a question that the replay has asked.
 type asking struct {
 	id     string
 	step   *step
@@ -122,7 +122,7 @@ type asking struct {
 // start begins to play an exchange as the answer to a request.
 func (p *player) start(x *Exchange, m message) {
 	y := &play{Exchange: x, id: m.id, session: text(m.session()), asked: map[int]*asking{}, since: time.Now(), at: x.at}
-	if y.session == "" && x.session != "" { // the answer names one
+	if y.session == "" && x.session != "" { // the answer contains the session id
 		y.session = x.session
 		for n := 2; p.taken[y.session]; n++ {
 			y.session = x.session + "-" + strconv.Itoa(n)
@@ -133,8 +133,8 @@ func (p *player) start(x *Exchange, m message) {
 	p.plays = append(p.plays, y)
 }
 
-// play plays what is due, and returns a channel that says when there is more; nil: when the client
-// has said something.
+// play plays all due steps. It returns a channel that fires when the next step is due. A nil channel means
+// that the play waits for the client.
 func (p *player) play() <-chan time.Time {
 	for {
 		var first *play
@@ -154,7 +154,7 @@ func (p *player) play() <-chan time.Time {
 	}
 }
 
-// due says when the next step of a play is; ok is false as long as it waits for the client.
+// due returns the time of a play's next step. ok is false while the play waits for the client.
 func (p *player) due(y *play) (at time.Time, ok bool) {
 	if y.next == len(y.steps) {
 		return y.since, true
@@ -171,7 +171,7 @@ func (p *player) due(y *play) (at time.Time, ok bool) {
 	return y.since, true
 }
 
-// step plays the next step, or ends a play that has no more.
+// step plays the next step, or ends a play after its last step.
 func (p *player) step(y *play) {
 	if y.next == len(y.steps) {
 		if y.id != nil {
@@ -205,7 +205,7 @@ func (p *player) step(y *play) {
 	}
 }
 
-// say says a line of the record with the ids of now.
+// say writes a line of the record with the current ids.
 func (p *player) say(y *play, s *step, id []byte) {
 	was, is := y.Exchange.session, y.session
 	if s.session != "" && s.session != was {
@@ -215,7 +215,7 @@ func (p *player) say(y *play, s *step, id []byte) {
 		if was != is {
 			b = bytes.ReplaceAll(b, quoted(was), quoted(is))
 		}
-		_, _ = p.out.Write(b) // Flush has its error
+		_, _ = p.out.Write(b) // Flush returns the error
 	}
 	if id == nil {
 		part(s.line)
@@ -228,17 +228,17 @@ func (p *player) say(y *play, s *step, id []byte) {
 }
 
 func quoted(s string) []byte {
-	b, _ := json.Marshal(s) // a string always can be
+	b, _ := json.Marshal(s) // every string can be encoded
 	return b
 }
 
-// compare ends a turn whose question was answered otherwise than in the record.
+// compare ends a turn if the answer to its question differs from the record.
 func (p *player) compare(y *play, s *step) {
 	q := y.asked[s.question]
 	if q == nil || p.opt.AnyAnswer {
 		return
 	}
-	asked, _ := parse(q.step.line) // as all that follows, it was parsed before
+	asked, _ := parse(q.step.line) // this line and the next were parsed before
 	recorded, _ := parse(s.line)
 	got, want := outcome(asked.method, *q.answer), outcome(asked.method, recorded)
 	if got == want || y.id == nil {
@@ -253,7 +253,7 @@ func (p *player) compare(y *play, s *step) {
 	p.drop(y)
 }
 
-// drop ends a play; the answers to its questions count no more.
+// drop ends a play. Later answers to its questions are ignored.
 func (p *player) drop(y *play) {
 	for _, q := range y.asked {
 		delete(p.asked, q.id)
@@ -261,17 +261,17 @@ func (p *player) drop(y *play) {
 	p.plays = slices.DeleteFunc(p.plays, func(other *play) bool { return other == y })
 }
 
-// fail answers a request with an error. No id: the request could not be read.
+// fail answers a request with an error. A nil id means that the request could not be read.
 func (p *player) fail(id []byte, code int, message string, data any) {
 	type fault struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}
-	b, _ := json.Marshal(struct { // which these fields always can be
+	b, _ := json.Marshal(struct { // these fields can always be encoded
 		JSONRPC string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   fault           `json:"error"`
 	}{"2.0", id, fault{code, "replay: " + message, data}})
-	_, _ = p.out.Write(append(b, '\n')) // Flush has its error
+	_, _ = p.out.Write(append(b, '\n')) // Flush returns the error
 }
