@@ -117,6 +117,8 @@ func chineseRecord() *Recorded {
 		"cannot be parsed: words that no shell can hold":                              "无法解析：含有 shell 不能接受的字符",
 		"nested too deeply to be judged":                                              "嵌套太深，无法判断",
 		"runs what it downloads or decodes: %s":                                       "运行它下载或解码得到的内容：%s",
+		"runs %s, which this session changed: %s":                                     "运行本会话改动过的 %s：%s",
+		"runs code from a file that this session changed: %s":                         "运行本会话改动过的文件里的代码：%s",
 		"the text does not tell what code is run: %s":                                 "看不出会运行什么代码：%s",
 		"the text does not tell what it {verb}: %s":                                   "看不出会%s什么：%s",
 		"the text does not tell what it overwrites: %s":                               "看不出会覆盖什么：%s",

@@ -61,6 +61,8 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 	if strings.Contains(fs[0].text, "/") {
 		w.runsText(fs[0], st)
 	}
+	w.startsProgram(fs, st)
+	w.recipes(commandName(fs[0]), fs, st)
 	out = w.named(fs, st, in, out)
 	for _, f := range fs[1:] {
 		if f.sink != nil {

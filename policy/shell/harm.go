@@ -235,6 +235,7 @@ func (w *walker) write(f field, st *state, action string) {
 		return
 	}
 	w.writes = w.writes || w.refusedOnly == 0 && device(slashRaw(f.text)) != sinkDevice
+	w.touch(f, st)
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if !ok {
@@ -310,7 +311,6 @@ func (w *walker) mv(fs []field, st *state) {
 	if target == nil {
 		return
 	}
-	w.carry(sources, *target, st)
 	for _, f := range sources {
 		if f.vague && f.listed {
 			continue
@@ -328,6 +328,7 @@ func (w *walker) mv(fs []field, st *state) {
 		w.ask("moves files onto a device: %s", shown(fs))
 	}
 	w.write(*target, st, shown(fs))
+	w.carry(sources, *target, st)
 }
 
 func (w *walker) copy(name string, fs []field, st *state) {

@@ -111,6 +111,9 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	}
 	w.suffixesOf(fs, st, in)
 	module := slices.ContainsFunc(fs[1:], func(f field) bool { return strings.HasPrefix(f.text, "-m") })
+	if len(operands) > 0 && !module {
+		w.startsModule(operands[0], fs, st, func(text field) { w.code(text, l, fs) })
+	}
 	if !module || len(operands) > 0 {
 		w.interpreted(l, fs, operands, module, in)
 	}
@@ -127,6 +130,7 @@ func (w *walker) module(l language, fs []field, st *state, in flow) {
 			w.code(f, l, fs)
 		}
 	}
+	w.startsModule(*part(fs[at+1], strings.ReplaceAll(fs[at+1].text, ".", "/")), fs, st, nil)
 	w.packages++
 	w.argv(fs[at+1:], st.clone(), in)
 	w.packages--
@@ -145,6 +149,8 @@ func (w *walker) interpreted(l language, fs, operands []field, module bool, in f
 	case script.out == nil && (!in.piped || !isStdin(script.text)):
 	case code.origin.is(foreign):
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+	case code.origin.is(altered):
+		w.unknown("runs code from a file that this session changed: %s", shown(fs))
 	case ok:
 		w.code(code, l, fs)
 	}

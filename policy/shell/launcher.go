@@ -39,6 +39,7 @@ var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file
 func (w *walker) outputs(fs []field, st *state) {
 	for _, f := range valuesOf(fs[1:min(len(fs), 4*maxSuffixes)], outputOptions) {
 		if strings.Contains(f.text, "/") && !strings.Contains(f.text, "://") && !f.vague {
+			f.made = true
 			w.write(f, st, "writes to "+f.text)
 		}
 	}

@@ -15,6 +15,7 @@ const (
 	private                      // it holds keys, passwords or the like
 	decoded                      // it was unpacked or decoded from what cannot be read here
 	elsewhere                    // it is, or is made from, a file outside the working directory
+	altered                      // it is, or is made from, a file that the session changed before
 
 	foreign = network | decoded // what is not run unseen
 )
@@ -30,6 +31,9 @@ func (w *walker) mark(f field, st *state, o origin) {
 		w.unnamed |= o & foreign
 		return
 	}
+	if o.is(foreign) {
+		w.touch(f, st)
+	}
 	for _, target := range w.targets(f, st) {
 		w.files[target] |= o
 	}
@@ -42,6 +46,9 @@ func (w *walker) keep(f field, st *state, out flow) {
 	}
 	out.other = ""
 	for _, target := range w.targets(f, st) {
+		if out.known {
+			w.unseen[target] = max(0, w.unseen[target]-1)
+		}
 		if have, written := w.written[target]; written {
 			w.written[target] = have.then(out)
 		} else {
@@ -105,6 +112,9 @@ func (w *walker) originOf(f field, st *state) origin {
 	}
 	for _, target := range w.targets(f, st) {
 		o |= w.files[target]
+		if w.place.Changed.holding(target) != "" {
+			o |= altered
+		}
 		if isPrivate(target) {
 			o |= private
 		}
@@ -135,7 +145,14 @@ func (w *walker) carry(sources []field, target field, st *state) {
 		}
 		into := target
 		into.text = path.Join(target.text, path.Base(f.text))
+		w.touch(into, st)
+		same := w.changed(f, st) == "" && !f.vague
 		for _, to := range []field{target, into} {
+			for _, copied := range w.targets(to, st) {
+				if same { // a copy of a file that nobody changed is as the project has it
+					w.unseen[copied] = max(0, w.unseen[copied]-1)
+				}
+			}
 			w.mark(to, st, o)
 			w.keep(to, st, w.fileFlow(f, st))
 		}

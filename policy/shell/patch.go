@@ -173,7 +173,7 @@ func (w *walker) patch(name string, fs []field, st *state, in flow) {
 		if w.outside(f, st) {
 			w.ask("a patch outside the working directory: %s", shown(fs))
 		}
-		if w.runsForeign(f, st) {
+		if w.runsForeign(f, st) || w.originOf(f, st).is(altered) {
 			w.unknown("the text does not tell which files this changes: %s", shown(fs))
 		}
 	}
@@ -183,7 +183,7 @@ func (w *walker) patch(name string, fs []field, st *state, in flow) {
 	if in.origin.is(elsewhere) {
 		w.ask("a patch outside the working directory: %s", shown(fs))
 	}
-	if in.origin.is(foreign) {
+	if in.origin.is(foreign | altered) {
 		w.unknown("the text does not tell which files this changes: %s", shown(fs))
 	}
 	w.patched(PatchFiles(in.text), literal(in.text), fs, st)

@@ -17,11 +17,13 @@ type Place struct {
 	Home string   // the home directory of the user it runs as
 	Temp []string // the temporary directories
 	Own  []string // Perlica's own folders: what writes there could answer for a person
+
+	Changed Changed // the files that the session changed before
 }
 
 // slashed is the place in the shell's own spelling, cleaned.
 func (p Place) slashed() Place {
-	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own)}
+	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own), Changed: p.Changed}
 }
 
 func slashPaths(list []string) (out []string) {

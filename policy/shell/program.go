@@ -212,11 +212,14 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 	case edited:
 		for _, f := range operands {
 			if looksLikeFile(f) {
+				f.made = true
 				w.write(f, st, "edits "+f.src)
 			}
 		}
 	case p.last > 0 && len(operands) >= p.last:
-		w.write(operands[len(operands)-1], st, "writes to "+operands[len(operands)-1].src)
+		last := operands[len(operands)-1]
+		last.made = true
+		w.write(last, st, "writes to "+last.src)
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
 	case p.stop == 0 && commandName(fs[0]) != "perlica": // Its words are texts, which other rules judge.
@@ -326,6 +329,7 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 			if _, file, ok := strings.Cut(v.text, ":"); ok && !strings.Contains(v.text[:1], "/") {
 				v = *part(v, file) // html:FILE
 			}
+			v.made = !listed("textPrograms", commandName(fs[0]))
 			w.write(v, st, "writes to "+v.src)
 			w.mark(v, st, w.privacy(fs, st))
 		}
@@ -344,6 +348,8 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 			w.ask("loads code from outside the working directory: %s", shown(fs))
 		} else if w.runsForeign(v, st) {
 			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		} else if name != "" || !isShell(commandName(fs[0])) {
+			w.starts(v, fs, st, nil)
 		}
 	default:
 		w.shaped(name, v, fs, st)

@@ -29,6 +29,7 @@ func TestProgramsAreRead(t *testing.T) {
 		"settings":  func(name string) bool { _, ok := settings(name); return ok },
 		"fetchers":  func(name string) bool { _, ok := fetchers(name); return ok },
 		"senders":   func(name string) bool { _, ok := senders(name); return ok },
+		"runners":   func(name string) bool { _, ok := runners(name); return ok },
 		"uploads":   func(name string) bool { _, ok := uploads(name); return ok },
 		"losses":    func(name string) bool { _, ok := losses(name); return ok },
 		"clients":   func(name string) bool { _, ok := clients(name); return ok },

@@ -65,6 +65,8 @@ type walker struct {
 	active    map[*syntax.Stmt]bool // bodies being walked
 	files     map[string]origin     // what the command itself put into files
 	written   map[string]flow       // what it wrote into files, as far as that is known
+	touched   Changed               // the files that it wrote
+	unseen    map[string]int        // how often it wrote into a file something that its text does not tell
 	committed bool                  // something private may be in a commit
 	rows      map[string]*program   // the rows of programs that were read
 	writes    bool                  // it changes or removes a file, as far as the text tells
@@ -83,6 +85,7 @@ func newWalker(at Place) *walker {
 		place:   at.slashed(),
 		verdict: Verdict{Tier: Ordinary},
 		funcs:   map[string][]function{}, active: map[*syntax.Stmt]bool{}, files: map[string]origin{}, written: map[string]flow{},
+		touched: Changed{}, unseen: map[string]int{},
 		pipes: map[string]field{}, rows: map[string]*program{},
 	}
 }
@@ -96,6 +99,10 @@ type Judgement struct {
 	Verdict Verdict
 	Calls   []Call // every simple command met, wrappers' inner ones included
 	Writes  bool   // it changes or removes a file
+
+	// Changed are the files that it writes, as far as the text tells. What a compiler or a formatter makes of
+	// other files is not among them.
+	Changed Changed
 }
 
 // Judge reads a shell command. It expands what is constant, follows cd, wrappers, nested
@@ -107,7 +114,7 @@ func Judge(c Command, at Place) Judgement {
 		w.unknown("cannot be parsed: words that no shell can hold")
 	}
 	w.script(text, newState(slashPath(c.StartDir(at))), flow{})
-	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes}
+	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes, Changed: w.touched}
 }
 
 // Unclear is the verdict on something whose effect cannot be known; why says so in words.

@@ -217,6 +217,7 @@ func (w *walker) permissions(name string, fs []field, st *state) {
 		if slices.ContainsFunc(w.targets(f, st), func(target string) bool { return slices.Contains(w.place.Temp, target) }) {
 			w.ask("changes the rights of what belongs to others, too: %s", shown(fs))
 		}
+		f.made = true // its content stays
 		w.write(f, st, shown(fs))
 	}
 }

@@ -24,6 +24,7 @@ type field struct {
 	unsure bool   // empty, should a variable of the environment be unset
 	swept  bool   // stands for everything below it, as another command found it
 	folder bool   // an empty directory is made of this name
+	made   bool   // a known program makes this file of others
 	out    *flow  // of <(…): what can be read from it
 	sink   *sink  // of >(…): what reads what is written to it
 }

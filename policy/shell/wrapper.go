@@ -287,6 +287,7 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	}
 	f := operands[0]
 	w.runsText(f, st)
+	w.starts(f, fs, st, func(text field) { w.nested(text.text, text, st.child(nil), flow{}) })
 	switch {
 	case f.out != nil:
 		f.out.piped = true

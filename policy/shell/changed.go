@@ -1,0 +1,191 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Changed are the files and folders that a session changed. A folder stands for all that lies in it. Paths are
+// compared without regard to case, since some file systems do.
+type Changed map[string]string
+
+// Add adds an absolute path.
+func (c Changed) Add(p string) {
+	if p = slashPath(p); p != "" {
+		c[strings.ToLower(p)] = p
+	}
+}
+
+// holding is the entry that is the target or a folder around it, or "".
+func (c Changed) holding(target string) string {
+	for p := strings.ToLower(target); len(c) > 0 && p != "/" && p != "."; p = path.Dir(p) {
+		if name, ok := c[p]; ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// matching are the entries that a pattern fits.
+func (c Changed) matching(pattern string) []string {
+	var fits []string
+	for p, name := range c {
+		if ok, err := doublestar.Match(strings.ToLower(pattern), p); ok && err == nil {
+			fits = append(fits, name)
+		}
+	}
+	slices.Sort(fits)
+	return fits
+}
+
+// touch remembers the files that a command writes at f. Of a pattern it remembers the folder.
+func (w *walker) touch(f field, st *state) {
+	if f.vague || f.folder || f.made || w.refusedOnly > 0 {
+		return
+	}
+	for _, target := range w.targets(f, st) {
+		if f.glob {
+			target = fixedPrefix(target)
+		}
+		if target != w.place.Dir && device(target) == notDevice {
+			w.touched.Add(target)
+			w.unseen[target]++
+		}
+	}
+}
+
+// changed is the file that f names and that this session changed: before this command, or in it. It is ""
+// where there is no such file.
+func (w *walker) changed(f field, st *state) string {
+	if f.vague || f.text == "" {
+		return ""
+	}
+	for _, target := range w.targets(f, st) {
+		for _, c := range []Changed{w.place.Changed, w.touched} {
+			names := []string{c.holding(target)}
+			if f.glob {
+				names = c.matching(target)
+			}
+			if len(names) > 0 && names[0] != "" {
+				return names[0]
+			}
+		}
+	}
+	return ""
+}
+
+// starts asks about a file with code that a command runs, if this session changed it. A text that this very
+// command wrote is judged instead.
+func (w *walker) starts(f field, fs []field, st *state, judge func(text field)) {
+	file := w.changed(f, st)
+	if file == "" {
+		return
+	}
+	texts := map[string]bool{}
+	for _, target := range w.targets(f, st) {
+		if w.place.Changed.holding(target) != "" || w.hides(w.touched.holding(target)) || f.glob {
+			w.asksOfChanged(file, fs)
+			return
+		}
+		texts[w.written[target].text], texts[w.written[target].other] = true, true
+	}
+	for text := range texts {
+		switch {
+		case text == "":
+		case judge == nil:
+			w.asksOfChanged(file, fs)
+		default:
+			judge(field{text: text, src: f.src})
+		}
+	}
+}
+
+// hides says whether this command wrote something into a file that its text does not tell.
+func (w *walker) hides(file string) bool { return w.unseen[file] > 0 }
+
+// startsProgram asks about a program that this session changed: a path, a file that a launcher runs, or a name
+// that is looked for in the tree.
+func (w *walker) startsProgram(fs []field, st *state) {
+	f := fs[0]
+	if strings.Contains(f.text, "/") || w.packages > 0 {
+		w.starts(f, fs, st, func(text field) {
+			if first, _, _ := strings.Cut(text.text, "\n"); strings.HasPrefix(first, "#!") && !shebang().MatchString(first) {
+				w.asksOfChanged(f.text, fs)
+				return
+			}
+			w.nested(text.text, text, st.child(nil), flow{})
+		})
+	}
+	if !strings.Contains(f.text, "/") && w.ownPath(st) {
+		for dir := range strings.SplitSeq(st.vars["PATH"].text, ":") {
+			w.starts(*part(f, path.Join(dir, f.text)), fs, st, nil)
+		}
+	}
+}
+
+// shebang is the first line of a script for a shell.
+var shebang = lazily(`^#!\s*(/usr/bin/env\s+(-S\s*)?)?(/\S*/)?(ba|da|z|k|a)?sh(\s|$)`)
+
+// asksOfChanged asks about a command that runs a changed file.
+func (w *walker) asksOfChanged(file string, fs []field) {
+	if below, inside := strings.CutPrefix(file, strings.TrimSuffix(w.place.Dir, "/")+"/"); inside && w.place.Dir != "" {
+		file = below
+	}
+	w.unknown("runs %s, which this session changed: %s", file, shown(fs))
+}
+
+// A runner is the row of a program that runs code of the project.
+type runner struct {
+	files  []string // the names of its recipes
+	when   []string // the words with which it runs them; without any it always does
+	unless []string // the words with which it runs none
+	after  []string // the words before a file with code
+	first  bool     // its first operand is a file with code
+}
+
+// runners are the rows of the part runners.
+var runners = table("runners", func(said string) runner {
+	m := members(said, "files", "when", "unless", "after", "first")
+	return runner{files: m["files"], when: m["when"], unless: m["unless"], after: m["after"], first: m["first"] != nil}
+})
+
+// recipes asks about a program that runs a recipe of the project, or a file with code, that this session
+// changed. Source files that it only compiles or tests are no recipes. In a sandbox that protects all
+// but the project this, and only this, has nothing to ask.
+func (w *walker) recipes(name string, fs []field, st *state) {
+	r, found := runners(name)
+	if !found || len(w.place.Changed)+len(w.touched) == 0 || len(fs) == 2 && (fs[1].text == "--version" || fs[1].text == "--help") {
+		return
+	}
+	operands := slices.DeleteFunc(slices.Clone(fs[1:]), func(f field) bool { return strings.HasPrefix(f.text, "-") && !slices.Contains(r.after, f.text) })
+	for i, f := range operands {
+		if r.first && i == 0 || i > 0 && (slices.Contains(r.after, operands[i-1].text) || path.Ext(f.text) == ".go" && path.Ext(operands[i-1].text) == ".go") {
+			w.starts(f, fs, st, nil)
+		}
+	}
+	start := operands[:min(2, len(operands))]
+	if among(start, r.unless...) || len(r.when) > 0 && !among(start, r.when...) {
+		return
+	}
+	for _, pattern := range r.files {
+		pattern = "/**/" + pattern
+		written := slices.DeleteFunc(w.touched.matching(pattern), func(file string) bool { return !w.hides(file) && w.written[file].text == "" })
+		if files := append(w.place.Changed.matching(pattern), written...); len(files) > 0 {
+			w.asksOfChanged(files[0], fs)
+			return
+		}
+	}
+}
+
+// modules are the files that an interpreter may take for an operand: the file, or one that its name or its folder stands for.
+var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", "/__init__.py", "/index.js", "/package.json"}
+
+// startsModule is starts for the operand of an interpreter.
+func (w *walker) startsModule(f field, fs []field, st *state, judge func(text field)) {
+	for _, suffix := range modules {
+		w.starts(*part(f, f.text+suffix), fs, st, judge)
+	}
+}
