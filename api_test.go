@@ -21,7 +21,7 @@ var public = []string{
 	"eventlog/event",
 	"eventlog/evidence",
 	"eventlog/export",
-	"eventlog/fault",
+	"eventlog/disk",
 	"eventlog/store",
 	"eventlog/tree",
 	"eventlog/verify",

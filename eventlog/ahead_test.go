@@ -9,9 +9,9 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -150,7 +150,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 	if _, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Anchored(); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
+	if err := l.Anchored(); !errors.Is(err, disk.ErrBusy) || l.Err() != nil {
 		t.Errorf("%v; the log: %v", err, l.Err())
 	}
 	if err := other.Close(); err != nil {

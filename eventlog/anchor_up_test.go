@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
@@ -45,7 +45,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("who has no key: %v", err)
 	}
 	_ = l.Close() // it returns why it died

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -97,7 +97,7 @@ func TestAnchorIsWrittenAlone(t *testing.T) {
 	}
 	other := func() error { return execFile(path, `BEGIN IMMEDIATE; ROLLBACK`) }
 	err = w.locked(func() error {
-		if err := fault.Explain(other()); !errors.Is(err, fault.ErrBusy) {
+		if err := disk.Explain(other()); !errors.Is(err, disk.ErrBusy) {
 			t.Errorf("within the lock: %v", err)
 		}
 		return nil

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
@@ -93,7 +93,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		}
 	}
 	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
-		return -1, &WriteError{Op: "connect", Err: fault.Explain(err)}
+		return -1, &WriteError{Op: "connect", Err: disk.Explain(err)}
 	}
 	if alone != nil {
 		if done, err := w.trySingle(ctx, alone); done || err != nil {
@@ -101,10 +101,10 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		}
 	}
 	if err := w.failpoint("begin"); err != nil {
-		return -1, &WriteError{Op: "begin", Err: fault.Explain(err)}
+		return -1, &WriteError{Op: "begin", Err: disk.Explain(err)}
 	}
 	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
-		return -1, &WriteError{Op: "begin", Err: fault.Explain(err)}
+		return -1, &WriteError{Op: "begin", Err: disk.Explain(err)}
 	}
 	conflict, err = w.fill(ctx, batch)
 	var lines *intents.Entry
@@ -117,7 +117,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	if err != nil {
 		_ = w.exec(ctx, `ROLLBACK`) // SQLite rolls back what is not committed in any case
 		lines.End(intents.Undone)
-		return conflict, &WriteError{Op: "insert", Err: fault.Explain(err)}
+		return conflict, &WriteError{Op: "insert", Err: disk.Explain(err)}
 	}
 	if err := w.commitBoth(ctx, lines); err != nil {
 		lines.End(intents.Undone) // the caller is told, and sends nothing
@@ -213,8 +213,8 @@ func (w *batchWriter) commitError(err error) error {
 	if touched := w.files.Touched; touched != nil {
 		return &WriteError{Op: "commit", Err: touched}
 	}
-	err = fault.Explain(err)
-	return &WriteError{Op: "commit", Unknown: !errors.Is(err, fault.ErrBusy), Err: err}
+	err = disk.Explain(err)
+	return &WriteError{Op: "commit", Unknown: !errors.Is(err, disk.ErrBusy), Err: err}
 }
 
 // errUnless says that the log holds what an entry must not follow.
@@ -298,7 +298,7 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 	w.rows = w.rows[:0]
 	for i, e := range batch {
 		err := w.add(ctx, e)
-		if errors.Is(err, errUnless) || fault.IsConstraint(err) {
+		if errors.Is(err, errUnless) || disk.IsConstraint(err) {
 			return i, err
 		}
 		if err != nil {
@@ -381,7 +381,7 @@ func (w *batchWriter) look(ctx context.Context) error {
 	if w.tree.Size == 0 {
 		// Nothing was seen of it yet. What a log forgot it would let happen once more.
 		if n := anchor.Above(size, w.path, w.isForged); n > size {
-			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", fault.ErrCorrupt, size, n)
+			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", disk.ErrCorrupt, size, n)
 		}
 	}
 	if size == w.tree.Size && (size == 0 || string(leaf) == string(w.last[:])) {
@@ -448,7 +448,7 @@ func (w *batchWriter) holds(h store.Hashes) error {
 	}
 	list, err := h.Stored(0, w.tree.Size-1, 1)
 	if err == nil && list[0] != w.last {
-		err = fmt.Errorf("%w: event %d is another one than was written", fault.ErrCorrupt, w.tree.Size)
+		err = fmt.Errorf("%w: event %d is another one than was written", disk.ErrCorrupt, w.tree.Size)
 	}
 	return err
 }

@@ -12,9 +12,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
 )
@@ -61,7 +60,7 @@ func TestCheckSettingsSeesTheFile(t *testing.T) {
 	if err := execFile(path, `PRAGMA journal_mode = DELETE`); err != nil {
 		t.Fatal(err)
 	}
-	var setting *fault.SettingError
+	var setting *disk.SettingError
 	if err := readerOf(t, path).CheckSettings(t.Context()); !errors.As(err, &setting) || setting.Name != "journal_mode" || setting.Got != "delete" {
 		t.Errorf("got %v", err)
 	}
@@ -100,7 +99,7 @@ func TestCheckIntegrityFindsDamage(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := readerOf(t, path).CheckIntegrity(t.Context()); !errors.Is(err, fault.ErrCorrupt) {
+	if err := readerOf(t, path).CheckIntegrity(t.Context()); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -114,14 +113,14 @@ func TestCheckView(t *testing.T) {
 	if err := os.WriteFile(junk, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := view.Check(t.Context(), junk); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := view.Check(t.Context(), junk); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("junk: %v", err)
 	}
 	other := filepath.Join(dir, "other.db")
 	if err := execFile(other, `CREATE TABLE x (y)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := view.Check(t.Context(), other); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := view.Check(t.Context(), other); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("another program's: %v", err)
 	}
 	path := filepath.Join(dir, "view.db")
@@ -152,13 +151,13 @@ func TestTryWriteLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := TryWrite(t.Context(), file); !errors.Is(err, fault.ErrReadOnly) {
+	if err := TryWrite(t.Context(), file); !errors.Is(err, disk.ErrReadOnly) {
 		t.Errorf("in a file: %v", err)
 	}
 }
 
 func TestFreeSpace(t *testing.T) {
-	if free, err := folder.FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && free == 0 {
+	if free, err := disk.FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && free == 0 {
 		t.Errorf("got %d, %v", free, err)
 	}
 }

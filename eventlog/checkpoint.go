@@ -9,8 +9,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // Checkpoint signs the tree over all that was recorded before, stores the signed note with the
@@ -138,7 +138,7 @@ func (w *batchWriter) anchor() error {
 func (w *batchWriter) locked(f func() error) error {
 	ctx := context.Background()
 	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
-		return fault.Explain(err)
+		return disk.Explain(err)
 	}
 	err := f()
 	_ = w.exec(ctx, `ROLLBACK`) // nothing was written; a lock that stays is the next begin's error

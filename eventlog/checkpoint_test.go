@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // openSigned opens a log that signs with keys in a folder of their own.
@@ -26,7 +26,7 @@ func openSigned(t *testing.T) (l *Log, keyDir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, disk.ErrClosed) {
 			t.Error(err)
 		}
 		audit(t, path)

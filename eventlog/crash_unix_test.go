@@ -17,9 +17,9 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestMain lets the test binary be the process that is killed or starved.
@@ -124,7 +124,7 @@ func childFull(path string) {
 		if err != nil {
 			var w *WriteError
 			_, again := l.Append(context.Background(), fact(event.Truncated, event.Refs{}))
-			fmt.Println(last, errors.As(err, &w), errors.Is(err, fault.ErrIO), again != nil && again.Error() == err.Error())
+			fmt.Println(last, errors.As(err, &w), errors.Is(err, disk.ErrIO), again != nil && again.Error() == err.Error())
 			return
 		}
 		last = seq
@@ -143,7 +143,7 @@ func childAnchor(path string) {
 		panic(err)
 	}
 	_, err = l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
-	full := errors.Is(l.Anchored(), fault.ErrFull)
+	full := errors.Is(l.Anchored(), disk.ErrFull)
 	_, again := l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
 	fmt.Println(err == nil, full, again == nil, l.Close() == nil)
 }

@@ -20,9 +20,9 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
@@ -129,7 +129,7 @@ func (c *crowder) input(n int) {
 		c.open()
 	case 3:
 		_, err := c.log.Prune(context.Background(), event.Pruning{Until: 1 << 40, Run: refs.Run, By: c.name})
-		if errors.Is(err, fault.ErrBusy) {
+		if errors.Is(err, disk.ErrBusy) {
 			fmt.Println("busy")
 			return
 		}

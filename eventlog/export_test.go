@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/export"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestExportImportExport: what comes back is the same to the byte, whatever was selected.
@@ -45,7 +45,7 @@ func TestExportImportExport(t *testing.T) {
 				t.Fatalf("seed %d, %+v: exported again it is\n%.2000s\nwas\n%.2000s", seed, opt.Selection, again, text)
 			}
 			l, err := Open(t.Context(), copied, Options{})
-			if errors.Is(err, fault.ErrPart) != (done.Absent > 0) {
+			if errors.Is(err, disk.ErrPart) != (done.Absent > 0) {
 				t.Errorf("seed %d: opening a file of %+v: %v", seed, done, err)
 			}
 			if err == nil {
@@ -200,7 +200,7 @@ func TestExportRefusesDamage(t *testing.T) {
 		if err == nil || strings.Contains(out.String(), `{"end":`) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if name != "no text" && !errors.Is(err, fault.ErrCorrupt) {
+		if name != "no text" && !errors.Is(err, disk.ErrCorrupt) {
 			t.Errorf("%s: %v is not ErrCorrupt", name, err)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 func TestFindByID(t *testing.T) {
@@ -18,7 +18,7 @@ func TestFindByID(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", "x", "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", "ffffffff-ffff-7fff-bfff-ffffffffffff"} {
-		if _, err := l.Find(t.Context(), id); !errors.Is(err, fault.ErrNotExist) {
+		if _, err := l.Find(t.Context(), id); !errors.Is(err, disk.ErrNotExist) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"modernc.org/sqlite"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -29,7 +29,7 @@ func (w *batchWriter) reopen(ctx context.Context) error {
 	if err := w.failpoint("reopen"); err != nil {
 		return err
 	}
-	if err := w.close(); errors.Is(err, fault.ErrMoved) { // any other it has failed with already
+	if err := w.close(); errors.Is(err, disk.ErrMoved) { // any other it has failed with already
 		return err
 	}
 	w.stmts, w.conn = nil, nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -32,7 +32,7 @@ func TestOpenRefusesAChangedSchema(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		l, err := Open(t.Context(), path, Options{Context: "default"})
-		if !errors.Is(err, fault.ErrCorrupt) {
+		if !errors.Is(err, disk.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
@@ -60,10 +60,10 @@ func TestAppendToAMovedFile(t *testing.T) {
 			t.Skip("this system keeps open files in place")
 		}
 		var write *WriteError
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, fault.ErrMoved) || !errors.As(err, &write) {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, disk.ErrMoved) || !errors.As(err, &write) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := l.Close(); !errors.Is(err, fault.ErrMoved) {
+		if err := l.Close(); !errors.Is(err, disk.ErrMoved) {
 			t.Errorf("%s: Close: %v", name, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 				late = time.Since(spoilt) >= promised
 				_, err = l.Append(t.Context(), fact(event.Truncated, event.Refs{}))
 			}
-			if !errors.Is(err, fault.ErrMoved) {
+			if !errors.Is(err, disk.ErrMoved) {
 				t.Errorf("%s, and %v later: %v", name, pause, err)
 			}
 			_ = l.Close() // it returns why it died
@@ -113,7 +113,7 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, fault.ErrMoved) {
+	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, disk.ErrMoved) {
 		t.Error(err)
 	}
 	_ = l.Close() // it returns why it died

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/export"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestImportLeavesNothing: where it fails there is no file, and where one lies it is left.
@@ -41,7 +41,7 @@ func TestImportLeavesNothing(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Line != c.line {
 			t.Errorf("%s: %v, want line %d", name, err, c.line)
 		}
-		if name == "a newer" && !errors.Is(err, fault.ErrNewer) {
+		if name == "a newer" && !errors.Is(err, disk.ErrNewer) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -68,7 +68,7 @@ func TestImportLeavesNothing(t *testing.T) {
 	if _, err := export.Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := export.Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, fault.ErrReadOnly) {
+	if _, err := export.Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, disk.ErrReadOnly) {
 		t.Error(err)
 	}
 	for _, pattern := range []string{"third*", ".perlica*"} {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -111,10 +111,10 @@ func TestIndexWithoutARow(t *testing.T) {
 		t.Errorf("Verify: %+v", rep)
 	}
 	r := readerOf(t, path)
-	if err := r.CheckIntegrity(t.Context()); !errors.Is(err, fault.ErrCorrupt) {
+	if err := r.CheckIntegrity(t.Context()); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("CheckIntegrity: %v", err)
 	}
-	if _, ok, err := r.Intent(t.Context(), "one"); ok || !errors.Is(err, fault.ErrCorrupt) {
+	if _, ok, err := r.Intent(t.Context(), "one"); ok || !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("Intent: %v, %v", ok, err)
 	}
 	if e, ok, err := r.Intent(t.Context(), "two"); !ok || err != nil || e.Input != "two" {

@@ -7,8 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // pageSize is that of a database that was just made.
@@ -60,7 +60,7 @@ func TestForgedRollbackJournal(t *testing.T) {
 		if err := os.WriteFile(path+"-journal", journal, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var place *folder.Error
+		var place *disk.PathError
 		l, err := Open(t.Context(), path, Options{Context: "default"})
 		if !errors.As(err, &place) {
 			t.Errorf("%s: %v", name, err)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 )
@@ -349,7 +349,7 @@ func (l *Log) Reopen(ctx context.Context) error {
 	case l.reopen <- done:
 		return <-done
 	case <-l.done:
-		return fault.ErrClosed
+		return disk.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -388,7 +388,7 @@ func (l *Log) enqueue(e entry) error {
 		return l.err
 	}
 	if l.closing {
-		return fault.ErrClosed
+		return disk.ErrClosed
 	}
 	now := l.now()
 	for i := range events {
@@ -435,7 +435,7 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closing {
 		l.mu.Unlock()
-		return fault.ErrClosed
+		return disk.ErrClosed
 	}
 	l.closing = true
 	l.room.Broadcast()

@@ -13,8 +13,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
@@ -30,7 +30,7 @@ func openTest(t *testing.T) *Log {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, disk.ErrClosed) {
 			t.Error(err)
 		}
 		audit(t, path)
@@ -284,10 +284,10 @@ func TestCloseIsFinal(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault.ErrClosed) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, disk.ErrClosed) {
 		t.Errorf("Append after Close: %v", err)
 	}
-	if err := l.Close(); !errors.Is(err, fault.ErrClosed) {
+	if err := l.Close(); !errors.Is(err, disk.ErrClosed) {
 		t.Errorf("second Close: %v", err)
 	}
 	r, err := store.OpenReader(t.Context(), l.Path())
@@ -306,12 +306,12 @@ func TestOpenRefuses(t *testing.T) {
 		make func(path string) error
 		want error
 	}{
-		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, fault.ErrForeign},
-		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, fault.ErrForeign},
+		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, disk.ErrForeign},
+		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, disk.ErrForeign},
 		"newer": {func(p string) error {
 			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, store.ApplicationID))
-		}, fault.ErrNewer},
-		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, fault.ErrReadOnly},
+		}, disk.ErrNewer},
+		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, disk.ErrReadOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, name+"%20 ?.db")
@@ -324,7 +324,7 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := store.OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fault.ErrNotExist) {
+	if _, err := store.OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, disk.ErrNotExist) {
 		t.Errorf("OpenReader of nothing: %v", err)
 	}
 }

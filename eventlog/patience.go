@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -31,7 +31,7 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 	var p patience
 	for {
 		err := do()
-		if err == nil || !errors.Is(fault.Explain(err), fault.ErrBusy) {
+		if err == nil || !errors.Is(disk.Explain(err), disk.ErrBusy) {
 			return err
 		}
 		size, now := w.committed(ctx), time.Now()
@@ -39,7 +39,7 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 			p = patience{size, now.Add(w.patience()), int(w.patience() / pollTimeout)}
 		} else if p.left <= 0 && now.After(p.until) {
 			if store.HasNoLocks(filepath.Dir(w.path)) {
-				err = fmt.Errorf("%w: %v", fault.ErrNoLocks, err)
+				err = fmt.Errorf("%w: %v", disk.ErrNoLocks, err)
 			}
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -44,7 +44,7 @@ func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point st
 func TestPatienceWithASlowDisk(t *testing.T) {
 	wait := 60 * time.Millisecond
 	err := appendTogether(t, wait)
-	for errors.Is(err, fault.ErrBusy) && wait < 10*time.Second { // this disk may be a slow one, too
+	for errors.Is(err, disk.ErrBusy) && wait < 10*time.Second { // this disk may be a slow one, too
 		wait *= 5
 		err = appendTogether(t, wait)
 	}
@@ -105,7 +105,7 @@ func TestPatienceEnds(t *testing.T) {
 	<-held
 	_, err := logs[1].Append(t.Context(), fact(event.Truncated, event.Refs{}))
 	var write *WriteError
-	if !errors.Is(err, fault.ErrBusy) || !errors.As(err, &write) || write.Unknown {
+	if !errors.Is(err, disk.ErrBusy) || !errors.As(err, &write) || write.Unknown {
 		t.Errorf("%v", err)
 	}
 	close(release)
@@ -131,7 +131,7 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 			if <-time.After(pollTimeout); suspended && tries == 2 {
 				<-time.After(time.Hour)
 			}
-			return fault.ErrBusy
+			return disk.ErrBusy
 		}
 		begun := time.Now()
 		err := w.patiently(t.Context(), func() error {
@@ -144,7 +144,7 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 			t.Errorf("after %d attempts: %v", tries, err)
 		}
 		tries, suspended, begun = 0, false, time.Now()
-		if err := w.patiently(t.Context(), busy); !errors.Is(err, fault.ErrBusy) {
+		if err := w.patiently(t.Context(), busy); !errors.Is(err, disk.ErrBusy) {
 			t.Error(err)
 		}
 		if took := time.Since(begun); took < store.BusyTimeout || took > store.BusyTimeout+time.Second {

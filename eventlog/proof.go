@@ -13,9 +13,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -62,7 +62,7 @@ func prove(ctx context.Context, r *store.Reader, seq event.Seq) (p Proof, err er
 		return p, err
 	}
 	if err := p.included(); err != nil { // the tree is another one than was signed
-		return p, fmt.Errorf("%w: %w", fault.ErrCorrupt, err)
+		return p, fmt.Errorf("%w: %w", disk.ErrCorrupt, err)
 	}
 	return p, nil
 }
@@ -70,15 +70,15 @@ func prove(ctx context.Context, r *store.Reader, seq event.Seq) (p Proof, err er
 // proven returns an event as it goes into a proof.
 func proven(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event, err error) {
 	if seq < 1 {
-		return e, fault.ErrNotExist
+		return e, disk.ErrNotExist
 	}
 	for e, err := range r.Events(ctx, event.Query{After: seq - 1, Until: seq}) {
 		if damage := e.Damage(); damage != nil {
-			return e, fmt.Errorf("%w: %w", fault.ErrCorrupt, damage)
+			return e, fmt.Errorf("%w: %w", disk.ErrCorrupt, damage)
 		}
 		return e, err
 	}
-	return e, fault.ErrNotExist
+	return e, disk.ErrNotExist
 }
 
 // Verify returns who of the known keys signed the checkpoint, if the proof holds: the payload, if

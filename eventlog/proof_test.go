@@ -14,9 +14,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // proofLog is a log of some events with a checkpoint after each tenth, and its keys.
@@ -73,7 +73,7 @@ func TestEveryEventIsProven(t *testing.T) {
 		}
 	}
 	for _, seq := range []event.Seq{0, -1, 301} {
-		if _, err := Prove(t.Context(), &l.Reader, seq); !errors.Is(err, fault.ErrNotExist) {
+		if _, err := Prove(t.Context(), &l.Reader, seq); !errors.Is(err, disk.ErrNotExist) {
 			t.Errorf("event %d: %v", seq, err)
 		}
 	}
@@ -222,7 +222,7 @@ func TestProveFindsAnotherTree(t *testing.T) {
 	if err := forgeFile(l.Path(), drop+`UPDATE events SET leaf = zeroblob(32) WHERE seq = 290`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prove(t.Context(), &l.Reader, 300); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := Prove(t.Context(), &l.Reader, 300); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 	if err := forgeFile(l.Path(), fmt.Sprintf(drop+`UPDATE events SET leaf = x'%x' WHERE seq = 290`, leaf)); err != nil {

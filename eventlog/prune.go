@@ -6,9 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // Removal is what Prune did.
@@ -46,7 +45,7 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 		return done, err
 	}
 	done.Resumed = said
-	if err := roomFor(done.Before-s.Bytes, filepath.Dir(l.Path()), folder.FreeSpace); err != nil {
+	if err := roomFor(done.Before-s.Bytes, filepath.Dir(l.Path()), disk.FreeSpace); err != nil {
 		return done, err
 	}
 	if !said {
@@ -61,7 +60,7 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 	case l.prune <- pruneJob{ctx, p, s, result}:
 		err = <-result
 	case <-l.done:
-		err = fault.ErrClosed
+		err = disk.ErrClosed
 	}
 	done.After = l.Size()
 	if err == nil {
@@ -83,7 +82,7 @@ func roomFor(size int64, dir string, free func(string) (uint64, error)) error {
 		there, err := free(need.dir)
 		if err == nil && there < uint64(need.bytes) {
 			return fmt.Errorf("eventlog: prune: %w: shrinking the log takes %d bytes in %s, and %d are free",
-				fault.ErrFull, need.bytes, need.dir, there)
+				disk.ErrFull, need.bytes, need.dir, there)
 		}
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -51,7 +51,7 @@ func pruneLog(t *testing.T) (*Log, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, disk.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -238,7 +238,7 @@ func TestPruneMoreLater(t *testing.T) {
 
 func TestPruneRefusesAnOpenRun(t *testing.T) {
 	l, path := pruneLog(t)
-	if _, err := l.Prune(t.Context(), event.Pruning{Until: 1000, Run: "open"}); !errors.Is(err, fault.ErrUnfinished) {
+	if _, err := l.Prune(t.Context(), event.Pruning{Until: 1000, Run: "open"}); !errors.Is(err, disk.ErrUnfinished) {
 		t.Errorf("got %v", err)
 	}
 	if found(t, path, "[open:") == "" {
@@ -253,7 +253,7 @@ func TestPruneFails(t *testing.T) {
 		err   error
 		dead  bool
 	}{
-		{"remove", fault.ErrFull, false}, {"removed", fault.ErrBusy, false}, {"vacuumed", fault.ErrBusy, false}, {"remove", fault.ErrIO, true}, {"vacuumed", fault.ErrIO, true},
+		{"remove", disk.ErrFull, false}, {"removed", disk.ErrBusy, false}, {"vacuumed", disk.ErrBusy, false}, {"remove", disk.ErrIO, true}, {"vacuumed", disk.ErrIO, true},
 	} {
 		l, path := pruneLog(t)
 		if err := l.Close(); err != nil {
@@ -315,7 +315,7 @@ func TestPreceding(t *testing.T) {
 
 func TestRoomFor(t *testing.T) {
 	free := func(n uint64) func(string) (uint64, error) { return func(string) (uint64, error) { return n, nil } }
-	if err := roomFor(10<<20, "/", free(20<<20)); !errors.Is(err, fault.ErrFull) {
+	if err := roomFor(10<<20, "/", free(20<<20)); !errors.Is(err, disk.ErrFull) {
 		t.Errorf("got %v", err)
 	}
 	if err := roomFor(10<<20, "/", free(22<<20)); err != nil {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestPruneWaitsForReaders: a reader that keeps the old state keeps its bytes, too.
@@ -34,7 +34,7 @@ func TestPruneWaitsForReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := event.Pruning{Until: 13}
-	if _, err := l.Prune(t.Context(), p); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
+	if _, err := l.Prune(t.Context(), p); !errors.Is(err, disk.ErrBusy) || l.Err() != nil {
 		t.Errorf("got %v while somebody reads; the log: %v", err, l.Err())
 	}
 	do(`ROLLBACK`)

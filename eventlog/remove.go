@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -32,8 +32,8 @@ func (l *Log) remove(w *batchWriter, job pruneJob) error {
 	if err == nil || errors.Is(err, job.ctx.Err()) {
 		return err
 	}
-	err = fmt.Errorf("eventlog: prune: %w", fault.Explain(err))
-	if !errors.Is(err, fault.ErrBusy) && !errors.Is(err, fault.ErrFull) {
+	err = fmt.Errorf("eventlog: prune: %w", disk.Explain(err))
+	if !errors.Is(err, disk.ErrBusy) && !errors.Is(err, disk.ErrFull) {
 		// A disk that fails, a file that is gone: what is on it is not known any more.
 		err = &WriteError{Op: "prune", Err: err}
 		l.finish(nil, evidence.Checkpoint{}, err)
@@ -101,7 +101,7 @@ func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
 		return err
 	}
 	if busy != 0 {
-		return fmt.Errorf("%w: it reads what is to be removed", fault.ErrBusy)
+		return fmt.Errorf("%w: it reads what is to be removed", disk.ErrBusy)
 	}
 	return nil
 }

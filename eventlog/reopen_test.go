@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestReopenAfterAFault lets each step of a commit fail once, before and after it was done. What
@@ -87,14 +87,14 @@ func TestReopenRefuses(t *testing.T) {
 		spoil func(path string) error
 		want  error
 	}{
-		"moved": {func(p string) error { return os.Rename(p, p+".old") }, fault.ErrMoved},
+		"moved": {func(p string) error { return os.Rename(p, p+".old") }, disk.ErrMoved},
 		"an older copy": {func(p string) error {
 			return execFile(p, `DROP TRIGGER events_are_not_deleted; DELETE FROM events WHERE seq > 1;
 				CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
 BEGIN
 	SELECT RAISE(ABORT, 'events are append-only');
 END`)
-		}, fault.ErrCorrupt},
+		}, disk.ErrCorrupt},
 	} {
 		die := false
 		path := filepath.Join(t.TempDir(), "e.db")
@@ -121,14 +121,14 @@ END`)
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := os.Stat(path); tc.want == fault.ErrMoved && err == nil {
+		if _, err := os.Stat(path); tc.want == disk.ErrMoved && err == nil {
 			t.Errorf("%s: a new file lies in its place", name)
 		}
 		if l.Err() == nil {
 			t.Errorf("%s: it lives again", name)
 		}
 		_ = l.Close() // it returns why it died
-		if err := l.Reopen(t.Context()); !errors.Is(err, fault.ErrClosed) {
+		if err := l.Reopen(t.Context()); !errors.Is(err, disk.ErrClosed) {
 			t.Errorf("%s: after Close: %v", name, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/export"
-	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // childImport imports an export whose last line never comes: it kills itself instead.
@@ -43,7 +43,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		t.Fatalf("it was not killed: %v", err)
 	}
 	left := func() []string {
-		list, _ := filepath.Glob(filepath.Join(dir, folder.ScratchPrefix+"*", "*.db"))
+		list, _ := filepath.Glob(filepath.Join(dir, disk.ScratchPrefix+"*", "*.db"))
 		return list
 	}
 	if len(left()) != 1 {

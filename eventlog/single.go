@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -41,7 +41,7 @@ func (w *batchWriter) single(batch []entry) *event.Event {
 func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool, err error) {
 	for _, point := range []string{"begin", "insert", "commit"} {
 		if err := w.failpoint(point); err != nil {
-			return false, &WriteError{Op: point, Err: fault.Explain(err)}
+			return false, &WriteError{Op: point, Err: disk.Explain(err)}
 		}
 	}
 	e.Seq = event.Seq(w.tree.Size + 1)
@@ -52,7 +52,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 	case err == nil:
 	case w.files.Touched != nil:
 		return false, w.commitError(err)
-	case fault.IsConstraint(err):
+	case disk.IsConstraint(err):
 		e.Seq = 0
 		return false, nil
 	default:

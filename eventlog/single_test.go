@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestAppendToAChangedLog: anyone who has a log open notices that what it wrote last was changed or
@@ -31,7 +31,7 @@ func TestAppendToAChangedLog(t *testing.T) {
 			if err := execFile(l.Path(), stmt); err != nil {
 				t.Fatal(err)
 			}
-			if seq, err := l.Append(t.Context(), next); !errors.Is(err, fault.ErrCorrupt) {
+			if seq, err := l.Append(t.Context(), next); !errors.Is(err, disk.ErrCorrupt) {
 				t.Errorf("%s, an event %s: appended as %d, %v", name, kind, seq, err)
 			}
 			if l.Err() == nil {

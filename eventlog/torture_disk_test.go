@@ -49,7 +49,7 @@ func (o op) String() string {
 	return fmt.Sprintf("%s %s", o.kind, o.name)
 }
 
-// A disk is what lies under a log's folder. It promises what POSIX promises, not more: a
+// posixDisk models the disk under a log's folder. It promises no more than POSIX promises: a
 // file's bytes are safe when the file was synced, its name when the folder was. Of the
 // rest any part may be there after a power failure:
 //
@@ -64,7 +64,7 @@ func (o op) String() string {
 // One thing is believed although it is not promised: a folder's sync that failed. SQLite
 // does not look at its result, and Linux's file systems make a new file's name safe with
 // the file.
-type disk struct {
+type posixDisk struct {
 	now   int // number of the next op
 	acked int
 	wrote int            // the writer that acknowledged last
@@ -86,10 +86,10 @@ type pending struct {
 	lost map[int64]bool // its pages of which a sync failed; nil if none did
 }
 
-func newDisk() *disk { return &disk{names: map[string]int{}} }
+func newDisk() *posixDisk { return &posixDisk{names: map[string]int{}} }
 
 // do applies the next operation.
-func (d *disk) do(o op) {
+func (d *posixDisk) do(o op) {
 	p := pending{op: o, at: d.now}
 	d.now++
 	switch o.kind {
@@ -199,7 +199,7 @@ type cut func(inode int, sector int64) int
 
 // state returns the folder's files after a power failure. stretch has files as long as they
 // were to become, whatever of their data is missing.
-func (d *disk) state(c cut, links int, stretch bool) map[string][]byte {
+func (d *posixDisk) state(c cut, links int, stretch bool) map[string][]byte {
 	names := map[string]int{}
 	for name, inode := range d.names {
 		names[name] = inode
@@ -246,7 +246,7 @@ type fate struct {
 var fates = []string{"nothing", "everything", "up to", "pages", "sectors", "files", "all but one page"}
 
 // fate rolls the dice for one way in which a power failure at this moment can go.
-func (d *disk) fate(dice *rand.Rand) fate {
+func (d *posixDisk) fate(dice *rand.Rand) fate {
 	oldest, seed := d.oldest(), dice.Uint64()
 	// moment returns when something was written back for the last time: never, just now, or
 	// at one op since the oldest that is not safe.
@@ -292,7 +292,7 @@ func (d *disk) fate(dice *rand.Rand) fate {
 }
 
 // oldest returns the number of the oldest op that is not safe.
-func (d *disk) oldest() int {
+func (d *posixDisk) oldest() int {
 	oldest := d.now
 	for _, f := range d.files {
 		if len(f.changes) > 0 {
@@ -306,7 +306,7 @@ func (d *disk) oldest() int {
 }
 
 // somewhere returns a page that a change touches which is not safe.
-func (d *disk) somewhere(dice *rand.Rand) (in int, at int64) {
+func (d *posixDisk) somewhere(dice *rand.Rand) (in int, at int64) {
 	n := 0
 	for i, f := range d.files {
 		for _, p := range f.changes {

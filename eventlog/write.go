@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -196,7 +196,7 @@ func (l *Log) finish(batch []entry, newest evidence.Checkpoint, err error) {
 // the lock: nothing was begun, and the next run's covers what it would have.
 func isPutOff(batch []entry, err error) bool {
 	var failed *WriteError
-	return errors.As(err, &failed) && errors.Is(err, fault.ErrBusy) && !failed.Unknown &&
+	return errors.As(err, &failed) && errors.Is(err, disk.ErrBusy) && !failed.Unknown &&
 		!slices.ContainsFunc(batch, func(e entry) bool { return !e.follows() })
 }
 
@@ -277,9 +277,9 @@ func weight(e *event.Event) int { return len(e.Payload) + 512 }
 func TryWrite(ctx context.Context, dir string) (err error) {
 	tmp, err := os.MkdirTemp(dir, ".perlica-try-")
 	if err != nil {
-		kind := fault.ErrReadOnly
-		if fault.IsNoSpace(err) {
-			kind = fault.ErrFull
+		kind := disk.ErrReadOnly
+		if disk.IsNoSpace(err) {
+			kind = disk.ErrFull
 		}
 		return fmt.Errorf("%w: %w", kind, err)
 	}

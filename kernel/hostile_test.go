@@ -14,8 +14,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
@@ -93,7 +93,7 @@ func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) != 1 || list[0].Run != run {
 			t.Errorf("%s: listed %+v, %v", name, list, err)
 		}
-		if _, err := r.log.Prune(t.Context(), event.Pruning{Until: 4, Run: run}); !errors.Is(err, fault.ErrUnfinished) {
+		if _, err := r.log.Prune(t.Context(), event.Pruning{Until: 4, Run: run}); !errors.Is(err, disk.ErrUnfinished) {
 			t.Errorf("%s: pruned: %v", name, err)
 		}
 		if done, err := r.log.Prune(t.Context(), event.Pruning{Until: 4}); err != nil || done.Events != 0 {

@@ -191,7 +191,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 
 // Recorded returns the result of the input with this id as the log has it. ok is false if
 // no call was ever made for the input. The error is ErrInputRunning while a call is under way, and wraps
-// fault.ErrCorrupt where the log contradicts itself about the input.
+// disk.ErrCorrupt where the log contradicts itself about the input.
 func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {

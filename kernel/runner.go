@@ -13,9 +13,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/approvals"
@@ -95,7 +95,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 		opt.TrailLost = func() int64 { return 0 }
 	}
 	if opt.FreeSpace == nil {
-		opt.FreeSpace = folder.FreeSpace
+		opt.FreeSpace = disk.FreeSpace
 	}
 	lazy := streamLazy
 	if opt.StreamSync {

@@ -14,8 +14,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
@@ -339,7 +339,7 @@ func (e *HeldError) Error() string {
 // lock takes the lock of the project's one bridge, or fails with a *HeldError. The file stays
 // when it is given up: it only says who holds it while somebody does.
 func lock(path, context string, now time.Time) (*flock.Flock, error) {
-	if err := folder.Check(path); err != nil {
+	if err := disk.Check(path); err != nil {
 		return nil, err
 	}
 	f := flock.New(path, flock.SetPermissions(0o600))
@@ -358,7 +358,7 @@ func lock(path, context string, now time.Time) (*flock.Flock, error) {
 
 // Holder says which bridge serves a project; nil: none. It neither makes nor keeps the lock.
 func Holder(path string) (*HeldError, error) {
-	if err := folder.Check(path); err != nil {
+	if err := disk.Check(path); err != nil {
 		return nil, err
 	}
 	f := flock.New(path, flock.SetFlag(os.O_RDONLY))

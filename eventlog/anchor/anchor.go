@@ -21,10 +21,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // Every end of a run appends and syncs a line. Each line is
@@ -89,7 +87,7 @@ type Line struct {
 
 // Read reads the anchor of the log at path. It returns no lines if the file does not exist.
 func Read(path string) ([]Line, error) {
-	if err := folder.Check(Path(path)); err != nil {
+	if err := disk.Check(Path(path)); err != nil {
 		return nil, err
 	}
 	b, err := readEnd(Path(path), MaxBytes)
@@ -140,7 +138,7 @@ func Size(path string) int64 {
 // names a size above least.
 func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := Path(path)
-	if folder.Check(name) != nil {
+	if disk.Check(name) != nil {
 		return 0
 	}
 	tail, err := readEnd(name, maxLine)
@@ -209,8 +207,8 @@ func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x0
 // off.
 func Append(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
 	defer func() {
-		if fault.IsNoSpace(err) {
-			err = fmt.Errorf("%w: %w", fault.ErrFull, err)
+		if disk.IsNoSpace(err) {
+			err = fmt.Errorf("%w: %w", disk.ErrFull, err)
 		}
 		if err != nil {
 			err = fmt.Errorf("eventlog: anchor: %w", err)
@@ -221,7 +219,7 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file of its own", name)
 	}
-	if err := folder.Check(name); err != nil {
+	if err := disk.Check(name); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -249,7 +247,7 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 		return err
 	}
 	if fresh { // The name must survive a power failure, too.
-		return durable.SyncDir(filepath.Dir(name))
+		return disk.SyncDir(filepath.Dir(name))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Keys sign checkpoints. A user has one pair for all logs. The public keys of replaced pairs still
@@ -199,7 +199,7 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return durable.WriteFile(KeyPath(dir), []byte(k.text()), 0o600, move)
+	return disk.WriteFile(KeyPath(dir), []byte(k.text()), 0o600, move)
 }
 
 // Signer returns a signer for the checkpoints of the log with the name origin. The error is ErrKey

@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -148,7 +148,7 @@ func (x *exporter) exportEvents(ctx context.Context) error {
 // writeEnd writes the last line if the events lead to the root.
 func (x *exporter) writeEnd(root tlog.Hash) error {
 	if x.tree.Root() != root {
-		return fmt.Errorf("%w: its events do not lead to its root", fault.ErrCorrupt)
+		return fmt.Errorf("%w: its events do not lead to its root", disk.ErrCorrupt)
 	}
 	end := end{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
 	if err := x.writeLine(end.line()); err != nil {
@@ -190,14 +190,14 @@ func (x *exporter) chooseHead(ctx context.Context) (h Header, err error) {
 		return h, err
 	}
 	f, err := x.h.Frontier(c.Size)
-	if errors.Is(err, fault.ErrPart) {
+	if errors.Is(err, disk.ErrPart) {
 		return h, nil // Such a file knows only the root of its own checkpoint.
 	}
 	if err != nil {
 		return h, err
 	}
 	if f.Root() != c.Root || c.Origin != h.Origin {
-		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", fault.ErrCorrupt, c.Size)
+		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", disk.ErrCorrupt, c.Size)
 	}
 	h.Checkpoint = c
 	return h, nil
@@ -238,7 +238,7 @@ func (x *exporter) writeEvent(e *event.Event) error {
 // checkEvent compares an event with its hashes and checks that its header can be written as text.
 func (x *exporter) checkEvent(e *event.Event) error {
 	if damage := x.damageOf(e); damage != "" {
-		return fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
+		return fmt.Errorf("%w: %s", disk.ErrCorrupt, damage)
 	}
 	return isText(e)
 }
@@ -291,7 +291,7 @@ func (x *exporter) absentSubtree(level int) (tree.Subtree, error) {
 	if x.opt.all() && !x.h.Old {
 		a, ok, err := x.h.AbsentAt(x.tree.Size)
 		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {
-			err = fmt.Errorf("%w: event %d is missing", fault.ErrCorrupt, x.tree.Size+1)
+			err = fmt.Errorf("%w: event %d is missing", disk.ErrCorrupt, x.tree.Size+1)
 		}
 		return a, err
 	}

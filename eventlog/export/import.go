@@ -13,10 +13,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/anchor"
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -42,7 +40,7 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 	if err != nil {
 		return Summary{}, err // nothing was made yet
 	}
-	scratch, err := folder.NewScratch(filepath.Dir(path))
+	scratch, err := disk.NewScratch(filepath.Dir(path))
 	if err != nil {
 		return Summary{}, fmt.Errorf("eventlog: import: %w: %w", unwritable(err), err)
 	}
@@ -81,10 +79,10 @@ func vacant(path string) error {
 
 // unwritable returns the kind of an error that occurred when a file was made.
 func unwritable(err error) error {
-	if fault.IsNoSpace(err) {
-		return fault.ErrFull
+	if disk.IsNoSpace(err) {
+		return disk.ErrFull
 	}
-	return fault.ErrReadOnly
+	return disk.ErrReadOnly
 }
 
 // publish makes the finished file durable and gives it its name, unless the name was taken in
@@ -104,7 +102,7 @@ func publish(tmp, path string) error {
 			return err
 		}
 	}
-	return durable.SyncDir(filepath.Dir(path))
+	return disk.SyncDir(filepath.Dir(path))
 }
 
 // importBatch is the number of lines in one transaction. It only affects memory and speed, because
@@ -134,7 +132,7 @@ func importTo(ctx context.Context, path string, x *Reader, progress func(int64))
 	}
 	db.SetMaxOpenConns(1)
 	w := &importer{db: db}
-	defer func() { err = errors.Join(fault.Explain(err), w.closeFile()) }()
+	defer func() { err = errors.Join(disk.Explain(err), w.closeFile()) }()
 	if err := store.Migrate(ctx, db); err != nil {
 		return err
 	}
@@ -158,7 +156,7 @@ func importTo(ctx context.Context, path string, x *Reader, progress func(int64))
 		default:
 			err = w.insertEvent(ctx, e)
 		}
-		if fault.IsConstraint(err) && e != nil {
+		if disk.IsConstraint(err) && e != nil {
 			err = x.lineErrorf("event %d: there is already one %s", e.Seq, e.Type)
 		}
 		if err == nil && n%importBatch == 0 {
@@ -240,7 +238,7 @@ func (w *importer) finishFile(ctx context.Context, x *Reader) error {
 	var busy, frames, moved int
 	err := w.db.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
 	if err == nil && busy != 0 {
-		err = fault.ErrBusy // not possible: no other process knows the file
+		err = disk.ErrBusy // not possible: no other process knows the file
 	}
 	return err
 }

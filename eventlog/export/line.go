@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -107,7 +107,7 @@ func parseHeader(b []byte) (Header, error) {
 	var root string
 	var selection json.RawMessage
 	if v, ok := versionOf(b); ok && v > formatVersion {
-		return h, fmt.Errorf("%w (format %d, this one knows %d)", fault.ErrNewer, v, formatVersion)
+		return h, fmt.Errorf("%w (format %d, this one knows %d)", disk.ErrNewer, v, formatVersion)
 	}
 	err := strict.Object(b, map[string]any{
 		"perlica_log_export": &version, "size": &h.Size, "root": &root, "selection": &selection,

@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/perlica/perlica/eventlog/durable"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // A Log is the log whose intents a Book holds.
@@ -69,7 +67,7 @@ func (b *Book) Begin(log Log, calls []Call) (e *Entry, err error) {
 	if fi, err := os.Lstat(b.path); err == nil && !fi.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a file of its own", b.path)
 	}
-	if err := folder.Check(b.path); err != nil {
+	if err := disk.Check(b.path); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -202,7 +200,7 @@ func (e *Entry) Sync() error {
 		return noSpace(err)
 	}
 	if e.fresh { // its name must survive, too
-		return durable.SyncDir(filepath.Dir(e.f.Name()))
+		return disk.SyncDir(filepath.Dir(e.f.Name()))
 	}
 	return nil
 }
@@ -221,8 +219,8 @@ func (e *Entry) End(state byte) {
 
 // noSpace gives an error for want of space its name.
 func noSpace(err error) error {
-	if fault.IsNoSpace(err) {
-		return fmt.Errorf("%w: %w", fault.ErrFull, err)
+	if disk.IsNoSpace(err) {
+		return fmt.Errorf("%w: %w", disk.ErrFull, err)
 	}
 	return err
 }

@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // A line has 64 bytes, so that no line spans two sectors of a disk:
@@ -164,7 +164,7 @@ func find(f *os.File, from int64, input string) (called, appended bool, err erro
 
 // open opens the file for reading. Without a file it returns nil.
 func open(path string) (*os.File, error) {
-	if err := folder.Check(Path(path)); err != nil {
+	if err := disk.Check(Path(path)); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(Path(path))

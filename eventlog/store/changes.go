@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // lookEvery is how often a log that is followed is looked at when something has come in the last
@@ -38,7 +38,7 @@ func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error
 	// The number that is asked for is a connection's own.
 	conn, err := r.db.Conn(ctx)
 	if err != nil {
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	// What is being committed in this moment may have been written before the system was asked to tell: it is on
 	// the alert from the beginning.
@@ -48,7 +48,7 @@ func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error
 	}
 	if err != nil {
 		_ = c.Close() // the error that matters is the first
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	return c, nil
 }
@@ -101,7 +101,7 @@ func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 		}
 		v, err := c.version(ctx)
 		if err != nil {
-			return false, fault.Explain(err)
+			return false, disk.Explain(err)
 		}
 		c.last = time.Now()
 		if v != c.seen {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // CheckSettings returns a *SettingError if the file itself carries a setting that is not
@@ -20,7 +20,7 @@ import (
 // connection; TryWrite checks those.
 func (r *Reader) CheckSettings(ctx context.Context) error {
 	if fi, err := os.Stat(r.path); err == nil && Links(fi) > 1 {
-		return &fault.LinkedError{Path: r.path}
+		return &disk.LinkedError{Path: r.path}
 	}
 	if r.Immutable {
 		return nil // SQLite then reads no write-ahead log, and says "delete" of every file
@@ -28,7 +28,7 @@ func (r *Reader) CheckSettings(ctx context.Context) error {
 	return CheckSettings(ctx, r.db, "journal_mode")
 }
 
-// CheckSettings returns a *fault.SettingError if a connection of db does not have these settings as
+// CheckSettings returns a *disk.SettingError if a connection of db does not have these settings as
 // Settings says.
 func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 	want := Settings()
@@ -36,10 +36,10 @@ func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 		var got string
 		// A pragma takes no placeholder; the names are our own.
 		if err := db.GetContext(ctx, &got, `PRAGMA `+name); err != nil {
-			return fault.Explain(err)
+			return disk.Explain(err)
 		}
 		if got != want[name] {
-			return &fault.SettingError{Name: name, Got: got, Want: want[name]}
+			return &disk.SettingError{Name: name, Got: got, Want: want[name]}
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 		FROM sqlite_schema
 		WHERE sql IS NOT NULL`)
 	if err != nil {
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	want := map[string]string{}
 	for _, sql := range Statements() {
@@ -98,10 +98,10 @@ func (r *Reader) CheckIntegrity(ctx context.Context) error {
 func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	var found string
 	if err := db.GetContext(ctx, &found, pragma); err != nil {
-		return fault.Explain(err)
+		return disk.Explain(err)
 	}
 	if found != "ok" {
-		return fmt.Errorf("%w: %s", fault.ErrCorrupt, strings.ReplaceAll(found, "\n", ": "))
+		return fmt.Errorf("%w: %s", disk.ErrCorrupt, strings.ReplaceAll(found, "\n", ": "))
 	}
 	return nil
 }
@@ -110,10 +110,10 @@ func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 // it is that: SQLite says the same of other reasons.
 func ExplainDisk(path string, err error) error {
 	switch dir := filepath.Dir(path); {
-	case errors.Is(err, fault.ErrReadOnly) && isReadOnlyDisk(dir):
-		return fmt.Errorf("%w: %w", fault.ErrReadOnly, syscall.EROFS)
-	case errors.Is(err, fault.ErrBusy) && HasNoLocks(dir):
-		return fmt.Errorf("%w: %w", fault.ErrNoLocks, syscall.ENOLCK)
+	case errors.Is(err, disk.ErrReadOnly) && isReadOnlyDisk(dir):
+		return fmt.Errorf("%w: %w", disk.ErrReadOnly, syscall.EROFS)
+	case errors.Is(err, disk.ErrBusy) && HasNoLocks(dir):
+		return fmt.Errorf("%w: %w", disk.ErrNoLocks, syscall.ENOLCK)
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // OriginOf names the log whose first event has the id: unique, and the same in every copy.
@@ -47,13 +47,13 @@ func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Check
 	}
 	var notes []string
 	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints WHERE size > ? ORDER BY id`, after); err != nil {
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	list := make([]evidence.Checkpoint, len(notes))
 	for i, n := range notes {
 		var err error
 		if list[i], err = evidence.ParseCheckpoint(n); err != nil {
-			return nil, fmt.Errorf("%w: a checkpoint of the file: %w", fault.ErrCorrupt, err)
+			return nil, fmt.Errorf("%w: a checkpoint of the file: %w", disk.ErrCorrupt, err)
 		}
 	}
 	return list, nil
@@ -77,7 +77,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 		return c.Origin, nil
 	}
 	if err != nil {
-		return "", fault.Explain(err)
+		return "", disk.Explain(err)
 	}
 	return OriginOf(id), nil
 }
@@ -98,10 +98,10 @@ func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evi
 		return c, false, nil
 	}
 	if err != nil {
-		return c, false, fault.Explain(err)
+		return c, false, disk.Explain(err)
 	}
 	if c, err = evidence.ParseCheckpoint(msg); err != nil {
-		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", fault.ErrCorrupt, err)
+		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", disk.ErrCorrupt, err)
 	}
 	return c, true, nil
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -48,7 +48,7 @@ func TestDamagedEvents(t *testing.T) {
 			}
 		}
 		var damage *event.DamagedError
-		if !errors.Is(err, fault.ErrCorrupt) || !errors.As(err, &damage) || damage.Seq != 2 || damage.Header != tt.header {
+		if !errors.Is(err, disk.ErrCorrupt) || !errors.As(err, &damage) || damage.Seq != 2 || damage.Header != tt.header {
 			t.Errorf("%s: %v", name, err)
 		}
 		r, err := store.OpenToShow(t.Context(), l.Path())
@@ -69,7 +69,7 @@ func TestDamagedEvents(t *testing.T) {
 				t.Errorf("%s: %s, %v", name, b, err)
 			}
 		}
-		if err := r.Damaged(); n != 3 || !errors.Is(err, fault.ErrCorrupt) {
+		if err := r.Damaged(); n != 3 || !errors.Is(err, disk.ErrCorrupt) {
 			t.Errorf("%s: %d events, %v", name, n, err)
 		}
 		if err := r.Close(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Files are the files of a log that is open for writing. Such a system keeps open files in their
@@ -37,9 +37,9 @@ func (f *Files) InPlace() error {
 		return f.Touched
 	}
 	if there, err := os.Lstat(f.Path); err != nil {
-		f.Touched = fmt.Errorf("%w: %w", fault.ErrMoved, err)
+		f.Touched = fmt.Errorf("%w: %w", disk.ErrMoved, err)
 	} else if !os.SameFile(there, f.DB) {
-		f.Touched = fmt.Errorf("%w: another file lies at %s", fault.ErrMoved, f.Path)
+		f.Touched = fmt.Errorf("%w: another file lies at %s", disk.ErrMoved, f.Path)
 	}
 	return f.Touched
 }

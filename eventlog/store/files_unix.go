@@ -15,8 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perlica/perlica/eventlog/durable"
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Files are the three files of a log that is open for writing: the database, its write-ahead log
@@ -126,7 +125,7 @@ func (f *Files) look() (wal int64, err error) {
 	}
 	shm, err := f.same("-shm", "the index of its write-ahead log", f.shm)
 	if err == nil && shm.Size() < f.shm.Size() {
-		err = fmt.Errorf("%w: the index of its write-ahead log was cut", fault.ErrMoved)
+		err = fmt.Errorf("%w: the index of its write-ahead log was cut", disk.ErrMoved)
 	}
 	return there.Size(), err
 }
@@ -136,13 +135,13 @@ func (f *Files) same(suffix, what string, opened os.FileInfo) (os.FileInfo, erro
 	there, err := os.Lstat(f.Path + suffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s is gone", fault.ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s is gone", disk.ErrMoved, what)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s: %w", fault.ErrMoved, what, err)
+		return nil, fmt.Errorf("%w: %s: %w", disk.ErrMoved, what, err)
 	case !os.SameFile(there, opened):
-		return nil, fmt.Errorf("%w: %s is another file than was opened", fault.ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s is another file than was opened", disk.ErrMoved, what)
 	case Links(there) > 1:
-		return nil, fmt.Errorf("%w: %s has got a second name", fault.ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s has got a second name", disk.ErrMoved, what)
 	}
 	return there, nil
 }
@@ -177,7 +176,7 @@ func (f *Files) Whole() error {
 func (f *Files) agree(size int64) error {
 	var index [indexHeader]byte
 	if _, err := f.index.ReadAt(index[:], 0); err != nil {
-		return fmt.Errorf("%w: the index of its write-ahead log: %w", fault.ErrMoved, err)
+		return fmt.Errorf("%w: the index of its write-ahead log: %w", disk.ErrMoved, err)
 	}
 	frames := int64(binary.NativeEndian.Uint32(index[indexFrames:]))
 	if frames == 0 {
@@ -190,12 +189,12 @@ func (f *Files) agree(size int64) error {
 	var head [walHeader]byte
 	if size >= walHeader {
 		if _, err := f.frames.ReadAt(head[:], 0); err != nil {
-			return fmt.Errorf("%w: its write-ahead log: %w", fault.ErrMoved, err)
+			return fmt.Errorf("%w: its write-ahead log: %w", disk.ErrMoved, err)
 		}
 	}
 	if size < walHeader+frames*(page+frameHeader) ||
 		string(head[walSalts:walSalts+saltsLength]) != string(index[indexSalts:indexSalts+saltsLength]) {
-		return fmt.Errorf("%w: its write-ahead log was cut or overwritten", fault.ErrMoved)
+		return fmt.Errorf("%w: its write-ahead log was cut or overwritten", disk.ErrMoved)
 	}
 	return nil
 }
@@ -236,7 +235,7 @@ func (f *Files) putBack(size int64) (err error) {
 	if err = errors.Join(err, os.Remove(unfinished)); err != nil {
 		return err
 	}
-	return durable.SyncDir(filepath.Dir(f.Path))
+	return disk.SyncDir(filepath.Dir(f.Path))
 }
 
 // isReadOnlyDisk reports whether the file system on which dir lies takes no writes from anybody: of its

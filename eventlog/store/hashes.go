@@ -9,8 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -70,7 +70,7 @@ func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
 	}
 	var rows [][]byte
 	if err := sqlx.SelectContext(h.Ctx, h.DB, &rows, query, args...); err != nil {
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	if int64(len(rows)) != count {
 		return nil, &missingError{level, first}
@@ -78,7 +78,7 @@ func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
 	list := make([]tlog.Hash, count)
 	for i, row := range rows {
 		if len(row) != tlog.HashSize {
-			return nil, fmt.Errorf("%w: a hash of the tree has the wrong length (level %d, number %d)", fault.ErrCorrupt, level, first+int64(i))
+			return nil, fmt.Errorf("%w: a hash of the tree has the wrong length (level %d, number %d)", disk.ErrCorrupt, level, first+int64(i))
 		}
 		list[i] = tlog.Hash(row)
 	}
@@ -111,9 +111,9 @@ func (h Hashes) Size() (int64, error) {
 			coalesce((SELECT max(seq) FROM events), 0),
 			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`
 	}
-	err := fault.Explain(sqlx.GetContext(h.Ctx, h.DB, &size, query))
-	if err != nil && fault.IsScan(err) || size < 0 {
-		return 0, fmt.Errorf("%w: the number of its last event is none", fault.ErrCorrupt)
+	err := disk.Explain(sqlx.GetContext(h.Ctx, h.DB, &size, query))
+	if err != nil && disk.IsScan(err) || size < 0 {
+		return 0, fmt.Errorf("%w: the number of its last event is none", disk.ErrCorrupt)
 	}
 	return size, err
 }
@@ -134,7 +134,7 @@ func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, o
 		}
 	}
 	if err == nil && ok && (e.Input != id || e.Type != event.Requested || e.Leaf() != e.LeafHash) {
-		err = fmt.Errorf("%w: its index of inputs leads for %q to event %d, which is another one than was written", fault.ErrCorrupt, id, e.Seq)
+		err = fmt.Errorf("%w: its index of inputs leads for %q to event %d, which is another one than was written", disk.ErrCorrupt, id, e.Seq)
 	}
 	return e, ok && err == nil, err
 }
@@ -155,7 +155,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 		CROSS JOIN events AS intent ON intent.seq = x.seq
 		WHERE intent.input_id = ?1`, string(id))
 	if err != nil {
-		return fault.Explain(err)
+		return disk.Explain(err)
 	}
 	for _, run := range runs {
 		if run.Type == event.ProviderError { // the agent may have failed before there was an intent
@@ -165,13 +165,13 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 				FROM events INDEXED BY events_run
 				WHERE run_id = ? AND class = 'fact' AND type = 'llm.requested'`, string(run.Run))
 			if err != nil {
-				return fault.Explain(err)
+				return disk.Explain(err)
 			}
 			if seq == 0 {
 				continue
 			}
 		}
-		return fmt.Errorf("%w: run %s was made for the input %q, and the index of inputs does not have it", fault.ErrCorrupt, run.Run, id)
+		return fmt.Errorf("%w: run %s was made for the input %q, and the index of inputs does not have it", disk.ErrCorrupt, run.Run, id)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Where SQLite's locks lie: the writer of a log in WAL mode locks a byte of the -shm
@@ -30,7 +30,7 @@ const (
 // for moments only. It must not be called while this process has the log open: closing
 // the file a second time would let go of SQLite's own locks.
 func WriteLockHolder(path string) (pid int, err error) {
-	if err := folder.CheckDatabase(path); err != nil {
+	if err := disk.CheckDatabase(path); err != nil {
 		return 0, err
 	}
 	for _, l := range []struct {

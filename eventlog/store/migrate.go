@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	_ "modernc.org/sqlite" // the "sqlite" driver
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -21,15 +21,15 @@ func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
 		SELECT application_id, user_version
 		FROM pragma_application_id, pragma_user_version`).Scan(&app, &version)
 	if err != nil {
-		return 0, 0, fault.Explain(err)
+		return 0, 0, disk.Explain(err)
 	}
 	switch {
 	case app == 0 && version == 0:
 		return 0, 0, nil
 	case app != ApplicationID:
-		return app, version, fault.ErrForeign
+		return app, version, disk.ErrForeign
 	case version > SchemaVersion:
-		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", fault.ErrNewer, version, SchemaVersion)
+		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", disk.ErrNewer, version, SchemaVersion)
 	}
 	return app, version, nil
 }
@@ -74,7 +74,7 @@ func create(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 	if tables > 0 {
-		return fault.ErrForeign
+		return disk.ErrForeign
 	}
 	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", Schema, ApplicationID, SchemaVersion))
 	return err
@@ -136,7 +136,7 @@ func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
 			return err
 		}
 		if len(leaf) != tlog.HashSize {
-			return fmt.Errorf("%w: event %d: a hash of the wrong length", fault.ErrCorrupt, tree.Size+1)
+			return fmt.Errorf("%w: event %d: a hash of the wrong length", disk.ErrCorrupt, tree.Size+1)
 		}
 		tree.Add(tlog.Hash(leaf))
 	}
@@ -157,7 +157,7 @@ func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
 func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
 	faults, err := schemaFaults(ctx, db)
 	if err == nil && len(faults) > 0 {
-		err = fmt.Errorf("%w: its schema was changed: %s", fault.ErrCorrupt, faults[0])
+		err = fmt.Errorf("%w: its schema was changed: %s", disk.ErrCorrupt, faults[0])
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -27,10 +27,10 @@ type missingError struct {
 }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("%v: hashes of its tree are missing (level %d, from %d on)", fault.ErrCorrupt, e.level, e.First)
+	return fmt.Sprintf("%v: hashes of its tree are missing (level %d, from %d on)", disk.ErrCorrupt, e.level, e.First)
 }
 
-func (e *missingError) Unwrap() error { return fault.ErrCorrupt }
+func (e *missingError) Unwrap() error { return disk.ErrCorrupt }
 
 // ofPart is subtree where not all that it is made of is stored. Of a whole log that is
 // damage, which missing describes.
@@ -48,7 +48,7 @@ func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	case first == from && a.Level == level:
 		return a.Hash, nil
 	case first <= from && from < end && a.Level >= level:
-		return tlog.Hash{}, fmt.Errorf("%w: events %d to %d are not in it, and what is known of them is no more than one hash", fault.ErrPart, first+1, end)
+		return tlog.Hash{}, fmt.Errorf("%w: events %d to %d are not in it, and what is known of them is no more than one hash", disk.ErrPart, first+1, end)
 	case level == 0:
 		return tlog.Hash{}, missing
 	}
@@ -79,10 +79,10 @@ func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 		return a, false, nil
 	}
 	if err != nil {
-		return a, false, fault.Explain(err)
+		return a, false, disk.Explain(err)
 	}
 	if row.Seq < 1 || row.Level < 0 || row.Level > tree.MaxLevel || len(row.Hash) != tlog.HashSize {
-		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", fault.ErrCorrupt, row.Seq)
+		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", disk.ErrCorrupt, row.Seq)
 	}
 	return tree.Subtree{Seq: event.Seq(row.Seq), Level: row.Level, Hash: tlog.Hash(row.Hash)}, true, nil
 }
@@ -143,10 +143,10 @@ func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 			FROM events
 			WHERE seq BETWEEN ? AND ? AND event_id = ?`, span[0], span[1], id)
 		if !errors.Is(err, sql.ErrNoRows) {
-			return seq, fault.Explain(err)
+			return seq, disk.Explain(err)
 		}
 	}
-	return 0, fmt.Errorf("eventlog: find event %s: %w", id, fault.ErrNotExist)
+	return 0, fmt.Errorf("eventlog: find event %s: %w", id, disk.ErrNotExist)
 }
 
 // since returns a number at which events begin to be not older than at, if times only grow.
@@ -159,7 +159,7 @@ func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, er
 		if errors.Is(err, sql.ErrNoRows) {
 			ts = 0 // of a part of a log; what is not there is not found
 		} else if err != nil {
-			return 0, fault.Explain(err)
+			return 0, disk.Explain(err)
 		}
 		if ts < at.UnixNano() {
 			low = mid + 1

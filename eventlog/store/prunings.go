@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // Covering is the condition of the events that p removes something of: those that it covers and
@@ -49,14 +49,14 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 		return s, err
 	}
 	if p.Run != "" && slices.Contains(s.Open, p.Run) {
-		return s, fmt.Errorf("%w: %s", fault.ErrUnfinished, p.Run)
+		return s, fmt.Errorf("%w: %s", disk.ErrUnfinished, p.Run)
 	}
 	where, args := Covering(p, s.Open)
 	err = r.db.QueryRowxContext(ctx, `
 		SELECT count(*), coalesce(sum(payload_len), 0), coalesce(min(seq), 0), coalesce(max(seq), 0)
 		FROM events
 		WHERE `+where, args...).Scan(&s.Events, &s.Bytes, &s.First, &s.Last)
-	return s, fault.Explain(err)
+	return s, disk.Explain(err)
 }
 
 // Preceding returns the last event before the first one that is not older than t. Where the
@@ -65,7 +65,7 @@ func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) 
 	var last event.Seq
 	err := r.db.GetContext(ctx, &last, `
 		SELECT coalesce((SELECT min(seq) - 1 FROM events WHERE ts >= ?), (SELECT max(seq) FROM events), 0)`, t.UnixNano())
-	return last, fault.Explain(err)
+	return last, disk.Explain(err)
 }
 
 // Announced reports whether the log says already that all of s is removed, and nothing that it

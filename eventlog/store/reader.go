@@ -18,9 +18,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // Reader reads the committed part of a log. It compares each event that it reads with the event's
@@ -59,7 +58,7 @@ func OpenToShow(ctx context.Context, path string) (*Reader, error) {
 	return r, err
 }
 
-// Damaged returns an error that wraps fault.ErrCorrupt and names the first of the damaged events that
+// Damaged returns an error that wraps disk.ErrCorrupt and names the first of the damaged events that
 // a Reader of OpenToShow has yielded. It returns nil if the Reader has met none.
 func (r *Reader) Damaged() error {
 	if r.shown == nil {
@@ -72,15 +71,15 @@ func (r *Reader) Damaged() error {
 	}
 	first := r.shown.found[slices.Min(slices.Collect(maps.Keys(r.shown.found)))]
 	if more := len(r.shown.found) - 1; more > 0 {
-		return fmt.Errorf("%w: %w; so it is with %d more", fault.ErrCorrupt, first, more)
+		return fmt.Errorf("%w: %w; so it is with %d more", disk.ErrCorrupt, first, more)
 	}
-	return fmt.Errorf("%w: %w", fault.ErrCorrupt, first)
+	return fmt.Errorf("%w: %w", disk.ErrCorrupt, first)
 }
 
 // damaged takes in a damaged event. The error says that the reading must end.
 func (r *Reader) damaged(e *event.Event, damage *event.DamagedError) error {
 	if r.shown == nil {
-		return fmt.Errorf("%w: %w", fault.ErrCorrupt, damage)
+		return fmt.Errorf("%w: %w", disk.ErrCorrupt, damage)
 	}
 	e.Hide()
 	r.shown.mu.Lock()
@@ -97,7 +96,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := folder.CheckDatabase(path); err != nil {
+	if err := disk.CheckDatabase(path); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -105,7 +104,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	}
 	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // Conditions that is not allowed, nothing else is to be had
 	r, err := openReader(ctx, path, false)
-	if errors.Is(err, fault.ErrReadOnly) {
+	if errors.Is(err, disk.ErrReadOnly) {
 		// SQLite needs a -shm file beside a WAL database, and could not make one.
 		if fi, werr := os.Stat(path + "-wal"); errors.Is(werr, fs.ErrNotExist) || werr == nil && fi.Size() == 0 {
 			r, err = openReader(ctx, path, true)
@@ -145,12 +144,12 @@ func ReaderOf(path string) (Reader, error) {
 func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 	var tables int
 	if err := db.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
-		return fault.Explain(err)
+		return disk.Explain(err)
 	}
 	if tables == 0 {
-		return fmt.Errorf("the file is empty: %w", fault.ErrNotExist)
+		return fmt.Errorf("the file is empty: %w", disk.ErrNotExist)
 	}
-	return fault.ErrForeign
+	return disk.ErrForeign
 }
 
 // Close releases the file. A Log is closed by its own Close.
@@ -189,7 +188,7 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 			FROM open_runs
 		)
 		WHERE substr(run_id, 1, length(?1)) = ?1 OR substr(run_id, -length(?1)) = ?1 OR substr(run_id, -8, length(?1)) = ?1`, part)
-	return runs, fault.Explain(err)
+	return runs, disk.Explain(err)
 }
 
 // Conditions returns the condition of q and its arguments.
@@ -300,7 +299,7 @@ func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
 		FROM events
 		WHERE run_id = ? AND class = 'fact'`, string(q.Run), string(q.Run)).Scan(&first, &last, &over)
 	if err != nil || first == nil {
-		return fault.Explain(err)
+		return disk.Explain(err)
 	}
 	q.After = max(q.After, event.Seq(*first-1))
 	if over && (q.Until == 0 || q.Until > event.Seq(*last)) {
@@ -324,7 +323,7 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 		ORDER BY seq `+order+`
 		LIMIT ?`, append(args, limit)...)
 	if err != nil {
-		return nil, false, fault.Explain(err)
+		return nil, false, disk.Explain(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below tells
 	for size := 0; size < chunkBytes && rows.Next(); {
@@ -341,7 +340,7 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	}
 	more = more || len(events) == limit
 	if err := rows.Err(); err != nil {
-		return nil, false, fault.Explain(err)
+		return nil, false, disk.Explain(err)
 	}
 	return events, more, r.fillWithheld(ctx, events)
 }
@@ -397,7 +396,7 @@ func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq
 	for _, row := range rows {
 		why[row.Seq] = row.Why
 	}
-	return why, fault.Explain(err)
+	return why, disk.Explain(err)
 }
 
 // pruned reports whether a log.pruned covers e.
@@ -436,13 +435,13 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
 		&e.PayloadLen, &sum, &leaf, &e.Payload, &gone)
 	if err != nil { // a column of another type than the schema's
-		return e, fmt.Errorf("%w: event %d: %w", fault.ErrCorrupt, e.Seq, fault.Explain(err))
+		return e, fmt.Errorf("%w: event %d: %w", disk.ErrCorrupt, e.Seq, disk.Explain(err))
 	}
 	if e.Seq < 1 {
-		return e, fmt.Errorf("%w: an event with the impossible number %d", fault.ErrCorrupt, e.Seq)
+		return e, fmt.Errorf("%w: an event with the impossible number %d", disk.ErrCorrupt, e.Seq)
 	}
 	if len(sum) != sha256.Size || len(leaf) != tlog.HashSize {
-		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", fault.ErrCorrupt, e.Seq)
+		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", disk.ErrCorrupt, e.Seq)
 	}
 	if e.Payload == nil && (!gone || e.PayloadLen == 0) {
 		e.Payload = []byte{} // the driver returns nil for an empty blob, too
@@ -457,7 +456,7 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
 	condition, args := Conditions(q)
 	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
-	return n, fault.Explain(err)
+	return n, disk.Explain(err)
 }
 
 // Last returns the newest event that q selects; ok is false if there is none.

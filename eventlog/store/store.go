@@ -22,9 +22,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	_ "modernc.org/sqlite" // the "sqlite" driver
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 )
 
 const (
@@ -111,12 +110,12 @@ func (w *Writable) Close() error {
 // date. It refuses files that are not an event log, come from a newer version or had their
 // schema changed.
 func OpenWritable(ctx context.Context, path string) (*Writable, error) {
-	err := folder.CheckDatabase(path)
+	err := disk.CheckDatabase(path)
 	if err == nil {
-		err = folder.CheckJournal(path)
+		err = disk.CheckJournal(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
+		return nil, fmt.Errorf("%w: %w", disk.ErrReadOnly, err)
 	}
 	file, err := MakeFile(path)
 	if err != nil {
@@ -134,18 +133,18 @@ func OpenAgain(ctx context.Context, path string, file os.FileInfo) (*Writable, e
 
 func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Writable, error) {
 	if file.Mode().IsRegular() && Links(file) > 1 {
-		return nil, &fault.LinkedError{Path: path}
+		return nil, &disk.LinkedError{Path: path}
 	}
 	left, err := syncLeftover(path+"-wal", os.O_RDWR)
 	var cannot *fs.PathError
 	if errors.As(err, &cannot) && cannot.Op == "open" {
-		if fault.IsManyOpen(err) {
-			return nil, fmt.Errorf("%w: %w", fault.ErrManyOpen, err)
+		if disk.IsManyOpen(err) {
+			return nil, fmt.Errorf("%w: %w", disk.ErrManyOpen, err)
 		}
-		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
+		return nil, fmt.Errorf("%w: %w", disk.ErrReadOnly, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", fault.ErrIO, err)
+		return nil, fmt.Errorf("%w: %w", disk.ErrIO, err)
 	}
 	db, err := sqlx.Open("sqlite", dsn)
 	if err != nil {
@@ -158,7 +157,7 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 	err = Migrate(ctx, db)
 	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
 	// may be the first as well.
-	for errors.Is(fault.Explain(err), fault.ErrBusy) && time.Now().Before(end) {
+	for errors.Is(disk.Explain(err), disk.ErrBusy) && time.Now().Before(end) {
 		time.Sleep(5 * time.Millisecond)
 		err = Migrate(ctx, db)
 	}
@@ -173,7 +172,7 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 	}
 	if err != nil {
 		_ = w.Close() // the error that matters is the first
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	return w, nil
 }
@@ -189,12 +188,12 @@ func MakeFile(path string) (os.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		switch {
-		case fault.IsNoSpace(err):
-			return nil, fmt.Errorf("%w: %w", fault.ErrFull, err)
-		case fault.IsManyOpen(err):
-			return nil, fmt.Errorf("%w: %w", fault.ErrManyOpen, err)
+		case disk.IsNoSpace(err):
+			return nil, fmt.Errorf("%w: %w", disk.ErrFull, err)
+		case disk.IsManyOpen(err):
+			return nil, fmt.Errorf("%w: %w", disk.ErrManyOpen, err)
 		}
-		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
+		return nil, fmt.Errorf("%w: %w", disk.ErrReadOnly, err)
 	}
 	fi, err := f.Stat()
 	return fi, errors.Join(err, f.Close())
@@ -259,7 +258,7 @@ func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, 
 		Scan(&part, &unfinished, &newest.Seq, &leaf, &newest.Context)
 	copy(newest.Leaf[:], leaf)
 	if err == nil && part {
-		err = fault.ErrPart
+		err = disk.ErrPart
 	}
 	return unfinished, newest, err
 }
@@ -304,5 +303,5 @@ func (r *Reader) UnlistedRuns(ctx context.Context) ([]event.RunID, error) {
 
 func (r *Reader) runs(ctx context.Context, query string) (runs []event.RunID, err error) {
 	err = r.db.SelectContext(ctx, &runs, query)
-	return runs, fault.Explain(err)
+	return runs, disk.Explain(err)
 }

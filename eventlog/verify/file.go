@@ -11,8 +11,8 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
@@ -44,7 +44,7 @@ type file struct {
 }
 
 // errEndless ends the reading of a file that is so broken that it would not end.
-var errEndless = fmt.Errorf("%w: events come over and over", fault.ErrCorrupt)
+var errEndless = fmt.Errorf("%w: events come over and over", disk.ErrCorrupt)
 
 // Log verifies the log's file with all that is stored in it, and the anchor beside it. It reads the
 // whole log on all cores, and writes nothing; others may append at the same time. Otherwise it is
@@ -65,7 +65,7 @@ func (f *file) verify(ctx context.Context) error {
 	if err != nil {
 		cancel()
 	}
-	if broken := <-whole; fault.IsBroken(broken) {
+	if broken := <-whole; disk.IsBroken(broken) {
 		f.v.find(0, Unreadable, "%v", broken)
 	} else if err == nil {
 		err = broken
@@ -84,7 +84,7 @@ func (f *file) close() (err error) {
 	if f.conn != nil {
 		err = errors.Join(err, f.conn.Close())
 	}
-	return fault.Explain(err)
+	return disk.Explain(err)
 }
 
 // Head finds out what there is to verify. The anchor is read before the size: it is never ahead of
@@ -108,10 +108,10 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 		return h, err
 	}
 	if f.there, _, err = f.conn.PrepareTransient(`SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`); err != nil {
-		return h, fault.Explain(err)
+		return h, disk.Explain(err)
 	}
 	h.Origin, err = f.reader.Origin(ctx)
-	if err != nil && !fault.IsBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(f.lacks) == 0 {
+	if err != nil && !disk.IsBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(f.lacks) == 0 {
 		return h, err
 	}
 	f.anchored(anchors)
@@ -150,7 +150,7 @@ func (f *file) Next(context.Context) (func(*Block) error, error) {
 	last, hole, there := min((first-1)/blockEvents*blockEvents+blockEvents, f.size), false, f.size+1
 	err := eachRow(f.there, func(stmt *sqlite.Stmt) error { there = stmt.ColumnInt64(0); return nil }, first)
 	switch {
-	case fault.IsBroken(err):
+	case disk.IsBroken(err):
 	case err != nil:
 		return nil, err
 	case there > last:

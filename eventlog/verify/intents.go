@@ -5,7 +5,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/intents"
 )
 
@@ -39,7 +39,7 @@ func (f *file) compareIntents() error {
 		delete(named, hash)
 		return nil
 	})
-	if fault.IsBroken(err) {
+	if disk.IsBroken(err) {
 		return nil // another finding says so
 	}
 	if err != nil {

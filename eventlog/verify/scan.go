@@ -11,8 +11,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -41,7 +41,7 @@ func newScanner(f *file) (s *scanner, err error) {
 		s.notes, _, err = s.conn.PrepareTransient(`SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
 	}
 	if err != nil {
-		return nil, errors.Join(fault.Explain(err), s.close())
+		return nil, errors.Join(disk.Explain(err), s.close())
 	}
 	return s, nil
 }
@@ -61,7 +61,7 @@ func (s *scanner) close() error {
 func connect(r *store.Reader) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(store.ReaderDSN(r.Path(), r.Immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
 	if err != nil {
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	conn.SetBusyTimeout(store.BusyTimeout)
 	for _, pragma := range []string{
@@ -80,7 +80,7 @@ func connect(r *store.Reader) (*sqlite.Conn, error) {
 func query(conn *sqlite.Conn, text string, each func(*sqlite.Stmt) error, args ...int64) error {
 	stmt, _, err := conn.PrepareTransient(text)
 	if err != nil {
-		return fault.Explain(err)
+		return disk.Explain(err)
 	}
 	defer func() { _ = stmt.Finalize() }() // eachRow returned what went wrong
 	return eachRow(stmt, each, args...)
@@ -93,10 +93,10 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 	for {
 		more, err := stmt.Step()
 		if err != nil {
-			return fault.Explain(err)
+			return disk.Explain(err)
 		}
 		if !more {
-			return fault.Explain(stmt.Reset())
+			return disk.Explain(stmt.Reset())
 		}
 		if each == nil {
 			continue
@@ -129,7 +129,7 @@ func (s *scanner) fill(b *Block, first int64) error {
 		b.Checkpoint(stmt.ColumnInt64(1), stmt.ColumnText(2), fmt.Sprintf("checkpoint %d of the file", stmt.ColumnInt64(0)))
 		return nil
 	}, first, last)
-	if fault.IsBroken(err) {
+	if disk.IsBroken(err) {
 		return nil // it was found already, and so is what does not follow
 	}
 	return err
@@ -154,13 +154,13 @@ func (s *scanner) scan(b *Block, first int64) error {
 		return nil
 	}
 	why := eachRow(s.rows, each, first, b.last)
-	if why == nil || !fault.IsBroken(why) {
+	if why == nil || !disk.IsBroken(why) {
 		return why
 	}
 	for next = max(next, first); next <= b.last; {
 		at := next
 		if err := eachRow(s.rows, each, at, at); err != nil {
-			if !fault.IsBroken(err) {
+			if !disk.IsBroken(err) {
 				return err
 			}
 			s.without(b, at)

@@ -11,7 +11,7 @@ import (
 )
 
 // Source is a log wherever it lies: its file, an export, a copy in another database. Its methods are
-// called from one goroutine, and not again behind an error. An error that wraps [fault.ErrCorrupt] is
+// called from one goroutine, and not again behind an error. An error that wraps [disk.ErrCorrupt] is
 // damage; any other ends the verification.
 type Source interface {
 	// Head says what the source claims of the log as a whole. It is called once, before the others.

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -63,7 +62,7 @@ func (f *file) tables(ctx context.Context) error {
 		})
 	}
 	f.changed, err = f.reader.CheckSchema(ctx)
-	if fault.IsBroken(err) {
+	if disk.IsBroken(err) {
 		return nil
 	}
 	return err
@@ -81,7 +80,7 @@ func (f *file) place() {
 	if fi, err := os.Stat(path); err == nil && f.v.opt.NoImport && store.Links(fi) > 1 {
 		f.v.find(0, Schema, "the file has more than one name (hard links), by each of which others could write to it")
 	}
-	if exposed := folder.Exposed(path); exposed != "" {
+	if exposed := disk.Exposed(path); exposed != "" {
 		f.v.warn("every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s", exposed)
 	}
 }
@@ -110,11 +109,11 @@ func (f *file) measure() (err error) {
 	if err != nil || f.reader.Version < 2 {
 		return err
 	}
-	if err := f.measureNotes(); err != nil && !fault.IsBroken(err) {
+	if err := f.measureNotes(); err != nil && !disk.IsBroken(err) {
 		return err
 	}
 	if !f.lacks["open_runs"] && !f.lacks["withheld"] {
-		if err := f.derived(); fault.IsBroken(err) {
+		if err := f.derived(); disk.IsBroken(err) {
 			f.v.find(0, Unreadable, "the list of open runs: %v", err)
 		} else if err != nil {
 			return err
@@ -177,7 +176,7 @@ func (f *file) derived() error {
 	stored := map[event.RunID]event.Seq{}
 	err := query(f.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
 		if len(stored) == maxStored {
-			return fmt.Errorf("%w: it lists more than %d open runs", fault.ErrCorrupt, maxStored)
+			return fmt.Errorf("%w: it lists more than %d open runs", disk.ErrCorrupt, maxStored)
 		}
 		stored[event.RunID(stmt.ColumnText(0))] = event.Seq(stmt.ColumnInt64(1))
 		return nil
@@ -213,7 +212,7 @@ func (f *file) nodes() error {
 		var h tlog.Hash
 		switch {
 		case len(f.v.nodes) == maxStored:
-			return fmt.Errorf("%w: there are more than %d", fault.ErrCorrupt, maxStored)
+			return fmt.Errorf("%w: there are more than %d", disk.ErrCorrupt, maxStored)
 		case level <= 0 || level >= tree.MaxLevel || level%tree.NodeHeight != 0 || n < 0 || n >= tree.MaxSeq>>level:
 			f.v.find(0, Tree, "a hash is stored at an impossible place: level %d, number %d", level, n)
 		case (n+1)<<level > f.size:
@@ -223,7 +222,7 @@ func (f *file) nodes() error {
 		}
 		return nil
 	})
-	if f.v.hasNodes = err == nil && len(f.absent) == 0; fault.IsBroken(err) {
+	if f.v.hasNodes = err == nil && len(f.absent) == 0; disk.IsBroken(err) {
 		f.v.find(0, Unreadable, "the stored hashes of the tree cannot be read: %v", err)
 		return nil
 	}
@@ -238,7 +237,7 @@ func (f *file) End(ctx context.Context) error {
 		return err
 	}
 	if f.v.opt.Place != nil && len(f.lacks) == 0 {
-		if err := f.v.opt.Place(ctx, f.reader); err != nil && !fault.IsBroken(err) {
+		if err := f.v.opt.Place(ctx, f.reader); err != nil && !disk.IsBroken(err) {
 			f.v.find(0, Misplaced, "%v", err)
 		}
 	}
@@ -253,7 +252,7 @@ func (f *file) End(ctx context.Context) error {
 	}
 	// What is missing may have been pruned since.
 	for e, err := range f.reader.Events(ctx, event.Query{After: event.Seq(f.size), Types: []event.Type{event.LogPruned}}) {
-		if fault.IsBroken(err) {
+		if disk.IsBroken(err) {
 			return nil // what cannot be read covers nothing
 		}
 		if err != nil {
@@ -284,7 +283,7 @@ func (f *file) oldTree() error {
 		}
 		return nil
 	})
-	if fault.IsBroken(err) {
+	if disk.IsBroken(err) {
 		f.v.find(0, Unreadable, "the tree in the file cannot be read: %v", err)
 		return nil
 	}

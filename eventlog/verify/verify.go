@@ -17,9 +17,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -169,7 +169,7 @@ func (v *verification) warn(format string, args ...any) {
 
 // finish puts the report in order. What ended the verification is damage, too, if it says so.
 func (v *verification) finish(err error) (Report, error) {
-	if errors.Is(err, fault.ErrCorrupt) {
+	if errors.Is(err, disk.ErrCorrupt) {
 		v.find(0, Unreadable, "%v", err)
 		err = nil
 	}

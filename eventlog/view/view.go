@@ -13,9 +13,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -63,7 +62,7 @@ var errStale = errors.New("the view is stale")
 func Open(ctx context.Context, r event.Reader, path string, def Projection) (*View, error) {
 	v, err := open(ctx, r, path, def)
 	ofLog := errors.As(err, new(*event.DamagedError))
-	if errors.Is(err, errStale) || !ofLog && errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrForeign) {
+	if errors.Is(err, errStale) || !ofLog && errors.Is(err, disk.ErrCorrupt) || errors.Is(err, disk.ErrForeign) {
 		if rerr := Remove(path); rerr != nil {
 			return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
 		}
@@ -77,11 +76,11 @@ func Open(ctx context.Context, r event.Reader, path string, def Projection) (*Vi
 
 // Remove deletes the files of a view, if there are any. The next Open makes them anew.
 func Remove(path string) error {
-	if err := folder.CheckDatabase(path); err != nil {
+	if err := disk.CheckDatabase(path); err != nil {
 		return err
 	}
 	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fault.ErrNotExist) {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, disk.ErrNotExist) {
 			return err
 		}
 	}
@@ -93,7 +92,7 @@ func open(ctx context.Context, r event.Reader, path string, def Projection) (*Vi
 	if err != nil {
 		return nil, err
 	}
-	if err := folder.CheckDatabase(path); err != nil {
+	if err := disk.CheckDatabase(path); err != nil {
 		return nil, err
 	}
 	file, err := store.MakeFile(path)
@@ -112,7 +111,7 @@ func open(ctx context.Context, r event.Reader, path string, def Projection) (*Vi
 	}
 	if err != nil {
 		_ = db.Close() // the error that matters is the first
-		return nil, fault.Explain(err)
+		return nil, disk.Explain(err)
 	}
 	return v, nil
 }
@@ -228,7 +227,7 @@ func Check(ctx context.Context, path string) (at event.Seq, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := folder.CheckDatabase(path); err != nil {
+	if err := disk.CheckDatabase(path); err != nil {
 		return 0, err
 	}
 	if info, err := os.Stat(path); err != nil {
@@ -242,11 +241,11 @@ func Check(ctx context.Context, path string) (at event.Seq, err error) {
 	}
 	defer func() { _ = db.Close() }() // read from only
 	if err = store.PragmaCheck(ctx, db, `PRAGMA quick_check(1)`); err == nil {
-		err = fault.Explain(db.GetContext(ctx, &at, `SELECT seq FROM position WHERE id = 1`))
+		err = disk.Explain(db.GetContext(ctx, &at, `SELECT seq FROM position WHERE id = 1`))
 	}
 	switch {
-	case err == nil, errors.Is(err, fault.ErrCorrupt), errors.Is(err, fault.ErrBusy), errors.Is(err, fault.ErrReadOnly):
+	case err == nil, errors.Is(err, disk.ErrCorrupt), errors.Is(err, disk.ErrBusy), errors.Is(err, disk.ErrReadOnly):
 		return at, err
 	}
-	return 0, fmt.Errorf("%w: %w", fault.ErrCorrupt, err)
+	return 0, fmt.Errorf("%w: %w", disk.ErrCorrupt, err)
 }

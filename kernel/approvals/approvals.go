@@ -19,7 +19,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
@@ -190,7 +190,7 @@ func (v Vouchers) migrate(ctx context.Context, log *eventlog.Log) error {
 		if err := os.Remove(v.old()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return durable.SyncDir(v.dirs.State)
+		return disk.SyncDir(v.dirs.State)
 	}
 }
 

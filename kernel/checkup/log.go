@@ -12,8 +12,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
@@ -95,7 +95,7 @@ func (e *examination) openLog() {
 		e.log, e.size = log, info.Size()
 		events, _, err = log.Head(e.ctx)
 	}
-	if anchored > events && (err == nil || errors.Is(err, fault.ErrNotExist)) {
+	if anchored > events && (err == nil || errors.Is(err, disk.ErrNotExist)) {
 		e.fail(lost, "the log ends at event %s, and its anchor covers %s", humanize.Comma(events), humanize.Comma(anchored))
 		return
 	}
@@ -109,13 +109,13 @@ func (e *examination) openLog() {
 // logHint says what to do about a log that cannot be read.
 func logHint(err error) string {
 	switch {
-	case errors.Is(err, fault.ErrNewer):
+	case errors.Is(err, disk.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
-	case errors.Is(err, fault.ErrBusy):
+	case errors.Is(err, disk.ErrBusy):
 		return "another program has locked it; end that program"
-	case errors.Is(err, fault.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, disk.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the file and its folder readable and writable"
-	case errors.Is(err, fault.ErrNotExist):
+	case errors.Is(err, disk.ErrNotExist):
 		return "the next run begins a new log in it"
 	}
 	return "no run can start with it: to start a new log, move it and the .anchor and .intents beside it away, and keep them"
@@ -123,8 +123,8 @@ func logHint(err error) string {
 
 func (e *examination) logSettings() {
 	err := e.log.CheckSettings(e.ctx)
-	var setting *fault.SettingError
-	var linked *fault.LinkedError
+	var setting *disk.SettingError
+	var linked *disk.LinkedError
 	switch {
 	case err == nil:
 		e.ok("as required")
@@ -243,7 +243,7 @@ func (e *examination) views() {
 		switch {
 		case err == nil:
 			seen++
-		case errors.Is(err, fault.ErrCorrupt):
+		case errors.Is(err, disk.ErrCorrupt):
 			e.warn("nothing is lost: its next use builds it anew from the log", "%s: %v", path, err)
 		default:
 			e.fail("delete it: it comes back from the log", "%s: %v", path, err)

@@ -11,8 +11,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -108,7 +107,7 @@ func (e *examination) nearest() string {
 }
 
 func (e *examination) diskSpace() {
-	free, err := folder.FreeSpace(e.nearest())
+	free, err := disk.FreeSpace(e.nearest())
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		e.ok("not known on this system")
@@ -125,15 +124,15 @@ func (e *examination) diskSpace() {
 func (e *examination) logWritable() {
 	dir := e.nearest()
 	err := eventlog.TryWrite(e.ctx, dir)
-	var setting *fault.SettingError
+	var setting *disk.SettingError
 	switch {
 	case err == nil:
 		e.ok("a log can be written in %s", dir)
-	case errors.Is(err, fault.ErrFull), e.isFull(dir):
+	case errors.Is(err, disk.ErrFull), e.isFull(dir):
 		e.fail("free some space", "the disk is full: %v", err)
 	case errors.As(err, &setting):
 		e.fail("this build's SQLite does not do what it is told: use another build of Perlica", "%v", err)
-	case errors.Is(err, fault.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, disk.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		hint := "make the folder writable, or run in another one"
 		if errors.Is(err, syscall.EROFS) {
 			hint = "mount the file system for writing, or run in a folder on another one"
@@ -152,7 +151,7 @@ func (e *examination) logWritable() {
 
 // isFull reports whether a fault in dir is for want of space, whatever SQLite calls it.
 func (e *examination) isFull(dir string) bool {
-	free, err := folder.FreeSpace(dir)
+	free, err := disk.FreeSpace(dir)
 	return err == nil && free < fullSpace
 }
 

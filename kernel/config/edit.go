@@ -14,7 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Set writes one scalar key, such as "model.default_provider", into a file, which is
@@ -52,7 +52,7 @@ func Set(file, key, value string) error {
 	if bytes.Equal(changed, data) {
 		return nil
 	}
-	if err := durable.WriteFile(file, changed, mode, os.Rename); err != nil {
+	if err := disk.WriteFile(file, changed, mode, os.Rename); err != nil {
 		return fmt.Errorf("config: set: %w", err)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // ErrNothingToTrust says that a project has neither config.toml nor prompts/system.md.
@@ -76,7 +76,7 @@ func Trust(dirs Dirs, ws Workspace, digest string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("config: trust: %w", err)
 	}
-	if err := durable.WriteFile(path, []byte(trustLine(ws, digest)), 0o600, os.Rename); err != nil {
+	if err := disk.WriteFile(path, []byte(trustLine(ws, digest)), 0o600, os.Rename); err != nil {
 		return fmt.Errorf("config: trust: %w", err)
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // ErrHeld says that another process, or another run of this one, holds a lock.
@@ -40,7 +40,7 @@ const (
 // Acquire takes the lock at path, or returns ErrHeld. The file is removed with the
 // lock, so a lock counts only if the file that was locked is still the one at path.
 func Acquire(path string) (*Lock, error) {
-	if err := folder.Check(path); err != nil {
+	if err := disk.Check(path); err != nil {
 		return nil, err
 	}
 	for tries := 0; ; {
@@ -77,7 +77,7 @@ func lockFile(path string) *flock.Flock {
 // Reserve makes the file of a lock ahead of its use: Take is cheaper than Acquire then. Until it
 // is taken the lock counts as free, because a share of it does not keep others from looking.
 func Reserve(path string) (*Lock, error) {
-	if err := folder.Check(path); err != nil {
+	if err := disk.Check(path); err != nil {
 		return nil, err
 	}
 	f := lockFile(path)
@@ -142,7 +142,7 @@ func removeIfFree(f *flock.Flock) {
 // Held reports whether a process holds the lock at path. It neither makes nor removes
 // the file, and does not keep the lock from a process that asks for it a moment later.
 func Held(path string) (bool, error) {
-	if err := folder.Check(path); err != nil {
+	if err := disk.Check(path); err != nil {
 		return false, err
 	}
 	f := flock.New(path, flock.SetFlag(os.O_RDONLY))

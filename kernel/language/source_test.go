@@ -161,7 +161,7 @@ func TestFaultsAreTranslated(t *testing.T) {
 		{"../../service/web/push/*.go", []string{"New"}, 0, 1},
 		{"../../eventlog/verify/*.go", []string{"find"}, 2, 40},
 		{"../../eventlog/verify/*.go", []string{"warn"}, 0, 12},
-		{"../../eventlog/fault/*.go", []string{"New"}, 0, 12},
+		{"../../eventlog/disk/*.go", []string{"New"}, 0, 12},
 		{"../report/audit.go", []string{"breaks"}, 0, 20},
 		{"../*.go", []string{"warn", "warnLate"}, 1, 6},
 		{"../../provider/error.go", []string{"New"}, 0, 7},

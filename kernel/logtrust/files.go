@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // files says which files a log is: SQLite takes for a part of the database what lies in the
@@ -57,7 +57,7 @@ func (s Store) read(path string) (entry, bool) {
 // readBeside reads the entry that lies beside a log.
 func readBeside(path string) (e entry, ok bool) {
 	name := besideName(path)
-	if folder.Check(name) != nil { // a clone may bring a pipe
+	if disk.Check(name) != nil { // a clone may bring a pipe
 		return entry{}, false
 	}
 	b, err := os.ReadFile(name)

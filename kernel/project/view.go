@@ -5,14 +5,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // OpenView opens a view at its path or, where nothing can be written, builds it anew in a
 // temporary file. The returned function removes that; call it after the view's Close.
 func OpenView[T any](path string, open func(path string) (T, error)) (view T, remove func(), err error) {
 	view, err = open(path)
-	if !errors.Is(err, fault.ErrReadOnly) {
+	if !errors.Is(err, disk.ErrReadOnly) {
 		return view, func() {}, err
 	}
 	dir, terr := os.MkdirTemp("", "perlica-view-")

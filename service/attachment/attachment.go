@@ -17,7 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // ErrTooLarge says that a file has more bytes than it may have.
@@ -61,7 +61,7 @@ func Save(dir, message string, n int, name string, r io.Reader, limit int64) (pa
 	if err := os.Rename(f.Name(), path); err != nil {
 		return "", err
 	}
-	return path, durable.SyncDir(dir)
+	return path, disk.SyncDir(dir)
 }
 
 // Name is a file's name as it may stand on this machine: its last element, of letters, digits

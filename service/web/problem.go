@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -113,7 +113,7 @@ var known = []struct {
 	{report.ErrNotFound, notFound},
 	{report.ErrNoQuestion, notFound},
 	{interaction.ErrUnknownQuestion, notFound},
-	{fault.ErrNotExist, notFound},
+	{disk.ErrNotExist, notFound},
 	{fs.ErrNotExist, notFound},
 	{interaction.ErrWord, wordNeeded},
 	{interaction.ErrAlways, alwaysNeeded},
@@ -123,17 +123,17 @@ var known = []struct {
 	{filelock.ErrBusy, sessionBusy},
 	{kernel.ErrRunGone, runOver},
 	{errStopped, stoppingNow},
-	{fault.ErrCorrupt, logFailed},
-	{fault.ErrForeign, logFailed},
-	{fault.ErrNewer, logFailed},
-	{fault.ErrMoved, logFailed},
-	{fault.ErrIO, logFailed},
-	{fault.ErrFull, logFailed},
-	{fault.ErrReadOnly, logFailed},
-	{fault.ErrBusy, logFailed},
-	{fault.ErrNoLocks, logFailed},
-	{fault.ErrManyOpen, logFailed},
-	{fault.ErrPart, logFailed},
+	{disk.ErrCorrupt, logFailed},
+	{disk.ErrForeign, logFailed},
+	{disk.ErrNewer, logFailed},
+	{disk.ErrMoved, logFailed},
+	{disk.ErrIO, logFailed},
+	{disk.ErrFull, logFailed},
+	{disk.ErrReadOnly, logFailed},
+	{disk.ErrBusy, logFailed},
+	{disk.ErrNoLocks, logFailed},
+	{disk.ErrManyOpen, logFailed},
+	{disk.ErrPart, logFailed},
 	{context.DeadlineExceeded, logFailed},
 }
 

@@ -8,9 +8,9 @@ import (
 	"strconv"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/language"
@@ -64,7 +64,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 		err = v.check(r, l, log)
 		err = errors.Join(err, log.Close())
 	}
-	if errors.Is(err, fault.ErrCorrupt) {
+	if errors.Is(err, disk.ErrCorrupt) {
 		v.OK, v.Kind, v.Damage = false, verify.Unreadable, say(r.Context()).Error(err)
 		v.Findings, err = []verify.Finding{{Kind: v.Kind, What: v.Damage}}, nil
 	}
@@ -118,7 +118,7 @@ func (v *verified) check(r *request, l *eventLog, log *store.Reader) error {
 
 // noEvent is the error of who asked for an event, in their words where it is that there is none.
 func noEvent(err error, ref string) error {
-	if errors.Is(err, fault.ErrNotExist) {
+	if errors.Is(err, disk.ErrNotExist) {
 		return notFound.is(fmt.Sprintf("there is no event %q on the log", ref))
 	}
 	return err

@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -84,7 +84,7 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	scratch, err := folder.NewScratch(filepath.Dir(name))
+	scratch, err := disk.NewScratch(filepath.Dir(name))
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -236,7 +235,7 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 		return nil, nil, exitcode.InLog(err)
 	}
 	if paths, err := p.Workspace.Context(p.Config.ContextID); err == nil {
-		if exposed := folder.Exposed(paths.EventLog); exposed != "" {
+		if exposed := disk.Exposed(paths.EventLog); exposed != "" {
 			a.Note(fmt.Sprintf("warning: every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s", exposed))
 		}
 	}
@@ -260,7 +259,7 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, co
 // MayNotRead says of an error that the system does not let this user read the log: no write
 // was asked for.
 func MayNotRead(err error, path string) error {
-	if !errors.Is(err, fault.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
+	if !errors.Is(err, disk.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return exitcode.WithHint(fmt.Errorf("the event log cannot be opened for reading: %s", path),
@@ -289,7 +288,7 @@ func CloseShown(log *store.Reader, err *error) {
 // error names damage already.
 func shownDamage(log *store.Reader, err error) error {
 	damaged := log.Damaged()
-	if damaged == nil || errors.Is(err, fault.ErrCorrupt) {
+	if damaged == nil || errors.Is(err, disk.ErrCorrupt) {
 		return err
 	}
 	if _, printed := exitcode.Of(err); err != nil && !printed {

@@ -10,10 +10,9 @@ import (
 	"syscall"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
@@ -168,7 +167,7 @@ func OfRefusal(err error) Code {
 	case errors.Is(err, sessions.ErrNoSession), errors.Is(err, sessions.ErrAmbiguous), errors.Is(err, filelock.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
 		return Session
-	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, fault.ErrClosed), errors.Is(err, fault.ErrCorrupt):
+	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, disk.ErrClosed), errors.Is(err, disk.ErrCorrupt):
 		return Log
 	case errors.As(err, &input), errors.As(err, &other):
 		return Usage
@@ -299,38 +298,38 @@ func hintOfTeam(err error) string {
 
 // hintOfLog knows what to do about the faults of a log, and of the disk under it.
 func hintOfLog(err error) string {
-	var linked *fault.LinkedError
-	var place *folder.Error
+	var linked *disk.LinkedError
+	var place *disk.PathError
 	switch {
 	case errors.As(err, &place):
 		return "move it away, if it is not yours: it may have come with the project"
-	case errors.Is(err, fault.ErrNoLocks):
+	case errors.Is(err, disk.ErrNoLocks):
 		return "a log needs a disk with working locks; on a network disk its lock service may be down"
 	case IsManyOpen(err):
 		return "raise the limit of open files (ulimit -n), or end what has so many open"
 	case errors.As(err, &linked):
 		return linked.Hint()
-	case errors.Is(err, fault.ErrMoved):
+	case errors.Is(err, disk.ErrMoved):
 		return "end what else works in its folder, then look at what is left of it: perlica log verify"
-	case errors.Is(err, fault.ErrFull), errors.Is(err, fault.ErrIO), errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrIO), errors.Is(err, syscall.ENOSPC):
 		const again = "see that the disk has room and is well, then try again"
 		if before := (*logError)(nil); errors.As(err, &before) {
 			return again + "; nothing was sent"
 		}
 		return again
-	case errors.Is(err, fault.ErrBusy):
+	case errors.Is(err, disk.ErrBusy):
 		return "another program holds the log open for writing; 'perlica doctor' says more"
 	case errors.As(err, new(*event.DamagedError)):
 		return "'perlica log verify' checks the whole log and says what to do"
-	case errors.Is(err, fault.ErrCorrupt), errors.Is(err, fault.ErrForeign):
+	case errors.Is(err, disk.ErrCorrupt), errors.Is(err, disk.ErrForeign):
 		return "move the file and the .anchor and .intents beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
-	case errors.Is(err, fault.ErrPart):
+	case errors.Is(err, disk.ErrPart):
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
-	case errors.Is(err, fault.ErrNewer):
+	case errors.Is(err, disk.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
 	case errors.Is(err, syscall.EROFS):
 		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: perlica log tail"
-	case errors.Is(err, fault.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, disk.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
 	}
 	return ""
@@ -355,5 +354,5 @@ func InLog(err error) error { return &logError{err} }
 
 // IsManyOpen reports whether this process, or the machine, can open no more files.
 func IsManyOpen(err error) bool {
-	return errors.Is(err, fault.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	return errors.Is(err, disk.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/export"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
@@ -138,7 +138,7 @@ func Write(ctx context.Context, a *cli.App, log *store.Reader, p *project.Projec
 		return err
 	})
 	done()
-	if errors.Is(err, fault.ErrCorrupt) {
+	if errors.Is(err, disk.ErrCorrupt) {
 		return exitcode.WithHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
 	}
 	if err != nil {

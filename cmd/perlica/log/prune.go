@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -139,15 +139,15 @@ func (a *app) sayPruned(done eventlog.Removal) error {
 // pruneErr says what to do about what keeps payloads from being removed.
 func pruneErr(err error) error {
 	switch {
-	case errors.Is(err, fault.ErrUnfinished):
+	case errors.Is(err, disk.ErrUnfinished):
 		return exitcode.WithHint(err, "nothing was removed; 'perlica log open' tells what is known of it and ends what has died")
 	case errors.Is(err, kernel.ErrUnderWay):
 		return exitcode.WithHint(err, "nothing was removed: wait until no run of this context is under way, then try again")
 	case errors.Is(err, kernel.ErrPruning):
 		return exitcode.WithHint(err, "another process does it; wait for it")
-	case errors.Is(err, fault.ErrBusy):
+	case errors.Is(err, disk.ErrBusy):
 		return exitcode.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it goes on where this one ended")
-	case errors.Is(err, fault.ErrFull):
+	case errors.Is(err, disk.ErrFull):
 		return exitcode.WithHint(err, "make room on the disk, then run the same command again: it goes on where this one ended")
 	}
 	return err

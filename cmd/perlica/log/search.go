@@ -19,8 +19,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
@@ -177,7 +177,7 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 	if err == nil && used != at {
 		a.Note("the index cannot be written where it belongs, so each search makes it anew; make the folder writable to keep it")
 	}
-	if errors.Is(err, fault.ErrBusy) {
+	if errors.Is(err, disk.ErrBusy) {
 		err = exitcode.WithHint(err, "another search is making the index; try again when it is done")
 	}
 	return s, remove, err

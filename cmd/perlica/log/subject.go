@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/disk"
 	logexport "github.com/perlica/perlica/eventlog/export"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -72,8 +72,8 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 		return s, s.Close()
 	}
 	src, err := logexport.NewSource(buffered)
-	if bad, ok := errors.AsType[*logexport.ImportError](err); ok && !errors.Is(err, fault.ErrNewer) {
-		err = fmt.Errorf("%w: line %d: %w", fault.ErrCorrupt, bad.Line, bad.Err)
+	if bad, ok := errors.AsType[*logexport.ImportError](err); ok && !errors.Is(err, disk.ErrNewer) {
+		err = fmt.Errorf("%w: line %d: %w", disk.ErrCorrupt, bad.Line, bad.Err)
 	}
 	if err != nil {
 		return s, errors.Join(err, s.Close())
@@ -94,7 +94,7 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, st
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = noLogAtError{args[0]}
-		case errors.Is(err, fault.ErrForeign):
+		case errors.Is(err, disk.ErrForeign):
 			err = exitcode.WithHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since")
 		}
 		return log, args[0], cli.MayNotRead(err, args[0])

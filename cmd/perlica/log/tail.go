@@ -20,8 +20,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -170,7 +170,7 @@ func (o *eventWriter) follow(ctx context.Context, log *store.Reader, changes *st
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return exitcode.WithHint(fault.ErrMoved, "'perlica log tail -f' follows what is in its place now")
+		return exitcode.WithHint(disk.ErrMoved, "'perlica log tail -f' follows what is in its place now")
 	}
 	return err
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/config"
@@ -141,7 +141,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	}
 	log, err := a.toVerify(ctx, args)
 	v.File, v.export = log.file, log.export
-	if errors.Is(err, fault.ErrCorrupt) {
+	if errors.Is(err, disk.ErrCorrupt) {
 		v.unreadable(err)
 		return v, nil
 	}
@@ -169,7 +169,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	v.required = opt.RequireSignature
 	rep, err := a.verifyWithProgress(ctx, log, opt)
 	switch {
-	case errors.Is(err, fault.ErrCorrupt):
+	case errors.Is(err, disk.ErrCorrupt):
 		v.unreadable(err)
 		return v, nil
 	case errors.Is(err, verify.ErrOtherLog):

@@ -22,8 +22,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/remote"
 	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -215,7 +215,7 @@ func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags
 	}
 	res, err := a.runTurn(ctx, p, r, f, t, text, stop, say)
 	cerr := done()
-	if errors.Is(cerr, fault.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
+	if errors.Is(cerr, disk.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
 		return res, exitcode.Log.With(cerr)
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {

@@ -15,7 +15,7 @@ import (
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Subscription is where a browser's push service takes messages for it, and how they are encrypted: as
@@ -80,7 +80,7 @@ func (s *Sender) Subscribe(device string, sub Subscription) error {
 	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
 		return err
 	}
-	return durable.WriteFile(s.file(device), data, 0o600, os.Rename)
+	return disk.WriteFile(s.file(device), data, 0o600, os.Rename)
 }
 
 // Unsubscribe removes a device's subscription, if there is one.
@@ -160,7 +160,7 @@ func (s *Sender) keys() (private, public string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		if err := durable.WriteFile(path, []byte(made+"\n"), 0o600, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := disk.WriteFile(path, []byte(made+"\n"), 0o600, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", "", err
 		}
 		data, err = os.ReadFile(path)

@@ -1,4 +1,4 @@
-package folder
+package disk
 
 import "golang.org/x/sys/windows"
 

@@ -1,9 +1,4 @@
-// Package folder checks and uses the folder of a log. It finds links and devices in place of files,
-// makes scratch folders for unfinished files, and measures the free space.
-//
-// The package promises that a link, pipe or device in a cloned project is found before a file is
-// opened. It opens no log.
-package folder
+package disk
 
 import (
 	"encoding/binary"
@@ -20,14 +15,14 @@ import (
 // folder, and a link in it could lead to the user's private files.
 const projectFolder = ".perlica_config"
 
-// Error says that a link, a pipe, a device or another special file lies in place of a file.
-type Error struct{ Path, What string }
+// PathError says that a link, a pipe, a device or another special file lies in place of a file.
+type PathError struct{ Path, What string }
 
-func (e *Error) Error() string {
+func (e *PathError) Error() string {
 	return fmt.Sprintf("eventlog: %s is %s, not a file of its own", e.Path, e.What)
 }
 
-// Check returns an *Error if a special file lies at path: a pipe, whose reader would wait for ever,
+// Check returns a *PathError if a special file lies at path: a pipe, whose reader would wait for ever,
 // a socket or a device. Inside a project's folder it also refuses a link at path or in its parent
 // folders. Check accepts a path at which nothing lies.
 func Check(path string) error {
@@ -42,11 +37,11 @@ func Check(path string) error {
 				continue
 			}
 			if fi, err := os.Lstat(path[:from+i]); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-				return &Error{path[:from+i], "a link"}
+				return &PathError{path[:from+i], "a link"}
 			}
 		}
 		if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-			return &Error{path, "a link"}
+			return &PathError{path, "a link"}
 		}
 	}
 	fi, err := os.Stat(path)
@@ -65,7 +60,7 @@ func Check(path string) error {
 	case mode&fs.ModeDevice != 0:
 		what = "a device"
 	}
-	return &Error{path, what}
+	return &PathError{path, what}
 }
 
 // Exposed returns the first of the log's folder and files that every user of the machine can write,
@@ -103,7 +98,7 @@ const (
 	pageSize      = 8192 // bytes, of a new database
 )
 
-// CheckJournal returns an *Error if SQLite would copy the pages of a rollback journal into the log
+// CheckJournal returns a *PathError if SQLite would copy the pages of a rollback journal into the log
 // at path, or cut the log. A log leaves no journal, because it uses write-ahead mode from its first
 // page on. Only the creation of a log may leave one; that journal holds no page.
 func CheckJournal(path string) error {
@@ -125,5 +120,5 @@ func CheckJournal(path string) error {
 	if binary.BigEndian.Uint32(head[journalPages:]) == 0 && size(path) <= pageSize && size(path+"-wal") == 0 {
 		return nil
 	}
-	return &Error{path + "-journal", "the rollback journal of another program"}
+	return &PathError{path + "-journal", "the rollback journal of another program"}
 }

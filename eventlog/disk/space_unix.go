@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd || dragonfly
 
-package folder
+package disk
 
 import "golang.org/x/sys/unix"
 

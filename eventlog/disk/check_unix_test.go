@@ -1,6 +1,6 @@
 //go:build unix
 
-package folder_test
+package disk_test
 
 import (
 	"path/filepath"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // TestCheckKinds checks that a device and a pipe are refused. The reader of a pipe would wait for
@@ -19,7 +19,7 @@ func TestCheckKinds(t *testing.T) {
 		t.Skip(err)
 	}
 	for path, what := range map[string]string{pipe: "a pipe", "/dev/null": "a device"} {
-		if err := folder.Check(path); !refused(err, path) || !strings.Contains(err.Error(), what) {
+		if err := disk.Check(path); !refused(err, path) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

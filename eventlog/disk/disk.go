@@ -1,8 +1,10 @@
-// Package durable makes the bytes and the names of files survive a power failure.
+// Package disk has the operations that a log needs of its disk. It replaces files whole, checks the folder of a
+// log, makes scratch folders for unfinished files, and gives each fault of a log's file an error.
 //
-// The package promises that a reader of a replaced file sees the whole old file or the whole new
-// file, also after a crash. It knows nothing about logs.
-package durable
+// A reader of a replaced file sees the whole old file or the whole new file, also after a crash. A link, a pipe or a
+// device in a cloned project is found before a file is opened. Explain makes an error of SQLite or of the system wrap
+// the fault that it stands for. The package opens no log and repairs nothing.
+package disk
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package folder_test
+package disk_test
 
 import (
 	"encoding/binary"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 func write(t *testing.T, path string, data []byte) {
@@ -23,7 +23,7 @@ func write(t *testing.T, path string, data []byte) {
 
 // refused reports whether err is an *Error for path.
 func refused(err error, path string) bool {
-	var e *folder.Error
+	var e *disk.PathError
 	return errors.As(err, &e) && e.Path == path
 }
 
@@ -56,7 +56,7 @@ func TestCheckLinks(t *testing.T) {
 		".perlica_config/folder/file": ".perlica_config/folder",
 		".perlica_config/folder/new":  ".perlica_config/folder",
 	} {
-		err := folder.Check(filepath.Join(dir, path))
+		err := disk.Check(filepath.Join(dir, path))
 		if link == "" && err != nil || link != "" && !refused(err, filepath.Join(dir, link)) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -66,7 +66,7 @@ func TestCheckLinks(t *testing.T) {
 		if err := os.Symlink(filepath.Join(dir, "elsewhere", "file"), base+suffix); err != nil {
 			t.Fatal(err)
 		}
-		if err := folder.CheckDatabase(base); !refused(err, base+suffix) {
+		if err := disk.CheckDatabase(base); !refused(err, base+suffix) {
 			t.Errorf("a link in the place of %q: %v", suffix, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestCheckJournal(t *testing.T) {
 				write(t, path+suffix, data)
 			}
 		}
-		if err := folder.CheckJournal(path); c.taken && err != nil || !c.taken && !refused(err, path+"-journal") {
+		if err := disk.CheckJournal(path); c.taken && err != nil || !c.taken && !refused(err, path+"-journal") {
 			t.Errorf("a journal %s: %v", name, err)
 		}
 	}
@@ -107,15 +107,15 @@ func TestCheckJournal(t *testing.T) {
 // in use and folders with other names.
 func TestScratch(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, folder.ScratchPrefix+"dead", "half"), []byte("secret"))
-	write(t, filepath.Join(dir, folder.ScratchPrefix+"file"), nil)
+	write(t, filepath.Join(dir, disk.ScratchPrefix+"dead", "half"), []byte("secret"))
+	write(t, filepath.Join(dir, disk.ScratchPrefix+"file"), nil)
 	write(t, filepath.Join(dir, "other", "half"), nil)
-	one, err := folder.NewScratch(dir)
+	one, err := disk.NewScratch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, one.Path("x"), []byte("unfinished"))
-	two, err := folder.NewScratch(dir)
+	two, err := disk.NewScratch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestScratch(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if got := strings.Join(left, " "); err != nil || got != folder.ScratchPrefix+"file other" {
+	if got := strings.Join(left, " "); err != nil || got != disk.ScratchPrefix+"file other" {
 		t.Errorf("left are %s, %v", got, err)
 	}
 }

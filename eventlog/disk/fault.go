@@ -1,8 +1,4 @@
-// Package fault defines the errors of a log's file, one for each kind of fault.
-//
-// The package promises that Explain makes an error of SQLite or of the system wrap the fault that
-// it stands for. It repairs nothing.
-package fault
+package disk
 
 import (
 	"context"
