@@ -51,7 +51,7 @@ func (a Agent) Environ(parent []string) ([]string, error) {
 // caller must call End of the result. The result is nil if the process cannot be described; Start then
 // returns the reason.
 func (a Agent) Launch(opt Options) *process.Launched {
-	opt.defaults()
+	opt.setDefaults()
 	spec, err := a.spec(opt)
 	if err != nil {
 		return nil

@@ -56,7 +56,7 @@ type Options struct {
 	Redact func([]byte) []byte // masks a line of that output before it is kept or passed to Stderr; may be nil
 }
 
-func (o *Options) defaults() {
+func (o *Options) setDefaults() {
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
@@ -91,17 +91,17 @@ type Conn struct {
 
 	opening opening // owned by the goroutine that opens the session
 
-	mu       sync.Mutex // guards the fields below; never held during a blocking call
-	err      *Error     // why gone is closed
-	nextID   int64
-	calls    map[string]*pendingCall       // our waiting requests, by jsonrpc.Key of the id
-	asked    map[string]*PermissionRequest // the agent's waiting requests, by jsonrpc.Key of the id
-	prompted map[string]bool               // runs whose session/prompt was let through
-	session  string                        // the agent's session id, once it is known
-	early    []heldUpdate                  // updates that arrived before the session id was known
+	mu                 sync.Mutex // guards the fields below; never held during a blocking call
+	err                *Error     // why gone is closed
+	nextID             int64
+	calls              map[string]*pendingCall       // our waiting requests, by jsonrpc.Key of the id
+	pendingPermissions map[string]*PermissionRequest // the agent's waiting requests, by jsonrpc.Key of the id
+	prompted           map[string]bool               // runs whose session/prompt was let through
+	session            string                        // the agent's session id, once it is known
+	early              []heldUpdate                  // updates that arrived before the session id was known
 
-	loginVars []string // names of the variables that the agent's logins need
-	stray     string   // the last line that contains no message
+	loginVars  []string // names of the variables that the agent's logins need
+	nonMessage string   // the last line that contains no message
 }
 
 type heldUpdate struct {
@@ -114,7 +114,7 @@ const maxEarly = 1000
 
 // Start starts the agent's process and writes nothing to it. The error is an *Error of TypeStart.
 func Start(a Agent, opt Options) (*Conn, error) {
-	opt.defaults()
+	opt.setDefaults()
 	spec, err := a.spec(opt)
 	var proc *process.Process
 	if err == nil {
@@ -125,15 +125,15 @@ func Start(a Agent, opt Options) (*Conn, error) {
 	}
 	c := &Conn{
 		agent: a, opt: opt, proc: proc, in: proc.Stdin(),
-		out:      make(chan *sending, 256),
-		gone:     make(chan struct{}),
-		quiet:    make(chan struct{}),
-		calls:    map[string]*pendingCall{},
-		asked:    map[string]*PermissionRequest{},
-		prompted: map[string]bool{},
+		out:                make(chan *sending, 256),
+		gone:               make(chan struct{}),
+		quiet:              make(chan struct{}),
+		calls:              map[string]*pendingCall{},
+		pendingPermissions: map[string]*PermissionRequest{},
+		prompted:           map[string]bool{},
 	}
-	c.wg.Go(c.read)
-	c.wg.Go(c.write)
+	c.wg.Go(c.readOutput)
+	c.wg.Go(c.writeInput)
 	return c, nil
 }
 
@@ -162,7 +162,7 @@ func (c *Conn) StderrTail() string { return c.proc.StderrTail() }
 // processes have ended and all output has been recorded. Later calls wait for the first. The methods of
 // Client and Recorder must not call End, because End waits for them.
 func (c *Conn) End(ctx context.Context) error {
-	c.fail(&Error{Type: TypeStopped, Message: "Perlica ended the agent"})
+	c.failWith(&Error{Type: TypeStopped, Message: "Perlica ended the agent"})
 	err := c.proc.End(ctx)
 	c.wg.Wait()
 	return err
@@ -170,13 +170,13 @@ func (c *Conn) End(ctx context.Context) error {
 
 // Kill ends the agent and its children at once and writes nothing to them.
 func (c *Conn) Kill() {
-	c.fail(&Error{Type: TypeStopped, Message: "Perlica killed the agent"})
+	c.failWith(&Error{Type: TypeStopped, Message: "Perlica killed the agent"})
 	_ = c.proc.Kill() // End must follow and returns this error
 }
 
-// fail makes the connection unusable and gives the reason to all waiting callers. Only the first reason
+// failWith makes the connection unusable and gives the reason to all waiting callers. Only the first reason
 // counts.
-func (c *Conn) fail(e *Error) {
+func (c *Conn) failWith(e *Error) {
 	c.end.Do(func() {
 		e.Provider = c.agent.ID
 		c.mu.Lock()
@@ -187,14 +187,14 @@ func (c *Conn) fail(e *Error) {
 	})
 }
 
-// broken calls fail and kills the agent. It is for faults after which the agent must not run.
-func (c *Conn) broken(e *Error) {
-	c.fail(e)
+// failAndKill calls failWith and kills the agent. It is for faults after which the agent must not run.
+func (c *Conn) failAndKill(e *Error) {
+	c.failWith(e)
 	_ = c.proc.Kill() // End must follow and returns this error
 }
 
-// parse is jsonrpc.Parse. With a Peer it also reads the session id, because there may be several sessions.
-func (c *Conn) parse(line []byte) jsonrpc.Message {
+// parseLine is jsonrpc.Parse. With a Peer it also reads the session id, because there may be several sessions.
+func (c *Conn) parseLine(line []byte) jsonrpc.Message {
 	env := jsonrpc.Parse(line)
 	if c.opt.Peer != nil && env.Params != nil {
 		env.Session = sessionOf(env.Params)
@@ -202,13 +202,13 @@ func (c *Conn) parse(line []byte) jsonrpc.Message {
 	return env
 }
 
-// dispatch acts on a line of the agent.
-func (c *Conn) dispatch(env jsonrpc.Message) {
+// dispatchLine acts on a line of the agent.
+func (c *Conn) dispatchLine(env jsonrpc.Message) {
 	peer := c.opt.Peer
-	own := peer != nil && c.own(env.ID)
+	own := peer != nil && c.isOwnID(env.ID)
 	if own && env.Kind == jsonrpc.Request {
-		c.refuse(env.ID, -32600, "the id is of Perlica's own")
-		c.warn("foreign_id", "a request with an id of Perlica's own")
+		c.refuseRequest(env.ID, -32600, "the id is of Perlica's own")
+		c.warnClient("foreign_id", "a request with an id of Perlica's own")
 		return
 	}
 	exchange := c.agent.Model && strings.HasPrefix(env.Method, methodsHTTP)
@@ -217,27 +217,27 @@ func (c *Conn) dispatch(env jsonrpc.Message) {
 	}
 	switch env.Kind {
 	case jsonrpc.Response:
-		c.response(env)
+		c.handleResponse(env)
 	case jsonrpc.Request:
-		c.request(env)
+		c.handleRequest(env)
 	case jsonrpc.Notification:
-		c.notification(env)
+		c.handleNotification(env)
 	case jsonrpc.Malformed:
-		c.malformed(env)
+		c.handleMalformed(env)
 	case jsonrpc.Oversized:
-		c.broken(&Error{
+		c.failAndKill(&Error{
 			Type: TypeProtocol, Subtype: "oversized_line", cause: ErrProtocol,
 			Message: fmt.Sprintf("the agent sent a line of %d bytes; the limit is %d", env.Length, c.opt.MaxLine),
 		})
 	}
 }
 
-func (c *Conn) warn(subtype, detail string) {
+func (c *Conn) warnClient(subtype, detail string) {
 	c.opt.Client.Warning(Warning{Subtype: subtype, Detail: strings.ToValidUTF8(detail, "\uFFFD")})
 }
 
-// response hands a response to the call that waits for it.
-func (c *Conn) response(env jsonrpc.Message) {
+// handleResponse hands a response to the call that waits for it.
+func (c *Conn) handleResponse(env jsonrpc.Message) {
 	c.mu.Lock()
 	p := c.calls[env.Key]
 	key := env.Key
@@ -257,39 +257,39 @@ func (c *Conn) response(env jsonrpc.Message) {
 	}
 	c.mu.Unlock()
 	if p == nil {
-		if c.opt.Peer != nil && !c.own(env.ID) {
+		if c.opt.Peer != nil && !c.isOwnID(env.ID) {
 			return // the peer handles it
 		}
-		c.warn("unknown_response", "a response to a request that is not under way, id "+env.ID)
+		c.warnClient("unknown_response", "a response to a request that is not under way, id "+env.ID)
 		return
 	}
 	for _, h := range held {
-		c.update(h.session, h.update)
+		c.passUpdate(h.session, h.update)
 	}
 	p.answer = env
 	close(p.arrived)
 }
 
-func (c *Conn) notification(env jsonrpc.Message) {
+func (c *Conn) handleNotification(env jsonrpc.Message) {
 	switch env.Method {
 	case acp.ClientMethodSessionUpdate:
 		session, u, ok := parseUpdate(env.Params)
 		if !ok {
-			c.warn("undecodable_update", clip(string(env.Params), 200))
+			c.warnClient("undecodable_update", clip(string(env.Params), 200))
 			return
 		}
-		c.update(session, u)
+		c.passUpdate(session, u)
 	case "$/cancel_request":
 		var v struct{ RequestID json.RawMessage }
 		if c.opt.Peer == nil && json.Unmarshal(env.Params, &v) == nil { // a peer has already received the line
-			c.withdraw(jsonrpc.Key(string(v.RequestID)))
+			c.withdrawPermission(jsonrpc.Key(string(v.RequestID)))
 		}
 	}
 	// Other notifications need no action. Their lines are on record.
 }
 
-// update passes an update of our session to the client. Updates of other sessions are only recorded.
-func (c *Conn) update(session string, u Update) {
+// passUpdate passes an update of our session to the client. Updates of other sessions are only recorded.
+func (c *Conn) passUpdate(session string, u Update) {
 	if c.opt.Peer != nil {
 		if client := c.clientOf(session); client != nil {
 			client.Update(u)
@@ -306,21 +306,21 @@ func (c *Conn) update(session string, u Update) {
 	switch {
 	case hold:
 	case ours == "":
-		c.warn("early_update", fmt.Sprintf("more than %d updates before the session's id", maxEarly))
+		c.warnClient("early_update", fmt.Sprintf("more than %d updates before the session's id", maxEarly))
 	case session != ours:
-		c.warn("foreign_session", "an update of session "+clip(session, 80))
+		c.warnClient("foreign_session", "an update of session "+clip(session, 80))
 	default:
 		c.opt.Client.Update(u)
 	}
 }
 
-// call sends one request and waits for its response.
-func (c *Conn) call(ctx context.Context, method string, params any) (jsonrpc.Message, error) {
-	return c.begin(method, params, nil).wait(ctx)
+// callAgent sends one request and waits for its response.
+func (c *Conn) callAgent(ctx context.Context, method string, params any) (jsonrpc.Message, error) {
+	return c.beginCall(method, params, nil).waitResponse(ctx)
 }
 
-// begin sends one request and does not wait until the request has left. right is set only for session/prompt.
-func (c *Conn) begin(method string, params any, right *Call) *pendingCall {
+// beginCall sends one request and does not wait until the request has left. right is set only for session/prompt.
+func (c *Conn) beginCall(method string, params any, right *Call) *pendingCall {
 	c.mu.Lock()
 	p := &pendingCall{conn: c, method: method, id: strconv.FormatInt(c.nextID, 10), arrived: make(chan struct{})}
 	if c.opt.Peer != nil {
@@ -329,12 +329,12 @@ func (c *Conn) begin(method string, params any, right *Call) *pendingCall {
 	c.nextID++
 	c.calls[jsonrpc.Key(p.id)] = p
 	c.mu.Unlock()
-	line, err := request(p.id, method, params)
+	line, err := requestLine(p.id, method, params)
 	if err != nil {
 		p.out = unsent(&Error{Type: TypeProtocol, Message: err.Error(), cause: err})
 		return p
 	}
-	p.out = c.queue(line, right)
+	p.out = c.queueLine(line, right)
 	return p
 }
 
@@ -345,16 +345,16 @@ func (c *Conn) timeout(method string) time.Duration {
 	return c.opt.RequestTimeout
 }
 
-// judge returns the response, or an error if the response contains one.
-func (c *Conn) judge(env jsonrpc.Message, method, id string) (jsonrpc.Message, error) {
+// checkResponse returns the response, or an error if the response contains one.
+func (c *Conn) checkResponse(env jsonrpc.Message, method, id string) (jsonrpc.Message, error) {
 	if env.Error != nil && string(env.Error) != "null" {
-		return jsonrpc.Message{}, c.failed(method, id, agentError(method, id, env.Error))
+		return jsonrpc.Message{}, c.completeError(method, id, agentError(method, id, env.Error))
 	}
 	return env, nil
 }
 
-// decode decodes the result of a response. A missing result counts as null and sets nothing.
-func (c *Conn) decode(env jsonrpc.Message, method string, result any) error {
+// decodeResult decodes the result of a response. A missing result counts as null and sets nothing.
+func (c *Conn) decodeResult(env jsonrpc.Message, method string, result any) error {
 	if env.Result == nil {
 		return nil
 	}
@@ -362,7 +362,7 @@ func (c *Conn) decode(env jsonrpc.Message, method string, result any) error {
 	if err == nil {
 		return nil
 	}
-	return c.failed(method, env.ID, &Error{
+	return c.completeError(method, env.ID, &Error{
 		Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(env.Result), cause: errors.Join(ErrProtocol, err),
 		Message: "an answer that is not of the protocol's form: " + malformed(err),
 	})
@@ -377,8 +377,8 @@ func malformed(err error) string {
 	return clip(err.Error(), 200)
 }
 
-// failed adds the provider, the method and the id of the call to an error.
-func (c *Conn) failed(method, id string, err error) error {
+// completeError adds the provider, the method and the id of the call to an error.
+func (c *Conn) completeError(method, id string, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = &Error{Type: TypeProtocol, Message: err.Error(), cause: err}

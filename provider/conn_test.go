@@ -69,7 +69,7 @@ func TestSentOrder(t *testing.T) {
 			if i%2 == 0 {
 				s.Cancel()
 			} else {
-				c.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"_n","params":%d}`, i), nil)
+				c.sendLine(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"_n","params":%d}`, i), nil)
 			}
 		}()
 	}
@@ -81,7 +81,7 @@ func TestSentOrder(t *testing.T) {
 		}
 		return lines
 	}
-	w.wait(t, "all echoes", func() bool { return len(echoes()) == n })
+	w.waitFor(t, "all echoes", func() bool { return len(echoes()) == n })
 	if got, want := echoes(), w.lines(true)[before:]; !slices.Equal(got, want) {
 		t.Errorf("the agent read\n%q, recorded were\n%q", got, want)
 	}
@@ -153,7 +153,7 @@ func TestErrorWithoutIDAmongTwo(t *testing.T) {
 	c := start(t, lies("<", `>{"id":null,"error":{"code":-32700,"message":"m"}}`, lieEnd, `>{"id":3,"result":{}}`), w)
 	s := open(t, c)
 	done := promptAsync(s, NewCall("r"), "x")
-	w.wait(t, "the prompt", func() bool { return len(w.wire) == 5 })
+	w.waitFor(t, "the prompt", func() bool { return len(w.wire) == 5 })
 	if err := s.SetMode(t.Context(), "m"); err != nil {
 		t.Error(err)
 	}
@@ -331,7 +331,7 @@ func TestTimeouts(t *testing.T) {
 		if err := s.Cancel(); err != nil { // the agent answers only after this
 			t.Error(err)
 		}
-		w.wait(t, "the warning", func() bool { return len(w.warnings) == 1 && w.warnings[0].Subtype == "unknown_response" })
+		w.waitFor(t, "the warning", func() bool { return len(w.warnings) == 1 && w.warnings[0].Subtype == "unknown_response" })
 	})
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -72,7 +72,7 @@ func TestAnswerBeforeTheEnd(t *testing.T) {
 	for range 100 {
 		p := &pendingCall{conn: c, method: "session/prompt", out: unsent(nil), arrived: make(chan struct{}), answer: jsonrpc.Message{Result: json.RawMessage("{}")}}
 		close(p.arrived)
-		if _, err := p.wait(t.Context()); err != nil {
+		if _, err := p.waitResponse(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestCancel(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, child("ok"), w))
 	done := promptAsync(s, NewCall("r"), "@say working\n@hang")
-	w.wait(t, "an update", func() bool { return len(w.updates) == 1 })
+	w.waitFor(t, "an update", func() bool { return len(w.updates) == 1 })
 	if err := s.Cancel(); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestKill(t *testing.T) {
 	s := open(t, c)
 	call := NewCall("r")
 	done := promptAsync(s, call, "x")
-	w.wait(t, "an update", func() bool { return len(w.updates) == 1 })
+	w.waitFor(t, "an update", func() bool { return len(w.updates) == 1 })
 	sent := len(w.lines(true))
 	c.Kill()
 	var e *Error

@@ -62,14 +62,14 @@ func TestSentBeforeBytes(t *testing.T) {
 		return nil
 	}
 	first := `{"jsonrpc":"2.0","method":"_first"}`
-	if err := c.send([]byte(first), nil); err != nil {
+	if err := c.sendLine([]byte(first), nil); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 100)
 	if n, err := r.Read(b); string(b[:n]) != first+"\n" {
 		t.Errorf("%q, %v", b[:n], err)
 	}
-	if err := c.send([]byte(`{"jsonrpc":"2.0","method":"_second"}`), nil); !errors.Is(err, ErrRecord) {
+	if err := c.sendLine([]byte(`{"jsonrpc":"2.0","method":"_second"}`), nil); !errors.Is(err, ErrRecord) {
 		t.Errorf("%v", err)
 	}
 	if waiting() {
@@ -86,7 +86,7 @@ func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	_, waiting := tapInput(t, c)
 	close(ready)
 	<-c.Gone()
-	if err := c.send([]byte(`{"jsonrpc":"2.0","method":"_x"}`), nil); !errors.Is(err, ErrRecord) {
+	if err := c.sendLine([]byte(`{"jsonrpc":"2.0","method":"_x"}`), nil); !errors.Is(err, ErrRecord) {
 		t.Errorf("%v", err)
 	}
 	end(t, c)

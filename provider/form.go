@@ -29,11 +29,11 @@ type formResult struct {
 
 // Fill answers with the values of the fields. It returns when the answer has left.
 func (p *PermissionRequest) Fill(content map[string]json.RawMessage) error {
-	return p.reply("", formResult{"accept", content})
+	return p.sendReply("", formResult{"accept", content})
 }
 
 // Decline answers that the person does not give the values. It returns when the answer has left.
-func (p *PermissionRequest) Decline() error { return p.reply("", formResult{Action: "decline"}) }
+func (p *PermissionRequest) Decline() error { return p.sendReply("", formResult{Action: "decline"}) }
 
 // requestForm handles an elicitation. It refuses an elicitation that belongs to a request or to nothing,
 // because no turn is running in which a person could be asked.
@@ -48,8 +48,8 @@ func (c *Conn) requestForm(env jsonrpc.Message) {
 		Meta      map[string]json.RawMessage `json:"_meta"`
 	}
 	if err := json.Unmarshal(env.Params, &v); err != nil || v.Mode == "url" && v.URL == "" || v.Mode != "url" && v.Schema == nil {
-		c.refuse(env.ID, -32602, "undecodable elicitation")
-		c.warn("undecodable_request", clip(string(env.Params), 200))
+		c.refuseRequest(env.ID, -32602, "undecodable elicitation")
+		c.warnClient("undecodable_request", clip(string(env.Params), 200))
 		return
 	}
 	f := &Form{Message: v.Message}
@@ -62,5 +62,5 @@ func (c *Conn) requestForm(env jsonrpc.Message) {
 	if _, ok := v.Meta[ApprovalMark]; ok {
 		f.Approval, tool.Kind, tool.RawInput = true, acp.ToolKindExecute, v.Meta["tool_params"]
 	}
-	c.put(env, v.SessionID, &PermissionRequest{ID: env.ID, Tool: tool, Form: f})
+	c.putPermission(env, v.SessionID, &PermissionRequest{ID: env.ID, Tool: tool, Form: f})
 }

@@ -27,7 +27,7 @@ type half struct {
 // end. It returns U+FFFD if the stored half has no second half. The caller shows that character before the
 // chunk's text.
 func (h *Halves) Join(u *Update) (alone string) {
-	open := h.open(u.Kind)
+	open := h.halfOf(u.Kind)
 	if open == nil || u.Text == "" {
 		return ""
 	}
@@ -53,7 +53,7 @@ func (h *Halves) Rest() string {
 	return replacement
 }
 
-func (h *Halves) open(kind string) *half {
+func (h *Halves) halfOf(kind string) *half {
 	switch kind {
 	case AgentMessageChunk:
 		return &h.message

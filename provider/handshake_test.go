@@ -18,28 +18,28 @@ import (
 // two prompts.
 var handshake = map[string]func(c *Conn, env jsonrpc.Message) (any, error){
 	acp.AgentMethodInitialize: func(c *Conn, env jsonrpc.Message) (any, error) {
-		c.opening.offered(env.Result)
-		r, err := c.introduced(env)
+		c.opening.storeOffers(env.Result)
+		r, err := c.readIntroduction(env)
 		return r, err
 	},
 	acp.AgentMethodSessionNew: func(c *Conn, env jsonrpc.Message) (any, error) {
 		var r offer
-		err := c.take(env, acp.AgentMethodSessionNew, "sessionId", &r)
-		return c.opened(r.SessionID, r.Modes, r.ConfigOptions), err
+		err := c.decodeLenient(env, acp.AgentMethodSessionNew, "sessionId", &r)
+		return c.openedSession(r.SessionID, r.Modes, r.ConfigOptions), err
 	},
 	acp.AgentMethodSessionLoad: func(c *Conn, env jsonrpc.Message) (any, error) {
 		var r offer
-		err := c.take(env, acp.AgentMethodSessionLoad, "", &r)
-		return c.opened("s", r.Modes, r.ConfigOptions), err
+		err := c.decodeLenient(env, acp.AgentMethodSessionLoad, "", &r)
+		return c.openedSession("s", r.Modes, r.ConfigOptions), err
 	},
 	acp.AgentMethodSessionSetConfigOption: func(c *Conn, env jsonrpc.Message) (any, error) {
 		var r offer
-		err := c.take(env, acp.AgentMethodSessionSetConfigOption, "", &r)
+		err := c.decodeLenient(env, acp.AgentMethodSessionSetConfigOption, "", &r)
 		return r, err
 	},
 	acp.AgentMethodSessionList: func(c *Conn, env jsonrpc.Message) (any, error) {
 		var r acp.ListSessionsResponse
-		err := c.take(env, acp.AgentMethodSessionList, "", &r)
+		err := c.decodeLenient(env, acp.AgentMethodSessionList, "", &r)
 		return r, err
 	},
 }

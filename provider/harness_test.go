@@ -235,8 +235,8 @@ func (w *watcher) Drained() {
 	}
 }
 
-// wait waits until ready returns true. ready is called with the watcher locked.
-func (w *watcher) wait(t *testing.T, what string, ready func() bool) {
+// waitFor waits until ready returns true. ready is called with the watcher locked.
+func (w *watcher) waitFor(t *testing.T, what string, ready func() bool) {
 	t.Helper()
 	late := time.After(time.Minute)
 	for {

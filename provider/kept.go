@@ -21,7 +21,7 @@ func (c *Conn) KeptSessions(ctx context.Context, dir string) (list []acp.Session
 	var seen []string
 	for range mostPages {
 		var page acp.ListSessionsResponse
-		if err := c.ask(ctx, acp.AgentMethodSessionList, request, &page); err != nil {
+		if err := c.request(ctx, acp.AgentMethodSessionList, request, &page); err != nil {
 			return nil, false, err
 		}
 		list = append(list, slices.DeleteFunc(page.Sessions, func(s acp.SessionInfo) bool { return s.SessionId == "" })...)
@@ -37,5 +37,5 @@ func (c *Conn) KeptSessions(ctx context.Context, dir string) (list []acp.Session
 // DeleteKept makes the agent delete a stored session. Only agents that announce session/delete know the
 // method.
 func (c *Conn) DeleteKept(ctx context.Context, id string) error {
-	return c.ask(ctx, acp.AgentMethodSessionDelete, acp.UnstableDeleteSessionRequest{SessionId: acp.SessionId(id)}, nil)
+	return c.request(ctx, acp.AgentMethodSessionDelete, acp.UnstableDeleteSessionRequest{SessionId: acp.SessionId(id)}, nil)
 }

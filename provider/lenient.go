@@ -138,21 +138,21 @@ type offer struct {
 	ConfigOptions []acp.SessionConfigOption `json:"configOptions"`
 }
 
-// take decodes the result of a response with lenient and warns about the parts that were left out. An
-// unreadable result sets nothing. take returns an error only if the needed member has the wrong form.
-func (c *Conn) take(env jsonrpc.Message, method, needed string, v any) error {
+// decodeLenient decodes the result of a response with lenient and warns about the parts that were left out. An
+// unreadable result sets nothing. decodeLenient returns an error only if the needed member has the wrong form.
+func (c *Conn) decodeLenient(env jsonrpc.Message, method, needed string, v any) error {
 	if env.Result == nil {
 		return nil
 	}
 	dropped, err := lenient(env.Result, v)
 	if needed != "" && (err != nil || slices.Contains(dropped, needed)) {
-		return c.decode(env, method, reflect.New(reflect.TypeOf(v).Elem()).Interface())
+		return c.decodeResult(env, method, reflect.New(reflect.TypeOf(v).Elem()).Interface())
 	}
 	if err != nil {
 		dropped = []string{"all of it"}
 	}
 	if len(dropped) > 0 {
-		c.warn("invalid_answer", clip("parts of the answer to "+method+" have not the protocol's form and are left out: "+strings.Join(dropped, ", "), 300))
+		c.warnClient("invalid_answer", clip("parts of the answer to "+method+" have not the protocol's form and are left out: "+strings.Join(dropped, ", "), 300))
 	}
 	return nil
 }

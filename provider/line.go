@@ -27,10 +27,10 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: limit}
 }
 
-// next returns the next line without its line feed, in its own memory. For a line over the limit it returns
+// nextLine returns the next line without its line feed, in its own memory. For a line over the limit it returns
 // the beginning, the length, the hash and the kind Oversized. The last line may lack a line feed. An error
 // comes only after all data was returned; it is io.EOF at the end.
-func (l *lineReader) next() (jsonrpc.Frame, error) {
+func (l *lineReader) nextLine() (jsonrpc.Frame, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil { // the usual case: one copy
 		line := append(make([]byte, 0, len(part)-1), part[:len(part)-1]...)
@@ -71,8 +71,8 @@ func (l *lineReader) next() (jsonrpc.Frame, error) {
 	return jsonrpc.Frame{Line: line, Length: int64(len(line))}, nil
 }
 
-// more reports whether a complete line is buffered.
-func (l *lineReader) more() bool {
+// hasLine reports whether a complete line is buffered.
+func (l *lineReader) hasLine() bool {
 	rest, _ := l.r.Peek(l.r.Buffered()) // all of it is buffered
 	return bytes.IndexByte(rest, '\n') >= 0
 }

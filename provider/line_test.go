@@ -16,7 +16,7 @@ import (
 func readLines(r io.Reader, limit int) (frames []jsonrpc.Frame, err error) {
 	l := newLineReader(r, limit)
 	for {
-		f, err := l.next()
+		f, err := l.nextLine()
 		if err != nil {
 			return frames, err
 		}

@@ -43,8 +43,8 @@ func (c *Conn) AppendSystem(text string, meta bool) bool {
 	return offered || meta
 }
 
-// offered stores the session capabilities of the agent's answer to initialize.
-func (o *opening) offered(initialized json.RawMessage) {
+// storeOffers stores the session capabilities of the agent's answer to initialize.
+func (o *opening) storeOffers(initialized json.RawMessage) {
 	var r struct {
 		Can struct {
 			Sessions map[string]any `json:"sessionCapabilities"`
@@ -69,21 +69,21 @@ func (o *opening) system() *systemPrompt {
 	return &systemPrompt{"append", []textBlock{{o.append, "text"}}}
 }
 
-func (o *opening) new(dir string, servers []acp.McpServer) any {
+func (o *opening) newRequest(dir string, servers []acp.McpServer) any {
 	return struct {
 		acp.NewSessionRequest
 		SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"`
 	}{acp.NewSessionRequest{Meta: o.inMeta(), AdditionalDirectories: o.dirs, Cwd: dir, McpServers: servers}, o.system()}
 }
 
-func (o *opening) resume(id, dir string, servers []acp.McpServer) any {
+func (o *opening) resumeRequest(id, dir string, servers []acp.McpServer) any {
 	return struct {
 		acp.ResumeSessionRequest
 		SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"`
 	}{acp.ResumeSessionRequest{Meta: o.inMeta(), AdditionalDirectories: o.dirs, SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers}, o.system()}
 }
 
-func (o *opening) load(id, dir string, servers []acp.McpServer) any {
+func (o *opening) loadRequest(id, dir string, servers []acp.McpServer) any {
 	return struct {
 		acp.LoadSessionRequest
 		SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"`

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// read is the only reader of the agent's output.
-func (c *Conn) read() {
+// readOutput is the only reader of the agent's output.
+func (c *Conn) readOutput() {
 	out := c.proc.Output()
 	defer out.Close()
 	ended := make(chan struct{})
@@ -19,27 +19,27 @@ func (c *Conn) read() {
 	c.wg.Go(func() { out.EndWithAgent(ended) })
 	lines := newLineReader(out, c.opt.MaxLine)
 	for {
-		f, err := lines.next()
+		f, err := lines.nextLine()
 		if err != nil {
 			c.outputEnded(err)
 			return
 		}
 		env := jsonrpc.Message{Frame: f}
 		if f.Kind != jsonrpc.Oversized {
-			env = c.parse(f.Line)
+			env = c.parseLine(f.Line)
 		}
 		e := c.failure()
 		if e != nil && e.Type == TypeRecord {
 			continue // empty the pipe, so that the process can exit
 		}
 		if err := c.opt.Recorder.Received(env.Frame); err != nil {
-			c.broken(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)})
+			c.failAndKill(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)})
 			continue
 		}
 		if e == nil || e.Type == TypeStopped { // after any other failure the output no longer counts
-			c.dispatch(env)
+			c.dispatchLine(env)
 		}
-		if !lines.more() {
+		if !lines.hasLine() {
 			c.opt.Client.Drained()
 		}
 	}
@@ -69,7 +69,7 @@ func (c *Conn) outputEnded(err error) {
 	if tail := lastLine(c.proc.StderrTail()); tail != "" {
 		e.Message += "; its last words: " + tail
 	}
-	c.fail(e)
+	c.failWith(e)
 }
 
 func lastLine(s string) string {

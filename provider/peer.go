@@ -32,7 +32,7 @@ type Peer interface {
 // Carry sends a line of the peer, byte for byte, and returns before the line has left. It cannot send a
 // session/prompt: see CarryPrompt. The error means that nothing can be sent any more.
 func (c *Conn) Carry(line []byte) error {
-	c.post(line)
+	c.postLine(line)
 	return c.Err()
 }
 
@@ -50,7 +50,7 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
 		p.out = unsent(&Error{Type: TypeProtocol, Message: fmt.Sprintf("two open requests of the client have the id %s", env.ID), cause: errors.Join(ErrProtocol)})
 		return &Turn{p}
 	}
-	p.out = c.queue(line, call)
+	p.out = c.queueLine(line, call)
 	return &Turn{p}
 }
 
@@ -59,7 +59,7 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
 func (c *Conn) Adopt(id string, answer []byte) *Session {
 	var o offer
 	_, _ = lenient(answer, &o) // the peer has the line itself
-	return c.opened(id, o.Modes, o.ConfigOptions)
+	return c.openedSession(id, o.Modes, o.ConfigOptions)
 }
 
 // clientOf returns the client that handles a session, or nil.
@@ -75,8 +75,8 @@ func (c *Conn) clientOf(session string) Client {
 	return c.opt.Client
 }
 
-// own reports whether id belongs to one of Perlica's own requests.
-func (c *Conn) own(id string) bool {
+// isOwnID reports whether id belongs to one of Perlica's own requests.
+func (c *Conn) isOwnID(id string) bool {
 	return c.opt.Peer == nil || strings.HasPrefix(jsonrpc.Key(id), `"`+c.opt.IDPrefix)
 }
 

@@ -22,8 +22,8 @@ type pendingCall struct {
 	fault   *Error // the reason why the response cannot be read; nil if it can
 }
 
-// request returns the line of a request. Params of type json.RawMessage are used unchanged.
-func request(id, method string, params any) ([]byte, error) {
+// requestLine returns the line of a request. Params of type json.RawMessage are used unchanged.
+func requestLine(id, method string, params any) ([]byte, error) {
 	raw, ok := params.(json.RawMessage)
 	if !ok {
 		var err error
@@ -41,17 +41,17 @@ func request(id, method string, params any) ([]byte, error) {
 	return append(line, '}'), nil
 }
 
-// wait waits for the response. A session/prompt has no timeout, and wait does not abandon it when ctx is
+// waitResponse waits for the response. A session/prompt has no timeout, and wait does not abandon it when ctx is
 // done.
-func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
+func (p *pendingCall) waitResponse(ctx context.Context) (jsonrpc.Message, error) {
 	c := p.conn
 	defer func() {
 		c.mu.Lock()
 		delete(c.calls, jsonrpc.Key(p.id))
 		c.mu.Unlock()
 	}()
-	if err := p.out.wait(c); err != nil {
-		return p.came(err)
+	if err := p.out.waitSent(c); err != nil {
+		return p.responseOr(err)
 	}
 	var timeout <-chan time.Time
 	done := ctx.Done()
@@ -66,37 +66,37 @@ func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	select {
 	case <-p.arrived:
-		return p.judge()
+		return p.checkAnswer()
 	case <-c.gone:
-		return p.came(c.failure())
+		return p.responseOr(c.failure())
 	case <-timeout:
 		c.mu.Lock()
-		stray := c.stray
+		stray := c.nonMessage
 		c.mu.Unlock()
 		message := fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method))
 		if stray != "" {
 			message += fmt.Sprintf("; it wrote a line that is no message: %q", stray)
 		}
-		return jsonrpc.Message{}, c.failed(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
+		return jsonrpc.Message{}, c.completeError(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
 	case <-done:
-		return jsonrpc.Message{}, c.failed(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+		return jsonrpc.Message{}, c.completeError(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
 	}
 }
 
-// judge returns the response or its error. arrived must be closed.
-func (p *pendingCall) judge() (jsonrpc.Message, error) {
+// checkAnswer returns the response or its error. arrived must be closed.
+func (p *pendingCall) checkAnswer() (jsonrpc.Message, error) {
 	if p.fault != nil {
-		return jsonrpc.Message{}, p.conn.failed(p.method, p.id, p.fault)
+		return jsonrpc.Message{}, p.conn.completeError(p.method, p.id, p.fault)
 	}
-	return p.conn.judge(p.answer, p.method, p.id)
+	return p.conn.checkResponse(p.answer, p.method, p.id)
 }
 
-// came returns the response if it arrived before the agent was gone or deaf. Otherwise it returns err.
-func (p *pendingCall) came(err error) (jsonrpc.Message, error) {
+// responseOr returns the response if it arrived before the agent was gone or deaf. Otherwise it returns err.
+func (p *pendingCall) responseOr(err error) (jsonrpc.Message, error) {
 	select {
 	case <-p.arrived:
-		return p.judge()
+		return p.checkAnswer()
 	default:
-		return jsonrpc.Message{}, p.conn.failed(p.method, p.id, err)
+		return jsonrpc.Message{}, p.conn.completeError(p.method, p.id, err)
 	}
 }

@@ -55,8 +55,8 @@ func (p *PermissionRequest) Withdraw() {
 	if p.replied.Swap(true) {
 		return
 	}
-	p.conn.forget(p)
-	p.conn.refuse(p.ID, codeCancelled, "cancelled")
+	p.conn.forgetPermission(p)
+	p.conn.refuseRequest(p.ID, codeCancelled, "cancelled")
 	p.end.Do(func() { close(p.done) })
 }
 
@@ -99,24 +99,24 @@ func (p *PermissionRequest) Claim() bool {
 func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 	for _, o := range p.Options {
 		if o.OptionId == option {
-			return p.reply(option, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(option)})
+			return p.sendReply(option, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(option)})
 		}
 	}
 	return fmt.Errorf("provider: the agent offered no option %q", option)
 }
 
 // Cancel answers that the turn was cancelled or that nothing was chosen. It returns when the answer has left.
-func (p *PermissionRequest) Cancel() error { return p.reply("", p.cancelled()) }
+func (p *PermissionRequest) Cancel() error { return p.sendReply("", p.cancelledResult()) }
 
-// cancelled returns the result that reports that nothing was chosen.
-func (p *PermissionRequest) cancelled() any {
+// cancelledResult returns the result that reports that nothing was chosen.
+func (p *PermissionRequest) cancelledResult() any {
 	if p.Form != nil {
 		return formResult{Action: "cancel"}
 	}
 	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}
 }
 
-func (p *PermissionRequest) reply(option acp.PermissionOptionId, result any) error {
+func (p *PermissionRequest) sendReply(option acp.PermissionOptionId, result any) error {
 	if !p.Claim() {
 		return ErrReplied
 	}
@@ -124,28 +124,28 @@ func (p *PermissionRequest) reply(option acp.PermissionOptionId, result any) err
 	if p.decide != nil {
 		return p.decide(option)
 	}
-	p.conn.forget(p)
+	p.conn.forgetPermission(p)
 	if peers := p.peers.Load(); peers != nil && peers.option == option && peers.line != nil {
-		return p.conn.send(peers.line, nil)
+		return p.conn.sendLine(peers.line, nil)
 	}
 	line, err := resultLine(p.ID, result)
 	if err != nil {
 		return err
 	}
-	return p.conn.send(line, nil)
+	return p.conn.sendLine(line, nil)
 }
 
-func (c *Conn) forget(p *PermissionRequest) {
+func (c *Conn) forgetPermission(p *PermissionRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if key := jsonrpc.Key(p.ID); c.asked[key] == p {
-		delete(c.asked, key)
+	if key := jsonrpc.Key(p.ID); c.pendingPermissions[key] == p {
+		delete(c.pendingPermissions, key)
 	}
 }
 
-// request answers a request of the agent, or hands it to the client.
-func (c *Conn) request(env jsonrpc.Message) {
-	if c.echoed(env) {
+// handleRequest answers a request of the agent, or hands it to the client.
+func (c *Conn) handleRequest(env jsonrpc.Message) {
+	if c.failOnEcho(env) {
 		return
 	}
 	if env.Method == acp.ClientMethodSessionRequestPermission {
@@ -164,7 +164,7 @@ func (c *Conn) request(env jsonrpc.Message) {
 		c.requestForm(env)
 		return
 	}
-	c.refuse(env.ID, -32601, "Perlica does not offer "+env.Method)
+	c.refuseRequest(env.ID, -32601, "Perlica does not offer "+env.Method)
 	if local {
 		client := c.clientOf(sessionOf(env.Params))
 		if client == nil {
@@ -173,7 +173,7 @@ func (c *Conn) request(env jsonrpc.Message) {
 		client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.Params})
 		return
 	}
-	c.warn("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
+	c.warnClient("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
 }
 
 // methodSendHTTP describes the HTTP request that a model agent is about to send. Perlica refuses this method
@@ -190,12 +190,12 @@ func (c *Conn) sendHTTP(env jsonrpc.Message) {
 		client = c.opt.Client
 	}
 	if err := client.SendHTTP(); err != nil {
-		c.refuse(env.ID, codeCancelled, err.Error())
+		c.refuseRequest(env.ID, codeCancelled, err.Error())
 		return
 	}
 	line, err := resultLine(env.ID, struct{}{})
 	if err == nil {
-		c.post(line)
+		c.postLine(line)
 	}
 }
 
@@ -218,66 +218,66 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 		if client := c.clientOf(v.SessionID); client != nil {
 			client.RefusedPermission(v.ToolCall)
 		}
-		c.refuse(env.ID, -32602, "undecodable permission request")
-		c.warn("undecodable_request", clip(string(env.Params), 200))
+		c.refuseRequest(env.ID, -32602, "undecodable permission request")
+		c.warnClient("undecodable_request", clip(string(env.Params), 200))
 		return
 	}
-	c.put(env, v.SessionID, &PermissionRequest{ID: env.ID, Tool: v.ToolCall, Options: v.Options})
+	c.putPermission(env, v.SessionID, &PermissionRequest{ID: env.ID, Tool: v.ToolCall, Options: v.Options})
 }
 
-// put hands a question to the client of its session.
-func (c *Conn) put(env jsonrpc.Message, session string, p *PermissionRequest) {
+// putPermission hands a question to the client of its session.
+func (c *Conn) putPermission(env jsonrpc.Message, session string, p *PermissionRequest) {
 	p.conn, p.done = c, make(chan struct{})
 	client := c.clientOf(session)
 	ours := client != nil
 	c.mu.Lock()
-	twin := c.asked[env.Key]
+	twin := c.pendingPermissions[env.Key]
 	if ours && twin == nil {
-		c.asked[env.Key] = p
+		c.pendingPermissions[env.Key] = p
 	}
 	c.mu.Unlock()
 	switch {
 	case !ours:
-		c.refuse(env.ID, -32602, "unknown session")
-		c.warn("foreign_session", "a question of session "+clip(session, 80))
+		c.refuseRequest(env.ID, -32602, "unknown session")
+		c.warnClient("foreign_session", "a question of session "+clip(session, 80))
 	case twin != nil:
 		// With two open requests of one id, an answer to one could be taken as an answer to the other.
 		// Perlica refuses both.
-		c.withdraw(env.Key)
+		c.withdrawPermission(env.Key)
 		if p.Form == nil {
 			client.RefusedPermission(p.Tool)
 		}
-		c.refuse(env.ID, -32600, "duplicate request id")
-		c.warn("duplicate_request", "two open requests with the id "+env.ID+"; both were refused")
+		c.refuseRequest(env.ID, -32600, "duplicate request id")
+		c.warnClient("duplicate_request", "two open requests with the id "+env.ID+"; both were refused")
 	default:
 		client.RequestPermission(p)
 	}
 }
 
-// withdraw closes a permission request that the agent cancelled. It still sends a response, because JSON-RPC
+// withdrawPermission closes a permission request that the agent cancelled. It still sends a response, because JSON-RPC
 // requires one.
-func (c *Conn) withdraw(key string) {
+func (c *Conn) withdrawPermission(key string) {
 	c.mu.Lock()
-	p := c.asked[key]
-	delete(c.asked, key)
+	p := c.pendingPermissions[key]
+	delete(c.pendingPermissions, key)
 	c.mu.Unlock()
 	if p == nil || p.replied.Swap(true) {
 		return
 	}
-	if line, err := resultLine(p.ID, p.cancelled()); err == nil {
-		c.post(line)
+	if line, err := resultLine(p.ID, p.cancelledResult()); err == nil {
+		c.postLine(line)
 	}
 	p.end.Do(func() { close(p.done) })
 }
 
-func (c *Conn) refuse(id string, code int, message string) {
+func (c *Conn) refuseRequest(id string, code int, message string) {
 	line, err := json.Marshal(struct {
 		Version string           `json:"jsonrpc"`
 		ID      json.RawMessage  `json:"id"`
 		Error   acp.RequestError `json:"error"`
 	}{"2.0", json.RawMessage(id), acp.RequestError{Code: code, Message: message}})
 	if err == nil { // the id was valid JSON when it arrived
-		c.post(line)
+		c.postLine(line)
 	}
 }
 

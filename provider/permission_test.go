@@ -27,7 +27,7 @@ func TestPermission(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "never-announced"), asks(`"0"`, "t2"), asks(`"a<b"`, "t3"), "<3", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.wait(t, "three questions", func() bool { return len(w.asked) == 3 })
+	w.waitFor(t, "three questions", func() bool { return len(w.asked) == 3 })
 	p := w.asked[0]
 	if p.ID != "0" || p.Tool.ID != "never-announced" || p.Tool.Kind != acp.ToolKindExecute || string(p.Tool.RawInput) != `{"command":"ls","n":9007199254740993}` {
 		t.Errorf("%+v", p)
@@ -81,7 +81,7 @@ func TestDuplicateRequestID(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("7", "t1"), asks("7", "t2"), "<2", asks("7", "t3"), "<", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.wait(t, "the questions", func() bool { return len(w.asked) == 2 })
+	w.waitFor(t, "the questions", func() bool { return len(w.asked) == 2 })
 	<-w.asked[0].Done()
 	if err := w.asked[0].Select("a1"); !errors.Is(err, ErrReplied) {
 		t.Errorf("%v", err)
@@ -107,7 +107,7 @@ func TestClaim(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("1", "t1"), "<", asks("2", "t2"), asks("2", "t3"), "<2", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.wait(t, "the question", func() bool { return len(w.asked) == 1 })
+	w.waitFor(t, "the question", func() bool { return len(w.asked) == 1 })
 	p := w.asked[0]
 	for range 2 {
 		if !p.Claim() {
@@ -121,7 +121,7 @@ func TestClaim(t *testing.T) {
 	if p.Claim() || !errors.Is(p.Cancel(), ErrReplied) {
 		t.Error("an answered request was claimed")
 	}
-	w.wait(t, "the other question", func() bool { return len(w.asked) == 2 })
+	w.waitFor(t, "the other question", func() bool { return len(w.asked) == 2 })
 	<-w.asked[1].Done()
 	if w.asked[1].Claim() || !errors.Is(w.asked[1].Select("a1"), ErrReplied) {
 		t.Error("a withdrawn request was claimed")
@@ -137,7 +137,7 @@ func TestRequestIDAgain(t *testing.T) {
 	s := open(t, start(t, lies(asks("0", "t1"), "<", asks("0", "t2"), "<", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
 	for i, option := range []acp.PermissionOptionId{"r", "a1"} {
-		w.wait(t, "the question", func() bool { return len(w.asked) == i+1 || len(w.warnings) > 0 })
+		w.waitFor(t, "the question", func() bool { return len(w.asked) == i+1 || len(w.warnings) > 0 })
 		if len(w.asked) <= i {
 			t.Fatalf("warnings %q", w.warned())
 		}
@@ -160,7 +160,7 @@ func TestWithdrawnRequest(t *testing.T) {
 	s := open(t, start(t, lies(asks("0", "t1"), asks("1", "t2"), fmt.Sprintf(withdraw, "5"), fmt.Sprintf(withdraw, `"0"`), `>{"method":"$/cancel_request"}`,
 		fmt.Sprintf(withdraw, "0"), "<", fmt.Sprintf(withdraw, "0"), "<", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.wait(t, "the questions", func() bool { return len(w.asked) == 2 })
+	w.waitFor(t, "the questions", func() bool { return len(w.asked) == 2 })
 	<-w.asked[0].Done()
 	if err := w.asked[0].Cancel(); !errors.Is(err, ErrReplied) {
 		t.Errorf("%v", err)
@@ -185,10 +185,10 @@ func TestWithdrawnRequest(t *testing.T) {
 // TestRefusedRequests: each request that cannot be asked or carried out is refused, and the turn continues.
 func TestRefusedRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
-		request string
-		code    int
-		blocked bool
-		warns   []string
+		requestLine string
+		code        int
+		blocked     bool
+		warns       []string
 	}{
 		"foreign session":    {`{"id":0,"method":"session/request_permission","params":{"sessionId":"other","toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
 		"no session":         {`{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
@@ -206,7 +206,7 @@ func TestRefusedRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
-			_, got := run(t, lies(">"+tt.request, "<", lieSay("on"), lieEnd), w, "x")
+			_, got := run(t, lies(">"+tt.requestLine, "<", lieSay("on"), lieEnd), w, "x")
 			if got.err != nil || w.said() != "on" || len(w.asked) != 0 {
 				t.Fatalf("%v, %q", got.err, w.said())
 			}

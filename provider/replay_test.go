@@ -93,7 +93,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 			received++
 			continue
 		}
-		w.wait(t, "the agent's lines", func() bool {
+		w.waitFor(t, "the agent's lines", func() bool {
 			n := 0
 			for _, f := range w.wire {
 				if !f.sent {
@@ -146,7 +146,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 				break // the connection refuses by itself
 			}
 			var p *PermissionRequest
-			w.wait(t, "the question", func() bool {
+			w.waitFor(t, "the question", func() bool {
 				i := slices.IndexFunc(w.asked, func(p *PermissionRequest) bool { return p.ID == string(v.ID) })
 				if i >= 0 {
 					p = w.asked[i]

@@ -22,24 +22,24 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 		Info:         acp.Implementation{Name: clientName, Version: version},
 		Version:      acp.ProtocolVersionNumber,
 	}
-	env, err := c.call(ctx, acp.AgentMethodInitialize, params)
+	env, err := c.callAgent(ctx, acp.AgentMethodInitialize, params)
 	if err != nil {
 		return acp.InitializeResponse{}, err
 	}
-	c.opening.offered(env.Result)
-	return c.introduced(env)
+	c.opening.storeOffers(env.Result)
+	return c.readIntroduction(env)
 }
 
-// introduced reads the answer to initialize. It refuses an agent that states another version of the protocol.
+// readIntroduction reads the answer to initialize. It refuses an agent that states another version of the protocol.
 // An agent that states no version counts as speaking Perlica's version.
-func (c *Conn) introduced(env jsonrpc.Message) (r acp.InitializeResponse, err error) {
-	_ = c.take(env, acp.AgentMethodInitialize, "", &r) // no member is required
+func (c *Conn) readIntroduction(env jsonrpc.Message) (r acp.InitializeResponse, err error) {
+	_ = c.decodeLenient(env, acp.AgentMethodInitialize, "", &r) // no member is required
 	stated, verr := Version(env.Result)
 	if verr != nil {
-		return r, c.failed(acp.AgentMethodInitialize, env.ID, verr)
+		return r, c.completeError(acp.AgentMethodInitialize, env.ID, verr)
 	}
 	if !stated {
-		c.warn("protocol_version", fmt.Sprintf("the agent does not say which version of the protocol it speaks; version %d is taken for it", acp.ProtocolVersionNumber))
+		c.warnClient("protocol_version", fmt.Sprintf("the agent does not say which version of the protocol it speaks; version %d is taken for it", acp.ProtocolVersionNumber))
 	}
 	r.ProtocolVersion = acp.ProtocolVersionNumber
 	c.mu.Lock()
@@ -82,11 +82,11 @@ func loginVars(logins []acp.AuthMethod) (names []string) {
 	return names
 }
 
-// ask calls a method and decodes the result with take. A nil result is ignored.
-func (c *Conn) ask(ctx context.Context, method string, params, result any) error {
-	env, err := c.call(ctx, method, params)
+// request calls a method and decodes the result with decodeLenient. A nil result is ignored.
+func (c *Conn) request(ctx context.Context, method string, params, result any) error {
+	env, err := c.callAgent(ctx, method, params)
 	if err == nil && result != nil {
-		err = c.take(env, method, "", result)
+		err = c.decodeLenient(env, method, "", result)
 	}
 	return err
 }
@@ -94,12 +94,12 @@ func (c *Conn) ask(ctx context.Context, method string, params, result any) error
 // Authenticate starts one of the logins that the agent announced. The person may have to act in another
 // place, for example in a browser, so Authenticate waits until ctx is done.
 func (c *Conn) Authenticate(ctx context.Context, method string) error {
-	return c.ask(ctx, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method}, nil)
+	return c.request(ctx, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method}, nil)
 }
 
 // Logout ends the agent's login. Only agents that announce the method know it.
 func (c *Conn) Logout(ctx context.Context) error {
-	return c.ask(ctx, acp.AgentMethodLogout, acp.LogoutRequest{}, nil)
+	return c.request(ctx, acp.AgentMethodLogout, acp.LogoutRequest{}, nil)
 }
 
 // Session is the agent's session on a connection. A connection without a Peer has one session.
@@ -116,8 +116,8 @@ type Session struct {
 	conn *Conn
 }
 
-// opened returns a session as the agent described it.
-func (c *Conn) opened(id string, modes *acp.SessionModeState, options []acp.SessionConfigOption) *Session {
+// openedSession returns a session as the agent described it.
+func (c *Conn) openedSession(id string, modes *acp.SessionModeState, options []acp.SessionConfigOption) *Session {
 	s := &Session{ID: id, Modes: modes, Options: options, AnyModel: c.agent.Model, conn: c}
 	for _, o := range options {
 		if modes != nil && len(modes.AvailableModes) > 0 {
@@ -156,25 +156,25 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	if servers == nil {
 		servers = []acp.McpServer{} // the protocol requires a list
 	}
-	env, err := c.call(ctx, acp.AgentMethodSessionNew, c.opening.new(dir, servers))
+	env, err := c.callAgent(ctx, acp.AgentMethodSessionNew, c.opening.newRequest(dir, servers))
 	if err != nil {
 		return nil, err
 	}
-	if err := c.take(env, acp.AgentMethodSessionNew, "sessionId", &r); err != nil {
+	if err := c.decodeLenient(env, acp.AgentMethodSessionNew, "sessionId", &r); err != nil {
 		return nil, err
 	}
 	if r.SessionID == "" {
-		return nil, c.failed(acp.AgentMethodSessionNew, env.ID, &Error{
+		return nil, c.completeError(acp.AgentMethodSessionNew, env.ID, &Error{
 			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.Result), cause: ErrProtocol, Message: "the agent opened a session without an id",
 		})
 	}
-	return c.opened(r.SessionID, r.Modes, r.ConfigOptions), nil
+	return c.openedSession(r.SessionID, r.Modes, r.ConfigOptions), nil
 }
 
 // ResumeSession continues an earlier session of the agent without a replay of its updates. Only agents that
 // advertise the capability know the method.
 func (c *Conn) ResumeSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
-	return c.reopen(ctx, acp.AgentMethodSessionResume, id, c.opening.resume(id, dir, servers))
+	return c.reopenSession(ctx, acp.AgentMethodSessionResume, id, c.opening.resumeRequest(id, dir, servers))
 }
 
 // LoadSession continues an earlier session of the agent. The agent first repeats the session as updates and
@@ -183,21 +183,21 @@ func (c *Conn) LoadSession(ctx context.Context, id, dir string, servers []acp.Mc
 	if servers == nil {
 		servers = []acp.McpServer{} // the protocol requires a list
 	}
-	return c.reopen(ctx, acp.AgentMethodSessionLoad, id, c.opening.load(id, dir, servers))
+	return c.reopenSession(ctx, acp.AgentMethodSessionLoad, id, c.opening.loadRequest(id, dir, servers))
 }
 
-func (c *Conn) reopen(ctx context.Context, method, id string, request any) (*Session, error) {
+func (c *Conn) reopenSession(ctx context.Context, method, id string, request any) (*Session, error) {
 	var r offer
-	c.expect(id)
-	if err := c.ask(ctx, method, request, &r); err != nil {
-		c.expect("")
+	c.expectSession(id)
+	if err := c.request(ctx, method, request, &r); err != nil {
+		c.expectSession("")
 		return nil, err
 	}
-	return c.opened(id, r.Modes, r.ConfigOptions), nil
+	return c.openedSession(id, r.Modes, r.ConfigOptions), nil
 }
 
-// expect sets the session whose updates belong to the connection before the agent has answered.
-func (c *Conn) expect(session string) {
+// expectSession sets the session whose updates belong to the connection before the agent has answered.
+func (c *Conn) expectSession(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = session
@@ -208,7 +208,7 @@ func (s *Session) SetMode(ctx context.Context, mode string) error {
 	if s.ModeOption != "" {
 		return s.SetOption(ctx, s.ModeOption, mode)
 	}
-	err := s.conn.ask(ctx, acp.AgentMethodSessionSetMode,
+	err := s.conn.request(ctx, acp.AgentMethodSessionSetMode,
 		acp.SetSessionModeRequest{SessionId: acp.SessionId(s.ID), ModeId: acp.SessionModeId(mode)}, nil)
 	if err == nil {
 		s.modeFollows(mode)
@@ -236,15 +236,15 @@ func (s *Session) modeFollows(mode string) {
 // agent answers with all its options, they replace Options.
 func (s *Session) SetOption(ctx context.Context, id, value string) error {
 	var r offer
-	err := s.conn.ask(ctx, acp.AgentMethodSessionSetConfigOption, s.setting(id, value), &r)
+	err := s.conn.request(ctx, acp.AgentMethodSessionSetConfigOption, s.optionRequest(id, value), &r)
 	if err == nil && r.ConfigOptions != nil {
 		s.Options = r.ConfigOptions
 	}
 	return err
 }
 
-// setting returns the request that sets an option. A boolean option gets a boolean value.
-func (s *Session) setting(id, value string) acp.SetSessionConfigOptionRequest {
+// optionRequest returns the request that sets an option. A boolean option gets a boolean value.
+func (s *Session) optionRequest(id, value string) acp.SetSessionConfigOptionRequest {
 	for _, o := range s.Options {
 		if o.Boolean != nil && string(o.Boolean.Id) == id && (value == "on" || value == "off") {
 			return acp.SetSessionConfigOptionRequest{Boolean: &acp.SetSessionConfigOptionBoolean{
@@ -260,7 +260,7 @@ func (s *Session) setting(id, value string) acp.SetSessionConfigOptionRequest {
 // ListModels makes a model agent ask its API for the available models. The result replaces Options.
 func (s *Session) ListModels(ctx context.Context) error {
 	var r struct{ ConfigOptions []acp.SessionConfigOption }
-	err := s.conn.ask(ctx, methodListModels, map[string]string{"sessionId": s.ID}, &r)
+	err := s.conn.request(ctx, methodListModels, map[string]string{"sessionId": s.ID}, &r)
 	if err == nil {
 		s.Options = r.ConfigOptions
 	}
@@ -306,7 +306,7 @@ func (s *Session) Prompt(call *Call, prompt Prompt) *Turn {
 		panic(err) // every string can be encoded as JSON
 	}
 	params := fmt.Appendf(nil, `{"prompt":%s,"sessionId":%s}`, prompt, id)
-	return &Turn{s.conn.begin(acp.AgentMethodSessionPrompt, json.RawMessage(params), call)}
+	return &Turn{s.conn.beginCall(acp.AgentMethodSessionPrompt, json.RawMessage(params), call)}
 }
 
 // Turn is a session/prompt that was started. The caller must call Answer.
@@ -324,7 +324,7 @@ func (t *Turn) Answered() <-chan struct{} { return t.p.arrived }
 // only if the prompt could not be sent or the connection ended. After an error, Call.MayHaveLeft reports
 // whether the agent may have received the prompt.
 func (t *Turn) Answer() (Answer, error) {
-	env, err := t.p.wait(context.Background())
+	env, err := t.p.waitResponse(context.Background())
 	if err != nil {
 		return Answer{}, err
 	}
@@ -333,7 +333,7 @@ func (t *Turn) Answer() (Answer, error) {
 		Usage      json.RawMessage `json:"usage"`
 		Meta       json.RawMessage `json:"_meta"`
 	}
-	if err := t.p.conn.decode(env, acp.AgentMethodSessionPrompt, &v); err != nil {
+	if err := t.p.conn.decodeResult(env, acp.AgentMethodSessionPrompt, &v); err != nil {
 		return Answer{}, err
 	}
 	if string(v.Usage) == "null" {
@@ -378,10 +378,10 @@ func (s *Session) Cancel() error {
 	if err != nil {
 		return err
 	}
-	return s.conn.send(line, nil)
+	return s.conn.sendLine(line, nil)
 }
 
 // Close frees the session. Only agents that advertise the capability know the method.
 func (s *Session) Close(ctx context.Context) error {
-	return s.conn.ask(ctx, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: acp.SessionId(s.ID)}, nil)
+	return s.conn.request(ctx, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: acp.SessionId(s.ID)}, nil)
 }

@@ -39,8 +39,8 @@ func unsent(err error) *sending {
 	return o
 }
 
-// queue gives a line to the writer.
-func (c *Conn) queue(line []byte, call *Call) *sending {
+// queueLine gives a line to the writer.
+func (c *Conn) queueLine(line []byte, call *Call) *sending {
 	o := &sending{line: line, call: call, done: make(chan struct{})}
 	select {
 	case c.out <- o:
@@ -50,8 +50,8 @@ func (c *Conn) queue(line []byte, call *Call) *sending {
 	}
 }
 
-// wait waits until the line has left or can no longer leave.
-func (o *sending) wait(c *Conn) error {
+// waitSent waits until the line has left or can no longer leave.
+func (o *sending) waitSent(c *Conn) error {
 	select {
 	case <-o.done:
 		return o.err
@@ -65,22 +65,22 @@ func (o *sending) wait(c *Conn) error {
 	}
 }
 
-// send queues a line and waits until it has left.
-func (c *Conn) send(line []byte, call *Call) error { return c.queue(line, call).wait(c) }
+// sendLine queues a line and waits until it has left.
+func (c *Conn) sendLine(line []byte, call *Call) error { return c.queueLine(line, call).waitSent(c) }
 
-// post queues a line for the reader, which does not wait until the line has left. While the queue is full,
+// postLine queues a line for the reader, which does not wait until the line has left. While the queue is full,
 // the reader reads nothing. An agent that asks and never reads the answers thus stops, and the write timeout
 // ends it.
-func (c *Conn) post(line []byte) {
-	c.queue(line, nil)
+func (c *Conn) postLine(line []byte) {
+	c.queueLine(line, nil)
 }
 
 func deaf() *Error {
 	return &Error{Type: typeDeaf, Message: "the agent has stopped reading its input", cause: ErrDeaf}
 }
 
-// write is the only writer of the agent's input. The record therefore has the same order as the input.
-func (c *Conn) write() {
+// writeInput is the only writer of the agent's input. The record therefore has the same order as the input.
+func (c *Conn) writeInput() {
 	defer close(c.quiet)
 	for {
 		select {
@@ -98,13 +98,13 @@ func (c *Conn) writeLine(o *sending) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	env := c.parse(o.line)
-	if err := c.permit(env, o.call); err != nil {
+	env := c.parseLine(o.line)
+	if err := c.permitLine(env, o.call); err != nil {
 		return err
 	}
 	if err := c.opt.Recorder.Sent(env.Frame); err != nil {
 		e := &Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)}
-		c.broken(e)
+		c.failAndKill(e)
 		return e
 	}
 	select {
@@ -116,8 +116,8 @@ func (c *Conn) writeLine(o *sending) error {
 		// Until Write returns, part of the prompt may have left.
 		o.call.left.Store(true)
 	}
-	late := time.AfterFunc(c.opt.WriteTimeout, func() { c.broken(deaf()) })
-	n, err := c.in.Write(append(o.line, '\n')) // fail and Kill interrupt it
+	late := time.AfterFunc(c.opt.WriteTimeout, func() { c.failAndKill(deaf()) })
+	n, err := c.in.Write(append(o.line, '\n')) // failWith and Kill interrupt it
 	late.Stop()
 	if err == nil {
 		return nil
@@ -128,25 +128,25 @@ func (c *Conn) writeLine(o *sending) error {
 	if e := c.failure(); e != nil {
 		return e
 	}
-	return c.unwritable(err)
+	return c.writeError(err)
 }
 
-// unwritable returns the reason why a write failed. Usually the process has ended and the reader is about to
-// find out why. The reader's error is more precise, so unwritable waits for it.
-func (c *Conn) unwritable(err error) error {
+// writeError returns the reason why a write failed. Usually the process has ended and the reader is about to
+// find out why. The reader's error is more precise, so writeError waits for it.
+func (c *Conn) writeError(err error) error {
 	select {
 	case <-c.gone:
 		return c.Err()
 	case <-time.After(2 * exitWait):
 		e := &Error{Type: TypeGone, Subtype: "input_closed", Message: "the agent closed its input", cause: errors.Join(ErrGone, err)}
-		c.broken(e)
+		c.failAndKill(e)
 		return e
 	}
 }
 
-// permit lets through the first session/prompt of a run and every other message. It judges the line itself,
+// permitLine lets through the first session/prompt of a run and every other message. It judges the line itself,
 // so that no method of sending can bypass it. It refuses a line that does not hold exactly one message.
-func (c *Conn) permit(env jsonrpc.Message, call *Call) error {
+func (c *Conn) permitLine(env jsonrpc.Message, call *Call) error {
 	if env.Kind == jsonrpc.Malformed || jsonrpc.Divided(env.Line) {
 		return jsonrpc.ErrMessage
 	}

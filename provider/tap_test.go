@@ -123,11 +123,11 @@ func TestPromptByAnotherPath(t *testing.T) {
 		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     jsonrpc.ErrMessage,
 		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: jsonrpc.ErrMessage,
 	} {
-		if err := c.send([]byte(line), nil); !errors.Is(err, want) {
+		if err := c.sendLine([]byte(line), nil); !errors.Is(err, want) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
-	if _, err := c.call(t.Context(), "session/prompt", struct{}{}); !errors.Is(err, ErrSecondPrompt) {
+	if _, err := c.callAgent(t.Context(), "session/prompt", struct{}{}); !errors.Is(err, ErrSecondPrompt) {
 		t.Errorf("%v", err)
 	}
 	if n := len(w.lines(true)); n != before {
@@ -164,10 +164,10 @@ func TestDeaf(t *testing.T) {
 		`>{"id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","kind":"allow_once"}]}}`, "hang"), w)
 	s := open(t, c)
 	deafSoon(c)
-	w.wait(t, "the question", func() bool { return len(w.asked) == 1 })
+	w.waitFor(t, "the question", func() bool { return len(w.asked) == 1 })
 	partly, never := NewCall("r1"), NewCall("r2")
 	first := promptAsync(s, partly, big)
-	w.wait(t, "the prompt's record", func() bool { return len(w.wire) == 6 })
+	w.waitFor(t, "the prompt's record", func() bool { return len(w.wire) == 6 })
 	second := promptAsync(s, never, "x")
 	isDeaf(t, "cancel", s.Cancel())
 	isDeaf(t, "answer", w.asked[0].Select("y"))
@@ -356,7 +356,7 @@ func TestKillAndEnd(t *testing.T) {
 	c := start(t, child("ok"), w)
 	s := open(t, c)
 	done := promptAsync(s, NewCall("r"), "@stream 1000000 100")
-	w.wait(t, "an update", func() bool { return len(w.updates) > 0 })
+	w.waitFor(t, "an update", func() bool { return len(w.updates) > 0 })
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {

@@ -22,11 +22,11 @@ func TestDrained(t *testing.T) {
 	}
 	a, b, c, d, e := lieSay("a")[1:], lieSay("b")[1:], lieSay("c")[1:], lieSay("d")[1:], lieSay("e")[1:]
 	s := open(t, start(t, lies(burst(a, b, c, ""), "<", burst(d, e[:20]), "<", burst(e[20:], lieEnd[1:], "")), w))
-	w.wait(t, "the set-up's two answers", func() bool { return order.String() == "||" })
+	w.waitFor(t, "the set-up's two answers", func() bool { return order.String() == "||" })
 	w.note(order.Reset)
 	upTo := func(want string) {
 		t.Helper()
-		w.wait(t, want, func() bool { return order.Len() >= len(want) })
+		w.waitFor(t, want, func() bool { return order.Len() >= len(want) })
 		if got := order.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -82,7 +82,7 @@ func TestThePromptOnTheWire(t *testing.T) {
 			t.Errorf("%q: to %q, %v: %s", said, to, err, line)
 		}
 	}
-	w.wait(t, "the echoes", func() bool { // the echoes of the received lines, byte for byte
+	w.waitFor(t, "the echoes", func() bool { // the echoes of the received lines, byte for byte
 		n := 0
 		for _, f := range w.wire {
 			for _, g := range w.wire {
@@ -122,7 +122,7 @@ func TestTurn(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("no answer")
 	}
-	w.wait(t, "the second answer", func() bool { return len(w.warnings) == 1 })
+	w.waitFor(t, "the second answer", func() bool { return len(w.warnings) == 1 })
 	select {
 	case <-turn.Sent():
 		t.Error("nobody has read it")

@@ -171,11 +171,11 @@ func parseUpdate(params []byte) (session string, u Update, ok bool) {
 	if err != nil || u.Kind == "" {
 		return session, u, false
 	}
-	return session, u, u.decode(content)
+	return session, u, u.decodeFields(content)
 }
 
-// decode fills in the fields that belong to the update's kind.
-func (u *Update) decode(content []byte) bool {
+// decodeFields fills in the fields that belong to the update's kind.
+func (u *Update) decodeFields(content []byte) bool {
 	switch u.Kind {
 	case UserMessageChunk, AgentMessageChunk, AgentThoughtChunk:
 		return u.decodeContent(content)

@@ -189,7 +189,7 @@ func own(c *exec.Cmd, flags uintptr) *exec.Cmd {
 }
 
 // TestGap: a mount over an entry of /proc is a gap, and the error names the process. A replaced /proc shows
-// nothing. The test fails if read follows mounts.
+// nothing. The test fails if readFile follows mounts.
 func TestGap(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -288,7 +288,7 @@ func TestApart(t *testing.T) {
 		{"docker exec", []link{k(200, "perlica"), k(70, "bash")}, true, true},
 		{"docker exec of both", []link{k(200, "perlica"), shell}, false, false},
 	} {
-		err := Line{links: c.line}.stranger(asked)
+		err := Line{links: c.line}.checkShared(asked)
 		var apart *ApartError
 		if errors.As(err, &apart) != c.apart || c.apart && apart.Terminal != c.terminal {
 			t.Errorf("%s: %v", c.name, err)
@@ -297,7 +297,7 @@ func TestApart(t *testing.T) {
 	if !moved([]link{elsewhere, shell, init}) || moved([]link{elsewhere, init}) || moved([]link{elsewhere, manager, init}) {
 		t.Error("a service in namespaces of its own cannot be told from a process that left its parent's")
 	}
-	if kind := elsewhere.apart(shell); kind != "mount" {
+	if kind := elsewhere.otherNamespace(shell); kind != "mount" {
 		t.Errorf("they are apart by %q", kind)
 	}
 }

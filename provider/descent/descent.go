@@ -144,7 +144,7 @@ func Of(pid int) (Line, error) {
 // manager are not counted, because it starts services in their own namespaces.
 func moved(links []link) bool {
 	for i := range len(links) - 1 {
-		if links[i].apart(links[i+1]) != "" && !manager(links, i+1) {
+		if links[i].otherNamespace(links[i+1]) != "" && !manager(links, i+1) {
 			return true
 		}
 	}
@@ -156,9 +156,9 @@ func manager(links []link, i int) bool {
 	return links[i].PID == 1 || links[i].Name == "systemd" && i+1 < len(links) && links[i+1].PID == 1
 }
 
-// apart returns the kind of the first namespace that differs between the two processes, or "". Hidden
+// otherNamespace returns the kind of the first namespace that differs between the two processes, or "". Hidden
 // namespaces are not compared.
-func (l link) apart(other link) string {
+func (l link) otherNamespace(other link) string {
 	for i, kind := range namespaceKinds {
 		if l.spaces[i] != "" && other.spaces[i] != "" && l.spaces[i] != other.spaces[i] {
 			return kind
@@ -192,13 +192,13 @@ func (l Line) Apart(asked int) error {
 	if err != nil && len(theirs) == 0 {
 		return &ApartError{PID: asked, Why: fmt.Sprintf("process %d, which asked, cannot be read", asked)}
 	}
-	if kind := l.links[0].apart(theirs[0]); kind != "" {
+	if kind := l.links[0].otherNamespace(theirs[0]); kind != "" {
 		return &ApartError{PID: asked, Why: fmt.Sprintf("process %d, which asked, is in another %s namespace", asked, kind)}
 	}
-	return l.stranger(theirs)
+	return l.checkShared(theirs)
 }
 
-func (l Line) stranger(theirs []link) error {
+func (l Line) checkShared(theirs []link) error {
 	for i, k := range l.links {
 		if k.PID != 1 && i > 0 && slices.Contains(launchers, k.Name) {
 			return &ApartError{PID: theirs[0].PID, Terminal: true, Why: fmt.Sprintf("%s (%d) started this process, and it starts programs for everybody", k.Name, k.PID)}

@@ -95,13 +95,13 @@ const firstPIDs = "pid:[4026531836]"
 // namespace needs no privilege (hidden). In such a namespace the map of users has one user.
 func namespaced() (partial, hidden bool) {
 	p := openProc()
-	defer p.close()
+	defer p.closeFD()
 	own := strconv.Itoa(os.Getpid())
-	ns := p.readlink(own + "/ns/pid")
+	ns := p.readLink(own + "/ns/pid")
 	if ns == "" || ns == firstPIDs {
 		return ns == "", ns == ""
 	}
-	users, err := p.read(own + "/uid_map")
+	users, err := p.readFile(own + "/uid_map")
 	f := strings.Fields(string(users))
 	return true, err != nil || len(f) == 3 && f[2] == "1"
 }
@@ -110,7 +110,7 @@ func namespaced() (partial, hidden bool) {
 // namespace can replace all or parts of /proc.
 type proc struct {
 	fd  int
-	buf []byte // the buffer of read
+	buf []byte // the buffer of readFile
 }
 
 const procRoot = 1 // the inode of its root
@@ -129,14 +129,14 @@ func openProc() *proc {
 	return &proc{fd: fd}
 }
 
-func (p *proc) close() {
+func (p *proc) closeFD() {
 	if p.fd >= 0 {
 		_ = unix.Close(p.fd) // only used for reading
 	}
 }
 
-// read returns a file of /proc itself and never a mount over it. The next read overwrites the result.
-func (p *proc) read(name string) ([]byte, error) {
+// readFile returns a file of /proc itself and never a mount over it. The next read overwrites the result.
+func (p *proc) readFile(name string) ([]byte, error) {
 	fd, err := unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
 		fd, err = unix.Openat(p.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -158,8 +158,8 @@ func (p *proc) read(name string) ([]byte, error) {
 	}
 }
 
-// readlink returns the target of a link in /proc, or "". It does not follow the link.
-func (p *proc) readlink(name string) string {
+// readLink returns the target of a link in /proc, or "". It does not follow the link.
+func (p *proc) readLink(name string) string {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV}
 	fd, err := unix.Openat2(p.fd, name, how)
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
@@ -183,13 +183,13 @@ const tries = 5
 // ancestry reads a process and its ancestors.
 func ancestry(pid int) (links []link, err error) {
 	p := openProc()
-	defer p.close()
-	if p.readlink("self") != strconv.Itoa(os.Getpid()) { // otherwise /proc belongs to another pid namespace
+	defer p.closeFD()
+	if p.readLink("self") != strconv.Itoa(os.Getpid()) { // otherwise /proc belongs to another pid namespace
 		return nil, ErrHidden
 	}
 	for range tries {
 		var again bool
-		if links, again, err = p.line(pid); !again {
+		if links, again, err = p.readLine(pid); !again {
 			break
 		}
 	}
@@ -199,15 +199,15 @@ func ancestry(pid int) (links []link, err error) {
 	return links, err
 }
 
-// line reads a line once. again means that a process got another parent during the read.
-func (p *proc) line(pid int) (links []link, again bool, err error) {
+// readLine reads a line once. again means that a process got another parent during the read.
+func (p *proc) readLine(pid int) (links []link, again bool, err error) {
 	parent := 0
 	for pid > 0 {
-		l, above, err := p.link(pid)
+		l, above, err := p.readProcess(pid)
 		var child link
 		if n := len(links); n > 0 {
 			child = links[n-1]
-			if now, same, serr := p.stat(child.PID); serr != nil || now.ticks != child.ticks || same != parent || err == nil && l.ticks > child.ticks {
+			if now, same, serr := p.readStat(child.PID); serr != nil || now.ticks != child.ticks || same != parent || err == nil && l.ticks > child.ticks {
 				return links, true, &GapError{PID: pid, Child: child.Process, Why: "its number passes from process to process"}
 			}
 		}
@@ -241,32 +241,32 @@ func why(err error) string {
 	return err.Error()
 }
 
-// link reads one process. The error names the part that cannot be read. A process of another user hides its
+// readProcess reads one process. The error names the part that cannot be read. A process of another user hides its
 // environment and its namespaces.
-func (p *proc) link(pid int) (l link, parent int, err error) {
-	l, parent, err = p.stat(pid)
+func (p *proc) readProcess(pid int) (l link, parent int, err error) {
+	l, parent, err = p.readStat(pid)
 	if err != nil {
 		return l, 0, err
 	}
 	dir := strconv.Itoa(pid) + "/"
-	env, err := p.read(dir + "environ")
+	env, err := p.readFile(dir + "environ")
 	if errors.Is(err, unix.EXDEV) {
 		return l, 0, err
 	}
 	if err == nil {
 		l = l.environ(strings.Split(string(env), "\x00"))
 	}
-	limits, err := p.read(dir + "limits")
+	limits, err := p.readFile(dir + "limits")
 	if errors.Is(err, unix.EXDEV) {
 		return l, 0, err
 	}
 	l.brand, l.branded = brandIn(limits)
 	// A user namespace is not visible from the namespaces below it, but its map of users is.
-	users, err := p.read(dir + "uid_map")
+	users, err := p.readFile(dir + "uid_map")
 	if errors.Is(err, unix.EXDEV) {
 		return l, 0, err
 	}
-	l.spaces = [3]string{p.readlink(dir + "ns/mnt"), p.readlink(dir + "ns/pid"), string(users)}
+	l.spaces = [3]string{p.readLink(dir + "ns/mnt"), p.readLink(dir + "ns/pid"), string(users)}
 	return l, parent, nil
 }
 
@@ -287,9 +287,9 @@ func brandIn(limits []byte) (mode string, ok bool) {
 // ticksPerSecond is the unit of a process's start. It is the same on every machine.
 const ticksPerSecond = 100
 
-// stat reads the name, the start and the parent of a process.
-func (p *proc) stat(pid int) (l link, parent int, err error) {
-	b, err := p.read(strconv.Itoa(pid) + "/stat")
+// readStat reads the name, the start and the parent of a process.
+func (p *proc) readStat(pid int) (l link, parent int, err error) {
+	b, err := p.readFile(strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return l, 0, err
 	}

@@ -10,12 +10,12 @@ import (
 // TestAnnounce: other processes see that a process runs agents, and the strictest of its modes.
 func TestAnnounce(t *testing.T) {
 	p := openProc()
-	defer p.close()
+	defer p.closeFD()
 	for _, c := range []struct{ mode, want string }{{"allow", "allow"}, {"ask", "ask"}, {"reads", "ask"}, {"", "deny"}, {"allow", "deny"}} {
 		if err := Announce(c.mode); err != nil {
 			t.Fatal(err)
 		}
-		l, _, err := p.stat(os.Getpid())
+		l, _, err := p.readStat(os.Getpid())
 		if err != nil || !l.runner || l.runs != c.want {
 			t.Fatalf("after %q: %v, a runner: %v, its mode: %q, not %q", c.mode, err, l.runner, l.runs, c.want)
 		}

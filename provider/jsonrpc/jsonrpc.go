@@ -52,7 +52,7 @@ var ErrMessage = errors.New("not a JSON-RPC message")
 // without a result. JavaScript agents write such a response when a handler returns nothing.
 func Parse(line []byte) Message {
 	env := Message{Frame: Frame{Line: line, Length: int64(len(line))}}
-	if err := env.parse(line); err != nil {
+	if err := env.parseLine(line); err != nil {
 		return Message{Frame: Frame{Kind: Malformed, Line: line, Length: int64(len(line))}}
 	}
 	return env
@@ -64,7 +64,7 @@ func Divided(line []byte) bool {
 	return bytes.ContainsAny(bytes.TrimSuffix(line, []byte("\r")), "\r\n")
 }
 
-func (env *Message) parse(line []byte) error {
+func (env *Message) parseLine(line []byte) error {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
 	d.ResetBytes(line)

@@ -99,14 +99,14 @@ func TestAnswers(t *testing.T) {
 // the image.
 func TestFilesAreRemembered(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
-		if s.request(r) != nil {
+		if s.readRequest(r) != nil {
 			_, _ = io.WriteString(c, streamHead+"\r\ndata: "+`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"QUJD"}}]},"finishReason":"STOP"}]}`+"\n\n")
 		}
 	})
 	p := connect(t, Settings{API: Gemini, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
 	for _, text := range []string{"Draw.", "Again."} {
-		if m := p.await(p.ask(id, text), nil); outcome(m) != "answered" {
+		if m := p.awaitAnswer(p.sendPrompt(id, text), nil); outcome(m) != "answered" {
 			t.Fatalf("%+v", m.Error)
 		}
 	}

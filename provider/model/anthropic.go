@@ -103,7 +103,7 @@ type anthropicUsage struct {
 	CacheWrite *count `json:"cache_creation_input_tokens"`
 }
 
-func (r *anthropicReader) event(e event) ([]piece, error) {
+func (r *anthropicReader) readEvent(e event) ([]piece, error) {
 	if string(e.data) == "[DONE]" { // some gateways send this
 		return nil, nil
 	}
@@ -115,14 +115,14 @@ func (r *anthropicReader) event(e event) ([]piece, error) {
 	case "error":
 		return nil, failureOr(e.data)
 	case "message_start":
-		return r.message(v.Message), nil
+		return r.readMessage(v.Message), nil
 	case "message": // a response without a stream
 		var m anthropicMessage
 		if err := decode(e, Anthropic, &m); err != nil {
 			return nil, err
 		}
 		r.whole = true
-		return r.message(m), nil
+		return r.readMessage(m), nil
 	case "content_block_start":
 		if v.ContentBlock.Type == "tool_use" {
 			if r.tools == nil {
@@ -143,15 +143,15 @@ func (r *anthropicReader) event(e event) ([]piece, error) {
 		}
 	case "message_delta":
 		r.reason = cmp.Or(v.Delta.StopReason, r.reason)
-		return r.count(v.Usage), nil
+		return r.readCounts(v.Usage), nil
 	case "message_stop":
 		r.whole = true
 	}
 	return nil, nil
 }
 
-// message reads the available part of a message.
-func (r *anthropicReader) message(m anthropicMessage) (out []piece) {
+// readMessage reads the available part of a message.
+func (r *anthropicReader) readMessage(m anthropicMessage) (out []piece) {
 	r.reason = cmp.Or(m.StopReason, r.reason)
 	for _, b := range m.Content {
 		out = append(out, b.pieces()...)
@@ -159,12 +159,12 @@ func (r *anthropicReader) message(m anthropicMessage) (out []piece) {
 			out = append(out, piece{kind: toolPiece, tool: toolCall{b.ID, b.Name, string(b.Input)}})
 		}
 	}
-	return append(out, r.count(m.Usage)...)
+	return append(out, r.readCounts(m.Usage)...)
 }
 
-// count reads a token report. The later of two counts covers the whole message. The API's input_tokens do not
+// readCounts reads a token report. The later of two counts covers the whole message. The API's input_tokens do not
 // include cached tokens.
-func (r *anthropicReader) count(l loose[anthropicUsage]) []piece {
+func (r *anthropicReader) readCounts(l loose[anthropicUsage]) []piece {
 	if l.v == nil {
 		return nil
 	}
@@ -181,9 +181,9 @@ func (r *anthropicReader) count(l loose[anthropicUsage]) []piece {
 	return []piece{{kind: usagePiece, usage: u}}
 }
 
-func (r *anthropicReader) stop() (stopReason, bool) { return stops(r.reason), r.whole }
+func (r *anthropicReader) ending() (stopReason, bool) { return stops(r.reason), r.whole }
 
-func (r *anthropicReader) last() bool { return r.whole }
+func (r *anthropicReader) isLast() bool { return r.whole }
 
 // say returns a piece with the text, or nothing for an empty text.
 func say(kind pieceKind, text string) []piece {

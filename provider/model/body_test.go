@@ -139,14 +139,14 @@ func TestShapes(t *testing.T) {
 // TestEmptyAnswer: an empty answer is valid, and the session continues.
 func TestEmptyAnswer(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
-		if s.request(r) != nil {
+		if s.readRequest(r) != nil {
 			_, _ = io.WriteString(c, streamHead+"\r\n"+`data: {"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 		}
 	})
 	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
 	for range 2 {
-		if m := p.await(p.ask(id, "Hi"), nil); outcome(m) != "answered" || p.text() != "" {
+		if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "answered" || p.text() != "" {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -176,7 +176,7 @@ func TestSystemPrompt(t *testing.T) {
 	if err := json.Unmarshal(m.Result, &opened); err != nil {
 		t.Fatal(err)
 	}
-	if m := p.await(p.ask(opened.SessionID, "hi"), nil); m.Error == nil || !strings.Contains(m.Error.Message, `the option "system" takes the place`) {
+	if m := p.awaitAnswer(p.sendPrompt(opened.SessionID, "hi"), nil); m.Error == nil || !strings.Contains(m.Error.Message, `the option "system" takes the place`) {
 		t.Errorf("%+v", m)
 	}
 }

@@ -105,8 +105,8 @@ type chatUsage struct {
 	}] `json:"completion_tokens_details"`
 }
 
-// read returns the usage in the chunk.
-func (u *chatUsage) read() usage {
+// toUsage returns the usage in the chunk.
+func (u *chatUsage) toUsage() usage {
 	var cached, thought count
 	if d := u.PromptDetails.v; d != nil {
 		cached = d.Cached
@@ -178,7 +178,7 @@ func (c *chatContent) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-func (r *chatReader) event(e event) (out []piece, err error) {
+func (r *chatReader) readEvent(e event) (out []piece, err error) {
 	if string(e.data) == "[DONE]" {
 		r.done = true
 		return r.calls(), nil
@@ -194,11 +194,11 @@ func (r *chatReader) event(e event) (out []piece, err error) {
 		if c.Index != 0 { // only one answer was requested
 			continue
 		}
-		out = append(out, r.said(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal, c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
+		out = append(out, r.messagePieces(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal, c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
 		if r.extras {
 			c.Message.Content.images, c.Message.Images, c.Message.ToolCalls = nil, nil, nil // they came in pieces
 		}
-		out = append(out, r.said(c.Message, missing(c.Message.Content.text+c.Message.Refusal, r.text.String()),
+		out = append(out, r.messagePieces(c.Message, missing(c.Message.Content.text+c.Message.Refusal, r.text.String()),
 			missing(c.Message.Content.thought+cmp.Or(c.Message.Reasoning, c.Message.Thought), r.thought.String()))...)
 		if c.FinishReason != "" {
 			r.reason = cmp.Or(r.reason, c.FinishReason)
@@ -206,13 +206,13 @@ func (r *chatReader) event(e event) (out []piece, err error) {
 		}
 	}
 	if u := v.Usage.v; u != nil {
-		out = append(out, piece{kind: usagePiece, usage: u.read()})
+		out = append(out, piece{kind: usagePiece, usage: u.toUsage()})
 	}
 	return out, nil
 }
 
-// said returns the pieces of a message. text and thought are its new parts.
-func (r *chatReader) said(m chatMessage, text, thought string) (out []piece) {
+// messagePieces returns the pieces of a message. text and thought are its new parts.
+func (r *chatReader) messagePieces(m chatMessage, text, thought string) (out []piece) {
 	r.text.WriteString(text)
 	r.thought.WriteString(thought)
 	out = append(say(thoughtPiece, thought), say(textPiece, text)...)
@@ -248,8 +248,8 @@ func (r *chatReader) calls() (out []piece) {
 	return out
 }
 
-func (r *chatReader) stop() (stopReason, bool) {
+func (r *chatReader) ending() (stopReason, bool) {
 	return stops(r.reason), r.reason != "" || r.done
 }
 
-func (r *chatReader) last() bool { return r.done }
+func (r *chatReader) isLast() bool { return r.done }

@@ -34,11 +34,11 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{in: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next returns the next event with content. It skips the empty events and pings with which gateways keep a
+// nextEvent returns the next event with content. It skips the empty events and pings with which gateways keep a
 // stream alive. The error is io.EOF at the end of the stream, otherwise the error of reading.
-func (r *eventReader) next() (event, error) {
+func (r *eventReader) nextEvent() (event, error) {
 	for {
-		e, err := r.any()
+		e, err := r.nextData()
 		if e.data = bytes.TrimSpace(e.data); err != nil || len(e.data) > 0 && !pings(e.name) {
 			return e, err
 		}
@@ -48,8 +48,8 @@ func (r *eventReader) next() (event, error) {
 // pings are the names of events without content.
 var pings = oneOf("ping", "heartbeat", "keepalive", "keep-alive", "keep_alive")
 
-// any returns the next event that has a data line.
-func (r *eventReader) any() (event, error) {
+// nextData returns the next event that has a data line.
+func (r *eventReader) nextData() (event, error) {
 	var e event
 	r.data = r.data[:0]
 	lines := 0

@@ -20,14 +20,14 @@ func TestTheExchange(t *testing.T) {
 			var head http.Header
 			var host string
 			s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
-				if req := s.request(r); req != nil {
+				if req := s.readRequest(r); req != nil {
 					head, host = req.Header, req.Host
 					head.Set("Content-Length", fmt.Sprint(req.ContentLength))
 					_, _ = io.WriteString(c, streamHead+"X-A: b\r\n\r\n"+stream)
 				}
 			})
 			p := connect(t, Settings{API: api, Model: "m", BaseURL: s.url, Key: secret}, true)
-			p.await(p.ask(p.session(), "Hi \U0001F44B"), nil)
+			p.awaitAnswer(p.sendPrompt(p.session(), "Hi \U0001F44B"), nil)
 			var sent struct {
 				Method, URL, Body string
 				Headers           []field
@@ -91,7 +91,7 @@ func TestEchoedKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
-				if s.request(r) == nil {
+				if s.readRequest(r) == nil {
 					return
 				}
 				if err := c.(*net.TCPConn).SetNoDelay(true); err != nil {
@@ -104,7 +104,7 @@ func TestEchoedKey(t *testing.T) {
 				}
 			})
 			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: key}, true)
-			m := p.await(p.ask(p.session(), "Hi"), nil)
+			m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil)
 			if all := fmt.Sprintf("%+v %s %s %s", p.updates, p.received, m.Result, encode(m.Error)); strings.Contains(all, key) || strings.Contains(all, key[3:]) {
 				t.Errorf("the key is in %s", all)
 			}

@@ -58,13 +58,13 @@ func judge(s Settings, resp *http.Response, body []byte) *failure {
 	case resp.StatusCode/100 == 2:
 		f.message = "the answer is no event stream: " + f.message
 	}
-	f.details()
-	f.advise(s, e != nil)
+	f.addDetails()
+	f.addAdvice(s, e != nil)
 	return f
 }
 
-// details adds the facts to the message that help when the user asks the vendor.
-func (f *failure) details() {
+// addDetails adds the facts to the message that help when the user asks the vendor.
+func (f *failure) addDetails() {
 	if f.requestID != "" {
 		f.message += "; request id " + f.requestID
 	}
@@ -73,8 +73,8 @@ func (f *failure) details() {
 	}
 }
 
-// advise adds to the message how to fix a refusal that is caused by the configuration.
-func (f *failure) advise(s Settings, said bool) {
+// addAdvice adds to the message how to fix a refusal that is caused by the configuration.
+func (f *failure) addAdvice(s Settings, said bool) {
 	switch {
 	case f.unknown:
 	case f.status == http.StatusUnauthorized && s.Key == "":

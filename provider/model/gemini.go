@@ -82,9 +82,9 @@ type geminiUsage struct {
 	Tools      *count `json:"toolUsePromptTokenCount"`
 }
 
-// read returns the usage in the chunk. The API leaves out a count of 0. It counts thoughts separately from
+// toUsage returns the usage in the chunk. The API leaves out a count of 0. It counts thoughts separately from
 // the candidates.
-func (g *geminiUsage) read() usage {
+func (g *geminiUsage) toUsage() usage {
 	u := usage{known: true}
 	add := func(to *int64, c *count) {
 		if c != nil {
@@ -102,7 +102,7 @@ func (g *geminiUsage) read() usage {
 	return u
 }
 
-func (r *geminiReader) event(e event) (out []piece, err error) {
+func (r *geminiReader) readEvent(e event) (out []piece, err error) {
 	if string(e.data) == "[DONE]" { // some gateways send this
 		return nil, nil
 	}
@@ -140,12 +140,12 @@ func (r *geminiReader) event(e event) (out []piece, err error) {
 		r.reason = stopReason{acp: refusal, warning: "the API blocked the prompt for the reason " + b}
 	}
 	if u := v.Usage.v; u != nil {
-		out = append(out, piece{kind: usagePiece, usage: u.read()})
+		out = append(out, piece{kind: usagePiece, usage: u.toUsage()})
 	}
 	return out, nil
 }
 
-func (r *geminiReader) stop() (stopReason, bool) { return r.reason, r.reason.acp != "" }
+func (r *geminiReader) ending() (stopReason, bool) { return r.reason, r.reason.acp != "" }
 
-// last returns false, because each chunk contains the usage and the last chunk ends the stream.
-func (*geminiReader) last() bool { return false }
+// isLast returns false, because each chunk contains the usage and the last chunk ends the stream.
+func (*geminiReader) isLast() bool { return false }

@@ -77,21 +77,21 @@ func speak(t *testing.T, in io.WriteCloser, out io.Reader, served <-chan error, 
 	return p
 }
 
-func (p *peer) write(line string) {
+func (p *peer) writeLine(line string) {
 	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
 		p.t.Error(err)
 	}
 }
 
-// send sends a request and returns its id.
-func (p *peer) send(method, params string) string {
+// sendRequest sends a request and returns its id.
+func (p *peer) sendRequest(method, params string) string {
 	p.ids++
-	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, p.ids, method, params))
+	p.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, p.ids, method, params))
 	return fmt.Sprint(p.ids)
 }
 
-// await reads lines until the answer to a request arrives or done returns true.
-func (p *peer) await(id string, done func() bool) message {
+// awaitAnswer reads lines until the answer to a request arrives or done returns true.
+func (p *peer) awaitAnswer(id string, done func() bool) message {
 	p.t.Helper()
 	for late := time.After(patience); ; {
 		select {
@@ -116,7 +116,7 @@ func (p *peer) await(id string, done func() bool) message {
 						answer = object{"jsonrpc": "2.0", "id": m.ID, "error": e}
 					}
 				}
-				p.write(string(encode(answer)))
+				p.writeLine(string(encode(answer)))
 			case string(m.ID) == id:
 				return m
 			}
@@ -131,7 +131,7 @@ func (p *peer) await(id string, done func() bool) message {
 
 func (p *peer) call(method, params string) message {
 	p.t.Helper()
-	return p.await(p.send(method, params), nil)
+	return p.awaitAnswer(p.sendRequest(method, params), nil)
 }
 
 func (p *peer) session() string {
@@ -143,9 +143,9 @@ func (p *peer) session() string {
 	return v.SessionID
 }
 
-// ask sends a prompt and returns its id.
-func (p *peer) ask(session, text string) string {
-	return p.send("session/prompt", string(encode(object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})))
+// sendPrompt sends a prompt and returns its id.
+func (p *peer) sendPrompt(session, text string) string {
+	return p.sendRequest("session/prompt", string(encode(object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})))
 }
 
 // text returns the text of the agent's message chunks.
@@ -228,8 +228,8 @@ func listenTLS(t *testing.T, config *tls.Config, serve func(s *server, c net.Con
 	return s
 }
 
-// request reads one request and counts it.
-func (s *server) request(r *bufio.Reader) *http.Request {
+// readRequest reads one request and counts it.
+func (s *server) readRequest(r *bufio.Reader) *http.Request {
 	req, err := http.ReadRequest(r)
 	if err != nil {
 		return nil

@@ -18,12 +18,12 @@ const minHidden = 16
 // keyMark replaces the key.
 const keyMark = "[key]"
 
-// none reports whether the key is too short to be replaced.
-func (h hidden) none() bool { return len(h) < minHidden }
+// isShort reports whether the key is too short to be replaced.
+func (h hidden) isShort() bool { return len(h) < minHidden }
 
 // text returns the text without the key.
 func (h hidden) text(text string) string {
-	if h.none() {
+	if h.isShort() {
 		return text
 	}
 	return strings.ReplaceAll(text, string(h), keyMark)
@@ -42,7 +42,7 @@ func (h hidden) header(header http.Header) http.Header {
 
 // body returns the body without the key.
 func (h hidden) body(body io.ReadCloser) io.ReadCloser {
-	if h.none() {
+	if h.isShort() {
 		return body
 	}
 	return &hidingReader{ReadCloser: body, key: []byte(h), buffer: make([]byte, 16<<10)}
@@ -66,7 +66,7 @@ func (r *hidingReader) Read(p []byte) (int, error) {
 		data := bytes.ReplaceAll(append(r.held, r.buffer[:n]...), r.key, []byte(keyMark))
 		cut := len(data)
 		if err == nil {
-			cut -= r.begun(data)
+			cut -= r.keyPrefix(data)
 		}
 		r.out, r.held = data[:cut], bytes.Clone(data[cut:])
 	}
@@ -78,8 +78,8 @@ func (r *hidingReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begun returns the number of bytes at the end of data that may be the beginning of the key.
-func (r *hidingReader) begun(data []byte) int {
+// keyPrefix returns the number of bytes at the end of data that may be the beginning of the key.
+func (r *hidingReader) keyPrefix(data []byte) int {
 	for n := min(len(r.key)-1, len(data)); n > 0; n-- {
 		if bytes.HasSuffix(data, r.key[:n]) {
 			return n

@@ -45,22 +45,22 @@ func (a *agent) setOption(m message) {
 	s := a.sessions[p.SessionID]
 	if err != nil || s == nil || p.ConfigID != modelOption || strings.TrimSpace(p.Value) == "" {
 		a.mu.Unlock()
-		a.refuse(m.ID, &rpcError{Code: codeInvalidParams, Message: "there is no such session, option or value"})
+		a.refuseRequest(m.ID, &rpcError{Code: codeInvalidParams, Message: "there is no such session, option or value"})
 		return
 	}
 	s.model = p.Value
 	answer := object{"configOptions": s.options()}
 	a.mu.Unlock()
-	a.out.respond(m.ID, answer)
+	a.out.writeResult(m.ID, answer)
 }
 
-// list answers _perlica.dev/model/list: it asks the API for the available models.
-func (a *agent) list(ctx context.Context, m message) {
+// listModels answers _perlica.dev/model/list: it asks the API for the available models.
+func (a *agent) listModels(ctx context.Context, m message) {
 	a.mu.Lock()
 	s := a.sessions[sessionID(m.Params)]
 	a.mu.Unlock()
 	if s == nil {
-		a.refuse(m.ID, &rpcError{Code: codeNotFound, Message: "there is no such session"})
+		a.refuseRequest(m.ID, &rpcError{Code: codeNotFound, Message: "there is no such session"})
 		return
 	}
 	a.runs.Go(func() {
@@ -68,14 +68,14 @@ func (a *agent) list(ctx context.Context, m message) {
 		defer cancel()
 		names, err := a.models(ctx, s.id)
 		if err != nil {
-			a.refuse(m.ID, &rpcError{Code: codeInternal, Message: "the models cannot be listed: " + err.Error()})
+			a.refuseRequest(m.ID, &rpcError{Code: codeInternal, Message: "the models cannot be listed: " + err.Error()})
 			return
 		}
 		a.mu.Lock()
 		s.models = names
 		answer := object{"configOptions": s.options()}
 		a.mu.Unlock()
-		a.out.respond(m.ID, answer)
+		a.out.writeResult(m.ID, answer)
 	})
 }
 
@@ -83,7 +83,7 @@ func (a *agent) list(ctx context.Context, m message) {
 func (a *agent) models(ctx context.Context, session string) (names []string, err error) {
 	m := mappings[a.settings.API]
 	for next := ""; ; {
-		b, err := a.get(ctx, session, m.models+next)
+		b, err := a.getPage(ctx, session, m.models+next)
 		if err != nil {
 			return nil, err
 		}
@@ -101,9 +101,9 @@ func (a *agent) models(ctx context.Context, session string) (names []string, err
 	}
 }
 
-// get makes one recorded GET request and returns the body.
-func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
-	s, err := a.keyed(ctx, a.settings)
+// getPage makes one recorded GET request and returns the body.
+func (a *agent) getPage(ctx context.Context, session, path string) ([]byte, error) {
+	s, err := a.withKey(ctx, a.settings)
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +111,10 @@ func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
 	x.method, x.url = http.MethodGet, s.base()+path
 	x.header = slices.DeleteFunc(x.header, func(f field) bool { return oneOf("Content-Length", "Content-Type")(f.Name) })
 	x.header[0].Value = "application/json"
-	if err := a.announce(ctx, session, x); err != nil {
+	if err := a.announceRequest(ctx, session, x); err != nil {
 		return nil, err
 	}
-	resp, err := a.exchange(ctx, session, x)
+	resp, err := a.doExchange(ctx, session, x)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func TestList(t *testing.T) {
 			if names := listed(t, m); names[0] != "other" {
 				t.Errorf("chosen of %q: %s", names, m.Result)
 			}
-			p.await(p.ask(id, "Hi"), nil)
+			p.awaitAnswer(p.sendPrompt(id, "Hi"), nil)
 			if last := string(p.sent[len(p.sent)-1]); !strings.Contains(last, `other`) || strings.Contains(last, `mine`) {
 				t.Errorf("asked is %s", last)
 			}
@@ -101,7 +101,7 @@ func TestNoList(t *testing.T) {
 		"": "EOF",
 	} {
 		s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
-			if s.request(r) != nil {
+			if s.readRequest(r) != nil {
 				_, _ = io.WriteString(c, answer) // the agent may have closed the connection
 			}
 		})

@@ -85,7 +85,7 @@ func (s Settings) Check() error {
 		return errors.New("the schema is no JSON")
 	}
 	if s.Price != nil {
-		return s.Price.check()
+		return s.Price.checkNumbers()
 	}
 	return nil
 }
@@ -163,13 +163,13 @@ var mappings = map[API]mapping{
 
 // reader reads the events of one stream.
 type reader interface {
-	// event reads one event and returns its pieces. The error is an *apiError if the API reports a failure in
+	// readEvent reads one event and returns its pieces. The error is an *apiError if the API reports a failure in
 	// the stream. Otherwise the error describes the breach of the protocol.
-	event(e event) ([]piece, error)
-	// stop returns the stop reason, and whether the stream has marked the answer as complete.
-	stop() (reason stopReason, whole bool)
-	// last reports whether no part of the answer can follow.
-	last() bool
+	readEvent(e event) ([]piece, error)
+	// ending returns the stop reason, and whether the stream has marked the answer as complete.
+	ending() (reason stopReason, whole bool)
+	// isLast reports whether no part of the answer can follow.
+	isLast() bool
 }
 
 // piece is a part of an answer, in the order of the stream.

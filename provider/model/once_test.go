@@ -48,8 +48,8 @@ const (
 	unsent          // no request arrives
 )
 
-// serve is the server side of the fault.
-func (f fault) serve(s *server, c net.Conn, r *bufio.Reader) {
+// serveFault is the server side of the fault.
+func (f fault) serveFault(s *server, c net.Conn, r *bufio.Reader) {
 	if f.reset {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // the connection may be gone
@@ -67,13 +67,13 @@ func (f fault) serve(s *server, c net.Conn, r *bufio.Reader) {
 		}
 		return
 	}
-	if s.request(r) != nil {
+	if s.readRequest(r) != nil {
 		_, _ = io.WriteString(c, f.answer) // the agent may have closed the connection
 	}
 }
 
-// check compares the outcome with the expected one.
-func (f fault) check(t *testing.T, m message, p *peer, s *server) {
+// checkOutcome compares the outcome with the expected one.
+func (f fault) checkOutcome(t *testing.T, m message, p *peer, s *server) {
 	t.Helper()
 	if got := outcome(m); got != f.outcome || p.text() != f.text && !f.reset { // a reset loses data that is on the way
 		t.Errorf("%s with the text %q, want %s with %q: %+v", got, p.text(), f.outcome, f.text, m.Error)
@@ -178,13 +178,13 @@ func TestOnce(t *testing.T) {
 			continue // TestSecure has these
 		}
 		t.Run(f.name, func(t *testing.T) {
-			s := listen(t, f.serve)
+			s := listen(t, f.serveFault)
 			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: "sk-a-secret"}, true)
 			text := "Hi"
 			if f.read == head {
 				text = strings.Repeat("Hi ", 1<<20)
 			}
-			f.check(t, p.await(p.ask(p.session(), text), nil), p, s)
+			f.checkOutcome(t, p.awaitAnswer(p.sendPrompt(p.session(), text), nil), p, s)
 		})
 	}
 }
@@ -199,7 +199,7 @@ func TestNothingListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := connect(t, Settings{API: Anthropic, Model: "m", BaseURL: "http://" + l.Addr().String()}, false)
-	if m := p.await(p.ask(p.session(), "Hi"), nil); outcome(m) != "provider error" {
+	if m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil); outcome(m) != "provider error" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -208,7 +208,7 @@ func TestNothingListens(t *testing.T) {
 // turns.
 func TestEachTurnOnce(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
-		for s.request(r) != nil { // as long as the connection is used
+		for s.readRequest(r) != nil { // as long as the connection is used
 			if _, err := io.WriteString(c, status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole)); err != nil {
 				return
 			}
@@ -217,7 +217,7 @@ func TestEachTurnOnce(t *testing.T) {
 	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
 	for _, text := range []string{"one", "two", "three"} {
-		if m := p.await(p.ask(id, text), nil); outcome(m) != "answered" {
+		if m := p.awaitAnswer(p.sendPrompt(id, text), nil); outcome(m) != "answered" {
 			t.Fatalf("%+v", m.Error)
 		}
 	}
@@ -236,7 +236,7 @@ func TestEachTurnOnce(t *testing.T) {
 // leaves.
 func TestNoLeave(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
-		if s.request(r) != nil {
+		if s.readRequest(r) != nil {
 			_, _ = io.WriteString(c, streamHead+"\r\n"+whole)
 		}
 	})
@@ -248,14 +248,14 @@ func TestNoLeave(t *testing.T) {
 		}
 		return &rpcError{Code: -32800, Message: "the log failed"}
 	}
-	if m := p.await(p.ask(id, "Hi"), nil); outcome(m) != "provider error" || !strings.Contains(m.Error.Message, "nothing was sent") {
+	if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "provider error" || !strings.Contains(m.Error.Message, "nothing was sent") {
 		t.Errorf("%+v", m)
 	}
 	p.agree = func(json.RawMessage) *rpcError { // the cancel arrives while the client is asked
-		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))
+		p.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))
 		return nil
 	}
-	if m := p.await(p.ask(id, "Hi"), nil); outcome(m) != "cancelled" {
+	if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "cancelled" {
 		t.Errorf("%+v", m)
 	}
 	if c, n := s.counts(); n > 1 || c > 1 {
@@ -297,7 +297,7 @@ func TestCancel(t *testing.T) {
 				case head:
 					_, _ = http.ReadRequest(r)
 				default:
-					s.request(r)
+					s.readRequest(r)
 				}
 				_, _ = io.WriteString(conn, c.answer)
 				close(there)
@@ -309,15 +309,15 @@ func TestCancel(t *testing.T) {
 			if c.read == head {
 				text = strings.Repeat("Hi ", 1<<20)
 			}
-			id := p.ask(session, text)
+			id := p.sendPrompt(session, text)
 			<-there
 			if c.text != "" {
-				p.await("", func() bool { return p.text() == c.text })
+				p.awaitAnswer("", func() bool { return p.text() == c.text })
 			}
 			for range 2 {
-				p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, session))
+				p.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, session))
 			}
-			if m := p.await(id, nil); outcome(m) != "cancelled" {
+			if m := p.awaitAnswer(id, nil); outcome(m) != "cancelled" {
 				t.Errorf("%+v", m.Error)
 			}
 			<-closed

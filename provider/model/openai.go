@@ -100,7 +100,7 @@ type apiErrorBody struct {
 	Message string `json:"message"`
 }
 
-func (r *responsesReader) event(e event) ([]piece, error) {
+func (r *responsesReader) readEvent(e event) ([]piece, error) {
 	if string(e.data) == "[DONE]" { // some gateways send this
 		return nil, nil
 	}
@@ -112,10 +112,10 @@ func (r *responsesReader) event(e event) ([]piece, error) {
 	case "error":
 		return nil, failureOr(e.data)
 	case "response.output_text.delta":
-		return r.said(v.Delta), nil
+		return r.textPieces(v.Delta), nil
 	case "response.refusal.delta":
 		r.refused = true
-		return r.said(v.Delta), nil
+		return r.textPieces(v.Delta), nil
 	case "response.output_text.done", "response.refusal.done":
 		r.refused = r.refused || v.Refusal != ""
 		r.done += v.Text + v.Refusal
@@ -129,20 +129,20 @@ func (r *responsesReader) event(e event) ([]piece, error) {
 		r.items = append(r.items, v.Item)
 		return v.Item.pieces(), nil
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
-		return r.end(v.Response, strings.TrimPrefix(cmp.Or(v.Type, e.name), "response."))
+		return r.readEnd(v.Response, strings.TrimPrefix(cmp.Or(v.Type, e.name), "response."))
 	case "": // a response without a stream
 		if v.Object == "response" {
 			if err := decode(e, OpenAI, &v.Response); err != nil {
 				return nil, err
 			}
-			return r.end(v.Response, "")
+			return r.readEnd(v.Response, "")
 		}
 	}
 	return nil, nil
 }
 
-// said handles a delta of the text.
-func (r *responsesReader) said(delta string) []piece {
+// textPieces handles a delta of the text.
+func (r *responsesReader) textPieces(delta string) []piece {
 	r.text.WriteString(delta)
 	return say(textPiece, delta)
 }
@@ -158,9 +158,9 @@ func (i responsesItem) pieces() []piece {
 	return nil
 }
 
-// end reads the final response, which repeats the whole output. Its status, or otherwise the event's name,
+// readEnd reads the final response, which repeats the whole output. Its status, or otherwise the event's name,
 // tells how it ended.
-func (r *responsesReader) end(v responsesObject, name string) (out []piece, err error) {
+func (r *responsesReader) readEnd(v responsesObject, name string) (out []piece, err error) {
 	items := v.Output
 	if len(items) == 0 {
 		items = r.items
@@ -177,7 +177,7 @@ func (r *responsesReader) end(v responsesObject, name string) (out []piece, err 
 			out = append(out, i.pieces()...)
 		}
 	}
-	out = append(out, r.said(missing(cmp.Or(text, r.done), r.text.String()))...)
+	out = append(out, r.textPieces(missing(cmp.Or(text, r.done), r.text.String()))...)
 	if u := v.Usage.v; u != nil {
 		var cached, thought count
 		if u.Details.v != nil {
@@ -204,6 +204,6 @@ func (r *responsesReader) end(v responsesObject, name string) (out []piece, err 
 	return out, nil
 }
 
-func (r *responsesReader) stop() (stopReason, bool) { return r.reason, r.whole }
+func (r *responsesReader) ending() (stopReason, bool) { return r.reason, r.whole }
 
-func (r *responsesReader) last() bool { return r.whole }
+func (r *responsesReader) isLast() bool { return r.whole }

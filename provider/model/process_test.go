@@ -158,7 +158,7 @@ func TestSecure(t *testing.T) {
 				return nil, nil
 			}
 			s := listenTLS(t, config, func(s *server, c net.Conn, r *bufio.Reader) {
-				if f.serve(s, c, r); s.requests > 0 {
+				if f.serveFault(s, c, r); s.requests > 0 {
 					protocol = c.(*tls.Conn).ConnectionState().NegotiatedProtocol
 				}
 			})
@@ -173,7 +173,7 @@ func TestSecure(t *testing.T) {
 				environ = append(environ, "HTTPS_PROXY="+between.url, "HTTP_PROXY=http://127.0.0.1:1")
 			}
 			p := connectProcess(t, settings, environ...)
-			f.check(t, p.await(p.ask(p.session(), "Hi"), nil), p, s)
+			f.checkOutcome(t, p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil), p, s)
 			if protocol == "h2" {
 				t.Error("HTTP/2 was spoken")
 			}
@@ -194,7 +194,7 @@ func TestProxySettings(t *testing.T) {
 	}
 	cert, file := certificate(t)
 	ok := func(s *server, c net.Conn, r *bufio.Reader) {
-		if s.request(r) != nil {
+		if s.readRequest(r) != nil {
 			_, _ = io.WriteString(c, streamHead+"\r\n"+whole)
 		}
 	}
@@ -226,7 +226,7 @@ func TestProxySettings(t *testing.T) {
 			_, before := between.counts()
 			c.settings.API, c.settings.Model = OpenAIChat, "m"
 			p := connectProcess(t, c.settings, append(c.environ, "SSL_CERT_FILE="+file)...)
-			m := p.await(p.ask(p.session(), "Hi"), nil)
+			m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil)
 			_, after := between.counts()
 			if outcome(m) != c.outcome || after-before != c.proxied {
 				t.Errorf("%s, %d through the proxy: %+v", outcome(m), after-before, m.Error)

@@ -31,10 +31,10 @@ type run struct {
 	calls int // number of tool calls
 }
 
-// answer makes the only request, and returns a function that answers the prompt.
-func (r *run) answer(ctx context.Context) (end func()) {
-	reason, err := r.ask(ctx)
-	refuse := func(e *rpcError) func() { return func() { r.agent.refuse(r.id, e) } }
+// answerPrompt makes the only request, and returns a function that answers the prompt.
+func (r *run) answerPrompt(ctx context.Context) (end func()) {
+	reason, err := r.makeRequest(ctx)
+	refuse := func(e *rpcError) func() { return func() { r.agent.refuseRequest(r.id, e) } }
 	var f *failure
 	var input *inputError
 	switch {
@@ -47,7 +47,7 @@ func (r *run) answer(ctx context.Context) (end func()) {
 	case err != nil:
 		return refuse(&rpcError{Code: codeInternal, Message: err.Error()})
 	}
-	if text := r.remembered(); text != "" {
+	if text := r.historyText(); text != "" {
 		r.session.history = append(r.session.history, r.turn, turn{true, []block{{Type: "text", Text: text}}})
 	}
 	result := object{"stopReason": reason.acp}
@@ -57,12 +57,12 @@ func (r *run) answer(ctx context.Context) (end func()) {
 	if r.use.known {
 		result["usage"] = r.use.result()
 	}
-	return func() { r.agent.out.respond(r.id, result) }
+	return func() { r.agent.out.writeResult(r.id, result) }
 }
 
-// remembered returns the answer for the history of later prompts. It only names the files of the answer,
+// historyText returns the answer for the history of later prompts. It only names the files of the answer,
 // because no API accepts them back.
-func (r *run) remembered() string {
+func (r *run) historyText() string {
 	lines := []string{}
 	if r.text.Len() > 0 {
 		lines = append(lines, r.text.String())
@@ -73,9 +73,9 @@ func (r *run) remembered() string {
 	return strings.Join(lines, "\n")
 }
 
-// ask makes the request and returns the stop reason. If the client wants the exchange, nothing leaves before
+// makeRequest makes the request and returns the stop reason. If the client wants the exchange, nothing leaves before
 // the client has agreed.
-func (r *run) ask(ctx context.Context) (stopReason, error) {
+func (r *run) makeRequest(ctx context.Context) (stopReason, error) {
 	s := r.agent.settings
 	m := mappings[s.API]
 	r.agent.mu.Lock()
@@ -100,14 +100,14 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	if err != nil {
 		return stopReason{}, err
 	}
-	if s, err = r.agent.keyed(ctx, s); err != nil {
+	if s, err = r.agent.withKey(ctx, s); err != nil {
 		return stopReason{}, err
 	}
 	x := newExchange(s, encoded)
-	if err := r.agent.announce(ctx, r.session.id, x); err != nil {
+	if err := r.agent.announceRequest(ctx, r.session.id, x); err != nil {
 		return stopReason{}, err
 	}
-	resp, err := r.agent.exchange(ctx, r.session.id, x)
+	resp, err := r.agent.doExchange(ctx, r.session.id, x)
 	if err != nil {
 		return stopReason{}, err
 	}
@@ -119,7 +119,7 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	}
 	from, came := m.answer(), bufio.NewReader(resp.Body)
 	if isStream(came) {
-		return r.stream(from, newEventReader(came), resp.Body)
+		return r.passStream(from, newEventReader(came), resp.Body)
 	}
 	b, err := io.ReadAll(io.LimitReader(came, maxEvent))
 	r.agent.receivedEnd(r.session.id, err)
@@ -128,10 +128,10 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 		return stopReason{}, judge(s, resp, b)
 	}
 	for _, p := range pieces {
-		r.pass(p)
+		r.passPiece(p)
 	}
-	reason, _ := from.stop()
-	return r.conclude(reason)
+	reason, _ := from.ending()
+	return r.concludeAnswer(reason)
 }
 
 // isStream reports whether a body begins like a stream of server-sent events. It does not use the
@@ -160,25 +160,25 @@ func unstreamed(from reader, body []byte) (all []piece, whole bool) {
 		return nil, false
 	}
 	for _, data := range list {
-		pieces, err := from.event(event{data: data})
+		pieces, err := from.readEvent(event{data: data})
 		if err != nil {
 			return nil, false
 		}
 		all = append(all, pieces...)
 	}
-	_, whole = from.stop()
+	_, whole = from.ending()
 	return all, whole
 }
 
-// exchange makes a request that was announced to the client, and passes the response on while it is read. The
+// doExchange makes a request that was announced to the client, and passes the response on while it is read. The
 // caller must close the body.
-func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*http.Response, error) {
+func (a *agent) doExchange(ctx context.Context, session string, x *exchange) (*http.Response, error) {
 	if a.wantsHTTP() {
 		x.early = func(status string, header http.Header) error {
 			return a.receivedHead(session, true, a.hidden().text(status), fields(a.hidden().header(header)))
 		}
 	}
-	resp, err := x.do(ctx)
+	resp, err := x.sendOnce(ctx)
 	if err != nil {
 		f := &failure{message: a.hidden().text(err.Error()), unknown: x.left.Load()}
 		if !f.unknown && ctx.Err() == nil {
@@ -198,42 +198,42 @@ func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*htt
 // lateEnd is the time that a server has to end a stream after the answer is complete.
 const lateEnd = 2 * time.Second
 
-// stream reads the answer and passes it on. It closes the body if the end is late.
-func (r *run) stream(from reader, events *eventReader, body io.ReadCloser) (stopReason, error) {
+// passStream reads the answer and passes it on. It closes the body if the end is late.
+func (r *run) passStream(from reader, events *eventReader, body io.ReadCloser) (stopReason, error) {
 	for {
-		e, err := events.next()
+		e, err := events.nextEvent()
 		if err != nil {
-			return r.end(from, err)
+			return r.endStream(from, err)
 		}
-		pieces, err := from.event(e)
+		pieces, err := from.readEvent(e)
 		for _, p := range pieces {
-			r.pass(p)
+			r.passPiece(p)
 		}
-		_, whole := from.stop()
+		_, whole := from.ending()
 		var said *apiError
 		switch {
 		case errors.As(err, &said):
 			r.agent.receivedEnd(r.session.id, nil)
-			r.agent.price(r.session, r.use)
+			r.agent.reportCost(r.session, r.use)
 			return stopReason{}, &failure{message: "the API failed in its stream: " + said.Message, kind: said.Kind}
 		case err != nil && whole: // the answer is complete: an error in the rest does not matter
-			return r.end(from, err)
+			return r.endStream(from, err)
 		case err != nil:
 			r.agent.receivedEnd(r.session.id, err)
 			return stopReason{}, &failure{message: err.Error(), unknown: true}
-		case from.last():
+		case from.isLast():
 			stop := time.AfterFunc(lateEnd, func() { _ = body.Close() })
 			_, _ = io.Copy(io.Discard, body) // for the record; the answer is complete
 			stop.Stop()
-			return r.end(from, io.EOF)
+			return r.endStream(from, io.EOF)
 		}
 	}
 }
 
-// end handles the end of a stream.
-func (r *run) end(from reader, err error) (stopReason, error) {
+// endStream handles the end of a stream.
+func (r *run) endStream(from reader, err error) (stopReason, error) {
 	r.agent.receivedEnd(r.session.id, err)
-	reason, whole := from.stop()
+	reason, whole := from.ending()
 	switch {
 	case !whole && errors.Is(err, io.EOF):
 		return reason, &failure{message: "the stream ended before the answer did", unknown: true}
@@ -242,40 +242,40 @@ func (r *run) end(from reader, err error) (stopReason, error) {
 	case !errors.Is(err, io.EOF) && reason.warning == "":
 		reason.warning = "the stream broke after the end of the answer"
 	}
-	return r.conclude(reason)
+	return r.concludeAnswer(reason)
 }
 
-// conclude counts the cost of an answer that has ended. If the API says that it broke the answer off, the
+// concludeAnswer counts the cost of an answer that has ended. If the API says that it broke the answer off, the
 // prompt fails with that reason, although its text was passed on.
-func (r *run) conclude(reason stopReason) (stopReason, error) {
-	r.agent.price(r.session, r.use)
+func (r *run) concludeAnswer(reason stopReason) (stopReason, error) {
+	r.agent.reportCost(r.session, r.use)
 	if reason.acp == brokenOff {
 		return reason, &failure{message: fmt.Sprintf("the model did not finish its answer: its API says %q", reason.why), kind: reason.why}
 	}
 	return reason, nil
 }
 
-// pass passes a piece on as an update.
-func (r *run) pass(p piece) {
+// passPiece passes a piece on as an update.
+func (r *run) passPiece(p piece) {
 	switch p.kind {
 	case textPiece:
 		r.text.WriteString(p.text)
-		r.agent.update(r.session.id, object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": p.text}})
+		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": p.text}})
 	case thoughtPiece:
-		r.agent.update(r.session.id, object{"sessionUpdate": "agent_thought_chunk", "content": object{"type": "text", "text": p.text}})
+		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": "agent_thought_chunk", "content": object{"type": "text", "text": p.text}})
 	case filePiece:
 		kind := "agent_message_chunk"
 		if p.file.thought {
 			kind = "agent_thought_chunk"
 		}
 		r.files = append(r.files, cmp.Or(p.file.mime, p.file.uri))
-		r.agent.update(r.session.id, object{"sessionUpdate": kind, "content": p.file.content()})
+		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": kind, "content": p.file.content()})
 	case usagePiece:
 		r.use = p.usage
 	case toolPiece:
 		r.calls++
 		why := fmt.Sprintf("the model called the tool %q, which it was not offered; it was not run", p.tool.name)
-		r.agent.update(r.session.id, object{
+		r.agent.sendUpdate(r.session.id, object{
 			"sessionUpdate": "tool_call", "toolCallId": cmp.Or(p.tool.id, "call-"+strconv.Itoa(r.calls)), "title": p.tool.name, "kind": "other", "status": "failed",
 			"rawInput": object{"arguments": p.tool.arguments},
 			"content":  []any{object{"type": "content", "content": object{"type": "text", "text": why}}},
@@ -284,9 +284,9 @@ func (r *run) pass(p piece) {
 	}
 }
 
-// announce describes the request to the client and waits for the client's answer. The description names the
+// announceRequest describes the request to the client and waits for the client's answer. The description names the
 // key's header field without its value.
-func (a *agent) announce(ctx context.Context, session string, x *exchange) error {
+func (a *agent) announceRequest(ctx context.Context, session string, x *exchange) error {
 	if !a.wantsHTTP() {
 		return nil
 	}
@@ -294,8 +294,8 @@ func (a *agent) announce(ctx context.Context, session string, x *exchange) error
 	if x.key.Name != "" {
 		withheld = append(withheld, x.key.Name)
 	}
-	err := a.request(ctx, "_perlica.dev/http/send", object{
-		"sessionId": session, "method": x.method, "url": x.url, "headers": x.sent(), "withheld": withheld, "body": string(x.body),
+	err := a.requestClient(ctx, "_perlica.dev/http/send", object{
+		"sessionId": session, "method": x.method, "url": x.url, "headers": x.sentHeader(), "withheld": withheld, "body": string(x.body),
 	})
 	if err != nil {
 		return &failure{message: "the client did not agree to the request: " + err.Error() + "; nothing was sent"}
@@ -332,15 +332,15 @@ func (a *agent) receivedHead(session string, early bool, status string, header [
 	if early {
 		o["early"] = true
 	}
-	return a.received(o)
+	return a.sendReceived(o)
 }
 
 // receivedBody passes on bytes of the body, as text if they are UTF-8.
 func (a *agent) receivedBody(session string, b []byte) error {
 	if utf8.Valid(b) {
-		return a.received(object{"sessionId": session, "body": string(b)})
+		return a.sendReceived(object{"sessionId": session, "body": string(b)})
 	}
-	return a.received(object{"sessionId": session, "base64": b})
+	return a.sendReceived(object{"sessionId": session, "base64": b})
 }
 
 // receivedEnd reports the end of the body.
@@ -349,5 +349,5 @@ func (a *agent) receivedEnd(session string, err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		end["error"] = a.hidden().text(err.Error())
 	}
-	_ = a.received(end) // the goroutine that reads from the client notices that it is gone
+	_ = a.sendReceived(end) // the goroutine that reads from the client notices that it is gone
 }

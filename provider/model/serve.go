@@ -26,7 +26,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 	ctx, leave := context.WithCancel(ctx)
 	a := &agent{settings: s, out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
 	ended := make(chan error, 1)
-	go func() { ended <- a.read(ctx, in) }()
+	go func() { ended <- a.readLines(ctx, in) }()
 	var err error
 	select {
 	case err = <-ended:
@@ -52,8 +52,8 @@ type agent struct {
 	key      string // the key of the settings, or the result of AskKey
 }
 
-// keyed returns the settings with their key. A key from AskKey serves all requests of the process.
-func (a *agent) keyed(ctx context.Context, s Settings) (Settings, error) {
+// withKey returns the settings with their key. A key from AskKey serves all requests of the process.
+func (a *agent) withKey(ctx context.Context, s Settings) (Settings, error) {
 	a.mu.Lock()
 	s.Key = cmp.Or(s.Key, a.key)
 	a.mu.Unlock()
@@ -98,13 +98,13 @@ type message struct {
 	Error   *rpcError       `json:"error"`
 }
 
-// read dispatches lines until in ends. The end is not an error.
-func (a *agent) read(ctx context.Context, in io.Reader) error {
+// readLines dispatches lines until in ends. The end is not an error.
+func (a *agent) readLines(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			a.dispatch(ctx, line)
+			a.dispatchLine(ctx, line)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -115,37 +115,37 @@ func (a *agent) read(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// dispatch handles one line. It finishes its own work before the next line, so that a cancel always finds the
+// dispatchLine handles one line. It finishes its own work before the next line, so that a cancel always finds the
 // prompt that came before it.
-func (a *agent) dispatch(ctx context.Context, line []byte) {
+func (a *agent) dispatchLine(ctx context.Context, line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		a.refuse([]byte("null"), &rpcError{Code: codeParse, Message: err.Error()})
+		a.refuseRequest([]byte("null"), &rpcError{Code: codeParse, Message: err.Error()})
 		return
 	}
 	switch {
 	case m.JSONRPC != "2.0" || m.Method == "" && m.ID == nil:
-		a.refuse(m.ID, &rpcError{Code: codeInvalid, Message: "not a message of JSON-RPC 2.0"})
+		a.refuseRequest(m.ID, &rpcError{Code: codeInvalid, Message: "not a message of JSON-RPC 2.0"})
 	case m.Method == "":
-		a.deliver(m)
+		a.deliverAnswer(m)
 	case m.ID == nil:
 		if m.Method == "session/cancel" {
-			a.cancel(m.Params)
+			a.cancelPrompt(m.Params)
 		}
 	default:
-		a.requested(ctx, m)
+		a.handleRequest(ctx, m)
 	}
 }
 
-// requested answers a request, or starts a goroutine that answers it.
-func (a *agent) requested(ctx context.Context, m message) {
+// handleRequest answers a request, or starts a goroutine that answers it.
+func (a *agent) handleRequest(ctx context.Context, m message) {
 	switch m.Method {
 	case "initialize":
 		a.initialize(m)
 	case "session/new":
 		system, err := systemOf(m.Params)
 		if err != nil {
-			a.refuse(m.ID, &rpcError{Code: codeInvalidParams, Message: err.Error()})
+			a.refuseRequest(m.ID, &rpcError{Code: codeInvalidParams, Message: err.Error()})
 			return
 		}
 		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model, models: []string{a.settings.Model}, system: system}
@@ -153,21 +153,21 @@ func (a *agent) requested(ctx context.Context, m message) {
 		a.sessions[s.id] = s
 		answer := object{"sessionId": s.id, "configOptions": s.options()}
 		a.mu.Unlock()
-		a.out.respond(m.ID, answer)
+		a.out.writeResult(m.ID, answer)
 	case "session/set_config_option":
 		a.setOption(m)
 	case "_perlica.dev/model/list":
-		a.list(ctx, m)
+		a.listModels(ctx, m)
 	case "session/close":
-		a.cancel(m.Params)
+		a.cancelPrompt(m.Params)
 		a.mu.Lock()
 		delete(a.sessions, sessionID(m.Params))
 		a.mu.Unlock()
-		a.out.respond(m.ID, object{})
+		a.out.writeResult(m.ID, object{})
 	case "session/prompt":
-		a.prompt(ctx, m)
+		a.startPrompt(ctx, m)
 	default:
-		a.refuse(m.ID, &rpcError{Code: codeNoMethod, Message: "Method not found: " + m.Method})
+		a.refuseRequest(m.ID, &rpcError{Code: codeNoMethod, Message: "Method not found: " + m.Method})
 	}
 }
 
@@ -185,7 +185,7 @@ func (a *agent) initialize(m message) {
 		a.http = ours.HTTP
 		a.mu.Unlock()
 	}
-	a.out.respond(m.ID, object{
+	a.out.writeResult(m.ID, object{
 		"protocolVersion": 1,
 		"agentCapabilities": object{
 			"promptCapabilities":  object{"image": true, "embeddedContext": true},
@@ -223,14 +223,14 @@ func systemOf(params json.RawMessage) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// prompt starts a run.
-func (a *agent) prompt(ctx context.Context, m message) {
+// startPrompt starts a run.
+func (a *agent) startPrompt(ctx context.Context, m message) {
 	var p struct {
 		SessionID string  `json:"sessionId"`
 		Prompt    []block `json:"prompt"`
 	}
 	if err := json.Unmarshal(m.Params, &p); err != nil || len(p.Prompt) == 0 {
-		a.refuse(m.ID, &rpcError{Code: codeInvalidParams, Message: "a prompt is a list of content blocks"})
+		a.refuseRequest(m.ID, &rpcError{Code: codeInvalidParams, Message: "a prompt is a list of content blocks"})
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -248,13 +248,13 @@ func (a *agent) prompt(ctx context.Context, m message) {
 	a.mu.Unlock()
 	if refused != nil {
 		cancel()
-		a.refuse(m.ID, refused)
+		a.refuseRequest(m.ID, refused)
 		return
 	}
 	r := &run{agent: a, session: s, id: m.ID, turn: turn{blocks: p.Prompt}}
 	a.runs.Go(func() {
 		defer cancel()
-		end := r.answer(ctx)
+		end := r.answerPrompt(ctx)
 		a.mu.Lock()
 		s.cancel = nil
 		a.mu.Unlock()
@@ -270,8 +270,8 @@ func sessionID(params json.RawMessage) string {
 	return p.SessionID
 }
 
-// cancel cancels the running prompt of a session.
-func (a *agent) cancel(params json.RawMessage) {
+// cancelPrompt cancels the running prompt of a session.
+func (a *agent) cancelPrompt(params json.RawMessage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.sessions[sessionID(params)]; s != nil && s.cancel != nil {
@@ -285,9 +285,9 @@ func (a *agent) wantsHTTP() bool {
 	return a.http
 }
 
-// request sends a request to the client and waits for its answer. The error is the client's, or the reason
+// requestClient sends a request to the client and waits for its answer. The error is the client's, or the reason
 // why no answer came.
-func (a *agent) request(ctx context.Context, method string, params any) error {
+func (a *agent) requestClient(ctx context.Context, method string, params any) error {
 	answer := make(chan error, 1)
 	a.mu.Lock()
 	a.ids++
@@ -299,7 +299,7 @@ func (a *agent) request(ctx context.Context, method string, params any) error {
 		delete(a.asked, id)
 		a.mu.Unlock()
 	}()
-	if err := a.out.line(object{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params}); err != nil {
+	if err := a.out.writeLine(object{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params}); err != nil {
 		return err
 	}
 	select {
@@ -310,8 +310,8 @@ func (a *agent) request(ctx context.Context, method string, params any) error {
 	}
 }
 
-// deliver hands an answer to the request that waits for it.
-func (a *agent) deliver(m message) {
+// deliverAnswer hands an answer to the request that waits for it.
+func (a *agent) deliverAnswer(m message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	answer := a.asked[string(m.ID)]
@@ -325,21 +325,21 @@ func (a *agent) deliver(m message) {
 	}
 }
 
-// update sends an update of a session.
-func (a *agent) update(session string, u object) {
-	_ = a.out.notify("session/update", object{"sessionId": session, "update": u}) // the reader notices a gone client
+// sendUpdate sends an update of a session.
+func (a *agent) sendUpdate(session string, u object) {
+	_ = a.out.writeNotification("session/update", object{"sessionId": session, "update": u}) // the reader notices a gone client
 }
 
-// received sends a part of a response to a client that wants it.
-func (a *agent) received(params object) error {
+// sendReceived sends a part of a response to a client that wants it.
+func (a *agent) sendReceived(params object) error {
 	if !a.wantsHTTP() {
 		return nil
 	}
-	return a.out.notify("_perlica.dev/http/received", params)
+	return a.out.writeNotification("_perlica.dev/http/received", params)
 }
 
-// price reports the session's cost so far, if there is a price.
-func (a *agent) price(s *session, u usage) {
+// reportCost reports the session's cost so far, if there is a price.
+func (a *agent) reportCost(s *session, u usage) {
 	p := a.settings.Price
 	if p == nil {
 		return
@@ -349,17 +349,17 @@ func (a *agent) price(s *session, u usage) {
 		return
 	}
 	s.cost += cost
-	a.update(s.id, object{
+	a.sendUpdate(s.id, object{
 		"sessionUpdate": "usage_update", "used": u.input + u.output, "size": 0,
 		"cost":  object{"amount": s.cost, "currency": p.Currency},
 		"_meta": object{metaKey: object{"estimate": true, "as_of": p.AsOf}},
 	})
 }
 
-// refuse answers a request with an error.
-func (a *agent) refuse(id json.RawMessage, e *rpcError) {
+// refuseRequest answers a request with an error.
+func (a *agent) refuseRequest(id json.RawMessage, e *rpcError) {
 	if id != nil {
-		_ = a.out.line(object{"jsonrpc": "2.0", "id": id, "error": e}) // the reader notices that the client is gone
+		_ = a.out.writeLine(object{"jsonrpc": "2.0", "id": id, "error": e}) // the reader notices that the client is gone
 	}
 }
 
@@ -369,7 +369,7 @@ type writer struct {
 	out io.Writer
 }
 
-func (w *writer) line(v any) error {
+func (w *writer) writeLine(v any) error {
 	b := append(encode(v), '\n')
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -377,12 +377,12 @@ func (w *writer) line(v any) error {
 	return err
 }
 
-func (w *writer) notify(method string, params any) error {
-	return w.line(object{"jsonrpc": "2.0", "method": method, "params": params})
+func (w *writer) writeNotification(method string, params any) error {
+	return w.writeLine(object{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-func (w *writer) respond(id json.RawMessage, result any) {
-	_ = w.line(object{"jsonrpc": "2.0", "id": id, "result": result}) // the reader notices that the client is gone
+func (w *writer) writeResult(id json.RawMessage, result any) {
+	_ = w.writeLine(object{"jsonrpc": "2.0", "id": id, "result": result}) // the reader notices that the client is gone
 }
 
 // encode returns the JSON of a value that can be encoded.

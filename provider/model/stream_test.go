@@ -35,16 +35,16 @@ type read struct {
 func readStream(api API, body io.Reader) (out read) {
 	from, events := mappings[api].answer(), newEventReader(body)
 	for {
-		e, err := events.next()
+		e, err := events.nextEvent()
 		if err != nil {
-			reason, whole := from.stop()
+			reason, whole := from.ending()
 			out.Stop, out.Warning, out.Whole = reason.acp, reason.warning, whole
 			if !errors.Is(err, io.EOF) {
 				out.Error = err.Error()
 			}
 			return out
 		}
-		pieces, err := from.event(e)
+		pieces, err := from.readEvent(e)
 		for _, p := range pieces {
 			switch p.kind {
 			case textPiece:

@@ -19,8 +19,8 @@ type Price struct {
 	AsOf        string  `json:"as_of" toml:"as_of"`               // the date of the price
 }
 
-// check returns an error for an invalid price.
-func (p *Price) check() error {
+// checkNumbers returns an error for an invalid price.
+func (p *Price) checkNumbers() error {
 	for _, n := range []float64{p.Input, p.Output, p.CachedInput, p.CacheWrite, p.Per} {
 		if n < 0 || math.IsNaN(n) || math.IsInf(n, 0) {
 			return errors.New("the price has a number below 0, or a number without an end")

@@ -63,9 +63,9 @@ func newExchange(s Settings, body []byte) *exchange {
 
 var errSecondConnection = errors.New("a second connection for one request was refused")
 
-// do sends the request once. The caller must close the body, and must end ctx, which closes the connection.
+// sendOnce sends the request once. The caller must close the body, and must end ctx, which closes the connection.
 // x.left reports whether any part of the request may have left.
-func (x *exchange) do(ctx context.Context) (*http.Response, error) {
+func (x *exchange) sendOnce(ctx context.Context) (*http.Response, error) {
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }}
 	if x.early != nil {
 		trace.Got1xxResponse = func(code int, header textproto.MIMEHeader) error {
@@ -95,7 +95,7 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	t := &http.Transport{
-		Proxy: x.via, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
+		Proxy: x.proxyFor, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
 		TLSHandshakeTimeout: connectTimeout, MaxResponseHeaderBytes: maxFailure,
 		DialContext: func(dialing context.Context, network, addr string) (net.Conn, error) {
 			if dials.Add(1) > 1 {
@@ -111,9 +111,9 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	return t.RoundTrip(req)
 }
 
-// via returns the proxy of the request, or nil. As in curl, ALL_PROXY is the default for both schemes, and
+// proxyFor returns the proxy of the request, or nil. As in curl, ALL_PROXY is the default for both schemes, and
 // NO_PROXY lists exceptions. The error quotes no address, because an address may contain a password.
-func (x *exchange) via(req *http.Request) (*url.URL, error) {
+func (x *exchange) proxyFor(req *http.Request) (*url.URL, error) {
 	if x.proxy != "" {
 		return url.Parse(x.proxy) // Check accepted it
 	}
@@ -138,7 +138,7 @@ func (s Settings) Reach(ctx context.Context) (where string, err error) {
 	if err != nil {
 		return s.Address(), err
 	}
-	to, err := x.via(req)
+	to, err := x.proxyFor(req)
 	if err != nil {
 		return "the proxy", err
 	}
@@ -154,8 +154,8 @@ func (s Settings) Reach(ctx context.Context) (where string, err error) {
 	return where, conn.Close()
 }
 
-// sent returns the header fields as they leave, without the key's field.
-func (x *exchange) sent() []field {
+// sentHeader returns the header fields as they leave, without the key's field.
+func (x *exchange) sentHeader() []field {
 	host := ""
 	if u, err := url.Parse(x.url); err == nil {
 		host = u.Host

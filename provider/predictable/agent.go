@@ -62,14 +62,14 @@ func newAgent(sc *scenario, opt Options, out, errw io.Writer) *agent {
 	}
 }
 
-// read dispatches lines until in ends. The end is not an error.
-func (a *agent) read(life context.Context, in io.Reader) error {
+// readLines dispatches lines until in ends. The end is not an error.
+func (a *agent) readLines(life context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 16<<10)
 	var long []byte
 	for {
 		line, err := readLine(r, &long)
 		if len(line) > 0 {
-			a.dispatch(life, line)
+			a.dispatchLine(life, line)
 		}
 		if a.deafStdin.Load() {
 			<-life.Done()
@@ -84,36 +84,36 @@ func (a *agent) read(life context.Context, in io.Reader) error {
 	}
 }
 
-// dispatch handles one line in wire order. Only scripts run on goroutines, so a cancel always finds the turn
+// dispatchLine handles one line in wire order. Only scripts run on goroutines, so a cancel always finds the turn
 // of the prompt that came before it.
-func (a *agent) dispatch(life context.Context, line []byte) {
+func (a *agent) dispatchLine(life context.Context, line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		code := codeParse
 		if json.Valid(line) {
 			code = codeInvalid
 		}
-		a.refuse(json.RawMessage("null"), &rpcError{Code: code, Message: err.Error()})
+		a.refuseRequest(json.RawMessage("null"), &rpcError{Code: code, Message: err.Error()})
 		return
 	}
 	switch {
 	case m.JSONRPC != "2.0":
-		a.refuse(m.ID, &rpcError{Code: codeInvalid, Message: `"jsonrpc" is not "2.0"`})
+		a.refuseRequest(m.ID, &rpcError{Code: codeInvalid, Message: `"jsonrpc" is not "2.0"`})
 	case m.Method == "" && m.ID != nil:
-		a.deliver(m)
+		a.deliverReply(m)
 	case m.Method == "":
-		a.refuse(json.RawMessage("null"), &rpcError{Code: codeInvalid, Message: "no method and no id"})
+		a.refuseRequest(json.RawMessage("null"), &rpcError{Code: codeInvalid, Message: "no method and no id"})
 	case m.Method == "session/prompt" && m.ID != nil:
-		a.prompt(life, m)
+		a.handlePrompt(life, m)
 	case m.ID == nil:
-		a.notified(life, m)
+		a.handleNotification(life, m)
 	default:
-		a.requested(life, m)
+		a.handleRequest(life, m)
 	}
 }
 
-// start runs a script on a goroutine that Serve waits for.
-func (a *agent) start(f func()) {
+// startScript runs a script on a goroutine that Serve waits for.
+func (a *agent) startScript(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.ended {
@@ -121,8 +121,8 @@ func (a *agent) start(f func()) {
 	}
 }
 
-// end prevents new scripts, ends all waits for the client and waits for the running scripts.
-func (a *agent) end() {
+// endScripts prevents new scripts, ends all waits for the client and waits for the running scripts.
+func (a *agent) endScripts() {
 	a.mu.Lock()
 	a.ended = true
 	a.mu.Unlock()
@@ -130,47 +130,47 @@ func (a *agent) end() {
 	a.scripts.Wait()
 }
 
-// refuse answers a request at once with an error. A notification gets no answer.
-func (a *agent) refuse(id json.RawMessage, e *rpcError) {
+// refuseRequest answers a request at once with an error. A notification gets no answer.
+func (a *agent) refuseRequest(id json.RawMessage, e *rpcError) {
 	if id == nil {
 		return
 	}
 	// A failed write cannot be reported.
-	_ = a.out.line(response(id, nil, encode(e)))
+	_ = a.out.writeLine(response(id, nil, encode(e)))
 }
 
-// notified handles a notification. Only session/cancel has an effect without a script. $/cancel_request does
+// handleNotification handles a notification. Only session/cancel has an effect without a script. $/cancel_request does
 // not cancel a turn.
-func (a *agent) notified(life context.Context, m message) {
+func (a *agent) handleNotification(life context.Context, m message) {
 	r := &request{agent: a, method: m.Method, params: m.Params}
 	if m.Method == "session/cancel" {
 		r.sess, r.sid = a.session(m.Params)
 	}
-	steps := a.scenario.next(m.Method)
+	steps := a.scenario.nextScript(m.Method)
 	switch {
 	case steps != nil:
-		a.start(func() { a.play(life, r, steps) })
+		a.startScript(func() { a.playScript(life, r, steps) })
 	case r.sess != nil:
-		a.cancel(r.sess)
+		a.cancelSession(r.sess)
 	}
 }
 
-// requested handles a request other than a prompt.
-func (a *agent) requested(life context.Context, m message) {
+// handleRequest handles a request other than a prompt.
+func (a *agent) handleRequest(life context.Context, m message) {
 	r := &request{agent: a, id: m.ID, method: m.Method, params: m.Params, sid: firstSession}
-	if e := a.respond(r); e != nil {
+	if e := a.respondDefault(r); e != nil {
 		r.err = encode(e)
 	}
-	steps := a.scenario.next(m.Method)
+	steps := a.scenario.nextScript(m.Method)
 	if steps == nil {
-		a.play(life, r, []step{})
+		a.playScript(life, r, []step{})
 		return
 	}
-	a.start(func() { a.play(life, r, steps) })
+	a.startScript(func() { a.playScript(life, r, steps) })
 }
 
-// respond gives the request its default response.
-func (a *agent) respond(r *request) *rpcError {
+// respondDefault gives the request its default response.
+func (a *agent) respondDefault(r *request) *rpcError {
 	switch r.method {
 	case "initialize":
 		r.result = initializeResult(a.opt.State != "")
@@ -246,7 +246,7 @@ func (a *agent) authenticate(r *request) *rpcError {
 	var p struct {
 		MethodID string `json:"methodId"`
 	}
-	if e := r.decode(&p); e != nil {
+	if e := r.decodeParams(&p); e != nil {
 		return e
 	}
 	for _, m := range a.offers().AuthMethods {
@@ -261,9 +261,9 @@ func (a *agent) authenticate(r *request) *rpcError {
 	return &rpcError{Code: codeInvalidParams, Message: "no such authentication method: " + p.MethodID}
 }
 
-// send writes a request to the client. The response will be delivered to the channel with index. An empty id
+// sendToClient writes a request to the client. The response will be delivered to the channel with index. An empty id
 // means the next number, beginning with 0.
-func (a *agent) send(method, params, id string, index int, to chan<- reply) error {
+func (a *agent) sendToClient(method, params, id string, index int, to chan<- reply) error {
 	a.mu.Lock()
 	if id == "" {
 		id = strconv.Itoa(a.lastID)
@@ -272,12 +272,12 @@ func (a *agent) send(method, params, id string, index int, to chan<- reply) erro
 	a.pending[id] = append(a.pending[id], waiter{index, to})
 	a.mu.Unlock()
 	o := &object{}
-	return a.out.line(o.str("jsonrpc", "2.0").raw("id", id).str("method", method).raw("params", params).end())
+	return a.out.writeLine(o.addString("jsonrpc", "2.0").addRaw("id", id).addString("method", method).addRaw("params", params).endObject())
 }
 
-// deliver hands a response to the first waiter for its id. A response without a waiter is dropped: the client
+// deliverReply hands a response to the first waiter for its id. A response without a waiter is dropped: the client
 // invented it, or the script did not wait.
-func (a *agent) deliver(m message) {
+func (a *agent) deliverReply(m message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	id := string(m.ID)
@@ -328,5 +328,5 @@ func encode(v any) json.RawMessage {
 
 func response(id, result, e json.RawMessage) []byte {
 	o := &object{}
-	return o.str("jsonrpc", "2.0").raw("id", string(id)).raw("result", string(result)).raw("error", string(e)).end()
+	return o.addString("jsonrpc", "2.0").addRaw("id", string(id)).addRaw("result", string(result)).addRaw("error", string(e)).endObject()
 }

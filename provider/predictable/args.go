@@ -41,12 +41,12 @@ func (w word) json() string {
 	return quote(w.s)
 }
 
-func (d *Directive) parse(rest string) (step, error) {
+func (d *Directive) parseArgs(rest string) (step, error) {
 	a := &args{}
 	if d.text {
 		a.text, a.err = unescape(rest)
 	} else {
-		a.err = a.split(rest)
+		a.err = a.splitWords(rest)
 	}
 	if a.err != nil {
 		return step{}, a.err
@@ -56,18 +56,18 @@ func (d *Directive) parse(rest string) (step, error) {
 		a.err = fmt.Errorf("too many arguments: %s", a.words[0].s)
 	}
 	for k := range a.keys {
-		a.fail(fmt.Errorf("unknown key %s=", k))
+		a.setError(fmt.Errorf("unknown key %s=", k))
 	}
 	return step{name: d.Name, run: run, deaf: a.deaf}, a.err
 }
 
-func (a *args) fail(err error) {
+func (a *args) setError(err error) {
 	if a.err == nil {
 		a.err = err
 	}
 }
 
-func (a *args) split(rest string) error {
+func (a *args) splitWords(rest string) error {
 	for rest = strings.TrimLeft(rest, " \t"); rest != ""; rest = strings.TrimLeft(rest, " \t") {
 		key := ""
 		if n := strings.IndexByte(rest, '='); n > 0 && strings.Trim(rest[:n], "abcdefghijklmnopqrstuvwxyz") == "" {
@@ -116,10 +116,10 @@ func cutWord(s string) (word, int, error) {
 	return w, n, nil
 }
 
-// next takes the next positional argument.
-func (a *args) next(name string) word {
+// nextWord takes the next positional argument.
+func (a *args) nextWord(name string) word {
 	if len(a.words) == 0 {
-		a.fail(errors.New(name + " is missing"))
+		a.setError(errors.New(name + " is missing"))
 		return word{}
 	}
 	w := a.words[0]
@@ -127,10 +127,10 @@ func (a *args) next(name string) word {
 	return w
 }
 
-func (a *args) word(name string) string { return a.next(name).s }
+func (a *args) word(name string) string { return a.nextWord(name).s }
 
-// rest takes all remaining positional arguments, at least one.
-func (a *args) rest(name string) []string {
+// remainingWords takes all remaining positional arguments, at least one.
+func (a *args) remainingWords(name string) []string {
 	all := []string{a.word(name)}
 	for len(a.words) > 0 {
 		all = append(all, a.word(name))
@@ -140,13 +140,13 @@ func (a *args) rest(name string) []string {
 
 // key takes the value of key=value, or the default.
 func (a *args) key(name, otherwise string) string {
-	if w, ok := a.take(name); ok {
+	if w, ok := a.takeKey(name); ok {
 		return w.s
 	}
 	return otherwise
 }
 
-func (a *args) take(name string) (word, bool) {
+func (a *args) takeKey(name string) (word, bool) {
 	w, ok := a.keys[name]
 	delete(a.keys, name)
 	return w, ok
@@ -154,7 +154,7 @@ func (a *args) take(name string) (word, bool) {
 
 // jsonKey takes the value of key=JSON, or "".
 func (a *args) jsonKey(name string) string {
-	if w, ok := a.take(name); ok {
+	if w, ok := a.takeKey(name); ok {
 		return w.json()
 	}
 	return ""
@@ -167,19 +167,19 @@ func (a *args) yes(name string) bool {
 		return false
 	case "yes":
 	default:
-		a.fail(errors.New(name + "= is yes or no"))
+		a.setError(errors.New(name + "= is yes or no"))
 	}
 	return true
 }
 
 func (a *args) number(name string, least, most int) int {
-	return a.atoi(name, a.word(name), least, most)
+	return a.parseNumber(name, a.word(name), least, most)
 }
 
-func (a *args) atoi(name, s string, least, most int) int {
+func (a *args) parseNumber(name, s string, least, most int) int {
 	n, err := strconv.ParseInt(s, 0, 0)
 	if err != nil || n < int64(least) || n > int64(most) {
-		a.fail(fmt.Errorf("%s is a number from %d to %d", name, least, most))
+		a.setError(fmt.Errorf("%s is a number from %d to %d", name, least, most))
 	}
 	return int(n)
 }
@@ -187,7 +187,7 @@ func (a *args) atoi(name, s string, least, most int) int {
 func (a *args) duration(name, s string) time.Duration {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		a.fail(fmt.Errorf("%s is a duration such as 50ms or 10s", name))
+		a.setError(fmt.Errorf("%s is a duration such as 50ms or 10s", name))
 	}
 	return d
 }
@@ -200,7 +200,7 @@ func (a *args) oneOf(name string, choices ...string) string {
 			return w
 		}
 	}
-	a.fail(fmt.Errorf("%s is one of %s", name, strings.Join(choices, ", ")))
+	a.setError(fmt.Errorf("%s is one of %s", name, strings.Join(choices, ", ")))
 	return w
 }
 

@@ -70,7 +70,7 @@ func TestAskAtOnce(t *testing.T) {
 	c.reply = func(_ string, m message) string {
 		if ids = append(ids, string(m.ID)); len(ids) == 3 {
 			for i, option := range []string{"reject-once", "allow-always", "allow-once"} {
-				c.write(`{"jsonrpc":"2.0","id":` + ids[2-i] + `,` + selected(option)("", m) + `}`)
+				c.writeLine(`{"jsonrpc":"2.0","id":` + ids[2-i] + `,` + selected(option)("", m) + `}`)
 			}
 		}
 		return ""
@@ -106,7 +106,7 @@ func TestAskWithoutWaiting(t *testing.T) {
 		t.Errorf("%q %s", text, m.Result)
 	}
 	// The late answer changes nothing.
-	c.write(`{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`)
+	c.writeLine(`{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`)
 	if text, _, _ := c.prompt("hello"); text != "You said: hello" {
 		t.Errorf("%q", text)
 	}

@@ -10,7 +10,7 @@ import (
 
 func (c *client) cancel() {
 	c.t.Helper()
-	c.write(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":` + quote(c.sid) + `}}`)
+	c.writeLine(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":` + quote(c.sid) + `}}`)
 }
 
 // TestCancelAtOnce sends the cancel immediately after its prompt, 500 times.
@@ -21,7 +21,7 @@ func TestCancelAtOnce(t *testing.T) {
 		for range 125 {
 			id := c.request("session/prompt", promptParams(c.sid, script))
 			c.cancel()
-			if m, _ := c.await(id); stopReason(t, m) != "cancelled" {
+			if m, _ := c.awaitResponse(id); stopReason(t, m) != "cancelled" {
 				t.Fatalf("%s: %s", script, m.Result)
 			}
 		}
@@ -35,7 +35,7 @@ func TestCancelAnswersOnce(t *testing.T) {
 	for range 500 {
 		id := c.request("session/prompt", promptParams(c.sid, "hello"))
 		c.cancel()
-		m, _ := c.await(id)
+		m, _ := c.awaitResponse(id)
 		if r := stopReason(t, m); r != "cancelled" && r != "end_turn" {
 			t.Fatalf("%s", m.Result)
 		}
@@ -63,7 +63,7 @@ func TestCancelIgnored(t *testing.T) {
 	id := c.request("session/prompt", promptParams(c.sid, "@request hello\n@ignore cancel"))
 	c.cancel()
 	c.reply = func(string, message) string { c.cancel(); return `"result":1` }
-	if m, _ := c.await(id); stopReason(t, m) != "end_turn" {
+	if m, _ := c.awaitResponse(id); stopReason(t, m) != "end_turn" {
 		t.Errorf("%s", m.Result)
 	}
 }
@@ -72,7 +72,7 @@ func TestCancelCaught(t *testing.T) {
 	c := open(t, Options{})
 	id := c.request("session/prompt", promptParams(c.sid, "@hang\n@cancelled\n@say sorry\n@error 5 aborted"))
 	c.cancel()
-	m, lines := c.await(id)
+	m, lines := c.awaitResponse(id)
 	if textOf(lines) != "sorry" || string(m.Error) != `{"code":5,"message":"aborted"}` {
 		t.Errorf("%q %s", textOf(lines), m.Error)
 	}
@@ -87,7 +87,7 @@ func TestCancelScripted(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	c.cancel()
-	if m, _ := c.await(id); stopReason(t, m) != "cancelled" {
+	if m, _ := c.awaitResponse(id); stopReason(t, m) != "cancelled" {
 		t.Errorf("%s", m.Result)
 	}
 }
@@ -95,9 +95,9 @@ func TestCancelScripted(t *testing.T) {
 func TestCancelNothing(t *testing.T) {
 	c := open(t, Options{})
 	c.cancel()
-	c.write(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"other"}}`)
-	c.write(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
-	c.write(`{"jsonrpc":"2.0","method":"_unknown","params":{}}`)
+	c.writeLine(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"other"}}`)
+	c.writeLine(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+	c.writeLine(`{"jsonrpc":"2.0","method":"_unknown","params":{}}`)
 	if text, _, _ := c.prompt("hello"); text != "You said: hello" {
 		t.Errorf("%q", text)
 	}
@@ -121,7 +121,7 @@ func TestSecondPrompt(t *testing.T) {
 	}
 	c.sid = first
 	c.cancel()
-	if m, _ := c.await(id); stopReason(t, m) != "cancelled" {
+	if m, _ := c.awaitResponse(id); stopReason(t, m) != "cancelled" {
 		t.Errorf("first: %s", m.Result)
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"encoding/json"
 )
 
-// call sends a request to the client, waits for the response and writes it as a message. The result is nil
+// callClient sends a request to the client, waits for the response and writes it as a message. The result is nil
 // after an error.
-func (r *request) call(ctx context.Context, method, params, id string) (json.RawMessage, error) {
+func (r *request) callClient(ctx context.Context, method, params, id string) (json.RawMessage, error) {
 	answers := make(chan reply, 1)
-	if err := r.agent.send(method, params, id, 0, answers); err != nil {
+	if err := r.agent.sendToClient(method, params, id, 0, answers); err != nil {
 		return nil, err
 	}
 	select {
 	case m := <-answers:
 		if m.Error != nil {
-			return nil, r.say(ctx, method+": "+describeError(m.Error)+"\n")
+			return nil, r.sayChunk(ctx, method+": "+describeError(m.Error)+"\n")
 		}
-		return m.Result, r.say(ctx, method+": result "+string(m.Result)+"\n")
+		return m.Result, r.sayChunk(ctx, method+": result "+string(m.Result)+"\n")
 	case <-ctx.Done():
 		return nil, interrupted(ctx)
 	}
@@ -26,44 +26,44 @@ func (r *request) call(ctx context.Context, method, params, id string) (json.Raw
 // callStep returns a step that makes one request. The params begin with the session id.
 func callStep(method string, fields func(o *object)) action {
 	return func(ctx context.Context, r *request) error {
-		o := (&object{}).str("sessionId", r.sid)
+		o := (&object{}).addString("sessionId", r.sid)
 		fields(o)
-		_, err := r.call(ctx, method, string(o.end()), "")
+		_, err := r.callClient(ctx, method, string(o.endObject()), "")
 		return err
 	}
 }
 
 func readFile(a *args) action {
 	path := a.word("PATH")
-	return callStep("fs/read_text_file", func(o *object) { o.str("path", path) })
+	return callStep("fs/read_text_file", func(o *object) { o.addString("path", path) })
 }
 
 func writeFile(a *args) action {
 	path, text := a.word("PATH"), a.word("TEXT")
-	return callStep("fs/write_text_file", func(o *object) { o.str("path", path).str("content", text) })
+	return callStep("fs/write_text_file", func(o *object) { o.addString("path", path).addString("content", text) })
 }
 
 func elicit(a *args) action {
 	message, schema, url := a.word("MESSAGE"), a.jsonKey("schema"), a.key("url", "")
 	if url != "" {
 		return callStep("elicitation/create", func(o *object) {
-			o.str("mode", "url").str("message", message).str("elicitationId", "e-1").str("url", url)
+			o.addString("mode", "url").addString("message", message).addString("elicitationId", "e-1").addString("url", url)
 		})
 	}
 	if schema == "" {
 		schema = `{"type":"object","properties":{"answer":{"type":"string","title":"Answer"}},"required":["answer"]}`
 	}
 	return callStep("elicitation/create", func(o *object) {
-		o.str("mode", "form").str("message", message).raw("requestedSchema", schema)
+		o.addString("mode", "form").addString("message", message).addRaw("requestedSchema", schema)
 	})
 }
 
 func terminal(a *args) action {
-	command := a.rest("COMMAND")
+	command := a.remainingWords("COMMAND")
 	return func(ctx context.Context, r *request) error {
-		o := (&object{}).str("sessionId", r.sid).str("command", command[0])
-		o.raw("args", string(encode(command[1:])))
-		made, err := r.call(ctx, "terminal/create", string(o.end()), "")
+		o := (&object{}).addString("sessionId", r.sid).addString("command", command[0])
+		o.addRaw("args", string(encode(command[1:])))
+		made, err := r.callClient(ctx, "terminal/create", string(o.endObject()), "")
 		if err != nil || made == nil {
 			return err
 		}
@@ -72,9 +72,9 @@ func terminal(a *args) action {
 		}
 		// Without an id the client returns an error for the next requests.
 		_ = json.Unmarshal(made, &p)
-		params := string((&object{}).str("sessionId", r.sid).str("terminalId", p.TerminalID).end())
+		params := string((&object{}).addString("sessionId", r.sid).addString("terminalId", p.TerminalID).endObject())
 		for _, method := range []string{"terminal/wait_for_exit", "terminal/output", "terminal/release"} {
-			if _, err := r.call(ctx, method, params, ""); err != nil {
+			if _, err := r.callClient(ctx, method, params, ""); err != nil {
 				return err
 			}
 		}
@@ -85,7 +85,7 @@ func terminal(a *args) action {
 // paramsArg takes the optional JSON params of a request or a notification.
 func paramsArg(a *args) string {
 	if len(a.words) > 0 {
-		return a.next("JSON").json()
+		return a.nextWord("JSON").json()
 	}
 	return `{"sessionId":"$session"}`
 }
@@ -95,9 +95,9 @@ func sendRequest(a *args) action {
 	wait, id := a.yes("wait"), a.jsonKey("rpcid")
 	return func(ctx context.Context, r *request) error {
 		if !wait {
-			return r.agent.send(method, r.fill(params), id, 0, make(chan reply, 1))
+			return r.agent.sendToClient(method, r.fillIDs(params), id, 0, make(chan reply, 1))
 		}
-		_, err := r.call(ctx, method, r.fill(params), id)
+		_, err := r.callClient(ctx, method, r.fillIDs(params), id)
 		return err
 	}
 }
@@ -105,7 +105,7 @@ func sendRequest(a *args) action {
 func notify(a *args) action {
 	method, params := a.word("METHOD"), paramsArg(a)
 	return plainStep(func(r *request) error {
-		o := (&object{}).str("jsonrpc", "2.0").str("method", method).raw("params", r.fill(params))
-		return r.agent.out.line(o.end())
+		o := (&object{}).addString("jsonrpc", "2.0").addString("method", method).addRaw("params", r.fillIDs(params))
+		return r.agent.out.writeLine(o.endObject())
 	})
 }

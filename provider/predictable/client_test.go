@@ -79,7 +79,7 @@ func connect(t testing.TB, opt Options) *client {
 		c.served <- err
 	}()
 	read := make(chan struct{})
-	go c.read(read)
+	go c.readLines(read)
 	t.Cleanup(func() {
 		in.Close()
 		out.Close()
@@ -88,7 +88,7 @@ func connect(t testing.TB, opt Options) *client {
 	return c
 }
 
-func (c *client) read(done chan<- struct{}) {
+func (c *client) readLines(done chan<- struct{}) {
 	defer close(done)
 	r := bufio.NewReader(c.out)
 	for {
@@ -147,7 +147,7 @@ func (c *client) line() string {
 	return l
 }
 
-func (c *client) write(line string) {
+func (c *client) writeLine(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		c.t.Fatalf("write: %v", err)
@@ -158,13 +158,13 @@ func (c *client) request(method, params string) string {
 	c.t.Helper()
 	c.lastID++
 	id := fmt.Sprint(c.lastID)
-	c.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + params + `}`)
+	c.writeLine(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + params + `}`)
 	return id
 }
 
-// await reads up to the response with this id and answers requests on the way. It returns the response and
+// awaitResponse reads up to the response with this id and answers requests on the way. It returns the response and
 // the lines before it.
-func (c *client) await(id string) (message, []string) {
+func (c *client) awaitResponse(id string) (message, []string) {
 	c.t.Helper()
 	var before []string
 	for {
@@ -179,7 +179,7 @@ func (c *client) await(id string) (message, []string) {
 				return m, before
 			case m.Method != "" && m.ID != nil:
 				if r := c.reply(m.Method, m); r != "" {
-					c.write(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + r + `}`)
+					c.writeLine(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + r + `}`)
 				}
 			}
 		}
@@ -189,7 +189,7 @@ func (c *client) await(id string) (message, []string) {
 
 func (c *client) call(method, params string) message {
 	c.t.Helper()
-	m, _ := c.await(c.request(method, params))
+	m, _ := c.awaitResponse(c.request(method, params))
 	return m
 }
 
@@ -200,7 +200,7 @@ func promptParams(sid, text string) string {
 // prompt runs a turn and returns the message text, the response and all lines.
 func (c *client) prompt(text string) (string, message, []string) {
 	c.t.Helper()
-	m, lines := c.await(c.request("session/prompt", promptParams(c.sid, text)))
+	m, lines := c.awaitResponse(c.request("session/prompt", promptParams(c.sid, text)))
 	return textOf(lines), m, lines
 }
 
@@ -238,8 +238,8 @@ func updateOf(line string) (u anUpdate) {
 	return u
 }
 
-// end closes the agent's standard input and returns the result of Serve.
-func (c *client) end() error {
+// endInput closes the agent's standard input and returns the result of Serve.
+func (c *client) endInput() error {
 	c.in.Close()
 	return <-c.served
 }

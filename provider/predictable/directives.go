@@ -83,15 +83,15 @@ var directives = [...]Directive{
 type action = func(ctx context.Context, r *request) error
 
 func sayText(a *args) action {
-	return func(ctx context.Context, r *request) error { return r.say(ctx, a.text) }
+	return func(ctx context.Context, r *request) error { return r.sayChunk(ctx, a.text) }
 }
 
 func thought(a *args) action {
-	return func(ctx context.Context, r *request) error { return r.update(ctx, chunk(thoughtChunk, a.text)) }
+	return func(ctx context.Context, r *request) error { return r.updateSession(ctx, chunk(thoughtChunk, a.text)) }
 }
 
 func sayPrompt(*args) action {
-	return func(ctx context.Context, r *request) error { return r.say(ctx, r.text) }
+	return func(ctx context.Context, r *request) error { return r.sayChunk(ctx, r.text) }
 }
 
 func sleep(a *args) action {
@@ -136,7 +136,7 @@ func ignore(a *args) action {
 func cancelTurn(*args) action {
 	return plainStep(func(r *request) error {
 		if r.sess != nil {
-			r.agent.cancel(r.sess)
+			r.agent.cancelSession(r.sess)
 		}
 		return nil
 	})
@@ -144,7 +144,7 @@ func cancelTurn(*args) action {
 
 func nothing(*args) action { return plainStep(func(*request) error { return nil }) }
 
-func answer(*args) action { return plainStep((*request).answer) }
+func answer(*args) action { return plainStep((*request).sendAnswer) }
 
 func stop(a *args) action {
 	return setTo([]string{"stopReason"}, quote(a.word("REASON")))
@@ -159,7 +159,7 @@ func tokens(a *args) action {
 
 func set(a *args) action {
 	path := strings.Split(a.word("PATH"), ".")
-	return setTo(path, a.next("JSON").json())
+	return setTo(path, a.nextWord("JSON").json())
 }
 
 func unset(a *args) action {
@@ -171,7 +171,7 @@ func setTo(path []string, value string) action {
 	return plainStep(func(r *request) error {
 		var v json.RawMessage
 		if value != "" {
-			v = json.RawMessage(r.fill(value))
+			v = json.RawMessage(r.fillIDs(value))
 		}
 		changed, err := setPath(r.result, path, v)
 		if err == nil {
@@ -182,17 +182,17 @@ func setTo(path []string, value string) action {
 }
 
 func result(a *args) action {
-	v := a.next("JSON").json()
+	v := a.nextWord("JSON").json()
 	return plainStep(func(r *request) error {
-		r.result, r.err = json.RawMessage(r.fill(v)), nil
+		r.result, r.err = json.RawMessage(r.fillIDs(v)), nil
 		return nil
 	})
 }
 
 func rpcFailure(a *args) action {
 	o := &object{}
-	o.raw("code", a.next("CODE").json()).str("message", a.word("MESSAGE")).raw("data", a.jsonKey("data"))
-	v := o.end()
+	o.addRaw("code", a.nextWord("CODE").json()).addString("message", a.word("MESSAGE")).addRaw("data", a.jsonKey("data"))
+	v := o.endObject()
 	return plainStep(func(r *request) error {
 		r.err = v
 		return nil

@@ -74,24 +74,24 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, errw io.Writer, opt
 	a := newAgent(scenario, opt, out, errw)
 	a.leave = func() { leave(errGone) }
 
-	a.play(life, &request{agent: a, method: sectionStart, sid: firstSession}, scenario.next(sectionStart))
+	a.playScript(life, &request{agent: a, method: sectionStart, sid: firstSession}, scenario.nextScript(sectionStart))
 	if life.Err() != nil {
 		return nil
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- a.read(life, in) }()
+	go func() { ended <- a.readLines(life, in) }()
 	select {
 	case err = <-ended:
 	case <-life.Done():
 	}
 	if life.Err() == nil {
-		a.play(life, &request{agent: a, method: sectionEOF, sid: firstSession}, scenario.next(sectionEOF))
+		a.playScript(life, &request{agent: a, method: sectionEOF, sid: firstSession}, scenario.nextScript(sectionEOF))
 		if a.ignoreEOF.Load() {
 			<-life.Done()
 		}
 	}
 	leave(errGone)
-	a.end()
+	a.endScripts()
 	return err
 }
 

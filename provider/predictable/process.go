@@ -14,16 +14,16 @@ import (
 )
 
 func line(a *args) action {
-	return plainStep(func(r *request) error { return r.agent.out.line([]byte(r.fill(a.text))) })
+	return plainStep(func(r *request) error { return r.agent.out.writeLine([]byte(r.fillIDs(a.text))) })
 }
 
 func rawBytes(a *args) action {
-	return plainStep(func(r *request) error { return r.agent.out.raw([]byte(r.fill(a.text))) })
+	return plainStep(func(r *request) error { return r.agent.out.writeRaw([]byte(r.fillIDs(a.text))) })
 }
 
 func garbage(a *args) action {
 	size := a.number("SIZE", 0, math.MaxInt32)
-	return plainStep(func(r *request) error { return r.agent.out.line(bytes.Repeat([]byte("?"), size)) })
+	return plainStep(func(r *request) error { return r.agent.out.writeLine(bytes.Repeat([]byte("?"), size)) })
 }
 
 func eol(a *args) action {
@@ -62,7 +62,7 @@ func flood(a *args) action {
 
 func closeStdout(*args) action {
 	return plainStep(func(r *request) error {
-		r.agent.out.close()
+		r.agent.out.closeOutput()
 		return nil
 	})
 }
@@ -123,20 +123,20 @@ func spawnChild(a *args) action {
 		}
 	}
 	if c.stubborn && c.stdout && c.stderr {
-		a.fail(errors.New("a stubborn child needs stdout or stderr to say that it is one"))
+		a.setError(errors.New("a stubborn child needs stdout or stderr to say that it is one"))
 	}
 	return func(ctx context.Context, r *request) error {
-		pid, err := r.agent.spawn(c)
+		pid, err := r.agent.startChild(c)
 		if err != nil {
 			return fmt.Errorf("@spawn: %w", err)
 		}
-		return r.say(ctx, "spawned: "+strconv.Itoa(pid)+"\n")
+		return r.sayChunk(ctx, "spawned: "+strconv.Itoa(pid)+"\n")
 	}
 }
 
-// spawn starts this agent again with a scenario that only sleeps. The child may outlive this process, so only
+// startChild starts this agent again with a scenario that only sleeps. The child may outlive this process, so only
 // the goroutine that reaps it waits for it.
-func (a *agent) spawn(c child) (int, error) {
+func (a *agent) startChild(c child) (int, error) {
 	argv := a.opt.Self
 	if argv == nil {
 		self, err := os.Executable()
@@ -157,7 +157,7 @@ func (a *agent) spawn(c child) (int, error) {
 	if f, ok := a.errw.(*lockedWriter).out.(*os.File); ok && c.stderr {
 		files[2] = f
 	}
-	p, err := c.start(append(slices.Clone(argv), "--scenario", c.scenario()), &os.ProcAttr{Files: files, Sys: apart(c.daemon)})
+	p, err := c.startProcess(append(slices.Clone(argv), "--scenario", c.scenario()), &os.ProcAttr{Files: files, Sys: apart(c.daemon)})
 	if err != nil {
 		return 0, err
 	}
@@ -176,9 +176,9 @@ func (c child) scenario() string {
 	return "[start]\n@ignore term\n@line ready\n" + sleep
 }
 
-// start starts the child. For a stubborn child it waits until the child ignores SIGTERM. Otherwise a client
+// startProcess starts the child. For a stubborn child it waits until the child ignores SIGTERM. Otherwise a client
 // that knows the pid could end the child before that.
-func (c child) start(argv []string, attr *os.ProcAttr) (*os.Process, error) {
+func (c child) startProcess(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	if !c.stubborn {
 		return os.StartProcess(argv[0], argv, attr)
 	}

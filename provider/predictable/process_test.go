@@ -34,7 +34,7 @@ func TestExit(t *testing.T) {
 			method, params, _ := strings.Cut(r, " ")
 			id := c.request(method, params)
 			if i < tt.answers {
-				c.await(id)
+				c.awaitResponse(id)
 				answers++
 			}
 		}
@@ -57,7 +57,7 @@ func TestClose(t *testing.T) {
 	if got := c.line(); got != "" {
 		t.Errorf("%q", got)
 	}
-	if err := c.end(); err != nil || c.stderr.String() != "still here\n" {
+	if err := c.endInput(); err != nil || c.stderr.String() != "still here\n" {
 		t.Errorf("%v %q", err, c.stderr.String())
 	}
 }
@@ -153,7 +153,7 @@ func TestWriteFails(t *testing.T) {
 	c.request("session/prompt", promptParams(c.sid, "@stream 999999999 100"))
 	c.line()
 	c.out.Close()
-	if err := c.end(); err != nil {
+	if err := c.endInput(); err != nil {
 		t.Error(err)
 	}
 }

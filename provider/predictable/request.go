@@ -35,35 +35,35 @@ type turn struct {
 	caught    bool // @cancelled was reached: the script determines the answer
 }
 
-func (r *request) decode(p any) *rpcError {
+func (r *request) decodeParams(p any) *rpcError {
 	if err := json.Unmarshal(r.params, p); err != nil {
 		return &rpcError{Code: codeInvalidParams, Message: "Invalid params: " + err.Error()}
 	}
 	return nil
 }
 
-// prompt registers the turn before the next line is read, and then runs its script.
-func (a *agent) prompt(life context.Context, m message) {
+// handlePrompt registers the turn before the next line is read, and then runs its script.
+func (a *agent) handlePrompt(life context.Context, m message) {
 	var p struct {
 		Prompt []block `json:"prompt"`
 	}
 	r := &request{agent: a, id: m.ID, method: m.Method, params: m.Params, turn: &turn{}}
-	if e := r.decode(&p); e != nil {
-		a.refuse(r.id, e)
+	if e := r.decodeParams(&p); e != nil {
+		a.refuseRequest(r.id, e)
 		return
 	}
-	steps := a.scenario.next(r.method)
+	steps := a.scenario.nextScript(r.method)
 	r.text = promptText(p.Prompt)
 	if steps == nil {
 		var err error
 		if steps, err = parse(promptText(unanswered(p.Prompt)), false, 1); err != nil {
-			a.refuse(r.id, &rpcError{Code: codeInvalidParams, Message: err.Error()})
+			a.refuseRequest(r.id, &rpcError{Code: codeInvalidParams, Message: err.Error()})
 			return
 		}
 		steps = append(steps, attached(p.Prompt)...)
 	}
 	if r.sess, r.sid = a.session(m.Params); r.sess == nil {
-		a.refuse(r.id, &rpcError{Code: codeNotFound, Message: "no such session"})
+		a.refuseRequest(r.id, &rpcError{Code: codeNotFound, Message: "no such session"})
 		return
 	}
 	ctx, cancel := context.WithCancelCause(life)
@@ -77,14 +77,14 @@ func (a *agent) prompt(life context.Context, m message) {
 	a.mu.Unlock()
 	if busy {
 		cancel(nil)
-		a.refuse(r.id, &rpcError{Code: codeInvalid, Message: "a prompt is already running in this session"})
+		a.refuseRequest(r.id, &rpcError{Code: codeInvalid, Message: "a prompt is already running in this session"})
 		return
 	}
 	r.result = json.RawMessage(`{"stopReason":"end_turn"}`)
-	a.start(func() {
+	a.startScript(func() {
 		defer cancel(nil)
-		a.playIn(ctx, life, r, steps)
-		a.release(r)
+		a.playScriptIn(ctx, life, r, steps)
+		a.releaseTurn(r)
 	})
 }
 
@@ -97,8 +97,8 @@ func isDeaf(steps []step) bool {
 	return false
 }
 
-// cancel cancels the session's running turn, if any.
-func (a *agent) cancel(s *session) {
+// cancelSession cancels the session's running turn, if any.
+func (a *agent) cancelSession(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s.turn != nil && !s.turn.deaf {
@@ -107,9 +107,9 @@ func (a *agent) cancel(s *session) {
 	}
 }
 
-// release lets the session accept its next prompt. It reports whether the turn was cancelled without a
+// releaseTurn lets the session accept its next prompt. It reports whether the turn was cancelled without a
 // @cancelled step. From now on the turn cannot be cancelled.
-func (a *agent) release(r *request) bool {
+func (a *agent) releaseTurn(r *request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if r.turn == nil || r.sess.turn != r.turn {
@@ -119,19 +119,19 @@ func (a *agent) release(r *request) bool {
 	return r.turn.cancelled && !r.turn.caught
 }
 
-// play runs a script that session/cancel cannot interrupt.
-func (a *agent) play(life context.Context, r *request, steps []step) {
-	a.playIn(life, life, r, steps)
+// playScript runs a script that session/cancel cannot interrupt.
+func (a *agent) playScript(life context.Context, r *request, steps []step) {
+	a.playScriptIn(life, life, r, steps)
 }
 
-// playIn runs a script and then answers the request, unless it was already answered or the client has gone.
-func (a *agent) playIn(ctx, life context.Context, r *request, steps []step) {
+// playScriptIn runs a script and then answers the request, unless it was already answered or the client has gone.
+func (a *agent) playScriptIn(ctx, life context.Context, r *request, steps []step) {
 	r.delay = time.Duration(a.delay.Load())
 	if r.delay == 0 && isEcho(steps) {
-		a.out.hold()                           // an echo and its response are one write
-		defer func() { _ = a.out.release() }() // a failed write cannot be reported
+		a.out.holdLines()                           // an echo and its response are one write
+		defer func() { _ = a.out.releaseLines() }() // a failed write cannot be reported
 	}
-	err := r.run(ctx, life, steps)
+	err := r.runSteps(ctx, life, steps)
 	var e *rpcError
 	switch {
 	case errors.Is(err, errGone):
@@ -144,15 +144,15 @@ func (a *agent) playIn(ctx, life context.Context, r *request, steps []step) {
 	}
 	if !r.answered {
 		// A failed write cannot be reported.
-		_ = r.answer()
+		_ = r.sendAnswer()
 	}
 }
 
-func (r *request) run(ctx, life context.Context, steps []step) error {
+func (r *request) runSteps(ctx, life context.Context, steps []step) error {
 	for i := 0; i <= len(steps); i++ {
 		// The end of input does not stop a script that never waits, but a cancel does.
 		if errors.Is(interrupted(ctx), errCancelled) {
-			next := r.catch(steps[i:])
+			next := r.findCatch(steps[i:])
 			if next < 0 {
 				return errCancelled
 			}
@@ -169,8 +169,8 @@ func (r *request) run(ctx, life context.Context, steps []step) error {
 	return nil
 }
 
-// catch returns the index of the step at which a cancelled script continues, or -1.
-func (r *request) catch(steps []step) int {
+// findCatch returns the index of the step at which a cancelled script continues, or -1.
+func (r *request) findCatch(steps []step) int {
 	for i, s := range steps {
 		if s.name != catch {
 			continue
@@ -184,30 +184,30 @@ func (r *request) catch(steps []step) int {
 	return -1
 }
 
-// answer writes the response. The first call also applies it: the turn ends and is stored, and the
+// sendAnswer writes the response. The first call also applies it: the turn ends and is stored, and the
 // capabilities and the modes become those of the response.
-func (r *request) answer() error {
+func (r *request) sendAnswer() error {
 	if r.id == nil {
 		return nil
 	}
 	if !r.answered {
 		r.answered = true
-		r.agent.remember(r)
-		if r.agent.release(r) {
+		r.agent.rememberTurn(r)
+		if r.agent.releaseTurn(r) {
 			r.result, r.err = json.RawMessage(`{"stopReason":"cancelled"}`), nil
 		}
 		if r.err == nil {
-			r.agent.adopt(r)
+			r.agent.adoptResponse(r)
 		}
 	}
 	if r.err != nil {
-		return r.agent.out.line(response(r.id, nil, r.err))
+		return r.agent.out.writeLine(response(r.id, nil, r.err))
 	}
-	return r.agent.out.line(response(r.id, r.result, nil))
+	return r.agent.out.writeLine(response(r.id, r.result, nil))
 }
 
-// adopt copies the contents of a response into the agent's state.
-func (a *agent) adopt(r *request) {
+// adoptResponse copies the contents of a response into the agent's state.
+func (a *agent) adoptResponse(r *request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch r.method {
@@ -215,23 +215,23 @@ func (a *agent) adopt(r *request) {
 		a.promised = r.result
 	case "session/new", "session/load", "session/resume":
 		if r.sess != nil {
-			a.restate(r.sess, r.result)
+			a.applyState(r.sess, r.result)
 		}
 	}
 }
 
-// update sends a session/update for the request's session.
-func (r *request) update(ctx context.Context, update []byte) error {
-	return r.updateFor(ctx, r.sid, update)
+// updateSession sends a session/update for the request's session.
+func (r *request) updateSession(ctx context.Context, update []byte) error {
+	return r.updateOther(ctx, r.sid, update)
 }
 
-func (r *request) updateFor(ctx context.Context, sid string, update []byte) error {
+func (r *request) updateOther(ctx context.Context, sid string, update []byte) error {
 	if r.delay > 0 {
 		if err := pause(ctx, r.delay); err != nil {
 			return err
 		}
 	}
-	return r.agent.out.line(updateLine(sid, update))
+	return r.agent.out.writeLine(updateLine(sid, update))
 }
 
 func updateLine(sid string, update []byte) []byte {
@@ -249,10 +249,10 @@ const (
 	userChunk    = "user_message_chunk"
 )
 
-// say sends text as one chunk of the answer.
-func (r *request) say(ctx context.Context, text string) error {
+// sayChunk sends text as one chunk of the answer.
+func (r *request) sayChunk(ctx context.Context, text string) error {
 	r.said.WriteString(text)
-	return r.update(ctx, chunk(messageChunk, text))
+	return r.updateSession(ctx, chunk(messageChunk, text))
 }
 
 func chunk(kind, text string) []byte {
@@ -261,8 +261,8 @@ func chunk(kind, text string) []byte {
 	return append(appendString(b, text), '}', '}')
 }
 
-// fill replaces $session and $id, so that a script can write complete lines.
-func (r *request) fill(s string) string {
+// fillIDs replaces $session and $id, so that a script can write complete lines.
+func (r *request) fillIDs(s string) string {
 	if !strings.Contains(s, "$") {
 		return s
 	}

@@ -67,9 +67,9 @@ func attached(blocks []block) []step {
 	}
 	return []step{{name: "attached", run: func(ctx context.Context, r *request) error {
 		if said := r.said.String(); said != "" && !strings.HasSuffix(said, "\n") {
-			return r.say(ctx, "\n"+lines.String())
+			return r.sayChunk(ctx, "\n"+lines.String())
 		}
-		return r.say(ctx, lines.String())
+		return r.sayChunk(ctx, lines.String())
 	}}}
 }
 
@@ -91,7 +91,7 @@ func echo(text string) step {
 			if c == "" {
 				continue
 			}
-			if err := r.say(ctx, c); err != nil {
+			if err := r.sayChunk(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -107,22 +107,22 @@ func show(a *args) action {
 	return func(ctx context.Context, r *request) error {
 		switch what {
 		case "params":
-			return r.say(ctx, string(r.params)+"\n")
+			return r.sayChunk(ctx, string(r.params)+"\n")
 		case "pid":
-			return r.say(ctx, "pid: "+strconv.Itoa(os.Getpid())+"\n")
+			return r.sayChunk(ctx, "pid: "+strconv.Itoa(os.Getpid())+"\n")
 		case "env":
 			value, ok := os.LookupEnv(name)
 			if !ok {
 				value = "(unset)"
 			}
-			return r.say(ctx, "env "+name+": "+value+"\n")
+			return r.sayChunk(ctx, "env "+name+": "+value+"\n")
 		}
-		return r.say(ctx, r.agent.describe(r.sess, what))
+		return r.sayChunk(ctx, r.agent.describeSession(r.sess, what))
 	}
 }
 
-// describe returns a session's state or its earlier turns as text.
-func (a *agent) describe(s *session, what string) string {
+// describeSession returns a session's state or its earlier turns as text.
+func (a *agent) describeSession(s *session, what string) string {
 	if s == nil {
 		return what + ": none\n"
 	}
@@ -152,7 +152,7 @@ func stream(a *args) action {
 	case "thought":
 		kind = thoughtChunk
 	default:
-		a.fail(fmt.Errorf("kind= is message or thought"))
+		a.setError(fmt.Errorf("kind= is message or thought"))
 	}
 	return func(ctx context.Context, r *request) error {
 		wait := max(every, r.delay)
@@ -171,7 +171,7 @@ func stream(a *args) action {
 			if err := pause(ctx, wait); err != nil {
 				return err
 			}
-			if err := r.agent.out.raw(batch); err != nil {
+			if err := r.agent.out.writeRaw(batch); err != nil {
 				return err
 			}
 			batch = batch[:0]
@@ -202,7 +202,7 @@ func digits(b []byte, n int) {
 
 func plan(a *args) action {
 	var entries []string
-	for _, e := range a.rest("ENTRY") {
+	for _, e := range a.remainingWords("ENTRY") {
 		status, content, ok := strings.Cut(e, ":")
 		switch {
 		case ok && (status == "pending" || status == "in_progress" || status == "completed"):
@@ -210,9 +210,9 @@ func plan(a *args) action {
 			status, content = "pending", e
 		}
 		o := &object{}
-		entries = append(entries, string(o.str("content", content).str("priority", "medium").str("status", status).end()))
+		entries = append(entries, string(o.addString("content", content).addString("priority", "medium").addString("status", status).endObject()))
 	}
-	return sendUpdate("plan", func(o *object) { o.raw("entries", "["+strings.Join(entries, ",")+"]") })
+	return sendUpdate("plan", func(o *object) { o.addRaw("entries", "["+strings.Join(entries, ",")+"]") })
 }
 
 func usage(a *args) action {
@@ -222,17 +222,17 @@ func usage(a *args) action {
 		cost = `{"amount":` + cost + `,"currency":"USD"}`
 	}
 	return sendUpdate("usage_update", func(o *object) {
-		o.raw("used", strconv.Itoa(used)).raw("size", strconv.Itoa(size)).raw("cost", cost)
+		o.addRaw("used", strconv.Itoa(used)).addRaw("size", strconv.Itoa(size)).addRaw("cost", cost)
 	})
 }
 
 func title(a *args) action {
-	return sendUpdate("session_info_update", func(o *object) { o.str("title", a.text) })
+	return sendUpdate("session_info_update", func(o *object) { o.addString("title", a.text) })
 }
 
 func mode(a *args) action {
 	id := a.word("ID")
-	send := sendUpdate("current_mode_update", func(o *object) { o.str("currentModeId", id) })
+	send := sendUpdate("current_mode_update", func(o *object) { o.addString("currentModeId", id) })
 	return func(ctx context.Context, r *request) error {
 		if r.sess != nil {
 			r.agent.mu.Lock()
@@ -245,30 +245,30 @@ func mode(a *args) action {
 
 func commands(a *args) action {
 	var list []string
-	for _, name := range a.rest("NAME") {
+	for _, name := range a.remainingWords("NAME") {
 		o := &object{}
-		list = append(list, string(o.str("name", name).str("description", "Does nothing.").end()))
+		list = append(list, string(o.addString("name", name).addString("description", "Does nothing.").endObject()))
 	}
 	return sendUpdate("available_commands_update", func(o *object) {
-		o.raw("availableCommands", "["+strings.Join(list, ",")+"]")
+		o.addRaw("availableCommands", "["+strings.Join(list, ",")+"]")
 	})
 }
 
 // sendUpdate returns a step that sends an update with fields that do not depend on the request.
 func sendUpdate(kind string, fields func(o *object)) action {
-	o := (&object{}).str("sessionUpdate", kind)
+	o := (&object{}).addString("sessionUpdate", kind)
 	fields(o)
-	u := o.end()
-	return func(ctx context.Context, r *request) error { return r.update(ctx, u) }
+	u := o.endObject()
+	return func(ctx context.Context, r *request) error { return r.updateSession(ctx, u) }
 }
 
 func update(a *args) action {
-	u, sid := a.next("JSON").json(), a.key("session", "")
+	u, sid := a.nextWord("JSON").json(), a.key("session", "")
 	return func(ctx context.Context, r *request) error {
 		to := sid
 		if to == "" {
 			to = r.sid
 		}
-		return r.updateFor(ctx, to, json.RawMessage(r.fill(u)))
+		return r.updateOther(ctx, to, json.RawMessage(r.fillIDs(u)))
 	}
 }

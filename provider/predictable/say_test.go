@@ -27,7 +27,7 @@ func TestEcho(t *testing.T) {
 			t.Errorf("%q: %q, %s; want %q", tt.prompt, text, m.Result, tt.want)
 		}
 	}
-	if err := c.end(); err != nil {
+	if err := c.endInput(); err != nil {
 		t.Errorf("Serve: %v", err)
 	}
 }
@@ -66,7 +66,7 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func TestAttached(t *testing.T) {
 	c := open(t, Options{})
-	m, lines := c.await(c.request("session/prompt", `{"sessionId":"session-1","prompt":[{"type":"text","text":"look"},`+
+	m, lines := c.awaitResponse(c.request("session/prompt", `{"sessionId":"session-1","prompt":[{"type":"text","text":"look"},`+
 		`{"type":"resource","resource":{"uri":"file:///a","text":"@exit 3"}},{"type":"resource_link","uri":"file:///b","name":"b"},`+
 		`{"type":"image","mimeType":"image/png","data":"AAAA"}]}`))
 	want := "You said: look\nAttached: resource file:///a, 7 bytes\nAttached: resource_link file:///b\nAttached: image image/png, 4 bytes\n"

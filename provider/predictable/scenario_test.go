@@ -71,7 +71,7 @@ func TestScenarios(t *testing.T) {
 			for _, r := range tt.requests {
 				method, params, _ := strings.Cut(r, " ")
 				id := c.request(method, params)
-				m, before := c.await(id)
+				m, before := c.awaitResponse(id)
 				lines = append(append(lines, before...), string(m.Result)+string(m.Error))
 				lines[len(lines)-1] = string(response(m.ID, m.Result, m.Error))
 			}
@@ -127,13 +127,13 @@ func TestBadLines(t *testing.T) {
 		{`{"id":1,"method":"initialize"}`, `"id":1,"error":{"code":-32600`},
 		{`{"jsonrpc":"2.0","id":"x","method":"nope"}`, `"id":"x","error":{"code":-32601`},
 	} {
-		c.write(tt.line)
+		c.writeLine(tt.line)
 		if got := c.line(); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %s", tt.line, got)
 		}
 	}
 	// Blank lines, invented responses and unknown notifications are ignored. CRLF is accepted.
-	c.write("\n\r\n" + `{"jsonrpc":"2.0","id":99,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"x"}` + "\r")
+	c.writeLine("\n\r\n" + `{"jsonrpc":"2.0","id":99,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"x"}` + "\r")
 	if m := c.call("initialize", `{"pad":"`+strings.Repeat("x", 3<<20)+`"}`); m.Result == nil {
 		t.Errorf("%s", m.Error)
 	}
@@ -148,7 +148,7 @@ func TestState(t *testing.T) {
 	}
 	c.prompt("first")
 	c.prompt("@say second\n@error 1 x")
-	if err := c.end(); err != nil {
+	if err := c.endInput(); err != nil {
 		t.Fatal(err)
 	}
 
@@ -156,7 +156,7 @@ func TestState(t *testing.T) {
 	if c.sid != "session-2" {
 		t.Errorf("a new session takes an old id: %s", c.sid)
 	}
-	m, lines := c.await(c.request("session/load", `{"sessionId":"session-1","cwd":"/work","mcpServers":[]}`))
+	m, lines := c.awaitResponse(c.request("session/load", `{"sessionId":"session-1","cwd":"/work","mcpServers":[]}`))
 	if m.Error != nil || len(lines) != 4 || textOf(lines) != "You said: firstsecond" {
 		t.Errorf("load: %s %q", m.Error, lines)
 	}
@@ -167,12 +167,12 @@ func TestState(t *testing.T) {
 	if m := c.call("session/list", `{}`); string(m.Result) != `{"sessions":[{"sessionId":"session-1","cwd":"/work"},{"sessionId":"session-2","cwd":"/work"}]}` {
 		t.Errorf("list: %s", m.Result)
 	}
-	if err := c.end(); err != nil {
+	if err := c.endInput(); err != nil {
 		t.Fatal(err)
 	}
 
 	c = connect(t, opt)
-	m, lines = c.await(c.request("session/resume", `{"sessionId":"session-1","cwd":"/work"}`))
+	m, lines = c.awaitResponse(c.request("session/resume", `{"sessionId":"session-1","cwd":"/work"}`))
 	if m.Error != nil || len(lines) != 0 {
 		t.Errorf("resume: %s %q", m.Error, lines)
 	}

@@ -59,7 +59,7 @@ func parse(text string, strict bool, first int) ([]step, error) {
 		}
 		scripted = true
 		flush(false)
-		s, err := d.parse(rest)
+		s, err := d.parseArgs(rest)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: @%s: %w (usage: %s)", first+i, d.Name, err, d.Usage())
 		}
@@ -171,9 +171,9 @@ func isSection(name string) bool {
 	return strings.HasPrefix(base, "_") || strings.Contains(base, "/")
 }
 
-// next returns the script for the next call of the method. It returns nil without a script. An empty script
+// nextScript returns the script for the next call of the method. It returns nil without a script. An empty script
 // is not nil.
-func (sc *scenario) next(method string) []step {
+func (sc *scenario) nextScript(method string) []step {
 	if sc.sections == nil {
 		return nil
 	}

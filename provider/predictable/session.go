@@ -54,27 +54,27 @@ func (a *agent) newSession(r *request) *rpcError {
 		CWD        string           `json:"cwd"`
 		MCPServers *json.RawMessage `json:"mcpServers"`
 	}
-	if e := r.decode(&p); e != nil {
+	if e := r.decodeParams(&p); e != nil {
 		return e
 	}
 	if p.CWD == "" || p.MCPServers == nil {
 		return &rpcError{Code: codeInvalidParams, Message: "Invalid params: cwd and mcpServers are required"}
 	}
 	s := &session{cwd: p.CWD}
-	if err := a.name(s); err != nil {
+	if err := a.nameSession(s); err != nil {
 		return &rpcError{Code: codeInternal, Message: err.Error()}
 	}
 	r.sess, r.sid = s, s.id
 	o := &object{}
-	r.result = o.str("sessionId", s.id).raw("modes", defaultModes).end()
+	r.result = o.addString("sessionId", s.id).addRaw("modes", defaultModes).endObject()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.restate(s, r.result)
+	a.applyState(s, r.result)
 	return nil
 }
 
-// name gives the session the first free id. With State an id is free only if no process has used it before.
-func (a *agent) name(s *session) error {
+// nameSession gives the session the first free id. With State an id is free only if no process has used it before.
+func (a *agent) nameSession(s *session) error {
 	if a.opt.State != "" {
 		if err := os.MkdirAll(a.opt.State, 0o700); err != nil {
 			return err
@@ -115,8 +115,8 @@ func (a *agent) file(id string) string {
 	return a.opt.State + string(os.PathSeparator) + id + ".jsonl"
 }
 
-// restate copies the id, the modes and the options of a response into the session. The caller holds a.mu.
-func (a *agent) restate(s *session, result json.RawMessage) {
+// applyState copies the id, the modes and the options of a response into the session. The caller holds a.mu.
+func (a *agent) applyState(s *session, result json.RawMessage) {
 	var p struct {
 		SessionID string `json:"sessionId"`
 		Modes     struct {
@@ -146,11 +146,11 @@ func (a *agent) continueSession(r *request) *rpcError {
 		SessionID string `json:"sessionId"`
 		CWD       string `json:"cwd"`
 	}
-	if e := r.decode(&p); e != nil {
+	if e := r.decodeParams(&p); e != nil {
 		return e
 	}
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
-		s, err := a.open(p.SessionID)
+		s, err := a.openSession(p.SessionID)
 		if err != nil {
 			return &rpcError{Code: codeNotFound, Message: "no such session: " + p.SessionID}
 		}
@@ -159,7 +159,7 @@ func (a *agent) continueSession(r *request) *rpcError {
 		a.sessions[s.id] = s
 		a.mu.Unlock()
 	}
-	r.result = (&object{}).raw("modes", defaultModes).end()
+	r.result = (&object{}).addRaw("modes", defaultModes).endObject()
 	if r.method == "session/resume" {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (a *agent) continueSession(r *request) *rpcError {
 	a.mu.Unlock()
 	for _, t := range turns {
 		for _, u := range [][]byte{chunk(userChunk, t.User), chunk(messageChunk, t.Agent)} {
-			if err := a.out.line(updateLine(r.sid, u)); err != nil {
+			if err := a.out.writeLine(updateLine(r.sid, u)); err != nil {
 				return &rpcError{Code: codeInternal, Message: err.Error()}
 			}
 		}
@@ -176,8 +176,8 @@ func (a *agent) continueSession(r *request) *rpcError {
 	return nil
 }
 
-// open reads a session's file.
-func (a *agent) open(id string) (*session, error) {
+// openSession reads a session's file.
+func (a *agent) openSession(id string) (*session, error) {
 	name := a.file(id)
 	if name == "" {
 		return nil, os.ErrNotExist
@@ -202,8 +202,8 @@ func (a *agent) open(id string) (*session, error) {
 	}
 }
 
-// remember stores a turn before its answer leaves. The session still belongs to the turn.
-func (a *agent) remember(r *request) {
+// rememberTurn stores a turn before its answer leaves. The session still belongs to the turn.
+func (a *agent) rememberTurn(r *request) {
 	if r.turn == nil {
 		return
 	}
@@ -229,7 +229,7 @@ func (a *agent) setMode(r *request) *rpcError {
 	var p struct {
 		ModeID string `json:"modeId"`
 	}
-	if e := r.decode(&p); e != nil {
+	if e := r.decodeParams(&p); e != nil {
 		return e
 	}
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
@@ -253,7 +253,7 @@ func (a *agent) setConfigOption(r *request) *rpcError {
 		ConfigID string          `json:"configId"`
 		Value    json.RawMessage `json:"value"`
 	}
-	if e := r.decode(&p); e != nil {
+	if e := r.decodeParams(&p); e != nil {
 		return e
 	}
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
@@ -270,7 +270,7 @@ func (a *agent) setConfigOption(r *request) *rpcError {
 			// A value other than a string does not change the mode.
 			_ = json.Unmarshal(p.Value, &r.sess.mode)
 		}
-		r.result = (&object{}).raw("configOptions", string(encode(r.sess.options))).end()
+		r.result = (&object{}).addRaw("configOptions", string(encode(r.sess.options))).endObject()
 		return nil
 	}
 	return &rpcError{Code: codeInvalidParams, Message: "no such option: " + p.ConfigID}
@@ -281,7 +281,7 @@ func (a *agent) listSessions(r *request) *rpcError {
 	if entries, err := os.ReadDir(a.opt.State); err == nil {
 		for _, e := range entries {
 			id := strings.TrimSuffix(e.Name(), ".jsonl")
-			if s, err := a.open(id); err == nil {
+			if s, err := a.openSession(id); err == nil {
 				found[id] = s.cwd
 			}
 		}
@@ -302,9 +302,9 @@ func (a *agent) listSessions(r *request) *rpcError {
 	sort.Strings(ids)
 	list := make([]string, len(ids))
 	for i, id := range ids {
-		list[i] = string((&object{}).str("sessionId", id).str("cwd", found[id]).end())
+		list[i] = string((&object{}).addString("sessionId", id).addString("cwd", found[id]).endObject())
 	}
-	r.result = (&object{}).raw("sessions", "["+strings.Join(list, ",")+"]").end()
+	r.result = (&object{}).addRaw("sessions", "["+strings.Join(list, ",")+"]").endObject()
 	return nil
 }
 
@@ -313,7 +313,7 @@ func (a *agent) closeSession(r *request) *rpcError {
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
 		return &rpcError{Code: codeNotFound, Message: "no such session"}
 	}
-	a.cancel(r.sess)
+	a.cancelSession(r.sess)
 	a.mu.Lock()
 	delete(a.sessions, r.sid)
 	a.mu.Unlock()
@@ -327,11 +327,11 @@ func (a *agent) deleteSession(r *request) *rpcError {
 	var p struct {
 		SessionID string `json:"sessionId"`
 	}
-	if e := r.decode(&p); e != nil {
+	if e := r.decodeParams(&p); e != nil {
 		return e
 	}
 	if s, _ := a.session(r.params); s != nil {
-		a.cancel(s)
+		a.cancelSession(s)
 	}
 	a.mu.Lock()
 	delete(a.sessions, p.SessionID)

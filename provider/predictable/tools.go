@@ -21,56 +21,56 @@ type toolCall struct {
 
 func toolCallArgs(a *args) toolCall {
 	t := toolCall{kind: a.word("KIND"), title: a.word("TITLE"), id: a.key("id", ""), path: a.key("path", "")}
-	if c, ok := a.take("command"); ok {
+	if c, ok := a.takeKey("command"); ok {
 		t.input = `{"command":` + quote(c.s) + `}`
 	}
 	if in := a.jsonKey("input"); in != "" {
 		t.input = in
 	}
-	if l, ok := a.take("line"); ok {
-		t.line = strconv.Itoa(a.atoi("line", l.s, 0, 1<<31-1))
+	if l, ok := a.takeKey("line"); ok {
+		t.line = strconv.Itoa(a.parseNumber("line", l.s, 0, 1<<31-1))
 	}
 	var before, after bool
-	t.old, before = a.take("old")
-	t.new, after = a.take("new")
+	t.old, before = a.takeKey("old")
+	t.new, after = a.takeKey("new")
 	t.diff = before || after
 	if t.diff && t.path == "" {
-		a.fail(errors.New("old= and new= need path="))
+		a.setError(errors.New("old= and new= need path="))
 	}
 	t.announce = a.yes("announce")
 	return t
 }
 
-// describe appends the fields that a tool call and a question about it share.
-func (t toolCall) describe(o *object, status string) *object {
-	o.str("toolCallId", t.id).str("title", t.title).str("kind", t.kind).optional("status", status)
+// appendFields appends the fields that a tool call and a question about it share.
+func (t toolCall) appendFields(o *object, status string) *object {
+	o.addString("toolCallId", t.id).addString("title", t.title).addString("kind", t.kind).addOptional("status", status)
 	if t.diff {
-		d := (&object{}).str("type", "diff").str("path", t.path)
+		d := (&object{}).addString("type", "diff").addString("path", t.path)
 		if t.old.s != "" {
-			d.str("oldText", t.old.s)
+			d.addString("oldText", t.old.s)
 		} else {
-			d.raw("oldText", "null")
+			d.addRaw("oldText", "null")
 		}
-		o.raw("content", "["+string(d.str("newText", t.new.s).end())+"]")
+		o.addRaw("content", "["+string(d.addString("newText", t.new.s).endObject())+"]")
 	}
 	if t.path != "" {
-		l := (&object{}).str("path", t.path).raw("line", t.line)
-		o.raw("locations", "["+string(l.end())+"]")
+		l := (&object{}).addString("path", t.path).addRaw("line", t.line)
+		o.addRaw("locations", "["+string(l.endObject())+"]")
 	}
-	return o.raw("rawInput", t.input)
+	return o.addRaw("rawInput", t.input)
 }
 
 // progress returns a tool_call_update with a new status, and the output and the exit code if set.
 func (t toolCall) progress(status, output, exit string) []byte {
-	o := (&object{}).str("sessionUpdate", "tool_call_update").str("toolCallId", t.id).str("status", status)
+	o := (&object{}).addString("sessionUpdate", "tool_call_update").addString("toolCallId", t.id).addString("status", status)
 	if output != "" {
-		text := (&object{}).str("type", "text").str("text", output).end()
-		o.raw("content", "["+string((&object{}).str("type", "content").raw("content", string(text)).end())+"]")
+		text := (&object{}).addString("type", "text").addString("text", output).endObject()
+		o.addRaw("content", "["+string((&object{}).addString("type", "content").addRaw("content", string(text)).endObject())+"]")
 	}
 	if output != "" || exit != "" {
-		o.raw("rawOutput", string((&object{}).optional("output", output).raw("exit_code", exit).end()))
+		o.addRaw("rawOutput", string((&object{}).addOptional("output", output).addRaw("exit_code", exit).endObject()))
 	}
-	return o.end()
+	return o.endObject()
 }
 
 // numbered returns the call with an id: the next free id, or its own id. From the second call on, its own id
@@ -91,8 +91,8 @@ func tool(a *args) action {
 	t := toolCallArgs(a)
 	steps := strings.Split(a.key("steps", "pending,in_progress,completed"), ",")
 	output, exit := a.key("text", ""), ""
-	if e, ok := a.take("exit"); ok {
-		exit = strconv.Itoa(a.atoi("exit", e.s, 0, 255))
+	if e, ok := a.takeKey("exit"); ok {
+		exit = strconv.Itoa(a.parseNumber("exit", e.s, 0, 255))
 	}
 	return func(ctx context.Context, r *request) error {
 		t := t.numbered(r.agent, 0)
@@ -100,11 +100,11 @@ func tool(a *args) action {
 			u := t.progress(status, "", "")
 			switch {
 			case i == 0 && t.announce:
-				u = t.describe((&object{}).str("sessionUpdate", "tool_call"), status).end()
+				u = t.appendFields((&object{}).addString("sessionUpdate", "tool_call"), status).endObject()
 			case i == len(steps)-1:
 				u = t.progress(status, output, exit)
 			}
-			if err := r.update(ctx, u); err != nil {
+			if err := r.updateSession(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -128,12 +128,12 @@ type question struct {
 
 func ask(a *args) action {
 	q := question{toolCall: toolCallArgs(a), wait: a.yes("wait"), rpcID: a.jsonKey("rpcid")}
-	q.count = a.atoi("count", a.key("count", "1"), 1, 10_000)
+	q.count = a.parseNumber("count", a.key("count", "1"), 1, 10_000)
 	if list := a.key("options", defaultOptions); list != "" {
 		for _, o := range strings.Split(list, ",") {
 			id, rest, ok := strings.Cut(o, ":")
 			if !ok {
-				a.fail(errors.New("an option is ID:KIND or ID:KIND:NAME"))
+				a.setError(errors.New("an option is ID:KIND or ID:KIND:NAME"))
 			}
 			kind, name, _ := strings.Cut(rest, ":")
 			if name == "" {
@@ -142,28 +142,28 @@ func ask(a *args) action {
 			q.options = append(q.options, option{id, kind, name})
 		}
 	}
-	return q.run
+	return q.askAndReport
 }
 
-func (q question) run(ctx context.Context, r *request) error {
+func (q question) askAndReport(ctx context.Context, r *request) error {
 	calls := make([]toolCall, q.count)
 	answers := make(chan reply, q.count)
 	asked := r.sess == nil || r.agent.modeOf(r.sess) != "auto"
 	for i := range calls {
 		calls[i] = q.toolCall.numbered(r.agent, i)
 		if q.announce {
-			if err := r.update(ctx, calls[i].describe((&object{}).str("sessionUpdate", "tool_call"), "pending").end()); err != nil {
+			if err := r.updateSession(ctx, calls[i].appendFields((&object{}).addString("sessionUpdate", "tool_call"), "pending").endObject()); err != nil {
 				return err
 			}
 		}
 		if asked {
-			if err := r.agent.send("session/request_permission", q.params(r.sid, calls[i]), q.rpcID, i, answers); err != nil {
+			if err := r.agent.sendToClient("session/request_permission", q.params(r.sid, calls[i]), q.rpcID, i, answers); err != nil {
 				return err
 			}
 		}
 	}
 	if !asked {
-		return q.unasked(ctx, r, calls)
+		return q.reportUnasked(ctx, r, calls)
 	}
 	if !q.wait {
 		return nil
@@ -173,7 +173,7 @@ func (q question) run(ctx context.Context, r *request) error {
 		select {
 		case m := <-answers:
 			outcome, allowed := q.outcome(m.message)
-			if err := q.report(ctx, r, calls[m.index], outcome, allowed); err != nil {
+			if err := q.reportOutcome(ctx, r, calls[m.index], outcome, allowed); err != nil {
 				return err
 			}
 		case <-r.agent.gone:
@@ -192,11 +192,11 @@ func (a *agent) modeOf(s *session) string {
 func (q question) params(sid string, t toolCall) string {
 	options := make([]string, len(q.options))
 	for i, o := range q.options {
-		options[i] = string((&object{}).str("optionId", o.id).str("name", o.name).str("kind", o.kind).end())
+		options[i] = string((&object{}).addString("optionId", o.id).addString("name", o.name).addString("kind", o.kind).endObject())
 	}
-	call := t.describe(&object{}, "pending").end()
-	return string((&object{}).str("sessionId", sid).raw("toolCall", string(call)).
-		raw("options", "["+strings.Join(options, ",")+"]").end())
+	call := t.appendFields(&object{}, "pending").endObject()
+	return string((&object{}).addString("sessionId", sid).addRaw("toolCall", string(call)).
+		addRaw("options", "["+strings.Join(options, ",")+"]").endObject())
 }
 
 // outcome describes the client's answer and reports whether it allows the call.
@@ -224,33 +224,33 @@ func (q question) outcome(m message) (string, bool) {
 	return "no such option: " + p.Outcome.OptionID, false
 }
 
-func (q question) unasked(ctx context.Context, r *request, calls []toolCall) error {
+func (q question) reportUnasked(ctx context.Context, r *request, calls []toolCall) error {
 	for _, t := range calls {
-		if err := q.report(ctx, r, t, "not asked", true); err != nil {
+		if err := q.reportOutcome(ctx, r, t, "not asked", true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// report writes the result of a question and ends its tool call.
-func (q question) report(ctx context.Context, r *request, t toolCall, outcome string, allowed bool) error {
+// reportOutcome writes the result of a question and ends its tool call.
+func (q question) reportOutcome(ctx context.Context, r *request, t toolCall, outcome string, allowed bool) error {
 	// A cancelled turn still reports the client's answer.
 	ctx = context.WithoutCancel(ctx)
 	head := "permission"
 	if q.count > 1 {
 		head += " " + t.id
 	}
-	if err := r.say(ctx, head+": "+outcome+"\n"); err != nil || !q.announce {
+	if err := r.sayChunk(ctx, head+": "+outcome+"\n"); err != nil || !q.announce {
 		return err
 	}
 	if !allowed {
-		return r.update(ctx, t.progress("failed", "", ""))
+		return r.updateSession(ctx, t.progress("failed", "", ""))
 	}
-	if err := r.update(ctx, t.progress("in_progress", "", "")); err != nil {
+	if err := r.updateSession(ctx, t.progress("in_progress", "", "")); err != nil {
 		return err
 	}
-	return r.update(ctx, t.progress("completed", "Nothing was done: this agent only claims to.", ""))
+	return r.updateSession(ctx, t.progress("completed", "Nothing was done: this agent only claims to.", ""))
 }
 
 func describeError(raw json.RawMessage) string {

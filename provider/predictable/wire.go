@@ -46,71 +46,71 @@ type lineWriter struct {
 	out    io.Writer
 	eol    string // the line ending
 	buf    []byte // lines to be written
-	held   int    // number of calls of hold without release
+	held   int    // number of calls of holdLines without releaseLines
 	closed bool   // set by @close: later output is dropped and the script continues
 }
 
 // keepBuffer limits the buffer of the writer, in bytes.
 const keepBuffer = 64 << 10
 
-// line writes b and the current line ending.
-func (w *lineWriter) line(b []byte) error {
+// writeLine writes b and the current line ending.
+func (w *lineWriter) writeLine(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.buf)+len(b) > keepBuffer {
-		if err := w.flush(); err != nil {
+		if err := w.flushLines(); err != nil {
 			return err
 		}
 	}
 	if len(b) > keepBuffer {
-		if err := w.write(b); err != nil {
+		if err := w.writeBytes(b); err != nil {
 			return err
 		}
-		return w.write([]byte(w.eol))
+		return w.writeBytes([]byte(w.eol))
 	}
 	w.buf = append(append(w.buf, b...), w.eol...)
 	if w.held > 0 {
 		return nil
 	}
-	return w.flush()
+	return w.flushLines()
 }
 
-// raw writes b without a line ending.
-func (w *lineWriter) raw(b []byte) error {
+// writeRaw writes b without a line ending.
+func (w *lineWriter) writeRaw(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.flush(); err != nil {
+	if err := w.flushLines(); err != nil {
 		return err
 	}
-	return w.write(b)
+	return w.writeBytes(b)
 }
 
-// hold delays lines until release, which writes them with one Write. The caller must not wait before release.
-func (w *lineWriter) hold() {
+// holdLines delays lines until releaseLines, which writes them with one Write. The caller must not wait before then.
+func (w *lineWriter) holdLines() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held++
 }
 
-// release writes the held lines.
-func (w *lineWriter) release() error {
+// releaseLines writes the held lines.
+func (w *lineWriter) releaseLines() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held--
 	if w.held > 0 {
 		return nil
 	}
-	return w.flush()
+	return w.flushLines()
 }
 
-// flush writes the buffer. The caller holds mu.
-func (w *lineWriter) flush() error {
-	err := w.write(w.buf)
+// flushLines writes the buffer. The caller holds mu.
+func (w *lineWriter) flushLines() error {
+	err := w.writeBytes(w.buf)
 	w.buf = w.buf[:0]
 	return err
 }
 
-func (w *lineWriter) write(b []byte) error {
+func (w *lineWriter) writeBytes(b []byte) error {
 	if w.closed || len(b) == 0 {
 		return nil
 	}
@@ -132,10 +132,10 @@ func (w *lineWriter) setEnding(eol string) {
 	w.eol = eol
 }
 
-func (w *lineWriter) close() {
+func (w *lineWriter) closeOutput() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.flush() // the error has no reader
+	_ = w.flushLines() // the error has no reader
 	w.closed = true
 	if c, ok := w.out.(io.Closer); ok {
 		// The client will notice whether closing succeeded.
@@ -164,8 +164,8 @@ func readLine(r *bufio.Reader, long *[]byte) ([]byte, error) {
 // object builds a JSON object with its fields in the given order.
 type object struct{ b []byte }
 
-// raw appends a field with a JSON value. An empty value leaves out the field.
-func (o *object) raw(key, value string) *object {
+// addRaw appends a field with a JSON value. An empty value leaves out the field.
+func (o *object) addRaw(key, value string) *object {
 	if value == "" {
 		return o
 	}
@@ -176,19 +176,19 @@ func (o *object) raw(key, value string) *object {
 	return o
 }
 
-// str appends a field with a string value.
-func (o *object) str(key, value string) *object { return o.raw(key, quote(value)) }
+// addString appends a field with a string value.
+func (o *object) addString(key, value string) *object { return o.addRaw(key, quote(value)) }
 
-// optional is str, but leaves out the field if the value is empty.
-func (o *object) optional(key, value string) *object {
+// addOptional is str, but leaves out the field if the value is empty.
+func (o *object) addOptional(key, value string) *object {
 	if value == "" {
 		return o
 	}
-	return o.str(key, value)
+	return o.addString(key, value)
 }
 
-// end returns the object. The builder must not be used afterwards.
-func (o *object) end() []byte {
+// endObject returns the object. The builder must not be used afterwards.
+func (o *object) endObject() []byte {
 	if len(o.b) == 0 {
 		return []byte("{}")
 	}

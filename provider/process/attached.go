@@ -27,7 +27,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	}
 	p := &Process{
 		grace: cmp.Or(spec.Grace, defaultGrace), mark: markOf(cmp.Or(spec.Agent, filepath.Base(spec.Argv[0]))),
-		hurry: make(chan struct{}),
+		noGrace: make(chan struct{}),
 	}
 	p.cmd = exec.Command(path, spec.Argv[1:]...)
 	p.cmd.Args[0] = spec.Argv[0]
@@ -39,14 +39,14 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	if p.tree, err = newTree(p.mark); err != nil {
 		return 0, "", err
 	}
-	defer p.tree.close()
-	p.tree.attach(p.cmd)
+	defer p.tree.closeTree()
+	p.tree.prepareAttached(p.cmd)
 	runtime.LockOSThread() // watch has the reason
 	defer runtime.UnlockOSThread()
 	if err := p.cmd.Start(); err != nil {
 		return 0, "", startError(spec, path, err)
 	}
-	if err := p.tree.started(p.cmd.Process); err != nil {
+	if err := p.tree.setLeader(p.cmd.Process); err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait() // it was killed
 		return 0, "", err
@@ -55,7 +55,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	go passOn(ended, signals, p.cmd.Process)
 	_ = p.cmd.Wait() // the state has the result
 	stop()
-	if _, survived := p.tree.rest(p.grace, p.hurry); len(survived) > 0 {
+	if _, survived := p.tree.endRest(p.grace, p.noGrace); len(survived) > 0 {
 		err = &SurvivedError{Processes: survived}
 	}
 	return shellCode(p.cmd.ProcessState), signalName(p.cmd.ProcessState), err

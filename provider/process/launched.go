@@ -24,25 +24,25 @@ type Launched struct {
 // Spec.Stderr. The caller must call End.
 func Launch(spec Spec) *Launched {
 	l := &Launched{spec: spec, ready: make(chan struct{}), decided: make(chan struct{})}
-	spec.Launched, spec.Stderr = nil, l.line
-	go func() { // End and take wait for this goroutine
+	spec.Launched, spec.Stderr = nil, l.passLine
+	go func() { // End and takeProcess wait for this goroutine
 		l.p, l.err = Start(spec)
 		close(l.ready)
 	}()
 	return l
 }
 
-// line passes a line of stderr on after the receiver is known.
-func (l *Launched) line(b []byte) {
+// passLine passes a line of stderr on after the receiver is known.
+func (l *Launched) passLine(b []byte) {
 	<-l.decided
 	if l.stderr != nil {
 		l.stderr(b)
 	}
 }
 
-// take returns the process, or the error of its start. ok is false if the process was started with another
+// takeProcess returns the process, or the error of its start. ok is false if the process was started with another
 // spec, or was already taken or ended.
-func (l *Launched) take(spec Spec) (p *Process, err error, ok bool) {
+func (l *Launched) takeProcess(spec Spec) (p *Process, err error, ok bool) {
 	same := l.spec.Agent == spec.Agent && l.spec.Dir == spec.Dir && l.spec.Limit == spec.Limit && l.spec.Grace == spec.Grace &&
 		slices.Equal(l.spec.Argv, spec.Argv) && slices.Equal(l.spec.Env, spec.Env)
 	if !same {

@@ -70,7 +70,7 @@ func TestLaunchOther(t *testing.T) {
 			t.Errorf("%s: the process is there: %v", name, err)
 		}
 		spec.Launched = l
-		if _, _, ok := l.take(launched); ok {
+		if _, _, ok := l.takeProcess(launched); ok {
 			t.Errorf("%s: it was taken when it had been ended", name)
 		}
 	}

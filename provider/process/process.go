@@ -66,13 +66,13 @@ type Process struct {
 	mu     sync.Mutex // held while signalling or reaping, so that the two never happen at once
 	reaped bool       // guarded by mu; the process number may belong to another process
 
-	exited    chan struct{} // closed by watch
-	hurry     chan struct{} // closed once, to end all graces
-	hurryOnce sync.Once
-	endOnce   sync.Once
-	endErr    error
-	forced    Forced      // written in endOnce
-	killed    atomic.Bool // Kill has sent the signal
+	exited      chan struct{} // closed by watch
+	noGrace     chan struct{} // closed once, to end all graces
+	noGraceOnce sync.Once
+	endOnce     sync.Once
+	endErr      error
+	forced      Forced      // written in endOnce
+	killed      atomic.Bool // Kill has sent the signal
 }
 
 // Forced describes the force that End had to use after it closed stdin.
@@ -85,7 +85,7 @@ type Forced struct {
 // the system lacked a resource.
 func Start(spec Spec) (*Process, error) {
 	if spec.Launched != nil {
-		if p, err, ok := spec.Launched.take(spec); ok {
+		if p, err, ok := spec.Launched.takeProcess(spec); ok {
 			return p, err
 		}
 	}
@@ -95,10 +95,10 @@ func Start(spec Spec) (*Process, error) {
 	}
 	name := cmp.Or(spec.Agent, filepath.Base(spec.Argv[0]))
 	p := &Process{
-		grace:  spec.Grace,
-		mark:   markOf(name),
-		exited: make(chan struct{}),
-		hurry:  make(chan struct{}),
+		grace:   spec.Grace,
+		mark:    markOf(name),
+		exited:  make(chan struct{}),
+		noGrace: make(chan struct{}),
 	}
 	if p.grace <= 0 {
 		p.grace = defaultGrace
@@ -118,19 +118,19 @@ func Start(spec Spec) (*Process, error) {
 		p.tree, err = newTree(p.mark)
 	}
 	if err == nil {
-		p.tree.prepare(p.cmd)
+		p.tree.prepareCmd(p.cmd)
 		started := make(chan error)
-		go p.watch(started)
+		go p.watchChild(started)
 		err = <-started
 	}
 	if err != nil {
 		closeAll([]*os.File{p.stdin, p.stdout, p.stderr.r})
 		if p.tree != nil {
-			p.tree.close()
+			p.tree.closeTree()
 		}
 		return nil, startError(spec, path, err)
 	}
-	go p.stderr.read()
+	go p.stderr.readLines()
 	return p, nil
 }
 
@@ -154,14 +154,14 @@ func (p *Process) openPipes(spec Spec) (child []*os.File, err error) {
 	return child, nil
 }
 
-// watch starts the child, waits for it and reaps it, all on one locked thread. Linux sends the parent-death
+// watchChild starts the child, waits for it and reaps it, all on one locked thread. Linux sends the parent-death
 // signal when the starting thread ends, not when the process ends.
-func (p *Process) watch(started chan<- error) {
+func (p *Process) watchChild(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
 	if err == nil {
-		err = p.tree.started(p.cmd.Process)
+		err = p.tree.setLeader(p.cmd.Process)
 		if err != nil {
 			p.cmd.Process.Kill()
 			p.cmd.Wait()
@@ -176,7 +176,7 @@ func (p *Process) watch(started chan<- error) {
 	p.cmd.Wait() // ExitState reads the result; no other error is possible
 	p.reaped = true
 	p.mu.Unlock()
-	p.stderr.drain(drainWait)
+	p.stderr.drainPipe(drainWait)
 	close(p.exited)
 }
 
@@ -215,12 +215,12 @@ func (p *Process) Forced() Forced {
 // Kill ends the agent and its process group (on Windows: job) at once. It closes stdin without writing to it
 // and does not wait. The caller must still call End, which then gives no grace.
 func (p *Process) Kill() error {
-	err := p.signal(func() error {
+	err := p.signalUnreaped(func() error {
 		p.killed.Store(true)
-		return p.tree.kill()
+		return p.tree.killGroup()
 	})
 	p.stdin.Close()
-	p.hurryUp()
+	p.endGrace()
 	return err
 }
 
@@ -231,26 +231,26 @@ func (p *Process) Kill() error {
 // could not be ended. Later and concurrent calls wait for the first and return its error.
 func (p *Process) End(ctx context.Context) error {
 	if ctx.Err() != nil {
-		p.hurryUp()
+		p.endGrace()
 	}
-	stop := context.AfterFunc(ctx, p.hurryUp)
+	stop := context.AfterFunc(ctx, p.endGrace)
 	defer stop()
-	p.endOnce.Do(func() { p.endErr = p.end() })
+	p.endOnce.Do(func() { p.endErr = p.endProcesses() })
 	return p.endErr
 }
 
-func (p *Process) end() error {
-	defer p.tree.close()
-	p.tree.rememberQuickly(p.Pid()) // now, because the agent may exit at once
+func (p *Process) endProcesses() error {
+	defer p.tree.closeTree()
+	p.tree.rememberBelowQuickly(p.Pid()) // now, because the agent may exit at once
 	p.stdin.Close()
-	if !p.left(p.grace) {
+	if !p.waitLeft(p.grace) {
 		p.forced.Term = true
-		p.tree.remember(p.Pid())
-		p.signal(p.tree.term)
-		if !p.left(p.grace) {
+		p.tree.rememberBelow(p.Pid())
+		p.signalUnreaped(p.tree.termGroup)
+		if !p.waitLeft(p.grace) {
 			p.forced.Kill = true
-			p.tree.remember(p.Pid())
-			p.signal(p.tree.kill)
+			p.tree.rememberBelow(p.Pid())
+			p.signalUnreaped(p.tree.killGroup)
 		}
 	}
 	var survived []Survivor
@@ -259,11 +259,11 @@ func (p *Process) end() error {
 	case <-time.After(killWait):
 		survived = append(survived, Survivor{PID: p.Pid(), Command: p.cmd.String(), Agent: agentOf(p.mark)})
 	}
-	rest, stayed := p.tree.rest(p.grace, p.hurry)
+	rest, stayed := p.tree.endRest(p.grace, p.noGrace)
 	p.forced.Rest = rest
 	survived = append(survived, stayed...)
 
-	p.stderr.drain(drainWait)
+	p.stderr.drainPipe(drainWait)
 	p.stderr.r.Close()
 	if len(survived) > 0 || !treeIsComplete {
 		p.stdout.SetReadDeadline(time.Now().Add(drainWait))
@@ -274,8 +274,8 @@ func (p *Process) end() error {
 	return nil
 }
 
-// left waits until the agent itself has ended, the grace has passed or hurry is closed.
-func (p *Process) left(grace time.Duration) bool {
+// waitLeft waits until the agent itself has ended, the grace has passed or noGrace is closed.
+func (p *Process) waitLeft(grace time.Duration) bool {
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {
@@ -287,7 +287,7 @@ func (p *Process) left(grace time.Duration) bool {
 	case <-p.exited:
 		return true
 	case <-t.C:
-	case <-p.hurry:
+	case <-p.noGrace:
 	}
 	select {
 	case <-p.exited: // the agent ended at the same moment
@@ -297,8 +297,8 @@ func (p *Process) left(grace time.Duration) bool {
 	}
 }
 
-// signal calls send only while the process number certainly belongs to the agent.
-func (p *Process) signal(send func() error) error {
+// signalUnreaped calls send only while the process number certainly belongs to the agent.
+func (p *Process) signalUnreaped(send func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reaped {
@@ -307,7 +307,7 @@ func (p *Process) signal(send func() error) error {
 	return send()
 }
 
-func (p *Process) hurryUp() { p.hurryOnce.Do(func() { close(p.hurry) }) }
+func (p *Process) endGrace() { p.noGraceOnce.Do(func() { close(p.noGrace) }) }
 
 // Survivor is a process that an agent started and that still runs.
 type Survivor struct {

@@ -176,7 +176,7 @@ func TestProcessOrderlyEndFindsDaemonWithoutMark(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.End(context.Background()) }()
 	<-p.Exited() // the script exits by itself
-	p.hurryUp()  // the daemon ignores SIGTERM
+	p.endGrace() // the daemon ignores SIGTERM
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}

@@ -23,14 +23,14 @@ type stderrTail struct {
 	r      *os.File
 	line   func([]byte)
 	redact func([]byte) []byte // masks a line before it is kept; nil masks nothing
-	done   chan struct{}       // closed when read has returned
+	done   chan struct{}       // closed when readLines has returned
 
 	mu   sync.Mutex
 	tail []byte // guarded by mu
 	cut  bool   // guarded by mu; bytes before tail were dropped
 }
 
-func (s *stderrTail) read() {
+func (s *stderrTail) readLines() {
 	defer close(s.done)
 	br := bufio.NewReaderSize(s.r, lineSize)
 	var rest []byte // the rest of a long line, so that no word is cut
@@ -47,7 +47,7 @@ func (s *stderrTail) read() {
 			if s.redact != nil {
 				text = s.redact(text)
 			}
-			s.keep(append(text[:len(text):len(text)], end...))
+			s.keepTail(append(text[:len(text):len(text)], end...))
 			if s.line != nil {
 				s.line(text)
 			}
@@ -66,7 +66,7 @@ func atBlank(b []byte) (part, rest []byte) {
 	return b, nil
 }
 
-func (s *stderrTail) keep(b []byte) {
+func (s *stderrTail) keepTail(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tail = append(s.tail, b...)
@@ -80,8 +80,8 @@ func (s *stderrTail) keep(b []byte) {
 // process stalls, only one part passes during the stall, and the reader can run in the other parts.
 const drainSlices = 10
 
-// drain waits at most d until everything was read.
-func (s *stderrTail) drain(d time.Duration) {
+// drainPipe waits at most d until everything was read.
+func (s *stderrTail) drainPipe(d time.Duration) {
 	t := time.NewTicker(d / drainSlices)
 	defer t.Stop()
 	for range drainSlices {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeIsComplete reports whether rest finds all processes that an agent started. On this system it finds only
+// treeIsComplete reports whether endRest finds all processes that an agent started. On this system it finds only
 // members of the process group.
 const treeIsComplete = false
 
@@ -21,44 +21,44 @@ type tree struct{ pgid int }
 
 func newTree(mark string) (*tree, error) { return &tree{}, nil }
 
-// prepare gives the agent its own session. Without the person's terminal the agent cannot write to it and
+// prepareCmd gives the agent its own session. Without the person's terminal the agent cannot write to it and
 // cannot answer in the person's name.
-func (t *tree) prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+func (t *tree) prepareCmd(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// attach leaves the agent on this process's terminal and in its process group.
-func (t *tree) attach(*exec.Cmd) {}
+// prepareAttached leaves the agent on this process's terminal and in its process group.
+func (t *tree) prepareAttached(*exec.Cmd) {}
 
-func (t *tree) started(p *os.Process) error {
+func (t *tree) setLeader(p *os.Process) error {
 	t.pgid = p.Pid
 	return nil
 }
 
-func (t *tree) remember(int)        {}
-func (t *tree) rememberQuickly(int) {}
-func (t *tree) term() error         { return signalGroup(t.pgid, syscall.SIGTERM) }
-func (t *tree) kill() error         { return signalGroup(t.pgid, syscall.SIGKILL) }
-func (t *tree) close() error        { return nil }
+func (t *tree) rememberBelow(int)        {}
+func (t *tree) rememberBelowQuickly(int) {}
+func (t *tree) termGroup() error         { return signalGroup(t.pgid, syscall.SIGTERM) }
+func (t *tree) killGroup() error         { return signalGroup(t.pgid, syscall.SIGKILL) }
+func (t *tree) closeTree() error         { return nil }
 
-// rest ends the remaining members of the group after its leader has ended. The group keeps its number while
+// endRest ends the remaining members of the group after its leader has ended. The group keeps its number while
 // it has a member. In a short moment an empty group's number may pass to another group; this cannot be
 // excluded.
-func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived []Survivor) {
+func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, survived []Survivor) {
 	if errors.Is(syscall.Kill(-t.pgid, 0), syscall.ESRCH) {
 		return nil, nil
 	}
-	t.term()
-	if t.gone(grace, hurry) {
+	t.termGroup()
+	if t.waitGone(grace, noGrace) {
 		return nil, nil
 	}
-	t.kill()
-	if t.gone(killWait, nil) {
+	t.killGroup()
+	if t.waitGone(killWait, nil) {
 		return nil, nil
 	}
 	return nil, []Survivor{{PID: t.pgid, Command: "process group"}}
 }
 
-// gone polls, because this system does not report the end of a group.
-func (t *tree) gone(d time.Duration, hurry <-chan struct{}) bool {
+// waitGone polls, because this system does not report the end of a group.
+func (t *tree) waitGone(d time.Duration, noGrace <-chan struct{}) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	end := time.After(d)
@@ -70,7 +70,7 @@ func (t *tree) gone(d time.Duration, hurry <-chan struct{}) bool {
 		case <-tick.C:
 		case <-end:
 			return false
-		case <-hurry:
+		case <-noGrace:
 			return false
 		}
 	}

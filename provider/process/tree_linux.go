@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// treeIsComplete reports whether rest finds all processes that an agent started. On Linux it finds processes
+// treeIsComplete reports whether endRest finds all processes that an agent started. On Linux it finds processes
 // with the mark, members of the group, processes that were below the agent when End began or sent a signal,
 // and strays if no other agent of this process runs.
 const treeIsComplete = true
@@ -50,53 +50,53 @@ func newTree(mark string) (*tree, error) {
 // trees counts the agents of this process that were started and not yet closed.
 var trees atomic.Int64
 
-// prepare gives the agent its own session. Without the person's terminal the agent cannot write to it and
+// prepareCmd gives the agent its own session. Without the person's terminal the agent cannot write to it and
 // cannot answer in the person's name.
-func (t *tree) prepare(cmd *exec.Cmd) {
+func (t *tree) prepareCmd(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// attach leaves the agent on this process's terminal and in its process group.
-func (t *tree) attach(cmd *exec.Cmd) {
+// prepareAttached leaves the agent on this process's terminal and in its process group.
+func (t *tree) prepareAttached(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-func (t *tree) started(p *os.Process) error {
+func (t *tree) setLeader(p *os.Process) error {
 	t.pgid = p.Pid
 	return nil
 }
 
-func (t *tree) term() error  { return signalGroup(t.pgid, syscall.SIGTERM) }
-func (t *tree) kill() error  { return signalGroup(t.pgid, syscall.SIGKILL) }
-func (t *tree) close() error { trees.Add(-1); return nil }
+func (t *tree) termGroup() error { return signalGroup(t.pgid, syscall.SIGTERM) }
+func (t *tree) killGroup() error { return signalGroup(t.pgid, syscall.SIGKILL) }
+func (t *tree) closeTree() error { trees.Add(-1); return nil }
 
-// remember stores the processes below pid. They are found again even after they have cleared their
+// rememberBelow stores the processes below pid. They are found again even after they have cleared their
 // environment.
-func (t *tree) remember(pid int) {
+func (t *tree) rememberBelow(pid int) {
 	for _, s := range descendants(pid) {
 		t.known[s.pid] = s.start
 	}
 }
 
-// rememberQuickly is a cheap remember: it reads only a few files. It may miss a process whose sibling ends at
+// rememberBelowQuickly is a cheap remember: it reads only a few files. It may miss a process whose sibling ends at
 // the same moment.
-func (t *tree) rememberQuickly(pid int) {
+func (t *tree) rememberBelowQuickly(pid int) {
 	if !childrenAreListed() {
-		t.remember(pid)
+		t.rememberBelow(pid)
 		return
 	}
 	for _, child := range children(pid) {
 		if s, ok := readStat(child); ok && t.known[child] != s.start {
 			t.known[child] = s.start
-			t.rememberQuickly(child)
+			t.rememberBelowQuickly(child)
 		}
 	}
 }
 
-// rest ends the remaining processes after the agent itself has ended and was reaped. It sends each signal
+// endRest ends the remaining processes after the agent itself has ended and was reaped. It sends each signal
 // through a descriptor that was checked to refer to the process. A process number alone may already belong to
 // another process.
-func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived []Survivor) {
+func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, survived []Survivor) {
 	if !haveChildren() {
 		return nil, nil // without children no process of the agent is left
 	}
@@ -109,7 +109,7 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 		if empty > 0 {
 			look = descendants
 		}
-		vs := t.find(look)
+		vs := t.findMembers(look)
 		if len(vs) == 0 {
 			empty++
 			continue
@@ -118,33 +118,33 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 		for _, v := range vs {
 			if !seen[v.pid] {
 				seen[v.pid] = true
-				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark), Stray: t.strayed(v.procStat)})
+				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark), Stray: t.isOrphan(v.procStat)})
 			}
 		}
 		if deadline.IsZero() {
 			signalAll(vs, unix.SIGTERM)
 			signalAll(vs, unix.SIGCONT)
-			awaitAll(vs, grace, hurry)
+			awaitAll(vs, grace, noGrace)
 			deadline = time.Now().Add(killWait)
 		}
 		signalAll(vs, unix.SIGKILL)
 		awaitAll(vs, time.Until(deadline), nil)
 		reapAll(vs)
 		if time.Now().After(deadline) {
-			return t.divide(ended)
+			return t.divideEnded(ended)
 		}
 	}
 	reapZombies(t.pgid)
 	return ended, nil
 }
 
-// divide separates the processes that have ended from those that still run.
-func (t *tree) divide(all []Survivor) (ended, survived []Survivor) {
+// divideEnded separates the processes that have ended from those that still run.
+func (t *tree) divideEnded(all []Survivor) (ended, survived []Survivor) {
 	left := map[int]bool{}
-	vs := t.find(descendants)
+	vs := t.findMembers(descendants)
 	for _, v := range vs {
 		left[v.pid] = true
-		v.close()
+		v.closeFD()
 	}
 	for _, s := range all {
 		if left[s.PID] {
@@ -156,46 +156,46 @@ func (t *tree) divide(all []Survivor) (ended, survived []Survivor) {
 	return ended, survived
 }
 
-// find opens all living processes of this agent among those that below returns.
-func (t *tree) find(below func(int) []procStat) []victim {
+// findMembers opens all living processes of this agent among those that below returns.
+func (t *tree) findMembers(below func(int) []procStat) []victim {
 	var vs []victim
 	for _, s := range below(os.Getpid()) {
-		if s.state == 'Z' || s.state == 'X' || !t.owns(s) {
+		if s.state == 'Z' || s.state == 'X' || !t.ownsProcess(s) {
 			continue
 		}
 		if v, ok := hold(s); ok {
-			if t.owns(s) {
+			if t.ownsProcess(s) {
 				vs = append(vs, v)
 			} else {
-				v.close()
+				v.closeFD()
 			}
 		}
 	}
 	return vs
 }
 
-func (t *tree) owns(s procStat) bool {
+func (t *tree) ownsProcess(s procStat) bool {
 	switch marked(s.pid, t.mark) {
 	case markOurs:
 		return true
 	case markOther:
 		return false
 	}
-	return t.knows(s) || t.strayed(s)
+	return t.knowsProcess(s) || t.isOrphan(s)
 }
 
-// knows reports whether an unmarked process was seen below the agent or belongs to its group.
-func (t *tree) knows(s procStat) bool {
+// knowsProcess reports whether an unmarked process was seen below the agent or belongs to its group.
+func (t *tree) knowsProcess(s procStat) bool {
 	start, ok := t.known[s.pid]
 	return ok && start == s.start || s.pgid == t.pgid
 }
 
-// strayed reports whether a process is an adopted orphan that only this agent can have left. Such a process
+// isOrphan reports whether a process is an adopted orphan that only this agent can have left. Such a process
 // has no mark, and no other agent of this process runs. A program of the person stays in the session of this
 // process or has PersonVariable.
-func (t *tree) strayed(s procStat) bool {
+func (t *tree) isOrphan(s procStat) bool {
 	since, err := adopt()
-	if err != nil || trees.Load() != 1 || s.ppid != os.Getpid() || s.start < since || t.knows(s) {
+	if err != nil || trees.Load() != 1 || s.ppid != os.Getpid() || s.start < since || t.knowsProcess(s) {
 		return false
 	}
 	session, err := unix.Getsid(0)
@@ -219,19 +219,19 @@ func hold(s procStat) (victim, bool) {
 	}
 	v := victim{s, fd}
 	if now, ok := readStat(s.pid); !ok || now.start != s.start {
-		v.close()
+		v.closeFD()
 		return victim{}, false
 	}
 	return v, true
 }
 
-func (v victim) close() {
+func (v victim) closeFD() {
 	if v.fd >= 0 {
 		unix.Close(v.fd)
 	}
 }
 
-func (v victim) signal(sig syscall.Signal) {
+func (v victim) sendSignal(sig syscall.Signal) {
 	if v.fd >= 0 {
 		unix.PidfdSendSignal(v.fd, sig, nil, 0)
 		return
@@ -241,8 +241,8 @@ func (v victim) signal(sig syscall.Signal) {
 	}
 }
 
-// dead reports whether the process has ended, reaped or not.
-func (v victim) dead() bool {
+// hasEnded reports whether the process has ended, reaped or not.
+func (v victim) hasEnded() bool {
 	if v.fd >= 0 {
 		fds := []unix.PollFd{{Fd: int32(v.fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, 0)
@@ -254,18 +254,18 @@ func (v victim) dead() bool {
 
 func signalAll(vs []victim, sig syscall.Signal) {
 	for _, v := range vs {
-		v.signal(sig)
+		v.sendSignal(sig)
 	}
 }
 
-// awaitAll waits until all have ended, d has passed or hurry is closed.
-func awaitAll(vs []victim, d time.Duration, hurry <-chan struct{}) {
+// awaitAll waits until all have ended, d has passed or noGrace is closed.
+func awaitAll(vs []victim, d time.Duration, noGrace <-chan struct{}) {
 	end := time.Now().Add(d)
 	var fds []unix.PollFd
 	for _, v := range vs {
-		for !v.dead() {
+		for !v.hasEnded() {
 			select {
-			case <-hurry:
+			case <-noGrace:
 				return
 			default:
 			}
@@ -277,7 +277,7 @@ func awaitAll(vs []victim, d time.Duration, hurry <-chan struct{}) {
 			if v.fd >= 0 {
 				fds = append(fds, unix.PollFd{Fd: int32(v.fd), Events: unix.POLLIN})
 			}
-			// Poll in short slices to notice hurry.
+			// Poll in short slices to notice noGrace.
 			unix.Poll(fds, int(min(left, 20*time.Millisecond).Milliseconds())+1)
 		}
 	}
@@ -286,18 +286,18 @@ func awaitAll(vs []victim, d time.Duration, hurry <-chan struct{}) {
 // reapAll reaps those of vs that have become our children, and closes all descriptors.
 func reapAll(vs []victim) {
 	for _, v := range vs {
-		if v.dead() {
+		if v.hasEnded() {
 			if v.fd >= 0 {
 				unix.Waitid(unix.P_PIDFD, v.fd, nil, unix.WEXITED|unix.WNOHANG, nil)
 			} else {
 				unix.Wait4(v.pid, nil, unix.WNOHANG, nil)
 			}
 		}
-		v.close()
+		v.closeFD()
 	}
 }
 
-// reapZombies reaps adopted members of the group that died before rest found them. They are our children and
+// reapZombies reaps adopted members of the group that died before endRest found them. They are our children and
 // only this function reaps them, so their numbers are still valid. It leaves zombies of other groups to init,
 // because another part of Perlica may be waiting for such a child.
 func reapZombies(pgid int) {

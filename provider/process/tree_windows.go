@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// treeIsComplete reports whether rest finds all processes that an agent started.
+// treeIsComplete reports whether endRest finds all processes that an agent started.
 const treeIsComplete = true
 
 // tree is a job object. It ends all its processes when its last handle is closed, and so also when Perlica
@@ -35,14 +35,14 @@ func newTree(mark string) (*tree, error) {
 	return &tree{job: job}, nil
 }
 
-func (t *tree) prepare(cmd *exec.Cmd) {
+func (t *tree) prepareCmd(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// attach leaves the agent on this process's console and in its process group.
-func (t *tree) attach(*exec.Cmd) {}
+// prepareAttached leaves the agent on this process's console and in its process group.
+func (t *tree) prepareAttached(*exec.Cmd) {}
 
-func (t *tree) started(p *os.Process) error {
+func (t *tree) setLeader(p *os.Process) error {
 	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid))
 	if err != nil {
 		return fmt.Errorf("open the agent's process: %w", err)
@@ -54,16 +54,16 @@ func (t *tree) started(p *os.Process) error {
 	return nil
 }
 
-func (t *tree) remember(int)        {}
-func (t *tree) rememberQuickly(int) {}
-func (t *tree) term() error         { return t.kill() } // Windows cannot ask a process to end
-func (t *tree) kill() error         { return windows.TerminateJobObject(t.job, 1) }
-func (t *tree) close() error        { return windows.CloseHandle(t.job) }
+func (t *tree) rememberBelow(int)        {}
+func (t *tree) rememberBelowQuickly(int) {}
+func (t *tree) termGroup() error         { return t.killGroup() } // Windows cannot ask a process to end
+func (t *tree) killGroup() error         { return windows.TerminateJobObject(t.job, 1) }
+func (t *tree) closeTree() error         { return windows.CloseHandle(t.job) }
 
-// rest ends the remaining processes in the job. It gives no grace, because Windows has no polite request to
+// endRest ends the remaining processes in the job. It gives no grace, because Windows has no polite request to
 // end.
-func (t *tree) rest(time.Duration, <-chan struct{}) (ended, survived []Survivor) {
-	t.kill()
+func (t *tree) endRest(time.Duration, <-chan struct{}) (ended, survived []Survivor) {
+	t.killGroup()
 	return nil, nil
 }
 

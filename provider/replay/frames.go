@@ -120,7 +120,7 @@ func frames(in *bufio.Reader) iter.Seq2[Frame, error] {
 			case err == nil && n == 1:
 				err = checkVersion(line)
 			case err == nil:
-				err = f.decode(line)
+				err = f.decodeLine(line)
 			}
 			if err != nil {
 				yield(f, fmt.Errorf("replay: line %d: %w", n, err))
@@ -146,7 +146,7 @@ func checkVersion(line []byte) error {
 	return nil
 }
 
-func (f *Frame) decode(line []byte) error {
+func (f *Frame) decodeLine(line []byte) error {
 	var l frameLine
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()

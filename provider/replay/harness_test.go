@@ -35,8 +35,8 @@ func serve(t *testing.T, frames iter.Seq2[Frame, error], opt Options) *session {
 	return s
 }
 
-// send sends a line to the replay.
-func (s *session) send(format string, args ...any) {
+// sendLine sends a line to the replay.
+func (s *session) sendLine(format string, args ...any) {
 	s.t.Helper()
 	if _, err := fmt.Fprintf(s.in, format+"\n", args...); err != nil {
 		s.t.Fatal(err)
@@ -53,8 +53,8 @@ func (s *session) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// says fails unless these are the replay's next lines. An … in a line matches any text.
-func (s *session) says(lines ...string) {
+// expectLines fails unless these are the replay's next lines. An … in a line matches any text.
+func (s *session) expectLines(lines ...string) {
 	s.t.Helper()
 	for _, want := range lines {
 		head, tail, cut := strings.Cut(want, "…")
@@ -66,8 +66,8 @@ func (s *session) says(lines ...string) {
 	}
 }
 
-// leave ends the client's side. The replay may write nothing more.
-func (s *session) leave() {
+// endClient ends the client's side. The replay may write nothing more.
+func (s *session) endClient() {
 	s.t.Helper()
 	s.in.Close()
 	if rest, err := io.ReadAll(s.out); err != nil || len(rest) > 0 {

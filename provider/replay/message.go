@@ -68,8 +68,8 @@ func (m message) session() []byte {
 	return member(m.params, "sessionId")
 }
 
-// span returns the position of a part in the line.
-func (m message) span(part []byte) (from, to int) {
+// spanOf returns the position of a part in the line.
+func (m message) spanOf(part []byte) (from, to int) {
 	from = cap(m.line) - cap(part)
 	return from, from + len(part)
 }

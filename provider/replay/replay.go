@@ -94,7 +94,7 @@ func New(frames iter.Seq2[Frame, error]) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := b.add(f); err != nil {
+		if err := b.addFrame(f); err != nil {
 			return nil, fmt.Errorf("replay: line %d: %w", f.Seq, err)
 		}
 	}
@@ -122,7 +122,7 @@ type question struct {
 	n  int
 }
 
-func (b *builder) add(f Frame) error {
+func (b *builder) addFrame(f Frame) error {
 	m, err := parse(f.Line)
 	if err != nil {
 		return err
@@ -134,17 +134,17 @@ func (b *builder) add(f Frame) error {
 		c = &conn{open: map[string]*Exchange{}, asked: map[string]question{}, turns: map[string]*Exchange{}}
 		b.conns[f.conn] = c
 	}
-	s := step{question: -1, at: f.Millis, line: f.Line, session: b.name(m.session())}
+	s := step{question: -1, at: f.Millis, line: f.Line, session: b.sessionName(m.session())}
 	if f.Client {
-		b.client(c, m, s)
+		b.addClientLine(c, m, s)
 	} else {
-		b.agent(c, m, s)
+		b.addAgentLine(c, m, s)
 	}
 	return nil
 }
 
-// name returns one shared string for all lines of a session.
-func (b *builder) name(session []byte) string {
+// sessionName returns one shared string for all lines of a session.
+func (b *builder) sessionName(session []byte) string {
 	if name, ok := b.names[string(session)]; ok {
 		return name
 	}
@@ -153,7 +153,7 @@ func (b *builder) name(session []byte) string {
 	return name
 }
 
-func (b *builder) client(c *conn, m message, s step) {
+func (b *builder) addClientLine(c *conn, m message, s step) {
 	switch {
 	case m.method == "":
 		if q, ok := c.asked[string(m.id)]; ok {
@@ -177,9 +177,9 @@ func (b *builder) client(c *conn, m message, s step) {
 	}
 }
 
-func (b *builder) agent(c *conn, m message, s step) {
+func (b *builder) addAgentLine(c *conn, m message, s step) {
 	if m.method == "" {
-		b.answer(c, m, s)
+		b.addAnswer(c, m, s)
 		return
 	}
 	if strings.HasPrefix(m.method, methodsHTTP) {
@@ -189,25 +189,25 @@ func (b *builder) agent(c *conn, m message, s step) {
 	switch {
 	case m.id != nil:
 		s.kind, s.question = ask, x.Questions
-		s.from, s.to = m.span(m.id)
+		s.from, s.to = m.spanOf(m.id)
 		c.asked[string(m.id)] = question{x, x.Questions}
 		x.Questions++
 	case m.method == methodWithdraw:
 		id := member(m.params, "requestId")
 		if q, ok := c.asked[string(id)]; ok {
 			x, s.question = q.of, q.n
-			s.from, s.to = m.span(id)
+			s.from, s.to = m.spanOf(id)
 		}
 	}
-	x.add(s)
+	x.addStep(s)
 }
 
 // methodsHTTP is the prefix of the methods by which a model agent records its HTTP exchange. A replay sends
 // no HTTP request, so it leaves these lines out.
 const methodsHTTP = "_perlica.dev/http/"
 
-// answer adds the agent's answer to a request. It ignores an answer without a request.
-func (b *builder) answer(c *conn, m message, s step) {
+// addAnswer adds the agent's answer to a request. It ignores an answer without a request.
+func (b *builder) addAnswer(c *conn, m message, s step) {
 	x := c.open[string(m.id)]
 	if x == nil {
 		return
@@ -218,12 +218,12 @@ func (b *builder) answer(c *conn, m message, s step) {
 	}
 	x.session = cmp.Or(x.session, s.session)
 	s.kind = answer
-	s.from, s.to = m.span(m.id)
+	s.from, s.to = m.spanOf(m.id)
 	x.answer, x.Millis = s.line, s.at-x.at
-	x.add(s)
+	x.addStep(s)
 }
 
-func (x *Exchange) add(s step) {
+func (x *Exchange) addStep(s step) {
 	x.Lines++
 	x.steps = append(x.steps, s)
 }

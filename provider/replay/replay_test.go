@@ -58,7 +58,7 @@ func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	if m.id == nil {
 		return string(line), ""
 	}
-	from, to := m.span(m.id)
+	from, to := m.spanOf(m.id)
 	return string(line[:from]) + id + string(line[to:]), string(m.id)
 }
 
@@ -77,13 +77,13 @@ func TestRealAgents(t *testing.T) {
 				switch {
 				case f.Client && m.method == "":
 					line, _ := withID(t, f.Line, asked[string(m.id)])
-					s.send("%s", line)
+					s.sendLine("%s", line)
 				case f.Client:
 					line, _ := withID(t, f.Line, `"mine-`+string(m.id)+`"`)
-					s.send("%s", line)
+					s.sendLine("%s", line)
 				case m.method == "":
 					line, _ := withID(t, f.Line, `"mine-`+string(m.id)+`"`)
-					s.says(line)
+					s.expectLines(line)
 				default:
 					got, id := withID(t, []byte(s.line()), string(m.id))
 					if got != string(f.Line) {
@@ -92,7 +92,7 @@ func TestRealAgents(t *testing.T) {
 					asked[string(m.id)] = id
 				}
 			}
-			s.leave()
+			s.endClient()
 		})
 	}
 }
@@ -302,12 +302,12 @@ func TestConversations(t *testing.T) {
 			s := serve(t, record(tt.record), tt.opt)
 			for f := range record(tt.talk) {
 				if f.Client {
-					s.send("%s", f.Line)
+					s.sendLine("%s", f.Line)
 				} else {
-					s.says(string(f.Line))
+					s.expectLines(string(f.Line))
 				}
 			}
-			s.leave()
+			s.endClient()
 		})
 	}
 }
@@ -315,9 +315,9 @@ func TestConversations(t *testing.T) {
 // TestLeave: the replay ends if the client ends during a turn, or if its context ends.
 func TestLeave(t *testing.T) {
 	s := serve(t, record(asks), Options{})
-	s.send("%s", prompt(7, "s", "ask"))
-	s.says("…", "…")
-	s.leave()
+	s.sendLine("%s", prompt(7, "s", "ask"))
+	s.expectLines("…", "…")
+	s.endClient()
 
 	r, err := New(record(asks))
 	if err != nil {
@@ -355,37 +355,37 @@ func TestSpeed(t *testing.T) {
 < {"id":1,"result":{"stopReason":"end_turn"}}`
 	s := serve(t, record(turn), Options{Speed: 0.5})
 	start := time.Now()
-	s.send("%s", prompt(1, "s", ""))
+	s.sendLine("%s", prompt(1, "s", ""))
 	for i, line := range []string{`…1}}`, `…2}}`, `{"id":1,…`} {
-		s.says(line)
+		s.expectLines(line)
 		if at, least := time.Since(start), time.Duration(i+1)*20*time.Millisecond; at < least {
 			t.Errorf("line %d came after %v, before %v", i+1, at, least)
 		}
 	}
-	s.leave()
+	s.endClient()
 
 	// The replay does not wait for the hour that the person needed to answer.
 	s = serve(t, anHourAfter(3, record(asks)), Options{Speed: 1})
-	s.send("%s", prompt(1, "s", "ask"))
-	s.says("…", "…")
-	s.send(`{"id":0,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
-	s.says(`{"id":1,"method":"fs/read_text_file"…`)
-	s.leave()
+	s.sendLine("%s", prompt(1, "s", "ask"))
+	s.expectLines("…", "…")
+	s.sendLine(`{"id":0,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
+	s.expectLines(`{"id":1,"method":"fs/read_text_file"…`)
+	s.endClient()
 
 	// A cancel after the answer cancels nothing.
 	s = serve(t, anHourAfter(2, record(`
 > {"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
 < {"id":1,"result":{"stopReason":"end_turn"}}
 < {"method":"session/update","params":{"sessionId":"s"}}`)), Options{Speed: 1})
-	s.send("%s", prompt(1, "s", ""))
-	s.says(`{"id":1,…`)
-	s.send(`{"method":"session/cancel","params":{"sessionId":"s"}}`)
-	s.leave()
+	s.sendLine("%s", prompt(1, "s", ""))
+	s.expectLines(`{"id":1,…`)
+	s.sendLine(`{"method":"session/cancel","params":{"sessionId":"s"}}`)
+	s.endClient()
 
 	// A cancel takes effect while the replay waits.
 	s = serve(t, record(strings.ReplaceAll(turn, `"end_turn"`, `"end"`)), Options{Speed: 1e-9})
-	s.send("%s", prompt(1, "s", ""))
-	s.send(`{"method":"session/cancel","params":{"sessionId":"s"}}`)
-	s.says(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`)
-	s.leave()
+	s.sendLine("%s", prompt(1, "s", ""))
+	s.sendLine(`{"method":"session/cancel","params":{"sessionId":"s"}}`)
+	s.expectLines(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`)
+	s.endClient()
 }

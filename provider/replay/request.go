@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// take handles a line of the client.
-func (p *player) take(line []byte) {
+// handleLine handles a line of the client.
+func (p *player) handleLine(line []byte) {
 	m, err := parse(line)
 	switch {
 	case err != nil:
-		p.fail(nil, codeParse, "this line is no JSON-RPC message", nil)
+		p.writeError(nil, codeParse, "this line is no JSON-RPC message", nil)
 	case m.method == "":
 		if q := p.asked[string(m.id)]; q != nil && q.answer == nil {
 			q.answer = &m
 		}
 	case m.method == methodCancel:
-		p.cancel(text(m.session()))
+		p.cancelTurns(text(m.session()))
 	case m.id == nil: // a notification needs no answer
 	case m.method == methodPrompt:
-		p.prompt(m)
+		p.handlePrompt(m)
 	default:
-		p.request(m)
+		p.handleRequest(m)
 	}
 }
 
-// request answers a request other than a prompt with the next recorded answer to its method.
-func (p *player) request(m message) {
+// handleRequest answers a request other than a prompt with the next recorded answer to its method.
+func (p *player) handleRequest(m message) {
 	had := 0
 	for _, x := range p.record.Exchanges {
 		if x.Method != m.method {
 			continue
 		}
 		if !p.given[x] {
-			p.start(x, m)
+			p.startPlay(x, m)
 			return
 		}
 		had++
@@ -43,11 +43,11 @@ func (p *player) request(m message) {
 	if had > 0 {
 		text = fmt.Sprintf("the record has %s only as often as it was given: %d", m.method, had)
 	}
-	p.fail(m.id, codeNoMethod, text, nil)
+	p.writeError(m.id, codeNoMethod, text, nil)
 }
 
-// prompt selects the turn: a turn with the same text, or with InOrder otherwise the next turn.
-func (p *player) prompt(m message) {
+// handlePrompt selects the turn: a turn with the same text, or with InOrder otherwise the next turn.
+func (p *player) handlePrompt(m message) {
 	prompt := promptText(m.params)
 	turns := p.record.Turns()
 	i := slices.IndexFunc(turns, func(x *Exchange) bool { return !p.given[x] && x.Text == prompt })
@@ -57,7 +57,7 @@ func (p *player) prompt(m message) {
 	}
 	if i >= 0 && i < len(turns) {
 		p.latest = i + 1
-		p.start(turns[i], m)
+		p.startPlay(turns[i], m)
 		return
 	}
 	const most = 20
@@ -73,12 +73,12 @@ func (p *player) prompt(m message) {
 	} else {
 		text += fmt.Sprintf("all of its turns (%d) were given", len(turns))
 	}
-	p.fail(m.id, codeInvalidParams, text, map[string]any{"expected": expected})
+	p.writeError(m.id, codeInvalidParams, text, map[string]any{"expected": expected})
 }
 
-// cancel ends the turns of a session. A turn that was cancelled in the record ends as recorded, and another
+// cancelTurns ends the turns of a session. A turn that was cancelled in the record ends as recorded, and another
 // turn ends at once.
-func (p *player) cancel(session string) {
+func (p *player) cancelTurns(session string) {
 	for _, y := range slices.Clone(p.plays) {
 		if y.Method != methodPrompt || y.session != session || y.id == nil {
 			continue
@@ -91,7 +91,7 @@ func (p *player) cancel(session string) {
 		}
 		// Flush returns the error.
 		_, _ = fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`+"\n", y.id)
-		p.drop(y)
+		p.dropPlay(y)
 	}
 }
 

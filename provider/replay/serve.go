@@ -44,16 +44,16 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Opti
 		sessions: map[string]string{}, taken: map[string]bool{}, asked: map[string]*asking{},
 	}
 	lines, ended := make(chan []byte), make(chan error, 1)
-	go func() { ended <- read(ctx, in, lines) }()
-	p.start(&r.opening, message{})
+	go func() { ended <- readLines(ctx, in, lines) }()
+	p.startPlay(&r.opening, message{})
 	for {
-		wait := p.play()
+		wait := p.playDue()
 		if err := p.out.Flush(); err != nil {
 			return err
 		}
 		select {
 		case line := <-lines:
-			p.take(line)
+			p.handleLine(line)
 		case <-wait:
 		case err := <-ended:
 			return err
@@ -63,8 +63,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Opti
 	}
 }
 
-// read passes on the lines that are not empty. The end of in is not an error.
-func read(ctx context.Context, in io.Reader, lines chan<- []byte) error {
+// readLines passes on the lines that are not empty. The end of in is not an error.
+func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(in, 1<<16)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -119,8 +119,8 @@ type asking struct {
 	answer *message
 }
 
-// start begins to play an exchange as the answer to a request.
-func (p *player) start(x *Exchange, m message) {
+// startPlay begins to play an exchange as the answer to a request.
+func (p *player) startPlay(x *Exchange, m message) {
 	y := &play{Exchange: x, id: m.id, session: text(m.session()), asked: map[int]*asking{}, since: time.Now(), at: x.at}
 	if y.session == "" && x.session != "" { // the answer contains the session id
 		y.session = x.session
@@ -133,14 +133,14 @@ func (p *player) start(x *Exchange, m message) {
 	p.plays = append(p.plays, y)
 }
 
-// play plays all due steps. It returns a channel that fires when the next step is due. A nil channel means
+// playDue plays all due steps. It returns a channel that fires when the next step is due. A nil channel means
 // that the play waits for the client.
-func (p *player) play() <-chan time.Time {
+func (p *player) playDue() <-chan time.Time {
 	for {
 		var first *play
 		var due time.Time
 		for _, y := range p.plays {
-			if at, ok := p.due(y); ok && (first == nil || at.Before(due)) {
+			if at, ok := p.nextDue(y); ok && (first == nil || at.Before(due)) {
 				first, due = y, at
 			}
 		}
@@ -150,12 +150,12 @@ func (p *player) play() <-chan time.Time {
 		if wait := time.Until(due); wait > 0 {
 			return time.After(wait)
 		}
-		p.step(first)
+		p.playStep(first)
 	}
 }
 
-// due returns the time of a play's next step. ok is false while the play waits for the client.
-func (p *player) due(y *play) (at time.Time, ok bool) {
+// nextDue returns the time of a play's next step. ok is false while the play waits for the client.
+func (p *player) nextDue(y *play) (at time.Time, ok bool) {
 	if y.next == len(y.steps) {
 		return y.since, true
 	}
@@ -171,13 +171,13 @@ func (p *player) due(y *play) (at time.Time, ok bool) {
 	return y.since, true
 }
 
-// step plays the next step, or ends a play after its last step.
-func (p *player) step(y *play) {
+// playStep plays the next step, or ends a play after its last step.
+func (p *player) playStep(y *play) {
 	if y.next == len(y.steps) {
 		if y.id != nil {
-			p.fail(y.id, codeInternal, "the record ends in this "+y.Method+": the agent's answer is not in it", nil)
+			p.writeError(y.id, codeInternal, "the record ends in this "+y.Method+": the agent's answer is not in it", nil)
 		}
-		p.drop(y)
+		p.dropPlay(y)
 		return
 	}
 	s := &y.steps[y.next]
@@ -185,28 +185,28 @@ func (p *player) step(y *play) {
 	switch s.kind {
 	case await:
 		y.since, y.at = time.Now(), s.at
-		p.compare(y, s)
+		p.compareAnswer(y, s)
 	case cancel:
 		y.since, y.at = time.Now(), s.at
 	case ask:
 		q := &asking{id: strconv.Itoa(p.ids), step: s}
 		p.ids++
 		y.asked[s.question], p.asked[q.id] = q, q
-		p.say(y, s, []byte(q.id))
+		p.writeStep(y, s, []byte(q.id))
 	case answer:
-		p.say(y, s, y.id)
+		p.writeStep(y, s, y.id)
 		y.id = nil
 	case say:
 		var id []byte
 		if q := y.asked[s.question]; q != nil {
 			id = []byte(q.id)
 		}
-		p.say(y, s, id)
+		p.writeStep(y, s, id)
 	}
 }
 
-// say writes a line of the record with the current ids.
-func (p *player) say(y *play, s *step, id []byte) {
+// writeStep writes a line of the record with the current ids.
+func (p *player) writeStep(y *play, s *step, id []byte) {
 	was, is := y.Exchange.session, y.session
 	if s.session != "" && s.session != was {
 		was, is = s.session, cmp.Or(p.sessions[s.session], s.session)
@@ -232,8 +232,8 @@ func quoted(s string) []byte {
 	return b
 }
 
-// compare ends a turn if the answer to its question differs from the record.
-func (p *player) compare(y *play, s *step) {
+// compareAnswer ends a turn if the answer to its question differs from the record.
+func (p *player) compareAnswer(y *play, s *step) {
 	q := y.asked[s.question]
 	if q == nil || p.opt.AnyAnswer {
 		return
@@ -248,21 +248,21 @@ func (p *player) compare(y *play, s *step) {
 	if title := text(member(member(asked.params, "toolCall"), "title")); title != "" {
 		what += fmt.Sprintf(" %q", clip(title))
 	}
-	p.fail(y.id, codeInternal, fmt.Sprintf("%s was answered with %s; in the record it is %s", what, got, want),
+	p.writeError(y.id, codeInternal, fmt.Sprintf("%s was answered with %s; in the record it is %s", what, got, want),
 		map[string]any{"expected": want, "got": got})
-	p.drop(y)
+	p.dropPlay(y)
 }
 
-// drop ends a play. Later answers to its questions are ignored.
-func (p *player) drop(y *play) {
+// dropPlay ends a play. Later answers to its questions are ignored.
+func (p *player) dropPlay(y *play) {
 	for _, q := range y.asked {
 		delete(p.asked, q.id)
 	}
 	p.plays = slices.DeleteFunc(p.plays, func(other *play) bool { return other == y })
 }
 
-// fail answers a request with an error. A nil id means that the request could not be read.
-func (p *player) fail(id []byte, code int, message string, data any) {
+// writeError answers a request with an error. A nil id means that the request could not be read.
+func (p *player) writeError(id []byte, code int, message string, data any) {
 	type fault struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`

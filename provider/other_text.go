@@ -12,18 +12,18 @@ import (
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
-// malformed handles a line that is not exactly one message. The line counts for nothing. If a message stands
-// in the line next to other text, malformed ends the wait for it: Perlica stops waiting for the response, or
+// handleMalformed handles a line that is not exactly one message. The line counts for nothing. If a message stands
+// in the line next to other text, handleMalformed ends the wait for it: Perlica stops waiting for the response, or
 // refuses the request so that the agent stops waiting.
-func (c *Conn) malformed(env jsonrpc.Message) {
+func (c *Conn) handleMalformed(env jsonrpc.Message) {
 	if len(strings.TrimSpace(string(env.Line))) == 0 {
 		return
 	}
 	if c.opt.Peer == nil {
-		c.warn("malformed_line", clip(string(env.Line), 200))
+		c.warnClient("malformed_line", clip(string(env.Line), 200))
 	}
 	c.mu.Lock()
-	c.stray = clip(string(bytes.ToValidUTF8(env.Line, []byte("\uFFFD"))), 200)
+	c.nonMessage = clip(string(bytes.ToValidUTF8(env.Line, []byte("\uFFFD"))), 200)
 	c.mu.Unlock()
 	for _, m := range messagesIn(env.Line) {
 		switch m.Kind {
@@ -37,23 +37,23 @@ func (c *Conn) malformed(env jsonrpc.Message) {
 			}
 			p.fault = &Error{
 				Type: TypeProtocol, Subtype: "answer_in_other_text", RawShape: shape(m.Line), cause: ErrProtocol,
-				Message: fmt.Sprintf("the agent's answer stands in one line with other text; a line is one message: %q", c.stray),
+				Message: fmt.Sprintf("the agent's answer stands in one line with other text; a line is one message: %q", c.nonMessage),
 			}
 			close(p.arrived)
 		case jsonrpc.Request:
 			if c.opt.Peer == nil { // otherwise the peer has the line
-				c.refuse(m.ID, -32600, "the request stands in one line with other text; a line is one message")
+				c.refuseRequest(m.ID, -32600, "the request stands in one line with other text; a line is one message")
 			}
 		}
 	}
 }
 
-// maxStray is the largest number of objects that are examined in a line.
-const maxStray = 16
+// maxObjects is the largest number of objects that are examined in a line.
+const maxObjects = 16
 
 // messagesIn returns the messages that stand in a line next to other text.
 func messagesIn(line []byte) (list []jsonrpc.Message) {
-	for n := 0; n < maxStray; n++ {
+	for n := 0; n < maxObjects; n++ {
 		at := bytes.IndexByte(line, '{')
 		if at < 0 {
 			break
@@ -73,9 +73,9 @@ func messagesIn(line []byte) (list []jsonrpc.Message) {
 	return list
 }
 
-// echoed reports whether the agent sent one of Perlica's own requests back. It then ends the agent, because a
+// failOnEcho reports whether the agent sent one of Perlica's own requests back. It then ends the agent, because a
 // program that repeats its input does not speak the protocol.
-func (c *Conn) echoed(env jsonrpc.Message) bool {
+func (c *Conn) failOnEcho(env jsonrpc.Message) bool {
 	c.mu.Lock()
 	p := c.calls[env.Key]
 	c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Conn) echoed(env jsonrpc.Message) bool {
 	if len(c.agent.Command) > 0 {
 		name = filepath.Base(c.agent.Command[0])
 	}
-	c.broken(&Error{
+	c.failAndKill(&Error{
 		Type: TypeProtocol, Subtype: "echo", Method: env.Method, cause: ErrProtocol,
 		Message: name + " sent our own request back: it does not speak ACP",
 	})
