@@ -52,6 +52,8 @@ var only = map[string][]string{
 	"net":                              {"service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http":                         {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel", "provider/model"}, // of kernel see onlyName
 	"plugin":                           {},
+	"text/template":                    {},
+	"html/template":                    {},
 	"github.com/jackc/pgx/v5":          {"service/team/copies", "service/team/hub"},
 	"rsc.io/qr":                        {"cmd/perlica/printing"},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/remote", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
@@ -258,6 +260,17 @@ func TestForeignImports(t *testing.T) {
 					t.Errorf("%s: %s may not use %s.%s", s.name, s.dir, name, n)
 				}
 			}
+		}
+	}
+}
+
+// TestNoTemplates keeps text/template out of the program: its reflection stops the linker from
+// dropping methods. Only these functions of cobra make it do that.
+func TestNoTemplates(t *testing.T) {
+	calls := regexp.MustCompile(`\.(Set(Version|Help|Usage)Template|AddTemplateFuncs?)\(`)
+	for _, s := range sources(t) {
+		if found := calls.Find(s.text); found != nil {
+			t.Errorf("%s calls %s", s.name, found)
 		}
 	}
 }

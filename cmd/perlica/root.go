@@ -128,6 +128,10 @@ At a terminal, 'perlica' without a command is the chat.`,
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return exitcode.Usage.With(err)
 			}
+			if asked, _ := cmd.Flags().GetBool("version"); asked {
+				cmd.RunE = commands["version"](a.App).RunE
+				return nil
+			}
 			return a.Gate(cmd)
 		},
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -174,8 +178,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 		root.AddCommand(commands[args[0]](a.App))
 		return root
 	}
-	root.Version = versionLine(a.App)
-	root.SetVersionTemplate("{{.Version}}\n")
+	addVersion(root)
 	chat.AddFlags(a.App, root, &flags)
 	for _, command := range commands {
 		root.AddCommand(command(a.App)) // it sorts them
@@ -194,6 +197,11 @@ var commands = map[string]func(*cli.App) *cobra.Command{
 	"team": team.Command, "web": web.Command,
 }
 
+// addVersion adds --version. The one of cobra prints another line; to change that line needs text/template.
+func addVersion(cmd *cobra.Command) {
+	cmd.Flags().BoolP("version", "v", false, "version for "+cmd.Name())
+}
+
 func serviceCommand(a *cli.App) *cobra.Command {
 	return service.Command(a, log.TailCommand(a), web.Beside)
 }
@@ -201,8 +209,7 @@ func serviceCommand(a *cli.App) *cobra.Command {
 // runCommand is run with --version, as other programs of its kind have it.
 func runCommand(a *cli.App) *cobra.Command {
 	cmd := run.Command(a)
-	cmd.Version = versionLine(a)
-	cmd.SetVersionTemplate("{{.Version}}\n")
+	addVersion(cmd)
 	return cmd
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
@@ -97,7 +96,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if v.PayloadSHA256, err = strict.SHA256(sum); err != nil {
 		return errors.New("payload_sha256 is no hash in hexadecimal")
 	}
-	if v.LeafHash, err = evidence.ParseHash(leaf); err != nil {
+	if v.LeafHash, err = strict.Hash(leaf); err != nil {
 		return errors.New("leaf is no hash in base64")
 	}
 	if err := v.setPayload(payload, payload64, line, line64); err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/strict"
 )
 
 // A Checkpoint is a tree head. It stands for the first Size events of the log with the name Origin.
@@ -53,7 +55,7 @@ func ParseCheckpointText(text string) (Checkpoint, error) {
 	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {
 		return Checkpoint{}, fmt.Errorf("%w: %q is no tree size", ErrCheckpoint, lines[1])
 	}
-	root, err := ParseHash(lines[2])
+	root, err := strict.Hash(lines[2])
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("%w: %q is no root hash", ErrCheckpoint, lines[2])
 	}

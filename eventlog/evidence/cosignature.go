@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/strict"
 )
 
 // These are signature types of https://c2sp.org/signed-note and https://c2sp.org/tlog-cosignature.
@@ -152,21 +154,6 @@ func isCosigner(known []note.Verifier, s note.Signature) bool {
 	return false
 }
 
-// ParseHash reads a hash in its one base64 form.
-func ParseHash(s string) (tlog.Hash, error) {
-	if strings.ContainsAny(s, "\r\n") { // The decoder would skip line ends.
-		return tlog.Hash{}, errors.New("it is base64 with line ends")
-	}
-	b, err := base64.StdEncoding.Strict().DecodeString(s)
-	if err != nil {
-		return tlog.Hash{}, err
-	}
-	if len(b) != tlog.HashSize {
-		return tlog.Hash{}, fmt.Errorf("%d bytes instead of %d", len(b), tlog.HashSize)
-	}
-	return tlog.Hash(b), nil
-}
-
 // FormatHashes writes the hashes of a proof, one on each line.
 func FormatHashes(list []tlog.Hash) string {
 	var b strings.Builder
@@ -190,7 +177,7 @@ func ParseHashes(text string) (list []tlog.Hash, rest string, err error) {
 		if line == "" {
 			return list, rest, nil
 		}
-		h, err := ParseHash(line)
+		h, err := strict.Hash(line)
 		if err != nil {
 			return nil, "", fmt.Errorf("%w: %q is no hash", ErrProof, line)
 		}

@@ -296,5 +296,5 @@ func (x *exporter) absentSubtree(level int) (tree.Subtree, error) {
 		return a, err
 	}
 	hash, err := x.h.Subtree(level, x.tree.Size>>level)
-	return tree.Subtree{Seq: event.Seq(x.tree.Size + 1), Level: level, Hash: hash}, err
+	return tree.Subtree{Seq: x.tree.Size + 1, Level: level, Hash: hash}, err
 }

@@ -218,7 +218,7 @@ func (w *importer) insertEvent(ctx context.Context, e *event.Event) error {
 }
 
 func (w *importer) insertAbsent(ctx context.Context, a *tree.Subtree) error {
-	_, err := w.tx.ExecContext(ctx, `INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?)`, int64(a.Seq), a.Level, a.Hash[:])
+	_, err := w.tx.ExecContext(ctx, `INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?)`, a.Seq, a.Level, a.Hash[:])
 	return err
 }
 

@@ -121,7 +121,7 @@ func parseHeader(b []byte) (Header, error) {
 	if err := json.Unmarshal(selection, &h.Selection); err != nil {
 		return h, fmt.Errorf("selection: %w", err)
 	}
-	if h.Root, err = evidence.ParseHash(root); err != nil {
+	if h.Root, err = strict.Hash(root); err != nil {
 		return h, errors.New("root is no hash in base64")
 	}
 	if h.Size < 0 || h.Size > 1<<tree.MaxLevel {
@@ -153,9 +153,9 @@ func versionOf(b []byte) (int, bool) {
 
 func absentLine(a tree.Subtree) ([]byte, error) {
 	type body struct {
-		Seq   event.Seq `json:"seq"`
-		Level int       `json:"level"`
-		Hash  string    `json:"hash"`
+		Seq   int64  `json:"seq"`
+		Level int    `json:"level"`
+		Hash  string `json:"hash"`
 	}
 	return json.Marshal(struct {
 		Absent body `json:"absent"`
@@ -174,7 +174,7 @@ func parseAbsence(b []byte) (a tree.Subtree, err error) {
 	if a.Seq < 1 || a.Level < 0 || a.Level > tree.MaxLevel {
 		return a, errors.New("there is no such subtree")
 	}
-	if a.Hash, err = evidence.ParseHash(hash); err != nil {
+	if a.Hash, err = strict.Hash(hash); err != nil {
 		return a, errors.New("hash is no hash in base64")
 	}
 	return a, nil

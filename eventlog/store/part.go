@@ -84,7 +84,7 @@ func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	if row.Seq < 1 || row.Level < 0 || row.Level > tree.MaxLevel || len(row.Hash) != tlog.HashSize {
 		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", disk.ErrCorrupt, row.Seq)
 	}
-	return tree.Subtree{Seq: event.Seq(row.Seq), Level: row.Level, Hash: tlog.Hash(row.Hash)}, true, nil
+	return tree.Subtree{Seq: row.Seq, Level: row.Level, Hash: tlog.Hash(row.Hash)}, true, nil
 }
 
 // Columns are the columns of events, in the order of AppendArgs.

@@ -48,6 +48,18 @@ func SHA256(text string) (sum [sha256.Size]byte, err error) {
 	return sum, err
 }
 
+// Hash reads a hash in its one base64 form.
+func Hash(text string) (hash [sha256.Size]byte, err error) {
+	b, err := base64Text(text)
+	if err != nil {
+		return hash, err
+	}
+	if len(b) != len(hash) {
+		return hash, fmt.Errorf("%d bytes instead of %d", len(b), len(hash))
+	}
+	return [sha256.Size]byte(b), nil
+}
+
 // Object reads one JSON object into the targets with the names of its members. Nothing may follow
 // the object. It must have all members of must and may have those of may. encoding/json accepts a
 // member that is duplicate, null or in another case, and other programs read such a text

@@ -10,8 +10,6 @@ import (
 	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
-
-	"github.com/perlica/perlica/eventlog/event"
 )
 
 // NodeHeight is the distance between the levels whose hashes are stored. The leaves are stored with
@@ -91,14 +89,14 @@ const MaxSeq = 1 << MaxLevel
 
 // Subtree is a complete subtree whose events are absent.
 type Subtree struct {
-	Seq   event.Seq // Seq of the first event
+	Seq   int64 // Seq of the first event
 	Level int
 	Hash  tlog.Hash
 }
 
 // Span returns the leaves of the subtree, counted from 0. The leaf to is the first one after it.
 func (a Subtree) Span() (from, to int64) {
-	from = int64(a.Seq) - 1
+	from = a.Seq - 1
 	return from, from + 1<<a.Level
 }
 

@@ -110,7 +110,7 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 
 // fill reads the stretch of the block, which begins with event first.
 func (s *scanner) fill(b *Block, first int64) error {
-	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree, seq int64) int { return cmp.Compare(int64(a.Seq), seq) })
+	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree, seq int64) int { return cmp.Compare(a.Seq, seq) })
 	s.absent = s.f.absent[at:]
 	if !b.hole {
 		if err := s.scan(b, first); err != nil {
@@ -137,7 +137,7 @@ func (s *scanner) fill(b *Block, first int64) error {
 
 // without adds what is absent before event seq.
 func (s *scanner) without(b *Block, seq int64) {
-	for len(s.absent) > 0 && int64(s.absent[0].Seq) < seq {
+	for len(s.absent) > 0 && s.absent[0].Seq < seq {
 		b.Absent(s.absent[0])
 		s.absent = s.absent[1:]
 	}

@@ -161,7 +161,7 @@ func (v *verification) block(b *Block) {
 			v.find(event.Seq(v.tree.Size+1), Inserted, "an event has the impossible number %d", seq)
 			v.unseen()
 			continue
-		case r.flaw == absent && !wellFormed(tree.Subtree{Seq: r.Seq, Level: r.level}):
+		case r.flaw == absent && !wellFormed(tree.Subtree{Seq: int64(r.Seq), Level: r.level}):
 			v.find(event.Seq(v.tree.Size+1), Inserted, "what is absent from event %d on is no part of a tree", seq)
 			v.unseen()
 			continue

@@ -125,7 +125,7 @@ func (b *Block) check(payload []byte, f flaw) {
 
 // Absent adds what stands for the events of a subtree, which the source does not have.
 func (b *Block) Absent(a tree.Subtree) {
-	b.rows = append(b.rows, row{Event: event.Event{Seq: a.Seq, LeafHash: a.Hash}, flaw: absent, level: a.Level})
+	b.rows = append(b.rows, row{Event: event.Event{Seq: event.Seq(a.Seq), LeafHash: a.Hash}, flaw: absent, level: a.Level})
 }
 
 // Unreadable says that what comes next cannot be read, and why. It is taken for the events that
@@ -150,5 +150,5 @@ func (b *Block) Checkpoint(size int64, note, where string) {
 
 // wellFormed reports whether a is a complete subtree of some tree.
 func wellFormed(a tree.Subtree) bool {
-	return a.Seq > 0 && a.Seq <= tree.MaxSeq && a.Level >= 0 && a.Level < tree.MaxLevel && int64(a.Seq-1)&(1<<a.Level-1) == 0
+	return a.Seq > 0 && a.Seq <= tree.MaxSeq && a.Level >= 0 && a.Level < tree.MaxLevel && (a.Seq-1)&(1<<a.Level-1) == 0
 }

@@ -105,7 +105,7 @@ func (p pieces) root() tlog.Hash {
 	var r tree.Range
 	absent := p.absent
 	for i := range p.events {
-		for len(absent) > 0 && absent[0].Seq < p.events[i].Seq {
+		for len(absent) > 0 && absent[0].Seq < int64(p.events[i].Seq) {
 			r.AddSubtree(absent[0].Level, absent[0].Hash)
 			absent = absent[1:]
 		}
@@ -164,7 +164,7 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 		tx.MustExec(`INSERT INTO checkpoints (size, note) VALUES (?, ?)`, c.Size, c.Note)
 	}
 	for _, a := range p.absent {
-		tx.MustExec(`INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?); DELETE FROM open_runs`, int64(a.Seq), a.Level, a.Hash[:])
+		tx.MustExec(`INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?); DELETE FROM open_runs`, a.Seq, a.Level, a.Hash[:])
 	}
 	tx.MustExec(p.sql)
 	for _, sql := range store.Statements() {
@@ -197,7 +197,7 @@ func (p pieces) lines(t *testing.T) (lines []string) {
 	add(head)
 	absent := p.absent
 	for i := range p.events {
-		for ; len(absent) > 0 && absent[0].Seq < p.events[i].Seq; absent = absent[1:] {
+		for ; len(absent) > 0 && absent[0].Seq < int64(p.events[i].Seq); absent = absent[1:] {
 			a := absent[0]
 			add(map[string]any{"absent": map[string]any{"seq": a.Seq, "level": a.Level, "hash": a.Hash.String()}})
 		}
@@ -255,7 +255,7 @@ func asTables(t *testing.T, p pieces) func(verify.Options) (verify.Report, error
 		put(e.Seq, -1, e)
 	}
 	for _, a := range p.absent {
-		put(a.Seq, a.Level, a)
+		put(event.Seq(a.Seq), a.Level, a)
 	}
 	for _, c := range p.heads {
 		tx.MustExec(`INSERT INTO heads VALUES (?, ?, ?)`, p.origin, c.Size, c.Note)

@@ -25,7 +25,10 @@ func (f *file) partial() {
 		return
 	}
 	a := f.absent[0]
-	f.v.find(a.Seq, Deleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.Last())))
+	first := event.Seq(a.Seq)
+	f.v.find(first, Deleted,
+		"%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import",
+		spanOf(first, event.Seq(a.Last())))
 }
 
 // tables compares the tables with those of a log. What else was changed is doctor's business,
@@ -157,17 +160,19 @@ func (f *file) measureNotes() error {
 
 // without takes in a row of absent.
 func (f *file) without(stmt *sqlite.Stmt) {
-	a := tree.Subtree{Seq: event.Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
+	a := tree.Subtree{Seq: stmt.ColumnInt64(0), Level: stmt.ColumnInt(1)}
 	n := len(f.absent)
 	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
-		wellFormed(a) && (n == 0 || int64(a.Seq) > f.absent[n-1].Last())
+		wellFormed(a) && (n == 0 || a.Seq > f.absent[n-1].Last())
 	if !ok {
 		f.v.find(0, Tree, "what is absent from event %d on is no part of a tree", a.Seq)
 		return
 	}
 	f.absent = append(f.absent, a)
 	if f.v.opt.NoImport {
-		f.v.find(a.Seq, Deleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.Last())))
+		first := event.Seq(a.Seq)
+		f.v.find(first, Deleted, "%s missing; the file says that they did not come, as of an import, which it is not",
+			spanOf(first, event.Seq(a.Last())))
 	}
 }
 

@@ -128,7 +128,7 @@ func (d *Draft) Check() error {
 		return errors.New("its text must have something in it, in UTF-8 and without a NUL")
 	case size > MaxInput:
 		return fmt.Errorf("it has %d bytes; the limit is %d", size, MaxInput)
-	case d.Permissions != "" && !slices.Contains(strict, policy.Mode(d.Permissions)):
+	case d.Permissions != "" && !slices.Contains(byStrictness, policy.Mode(d.Permissions)):
 		return fmt.Errorf("permissions are deny, ask, reads or allow, not %q", d.Permissions)
 	case (d.Worker == "") != (d.Session == ""):
 		return errors.New("a session is one of a worker's, and a worker is named with a session")

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/fact"
@@ -37,7 +38,7 @@ func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Aud
 		if err := e.Decode(&c); err != nil {
 			return nil, err
 		}
-		root, err := evidence.ParseHash(c.Root)
+		root, err := strict.Hash(c.Root)
 		if err != nil {
 			return nil, err
 		}

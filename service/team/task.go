@@ -26,12 +26,12 @@ import (
 	"github.com/perlica/perlica/service/team/proposal"
 )
 
-// strict orders the modes, the strictest first.
-var strict = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
+// byStrictness lists the modes, the strictest first.
+var byStrictness = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
 
 // capped is the stricter of two modes: an input asks for one, and the worker's own is the most it gets.
 func capped(asked string, own policy.Mode) policy.Mode {
-	if i := slices.Index(strict, policy.Mode(asked)); i >= 0 && i < slices.Index(strict, own) {
+	if i := slices.Index(byStrictness, policy.Mode(asked)); i >= 0 && i < slices.Index(byStrictness, own) {
 		return policy.Mode(asked)
 	}
 	return own

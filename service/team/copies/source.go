@@ -195,7 +195,7 @@ func (s *Source) known(b *verify.Block) error {
 	at, n := int64(0), 0
 	for level := tree.MaxLevel; level >= 0; level-- {
 		if s.from.Size>>level&1 == 1 {
-			b.Absent(tree.Subtree{Seq: event.Seq(at + 1), Level: level, Hash: s.from.Roots[n]})
+			b.Absent(tree.Subtree{Seq: at + 1, Level: level, Hash: s.from.Roots[n]})
 			at, n = at+1<<level, n+1
 		}
 	}
