@@ -81,8 +81,16 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 func (w *walker) named(fs []field, st *state, in, out flow) flow {
 	name := commandName(fs[0])
 	if len(w.funcs[fs[0].text]) == 0 {
+		wrote := w.writes
+		w.writes = false
 		r, how := w.judge(name, fs, st, in)
 		w.program(name, fs, st)
+		w.hidden(name, fs, st, in)
+		w.surroundings(name, fs, st, in, w.writes)
+		w.writes = w.writes || wrote
+		if contents(name) && (in.origin.is(copied) || slices.ContainsFunc(fs[1:], func(f field) bool { return w.secret(f, st) })) {
+			r.origin, out.origin = r.origin|copied, out.origin|copied
+		}
 		if says("secrets", name, fs) || listed("variablePrinters", name) && (len(fs) == 1 || fs[1].text == "-p") {
 			out.origin |= private
 			r.origin, r.piped, r.known = r.origin|private, true, false
@@ -273,6 +281,12 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 		if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-f") }) {
 			w.ask("loads code into the shell: %s", shown(fs))
 		}
+	case "history":
+		opts, operands := options(args, "", false)
+		if has(opts, "-a", "-w") {
+			w.writeAll(operands, st, "writes to ")
+		}
+		return false
 	case "set":
 		w.set(args, st)
 	case "test", "[":

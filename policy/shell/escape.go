@@ -170,6 +170,9 @@ func (w *walker) make(fs []field, st *state, in flow) {
 	}
 	for i, f := range fs[1:] {
 		name, value, _ := strings.Cut(f.text, "=")
+		if value != "" && w.guards(*part(f, value), st) {
+			w.ask("names the root, the home or a folder around the working directory: %s", shown(fs))
+		}
 		switch {
 		case name == "SHELL" || name == ".SHELLFLAGS" || name == "MAKEFLAGS" && strings.Contains(value, "eval"):
 			if !slices.Contains([]string{"/bin/bash", "/bin/sh", "/usr/bin/bash", "bash", "sh", "/bin/zsh", "/usr/bin/env bash"}, value) {
@@ -256,6 +259,8 @@ func (w *walker) environment(name string, value field, st *state) {
 		w.ask("names a program that others will run: %s", shown)
 	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" && strings.ContainsAny(value.text, "`$"):
 		w.ask("names code that a shell will run: %s", shown)
+	case erlangFlags().MatchString(name) && erlangCode().MatchString(value.text):
+		w.ask("names code that others will load: %s", shown)
 	case name == "NODE_OPTIONS" && requires().MatchString(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
 		w.ask("names code that others will load: %s", shown)
 	}
@@ -268,6 +273,12 @@ var namesProgram = lazily(`^(CC|CXX|CPP|LD|AR|AS|FC|HOSTCC|HOSTCXX|NM|RANLIB|CAR
 var (
 	flagVars     = lazily(`FLAGS$|_OPTS$|_ARGS$|OPTIONS$`)
 	flagPrograms = lazily(`(^|[\s'"])(--eval|-toolexec|-exec|-overlay|-modfile|-vettool|-fplugin|-wrapper|-B/|-fuse-ld=/|-Clinker=|SHELL=|-C\s*linker=|-extld|-javaagent|-agentlib|-agentpath|--require|-r\s|--import|--loader)`)
+)
+
+// erlangFlags and erlangCode find variables with options of Erlang, and options among them that name code.
+var (
+	erlangFlags = lazily(`^(ERL_\w*FLAGS|ELIXIR_ERL_OPTIONS)$`)
+	erlangCode  = lazily(`(^|\s)-(eval|s|run|pa|pz|boot|config|args_file)\s`)
 )
 
 // requires finds options of node that load code from a path.

@@ -54,8 +54,12 @@ func (w *walker) exported(name string, value field, st *state) {
 		return
 	}
 	said := name + "=" + value.text
+	w.hiddenIn(value, said, st)
 	if commandVars().MatchString(name) && !harmlessCommand(value) && value.text != "0" && value.text != "1" {
 		w.ask("names a program that others will run: %s", said)
+	}
+	if hostVars().MatchString(name) && farHost().MatchString(value.text) && !local(value) {
+		w.ask("the value of %s is an address: %s", name, said)
 	}
 	if unguarded().MatchString(said) {
 		w.ask("takes away the check of the other side: %s", said)

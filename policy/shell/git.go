@@ -79,6 +79,9 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 		slices.ContainsFunc(gitProgramKinds, func(kind string) bool { return strings.HasPrefix(key, kind) }) &&
 			slices.ContainsFunc(gitProgramEnds, func(end string) bool { return strings.HasSuffix(key, end) })
 	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "cat", "0", "none"}
+	if gitAddresses().MatchString(key) && value.text != "true" && value.text != "" {
+		w.ask("changes where git sends or from where it fetches: %s", shown(fs))
+	}
 	switch {
 	case key == "core.hookspath" && value.text != "/dev/null" && value.text != "":
 		w.ask("names code that git will run: %s", shown(fs))
@@ -96,6 +99,9 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	}
 }
 
+// gitAddresses finds settings with which git talks to another machine, or trusts it unseen.
+var gitAddresses = lazily(`^(url\..*|https?\.(.*\.)?(proxy|sslverify|sslcainfo|extraheader)|remote\..*\.(url|pushurl|proxy)|remote\.pushdefault|branch\..*\.(remote|pushremote))$`)
+
 // gitLosses are the subcommands that lose what no commit holds, with one of these
 // words; one without words always does.
 var gitLosses = table("gitLosses", strings.Fields)
@@ -104,6 +110,9 @@ var gitLosses = table("gitLosses", strings.Fields)
 var gitTexts = table("gitTexts", strings.Fields)
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
+	if !listed("gitCommands", sub) && !listed("gitReaders", sub) {
+		w.ask("%s is not in the table of git's subcommands: %s", sub, shown(fs))
+	}
 	w.gitLoss(sub, args, fs)
 	w.gitScripts(sub, args, st)
 	switch sub {
@@ -160,8 +169,25 @@ func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 	for _, f := range args {
 		w.committed = w.committed || f.origin.is(private)
 	}
+	if (!listed("gitReaders", sub) || among(args, "-F", "--file")) && slices.ContainsFunc(args, func(f field) bool { return w.secret(f, st) }) {
+		w.ask("copies something private into the working directory: %s", shown(fs))
+	}
+	if sub == "remote" && len(args) > 1 {
+		_, names := options(args[1:], "tm", false)
+		switch {
+		case args[0].text == "set-url":
+			w.ask("changes where git sends or from where it fetches: %s", shown(fs))
+		case args[0].text == "add" && len(names) > 0:
+			w.remotes = append(w.remotes, names[0].text)
+		}
+	}
 	if sub != "push" {
 		return
+	}
+	if _, to := options(args, "o --push-option --receive-pack --exec", false); len(to) > 0 {
+		if slices.Contains(w.remotes, to[0].text) || isURL(to[0].text) || isRemote(to[0].text) {
+			w.ask("sends commits to an address that no setting of the project names: %s", shown(fs))
+		}
 	}
 	for file, o := range w.files {
 		w.committed = w.committed || o.is(private) && within(w.place.Dir, file)

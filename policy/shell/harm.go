@@ -18,6 +18,9 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 	case "cmake":
 		w.cmake(fs, st, in)
 		return false
+	case "sftp":
+		w.sshSettings(optionsOf(fs[1:], "BbcDFiJloPRSsX"), st)
+		return false
 	case "socat":
 		w.addresses(fs, st)
 		return false
@@ -47,7 +50,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	case name == "gh" && among(fs, "download"):
 		w.fetch(name, fs, st)
 	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
-		w.container(fs)
+		w.container(fs, st)
 		w.copyOut(fs, st)
 	case name == "kubectl" || name == "oc":
 		w.copyOut(fs, st)
@@ -89,7 +92,7 @@ func (w *walker) packageSettings(fs []field) {
 // packageKeyParts are parts of the names of settings that name programs, code or a place to fetch from.
 var packageKeyParts = sync.OnceValue(func() []string {
 	return strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload userconfig
-	globalconfig editor viewer toolexec`)
+	globalconfig editor viewer toolexec proxy mirror sumdb goflags`)
 })
 
 // fileCommand judges the commands that act on the files they name.

@@ -25,16 +25,16 @@ var (
 	nodeWords = lazily(`\b(writeFile\w*|appendFile\w*|createWriteStream|writeSync|rm|rmSync|rmdir\w*|unlink\w*|rename(Sync)?|copyFile\w*|cpSync|truncate\w*|ftruncate\w*|symlink\w*|linkSync|chmod\w*|chown\w*|mkdtemp\w*|openSync|outputFile\w*|removeSync|emptyDir\w*|` +
 		`child_process|exec|execSync|execFile\w*|spawn|spawnSync|fork|worker_threads|cluster|process\.(kill|binding|dlopen|chdir|setuid)|https?|net|dgram|tls|http2|fetch|axios|WebSocket|XMLHttpRequest|undici|got|` +
 		`eval|Function|vm|atob|fromCharCode|import\s*\(|dlopen|Bun\.(write|spawn\w*|file|serve|connect|\$)|\$` + "`" + `|fsPromises|shelljs|execa|zx|rimraf|Deno\.(write\w*|remove\w*|rename\w*|copyFile\w*|truncate\w*|symlink\w*|chmod\w*|chown\w*|run|Command|connect\w*|listen\w*|serve|open\w*|create\w*|kill|dlopen|exit|mkdir))\b|\[['"]\w+['"]\s*\+|require\s*\(\s*[^'"\s]`)
-	perlWords = lazily(`\b(system|exec|unlink|rmdir|rename|fork|kill|chmod|chown|symlink|link|truncate|socket|connect|qx|eval|require|syswrite|sysopen|binmode|File::\w+|IO::\w+|LWP|HTTP::\w+|Net::\w+|remove_tree|rmtree|pack|unpack|mkdir|utime|dbmopen|open3?|do\s*['"(])\b|` + "`" + `|\bopen\b[^;]*['"]\s*(\+?[>|]|.*\|\s*['"])|<[^>]*\|>|\|-|-\|`)
-	rubyWords = lazily(`\b(system|exec|spawn|fork|File\.(write|delete|unlink|rename|chmod|chown|symlink|link|truncate|open|new|binwrite)|IO\.(write|popen|binwrite|sysopen)|FileUtils|Dir\.(rmdir|delete|unlink|mkdir)|Pathname|Open3|PTY|Process|Net|Socket|TCPSocket|UDPSocket|URI|OpenURI|open|eval|instance_eval|class_eval|send|__send__|public_send|Kernel|Fiddle|syscall|` +
+	perlWords = lazily(`\b(system|exec|unlink|rmdir|rename|fork|kill|chmod|chown|symlink|link|truncate|socket|connect|qx|eval|require|syswrite|sysopen|ioctl|syscall|binmode|File::\w+|IO::\w+|LWP|HTTP::\w+|Net::\w+|remove_tree|rmtree|pack|unpack|mkdir|utime|dbmopen|open3?|do\s*['"(])\b|` + "`" + `|\bopen\b[^;]*['"]\s*(\+?[>|]|.*\|\s*['"])|<[^>]*\|>|\|-|-\|`)
+	rubyWords = lazily(`\b(system|exec|spawn|fork|File\.(write|delete|unlink|rename|chmod|chown|symlink|link|truncate|open|new|binwrite)|IO\.(write|popen|binwrite|sysopen)|FileUtils|Dir\.(rmdir|delete|unlink|mkdir)|Pathname|Open3|PTY|Process|Net|Socket|TCPSocket|UDPSocket|URI|OpenURI|open|eval|instance_eval|class_eval|send|__send__|public_send|Kernel|Fiddle|syscall|ioctl|` +
 		`write|rm_rf|rm_r|remove_dir|unlink|load|pack|unpack1?|Excon|Faraday|HTTParty|require\s*['"](open-uri|net|socket|fileutils|open3|pty))\b|` + "`" + `|%x`)
-	phpWords    = lazily(`(?i)\b(unlink|rmdir|rename|copy|file_put_contents|fwrite|fputs|fopen|touch|mkdir|symlink|link|chmod|chown|chgrp|exec|shell_exec|system|passthru|popen|proc_open|pcntl_\w+|curl_\w+|fsockopen|stream_socket_\w+|socket_\w+|file_get_contents\s*\(\s*['"]\w+:|mail|eval|assert|create_function|call_user_func\w*|base64_decode|dl|(include|require)(_once)?(\s+['"$]|\s*\()|ftp_\w+|posix_kill|tempnam|move_uploaded_file|PDO|mysqli|Artisan)\b|` + "`")
+	phpWords    = lazily(`(?i)\b(unlink|rmdir|rename|copy|file_put_contents|fwrite|fputs|fopen|touch|mkdir|symlink|link|chmod|chown|chgrp|exec|shell_exec|system|passthru|popen|proc_open|pcntl_\w+|curl_\w+|fsockopen|stream_socket_\w+|socket_\w+|file_get_contents\s*\(\s*['"]\w+:|mail|eval|assert|create_function|call_user_func\w*|base64_decode|dl|(include|require)(_once)?(\s+['"$]|\s*\()|ftp_\w+|posix_kill|tempnam|move_uploaded_file|PDO|mysqli|Artisan)\b|file_get_contents\s*\(\s*['"]\w+:|` + "`")
 	luaWords    = lazily(`\b(os\.(execute|remove|rename|exit|tmpname)|io\.(popen|open|output|write)|load|loadstring|loadfile|dofile|require|package|socket|lfs|vim\.(fn|cmd|api|loop|uv|system))\b|\bos\s*\[|\bio\s*\[`)
 	rWords      = lazily(`\b(system2?|unlink|file\.(remove|rename|copy|create|symlink|append)|write\w*|saveRDS|save|sink|dump|download\.file|url|socketConnection|pipe|shell|eval|parse|source|install\.packages|cat\s*\([^)]*file|Sys\.(chmod|setenv|kill)|rm\s*\(\s*list)\b`)
 	juliaWords  = lazily("\\b(run|rm|mv|cp|write|open|download|connect|listen|touch|mkdir|mkpath|chmod|symlink|ccall|eval|include|HTTP|pipeline|spawn)\\s*[(.!]|`")
 	appleWords  = lazily(`(?i)\b(do\s+shell\s+script|delete|quit|keystroke|key\s+code|system\s+events|shut\s*down|restart|log\s+out|empty|move|duplicate|make\s+new|set\s+volume|open\s+location|write|eof|load\s+script|run\s+script|send|ObjC|NSTask|app\.doShellScript)\b`)
 	elixirWords = lazily(`\b(File\.(rm\w*|write\w*|rename|cp\w*|ln_s|touch|mkdir\w*|chmod|chown)|System\.(cmd|shell|halt|stop|put_env)|Port|:os|:httpc|:gen_tcp|:file|HTTPoison|Req|Code|Mix\.Task|Ecto|Repo\.delete\w*)\b`)
-	groovyWords = lazily(`\b(execute|ProcessBuilder|Runtime|delete\w*|write|withWriter|append|toURL|Socket|URL|newOutputStream|renameTo|eval|Eval|GroovyShell|System\.exit)\b|<<`)
+	groovyWords = lazily(`\b(execute|ProcessBuilder|Runtime|delete\w*|write|withWriter|append|toURL|Socket|URL|newOutputStream|renameTo|eval|Eval|GroovyShell|System\.exit)\b|<<|["')]\s*\.!`)
 	tclWords    = lazily(`\b(exec|spawn|send|file\s+(delete|rename|copy|mkdir)|open|socket|eval|source|load)\b`)
 	otherWords  = lazily(`(?i)(\b|_)(system|exec\w*|shell\w*|sh|spawn\w*|popen|process\w*|\w*command|readProcess\w*|cmd|run\w*|rm\w*|del|delete\w*|remove\w*|unlink\w*|rename\w*|write\w*|append\w*|create\w*|mkdir\w*|copy\w*|move\w*|chmod\w*|spit|` +
 		`save\w*|fopen|open\w*|socket\w*|connect\w*|https?|url\w*|fetch\w*|download\w*|load\w*|eval\w*|cmdline|runtime|halt|kill\w*|os:\w+|file:\w+)\b|!`)
@@ -94,6 +94,9 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 		w.loss(o.value.text, fs)
 	}
 	w.module(l, fs, st, in)
+	if len(codes) == 0 {
+		w.started(operands, fs, st, in)
+	}
 	if (name == "deno" || name == "bun") && slices.ContainsFunc(operands[:min(4, len(operands))], func(f field) bool { return isURL(f.text) && !local(f) }) {
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
 	}
@@ -116,6 +119,22 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	}
 	if !module || len(operands) > 0 {
 		w.interpreted(l, fs, operands, module, in)
+	}
+}
+
+// started judges the script that an interpreter runs, by its place, or the package that npm:NAME of deno names.
+func (w *walker) started(operands, fs []field, st *state, in flow) {
+	for i, f := range operands {
+		if name, ok := strings.CutPrefix(f.text, "npm:"); ok {
+			name, _, _ = strings.Cut(name, "@")
+			w.packages++
+			w.argv(append([]field{literal(name)}, operands[i+1:]...), st.clone(), in)
+			w.packages--
+			return
+		}
+	}
+	if len(operands) > 0 && strings.Contains(operands[0].text, "/") && !isURL(operands[0].text) && w.strange(operands[0], st) {
+		w.ask("runs a script outside the working directory: %s", shown(fs))
 	}
 }
 

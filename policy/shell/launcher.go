@@ -153,7 +153,9 @@ func (w *walker) launch(wr wrapper, fs []field, st *state, in flow) flow {
 	if wr.assigns {
 		operands = w.leadingAssigns(operands, inner)
 	}
-	operands = operands[min(wr.skip, len(operands)):]
+	skipped := operands[:min(wr.skip, len(operands))]
+	w.move(commandName(fs[0]), nil, skipped, inner)
+	operands = operands[len(skipped):]
 	w.optionScripts(fs[:len(fs)-len(operands)], inner)
 	if wr.texts {
 		for i, f := range fs[1:] {

@@ -16,6 +16,7 @@ const (
 	decoded                      // it was unpacked or decoded from what cannot be read here
 	elsewhere                    // it is, or is made from, a file outside the working directory
 	altered                      // it is, or is made from, a file that the session changed before
+	copied                       // it holds the content of a private file outside the working directory
 
 	foreign = network | decoded // what is not run unseen
 )
@@ -327,12 +328,12 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 	leaves := in.origin.is(private | elsewhere)
 	for i := 1; i < len(fs) && !leaves; i++ {
 		option, _, _ := strings.Cut(fs[i].text, "=")
-		if slices.Contains(used, option) || slices.Contains(used, fs[i-1].text) {
+		if !fs[i].origin.is(private) && (slices.Contains(used, option) || slices.Contains(used, fs[i-1].text)) {
 			continue
 		}
 		leaves = w.namesPrivate(fs[i], st)
 	}
-	if in.known && strings.Contains(in.text, "/") {
+	if in.known && (strings.Contains(in.text, "/") || slices.Contains([]string{"sftp", "ftp", "lftp", "tftp"}, name)) {
 		for word := range strings.FieldsSeq(in.text) {
 			leaves = leaves || w.namesPrivate(literal(word), st)
 		}

@@ -61,6 +61,7 @@ func (p *patchReader) line(line string) {
 	}
 	if m := patchFile().FindStringSubmatch(line); m != nil {
 		p.add(m[2])
+		p.add(strings.Trim(strings.TrimSpace(m[2]), `"'`))
 		if m[1] == "Delete" {
 			p.Removed = append(p.Removed, strings.TrimSpace(m[2]))
 		}

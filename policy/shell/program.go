@@ -317,10 +317,25 @@ func (p program) option(fs []field, i int) (o option, used int) {
 	}
 }
 
+// guards says whether a word leads to the root, the home or a folder that holds the working directory.
+func (w *walker) guards(f field, st *state) bool {
+	text := f.text
+	if text == "~" {
+		text = w.place.Home
+	}
+	return strings.ContainsAny(text[:min(1, len(text))], "/.~") && slices.ContainsFunc(w.targets(*part(f, w.home(text)), st), func(t string) bool {
+		what, _ := w.place.loss(t, f.glob)
+		return what != "" && t != w.place.Dir
+	})
+}
+
 // optionValue judges the value of an option by its role, or by its shape.
 func (w *walker) optionValue(r role, name string, v field, fs []field, st *state) {
 	switch r {
 	case rolePlain, roleAsks:
+		if (strings.HasPrefix(name, "-P") || strings.HasPrefix(name, "-D")) && len(name) > 2 && w.guards(v, st) {
+			w.ask("names the root, the home or a folder around the working directory: %s", shown(fs))
+		}
 		if strings.Contains(v.text, "-") && flagPrograms().MatchString(v.text) {
 			w.ask("names a program that others will run: %s", shown(fs))
 		}

@@ -68,6 +68,7 @@ type walker struct {
 	touched   Changed               // the files that it wrote
 	unseen    map[string]int        // how often it wrote into a file something that its text does not tell
 	committed bool                  // something private may be in a commit
+	remotes   []string              // the names of git's remotes that the command itself adds
 	rows      map[string]*program   // the rows of programs that were read
 	writes    bool                  // it changes or removes a file, as far as the text tells
 	pipes     map[string]field      // what stands behind the names of <(…) and >(…)

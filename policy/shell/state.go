@@ -19,6 +19,7 @@ type state struct {
 	input   *flow   // what exec made the standard input
 	traps   []field // what the shell runs when it ends, or when it is told to
 	keeps   bool    // exec was called without a command, so that its redirections last
+	far     bool    // it is a shell of another machine
 	errexit bool    // set -e: after a cd that failed nothing follows
 }
 

@@ -32,6 +32,9 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 	}
 	given, outer := in, st.input
 	in, target := w.redirects(s.Redirs, st, in)
+	if in.origin.is(private) && in.origin.is(elsewhere) {
+		in.origin |= copied
+	}
 	if s.Cmd == nil {
 		if in.piped && !given.piped {
 			return in // $(< file)
@@ -56,6 +59,9 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 		out.piped = true
 		w.drain(target.sink, out)
 	} else if target.text != "/dev/stdout" {
+		if out.origin.is(copied) && device(slashRaw(target.text)) != sinkDevice {
+			w.ask("copies something private into the working directory: %s", target.src)
+		}
 		w.mark(*target, st, out.origin)
 		w.keep(*target, st, out)
 	}

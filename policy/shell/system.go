@@ -63,6 +63,11 @@ func (w *walker) kill(name string, fs []field, st *state) {
 			all = all || !strings.Contains(fs[i+2].src, "$")
 		}
 	}
+	above := procs().MatchString(w.text)
+	for _, f := range fs[1:] {
+		all = all || above && (f.vague || f.glob || strings.Contains(f.src, "$"))
+		all = all || (name == "pkill" || name == "killall" && among(fs, "-r", "--regexp")) && !strings.HasPrefix(f.text, "-") && covers(f.text)
+	}
 	if name == "kill" && !among(fs[1:], "-l", "-L") {
 		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return foreignProcess(f, st) })
 	}
@@ -112,11 +117,14 @@ func foreignProcess(f field, st *state) bool {
 // ownProcess finds what prints processes by a port, a job, a name or a file that holds a number.
 var ownProcess = lazily("^(\\$\\(|`)\\s*(lsof|jobs|pgrep|(cat|head|<)\\s*[^|;]*pid)\\b")
 
+// procs finds texts that look processes up in a way that may lead to one above the command.
+var procs = lazily(`(?i)\bppid\b|/proc/`)
+
 // parents are words that stand for a process above the command, or for Perlica.
 var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 
 // container asks about containers that reach the whole machine.
-func (w *walker) container(fs []field) {
+func (w *walker) container(fs []field, st *state) {
 	if among(fs[1:min(len(fs), 3)], "stop", "kill", "rm", "restart", "pause") && slices.ContainsFunc(fs[1:], allContainers) {
 		w.ask("ends containers that are not its own: %s", shown(fs))
 	}
@@ -143,10 +151,10 @@ func (w *walker) container(fs []field) {
 		case "--security-opt":
 			open = strings.Contains(lower, "unconfined") || strings.Contains(lower, "disable")
 		case "-v", "--volume", "--mount":
-			open = w.mounts(value)
+			open = w.mounts(value, st)
 		default:
 			if strings.HasPrefix(name, "-v") && len(f.text) > 2 && f.text[2] == '/' {
-				open = w.mounts(f.text[2:])
+				open = w.mounts(f.text[2:], st)
 			}
 		}
 		if open {
@@ -163,8 +171,8 @@ func allContainers(f field) bool {
 }
 
 // mounts says whether a volume gives a container the root, the home, a system directory
-// or the socket of the service that starts containers.
-func (w *walker) mounts(volume string) bool {
+// or the socket of the service that starts containers, or a folder to which a relative path leads out of the tree.
+func (w *walker) mounts(volume string, st *state) bool {
 	source, _, _ := strings.Cut(volume, ":")
 	if strings.Contains(volume, "source=") || strings.Contains(volume, "src=") {
 		for part := range strings.SplitSeq(volume, ",") {
@@ -176,6 +184,9 @@ func (w *walker) mounts(volume string) bool {
 	source = w.home(source)
 	if source == "~" {
 		source = w.place.Home
+	}
+	if strings.HasPrefix(source, ".") {
+		return !strings.HasSuffix(volume, ":ro") && w.outside(literal(source), st)
 	}
 	if !strings.HasPrefix(source, "/") {
 		return false

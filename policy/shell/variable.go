@@ -266,6 +266,9 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			continue
 		}
 		name := st.referred(a.Name.Value)
+		if name == "BASH_CMDS" || name == "BASH_ALIASES" {
+			w.unknown("gives a command another meaning: %s", name)
+		}
 		old, had := st.vars[name]
 		if a.Naked {
 			if had && export {

@@ -80,9 +80,13 @@ func (w *walker) move(name string, opts []option, skipped []field, st *state) {
 	case "chroot":
 		st.dirs = []dir{{path: "/"}}
 	case "ssh":
-		st.dirs = []dir{{path: w.place.Home}}
+		st.dirs, st.far = []dir{{path: w.place.Home}}, true
 	}
 	for _, f := range skipped {
+		if name == "direnv" {
+			st.chdir(f)
+			st.pending = nil
+		}
 		if name == "flock" && f.text != "" {
 			w.write(f, st, "locks "+f.src)
 		}
@@ -127,7 +131,10 @@ func (w *walker) sshSettings(opts []option, st *state) {
 		if !ok {
 			key, command, ok = strings.Cut(o.value.text, " ")
 		}
-		if key = strings.ToLower(key); ok && strings.HasSuffix(key, "command") && key != "remotecommand" {
+		if key = strings.ToLower(key); !listed("sshOptions", key) {
+			w.ask("a setting of ssh that may run a command or lead elsewhere: %s", o.value.src)
+		}
+		if ok && strings.HasSuffix(key, "command") && key != "remotecommand" {
 			w.nested(command, *part(*o.value, command), st.child(nil), flow{})
 		}
 	}

@@ -22,7 +22,10 @@ var widening = strings.Fields(`sudo asroot admin superuser privileg capabilit ca
 
 // widensCommand are the names of fields that widen what a command may do and that mean nothing special otherwise.
 var widensCommand = strings.Fields(`user username uid gid group groups supplementarygroups host hostname machine remote network net internet
-	root pid ipc userns device devices mount mounts volume volumes`)
+	root pid ipc userns device devices mount mounts volume volumes caps grant grants become identity account container integrity`)
+
+// mighty are values with which a field of any name asks for more rights.
+var mighty = strings.Fields(`root administrator superuser system admin sudo runas elevated high unrestricted unconfined`)
 
 // guards are parts of the names of fields that hold a tool back: to switch one off widens its rights.
 var guards = strings.Fields(`sandbox isolat confine restrict readonly dryrun confirm approv`)
@@ -34,7 +37,8 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	has := func(parts []string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(plain, part) })
 	}
-	off := slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "0", "null", "[]", "{}"}, value)
+	number := value == "0" && slices.ContainsFunc([]string{"uid", "gid", "user", "group"}, func(end string) bool { return strings.HasSuffix(plain, end) })
+	off := !number && slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "0", "null", "[]", "{}"}, value)
 	usual := off || value == "default" || value == "usedefault"
 	switch {
 	case known == inert || known == text || known == body:
@@ -46,9 +50,10 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 		return !usual, false
 	case (known == unknown || known == mode) && has(guards):
 		return off && value != "" && value != "null" || strings.HasPrefix(value, "{") && value != "{}", false
-	case slices.Contains(widensCommand, plain):
-		number := slices.Contains([]string{"uid", "gid", "user", "group"}, plain) && value == "0"
-		return false, !usual || number
+	case slices.Contains(widensCommand, plain), known == unknown && (strings.HasSuffix(plain, "user") || strings.Contains(plain, "network")):
+		return false, !usual
+	case known == unknown && slices.Contains(mighty, value):
+		return slices.Contains([]string{"edit", "move", "delete"}, r.call.Kind), true
 	}
 	return false, false
 }
@@ -64,7 +69,9 @@ var (
 	graver = strings.Fields(`reset stop restart disable deploy undeploy publish release merge push send post put patch transfer pay charge refund
 		buy purchase withdraw submit approve grant rotate revert restore clear flush prune evict drain detach cancel ban kick invite sign
 		migrate apply provision format email tweet upload execute exec eval run shell bash terminal`)
-	reading = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup browse status explain diff log`)
+	changing = strings.Fields(`add create new set update change assign make enable import`)
+	guarded  = strings.Fields(`user token secret key role permission member collaborator password credential webhook policy admin access account`)
+	reading  = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup browse status explain diff log`)
 )
 
 // action returns the word of a name or title that says that something is taken away, sent or run, or "".
@@ -94,6 +101,9 @@ func action(text string) string {
 	if says(reading) != "" {
 		return ""
 	}
+	if verb, noun := says(changing), says(guarded); verb != "" && noun != "" {
+		return verb + " and " + noun
+	}
 	return says(graver)
 }
 
@@ -113,7 +123,11 @@ func separated(text string) string {
 
 // named judges a field that may be the name of what the tool does.
 func (r *reader) named(name, value string, isName bool) {
-	if r.acts() || !isName && !slices.Contains(naming, plainName(name[strings.LastIndexByte(name, '.')+1:])) {
+	plain := plainName(name[strings.LastIndexByte(name, '.')+1:])
+	if value == "true" && slices.Contains(gravest[:9], plain) {
+		r.grave(name, value, "the field asks to "+plain)
+	}
+	if r.acts() || !isName && !slices.ContainsFunc(naming, func(end string) bool { return strings.HasSuffix(plain, end) }) {
 		return
 	}
 	if word := action(value); word != "" {

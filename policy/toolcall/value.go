@@ -10,10 +10,15 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// path adds a path, a file:// URL, or a path that begins at a home.
+// path adds a path, a file:// URL, or a path that begins at a home. Some tools take several paths in one text.
 func (r *reader) path(p string) {
 	if p = strings.TrimSpace(p); p == "" {
 		return
+	}
+	if parts := strings.FieldsFunc(p, func(c rune) bool { return c == '\n' || c == ',' }); len(parts) > 1 {
+		for _, part := range parts {
+			r.path(part)
+		}
 	}
 	if p = r.absolute(p); !slices.Contains(r.paths, p) {
 		r.paths = append(r.paths, p)

@@ -75,6 +75,8 @@ func (r *reader) input(raw json.RawMessage) {
 	case len(raw) == 0 || string(raw) == "null":
 	case isText && r.acts() && !isPatch().MatchString(s):
 		top.commands = append(top.commands, shell.Command{Text: s})
+	case !isText && raw[0] != '{' && raw[0] != '[':
+		r.unread("input", string(raw))
 	default:
 		r.value("input", raw, input, 0)
 	}
@@ -377,11 +379,18 @@ func (r *reader) body(name, s string) {
 	r.bodies = append(r.bodies, part)
 }
 
+// setuid finds the rights of a file with which a program runs as its owner or group.
+var setuid = lazily(`^0*[2-7][0-7]{3}$|^[ugoa]*[+=][rwxt]*s`)
+
 // switches reads the name of a mode. One in which an agent asks less is no plain word.
 func (r *reader) switches(name, s string) {
 	if r.call.Kind == "switch_mode" {
 		r.mode = s
 		r.field(name, s, policy.Plain)
+		return
+	}
+	if setuid().MatchString(s) {
+		r.grave(name, s, "it lets a program run as its owner")
 		return
 	}
 	if stopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {

@@ -1,0 +1,72 @@
+package shell
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// surroundings asks about a known program for the sake of the place in which it runs and of the things that it
+// reads: a working directory outside, an input from outside, a private file of which it writes a copy.
+func (w *walker) surroundings(name string, fs []field, st *state, in flow, wrote bool) {
+	p, row := w.row(unversioned(name))
+	wr, wraps := wrappers(name)
+	switch {
+	case w.refusedOnly > 0, !isProgram(name), wraps && wr.runs(fs), isShell(name), listed("builtins", name):
+		return
+	case in.origin.is(elsewhere) && in.origin.is(private) && wrote, wrote && slices.ContainsFunc(fs[1:], func(f field) bool { return w.secret(f, st) }):
+		w.ask("copies something private into the working directory: %s", shown(fs))
+	}
+	if row && p.reads || listed("textPrograms", name) {
+		return
+	}
+	if _, client := clients(name); in.origin.is(elsewhere) && (client || !listed("local", name)) {
+		w.ask("reads a file outside the working directory: %s", shown(fs))
+	}
+	if _, fetches := fetchers(name); fetches || p.net || st.far || name == "git" {
+		return
+	}
+	for _, d := range st.dirs {
+		if d.path != "" && !d.doubt && !w.place.writable(d.path, false) && !slices.Contains(w.place.Temp, d.path) {
+			w.ask("outside the working directory: %s", shown(fs))
+		}
+	}
+}
+
+// secret says whether a word names a private file outside the working directory: FILE, NAME=FILE, label:@FILE.
+func (w *walker) secret(f field, st *state) bool {
+	text := f.text
+	for range 4 {
+		g := *part(f, w.home(text))
+		if path.IsAbs(g.text) && !g.vague && w.outside(g, st) && slices.ContainsFunc(w.targets(g, st), isPrivate) {
+			return true
+		}
+		i := strings.IndexAny(text, "@=:<,")
+		if i < 0 {
+			return false
+		}
+		text = text[i+1:]
+	}
+	return false
+}
+
+// contents are programs that print parts of the files that they read.
+func contents(name string) bool {
+	if slices.Contains(strings.Fields("wc cksum sum stat du df ls tree file test [ find md5sum sha1sum sha256sum"), name) {
+		return false
+	}
+	return listed("textPrograms", name) || slices.Contains(strings.Fields("tee xxd sed gsed awk gawk mawk"), name)
+}
+
+// covers says whether a pattern of pkill or killall -r finds Perlica.
+func covers(pattern string) bool {
+	re, err := regexp.Compile(pattern)
+	return err == nil && pattern != "" && re.MatchString("perlica")
+}
+
+// farHost finds the name or the number of a machine without a scheme before it.
+var farHost = lazily(`^([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[a-z]{2,}|[0-9]+(\.[0-9]+){3})(:[0-9]+)?(/|$)`)
+
+// hostVars finds variables that say with which machine programs talk.
+var hostVars = lazily(`(HOST|HOSTADDR|ADDR|ADDRESS|SERVER|SERVERS|ENDPOINT|ENDPOINT_URL\w*|URL|URI|API_BASE|DSN|REGISTRY|GATEWAY|BROKERS?)$`)

@@ -1,0 +1,48 @@
+package shell
+
+import (
+	"strings"
+)
+
+// maxPieces bounds how many parts of a text are read as commands.
+const maxPieces = 100
+
+// hidden asks about the texts of a program that hold a command which would be refused: its words and the text
+// that it reads. Programs that take any text as text are left out.
+func (w *walker) hidden(name string, fs []field, st *state, in flow) {
+	p, _ := w.row(unversioned(name))
+	_, wraps := wrappers(name)
+	if w.refusedOnly > 0 || !wraps && p.reads || isShell(name) || listed("messengers", name) ||
+		listed("textPrograms", name) || listed("builtins", name) {
+		return
+	}
+	if in.piped && in.known {
+		w.hiddenIn(literal(in.text), shown(fs), st)
+	}
+	for i, f := range fs[1:] {
+		if option, _, _ := strings.Cut(fs[i].text, "="); !listed("messageOptions", option) {
+			w.hiddenIn(f, shown(fs), st)
+		}
+	}
+}
+
+// hiddenIn asks about a text of which a part would be refused as a command. Quotes, brackets, lines and = begin a
+// part, and the first words of a part may belong to the program: "shell rm …", "!rm …".
+func (w *walker) hiddenIn(f field, said string, st *state) {
+	if w.refusedOnly > 0 || f.vague || !strings.ContainsAny(f.text, " \t") || w.verdict.Tier == Refused {
+		return
+	}
+	before := w.verdict
+	pieces := strings.FieldsFunc(f.text, func(r rune) bool { return strings.ContainsRune("\"'`()[]{}=\n", r) })
+	for _, piece := range append([]string{f.text}, pieces[:min(len(pieces), maxPieces)]...) {
+		words := strings.Fields(piece)
+		for i := 0; i < min(3, len(words)-1); i++ {
+			text := strings.TrimLeft(strings.Join(words[i:], " "), "!|:~#&;, ")
+			w.ifRefused(field{text: text, src: f.src}, st)
+		}
+	}
+	if w.verdict.Tier == Refused {
+		w.verdict = before
+		w.ask("a text that may be a command which is refused: %s", said)
+	}
+}
