@@ -15,8 +15,9 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestTheCheckpointFollowsAnAnswer: who waits for the end of a run does not wait for its
-// checkpoint. Anchored and Close do, and a fault there takes nothing back.
+// TestTheCheckpointFollowsAnAnswer checks that the end of a run is acknowledged before its
+// checkpoint. Anchored and Close must wait for the checkpoint. A fault in it must not affect the
+// acknowledged events.
 func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 	for _, end := range []string{"Anchored", "Close", "a fault"} {
 		t.Run(end, func(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 				if commits++; commits != 3 {
 					return nil
 				}
-				_ = first.pass(point)
+				_ = first.passPoint(point)
 				if end == "a fault" {
 					return fault
 				}
@@ -40,7 +41,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustAppend(t, l, fact(event.MessageReceived, event.Refs{}))
-			last, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
+			last, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err != nil || last != 3 {
 				t.Fatal(last, err)
 			}
@@ -62,7 +63,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 				if !errors.Is(err, fault) {
 					t.Error(err)
 				}
-				_ = l.Close() // it died of the same
+				_ = l.Close() // Close returns the same fault.
 				return
 			}
 			if err != nil {
@@ -72,21 +73,20 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			if err != nil || len(lines) != 1 || lines[0].Size != 3 {
 				t.Errorf("%v, %v", lines, err)
 			}
-			_ = l.Close() // once more, perhaps
+			_ = l.Close() // The test may have closed it already.
 			audit(t, l.Path())
 		})
 	}
 }
 
-// TestACheckpointFollowsAReopenedLog: one that an answer did not wait for, and that failed, is
-// made when the log lives again.
+// TestACheckpointFollowsAReopenedLog lets the checkpoint after an answer fail. Reopen must make it.
 func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 	for _, at := range []string{"begin", "insert", "commit", "committed"} {
 		for _, end := range []string{"Anchored", "Close"} {
 			dir, fault, passed := t.TempDir(), errors.New("the disk says no"), 0
 			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(point string) error {
 				if point == at {
-					if passed++; passed == 2 || passed == 3 { // the first is the answer's
+					if passed++; passed == 2 || passed == 3 { // the first commit is the answer's
 						return fault
 					}
 				}
@@ -95,11 +95,11 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			last, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
+			last, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err != nil {
 				t.Fatal(at, err)
 			}
-			for range 2 { // it fails once more
+			for range 2 { // The second attempt fails, too.
 				if err := l.Anchored(); !errors.Is(err, fault) {
 					t.Errorf("%s, %s: %v", at, end, err)
 				}
@@ -124,8 +124,9 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 	}
 }
 
-// TestTheCheckpointIsPutOff: one that an answer did not wait for does not end the log where others
-// hold the lock. Who asks is told, and the next run's covers both.
+// TestTheCheckpointIsPutOff keeps the lock in another process while the checkpoint after an answer
+// is due. The log must stay usable, Anchored must report the delay, and the next checkpoint must
+// cover both runs.
 func TestTheCheckpointIsPutOff(t *testing.T) {
 	dir, commits := t.TempDir(), 0
 	var other *sqlx.DB
@@ -147,7 +148,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.SetMaxOpenConns(1)
-	if _, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
+	if _, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Anchored(); !errors.Is(err, disk.ErrBusy) || l.Err() != nil {
@@ -156,7 +157,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	last, err := l.AppendAhead(t.Context(), fact(event.CallEnforced, event.Refs{}))
+	last, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.CallEnforced, event.Refs{}))
 	if err := errors.Join(err, l.Anchored(), l.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestAnchorDamagedUpwards: a line that says more than was signed is no word about the log; one that
-// was signed is.
+// TestAnchorDamagedUpwards checks that a line with an invalid signature says nothing about the size
+// of the log, and that a line with a valid one does.
 func TestAnchorDamagedUpwards(t *testing.T) {
 	v := newVictim(t, 60)
-	path := v.copy(t)
+	path := v.copyLog(t)
 	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {
 		t.Error("the line is not found")
 	}
-	// Without the key it cannot be seen.
+	// Without the key the signature cannot be checked.
 	l, err = Open(t.Context(), path, Options{Context: "default"})
 	if err != nil {
 		t.Fatal(err)
@@ -48,5 +48,5 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("who has no key: %v", err)
 	}
-	_ = l.Close() // it returns why it died
+	_ = l.Close() // Close returns the earlier error.
 }

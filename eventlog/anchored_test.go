@@ -14,7 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestAnchorOfTwoProcesses: both find a torn line, and none cuts off the other's.
+// TestAnchorOfTwoProcesses checks that two processes that find a torn line do not cut off each
+// other's lines.
 func TestAnchorOfTwoProcesses(t *testing.T) {
 	l := openTest(t)
 	other, err := Open(t.Context(), l.Path(), Options{Context: "default"})
@@ -25,7 +26,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 	const rounds = 20
 	for range rounds {
 		if f, err := os.OpenFile(anchor.Path(l.Path()), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
-			_, _ = f.WriteString("12 AAAA") // what a crash left
+			_, _ = f.WriteString("12 AAAA") // a torn line
 			_ = f.Close()
 		}
 		var both sync.WaitGroup
@@ -57,7 +58,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestAnchorIsNoLink: it may have come with a cloned repository.
+// TestAnchorIsNoLink refuses a link as an anchor. A cloned repository may bring one.
 func TestAnchorIsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "e.db"), filepath.Join(dir, "victim")
@@ -83,8 +84,8 @@ func TestAnchorIsNoLink(t *testing.T) {
 	}
 }
 
-// TestAnchorIsWrittenAlone: while one process looks at the anchor's end and writes its line, no other
-// can write to the log, or to the anchor.
+// TestAnchorIsWrittenAlone checks that no other process can write to the log or to the anchor while
+// one process appends to the anchor.
 func TestAnchorIsWrittenAlone(t *testing.T) {
 	path := closedLog(t)
 	opened, err := store.OpenWritable(t.Context(), path)
@@ -92,17 +93,17 @@ func TestAnchorIsWrittenAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &batchWriter{db: opened.DB, path: path, files: opened.Files}
-	if err := w.connect(t.Context()); err != nil {
+	if err := w.takeConn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	other := func() error { return execFile(path, `BEGIN IMMEDIATE; ROLLBACK`) }
-	err = w.locked(func() error {
+	err = w.withWriteLock(func() error {
 		if err := disk.Explain(other()); !errors.Is(err, disk.ErrBusy) {
 			t.Errorf("within the lock: %v", err)
 		}
 		return nil
 	})
-	if err := errors.Join(err, other(), w.close()); err != nil {
+	if err := errors.Join(err, other(), w.closeFile()); err != nil {
 		t.Error(err)
 	}
 }

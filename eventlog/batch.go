@@ -22,52 +22,61 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// batchWriter turns batches into commits. Only the writer goroutine uses it.
+// batchWriter writes batches to the file. Log.commitMu guards it.
 type batchWriter struct {
 	path string
-	keys *evidence.Keys           // nil: nothing is signed
-	fail func(point string) error // of tests; nil otherwise
-	wait time.Duration            // of tests; zero is busyTimeout
-	most int                      // of tests; zero is movePages
+	keys *evidence.Keys           // nil signs nothing
+	fail func(point string) error // set by tests
+	wait time.Duration            // set by tests; zero means store.BusyTimeout
+	most int                      // set by tests; zero means movePages
 
-	book   *intents.Book  // the second place of the intents
-	repair intents.Repair // what was found when the book was first written to
+	book *intents.Book // the second place of the intents
+	// repair describes the repair that the first write to book made.
+	repair intents.Repair
 
-	db     *sqlx.DB
-	files  *store.Files
-	looked time.Time  // when they lay in their places last
-	conn   *sqlx.Conn // the one connection of db, taken with the first commit
-	pages  int        // about how many were written since they were last moved into the database
+	db    *sqlx.DB
+	files *store.Files
+	// checked is the time at which files were last found in their places.
+	checked time.Time
+	// conn is the one connection of db. The first commit takes it.
+	conn *sqlx.Conn
+	// pages is about the number of pages written since the last move into the database.
+	pages int
 
-	stmts map[string]statement // of conn, by their text
+	// stmts are the prepared statements of conn, by their text.
+	stmts map[string]statement
 
-	// What is committed, as far as this writer has seen.
+	// The fields below describe the committed events that this writer has seen.
 	tree   tree.Range
 	last   tlog.Hash // the last leaf
 	origin string
-	seen   int64 // the version of the file that is; 0: not known
+	// seen is the data version of the file at that time. 0 means unknown.
+	seen int64
 
-	// What this transaction makes of it.
+	// The fields below describe the state after the current transaction.
 	next     tree.Range
 	nextLast tlog.Hash
-	newest   evidence.Checkpoint // to be anchored; its size is zero if there is none
-	unsigned error               // why it is not signed
+	// newest is the checkpoint to be anchored. Its Size is zero if there is no such checkpoint.
+	newest evidence.Checkpoint
+	// unsigned says why newest is not signed.
+	unsigned error
 
-	rows  []*event.Event // frames that wait to be inserted together
-	args  []any          // scratch
+	// rows are frames that wait for a common insert.
+	rows  []*event.Event
+	args  []any // scratch
 	named []driver.NamedValue
 }
 
-// commit writes the batch in one transaction. An entry that conflicts with the log is
-// left out, and the Seq of its events stays zero; any error is final.
-func (w *batchWriter) commit(batch []entry) error {
+// writeBatch writes the batch in one transaction. It leaves out an entry that conflicts with the
+// log, and the Seq of that entry's events stays zero. Any error is final.
+func (w *batchWriter) writeBatch(batch []entry) error {
 	w.newest = evidence.Checkpoint{}
 	for !empty(batch) {
-		conflict, err := w.try(batch)
+		conflict, err := w.tryBatch(batch)
 		if conflict < 0 {
 			return err
 		}
-		// Rare: the transaction was rolled back. Write it again without the entry.
+		// Rare: the transaction was rolled back. Write the batch again without the entry.
 		for _, e := range batch {
 			for i := range e.events {
 				e.events[i].Seq = 0
@@ -82,17 +91,17 @@ func empty(batch []entry) bool {
 	return !slices.ContainsFunc(batch, func(e entry) bool { return len(e.events) > 0 || e.checkpoint || e.store != nil })
 }
 
-// try writes the batch. If it fails because one entry conflicts with what the log
-// holds, conflict is that entry's index, else -1.
-func (w *batchWriter) try(batch []entry) (conflict int, err error) {
-	ctx := context.Background() // a commit is never abandoned half-way
-	alone := w.single(batch)
-	if alone == nil || time.Since(w.looked) >= placeEvery {
-		if err := w.inPlace(); err != nil {
+// tryBatch writes the batch. If an entry conflicts with the log, conflict is its index, otherwise
+// -1.
+func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
+	ctx := context.Background() // a commit always runs to its end
+	alone := w.singleEvent(batch)
+	if alone == nil || time.Since(w.checked) >= placeEvery {
+		if err := w.checkInPlace(); err != nil {
 			return -1, &WriteError{Op: "begin", Err: err}
 		}
 	}
-	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
+	if err := w.retryWhileBusy(ctx, func() error { return w.takeConn(ctx) }); err != nil {
 		return -1, &WriteError{Op: "connect", Err: disk.Explain(err)}
 	}
 	if alone != nil {
@@ -103,38 +112,38 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	if err := w.failpoint("begin"); err != nil {
 		return -1, &WriteError{Op: "begin", Err: disk.Explain(err)}
 	}
-	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
+	if err := w.retryWhileBusy(ctx, func() error { return w.execStatement(ctx, `BEGIN IMMEDIATE`) }); err != nil {
 		return -1, &WriteError{Op: "begin", Err: disk.Explain(err)}
 	}
-	conflict, err = w.fill(ctx, batch)
+	conflict, err = w.fillTransaction(ctx, batch)
 	var lines *intents.Entry
 	if err == nil {
-		lines, conflict, err = w.note(ctx, batch)
+		lines, conflict, err = w.noteIntents(ctx, batch)
 	}
 	if err == nil {
 		err = w.failpoint("commit")
 	}
 	if err != nil {
-		_ = w.exec(ctx, `ROLLBACK`) // SQLite rolls back what is not committed in any case
+		_ = w.execStatement(ctx, `ROLLBACK`) // SQLite rolls back uncommitted changes in any case
 		lines.End(intents.Undone)
 		return conflict, &WriteError{Op: "insert", Err: disk.Explain(err)}
 	}
 	if err := w.commitBoth(ctx, lines); err != nil {
-		lines.End(intents.Undone) // the caller is told, and sends nothing
+		lines.End(intents.Undone) // the caller gets the error and sends nothing
 		return -1, err
 	}
 	lines.End(intents.Appended)
 	w.tree, w.last = w.next, w.nextLast
 	w.tree.Nodes = nil
-	if w.seen, err = w.version(); err != nil {
+	if w.seen, err = w.dataVersion(); err != nil {
 		w.seen = 0
 	}
-	return -1, w.took(weigh(batch))
+	return -1, w.finishCommit(weigh(batch))
 }
 
-// note writes the intents of the batch to their second place. Where that names one of them already,
-// conflict is its entry's index, otherwise -1.
-func (w *batchWriter) note(ctx context.Context, batch []entry) (lines *intents.Entry, conflict int, err error) {
+// noteIntents writes the intents of the batch to their second place. If the second place already
+// has one of them, conflict is the index of its entry, otherwise -1.
+func (w *batchWriter) noteIntents(ctx context.Context, batch []entry) (lines *intents.Entry, conflict int, err error) {
 	var calls []intents.Call
 	var owners []int
 	for i := range batch {
@@ -163,7 +172,8 @@ func (w *batchWriter) note(ctx context.Context, batch []entry) (lines *intents.E
 	return lines, -1, nil
 }
 
-// committedIntents returns the intents after an event that the transaction found in the log.
+// committedIntents returns the committed intents after seq. It leaves out those of this
+// transaction.
 func (w *batchWriter) committedIntents(ctx context.Context, seq int64) (calls []intents.Call, err error) {
 	err = w.conn.SelectContext(ctx, &calls, `
 		SELECT seq, input_id AS input
@@ -181,7 +191,7 @@ func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) erro
 	} else {
 		go func() { synced <- lines.Sync() }() // ends with this call
 	}
-	err := w.exec(ctx, `COMMIT`)
+	err := w.execStatement(ctx, `COMMIT`)
 	serr := <-synced
 	switch {
 	case err != nil:
@@ -197,18 +207,8 @@ func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) erro
 	return nil
 }
 
-// weigh returns how many events a batch has, and how many bytes they take.
-func weigh(batch []entry) (events, bytes int) {
-	for i := range batch {
-		for j := range batch[i].events {
-			events, bytes = events+1, bytes+weight(&batch[i].events[j])
-		}
-	}
-	return events, bytes
-}
-
-// commitError is the error of a commit that SQLite refused. It took back what mayCommit did not
-// want.
+// commitError returns the error of a commit that SQLite refused. If mayCommit refused it, nothing
+// was written.
 func (w *batchWriter) commitError(err error) error {
 	if touched := w.files.Touched; touched != nil {
 		return &WriteError{Op: "commit", Err: touched}
@@ -217,17 +217,16 @@ func (w *batchWriter) commitError(err error) error {
 	return &WriteError{Op: "commit", Unknown: !errors.Is(err, disk.ErrBusy), Err: err}
 }
 
-// errUnless says that the log holds what an entry must not follow.
+// errUnless says that the log has an event that the entry must not follow.
 var errUnless = errors.New("the log holds what the events must not follow")
 
-// precluded returns errUnless if the log, and what the transaction has added to it, holds an
-// event that q selects.
-func (w *batchWriter) precluded(ctx context.Context, q event.Query) error {
+// checkUnless returns errUnless if the log or this transaction has an event that q selects.
+func (w *batchWriter) checkUnless(ctx context.Context, q event.Query) error {
 	if len(q.Types) == 0 {
 		return nil
 	}
 	condition, args := store.Conditions(q)
-	if err := w.flush(ctx); err != nil {
+	if err := w.flushFrames(ctx); err != nil {
 		return err
 	}
 	var n int
@@ -247,35 +246,36 @@ func (w *batchWriter) failpoint(point string) error {
 	return w.fail(point)
 }
 
-// placeEvery is how often the writer looks whether the file is in its place, at most, where it adds
-// one event to many: that takes a hundredth of a commit, and a tenth of its processor time. Who deletes the file deletes what was
-// acknowledged just before, too. An intent is never alone: no prompt leaves behind a lost one.
+// placeEvery limits the checks of the file's place while single events are appended. Each check
+// costs processor time. Deleting the file also loses events acknowledged within the last
+// millisecond. Commits with an intent always check, so no prompt leaves for a lost intent.
 const placeEvery = time.Millisecond
 
-// inPlace returns an error if the file no longer lies where it was opened. SQLite would go
-// on writing to one that was deleted, and what it acknowledged would be gone.
-func (w *batchWriter) inPlace() error {
-	now := time.Now() // before they are looked at: then one may be moved
+// checkInPlace returns an error if the file no longer lies where it was opened. SQLite would
+// continue to write to a deleted file, and the acknowledged events would be lost.
+func (w *batchWriter) checkInPlace() error {
+	now := time.Now() // Take the time before the check: the file may be moved after it.
 	if err := w.files.InPlace(); err != nil {
 		return err
 	}
-	w.looked = now
+	w.checked = now
 	return nil
 }
 
-// movePages is how many pages are written before they are moved into the database.
+// movePages is the number of written pages after which they are moved into the database.
 const movePages = 1000
 
-// took takes in that n events were committed. Anyone who has touched a file in the meantime may have
-// kept them from being found again.
-func (w *batchWriter) took(n, bytes int) error {
-	if err := w.inPlace(); err != nil {
+// finishCommit checks the files after a commit of n events. A change of a file since the last check
+// may have lost the commit. It also moves pages into the database when enough were written.
+func (w *batchWriter) finishCommit(n, bytes int) error {
+	if err := w.checkInPlace(); err != nil {
 		return &WriteError{Op: "commit", Unknown: true, Err: err}
 	}
-	if w.pages += 4 + n/4 + bytes/4096; w.pages < w.limit() {
+	if w.pages += 4 + n/4 + bytes/4096; w.pages < w.pageLimit() {
 		return nil
 	}
-	// What somebody reads is not moved now; the next commit begins a write-ahead log anew that was.
+	// Pages that a reader still needs are not moved now. After all pages were moved, the next
+	// commit starts the write-ahead log from its beginning.
 	w.pages = 0
 	if err := store.CheckpointWAL(context.Background(), w.conn, pollTimeout, w.files, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
 		return &WriteError{Op: "commit", Unknown: true, Err: err}
@@ -283,21 +283,22 @@ func (w *batchWriter) took(n, bytes int) error {
 	return nil
 }
 
-func (w *batchWriter) limit() int {
+func (w *batchWriter) pageLimit() int {
 	if w.most > 0 {
 		return w.most
 	}
 	return movePages
 }
 
-// fill does the work of one transaction, but for its ends.
-func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, err error) {
+// fillTransaction writes the entries, nodes and notes of one transaction. tryBatch begins and ends
+// it.
+func (w *batchWriter) fillTransaction(ctx context.Context, batch []entry) (conflict int, err error) {
 	if err := w.catchUp(ctx); err != nil {
 		return -1, err
 	}
 	w.rows = w.rows[:0]
 	for i, e := range batch {
-		err := w.add(ctx, e)
+		err := w.addEntry(ctx, e)
 		if errors.Is(err, errUnless) || disk.IsConstraint(err) {
 			return i, err
 		}
@@ -305,11 +306,11 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 			return -1, err
 		}
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.flushFrames(ctx); err != nil {
 		return -1, err
 	}
 	for _, n := range w.next.Nodes {
-		if err := w.exec(ctx, putNode, int64(n.Level), n.N, n.Hash[:]); err != nil {
+		if err := w.execStatement(ctx, putNode, int64(n.Level), n.N, n.Hash[:]); err != nil {
 			return -1, err
 		}
 	}
@@ -317,21 +318,21 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 		if e.store == nil {
 			continue
 		}
-		if err := w.exec(ctx, putNote, e.store.Size, e.store.Note); err != nil {
+		if err := w.execStatement(ctx, putNote, e.store.Size, e.store.Note); err != nil {
 			return -1, err
 		}
 	}
 	if slices.ContainsFunc(batch, entry.makesCheckpoint) {
-		if err := w.checkpoint(ctx); err != nil {
+		if err := w.makeCheckpoint(ctx); err != nil {
 			return -1, err
 		}
 	}
 	return -1, w.failpoint("insert")
 }
 
-// add gives the events of an entry their places and inserts them.
-func (w *batchWriter) add(ctx context.Context, e entry) error {
-	if err := w.precluded(ctx, e.unless); err != nil {
+// addEntry gives the events of an entry their places and inserts them.
+func (w *batchWriter) addEntry(ctx context.Context, e entry) error {
+	if err := w.checkUnless(ctx, e.unless); err != nil {
 		return err
 	}
 	for i := range e.events {
@@ -340,7 +341,7 @@ func (w *batchWriter) add(ctx context.Context, e entry) error {
 		e.LeafHash = e.Leaf()
 		w.next.Add(e.LeafHash)
 		w.nextLast = e.LeafHash
-		if err := w.put(ctx, e); err != nil {
+		if err := w.insertEvent(ctx, e); err != nil {
 			return err
 		}
 		if e.Seq == 1 {
@@ -350,19 +351,19 @@ func (w *batchWriter) add(ctx context.Context, e entry) error {
 	return nil
 }
 
-// near is how many events of other processes are added to the tree one by one; of more, what is
-// stored of the tree is read, which makes an append 2.5 times as long where two processes take turns.
-const near = 512
+// maxCatchUp is the number of foreign events up to which their leaves are added one by one. For
+// more events, reading the stored nodes is faster. For a few events it is slower, which two
+// processes that append by turns would feel.
+const maxCatchUp = 512
 
-// catchUp brings tree up to what is in the log, to which other processes may have appended,
-// and starts next from there.
+// catchUp updates tree with the events of other processes and starts next from it.
 func (w *batchWriter) catchUp(ctx context.Context) error {
-	version, err := w.version()
+	version, err := w.dataVersion()
 	if err != nil {
 		return err
 	}
 	if version != w.seen {
-		if err := w.look(ctx); err != nil {
+		if err := w.readForeignEvents(ctx); err != nil {
 			return err
 		}
 	}
@@ -370,8 +371,8 @@ func (w *batchWriter) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// look reads what others may have appended.
-func (w *batchWriter) look(ctx context.Context) error {
+// readForeignEvents reads the events that other processes may have appended.
+func (w *batchWriter) readForeignEvents(ctx context.Context) error {
 	var size int64
 	var leaf []byte
 	err := w.conn.QueryRowContext(ctx, `SELECT seq, leaf FROM events ORDER BY seq DESC LIMIT 1`).Scan(&size, &leaf)
@@ -379,7 +380,8 @@ func (w *batchWriter) look(ctx context.Context) error {
 		return err
 	}
 	if w.tree.Size == 0 {
-		// Nothing was seen of it yet. What a log forgot it would let happen once more.
+		// This is the first look at the log. If the log lost its tail, it would permit the lost
+		// calls again.
 		if n := anchor.Above(size, w.path, w.isForged); n > size {
 			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", disk.ErrCorrupt, size, n)
 		}
@@ -387,7 +389,7 @@ func (w *batchWriter) look(ctx context.Context) error {
 	if size == w.tree.Size && (size == 0 || string(leaf) == string(w.last[:])) {
 		return nil
 	}
-	if err := w.reload(store.Hashes{Ctx: ctx, DB: w.conn}, size); err != nil {
+	if err := w.reloadTree(store.Hashes{Ctx: ctx, DB: w.conn}, size); err != nil {
 		return err
 	}
 	var first string
@@ -398,8 +400,8 @@ func (w *batchWriter) look(ctx context.Context) error {
 	return nil
 }
 
-// isForged reports whether a known key's signature under a line of the anchor does not hold: then the
-// line was damaged, and says nothing about the log. Verify finds it.
+// isForged reports whether the signature of a known key under a line of the anchor is invalid. Such
+// a line was damaged and says nothing about the log. Verify finds it.
 func (w *batchWriter) isForged(c evidence.Checkpoint) bool {
 	if w.keys == nil || c.Note == "" {
 		return false
@@ -409,15 +411,16 @@ func (w *batchWriter) isForged(c evidence.Checkpoint) bool {
 	return errors.As(err, &invalid)
 }
 
-// putNode takes the place of a row that somebody else put there: it follows from the events.
+// putNode replaces an existing row, which another program may have put there. The correct hash
+// follows from the events.
 const putNode = `INSERT OR REPLACE INTO nodes (level, n, hash) VALUES (?, ?, ?)`
 
-// reload reads the tree of size events, in which what this writer saw must still be.
-func (w *batchWriter) reload(h store.Hashes, size int64) error {
-	if err := w.holds(h); err != nil {
+// reloadTree reads the tree of size events and checks that it still has the last known event.
+func (w *batchWriter) reloadTree(h store.Hashes, size int64) error {
+	if err := w.checkLastLeaf(h); err != nil {
 		return err
 	}
-	if more := size - w.tree.Size; w.tree.Size > 0 && more <= near {
+	if more := size - w.tree.Size; w.tree.Size > 0 && more <= maxCatchUp {
 		list, err := h.Stored(0, w.tree.Size, more)
 		if err != nil {
 			return err
@@ -441,8 +444,8 @@ func (w *batchWriter) reload(h store.Hashes, size int64) error {
 	return nil
 }
 
-// holds returns an error unless the last event that this writer saw committed is still there.
-func (w *batchWriter) holds(h store.Hashes) error {
+// checkLastLeaf returns an error if the last event that this writer saw was changed or removed.
+func (w *batchWriter) checkLastLeaf(h store.Hashes) error {
 	if w.tree.Size == 0 {
 		return nil
 	}

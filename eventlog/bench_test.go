@@ -14,7 +14,7 @@ import (
 
 var benchPayload = make([]byte, 200)
 
-// BenchmarkStream is the path of an agent's updates: recorded, never waited for.
+// BenchmarkStream records events without waiting for them, like the updates of an agent.
 func BenchmarkStream(b *testing.B) {
 	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default"})
 	if err != nil {
@@ -33,13 +33,13 @@ func BenchmarkStream(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkBareStream is the same rows in batches of the same size through one
-// prepared statement: no hashes, no indexes, no tree.
+// BenchmarkBareStream inserts the same rows in batches of the same size through one prepared
+// statement, without hashes, indexes and tree.
 func BenchmarkBareStream(b *testing.B) {
 	bareInsert(b, batchEvents)
 }
 
-// BenchmarkAppend is one durable event at a time.
+// BenchmarkAppend appends one durable event at a time.
 func BenchmarkAppend(b *testing.B) {
 	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default"})
 	if err != nil {
@@ -56,7 +56,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkBareAppend is one committed row at a time, without anything of ours.
+// BenchmarkBareAppend commits one row at a time with SQLite alone.
 func BenchmarkBareAppend(b *testing.B) { bareInsert(b, 1) }
 
 func bareInsert(b *testing.B, batch int) {
@@ -96,8 +96,8 @@ func bareInsert(b *testing.B, batch int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkIntent is what a run waits for before its prompt leaves: the frames of the
-// agent's set-up and the intent, in one commit.
+// BenchmarkIntent appends the frames of the agent's set-up and the intent in one commit. A run
+// waits for this commit before its prompt leaves.
 func BenchmarkIntent(b *testing.B) {
 	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default"})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/view"
 )
 
-// closedLog makes a log with some events, more than two chunks, and returns its path.
+// closedLog makes a log with more than two chunks of events and returns its path.
 func closedLog(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -92,7 +92,7 @@ func TestCheckIntegrityFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The third page and those behind it hold rows and indexes; the first two the schema.
+	// The first two pages hold the schema, the later ones rows and indexes.
 	if _, err := f.WriteAt([]byte(strings.Repeat("damage! ", 8192/8)), 2*8192); err != nil {
 		t.Fatal(err)
 	}

@@ -13,46 +13,39 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// Checkpoint signs the tree over all that was recorded before, stores the signed note with the
-// log, appends it to the anchor, and returns it. The end of a run does the same unasked.
-// Without a usable key the checkpoint has no note, and the error wraps [evidence.ErrKey]; an anchor that
-// cannot be written is an error, too. An empty log has no checkpoint.
+// Checkpoint signs the tree of all events recorded before the call. It stores the signed note in
+// the log, appends it to the anchor, and returns it. The end of a run makes a checkpoint without
+// this call. If no key is usable, the checkpoint has no note and the error wraps [evidence.ErrKey].
+// A failed write of the anchor is an error, too. An empty log has no checkpoint.
 func (l *Log) Checkpoint(ctx context.Context) (evidence.Checkpoint, error) {
 	if err := ctx.Err(); err != nil {
 		return evidence.Checkpoint{}, err
 	}
-	r := l.await(entry{checkpoint: true})
+	r := l.awaitCommit(entry{checkpoint: true})
 	if r.err != nil {
 		return evidence.Checkpoint{}, r.err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return r.checkpoint, l.anchor
+	return r.checkpoint, l.queue.lastAnchorErr()
 }
 
-// Anchored waits until the checkpoint of what was recorded before the call is anchored, and
-// returns why the last one is not, or is not signed ([evidence.ErrKey]).
+// Anchored waits until the checkpoints of all events recorded before the call are anchored. The
+// error says why the last checkpoint is not anchored or not signed ([evidence.ErrKey]).
 func (l *Log) Anchored() error {
-	l.mu.Lock()
-	m, pending := l.queued, l.completed < l.queued
-	l.mu.Unlock()
-	if pending { // what was lost before the call is no fault of the anchor
+	// An entry that was lost before this call is not a fault of the anchor.
+	if m, pending := l.queue.end(); pending {
 		if err := l.SyncTo(m); err != nil {
 			return err
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return l.err
+	if err := l.Err(); err != nil {
+		return err
 	}
-	return l.anchor
+	return l.queue.lastAnchorErr()
 }
 
-// StoreCheckpoint stores one more note for a checkpoint of this log, such as one that a witness
-// has cosigned; what was stored before stays. It fails with an error wrapping
-// [evidence.ErrCheckpoint] unless the log's tree has that root at that size. Signatures are not
-// looked at.
+// StoreCheckpoint stores another note for a checkpoint of this log, such as a cosigned one. Earlier
+// notes stay. The error wraps [evidence.ErrCheckpoint] if the log's tree of that size has another
+// root. StoreCheckpoint does not verify signatures.
 func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	c, err := evidence.ParseCheckpoint(msg)
 	if err != nil {
@@ -61,25 +54,25 @@ func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	if err := l.IsOwn(ctx, c); err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
-	return l.await(entry{store: &c}).err // what it stands for cannot change in the meantime
+	return l.awaitCommit(entry{store: &c}).err // its events cannot change in between
 }
 
 const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`
 
-// checkpoint signs the tree as this transaction leaves it and stores the note.
-func (w *batchWriter) checkpoint(ctx context.Context) error {
+// makeCheckpoint signs the tree after this transaction and stores the note.
+func (w *batchWriter) makeCheckpoint(ctx context.Context) error {
 	w.newest = evidence.Checkpoint{Origin: w.origin, Size: w.next.Size, Root: w.next.Root()}
 	if w.next.Size == 0 {
 		return nil
 	}
 	var signer note.Signer
-	if signer, w.unsigned = w.signature(); w.unsigned != nil {
+	if signer, w.unsigned = w.signer(); w.unsigned != nil {
 		return nil
 	}
-	if w.next.Size == w.tree.Size { // nothing is new, so there may be one
+	if w.next.Size == w.tree.Size { // Without a new event, a note of this tree may exist.
 		var old string
 		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.Size).Scan(&old)
-		if err == nil && w.signs(old, signer) {
+		if err == nil && w.isSignedBy(old, signer) {
 			w.newest.Note = old
 			return nil
 		}
@@ -93,19 +86,19 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 		return nil
 	}
 	w.newest.Note = string(msg)
-	return w.exec(ctx, putNote, w.newest.Size, w.newest.Note)
+	return w.execStatement(ctx, putNote, w.newest.Size, w.newest.Note)
 }
 
-// signature returns what signs for the log.
-func (w *batchWriter) signature() (note.Signer, error) {
+// signer returns the signer of the log.
+func (w *batchWriter) signer() (note.Signer, error) {
 	if w.keys == nil {
 		return nil, evidence.ErrKey
 	}
 	return w.keys.Signer(w.origin)
 }
 
-// signs reports whether msg is what signer would sign now.
-func (w *batchWriter) signs(msg string, signer note.Signer) bool {
+// isSignedBy reports whether msg is a note of the newest tree with a signature of the signer's key.
+func (w *batchWriter) isSignedBy(msg string, signer note.Signer) bool {
 	c, err := evidence.ParseCheckpoint(msg)
 	if err != nil || c.Text() != w.newest.Text() {
 		return false
@@ -119,28 +112,28 @@ func (w *batchWriter) signs(msg string, signer note.Signer) bool {
 	return false
 }
 
-// anchor appends the checkpoint that the last commit made, if it made one, to the anchor. It
-// returns why the checkpoint is missing there, or is not signed.
-func (w *batchWriter) anchor() error {
+// appendAnchor appends the checkpoint of the last commit, if it made one, to the anchor. The error
+// says why the checkpoint is not in the anchor, or why it is not signed.
+func (w *batchWriter) appendAnchor() error {
 	if w.newest.Size == 0 {
 		return nil
 	}
 	if err := w.failpoint("anchor"); err != nil {
 		return err
 	}
-	if err := anchor.Append(w.path, w.newest, w.locked); err != nil {
+	if err := anchor.Append(w.path, w.newest, w.withWriteLock); err != nil {
 		return err
 	}
 	return errors.Join(w.unsigned, w.failpoint("anchored"))
 }
 
-// locked calls f while no other process can write to the log.
-func (w *batchWriter) locked(f func() error) error {
+// withWriteLock calls f while no other process can write to the log.
+func (w *batchWriter) withWriteLock(f func() error) error {
 	ctx := context.Background()
-	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
+	if err := w.retryWhileBusy(ctx, func() error { return w.execStatement(ctx, `BEGIN IMMEDIATE`) }); err != nil {
 		return disk.Explain(err)
 	}
 	err := f()
-	_ = w.exec(ctx, `ROLLBACK`) // nothing was written; a lock that stays is the next begin's error
+	_ = w.execStatement(ctx, `ROLLBACK`) // Nothing was written. If the lock stays, the next BEGIN fails.
 	return err
 }

@@ -36,7 +36,7 @@ func TestStoreCheckpoint(t *testing.T) {
 	signed := func(c evidence.Checkpoint) string {
 		s, err := k.Signer(c.Origin)
 		if err != nil {
-			return "" // the keys of ReadKeys are at hand
+			return "" // not possible: the keys are loaded
 		}
 		b, _ := note.Sign(&note.Note{Text: c.Text()}, s)
 		return string(b)
@@ -57,8 +57,9 @@ func TestStoreCheckpoint(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfTheFirstBatch: the log is named by its first event, which is in the same commit,
-// or is not the one it was to be.
+// TestCheckpointOfTheFirstBatch puts the first event and a checkpoint into the same commit. The
+// event names the log. The first entry may be refused or fail, and then another event is the first
+// one.
 func TestCheckpointOfTheFirstBatch(t *testing.T) {
 	fault := errors.New("the disk says no")
 	twice := []event.Event{fact(event.Requested, event.Refs{Run: "r", Input: "i"}), fact(event.Requested, event.Refs{Run: "r", Input: "i"})}
@@ -85,7 +86,7 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 			}
 		},
 	} {
-		var broken error // the writer looks only when there is a batch
+		var broken error // The committing goroutine reads broken only when it has a batch.
 		dir := t.TempDir()
 		l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error {
 			if point == "commit" {

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// openSigned opens a log that signs with keys in a folder of their own.
+// openSigned opens a log that signs with keys in a new folder.
 func openSigned(t *testing.T) (l *Log, keyDir string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func openSigned(t *testing.T) (l *Log, keyDir string) {
 	return l, keyDir
 }
 
-// testKeys makes keys in a folder of their own.
+// testKeys makes keys in a new folder.
 func testKeys(t testing.TB) *evidence.Keys {
 	t.Helper()
 	k, err := evidence.MakeKeys(filepath.Join(t.TempDir(), "keys"))
@@ -92,8 +92,8 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	}
 }
 
-// TestAnchoredWaits: what was only recorded is in one batch with the question whether it is
-// anchored, and still the answer comes behind the anchor.
+// TestAnchoredWaits checks that Anchored also waits for the anchor of events that were only
+// recorded.
 func TestAnchoredWaits(t *testing.T) {
 	l, _ := openSigned(t)
 	for n := range 20 {
@@ -123,7 +123,7 @@ func TestCheckpointOnDemand(t *testing.T) {
 	if err != nil || again != first {
 		t.Errorf("%+v, want the same again; %v", again, err)
 	}
-	// A rotated key signs for itself, under the same tree.
+	// The new key signs the same tree.
 	if _, err := evidence.RotateKeys(keyDir); err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +160,8 @@ func TestCheckpointOnDemand(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfTheSameTree: there is one note for one tree, no matter who made it, and another for
-// another tree. Who has the log open sees what others have done in the meantime.
+// TestCheckpointOfTheSameTree checks that two handles make one note for one tree, and another note
+// for another tree. Each handle must see the changes of the other.
 func TestCheckpointOfTheSameTree(t *testing.T) {
 	l, keyDir := openSigned(t)
 	other, err := Open(t.Context(), l.Path(), Options{Keys: evidence.UseKeys(keyDir)})
@@ -172,11 +172,11 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 	for size := int64(1); size <= 6; size++ {
 		first, second := l, other
 		if size%2 == 0 {
-			first, second = other, l // who is behind
+			first, second = other, l // the handle that has not seen the last event comes first
 		}
 		e := fact(event.Truncated, event.Refs{})
 		if size > 4 {
-			e = fact(event.CallEnforced, event.Refs{}) // which makes the checkpoint
+			e = fact(event.CallEnforced, event.Refs{}) // this event makes the checkpoint
 		}
 		mustAppend(t, first, e)
 		var c evidence.Checkpoint
@@ -195,7 +195,7 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 	}
 }
 
-// TestWithoutAUsableKey: the answer stands, the checkpoint is anchored without a signature.
+// TestWithoutAUsableKey checks that the end of a run is anchored without a signature.
 func TestWithoutAUsableKey(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(evidence.KeyPath(dir), []byte("nonsense"), 0o600); err != nil {
@@ -229,7 +229,8 @@ func TestWithoutAUsableKey(t *testing.T) {
 	}
 }
 
-// TestAnchorThatCannotBeWritten: the events are acknowledged, the log lives, and who asks is told.
+// TestAnchorThatCannotBeWritten checks that the events are acknowledged, that the log stays usable,
+// and that Anchored returns the error.
 func TestAnchorThatCannotBeWritten(t *testing.T) {
 	l, _ := openSigned(t)
 	if err := os.Mkdir(anchor.Path(l.Path()), 0o700); err != nil {
@@ -251,7 +252,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesCheckpoint: each signs the tree as it is, with the events of the other.
+// TestTwoProcessesCheckpoint checks that each checkpoint covers the events of both handles.
 func TestTwoProcessesCheckpoint(t *testing.T) {
 	l, keyDir := openSigned(t)
 	other, err := Open(t.Context(), l.Path(), Options{Keys: evidence.UseKeys(keyDir)})

@@ -9,7 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestCloseLeavesNothingOpen: a process that has closed a log holds none of its files, so that its disk can be taken away.
+// TestCloseLeavesNothingOpen checks that no file of a closed log is open, so that its disk can be
+// unmounted.
 func TestCloseLeavesNothingOpen(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {

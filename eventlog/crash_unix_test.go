@@ -22,7 +22,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestMain lets the test binary be the process that is killed or starved.
+// TestMain lets the test binary be a child process that is killed or runs out of space.
 func TestMain(m *testing.M) {
 	switch path := os.Getenv("EVENTLOG_TEST_FILE"); os.Getenv("EVENTLOG_TEST_CHILD") {
 	case "append":
@@ -52,7 +52,7 @@ func child(t *testing.T, mode, path string) *exec.Cmd {
 	return cmd
 }
 
-// childAppend appends until it is killed and prints each Seq once it is acknowledged.
+// childAppend appends until it is killed, and prints each Seq after its acknowledgement.
 func childAppend(path string) {
 	l, err := Open(context.Background(), path, Options{Context: "default"})
 	if err != nil {
@@ -70,7 +70,7 @@ func childAppend(path string) {
 	}
 }
 
-// TestKillLosesNothingAcknowledged kills a writer at odd moments, ten times on one file.
+// TestKillLosesNothingAcknowledged kills a writer at random moments, ten times with the same file.
 func TestKillLosesNothingAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	for round := range 10 {
@@ -89,10 +89,10 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n == 3*round+1 {
-				_ = cmd.Process.Kill() // it keeps writing until the signal arrives
+				_ = cmd.Process.Kill() // it writes until the signal arrives
 			}
 		}
-		_ = cmd.Wait() // killed, as it should be
+		_ = cmd.Wait() // the signal is its result
 		l, err := Open(t.Context(), path, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// childFull appends until the file may not grow, and reports the error.
+// childFull appends until the file reaches its limit, and reports the error.
 func childFull(path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	limit := syscall.Rlimit{Cur: 400 << 10, Max: 400 << 10}
@@ -131,7 +131,7 @@ func childFull(path string) {
 	}
 }
 
-// childAnchor ends a run where the anchor may not grow, and reports what is said of it.
+// childAnchor ends a run while the anchor cannot grow, and reports the results.
 func childAnchor(path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	limit := syscall.Rlimit{Cur: 400 << 10, Max: 400 << 10}
@@ -148,10 +148,11 @@ func childAnchor(path string) {
 	fmt.Println(err == nil, full, again == nil, l.Close() == nil)
 }
 
-// TestAnchorOnAFullDisk: the run's end is acknowledged and the log lives on.
+// TestAnchorOnAFullDisk checks that the end of the run is acknowledged and that the log stays
+// usable.
 func TestAnchorOnAFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	line := anchor.Format(evidence.Checkpoint{Origin: "perlica/x"}) // of no event: the log is fresh
+	line := anchor.Format(evidence.Checkpoint{Origin: "perlica/x"}) // of no event, because the log is new
 	old := strings.Repeat(line, 400<<10/len(line))
 	if err := os.WriteFile(anchor.Path(path), []byte(old), 0o600); err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func TestAnchorOnAFullDisk(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if err := os.Remove(anchor.Path(path)); err != nil { // its lines are of no log at all
+	if err := os.Remove(anchor.Path(path)); err != nil { // its lines belong to no log
 		t.Fatal(err)
 	}
 	audit(t, path)

@@ -26,22 +26,22 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// crowdSize is how many processes write to one log at a time.
+// crowdSize is the number of processes that write to one log at the same time.
 const crowdSize = 8
 
-// childCrowd is one of many: it runs one input after the other, as the others do with the same
-// inputs, until its standard input ends. It prints "ack SEQ ID" for every event that is
-// acknowledged, "anchored SIZE", "pruned" and "busy" for what became of a pruning, and in the
-// end "slowest DURATION", of one call. Anything else it prints is a fault.
+// childCrowd is one process of a crowd. All of them run the same inputs in the same order until
+// their standard input ends. It prints "ack SEQ ID" for every acknowledged event, "anchored SIZE",
+// "pruned" or "busy" for a pruning, and at the end "slowest DURATION" for its slowest call. Any
+// other output is a fault.
 func childCrowd(path string) {
 	stop := make(chan struct{})
-	go func() { // the process ends with it
+	go func() { // It ends with the process.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(stop)
 	}()
 	c := &crowder{path: path, name: os.Getenv("EVENTLOG_TEST_NAME")}
-	c.open()
-	// What others have done; each of them may have one under way.
+	c.openLog()
+	// Start where the other processes are. Each of them may be in the middle of one input.
 	before, err := c.log.Count(context.Background(), event.Query{Types: []event.Type{event.Requested}})
 	c.must(err)
 	for n := max(before-crowdSize, 0); ; n++ {
@@ -52,7 +52,7 @@ func childCrowd(path string) {
 			return
 		default:
 		}
-		c.input(n)
+		c.runInput(n)
 	}
 }
 
@@ -60,17 +60,17 @@ func childCrowd(path string) {
 type crowder struct {
 	path, name string
 	log        *Log
-	won        int // inputs that were this one's
+	won        int // inputs that this process ran
 	slowest    time.Duration
 }
 
-func (c *crowder) open() {
+func (c *crowder) openLog() {
 	var err error
 	c.log, err = Open(context.Background(), c.path, Options{
 		Context: "default", Lazy: time.Millisecond, Keys: evidence.UseKeys(os.Getenv("EVENTLOG_TEST_KEYS")),
 	})
 	c.must(err)
-	c.log.batch.wait = time.Minute // one that is stopped with the lock in its hands gets on in the end
+	c.log.batch.wait = time.Minute // A process that was stopped while it held the lock continues in the end.
 }
 
 func (c *crowder) must(err error) {
@@ -80,8 +80,8 @@ func (c *crowder) must(err error) {
 	}
 }
 
-// append appends, and says what was acknowledged. It returns false on a conflict.
-func (c *crowder) append(events ...event.Event) bool {
+// appendAll appends the events and prints the acknowledgement. It returns false on a conflict.
+func (c *crowder) appendAll(events ...event.Event) bool {
 	began := time.Now()
 	_, err := c.log.Append(context.Background(), events...)
 	c.slowest = max(c.slowest, time.Since(began))
@@ -96,16 +96,16 @@ func (c *crowder) append(events ...event.Event) bool {
 	return true
 }
 
-// input answers the nth input, unless another process has been faster; then it tries to answer
-// that one's question.
-func (c *crowder) input(n int) {
+// runInput runs the nth input. If another process was faster, it tries to answer that run's
+// question.
+func (c *crowder) runInput(n int) {
 	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("run-", n, "-", c.name))}
 	asked := refs
 	asked.Input = event.InputID(fmt.Sprint("input-", n))
 	question := refs
 	question.Interaction = event.InteractionID(fmt.Sprint("question-", n))
-	if !c.append(fact(event.MessageReceived, asked), fact(event.Requested, asked)) {
-		c.answer(question.Interaction)
+	if !c.appendAll(fact(event.MessageReceived, asked), fact(event.Requested, asked)) {
+		c.answerQuestion(question.Interaction)
 		return
 	}
 	frame := func(t event.Type, size int) event.Event {
@@ -115,18 +115,18 @@ func (c *crowder) input(n int) {
 		c.must(c.log.Record(frame(event.NotificationReceived, 100*i)))
 	}
 	c.must(c.log.Sync())
-	c.append(fact(event.InteractionRequested, question))
-	c.append(fact(event.InteractionAnswered, question))
-	c.append(frame(event.ResponseReceived, 200), fact(event.Responded, refs), fact(event.CallEnforced, refs))
+	c.appendAll(fact(event.InteractionRequested, question))
+	c.appendAll(fact(event.InteractionAnswered, question))
+	c.appendAll(frame(event.ResponseReceived, 200), fact(event.Responded, refs), fact(event.CallEnforced, refs))
 	c.must(c.log.Anchored())
 	switch c.won++; c.won % 4 {
 	case 1:
 		note, err := c.log.Checkpoint(context.Background())
 		c.must(err)
 		fmt.Println("anchored", note.Size)
-	case 2: // the last to close empties the write-ahead log while another opens it
+	case 2: // The last Close empties the write-ahead log while another process opens it.
 		c.must(c.log.Close())
-		c.open()
+		c.openLog()
 	case 3:
 		_, err := c.log.Prune(context.Background(), event.Pruning{Until: 1 << 40, Run: refs.Run, By: c.name})
 		if errors.Is(err, disk.ErrBusy) {
@@ -138,16 +138,16 @@ func (c *crowder) input(n int) {
 	}
 }
 
-// answer answers a question that somebody else has asked.
-func (c *crowder) answer(id event.InteractionID) {
+// answerQuestion answers a question of another process.
+func (c *crowder) answerQuestion(id event.InteractionID) {
 	e, ok, err := c.log.Last(context.Background(), event.Query{Interaction: id})
 	c.must(err)
 	if ok && e.Type == event.InteractionRequested {
-		c.append(fact(event.InteractionAnswered, e.Refs))
+		c.appendAll(fact(event.InteractionAnswered, e.Refs))
 	}
 }
 
-// crowd is eight processes at one log, and what they have said.
+// crowd is the set of processes, together with their output.
 type crowd struct {
 	t          *testing.T
 	path, keys string
@@ -156,14 +156,14 @@ type crowd struct {
 	living     map[string]*exec.Cmd
 	stdin      map[string]io.Closer
 
-	acked    map[event.Seq]string // ids
+	acked    map[event.Seq]string // event ids
 	anchored int64
 	counts   map[string]int
 	slowest  time.Duration
 	killed   int
 }
 
-func (c *crowd) start() {
+func (c *crowd) startProcess() {
 	name := fmt.Sprint("p", c.started)
 	c.started++
 	cmd := child(c.t, "crowd", c.path)
@@ -185,13 +185,13 @@ func (c *crowd) start() {
 		for lines.Scan() {
 			c.said <- lines.Text()
 		}
-		_ = cmd.Wait() // some are killed; what went wrong otherwise was said
+		_ = cmd.Wait() // Some are killed. Other faults were printed.
 		c.said <- "gone " + name
 	}()
 }
 
-// hear takes in the next line.
-func (c *crowd) hear() {
+// readLine handles the next line of output.
+func (c *crowd) readLine() {
 	line := <-c.said
 	word, rest, _ := strings.Cut(line, " ")
 	c.counts[word]++
@@ -200,7 +200,7 @@ func (c *crowd) hear() {
 		seq, id, _ := strings.Cut(rest, " ")
 		n, err := strconv.ParseInt(seq, 10, 64)
 		if err != nil || len(id) != 36 {
-			return // the line of one that was killed as it wrote it
+			return // The process was killed while it wrote the line.
 		}
 		c.acked[event.Seq(n)] = id
 	case "anchored":
@@ -220,18 +220,18 @@ func (c *crowd) hear() {
 	}
 }
 
-// until hears until there are n more acknowledged events.
-func (c *crowd) until(n int) {
+// waitForAcks reads lines until n more events are acknowledged.
+func (c *crowd) waitForAcks(n int) {
 	for want := c.counts["ack"] + n; c.counts["ack"] < want && len(c.living) > 0; {
-		c.hear()
+		c.readLine()
 	}
 }
 
-// TestCrowd has eight processes append to one log: frames, intents for the same inputs,
-// outcomes, answers to the same questions, checkpoints, prunings. Now and then one of them is
-// killed and another takes its place. What was acknowledged is there under its number, the tree
-// and every checkpoint and anchor hold, there is one of what there may be only one of, and
-// no one is told that the database is locked.
+// TestCrowd lets eight processes append to one log: frames, intents for the same inputs, outcomes,
+// answers to the same questions, checkpoints and prunings. Some are killed and replaced. At the end
+// every acknowledged event must have its Seq, and the tree, the checkpoints and the anchor must
+// verify. Events that may exist once must exist once. No process may report that the database is
+// locked.
 func TestCrowd(t *testing.T) {
 	kills := 12
 	if *tortureStates > ordinaryStates {
@@ -243,11 +243,11 @@ func TestCrowd(t *testing.T) {
 		living: map[string]*exec.Cmd{}, stdin: map[string]io.Closer{}, acked: map[event.Seq]string{}, counts: map[string]int{},
 	}
 	for range crowdSize {
-		c.start() // the file is not there yet: they all make it
+		c.startProcess() // All of them create the file.
 	}
 	dice := rand.New(rand.NewPCG(*tortureSeed, 9))
 	for c.killed < kills && !t.Failed() {
-		c.until(1 + dice.IntN(60))
+		c.waitForAcks(1 + dice.IntN(60))
 		var names []string
 		for name := range c.living {
 			names = append(names, name)
@@ -256,24 +256,24 @@ func TestCrowd(t *testing.T) {
 		if len(names) == 0 {
 			break
 		}
-		_ = c.living[names[dice.IntN(len(names))]].Process.Kill() // it may have gone
+		_ = c.living[names[dice.IntN(len(names))]].Process.Kill() // It may have ended.
 		c.killed++
-		c.start()
+		c.startProcess()
 	}
-	c.until(200)
+	c.waitForAcks(200)
 	for _, stdin := range c.stdin {
-		_ = stdin.Close() // it ends when it has finished its input
+		_ = stdin.Close() // It finishes its input first.
 	}
 	for len(c.living) > 0 {
-		c.hear()
+		c.readLine()
 	}
-	c.check()
+	c.checkLog()
 	t.Logf("seed %d: %d processes, %d of them killed, %d events acknowledged, %d checkpoints, %d prunings and %d that gave way; the slowest call took %v",
 		*tortureSeed, c.started, c.killed, len(c.acked), c.counts["anchored"], c.counts["pruned"], c.counts["busy"], c.slowest)
 }
 
-// check looks at the log when all have gone.
-func (c *crowd) check() {
+// checkLog checks the log after all processes have ended.
+func (c *crowd) checkLog() {
 	t := c.t
 	l, err := Open(t.Context(), c.path, Options{Context: "default"})
 	if err != nil {
@@ -283,7 +283,7 @@ func (c *crowd) check() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, run := range open { // of those that were killed
+	for _, run := range open { // runs of killed processes
 		mustAppend(t, l, fact(event.OutcomeUnknown, event.Refs{Run: run}))
 	}
 	if err := l.Close(); err != nil {
@@ -300,7 +300,7 @@ func (c *crowd) check() {
 		t.Fatal(err)
 	}
 	rules := &crowdRules{acked: c.acked, seen: map[string]event.Seq{}}
-	rep, err := verify.Log(t.Context(), r, verify.Options{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.event}})
+	rep, err := verify.Log(t.Context(), r, verify.Options{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.checkEvent}})
 	if err != nil || !rep.OK() || rep.Unchecked > 0 {
 		t.Errorf("%+v, %v", rep, err)
 	}
@@ -317,7 +317,7 @@ func (c *crowd) check() {
 	}
 }
 
-// crowdRules are those of the contract that follow from types and ids.
+// crowdRules are the rules of the contract that depend on types and ids.
 type crowdRules struct {
 	acked  map[event.Seq]string
 	found  int
@@ -326,7 +326,7 @@ type crowdRules struct {
 	broken []string
 }
 
-func (r *crowdRules) event(e *event.Event) {
+func (r *crowdRules) checkEvent(e *event.Event) {
 	breaks := func(format string, args ...any) {
 		r.broken = append(r.broken, fmt.Sprintf("event %d: ", e.Seq)+fmt.Sprintf(format, args...))
 	}

@@ -19,50 +19,52 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// The log that is damaged: runs of ten events each, with a checkpoint and a line of the anchor
-// behind each, then one that has not ended.
+// The log has soundRuns runs of ten events. Each run has a checkpoint and a line of the anchor.
+// Another run has not ended.
 const (
 	soundRuns   = 30
 	soundEvents = 10*soundRuns + 3
 )
 
-// damage is something done to that log, and what verifiers must say of it. The statements may
-// call sha256(x), and leaf(…) of a row's columns.
+// damage is a change of that log and the expected result of the verification. Its statements may
+// call sha256(x), and leaf(…) with a row's columns.
 type damage struct {
 	name, sql string
-	kind      string    // empty: there is nothing to be found
-	first     event.Seq // 0: no event is known to be bad
+	kind      string    // empty means no finding
+	first     event.Seq // 0 means that the finding names no event
 
-	anchor func(string) string // done to the anchor
-	since  bool                // verified against the last checkpoint, kept elsewhere
+	// anchor changes the anchor.
+	anchor func(string) string
+	// since verifies the log against its last checkpoint, kept elsewhere.
+	since bool
 }
 
 const (
-	// loose takes away what keeps a log append-only.
+	// loose removes the triggers and indexes that keep a log append-only.
 	loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
 		DROP TRIGGER checkpoints_are_not_updated; DROP TRIGGER checkpoints_are_not_deleted;
 		DROP INDEX events_one_intent_per_input; DROP INDEX events_one_outcome_per_run; DROP INDEX events_one_answer;`
-	// rehash makes every row agree with itself.
+	// rehash makes every row match its own hashes.
 	rehash = `UPDATE events SET payload_len = length(payload), payload_sha256 = sha256(payload) WHERE payload IS NOT NULL;
 		UPDATE events SET leaf = leaf(seq, event_id, ts, type, class, actor, writer, context_id, session_id,
 			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256);`
-	// cutEnd takes the end away, and every trace of it within the database.
+	// cutEnd removes the last events and every trace of them in the database.
 	cutEnd = `DELETE FROM events WHERE seq > 290; DELETE FROM open_runs; DELETE FROM checkpoints WHERE size > 290;`
 )
 
-// shift gives the events from a number on other numbers, by way of numbers that are not used.
+// shift adds by to the numbers of the events after from. It uses negative numbers in between.
 func shift(from, by int) string {
 	return fmt.Sprintf(`UPDATE events SET seq = -(seq + %d) WHERE seq >= %d; UPDATE events SET seq = -seq WHERE seq < 0;`, by, from)
 }
 
-// put adds an event like another, with some columns of its own.
-func put(seq, like int, columns string) string {
+// insertLike inserts a copy of an event with some changed columns.
+func insertLike(seq, like int, columns string) string {
 	return fmt.Sprintf(`INSERT INTO events SELECT %d, event_id || 'x', ts, type, class, actor, writer, context_id, session_id,
 			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256, leaf, payload FROM events WHERE seq = %d;
 		UPDATE events SET %s WHERE seq = %d;`, seq, like, columns, seq)
 }
 
-// edit replaces a part of the anchor's line n, counted from 1.
+// edit changes line n of the anchor, counted from 1.
 func edit(n int, f func(line string) string) func(string) string {
 	return func(text string) string {
 		lines := strings.SplitAfter(text, "\n")
@@ -79,7 +81,7 @@ func without(n int) func(string) string {
 	}
 }
 
-// other returns another character than c that base64 may have there.
+// other returns another character than c, from the alphabet of base64.
 func other(c byte) string {
 	if c == 'A' {
 		return "B"
@@ -88,7 +90,7 @@ func other(c byte) string {
 }
 
 func damages() []damage {
-	pruned := put(304, 301, `type = 'log.pruned', run_id = '', trace_id = '', payload = CAST('{"until":110,"run":"run-10","events":1,"bytes":1,"by":"somebody"}' AS BLOB)`)
+	pruned := insertLike(304, 301, `type = 'log.pruned', run_id = '', trace_id = '', payload = CAST('{"until":110,"run":"run-10","events":1,"bytes":1,"by":"somebody"}' AS BLOB)`)
 	return []damage{
 		{name: "nothing"},
 		{name: "cosigned", sql: loose + `UPDATE checkpoints SET note = note || '— witness.example/w AAAAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==' || char(10) WHERE size = 50`},
@@ -124,12 +126,12 @@ func damages() []damage {
 		{name: "event moved forward", sql: loose + `UPDATE events SET seq = -80 WHERE seq = 105;
 			UPDATE events SET seq = -(seq + 1) WHERE seq BETWEEN 80 AND 104; UPDATE events SET seq = -seq WHERE seq < 0`, kind: "reordered", first: 80},
 
-		{name: "event inserted", sql: loose + shift(105, 1) + put(105, 104, `actor = 'nobody'`) +
+		{name: "event inserted", sql: loose + shift(105, 1) + insertLike(105, 104, `actor = 'nobody'`) +
 			`UPDATE events SET leaf = leaf(seq, event_id, ts, type, class, actor, writer, context_id, session_id,
 			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256) WHERE seq = 105`, kind: "inserted", first: 105},
-		{name: "event inserted with another's hash", sql: loose + shift(105, 1) + put(105, 104, `actor = 'nobody'`), kind: "inserted", first: 105},
-		{name: "event with the greatest number", sql: loose + put(math.MaxInt64, 104, `actor = 'nobody'`), kind: "inserted", first: 304},
-		{name: "event with the number 0", sql: loose + put(0, 104, `actor = 'nobody'`), kind: "inserted"},
+		{name: "event inserted with another's hash", sql: loose + shift(105, 1) + insertLike(105, 104, `actor = 'nobody'`), kind: "inserted", first: 105},
+		{name: "event with the greatest number", sql: loose + insertLike(math.MaxInt64, 104, `actor = 'nobody'`), kind: "inserted", first: 304},
+		{name: "event with the number 0", sql: loose + insertLike(0, 104, `actor = 'nobody'`), kind: "inserted"},
 
 		{name: "end cut off", sql: loose + `DELETE FROM events WHERE seq > 290`, kind: "truncated", first: 291},
 		{name: "end and its checkpoints cut off", sql: loose + cutEnd, kind: "truncated", first: 291},
@@ -163,18 +165,17 @@ func damages() []damage {
 		{name: "open run at another event", sql: `UPDATE open_runs SET seq = seq - 1`, kind: "tree"},
 		{name: "open run hidden", sql: `DELETE FROM open_runs`, kind: "tree", first: 302},
 
-		{name: "second call for one input", sql: loose + put(304, 103, `run_id = 'again', trace_id = 'again'`) + rehash, kind: "rule", first: 304},
-		{name: "second outcome", sql: loose + put(304, 109, `type = 'llm.outcome_unknown'`) + rehash, kind: "rule", first: 304},
-		{name: "outcome without an intent", sql: loose + put(304, 109, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
-		{name: "prompt without an intent", sql: loose + put(304, 104, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
-		{name: "second answer", sql: loose + put(304, 107, `actor = 'user'`) + rehash, kind: "rule", first: 304},
+		{name: "second call for one input", sql: loose + insertLike(304, 103, `run_id = 'again', trace_id = 'again'`) + rehash, kind: "rule", first: 304},
+		{name: "second outcome", sql: loose + insertLike(304, 109, `type = 'llm.outcome_unknown'`) + rehash, kind: "rule", first: 304},
+		{name: "outcome without an intent", sql: loose + insertLike(304, 109, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
+		{name: "prompt without an intent", sql: loose + insertLike(304, 104, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
+		{name: "second answer", sql: loose + insertLike(304, 107, `actor = 'user'`) + rehash, kind: "rule", first: 304},
 	}
 }
 
 var register sync.Once
 
-// registerHashes gives every SQLite connection of this process the functions of a damage's
-// statements.
+// registerHashes adds sha256 and leaf to every SQLite connection of this process.
 func registerHashes(t *testing.T) {
 	t.Helper()
 	register.Do(func() {
@@ -200,8 +201,8 @@ func registerHashes(t *testing.T) {
 	})
 }
 
-// soundLog makes the log that is to be damaged, and returns its path, the verifier's key for
-// its checkpoints and the last of them.
+// soundLog makes the undamaged log. It returns the path, the verifier key of its checkpoints and
+// the last checkpoint.
 func soundLog(t *testing.T) (path, vkey string, last evidence.Checkpoint) {
 	t.Helper()
 	registerHashes(t)
@@ -234,7 +235,7 @@ func soundLog(t *testing.T) (path, vkey string, last evidence.Checkpoint) {
 	return path, keys.VerifierKeys(last.Origin)[0], last
 }
 
-// soundRun is what a run leaves, in brief.
+// soundRun returns the events of a short run.
 func soundRun(i int) []event.Event {
 	refs := event.Refs{Session: "session", Run: event.RunID(fmt.Sprintf("run-%d", i)), Trace: event.TraceID(fmt.Sprintf("trace-%d", i)), Input: event.InputID(fmt.Sprintf("input-%d", i))}
 	asked := refs

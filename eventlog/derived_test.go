@@ -14,12 +14,12 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestNothingIsWithheldFromALog: anyone who can write the file could hide a payload, or events, by
-// saying that they never came. In an import that is counted.
+// TestNothingIsWithheldFromALog checks that withheld rows excuse missing payloads only in an
+// import. Otherwise a person with access to the file could hide payloads.
 func TestNothingIsWithheldFromALog(t *testing.T) {
 	for _, tc := range []struct {
 		sql      string
-		bad      event.Seq // if the file is no import
+		bad      event.Seq // if the file is not an import
 		withheld int64
 	}{
 		{`UPDATE events SET payload = NULL WHERE seq = 7; INSERT INTO withheld VALUES (7, 'masked')`, 7, 1},
@@ -44,7 +44,7 @@ func TestNothingIsWithheldFromALog(t *testing.T) {
 	}
 }
 
-// TestOpenRunsFollowFromTheEvents: by the list recovery finds what has no outcome.
+// TestOpenRunsFollowFromTheEvents checks the stored list of open runs. Recovery relies on it.
 func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 	for sql, bad := range map[string]event.Seq{
 		``:                      0,
@@ -67,7 +67,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 			t.Errorf("%s: %+v", sql, rep)
 		}
 	}
-	// Where events are missing nothing is said of it.
+	// If events are missing, Verify does not report the list.
 	path := fixture(t, "v2")
 	if err := forgeFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 	}
 }
 
-// unsign takes the signature from one line of an anchor.
+// unsign removes the signature from one line of an anchor.
 func unsign(t *testing.T, path string, n int) {
 	t.Helper()
 	b, err := os.ReadFile(anchor.Path(path))
@@ -94,15 +94,15 @@ func unsign(t *testing.T, path string, n int) {
 	}
 }
 
-// TestASignatureThatIsMissing: lines without one are no damage, for a key may not have been
-// there, but somebody should look at those that stand where a signed one should.
+// TestASignatureThatIsMissing checks the warnings for unsigned lines. They are not damage, because
+// a key may have been missing. A warning is due only if other evidence shows that a key existed.
 func TestASignatureThatIsMissing(t *testing.T) {
 	v := newVictim(t, 50) // five checkpoints, each stored and anchored
 	const drop = loosen + `DELETE FROM checkpoints WHERE size = `
 	for _, tc := range []struct {
 		line int
 		sql  string
-		want string // "": no warning
+		want string // empty means no warning
 	}{
 		{2, ``, "line 2 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
 		{2, drop + `20`, "line 2 of the anchor is not signed, although lines before and behind it are"},
@@ -110,13 +110,13 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		{5, ``, "line 5 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
 		{5, drop + `50`, "the newest checkpoint, of 50 events, is not signed by a key that is known here, and older ones are, up to event 40"},
 	} {
-		path := v.copy(t)
+		path := v.copyLog(t)
 		unsign(t, path, tc.line)
 		if err := forgeFile(path, tc.sql); err != nil {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
-		rows := 0 // what is said of the rows that tc.sql took
+		rows := 0 // warnings about the rows that tc.sql removed
 		warned := slices.DeleteFunc(slices.Clone(rep.Warnings), func(w string) bool {
 			ofRows := strings.Contains(w, "checkpoints of the file are missing")
 			if ofRows {
@@ -124,26 +124,26 @@ func TestASignatureThatIsMissing(t *testing.T) {
 			}
 			return ofRows || strings.Contains(w, "can be changed")
 		})
-		if (rows == 1) != (tc.sql != "" && tc.line < 5) { // of the newest the other warning is all that is said
+		if (rows == 1) != (tc.sql != "" && tc.line < 5) { // the other warning covers the newest one
 			t.Errorf("line %d, %s: %q", tc.line, tc.sql, rep.Warnings)
 		}
 		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 && !strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}
-		for _, w := range verifyFile(t, path, verify.Options{}).Warnings { // whose key it is is not known
+		for _, w := range verifyFile(t, path, verify.Options{}).Warnings { // without a key the signers are unknown
 			if strings.Contains(w, "not signed") {
 				t.Errorf("line %d, without a key: %s", tc.line, w)
 			}
 		}
 	}
-	// A checkpoint that was signed later, when the key was there, is one like any other.
-	path := v.copy(t)
+	// A checkpoint that was signed later, when the key existed, gives no warning.
+	path := v.copyLog(t)
 	l, err := Open(t.Context(), path, Options{Context: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
-	_ = l.Anchored() // there is no key
+	_ = l.Anchored() // the log has no key
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestEvidenceThatIsGone: every run leaves a line of the anchor, with or without a key.
+// TestEvidenceThatIsGone checks that every run leaves a line of the anchor, with and without a key.
 func TestEvidenceThatIsGone(t *testing.T) {
 	l := openTest(t)
 	run := event.Refs{Run: "r", Input: "i"}

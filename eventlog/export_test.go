@@ -15,7 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// TestExportImportExport: what comes back is the same to the byte, whatever was selected.
+// TestExportImportExport exports, imports and exports again. The two texts must be equal for every
+// selection.
 func TestExportImportExport(t *testing.T) {
 	leaveToOtherBuild(t)
 	logs := 4
@@ -38,7 +39,7 @@ func TestExportImportExport(t *testing.T) {
 			}
 			recompute(t, copied, done.Root)
 			again, _ := exportOf(t, copied, opt)
-			if !done.Signed { // then a part may not know its log's name
+			if !done.Signed { // Then a part may not know the name of its log.
 				text, again = withoutOrigin(text), withoutOrigin(again)
 			}
 			if again != text {
@@ -82,8 +83,8 @@ func withoutOrigin(text string) string {
 	return head + "\n" + rest
 }
 
-// TestExportOfAnExport: a part of a part is the same as that part of the whole, if the first
-// part has what it takes.
+// TestExportOfAnExport exports a part of an imported part. The text must equal the same part of the
+// whole log.
 func TestExportOfAnExport(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	path, runs := randomLog(t, rnd, 900)
@@ -106,7 +107,7 @@ func TestExportOfAnExport(t *testing.T) {
 	}
 }
 
-// TestExportKeepsPayloads: every byte of every payload, in facts and in frames.
+// TestExportKeepsPayloads checks that every byte of every payload survives, in facts and frames.
 func TestExportKeepsPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, p := range oddPayloads {
@@ -135,7 +136,7 @@ func TestExportKeepsPayloads(t *testing.T) {
 	}
 }
 
-// TestExportRefusesDamage: an export makes nothing good that is wrong.
+// TestExportRefusesDamage checks that a damaged log cannot be exported.
 func TestExportRefusesDamage(t *testing.T) {
 	const loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted; `
 	keys, err := evidence.MakeKeys(t.TempDir())
@@ -206,7 +207,7 @@ func TestExportRefusesDamage(t *testing.T) {
 	}
 }
 
-// TestExportAsOfTheCheckpoint: what came after a run does not keep its export from being
+// TestExportAsOfTheCheckpoint checks that later events do not keep the export of a run from being
 // signed.
 func TestExportAsOfTheCheckpoint(t *testing.T) {
 	keys, err := evidence.MakeKeys(t.TempDir())

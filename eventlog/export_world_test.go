@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// oddPayloads are what JSON would give back otherwise, if it could.
+// oddPayloads are payloads that encoding/json would change.
 var oddPayloads = []string{
 	``, `null`, `0`, ` {"a": 1}`, `{"a":"<b>&\u2028"}`, "{\"a\":\"\u2028\"}", `{"a":"<"}`, `{"a":1,"a":2}`, "\"\xff\"", `not JSON`, "\x00\xff",
 	`{"n":1e400,"m":12345678901234567890}`, "�", `"\ud800"`, "line\r\n", `{"password":"secret"}`,
@@ -29,8 +29,8 @@ var oddPayloads = []string{
 
 func masksSecrets(payload []byte) bool { return bytes.Contains(payload, []byte("secret")) }
 
-// randomLog makes a log of about n events of several runs, some of them pruned, and returns
-// its path and its runs.
+// randomLog makes a log with about n events of several runs, some of them pruned. It returns the
+// path and the runs.
 func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.RunID) {
 	t.Helper()
 	keys, err := evidence.MakeKeys(t.TempDir())
@@ -96,7 +96,7 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 	return path, runs
 }
 
-// randomSelection selects something of a log, or all of it.
+// randomSelection selects a part of a log, or all of it.
 func randomSelection(rnd *rand.Rand, runs []event.RunID) (s export.Selection) {
 	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	switch rnd.IntN(5) {
@@ -144,7 +144,7 @@ func importOf(t testing.TB, text string) (string, export.Summary) {
 	return path, done
 }
 
-// contents is all that a file holds, row for row.
+// contents returns all rows of a file.
 func contents(t testing.TB, path string) string {
 	t.Helper()
 	db := dbOf(t, path)
@@ -168,15 +168,15 @@ func contents(t testing.TB, path string) string {
 	return b.String()
 }
 
-// recompute holds what a file has against the root it should have, without the package's
-// own way to read a part.
+// recompute computes the root of a file from its rows and compares it with want. It does not use
+// the code of the package for parts.
 func recompute(t testing.TB, path string, want tlog.Hash) {
 	t.Helper()
 	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = r.Close() }() // read from only
+	defer func() { _ = r.Close() }() // only read
 	var absent []struct {
 		Seq   int64
 		Level int

@@ -24,7 +24,7 @@ func TestFindByID(t *testing.T) {
 	}
 }
 
-// TestFindWhereClocksJumped: the time in the id leads nowhere near.
+// TestFindWhereClocksJumped makes a log in which the time in an id does not lead to the event.
 func TestFindWhereClocksJumped(t *testing.T) {
 	now := time.Unix(1763694000, 0)
 	l, err := Open(t.Context(), filepath.Join(t.TempDir(), "e.db"), Options{Now: func() time.Time {

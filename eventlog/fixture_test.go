@@ -21,7 +21,7 @@ import (
 
 var updateFixture = flag.Bool("update-fixture", false, "make testdata/v2.db anew")
 
-// writeRuns writes three runs, one of them with a question, one that has no outcome.
+// writeRuns writes three runs. One has a question, and one has no outcome.
 func writeRuns(tb testing.TB, l *Log) {
 	tb.Helper()
 	for n := range 3 {
@@ -64,11 +64,10 @@ func writeRuns(tb testing.TB, l *Log) {
 	}
 }
 
-// fixtureEvents is how many events writeRuns writes.
+// fixtureEvents is the number of events that writeRuns writes.
 const fixtureEvents = 3*107 + 3 + 2*3
 
-// fixture copies a log and what lies beside it out of testdata, so that reading it leaves
-// nothing there.
+// fixture copies a log and its other files from testdata to a new folder.
 func fixture(t *testing.T, name string) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,10 +100,10 @@ func verifyFile(t *testing.T, path string, opt verify.Options) verify.Report {
 	return rep
 }
 
-// The root of testdata/v1.db, as the code that wrote it had it.
+// rootV1 is the root of testdata/v1.db as the writing version computed it.
 const rootV1 = "wC4oOekvkufPwJcUdz1C7ngwTy+0avhS8SArmyfjESw="
 
-// TestFixtureV1: a log of the first schema verifies for ever, as it is and brought up to date.
+// TestFixtureV1 verifies a log of the first schema, before and after its migration.
 func TestFixtureV1(t *testing.T) {
 	path := fixture(t, "v1")
 	before, err := os.ReadFile(path)
@@ -136,8 +135,8 @@ func TestFixtureV1(t *testing.T) {
 	}
 }
 
-// TestFixtureV1Damaged: what is found in a log of the second schema is found in one of the
-// first, whose tree is one row.
+// TestFixtureV1Damaged checks that damage in a log of the first schema is found. Its tree is one
+// row.
 func TestFixtureV1Damaged(t *testing.T) {
 	for _, tc := range []struct {
 		damage string
@@ -160,7 +159,7 @@ func TestFixtureV1Damaged(t *testing.T) {
 	}
 }
 
-// TestFixtureV2: a log of this schema with its signed checkpoints verifies for ever.
+// TestFixtureV2 verifies a log of this schema with its signed checkpoints.
 func TestFixtureV2(t *testing.T) {
 	if *updateFixture {
 		makeFixture(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestFlips flips bits in the database, in its write-ahead log and in the anchor. What Verify
-// does not find is a bit that means nothing: every event must read back as it was.
+// TestFlips flips bits in the database, its write-ahead log and the anchor. If Verify does not find
+// a flipped bit, every event must read back unchanged.
 func TestFlips(t *testing.T) {
 	leaveToOtherBuild(t)
 	seed := rand.Uint64()
@@ -33,13 +33,13 @@ func TestFlips(t *testing.T) {
 			}
 			f := flipper{v: v, dir: tc.dir, file: tc.file, want: all, rnd: rand.New(rand.NewPCG(seed, uint64(len(tc.file))))}
 			for range *flips {
-				f.flip(t)
+				f.flipBit(t)
 			}
 			t.Logf("seed %d: of %d flips %d were found, %d mean nothing", seed, *flips, f.found, *flips-f.found)
 			if tc.file == "eventlog.anchor" && f.found < *flips {
 				t.Errorf("every bit of the anchor means something")
 			}
-			// Pages of a living log's database may all have a newer copy in the write-ahead log.
+			// All pages of a living log's database may have newer copies in the write-ahead log.
 			if f.found == 0 && (tc.dir != live || tc.file != "eventlog.db") {
 				t.Errorf("nothing was found")
 			}
@@ -47,10 +47,10 @@ func TestFlips(t *testing.T) {
 	}
 }
 
-// liveVictim copies a log while another process appends to it, with its write-ahead log.
+// liveVictim copies a log and its write-ahead log while another handle appends to it.
 func liveVictim(t *testing.T, v *victim) (dir string, events []event.Event) {
 	t.Helper()
-	path := v.copy(t)
+	path := v.copyLog(t)
 	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func liveVictim(t *testing.T, v *victim) (dir string, events []event.Event) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // that of the other process
+	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // It belongs to the other handle.
 		t.Fatal(err)
 	}
 	events = collect(t, &l.Reader, event.Query{})
@@ -85,7 +85,7 @@ type flipper struct {
 	found     int
 }
 
-func (f *flipper) flip(t *testing.T) {
+func (f *flipper) flipBit(t *testing.T) {
 	dir, err := os.MkdirTemp(t.TempDir(), "flip")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func (f *flipper) flip(t *testing.T) {
 		t.Fatal(err)
 	}
 	what := fmt.Sprintf("byte %d, bit %d of %s", at, bit, f.file)
-	rep, events, err := f.read(t.Context(), filepath.Join(dir, "log", "eventlog.db"))
+	rep, events, err := f.verifyAndRead(t.Context(), filepath.Join(dir, "log", "eventlog.db"))
 	switch {
 	case err != nil:
 		f.found++
@@ -117,14 +117,14 @@ func (f *flipper) flip(t *testing.T) {
 			}
 		}
 	case len(rep.Warnings) > 0 && f.file == "eventlog.anchor":
-		f.found++ // a last line that looks like one that a crash cut short
+		f.found++ // The last line looks like a torn one.
 	case !same(events, f.want):
 		t.Errorf("%s was not found, and %d of %d events read back otherwise", what, differing(events, f.want), len(f.want))
 	}
 }
 
-// read verifies and reads the log.
-func (f *flipper) read(ctx context.Context, path string) (rep verify.Report, events []event.Event, err error) {
+// verifyAndRead verifies and reads the log.
+func (f *flipper) verifyAndRead(ctx context.Context, path string) (rep verify.Report, events []event.Event, err error) {
 	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return rep, nil, err
@@ -135,7 +135,7 @@ func (f *flipper) read(ctx context.Context, path string) (rep verify.Report, eve
 	}
 	for e, err := range r.Events(ctx, event.Query{}) {
 		if err != nil {
-			return rep, events, nil // it differs, then
+			return rep, events, nil // The events differ then.
 		}
 		events = append(events, e)
 	}

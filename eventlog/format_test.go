@@ -16,8 +16,8 @@ import (
 
 var updatePage = flag.Bool("update", false, "write the schema and the example into docs/log-format.md")
 
-// TestFormatPage keeps docs/log-format.md true: the schema in it is the one that is used, and the
-// example is what the code makes of it.
+// TestFormatPage checks that docs/log-format.md shows the current schema, and the example as the
+// code encodes it.
 func TestFormatPage(t *testing.T) {
 	path := filepath.Join("..", "docs", "log-format.md")
 	b, err := os.ReadFile(path)
@@ -47,7 +47,7 @@ func TestFormatPage(t *testing.T) {
 	}
 }
 
-// between replaces what stands between the comments that name a part of the page.
+// between replaces the text between the comments that name a part of the page.
 func between(t *testing.T, page, part, text string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "<!-- "+part)
@@ -59,7 +59,7 @@ func between(t *testing.T, page, part, text string) string {
 	return before + "<!-- " + part + comment + "-->\n" + text + "<!-- /" + part + " -->" + after
 }
 
-// example is one event, field by field, and what its hashes are.
+// example returns one event, field by field, and its hashes.
 func example() string {
 	e := event.NewFact(event.Requested, "perlica", event.Refs{
 		Session: "01a1fcc7-cfe1-786e-90ff-e2d6e672f99e", Conversation: "session-1",
@@ -67,8 +67,8 @@ func example() string {
 		Input: "01a1fcc7-cfe1-785c-b07f-c51fff63b31c",
 	}, map[string]any{"llm_call_index": 1})
 	e.Seq, e.Time = 8, time.Unix(0, 1795242179123456789)
-	// What the log fills in.
-	new(Log).complete(&e)
+	// Set the fields that the log sets.
+	new(Log).fillFields(&e)
 	e.ID, e.Writer, e.Context = "01a1fcc7-d00b-7c4e-8d7a-2f1b6a0c9e35", "01a1fcc7-cfd9-7a11-b3c2-55d0e1f7a846", "default"
 	header := e.AppendHeader(nil)
 	leaf := e.Leaf()

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestManyFirstOpens: several processes may be the first at once. Who comes while another makes
-// the file waits for it.
+// TestManyFirstOpens lets several handles create the same file at once. The later ones must wait
+// for the first.
 func TestManyFirstOpens(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 20 {

@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// golden unpacks a log of testdata/golden, with its anchor, into a folder of its own. They were
-// written in November 2026 by whole runs of the command and are never made anew.
+// golden unpacks a log of testdata/golden and its anchor into a new folder. Whole runs of the
+// command wrote these files, and no test writes them again.
 func golden(t *testing.T, name string) (path string) {
 	t.Helper()
 	packed, err := os.Open(filepath.Join("testdata", "golden", name+".db.gz"))
@@ -45,7 +45,7 @@ func golden(t *testing.T, name string) (path string) {
 	return path
 }
 
-// TestGoldenLogs: logs of earlier versions open, verify and go on.
+// TestGoldenLogs opens and verifies stored logs and appends to them.
 func TestGoldenLogs(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "golden", "signed.vkey"))
 	if err != nil {
@@ -59,7 +59,7 @@ func TestGoldenLogs(t *testing.T) {
 		name     string
 		want     verify.Report
 		bad      verify.Damage
-		appended int64 // how many events there are after the next run
+		appended int64 // events after the next run
 	}{
 		{"plain", verify.Report{Events: 52, Anchors: 3}, "", 54},
 		{"signed", verify.Report{Events: 62, Signed: 51, Checkpoints: 3, Anchors: 3}, "", 64},
@@ -100,7 +100,7 @@ func TestGoldenLogs(t *testing.T) {
 	}
 }
 
-// TestPlantedNode: a row of nodes in the place of one that is yet to come keeps no one from writing.
+// TestPlantedNode checks that a foreign row in nodes does not keep the log from being written.
 func TestPlantedNode(t *testing.T) {
 	path := golden(t, "plain")
 	if err := execFile(path, `INSERT INTO nodes VALUES (8, 0, zeroblob(32))`); err != nil {

@@ -11,25 +11,25 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// truncate empties the write-ahead log of a log at rest.
-func (w *batchWriter) truncate() {
+// emptyIdleWAL empties the write-ahead log of an idle log.
+func (w *batchWriter) emptyIdleWAL() {
 	if w.conn == nil {
 		return
 	}
-	_ = store.EmptyWAL(context.Background(), w.conn, pollTimeout, w.files) // what was touched the next commit says
+	_ = store.EmptyWAL(context.Background(), w.conn, pollTimeout, w.files) // The next commit reports a changed file.
 }
 
-// reopen opens the file again after a failed commit, whose fate is unknown, and checks that
-// all that was acknowledged is there.
-func (w *batchWriter) reopen(ctx context.Context) error {
-	w.files.Touched = nil // what was moved may be back
+// reopenFile opens the file again after a failed commit and checks that the last acknowledged event
+// is there.
+func (w *batchWriter) reopenFile(ctx context.Context) error {
+	w.files.Touched = nil // a moved file may be back
 	if err := w.files.InPlace(); err != nil {
 		return err
 	}
 	if err := w.failpoint("reopen"); err != nil {
 		return err
 	}
-	if err := w.close(); errors.Is(err, disk.ErrMoved) { // any other it has failed with already
+	if err := w.closeFile(); errors.Is(err, disk.ErrMoved) { // The log has already failed with any other error.
 		return err
 	}
 	w.stmts, w.conn = nil, nil
@@ -37,15 +37,15 @@ func (w *batchWriter) reopen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.holds(store.Hashes{Ctx: ctx, DB: opened.DB}); err != nil {
+	if err := w.checkLastLeaf(store.Hashes{Ctx: ctx, DB: opened.DB}); err != nil {
 		return errors.Join(err, opened.Close())
 	}
 	*w = batchWriter{path: w.path, keys: w.keys, fail: w.fail, most: w.most, book: w.book, repair: w.repair, db: opened.DB, files: opened.Files, tree: w.tree, last: w.last, origin: w.origin}
 	return nil
 }
 
-// connect takes the connection, with the first commit.
-func (w *batchWriter) connect(ctx context.Context) error {
+// takeConn takes the connection for the first commit.
+func (w *batchWriter) takeConn(ctx context.Context) error {
 	if w.conn != nil {
 		return nil
 	}
@@ -60,11 +60,11 @@ func (w *batchWriter) connect(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return w.impatient(ctx)
+	return w.setPollTimeout(ctx)
 }
 
-// mayCommit is asked by SQLite under the write lock, before anything of a transaction is in the
-// write-ahead log; another number than 0 takes the transaction back.
+// mayCommit is SQLite's commit hook. SQLite calls it under the write lock, before it writes to the
+// write-ahead log. A result other than 0 rolls the transaction back.
 func (w *batchWriter) mayCommit() int32 {
 	if w.files.Whole() != nil {
 		return 1
@@ -72,10 +72,11 @@ func (w *batchWriter) mayCommit() int32 {
 	return 0
 }
 
-// close releases the statements, without which SQLite would keep the file open, the
-// connection and the file. The last to close a log moves what is in the write-ahead log into the
-// database and removes it: where a file was touched, the connection is left to the process's end.
-func (w *batchWriter) close() error {
+// closeFile releases the statements, the connection and the file. Without releasing the statements,
+// SQLite would keep the file open. The last handle of a log moves the write-ahead log into the
+// database and removes it. If another program changed a file, the connection stays open until the
+// process ends.
+func (w *batchWriter) closeFile() error {
 	var db sqlx.QueryerContext = w.db
 	if w.conn != nil {
 		db = w.conn

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
-// itself, or no longer refuse, is found before a line is written.
+// TestOpenRefusesAChangedSchema opens logs of another person with changed triggers, indexes or
+// views. Open must refuse them before the first write.
 func TestOpenRefusesAChangedSchema(t *testing.T) {
 	for name, change := range map[string]string{
 		"a trigger that answers": `CREATE TRIGGER yes AFTER INSERT ON events WHEN NEW.type = 'interaction.requested' BEGIN
@@ -41,14 +41,15 @@ func TestOpenRefusesAChangedSchema(t *testing.T) {
 	}
 }
 
-// movings are what can happen to a file that is open.
+// movings are changes to an open file.
 var movings = map[string]func(path string) error{
 	"deleted":  os.Remove,
 	"moved":    func(path string) error { return os.Rename(path, path+".old") },
 	"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
 }
 
-// TestAppendToAMovedFile: SQLite acknowledges writes to a file that no one can find again.
+// TestAppendToAMovedFile checks that Append fails after the file was moved. SQLite itself would
+// acknowledge the write.
 func TestAppendToAMovedFile(t *testing.T) {
 	for name, spoil := range movings {
 		path := closedLog(t)
@@ -69,8 +70,7 @@ func TestAppendToAMovedFile(t *testing.T) {
 	}
 }
 
-// TestAppendToAFileMovedLater: it is noticed by the next write a millisecond later, whether others
-// come in the meantime or not.
+// TestAppendToAFileMovedLater checks that a write notices the change within a millisecond.
 func TestAppendToAFileMovedLater(t *testing.T) {
 	const promised = time.Millisecond
 	for _, pause := range []time.Duration{0, promised} {
@@ -95,12 +95,12 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 			if !errors.Is(err, disk.ErrMoved) {
 				t.Errorf("%s, and %v later: %v", name, pause, err)
 			}
-			_ = l.Close() // it returns why it died
+			_ = l.Close() // Close returns the earlier error.
 		}
 	}
 }
 
-// TestAnIntentInAMovedFile: behind it a prompt would leave, so the file is looked at each time.
+// TestAnIntentInAMovedFile checks that every intent looks at the file, because a prompt follows it.
 func TestAnIntentInAMovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e.db")
 	l, err := Open(t.Context(), path, Options{Context: "default"})
@@ -116,10 +116,10 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, disk.ErrMoved) {
 		t.Error(err)
 	}
-	_ = l.Close() // it returns why it died
+	_ = l.Close() // Close returns the earlier error.
 }
 
-// TestReadingAHostileFile: whatever lies in it, reading ends, and Verify says what is wrong.
+// TestReadingAHostileFile checks that reading any file ends, and that Verify reports the damage.
 func TestReadingAHostileFile(t *testing.T) {
 	leaveToOtherBuild(t)
 	const loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;

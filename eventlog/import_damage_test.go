@@ -22,8 +22,8 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// yield is what an export says when it is read: every event and every absence, and the
-// header but for what is there for people.
+// yield returns the content of an export: every event, every absent subtree and the header. It
+// leaves out the parts of the header that are only for people.
 func yield(text string) (string, error) {
 	x, err := export.NewReader(strings.NewReader(text))
 	if err != nil {
@@ -46,8 +46,8 @@ func yield(text string) (string, error) {
 	}
 }
 
-// smallExport is an export with a line of every kind: signed, of a part, with payloads in
-// every form.
+// smallExport returns a signed export of a part of a log. It has every kind of line and every form
+// of payload.
 func smallExport(t testing.TB) string {
 	t.Helper()
 	keys, err := evidence.MakeKeys(t.TempDir())
@@ -88,8 +88,8 @@ func smallExport(t testing.TB) string {
 	return text
 }
 
-// TestImportOfDamage flips every byte of an export in several ways, and takes out and
-// doubles every byte and every line: it is refused, or nothing that counts was changed.
+// TestImportOfDamage changes, removes and doubles every byte and every line of an export. The
+// import must fail or yield the same content.
 func TestImportOfDamage(t *testing.T) {
 	leaveToOtherBuild(t)
 	text := smallExport(t)
@@ -122,8 +122,8 @@ func TestImportOfDamage(t *testing.T) {
 			try(fmt.Sprintf("byte %d ^ %#x", i, flip), text[:i]+string([]byte{text[i] ^ flip})+text[i+1:])
 		})
 	}
-	// Each byte has two of the changes, of which the next byte has the next two; make torture
-	// tries all at each.
+	// Each byte gets two of the changes, and the next byte the next two. make torture tries all
+	// changes at every byte.
 	each := 2
 	if *tortureStates > ordinaryStates {
 		each = len(changes)
@@ -144,13 +144,13 @@ func TestImportOfDamage(t *testing.T) {
 	}
 }
 
-// TestImportOfLies: files that somebody took care to make.
+// TestImportOfLies imports carefully forged files.
 func TestImportOfLies(t *testing.T) {
 	text := smallExport(t)
 	lines := strings.SplitAfter(text, "\n")
 	summed, _ := resum(strings.Replace(text, `"run_id":"r"}`, `"run_id":"q"}`, 1))
 	if _, err := yield(summed); err != nil {
-		t.Fatal(err) // what was selected is said, not proved
+		t.Fatal(err) // The selection cannot be proved.
 	}
 	edit := func(line int, old, with string) string {
 		if !strings.Contains(lines[line-1], old) {
@@ -192,8 +192,8 @@ func TestImportOfLies(t *testing.T) {
 	}
 }
 
-// TestImportOfUnsignedLies: without a checkpoint everything in the file can be made to fit,
-// but for what is no tree.
+// TestImportOfUnsignedLies forges an export without a checkpoint. All its parts can be made to fit,
+// except for an impossible tree.
 func TestImportOfUnsignedLies(t *testing.T) {
 	l := openTest(t)
 	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), fact(event.SessionCreated, event.Refs{})); err != nil {
@@ -242,7 +242,7 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	}
 }
 
-// resum gives an edited export the right SHA-256; ok is false if it has no place for one.
+// resum gives an edited export the right SHA-256. ok is false if it has no place for one.
 func resum(text string) (summed string, ok bool) {
 	at := strings.LastIndex(text, `{"end":`)
 	if at < 0 {
@@ -253,7 +253,7 @@ func resum(text string) (summed string, ok bool) {
 	return text[:at] + head + fmt.Sprintf(`"sha256":"%x"`, sha256.Sum256([]byte(text[:at]))) + end, ok && ok2
 }
 
-// TestEventJSON: any event comes back as it was.
+// TestEventJSON checks that MarshalJSON and UnmarshalJSON restore every event.
 func TestEventJSON(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	for seed := range 4 {
@@ -271,7 +271,7 @@ func TestEventJSON(t *testing.T) {
 	}
 }
 
-// FuzzEventJSON: what is read is written so that it is read the same.
+// FuzzEventJSON checks that an event that could be read is written and read back unchanged.
 func FuzzEventJSON(f *testing.F) {
 	for line := range strings.Lines(smallExport(f)) {
 		f.Add([]byte(line))
@@ -291,9 +291,9 @@ func FuzzEventJSON(f *testing.F) {
 	})
 }
 
-// FuzzImport: whatever the file, reading it ends; what is taken leads to the root that it
-// names. The corpus is also imported, exported and imported again, which is too slow and
-// too uneven for the fuzzer itself.
+// FuzzImport checks that reading ends for every file, and that accepted files lead to their root.
+// It also imports, exports and imports the corpus. That is too slow and too uneven for the fuzzer
+// itself.
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(smallExport(f)))
 	path, _ := randomLog(f, rand.New(rand.NewPCG(5, 5)), 8)
@@ -302,7 +302,7 @@ func FuzzImport(f *testing.F) {
 	fuzzing := flag.Lookup("test.fuzz").Value.String() != ""
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = yield(string(b))
-		text, ok := resum(string(b)) // else the fuzzer would not get past the last line
+		text, ok := resum(string(b)) // Without this the fuzzer would not get past the last line.
 		if !ok {
 			return
 		}

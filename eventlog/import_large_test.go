@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// endless is a line that does not end; it counts what was read of it.
+// endless is a line without an end. It counts the bytes that were read.
 type endless struct{ n int64 }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -23,7 +23,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestALineWithoutEnd: whatever a file is, little more of it is read than a line can have.
+// TestALineWithoutEnd checks that the reader stops soon after the maximum length of a line.
 func TestALineWithoutEnd(t *testing.T) {
 	header, rest, _ := strings.Cut(smallExport(t), "\n")
 	event, _, _ := strings.Cut(rest, `"payload_sha256"`)
@@ -51,8 +51,8 @@ func TestALineWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAPayloadThatIsLongAsText: a line that is escaped throughout comes back, and so does one
-// beside which nothing is short.
+// TestAPayloadThatIsLongAsText imports a payload with an escape for every byte, and a line whose
+// other fields are long, too.
 func TestAPayloadThatIsLongAsText(t *testing.T) {
 	leaveToOtherBuild(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")

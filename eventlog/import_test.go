@@ -15,7 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// TestImportLeavesNothing: where it fails there is no file, and where one lies it is left.
+// TestImportLeavesNothing checks that a failed import leaves no file and does not touch existing
+// ones.
 func TestImportLeavesNothing(t *testing.T) {
 	text, _ := exportOf(t, closedLog(t), export.Options{})
 	dir := t.TempDir()
@@ -53,7 +54,8 @@ func TestImportLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := contents(t, path)
-	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} { // the second has an anchor that is new.db's
+	// The second path has the same anchor as new.db.
+	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} {
 		if err := os.WriteFile(anchor.Path(path), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +80,7 @@ func TestImportLeavesNothing(t *testing.T) {
 	}
 }
 
-// swapLines puts line j behind line i, and line i behind that; with i and j equal the line
-// is there twice.
+// swapLines exchanges lines i and j. If i and j are equal, it doubles the line.
 func swapLines(text string, i, j int) string {
 	lines := strings.SplitAfter(text, "\n")
 	if i == j {

@@ -12,9 +12,9 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestNoFlipForgetsACall flips one bit of each byte of the pages that say which inputs were called, every bit
-// of them with -flips 1000 and more, one at a time: an input that was called is found, or what was found is
-// refused, and one that was not is never found.
+// TestNoFlipForgetsACall flips one bit of each byte of the pages that list the called inputs. With
+// -flips 1000 and more it flips every bit. Each input that was called must be found, or the file
+// refused. An input that was not called must never be found.
 func TestNoFlipForgetsACall(t *testing.T) {
 	leaveToOtherBuild(t)
 	path := golden(t, "signed")
@@ -49,7 +49,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 			refused, forgotten := 0, 0
 			for at := (p.Root - 1) * size; at < p.Root*size; at++ {
 				if whole[at] == 0 && at%size > 64 {
-					continue // what lies between the cells means nothing
+					continue // The space between the cells has no meaning.
 				}
 				bits := []int{at % 8}
 				if *flips >= 1000 {
@@ -59,7 +59,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 					if _, err := f.WriteAt([]byte{whole[at] ^ 1<<bit}, int64(at)); err != nil {
 						t.Fatal(err)
 					}
-					lost, err := forgets(t, flipped)
+					lost, err := countForgotten(t, flipped)
 					if err != nil {
 						refused++
 					}
@@ -79,8 +79,8 @@ func TestNoFlipForgetsACall(t *testing.T) {
 	}
 }
 
-// forgets counts the inputs of the log of which a wrong thing is said.
-func forgets(t *testing.T, path string) (wrong int, refused error) {
+// countForgotten counts the inputs with a wrong answer.
+func countForgotten(t *testing.T, path string) (wrong int, refused error) {
 	t.Helper()
 	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
@@ -99,8 +99,8 @@ func forgets(t *testing.T, path string) (wrong int, refused error) {
 	return wrong, refused
 }
 
-// TestIndexWithoutARow: an index that lost a row is damage to Verify and to CheckIntegrity, and
-// the input is called no more.
+// TestIndexWithoutARow removes a row from the index of inputs. Verify and CheckIntegrity must
+// report the damage, and the input must not be called again.
 func TestIndexWithoutARow(t *testing.T) {
 	path := golden(t, "signed")
 	if err := execFile(path, loseInput("one")); err != nil {
@@ -122,7 +122,7 @@ func TestIndexWithoutARow(t *testing.T) {
 	}
 }
 
-// loseInput is SQL that takes an input out of the index of inputs and leaves the schema as it was.
+// loseInput returns SQL that removes an input from the index of inputs. The schema stays unchanged.
 func loseInput(id string) string {
 	return `PRAGMA writable_schema = 1;
 		UPDATE sqlite_schema SET sql = sql || ' AND input_id <> ''` + id + `''' WHERE name = 'events_one_intent_per_input';

@@ -11,10 +11,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// pageSize is that of a database that was just made.
+// bytes, of a new database
 const pageSize = 8192
 
-// rollbackJournal is the journal by which SQLite makes a database these pages again.
+// rollbackJournal returns the journal from which SQLite would restore these pages.
 func rollbackJournal(pages []byte) []byte {
 	const sector = 512
 	j := make([]byte, sector)
@@ -36,8 +36,8 @@ func rollbackJournal(pages []byte) []byte {
 	return j
 }
 
-// TestForgedRollbackJournal: SQLite puts the pages of a journal that lies beside a database into it,
-// before anybody can look at them.
+// TestForgedRollbackJournal puts a journal next to a log. SQLite would copy its pages into the log
+// before other code could look at them.
 func TestForgedRollbackJournal(t *testing.T) {
 	path := closedLog(t)
 	older, err := os.ReadFile(path)
@@ -66,13 +66,13 @@ func TestForgedRollbackJournal(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
-			_ = l.Close() // that it was opened is the fault
+			_ = l.Close() // The open itself is the fault.
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, newer) {
 			t.Fatalf("%s: the log was changed: %v", name, err)
 		}
 	}
-	// The journal of a file that was being made when its process was killed.
+	// This journal remains if the process that creates a log is killed.
 	fresh := path + ".fresh"
 	if err := errors.Join(os.WriteFile(fresh, make([]byte, pageSize), 0o600), os.WriteFile(fresh+"-journal", rollbackJournal(nil), 0o600)); err != nil {
 		t.Fatal(err)

@@ -18,82 +18,63 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-const (
-	// A batch is one commit. It ends at the first of the two limits.
-	batchEvents = 1024
-	batchBytes  = 1 << 20
-
-	// queueBytes is how much may wait in memory before Record blocks. A slow disk
-	// thereby slows the caller that records.
-	queueBytes = 2 << 20
-)
-
 // Options of Open.
 type Options struct {
-	Context string           // context_id of every event written
-	Now     func() time.Time // the clock; nil means time.Now
+	// Context is the context_id of every event written.
+	Context string
+	// Now is the clock. nil means time.Now.
+	Now func() time.Time
 
-	// Lazy is how long a recorded event may wait for company before it is written although
-	// no one asked for it. Zero means 20 ms.
+	// Lazy is the longest time that a recorded event waits for other events before it is written.
+	// Zero means 20 ms.
 	Lazy time.Duration
 
-	// Keys sign the checkpoint that is made with the end of every run; see
-	// [evidence.UseKeys]. Nil signs nothing.
+	// Keys sign the checkpoint at the end of every run; see [evidence.UseKeys]. nil signs nothing.
 	Keys *evidence.Keys
 
-	// Redact is applied to every payload before it is hashed, so that what it takes out was
-	// never on the log. Nil changes nothing, and only then the log holds the bytes of the
-	// wire. It must keep JSON valid. It is called by several goroutines.
+	// Redact is applied to every payload before it is hashed, so the log never contains the removed
+	// parts. nil changes nothing: only then the log has the bytes of the wire. Redact must keep JSON
+	// valid. Several goroutines call it.
 	Redact func(payload []byte) []byte
 
-	fail func(point string) error // of tests: the batchWriter's
+	// fail is the failpoint of tests.
+	fail func(point string) error
 }
 
-// Log is an event log open for appending. Its methods may be called from several
-// goroutines. The zero value is not usable; call Open.
+// Log is an event log open for appending. Several goroutines may call its methods at the same time.
+// The zero value is not usable; call Open.
+//
+// A Log has one goroutine, runWriter. A goroutine that waits for a commit may commit itself: see
+// queue. Lock commitMu before queue.mu.
 type Log struct {
-	store.Reader // reads what is committed
+	store.Reader // reads the committed events
 
 	context string
 	writer  string
-	now     func() time.Time
-	lazy    time.Duration
-	ended   error             // of the last Close; read behind done
-	done    chan struct{}     // closed when the writer goroutine has ended
-	wake    chan struct{}     // capacity 1: there is something to look at
-	reopen  chan chan<- error // asks the writer to open the file again
-	prune   chan pruneJob     // asks the writer to remove payloads
 	redact  func([]byte) []byte
-	due     *time.Timer // fires when what is queued has waited for long enough
-	rest    *time.Timer // fires when the log has been at rest for a while
+	queue   *queue
 
-	unfinished bool         // when it was opened
-	newest     store.Newest // when it was opened
+	// reopen and prune carry jobs to the writer goroutine.
+	reopen chan chan<- error
+	prune  chan pruneJob
+	// rest fires when the log has been idle for restAfter.
+	rest *time.Timer
+	// done is closed when the writer goroutine has ended. closeErr is set before that.
+	done     chan struct{}
+	closeErr error
 
-	turn  sync.Mutex   // held by the goroutine that commits: the writer, or one that waits for it
-	batch *batchWriter // whose turn it is; tests reach for it before the first append
+	// unfinished and newest describe the log when it was opened.
+	unfinished bool
+	newest     store.Newest
 
-	mu        sync.Mutex // guards what follows; never held during I/O
-	room      sync.Cond  // signalled when the queue shrinks or the log dies
-	known     sync.Cond  // signalled when completed grows
-	queue     []entry
-	bytes     int  // weight of queue
-	urgent    bool // somebody waits for the queue's end
-	armed     bool // due will fire
-	closing   bool
-	queued    Mark  // all that was ever queued
-	completed Mark  // up to here each entry is committed or refused
-	lost      Mark  // up to here, from kept on, it failed, if anything ever did
-	kept      Mark  // up to here it had not
-	loss      error // why
-	err       error // why nothing can be written any more
-	anchor    error // why the last checkpoint is not anchored, or not signed
-	behind    bool  // the checkpoint that was to follow an answer was lost when the log died
+	commitMu sync.Mutex
+	// batch is guarded by commitMu. Tests set its fields before the first append.
+	batch *batchWriter
 }
 
-// Open opens the log at path for appending and creates it if it does not exist. The
-// folder must exist. It fails with ErrReadOnly, ErrFull, ErrBusy, ErrCorrupt,
-// ErrForeign or ErrNewer where one of them is the reason.
+// Open opens the log at path for appending and creates it if it does not exist. The folder must
+// exist. The error wraps ErrReadOnly, ErrFull, ErrBusy, ErrCorrupt, ErrForeign or ErrNewer if one
+// of them is the reason.
 //
 // Several processes may have one log open. The caller must Close it.
 func Open(ctx context.Context, path string, opt Options) (*Log, error) {
@@ -111,8 +92,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if opt.Lazy <= 0 {
 		opt.Lazy = 20 * time.Millisecond
 	}
-	// What is read while the writer works is read through connections of its own, which are
-	// opened with the first query.
+	// Readers have their own connections, which the first query opens. They do not wait for commits.
 	reads, err := store.ReaderOf(path)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -121,35 +101,30 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		Reader:  reads,
 		context: opt.Context,
 		writer:  uuid.Must(uuid.NewV7()).String(),
-		now:     opt.Now,
-		lazy:    opt.Lazy,
+		redact:  opt.Redact,
+		queue:   newQueue(opt.Now, opt.Lazy),
 		done:    make(chan struct{}),
-		wake:    make(chan struct{}, 1),
 		reopen:  make(chan chan<- error),
 		prune:   make(chan pruneJob),
-		redact:  opt.Redact,
-		due:     time.NewTimer(opt.Lazy),
 		rest:    time.NewTimer(restAfter),
 
 		unfinished: w.Unfinished,
 		newest:     w.Newest,
 	}
-	l.room.L, l.known.L = &l.mu, &l.mu
-	l.batch = &batchWriter{db: w.DB, path: path, files: w.Files, keys: opt.Keys, fail: opt.fail, book: intents.Open(path)}
-	l.due.Stop()
 	l.rest.Stop()
-	go l.write()
+	l.batch = &batchWriter{db: w.DB, path: path, files: w.Files, keys: opt.Keys, fail: opt.fail, book: intents.Open(path)}
+	go l.runWriter()
 	return l, nil
 }
 
-// Unfinished reports whether the log, when it was opened, listed runs without an outcome, as
-// OpenRuns returns them.
+// Unfinished reports whether the log listed runs without an outcome when it was opened. OpenRuns
+// returns these runs.
 func (l *Log) Unfinished() bool { return l.unfinished }
 
 // Newest returns the newest event that this handle has seen in the log.
 func (l *Log) Newest() store.Newest {
-	l.turn.Lock()
-	defer l.releaseTurn()
+	l.commitMu.Lock()
+	defer l.unlockCommit()
 	if l.batch.tree.Size < l.newest.Seq {
 		return l.newest
 	}
@@ -159,8 +134,8 @@ func (l *Log) Newest() store.Newest {
 // Writer returns the id that marks the events written through this handle.
 func (l *Log) Writer() string { return l.writer }
 
-// A LostIntentError says that the second place of the intents names an input that the log does not hold.
-// The log lost the intent, and the prompt may have left.
+// A LostIntentError says that the second place of the intents names an input that the log does not
+// have. The log lost the intent, and the prompt may have left.
 type LostIntentError struct {
 	Input event.InputID
 	Path  string // of the second place
@@ -170,15 +145,15 @@ func (e *LostIntentError) Error() string {
 	return fmt.Sprintf("the event log lost the intent of the input %s, which %s names as called", e.Input, e.Path)
 }
 
-// An intent whose event is not in the log may be one that another process is committing. It is looked for
-// again as often and as long as that may take.
+// An intent in the second place without an event in the log may belong to a commit of another process
+// that is still running. Intent therefore looks again, intentLooks times at most.
 const (
 	intentLooks = 40
 	intentPause = 25 * time.Millisecond
 )
 
-// Intent returns the intent of the call that was made for an input. ok is false if no call was made. The
-// error is a *LostIntentError if the second place of the intents alone names the input.
+// Intent returns the intent of the call for an input. ok is false if no call was made. The error is a
+// *LostIntentError if only the second place of the intents names the input.
 func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	for look := 1; ; look++ {
 		if e, ok, err = l.Reader.Intent(ctx, id); ok || err != nil {
@@ -190,7 +165,7 @@ func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok b
 			return e, false, err
 		case appended && look > 1 || look == intentLooks:
 			return e, false, &LostIntentError{id, intents.Path(l.Path())}
-		case appended: // the event may have come between the two looks
+		case appended: // The event may have been committed between the two reads.
 			continue
 		}
 		select {
@@ -201,16 +176,16 @@ func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok b
 	}
 }
 
-// TakeRepair returns what was found, and repaired, when the first intent was written to the second
-// place. It returns that once.
+// TakeRepair returns the repair of the second place that the first intent of this handle made. A
+// second call returns the zero Repair.
 func (l *Log) TakeRepair() (r intents.Repair) {
-	l.turn.Lock()
-	defer l.releaseTurn()
+	l.commitMu.Lock()
+	defer l.unlockCommit()
 	r, l.batch.repair = l.batch.repair, r
 	return r
 }
 
-// Kept returns a payload as the log keeps it: masked, if the log masks what it takes.
+// Kept returns a payload as the log would store it, with the secrets masked by Options.Redact.
 func (l *Log) Kept(payload []byte) []byte {
 	if l.redact == nil {
 		return payload
@@ -218,128 +193,109 @@ func (l *Log) Kept(payload []byte) []byte {
 	return l.redact(payload)
 }
 
-// Append writes the events, all or none, one after the other, and returns the Seq of
-// the last one. When it returns a nil error the events, and all that were recorded
-// before them, survive a power failure.
+// Append writes the events, all or none, one after the other, and returns the Seq of the last one.
+// When it returns a nil error, these events and all events recorded before them survive a power
+// failure. The end of a run also makes a checkpoint in the same commit. Its line of the anchor is
+// written before Append returns; Anchored returns the error of that line.
 //
-// The end of a run has a checkpoint: it is part of the same commit, and its line of the anchor is
-// written before Append returns. Why it could not be is what Anchored returns.
-//
-// A ConflictError means that nothing was written and the log lives on. Any other
-// error is a WriteError and final. Append does not give up when ctx is cancelled once
-// the events are queued: what happened must be recorded.
+// After these errors nothing was written, and the log stays usable: the error of ctx if ctx ended
+// before the events were queued, and a *ConflictError. After Close the error is ErrClosed. Any other
+// error is a *WriteError and ends the log until Reopen; every call returns it until then. Once the
+// events are queued, Append ignores ctx, because the events have already happened.
 func (l *Log) Append(ctx context.Context, events ...event.Event) (event.Seq, error) {
-	return l.append(ctx, entry{events: events})
+	return l.appendEntry(ctx, entry{events: events})
 }
 
-// AppendUnless is Append of facts that hold only as long as the log has no event that unless
-// selects: if it has one when they are committed, nothing is written and the error is a
-// ConflictError. A Query without Types is no condition.
+// AppendUnless is Append on a condition: if the log has an event that unless selects when the events
+// are committed, nothing is written and the error is a *ConflictError. A Query without Types is no
+// condition.
 func (l *Log) AppendUnless(ctx context.Context, unless event.Query, events ...event.Event) (event.Seq, error) {
-	return l.append(ctx, entry{events: events, unless: unless})
+	return l.appendEntry(ctx, entry{events: events, unless: unless})
 }
 
-// AppendAhead is Append for the end of a run whose answer somebody waits for while the log stays
-// open: the checkpoint follows in a commit of its own, for which Anchored and Close wait. A warm turn
-// takes 0.85 times as long by it. If the log
-// dies of it, it follows when Reopen has returned; where others hold the lock for too long, Anchored
-// says so, and the next run's checkpoint covers both.
-func (l *Log) AppendAhead(ctx context.Context, events ...event.Event) (event.Seq, error) {
-	return l.append(ctx, entry{events: events, ahead: true})
+// AppendBeforeCheckpoint is Append for the end of a run in a log that stays open. It returns before
+// the checkpoint, which follows in the next commit, so a person sees the answer earlier. Anchored and
+// Close wait for the checkpoint. If its commit ends the log, Reopen makes it. If other processes hold
+// the lock for too long, Anchored returns ErrBusy, and the checkpoint of the next run covers both.
+func (l *Log) AppendBeforeCheckpoint(ctx context.Context, events ...event.Event) (event.Seq, error) {
+	return l.appendEntry(ctx, entry{events: events, beforeCheckpoint: true})
 }
 
-func (l *Log) append(ctx context.Context, e entry) (event.Seq, error) {
+func (l *Log) appendEntry(ctx context.Context, e entry) (event.Seq, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	r := l.await(e)
+	r := l.awaitCommit(e)
 	return r.last, r.err
 }
 
-// await queues the entry and waits for the batch that holds it.
-func (l *Log) await(e entry) result {
+// awaitCommit queues the entry and waits for its commit. It commits itself if no other goroutine does.
+func (l *Log) awaitCommit(e entry) result {
 	e.wait = make(chan result, 1)
 	if err := l.enqueue(e); err != nil {
 		return result{err: err}
 	}
-	l.writeWhileWaiting(func() bool { return len(e.wait) > 0 })
+	l.commitUntil(func() bool { return len(e.wait) > 0 })
 	return <-e.wait
 }
 
-// writeWhileWaiting writes what is queued until done, if no other goroutine is writing; the one that
-// writes looks for urgent entries itself. To wake the writer and be woken would cost as much as the
-// insert: 107 µs of processor time for one event instead of 55.
-func (l *Log) writeWhileWaiting(done func() bool) {
-	if !l.turn.TryLock() {
+// commitUntil commits batches until done returns true. It returns at once if another goroutine holds
+// commitMu, because that goroutine takes urgent entries itself.
+func (l *Log) commitUntil(done func() bool) {
+	if !l.commitMu.TryLock() {
 		return
 	}
-	for !done() && l.step(false) {
+	for !done() && l.commitBatch() {
 	}
-	l.releaseTurn()
+	l.unlockCommit()
 }
 
-// releaseTurn gives up the turn, and has the writer look at what somebody waits for.
-func (l *Log) releaseTurn() {
-	l.turn.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.urgent {
-		l.poke()
+// unlockCommit unlocks commitMu. If urgent entries are left, it wakes the writer goroutine.
+func (l *Log) unlockCommit() {
+	l.commitMu.Unlock()
+	if l.queue.isUrgent() {
+		l.queue.wakeWriter()
 	}
 }
 
-// Record queues the events, all or none, behind everything queued before, and returns
-// at once unless much is queued already. They are written with the next batch, at the
-// latest after Options.Lazy. If they cannot be, every later call says so.
+// Record queues the events, all or none, after all earlier events, and returns. It blocks only while
+// the queue is full. The next batch writes the events, at the latest after Options.Lazy. If that
+// fails, every later call returns the error.
 //
-// The log keeps the payloads; the caller must not change them afterwards.
+// The log keeps the payloads, so the caller must not change them afterwards.
 func (l *Log) Record(events ...event.Event) error {
 	return l.enqueue(entry{events: events})
 }
 
-// Sync waits until everything recorded before the call survives a power failure.
-func (l *Log) Sync() error { return l.await(entry{}).err }
+// Sync waits until all events recorded before the call survive a power failure.
+func (l *Log) Sync() error { return l.awaitCommit(entry{}).err }
 
-// A Mark is a place in what was recorded through one Log.
+// A Mark is a position in the sequence of entries that were queued through one Log.
 type Mark uint64
 
-// Mark returns the place behind everything recorded so far.
+// Mark returns the position after all events recorded so far.
 func (l *Log) Mark() Mark {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queued
+	m, _ := l.queue.end()
+	return m
 }
 
-// SyncTo is Sync for what was recorded before the mark: it does not wait for what came later.
+// SyncTo waits until all events recorded before m survive a power failure. It does not wait for later
+// events.
 func (l *Log) SyncTo(m Mark) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.completed < m {
-		if !l.urgent && len(l.queue) > 0 {
-			l.urgent = true
-			l.mu.Unlock()
-			l.writeWhileWaiting(func() bool { return l.isCompleted(m) })
-			l.mu.Lock()
-			continue
-		}
-		l.known.Wait()
+	for l.queue.makeUrgent(m) {
+		l.commitUntil(func() bool { return l.queue.isCompleted(m) })
 	}
-	if l.kept < m && m <= l.lost {
-		return l.loss
-	}
-	return nil
+	return l.queue.awaitCompletion(m)
 }
 
-func (l *Log) isCompleted(m Mark) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.completed >= m
-}
+// StartFlush starts to write the queued events and does not wait. A caller that will wait soon saves
+// time by it.
+func (l *Log) StartFlush() { l.queue.startFlush() }
 
-// Reopen opens the file of a log again that a WriteError ended, and checks that all that was
-// acknowledged is still in it; then the log lives on. What failed stays failed: it may be on
-// the log or not, and who knows by looking. It fails with an error that wraps ErrCorrupt if
-// acknowledged events are gone, and does nothing to a log that lives.
+// Reopen opens the file of a log again after a *WriteError ended the log. It checks that the file
+// still has all acknowledged events. Then the log is usable again. Events of a failed call may be in
+// the log or not, and the caller must look. The error wraps ErrCorrupt if acknowledged events are
+// gone. Reopen does nothing to a usable log.
 func (l *Log) Reopen(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -355,70 +311,20 @@ func (l *Log) Reopen(ctx context.Context) error {
 	}
 }
 
-// Hurry has what is queued written now, without waiting for it: somebody is about to wait.
-func (l *Log) Hurry() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.queue) > 0 && !l.urgent && !l.closing {
-		l.urgent = true
-		l.poke()
-	}
-}
+// Err returns the error that ended the log, or nil.
+func (l *Log) Err() error { return l.queue.finalErr() }
 
-// Err returns why the log cannot be written any more, or nil.
-func (l *Log) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
-
-// enqueue puts the entry into the queue. The writer is told if it is full enough for a batch.
+// enqueue completes the events and queues the entry. Redacting and hashing happen here and not in the
+// commit, because many callers can do them at the same time.
 func (l *Log) enqueue(e entry) error {
-	events, size := e.events, 0
-	for i := range events {
-		l.complete(&events[i]) // here, not in the writer: callers are many, it is one
-		size += weight(&events[i])
+	for i := range e.events {
+		l.fillFields(&e.events[i])
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.bytes > queueBytes && l.err == nil && !l.closing {
-		l.room.Wait()
-	}
-	if l.err != nil {
-		return l.err
-	}
-	if l.closing {
-		return disk.ErrClosed
-	}
-	now := l.now()
-	for i := range events {
-		events[i].Time = now
-	}
-	l.queue = append(l.queue, e)
-	l.queued++
-	l.bytes += size
-	if full := l.bytes > batchBytes || len(l.queue) >= batchEvents; full && !l.urgent {
-		l.urgent = true
-		l.poke()
-	}
-	if e.wait != nil {
-		l.urgent = true
-	} else {
-		l.arm()
-	}
-	return nil
+	return l.queue.enqueue(e)
 }
 
-// arm has the writer look at the queue after a while. The caller holds mu.
-func (l *Log) arm() {
-	if !l.armed {
-		l.armed = true
-		l.due.Reset(l.lazy)
-	}
-}
-
-// complete fills in what the log knows about an event before its place is known.
-func (l *Log) complete(e *event.Event) {
+// fillFields sets the fields of an event that do not depend on its place.
+func (l *Log) fillFields(e *event.Event) {
 	e.ID = uuid.Must(uuid.NewV7()).String()
 	if l.redact != nil {
 		e.Payload = l.redact(e.Payload)
@@ -428,19 +334,13 @@ func (l *Log) complete(e *event.Event) {
 	e.Writer, e.Context = l.writer, l.context
 }
 
-// Close writes what is queued, ends the writer and closes the file; where this is the
-// last process to have the log open, no write-ahead log is left beside it. It returns
-// the error that killed the log, if one did. Later calls return ErrClosed.
+// Close writes the queued events, ends the writer goroutine and closes the file. If no other process
+// has the log open, it leaves no write-ahead log. It returns the error that ended the log, if there
+// was one. Later calls return ErrClosed.
 func (l *Log) Close() error {
-	l.mu.Lock()
-	if l.closing {
-		l.mu.Unlock()
+	if !l.queue.startClose() {
 		return disk.ErrClosed
 	}
-	l.closing = true
-	l.room.Broadcast()
-	l.mu.Unlock()
-	l.poke()
 	<-l.done
-	return errors.Join(l.Err(), l.ended)
+	return errors.Join(l.Err(), l.closeErr)
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// openTest opens a log in a folder of its own. When the test ends the file is opened
-// again and audited.
+// openTest opens a log in a new folder. At the end of the test it audits the file.
 func openTest(t *testing.T) *Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -38,7 +37,7 @@ func openTest(t *testing.T) *Log {
 	return l
 }
 
-// audit checks what must hold of every log at rest.
+// audit checks the invariants of every closed log.
 func audit(t *testing.T, path string) {
 	t.Helper()
 	ctx := context.Background()
@@ -110,7 +109,7 @@ func TestAppendKeepsBytesAndOrder(t *testing.T) {
 	}
 }
 
-// rootOf computes the root with x/mod's tlog, which this package does not use for it.
+// rootOf computes the root with package tlog, which eventlog itself does not use for that.
 func rootOf(t *testing.T, leaves []tlog.Hash) tlog.Hash {
 	t.Helper()
 	var stored []tlog.Hash
@@ -169,7 +168,7 @@ func TestOneOfItsKind(t *testing.T) {
 			if _, err := l.Append(ctx, tc.a); err != nil {
 				t.Fatal(err)
 			}
-			// The company of a refused event is refused with it; its neighbours are not.
+			// All events of a refused entry are refused. Other entries of the batch are not.
 			if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 				t.Fatal(err)
 			}
@@ -336,19 +335,19 @@ func dbOf(tb testing.TB, path string) *sqlx.DB {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = db.Close() }) // read from only
+	tb.Cleanup(func() { _ = db.Close() }) // only read
 	return db
 }
 
-// forgeFile is execFile by a forger who puts back the triggers and indexes of the log, as far as the
-// changed rows allow it.
+// forgeFile executes the statement as a forger would. It restores the triggers and indexes of the
+// log if the changed rows permit it.
 func forgeFile(path, stmt string) error {
 	if err := execFile(path, stmt); err != nil {
 		return err
 	}
 	for _, sql := range store.Statements() {
 		if !strings.HasPrefix(sql, "CREATE TABLE") {
-			_ = execFile(path, sql) // most of them are there
+			_ = execFile(path, sql) // most of them exist
 		}
 	}
 	return nil

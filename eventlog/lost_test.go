@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// called says what the log at path knows of an input: "called", "lost" or "", and what its verification says.
+// called returns "called", "lost" or "" for an input of the log at path, and the report of Verify.
 func called(t *testing.T, path string, input event.InputID) (known string, rep verify.Report) {
 	t.Helper()
 	l, err := Open(t.Context(), path, Options{Context: "default"})
@@ -41,13 +41,13 @@ func called(t *testing.T, path string, input event.InputID) (known string, rep v
 	return known, rep
 }
 
-// copyFolder copies the files of a folder as a process that dies leaves them.
+// copyFolder copies the files of a folder as they are when a process dies.
 func copyFolder(from, to string) error {
 	return errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)))
 }
 
-// TestLossOfAFile: after the loss of any file of the log's folder, in several ways, an input that was
-// called is known, and verification does not say that a log which lost the intent is whole.
+// TestLossOfAFile removes, empties or replaces each file of the log's folder. A called input must
+// still be known, and Verify must not pass a log that lost the intent.
 func TestLossOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	old, left := filepath.Join(dir, "old"), filepath.Join(dir, "left")
@@ -112,7 +112,7 @@ func zero(path string) error {
 	return os.WriteFile(path, make([]byte, len(b)), 0o600)
 }
 
-// replaceBy puts an older file in the place of a file; without an older one the file is removed.
+// replaceBy replaces a file by an older one. If the older one does not exist, it removes the file.
 func replaceBy(path, old string) error {
 	b, err := os.ReadFile(old)
 	if errors.Is(err, os.ErrNotExist) {
@@ -124,9 +124,9 @@ func replaceBy(path, old string) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-// TestDeathBetweenTheTwoPlaces: the second place names the input and the log does not. The input counts as
-// called, and the log is as it was written. Where the append fails and the process lives, it may be
-// called: no prompt left.
+// TestDeathBetweenTheTwoPlaces lets the second place name an input that the log does not have.
+// After a death the input counts as called. If only the append fails, it may be called again,
+// because no prompt left.
 func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 	dir := t.TempDir()
 	path, died := filepath.Join(dir, "log", "eventlog.db"), filepath.Join(dir, "died")
@@ -169,7 +169,7 @@ func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 	}
 }
 
-// TestSecondPlaceFails: without its second place an intent is not appended, and the error says so.
+// TestSecondPlaceFails checks that an intent is refused if its second place cannot be written.
 func TestSecondPlaceFails(t *testing.T) {
 	l := openTest(t)
 	if err := os.Mkdir(intents.Path(l.Path()), 0o700); err != nil {
@@ -187,8 +187,8 @@ func TestSecondPlaceFails(t *testing.T) {
 	}
 }
 
-// TestOtherProcessCalledAndTheLogForgot: an input that another process called after this one had looked
-// is not called again, although the log has lost the other's intent.
+// TestOtherProcessCalledAndTheLogForgot lets the log lose the intent of another process. The input
+// must not be called again.
 func TestOtherProcessCalledAndTheLogForgot(t *testing.T) {
 	l := openTest(t)
 	mustAppend(t, l, fact(event.Requested, event.Refs{Run: "mine", Input: "mine"}))

@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// openMany opens a log several times, as processes do. Each handle passes the failpoints to
-// hook, and waits for a lock that no one seems to use as long as wait says.
+// openMany opens a log several times, as several processes do. Each handle passes its failpoints to
+// hook. It waits for an idle lock as long as wait says.
 func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point string) error) []*Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -32,19 +32,19 @@ func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point st
 	}
 	t.Cleanup(func() {
 		for _, l := range logs {
-			_ = l.Close() // some died
+			_ = l.Close() // some handles have failed
 		}
 		audit(t, path)
 	})
 	return logs
 }
 
-// TestPatienceWithASlowDisk: eight processes write, and each holds the lock for a third of the
-// time that is waited where no one writes. That others were first so often is no fault.
+// TestPatienceWithASlowDisk lets eight handles write, each holding the lock for a third of the
+// patience. A handle must not fail only because others were first.
 func TestPatienceWithASlowDisk(t *testing.T) {
 	wait := 60 * time.Millisecond
 	err := appendTogether(t, wait)
-	for errors.Is(err, disk.ErrBusy) && wait < 10*time.Second { // this disk may be a slow one, too
+	for errors.Is(err, disk.ErrBusy) && wait < 10*time.Second { // this disk may be slow, too
 		wait *= 5
 		err = appendTogether(t, wait)
 	}
@@ -53,7 +53,7 @@ func TestPatienceWithASlowDisk(t *testing.T) {
 	}
 }
 
-// appendTogether has eight processes append four events each.
+// appendTogether lets eight handles append four events each.
 func appendTogether(t *testing.T, wait time.Duration) error {
 	t.Helper()
 	logs := openMany(t, 8, wait, func(_ int, point string) error {
@@ -72,7 +72,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 					return
 				}
 			}
-			if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) { // there is none; the anchor is written
+			if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) { // The log has no key, but its anchor is written.
 				errs[i] = fmt.Errorf("anchored: %w", err)
 			}
 		})
@@ -87,7 +87,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 	return nil
 }
 
-// TestPatienceEnds: a process that has the lock and does nothing is not waited for for ever.
+// TestPatienceEnds checks that a handle gives up if the holder of the lock does nothing.
 func TestPatienceEnds(t *testing.T) {
 	held, release := make(chan bool, 1), make(chan bool)
 	logs := openMany(t, 2, 100*time.Millisecond, func(i int, point string) error {
@@ -120,8 +120,7 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestPatienceOfASuspendedProcess: a while in which the process did not run is one attempt, and no
-// reason to give up.
+// TestPatienceOfASuspendedProcess checks that a suspension of the process counts as one attempt.
 func TestPatienceOfASuspendedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w batchWriter
@@ -134,7 +133,7 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 			return disk.ErrBusy
 		}
 		begun := time.Now()
-		err := w.patiently(t.Context(), func() error {
+		err := w.retryWhileBusy(t.Context(), func() error {
 			if tries == 3 {
 				return nil
 			}
@@ -144,7 +143,7 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 			t.Errorf("after %d attempts: %v", tries, err)
 		}
 		tries, suspended, begun = 0, false, time.Now()
-		if err := w.patiently(t.Context(), busy); !errors.Is(err, disk.ErrBusy) {
+		if err := w.retryWhileBusy(t.Context(), busy); !errors.Is(err, disk.ErrBusy) {
 			t.Error(err)
 		}
 		if took := time.Since(begun); took < store.BusyTimeout || took > store.BusyTimeout+time.Second {

@@ -19,25 +19,25 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// A Proof shows that an event is on a log to somebody who has not got the log: the event, the
-// hashes that lead from its leaf to the root, and a signed checkpoint with that root.
+// A Proof shows that an event is on a log, without the log. It has the event, the hashes from its
+// leaf to the root, and a signed checkpoint with that root.
 //
-// As text it is a https://c2sp.org/tlog-proof whose extra data is the event as JSON: the header
-// is what the leaf is made of, and the payload what the header has the hash of.
+// Its text is a https://c2sp.org/tlog-proof whose extra data is the event as JSON. The leaf follows
+// from the header of the event, and the header has the hash of the payload.
 type Proof struct {
 	Event      event.Event
 	Path       []tlog.Hash
 	Checkpoint evidence.Checkpoint
 }
 
-// ErrNoCheckpoint says that no signed checkpoint covers what is to be proven.
+// ErrNoCheckpoint says that no signed checkpoint covers the event.
 var ErrNoCheckpoint = errors.New("no signed checkpoint covers it")
 
 const proofHeader = "c2sp.org/tlog-proof@v1"
 
-// Prove returns the proof that event seq is on the log, by the newest signed checkpoint stored
-// with it. It reads some hundred rows, however long the log is. The error wraps ErrNoCheckpoint if
-// no checkpoint covers the event, and ErrNotExist if there is no such event.
+// Prove proves that event seq is on the log, by the newest signed checkpoint in the log. It reads
+// some hundred rows in a log of any length. The error wraps ErrNoCheckpoint if no checkpoint covers
+// the event, and ErrNotExist if the event does not exist.
 func Prove(ctx context.Context, r *store.Reader, seq event.Seq) (Proof, error) {
 	p, err := prove(ctx, r, seq)
 	if err != nil {
@@ -47,7 +47,7 @@ func Prove(ctx context.Context, r *store.Reader, seq event.Seq) (Proof, error) {
 }
 
 func prove(ctx context.Context, r *store.Reader, seq event.Seq) (p Proof, err error) {
-	if p.Event, err = proven(ctx, r, seq); err != nil {
+	if p.Event, err = eventForProof(ctx, r, seq); err != nil {
 		return p, err
 	}
 	c, ok, err := r.LastCheckpoint(ctx, int64(seq))
@@ -61,14 +61,14 @@ func prove(ctx context.Context, r *store.Reader, seq event.Seq) (p Proof, err er
 	if p.Path, err = tlog.ProveRecord(c.Size, int64(seq)-1, r.Hashes(ctx)); err != nil {
 		return p, err
 	}
-	if err := p.included(); err != nil { // the tree is another one than was signed
+	if err := p.checkInclusion(); err != nil { // The signed tree differs from the log.
 		return p, fmt.Errorf("%w: %w", disk.ErrCorrupt, err)
 	}
 	return p, nil
 }
 
-// proven returns an event as it goes into a proof.
-func proven(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event, err error) {
+// eventForProof returns an undamaged event.
+func eventForProof(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event, err error) {
 	if seq < 1 {
 		return e, disk.ErrNotExist
 	}
@@ -81,18 +81,19 @@ func proven(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event,
 	return e, disk.ErrNotExist
 }
 
-// Verify returns who of the known keys signed the checkpoint, if the proof holds: the payload, if
-// it is there, is the header's, the header's leaf is in the checkpoint's tree, and a key of the
-// log's own name signed the checkpoint. Else the error wraps [evidence.ErrProof].
+// Verify checks the proof and returns the signatures of known keys under the checkpoint. The
+// payload, if present, must match the header. The leaf of the header must be in the checkpoint's
+// tree. A key with the name of the log must have signed the checkpoint. Otherwise the error wraps
+// [evidence.ErrProof].
 func (p Proof) Verify(known ...note.Verifier) ([]evidence.Signature, error) {
-	if err := p.included(); err != nil {
+	if err := p.checkInclusion(); err != nil {
 		return nil, fmt.Errorf("%w: %w", evidence.ErrProof, err)
 	}
 	return p.Checkpoint.Verify(known...)
 }
 
-// included reports what speaks against the event's being in the checkpoint's tree.
-func (p Proof) included() error {
+// checkInclusion returns an error if the event is not in the checkpoint's tree.
+func (p Proof) checkInclusion() error {
 	e := p.Event
 	switch {
 	case e.Payload != nil && (int64(len(e.Payload)) != e.PayloadLen || sha256.Sum256(e.Payload) != e.PayloadSHA256):
@@ -111,7 +112,7 @@ func (p Proof) included() error {
 // Proofs are proofs of several events in one file.
 type Proofs []Proof
 
-// MarshalText writes the proofs one after the other, with an empty line between two.
+// MarshalText writes the proofs one after the other, separated by empty lines.
 func (list Proofs) MarshalText() ([]byte, error) {
 	var texts []string
 	for _, p := range list {
@@ -139,8 +140,8 @@ func ParseProofs(text string) (list Proofs, err error) {
 	return list, nil
 }
 
-// Verify returns who of the known keys signed the newest of the checkpoints, if every proof holds and all are
-// of one log. Otherwise the error wraps [evidence.ErrProof].
+// Verify checks all proofs and returns the signatures of known keys under the newest checkpoint.
+// All proofs must be of one log. Otherwise the error wraps [evidence.ErrProof].
 func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, err error) {
 	newest := list.Newest()
 	for _, p := range list {
@@ -157,7 +158,7 @@ func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, 
 	return signed, nil
 }
 
-// Newest returns the checkpoint of the most events.
+// Newest returns the checkpoint with the most events.
 func (list Proofs) Newest() (newest evidence.Checkpoint) {
 	for _, p := range list {
 		if p.Checkpoint.Size >= newest.Size {
@@ -167,7 +168,7 @@ func (list Proofs) Newest() (newest evidence.Checkpoint) {
 	return newest
 }
 
-// MarshalText writes the proof as https://c2sp.org/tlog-proof has it.
+// MarshalText writes the proof in the format of https://c2sp.org/tlog-proof.
 func (p Proof) MarshalText() ([]byte, error) {
 	event, err := json.Marshal(p.Event)
 	if err != nil {
@@ -180,8 +181,8 @@ func (p Proof) MarshalText() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// ParseProof reads a proof of an event of Perlica's. Whether it holds is what Verify says. The
-// error wraps [evidence.ErrProof].
+// ParseProof reads a proof of an event. It does not verify the proof; Verify does. The error wraps
+// [evidence.ErrProof].
 func ParseProof(text string) (p Proof, err error) {
 	head, text, _ := strings.Cut(text, "\n")
 	extra, text, _ := strings.Cut(text, "\n")
@@ -197,7 +198,8 @@ func ParseProof(text string) (p Proof, err error) {
 	if err != nil {
 		return p, fmt.Errorf("%w: its event is not base64: %w", evidence.ErrProof, err)
 	}
-	if err := json.Unmarshal(event, &p.Event); err != nil { // it takes no member that is unknown or there twice
+	// UnmarshalJSON of Event refuses unknown and duplicate members.
+	if err := json.Unmarshal(event, &p.Event); err != nil {
 		return p, fmt.Errorf("%w: its event: %w", evidence.ErrProof, err)
 	}
 	if index != "index "+strconv.FormatInt(int64(p.Event.Seq-1), 10) {
@@ -212,8 +214,8 @@ func ParseProof(text string) (p Proof, err error) {
 	return p, nil
 }
 
-// ProveConsistency returns the proof that the checkpoint later holds all that earlier held. Both
-// must be checkpoints of this log as it is; else the error wraps [evidence.ErrCheckpoint].
+// ProveConsistency proves that the checkpoint later includes all events of earlier. Both must be
+// checkpoints of the present log. Otherwise the error wraps [evidence.ErrCheckpoint].
 func ProveConsistency(ctx context.Context, r *store.Reader, earlier, later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {
 	p.Old, p.New = earlier, later
 	for _, c := range []evidence.Checkpoint{earlier, later} {

@@ -19,7 +19,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// proofLog is a log of some events with a checkpoint after each tenth, and its keys.
+// proofLog returns a log with a checkpoint after every tenth event, its verifiers and the
+// checkpoints.
 func proofLog(t *testing.T) (*Log, []note.Verifier, []evidence.Checkpoint) {
 	t.Helper()
 	l, keyDir := openSigned(t)
@@ -83,7 +84,7 @@ func TestEveryEventIsProven(t *testing.T) {
 	}
 }
 
-// reencoded is a proof's text with its event changed and its leaf made to fit.
+// reencoded returns the text of a proof with a changed event and a leaf that fits it.
 func reencoded(t *testing.T, p Proof, change func(e *event.Event)) string {
 	t.Helper()
 	change(&p.Event)
@@ -145,7 +146,7 @@ func TestProofsThatProveNothing(t *testing.T) {
 	}
 }
 
-// TestProofNeedsTheLogsOwnKey: a checkpoint that a witness signed and the log did not is none.
+// TestProofNeedsTheLogsOwnKey refuses a checkpoint that only a witness signed.
 func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 	l, known, _ := proofLog(t)
 	p, err := Prove(t.Context(), &l.Reader, 42)
@@ -172,13 +173,13 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 	}
 }
 
-// TestProofWithoutPayload holds that an event without payload is proven by its header, where the log says why the
-// payload is gone. A payload that somebody removed is damage.
+// TestProofWithoutPayload proves an event whose payload was pruned by its header. A payload that
+// another program removed is damage.
 func TestProofWithoutPayload(t *testing.T) {
 	l, known, _ := proofLog(t)
 	path := l.Path()
 	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
-	if err := l.Anchored(); err != nil { // until then the writer may have the lock
+	if err := l.Anchored(); err != nil { // before that the log may hold the lock
 		t.Fatal(err)
 	}
 	if err := execFile(path, `UPDATE events SET payload = NULL WHERE seq IN (42, 43, 61)`); err != nil {
@@ -203,7 +204,7 @@ func TestProofWithoutPayload(t *testing.T) {
 	if _, err := Prove(t.Context(), &l.Reader, 61); !errors.As(err, new(*event.DamagedError)) {
 		t.Errorf("a payload that nothing says to be removed: %v", err)
 	}
-	// The audit after the test wants the payloads back.
+	// The audit after the test needs the payloads.
 	restore := strings.Join([]string{`DROP TRIGGER events_lose_nothing_but_payloads`,
 		`UPDATE events SET payload = CAST('{"n":' || (seq - 1) || '}' AS BLOB) WHERE payload IS NULL`}, ";")
 	if err := forgeFile(path, restore); err != nil {
@@ -211,7 +212,7 @@ func TestProofWithoutPayload(t *testing.T) {
 	}
 }
 
-// TestProveFindsAnotherTree: a checkpoint that the log no longer fits is no proof of anything.
+// TestProveFindsAnotherTree refuses a checkpoint that no longer fits the log.
 func TestProveFindsAnotherTree(t *testing.T) {
 	l, _, _ := proofLog(t)
 	var leaf []byte
@@ -285,7 +286,7 @@ func FuzzParseProof(f *testing.F) {
 	})
 }
 
-// BenchmarkProve proves events all over a log of a million.
+// BenchmarkProve proves events of a log with a million events.
 func BenchmarkProve(b *testing.B) {
 	const events = 1_000_000
 	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default", Keys: testKeys(b)})
@@ -326,14 +327,14 @@ func BenchmarkProve(b *testing.B) {
 	})
 }
 
-// onRecord is an event with a payload as the log would hold it.
+// onRecord returns an event with a payload as the log would store it.
 func onRecord(class event.Class, payload []byte) event.Event {
 	l := &Log{writer: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", context: "default"}
 	e := event.Event{
 		Seq: 7, Time: time.Unix(1763694000, 120).UTC(), Type: event.ToolBlocked, Class: class, Actor: "agent <a&b>",
 		Refs: event.Refs{Session: "s\u2028", Run: "r", Input: "ünï"}, Payload: payload,
 	}
-	l.complete(&e)
+	l.fillFields(&e)
 	e.LeafHash = e.Leaf()
 	return e
 }

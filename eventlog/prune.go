@@ -10,27 +10,29 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Removal is what Prune did.
+// Removal describes the work of Prune.
 type Removal struct {
-	event.Pruning       // what was asked; Events and Bytes are what was removed now
-	Resumed       bool  // an earlier log.pruned said it already; it was not finished
+	// Pruning is the request. Events and Bytes count the payloads that were removed now.
+	event.Pruning
+	// Resumed means that an earlier log.pruned announced the same removal and did not finish.
+	Resumed       bool
 	Before, After int64 // bytes of the log's files
 }
 
-// Prune empties the payloads that p covers and has the file shrink, so that none of their
-// bytes is left in it. Headers and hashes stay, and with them the tree, its checkpoints and
-// proofs. An event, log.pruned, says so before anything is removed. Runs without an outcome
-// are passed over; a run that p names must have one, else it is ErrUnfinished.
+// Prune removes the payloads that p covers and shrinks the file, so that their bytes are gone.
+// Headers and hashes stay, and with them the tree, its checkpoints and proofs. An event
+// log.pruned is on disk before the first removal. Prune skips runs without an outcome. If p names
+// such a run, the error is ErrUnfinished.
 //
-// If it fails or the process dies, nothing but covered payloads is lost; the same call again
-// goes on where it ended. It fails with ErrBusy if another process uses the log all the time,
-// and with ErrFull if there is no room for the copy that shrinking takes; both leave the log
-// usable, other errors are final as those of Append. Other processes that write wait in the meantime,
-// as long as they do: see that no call is under way.
+// If Prune fails or the process dies, only covered payloads are lost. The same call again continues
+// the work. The error is ErrBusy if another process uses the log all the time, and ErrFull if the
+// disk has no room for the copy that shrinking needs. After both the log stays usable. Other errors
+// are final as those of Append. Other processes cannot write during Prune, so no call should be in
+// progress.
 //
-// Views are files of their own: anyone who keeps some removes them afterwards (view.Remove).
+// Views are separate files. Their owner removes them afterwards (view.Remove).
 func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err error) {
-	if err := l.Sync(); err != nil { // what is recorded is there to be removed
+	if err := l.Sync(); err != nil { // recorded events must be on disk to be removed
 		return done, err
 	}
 	s, err := l.Selection(ctx, p)
@@ -49,8 +51,8 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 		return done, err
 	}
 	if !said {
-		// If we die behind this, what is covered and still there is removed by the next call.
-		r := l.await(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)}, checkpoint: true})
+		// If we die after this, the next call removes the remaining covered payloads.
+		r := l.awaitCommit(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)}, checkpoint: true})
 		if r.err != nil {
 			return done, r.err
 		}
@@ -64,15 +66,15 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 	}
 	done.After = l.Size()
 	if err == nil {
-		// If we die before this, the next call rewrites the file once more.
+		// If we die before this, the next call rewrites the file again.
 		_, err = l.Append(context.WithoutCancel(ctx), event.NewFact(event.LogRewritten, "perlica", event.Refs{}, struct{}{}))
 	}
 	return done, err
 }
 
-// roomFor returns ErrFull unless a log of which size bytes remain can be rewritten: SQLite
-// makes a copy in the folder for temporary files and writes that back through the write-ahead
-// log. The two may lie on one disk.
+// roomFor returns ErrFull if a log with size remaining bytes cannot be rewritten. SQLite makes a
+// copy in the folder for temporary files and writes that copy back through the write-ahead log.
+// Both may be on one disk.
 func roomFor(size int64, dir string, free func(string) (uint64, error)) error {
 	const margin = 1 << 20
 	for _, need := range []struct {

@@ -16,12 +16,12 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// secret marks what must be gone after pruning; it is long enough for overflow pages.
+// secret returns a mark that pruning must remove. It is long enough for overflow pages.
 func secret(name string) []byte {
 	return []byte("[" + name + ":" + strings.Repeat("s3cr3t ", 3000) + "]")
 }
 
-// finishedRun is what a run leaves, with a frame that is to be removed.
+// finishedRun returns the events of a run, with a frame to be removed.
 func finishedRun(session, run string) []event.Event {
 	refs := event.Refs{Session: event.SessionID(session), Run: event.RunID(run), Input: event.InputID("input " + run)}
 	marked := func(t event.Type) event.Event {
@@ -42,7 +42,7 @@ func appendAll(t *testing.T, l *Log, events ...event.Event) {
 	}
 }
 
-// pruneLog returns the path of a log with two ended runs and one that is open.
+// pruneLog returns a log with two ended runs and an open one, and its path.
 func pruneLog(t *testing.T) (*Log, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -63,7 +63,7 @@ func pruneLog(t *testing.T) (*Log, string) {
 	return l, path
 }
 
-// found says which marks are in any file of the log's folder.
+// found returns the marks that appear in any file of the log's folder.
 func found(t *testing.T, path string, marks ...string) string {
 	t.Helper()
 	var list []string
@@ -85,8 +85,8 @@ func found(t *testing.T, path string, marks ...string) string {
 	return strings.Join(list, " ")
 }
 
-// intact checks every leaf, every payload that is there, that what is missing is covered by a
-// later log.pruned, and the stored tree.
+// intact checks the stored tree, every leaf and every payload. A later log.pruned must cover each
+// missing payload.
 func intact(t *testing.T, r *store.Reader) (missing int) {
 	t.Helper()
 	all := collect(t, r, event.Query{})
@@ -145,14 +145,15 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 			t.Errorf("event %d of a run without an outcome lost its payload", e.Seq)
 		}
 	}
-	// The events from before are the same tree, and the writer goes on from it.
+	// The earlier events have the same tree, and the log continues it.
 	if h, err := l.Hashes(t.Context()).Frontier(size); err != nil || h.Root() != root {
 		t.Errorf("the tree of %d events changed: %v", size, err)
 	}
 	appendAll(t, l, fact(event.Responded, event.Refs{Run: "open"}))
 	intact(t, &l.Reader)
 
-	// What has since ended is removed as well, and that is said again: the first was completed.
+	// Runs that ended since are removed as well. They need another event, because the first pruning
+	// was complete.
 	done, err = l.Prune(t.Context(), p)
 	if err != nil || done.Resumed || done.Events != 3 {
 		t.Errorf("%+v, %v", done, err)
@@ -163,7 +164,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if n := len(collect(t, &l.Reader, event.Query{Types: []event.Type{event.LogPruned}})); n != 2 {
 		t.Errorf("%d events say so", n)
 	}
-	// There is nothing left to do, and nothing is done.
+	// Nothing is left to remove, so nothing is written.
 	before := l.Size()
 	done, err = l.Prune(t.Context(), p)
 	if err != nil || done.Resumed || done.Events != 0 || l.Size() != before {
@@ -216,7 +217,7 @@ func TestPruneSelects(t *testing.T) {
 	}
 }
 
-// TestPruneMoreLater: what no log.pruned covers yet takes one of its own.
+// TestPruneMoreLater checks that payloads outside earlier prunings need a new log.pruned.
 func TestPruneMoreLater(t *testing.T) {
 	l, path := pruneLog(t)
 	for i, p := range []event.Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
@@ -246,7 +247,8 @@ func TestPruneRefusesAnOpenRun(t *testing.T) {
 	}
 }
 
-// TestPruneFails: whatever goes wrong, the log is whole, and the same call completes it.
+// TestPruneFails checks that the log is whole after each fault, and that the same call completes
+// the pruning.
 func TestPruneFails(t *testing.T) {
 	for _, tc := range []struct {
 		point string
@@ -277,7 +279,7 @@ func TestPruneFails(t *testing.T) {
 		if dead := l.Err() != nil; dead != tc.dead {
 			t.Errorf("%s, %v: dead: %t", tc.point, tc.err, dead)
 		}
-		_ = l.Close() // it may be dead
+		_ = l.Close() // it may have failed
 		if l, err = Open(t.Context(), path, Options{}); err != nil {
 			t.Fatal(err)
 		}

@@ -28,8 +28,8 @@ func childPrune(path, at string) {
 	}
 }
 
-// TestKilledWhilePruning: the log is whole wherever the process dies, and the same call again
-// completes what was begun.
+// TestKilledWhilePruning checks that the log is whole wherever the process dies, and that the same
+// call completes the pruning.
 func TestKilledWhilePruning(t *testing.T) {
 	for _, point := range []string{"begin", "committed", "remove", "removed", "vacuumed"} {
 		l, path := pruneLog(t)

@@ -10,12 +10,13 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestPruneWaitsForReaders: a reader that keeps the old state keeps its bytes, too.
+// TestPruneWaitsForReaders checks that Prune waits for a reader of the old state. Its snapshot
+// would keep the removed bytes.
 func TestPruneWaitsForReaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits as long as any writer does")
 	}
-	t.Parallel() // most of the time it waits
+	t.Parallel() // it waits most of the time
 	l, path := pruneLog(t)
 	conn, err := dbOf(t, path).Connx(t.Context())
 	if err != nil {

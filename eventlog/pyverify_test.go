@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// python returns the executable of a Python that docs/verify.py runs with: python3 may be a script that chooses one
-// and takes longer than the verification.
+// python returns the executable of a Python that can run docs/verify.py. python3 itself may be a
+// script that takes longer than the verification.
 func python(t *testing.T) string {
 	t.Helper()
 	name, err := exec.LookPath("python3")
@@ -28,7 +28,7 @@ func python(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// pyVerify runs docs/verify.py and returns what it says.
+// pyVerify runs docs/verify.py and returns its finding.
 func pyVerify(t *testing.T, python, path string, options ...string) (kind string, first event.Seq) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), python, append([]string{filepath.Join("..", "docs", "verify.py"), path}, options...)...)
@@ -47,7 +47,8 @@ func pyVerify(t *testing.T, python, path string, options ...string) (kind string
 	return "none", -1
 }
 
-// TestAStrangerNeedsNoMore: an auditor reads the verifier before running it.
+// TestAStrangerNeedsNoMore checks that docs/verify.py is short, because an auditor reads it before
+// running it.
 func TestAStrangerNeedsNoMore(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "verify.py"))
 	if err != nil {
@@ -64,7 +65,8 @@ func TestAStrangerNeedsNoMore(t *testing.T) {
 	}
 }
 
-// TestAStrangerAgrees runs the verifier that was written from docs/log-format.md alone.
+// TestAStrangerAgrees compares Verify with the verifier that was written from docs/log-format.md
+// alone.
 func TestAStrangerAgrees(t *testing.T) {
 	py := python(t)
 	path, vkey, last := soundLog(t)
@@ -77,7 +79,7 @@ func TestAStrangerAgrees(t *testing.T) {
 	for _, part := range []struct {
 		level int
 		n     int64
-		kind  string // what does not follow if its hash is another
+		kind  string // the finding if the hash is wrong
 	}{{5, 8, "checkpoint"}, {8, 0, "checkpoint"}, {1, 5, "tree"}} {
 		hash, err := h.Subtree(part.level, part.n)
 		if err != nil {
@@ -87,7 +89,7 @@ func TestAStrangerAgrees(t *testing.T) {
 		without := loose + fmt.Sprintf(`INSERT INTO absent VALUES (%d, %d, x'%x'); DELETE FROM events WHERE seq BETWEEN %d AND %d;`,
 			first, part.level, hash[:], first, part.n<<part.level+1<<part.level)
 		name := fmt.Sprintf("2^%d events absent from %d on", part.level, first)
-		// A part has one checkpoint at most, and no anchor.
+		// A part has at most one checkpoint, and no anchor.
 		imported := without + `DELETE FROM checkpoints WHERE size < 300;`
 		bare := func(string) string { return "" }
 		list = append(list, damage{name: name, sql: imported, anchor: bare},
@@ -99,7 +101,7 @@ func TestAStrangerAgrees(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			var options []string
-			if d.kind == "" || d.kind == "checkpoint" || d.kind == "anchor" { // signatures take their time
+			if d.kind == "" || d.kind == "checkpoint" || d.kind == "anchor" { // signatures are slow
 				options = append(options, "--key", vkey)
 			}
 			if d.since {

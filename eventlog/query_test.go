@@ -97,7 +97,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestPageSize: the driver orders pragmas, so that the one for it could come too late.
+// TestPageSize checks that the driver executes the pragma for the page size early enough.
 func TestPageSize(t *testing.T) {
 	l := openTest(t)
 	var size int

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestReopenAfterAFault lets each step of a commit fail once, before and after it was done. What
-// was acknowledged is there, and the log lives on with a tree that fits.
+// TestReopenAfterAFault lets each step of a commit fail once, before and after its effect. After
+// Reopen the acknowledged events must be there, and the log must continue with a matching tree.
 func TestReopenAfterAFault(t *testing.T) {
 	fault := errors.New("the disk says no")
 	for _, at := range []string{"begin", "insert", "commit", "committed", "anchor", "anchored"} {
@@ -68,7 +68,7 @@ func TestReopenAfterAFault(t *testing.T) {
 			size, _, err := l.Head(t.Context())
 			want := int64(3)
 			if kind == "a run's end" && (at == "committed" || !dead) {
-				want = 5 // it was written although it was not acknowledged, or was acknowledged
+				want = 5 // The events were written, even if the fault hid it.
 			}
 			if size != want || size != int64(end) || err != nil {
 				t.Errorf("%s, %s: %d events, want %d, the last is %d, %v", at, kind, size, want, end, err)
@@ -81,7 +81,7 @@ func TestReopenAfterAFault(t *testing.T) {
 	}
 }
 
-// TestReopenRefuses: acknowledged events are gone, or the file is.
+// TestReopenRefuses checks that Reopen fails if acknowledged events or the file are gone.
 func TestReopenRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(path string) error
@@ -109,7 +109,7 @@ END`)
 		}
 		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
-		die = true // the writer looks only when there is a batch
+		die = true // The committing goroutine reads die only when it has a batch.
 		if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err == nil {
 			t.Fatal("the log lives")
 		}
@@ -127,15 +127,15 @@ END`)
 		if l.Err() == nil {
 			t.Errorf("%s: it lives again", name)
 		}
-		_ = l.Close() // it returns why it died
+		_ = l.Close() // Close returns the earlier error.
 		if err := l.Reopen(t.Context()); !errors.Is(err, disk.ErrClosed) {
 			t.Errorf("%s: after Close: %v", name, err)
 		}
 	}
 }
 
-// TestReopenMakesNoFile: one that is moved away while it is opened again, and then put back, has
-// all that was acknowledged.
+// TestReopenMakesNoFile moves the file away during Reopen and puts it back. All acknowledged events
+// must still be there.
 func TestReopenMakesNoFile(t *testing.T) {
 	path, die, away := filepath.Join(t.TempDir(), "e.db"), false, false
 	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
@@ -151,7 +151,7 @@ func TestReopenMakesNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
-	if _, _, err := l.Head(t.Context()); err != nil { // what reads keeps the write-ahead log
+	if _, _, err := l.Head(t.Context()); err != nil { // the reader keeps the write-ahead log
 		t.Fatal(err)
 	}
 	die = true
@@ -178,7 +178,7 @@ func TestReopenMakesNoFile(t *testing.T) {
 	audit(t, path)
 }
 
-// TestReopenOfALivingLog does nothing.
+// TestReopenOfALivingLog checks that Reopen does nothing to a usable log.
 func TestReopenOfALivingLog(t *testing.T) {
 	l := openTest(t)
 	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
@@ -190,7 +190,8 @@ func TestReopenOfALivingLog(t *testing.T) {
 	}
 }
 
-// TestAnchoredAfterReopen: what was lost was told when it was, and is no fault of the anchor.
+// TestAnchoredAfterReopen checks that Anchored does not report a loss that was reported before
+// Reopen.
 func TestAnchoredAfterReopen(t *testing.T) {
 	fault, die := errors.New("the disk says no"), false
 	dir := t.TempDir()
@@ -208,7 +209,7 @@ func TestAnchoredAfterReopen(t *testing.T) {
 	if err := l.Anchored(); err != nil {
 		t.Fatal(err)
 	}
-	die = true // the writer looks only when there is a batch
+	die = true // The committing goroutine reads die only when it has a batch.
 	if err := errors.Join(l.Record(fact(event.CallEnforced, event.Refs{})), l.Anchored()); !errors.Is(err, fault) {
 		t.Errorf("when it died: %v", err)
 	}

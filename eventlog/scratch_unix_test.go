@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// childImport imports an export whose last line never comes: it kills itself instead.
+// childImport imports an export and kills itself before its last line.
 func childImport(path string) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), "export.jsonl"))
 	if err != nil {
@@ -30,8 +30,8 @@ type suicide struct{}
 
 func (suicide) Read([]byte) (int, error) { return 0, syscall.Kill(syscall.Getpid(), syscall.SIGKILL) }
 
-// TestWhatAKilledImportLeaves: the next import beside it removes it, and nothing of one that
-// still works.
+// TestWhatAKilledImportLeaves checks that the next import removes the remains of a killed one, and
+// keeps the files of a running one.
 func TestWhatAKilledImportLeaves(t *testing.T) {
 	dir := t.TempDir()
 	text := smallExport(t)
@@ -50,7 +50,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		t.Fatalf("a killed import left %v", left())
 	}
 
-	// One is in the midst of it.
+	// Start an import that stays in the middle.
 	in, out := io.Pipe()
 	done := make(chan error)
 	go func() {
@@ -58,7 +58,8 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		done <- err
 	}()
 	header, rest, _ := strings.Cut(text, "\n")
-	for _, part := range []string{header + "\n", strings.Repeat(" ", 1<<17)} { // the second is taken when the first is dealt with
+	// The import reads the second part after it has handled the first.
+	for _, part := range []string{header + "\n", strings.Repeat(" ", 1<<17)} {
 		if _, err := io.WriteString(out, part); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 	if now := left(); len(now) != 1 {
 		t.Errorf("there is %v", now)
 	}
-	go func() { // what stands before the line's JSON makes it another line
+	go func() { // The blanks before the JSON change the line.
 		_, _ = io.WriteString(out, rest)
 		_ = out.Close()
 	}()

@@ -11,12 +11,12 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// spoil changes a copy of the victim, in its database and in its anchor; an anchor that becomes
-// empty is removed.
+// spoil changes a copy of the victim: its database by d, and its anchor by edit. It removes an
+// empty anchor.
 func spoil(t *testing.T, v *victim, d tampering, edit func(string) string) verify.Report {
 	t.Helper()
-	path := v.copy(t)
-	d.apply(t, path, v.n, 100)
+	path := v.copyLog(t)
+	d.applyTo(t, path, v.n, 100)
 	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +35,8 @@ func spoil(t *testing.T, v *victim, d tampering, edit func(string) string) verif
 func asIs(s string) string { return s }
 func gone(string) string   { return "" }
 
-// TestEachWitnessAlone: stored hashes, checkpoints and anchor each find what they can find
-// where the others are silent.
+// TestEachWitnessAlone checks each kind of evidence alone: stored hashes, checkpoints and the
+// anchor.
 func TestEachWitnessAlone(t *testing.T) {
 	v := newVictim(t, 600)
 	forge := func(old string) string { // another signature in the name of the same key
@@ -47,7 +47,7 @@ func TestEachWitnessAlone(t *testing.T) {
 		}
 		return old[:at] + string(c) + old[at+1:]
 	}
-	stranger := func(old string) string { // the same, in the name of another key
+	stranger := func(old string) string { // another signature in the name of another key
 		at := strings.LastIndexByte(old, ' ') + 1
 		c := byte('A')
 		if old[at] == c {
@@ -86,7 +86,8 @@ func TestEachWitnessAlone(t *testing.T) {
 	}
 }
 
-// TestAPruningCoversThePast: what comes behind it is not covered, whatever it says.
+// TestAPruningCoversThePast checks that a log.pruned does not cover later events, whatever its
+// Until says.
 func TestAPruningCoversThePast(t *testing.T) {
 	v := newVictim(t, 50)
 	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestAppendToAChangedLog: anyone who has a log open notices that what it wrote last was changed or
-// deleted by others, with the next event at the latest, and says so instead of going on.
+// TestAppendToAChangedLog changes or deletes the last event behind an open handle. The next append
+// must fail.
 func TestAppendToAChangedLog(t *testing.T) {
 	for name, stmt := range map[string]string{
 		"changed": `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET leaf = zeroblob(32) WHERE seq = 3`,
@@ -37,13 +37,13 @@ func TestAppendToAChangedLog(t *testing.T) {
 			if l.Err() == nil {
 				t.Errorf("%s, an event %s: the log lives", name, kind)
 			}
-			_ = l.Close() // it returns why it died
+			_ = l.Close() // Close returns the earlier error.
 		}
 	}
 }
 
-// TestAppendInTurn: of two handles each takes in what the other has appended, over the ends of
-// the groups whose hashes are stored.
+// TestAppendInTurn lets two handles append by turns, across the ends of the groups whose hashes are
+// stored.
 func TestAppendInTurn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e.db")
 	var logs [2]*Log

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestSyncTo waits for what was recorded before the mark, and for nothing else; what was lost
-// stays lost.
+// TestSyncTo checks that SyncTo waits only for entries before the mark, and keeps reporting lost
+// ones.
 func TestSyncTo(t *testing.T) {
 	l, err := Open(t.Context(), filepath.Join(t.TempDir(), "db"), Options{Lazy: time.Hour})
 	if err != nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// flips is how many bits TestFlips flips in each file; more than the ordinary run's number is
-// the long run, in which TestTamper has logs of 100,000 events, too.
+// flips is the number of bits that TestFlips flips in each file. If it is above the default,
+// TestTamper also uses logs of 100,000 events.
 var flips = flag.Int("flips", 80, "how many bits TestFlips flips in each file")
 
-// victim is a log with checkpoints at every fifth of it and at its end.
+// victim is a log with a checkpoint after every fifth of its events.
 type victim struct {
 	dir, path string
 	n         int64
@@ -72,8 +72,8 @@ func newVictim(t *testing.T, n int64) *victim {
 	return v
 }
 
-// copy returns the path of a copy of the log and its anchor.
-func (v *victim) copy(t *testing.T) string {
+// copyLog returns the path of a copy of the log and its anchor.
+func (v *victim) copyLog(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(v.path))); err != nil {
@@ -85,22 +85,26 @@ func (v *victim) copy(t *testing.T) string {
 const loosen = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
 	DROP TRIGGER checkpoints_are_not_updated; DROP TRIGGER checkpoints_are_not_deleted; `
 
-// tampering is what is done to a log of n events, at event p of it or behind.
+// tampering is a change of a log with n events, at event p or later.
 type tampering struct {
 	name string
-	sql  string                                                // with {n}, {p}, {p1} = p+1
-	do   func(t *testing.T, db *sqlx.DB, path string, p int64) // or this
+	// sql may contain {n}, {p} and {p1} for p+1.
+	sql string
+	// do is used instead of sql if it is set.
+	do   func(t *testing.T, db *sqlx.DB, path string, p int64)
 	kind verify.Damage
-	seq  func(n, p int64) int64 // the first bad one; nil: p
-	near bool                   // only a stretch that ends with it, and begins behind a checkpoint
+	// seq returns the first bad event. nil means p.
+	seq func(n, p int64) int64
+	// near accepts a stretch of events that starts after a checkpoint and ends with the bad one.
+	near bool
 }
 
 func none(int64, int64) int64  { return 0 }
 func end(n, _ int64) int64     { return n + 1 }
 func first(int64, int64) int64 { return 1 }
 
-// tamperings are the kinds of damage that plain SQL does, in the order of what the vandal
-// knows: nothing, SQL, the leaves, the tree.
+// tamperings lists changes that plain SQL can make. The vandal first knows nothing, then SQL, then
+// the leaves, then the tree.
 func tamperings() []tampering {
 	list := []tampering{
 		{name: "payload", sql: `UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = {p}`, kind: verify.Edited},
@@ -147,7 +151,7 @@ func tamperings() []tampering {
 	return list
 }
 
-// rewrite returns what changes an event together with its leaf, and the tree if asked for.
+// rewrite changes an event together with its leaf, and with the tree if tree is true.
 func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
 	return func(t *testing.T, db *sqlx.DB, path string, p int64) {
 		r := readerOf(t, path)
@@ -181,7 +185,7 @@ func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
 	}
 }
 
-func (d tampering) apply(t *testing.T, path string, n, p int64) {
+func (d tampering) applyTo(t *testing.T, path string, n, p int64) {
 	t.Helper()
 	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
@@ -198,7 +202,7 @@ func (d tampering) apply(t *testing.T, path string, n, p int64) {
 	}
 }
 
-// TestTamper: every kind of damage is found, named and located, whatever the log's length.
+// TestTamper checks that every change is found, named and located in logs of every length.
 func TestTamper(t *testing.T) {
 	leaveToOtherBuild(t)
 	sizes := []int64{10, 300, 3000}
@@ -207,25 +211,25 @@ func TestTamper(t *testing.T) {
 	}
 	for _, n := range sizes {
 		v := newVictim(t, n)
-		if rep := verifyFile(t, v.copy(t), verify.Options{Keys: v.verifiers, Since: &v.last}); !rep.OK() || rep.Signed != n {
+		if rep := verifyFile(t, v.copyLog(t), verify.Options{Keys: v.verifiers, Since: &v.last}); !rep.OK() || rep.Signed != n {
 			t.Fatalf("untouched: %+v", rep)
 		}
 		for _, d := range tamperings() {
 			for _, p := range []int64{n/2 - 1, n - 1, 1} {
 				if n == 3000 && p != n/2-1 {
-					continue // for the time it takes
+					continue // to save time
 				}
 				t.Run(fmt.Sprintf("%d/%s/%d", n, d.name, p), func(t *testing.T) {
-					path := v.copy(t)
-					d.apply(t, path, n, p)
-					d.check(t, verifyFile(t, path, verify.Options{Keys: v.verifiers}), n, p)
+					path := v.copyLog(t)
+					d.applyTo(t, path, n, p)
+					d.checkReport(t, verifyFile(t, path, verify.Options{Keys: v.verifiers}), n, p)
 				})
 			}
 		}
 	}
 }
 
-func (d tampering) check(t *testing.T, rep verify.Report, n, p int64) {
+func (d tampering) checkReport(t *testing.T, rep verify.Report, n, p int64) {
 	t.Helper()
 	want := p
 	if d.seq != nil {
@@ -242,12 +246,12 @@ func (d tampering) check(t *testing.T, rep verify.Report, n, p int64) {
 	}
 }
 
-// TestTamperByTheKeyHolder: anyone who has the key can write another past, with its checkpoints
-// and its anchor. A checkpoint kept elsewhere says so.
+// TestTamperByTheKeyHolder lets the owner of the key rewrite the log, its checkpoints and its
+// anchor. A checkpoint kept elsewhere must expose that.
 func TestTamperByTheKeyHolder(t *testing.T) {
 	v := newVictim(t, 300)
-	path := v.copy(t)
-	tampering{name: "all of it", sql: `DELETE FROM checkpoints`, do: rewrite(true)}.apply(t, path, v.n, 100)
+	path := v.copyLog(t)
+	tampering{name: "all of it", sql: `DELETE FROM checkpoints`, do: rewrite(true)}.applyTo(t, path, v.n, 100)
 	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
@@ -271,11 +275,11 @@ func TestTamperByTheKeyHolder(t *testing.T) {
 	}
 }
 
-// TestYesterday: a whole directory that is put back is consistent; only what was kept
-// elsewhere knows better.
+// TestYesterday puts an old copy of the whole folder back. Only a checkpoint kept elsewhere exposes
+// that.
 func TestYesterday(t *testing.T) {
 	v := newVictim(t, 50)
-	yesterday := v.copy(t)
+	yesterday := v.copyLog(t)
 	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// What the torture tests can find wrong with a log.
+// These are the faults that the torture tests can find.
 var (
 	errLost    = errors.New("acknowledged events are lost")
 	errDamaged = errors.New("the log is damaged")
@@ -26,17 +26,16 @@ var (
 	errAtRest  = errors.New("the log at rest")
 )
 
-// A story is what a log may hold: these events, up to the end of one call.
+// A story is the list of events that a log may hold, and the ends of the calls that wrote them.
 type story struct {
 	events []event.Event
 	ends   []int // sorted
-	// syncFails says that the sync of a line in the second place may have failed. Append then fails, so no
-	// prompt leaves, and the next intent writes the line again.
+	// syncFails says that the sync of a line in the second place may have failed. Append then
+	// fails, so no prompt leaves, and the next intent writes the line again.
 	syncFails bool
 }
 
-// tell returns the story of writers that came one after the other. Each but the last must
-// have written all of its script.
+// tell returns the story of consecutive writers. Each but the last must have finished its script.
 func tell(scripts ...script) story {
 	st := story{ends: []int{0}}
 	for _, s := range scripts {
@@ -50,14 +49,14 @@ func tell(scripts ...script) story {
 	return st
 }
 
-// until cuts the story after n events: that is how far its writer came.
-func (st story) until(n int) story {
+// upTo cuts the story after n events.
+func (st story) upTo(n int) story {
 	i, _ := slices.BinarySearch(st.ends, n)
 	return story{events: st.events[:n], ends: st.ends[:i+1]}
 }
 
-// then continues the story with a writer that knew where it stood.
-func (st story) then(s script) story {
+// followedBy continues the story with a writer that started from its end.
+func (st story) followedBy(s script) story {
 	next := tell(s)
 	all := story{events: slices.Concat(st.events, next.events), ends: slices.Clone(st.ends)}
 	for _, end := range next.ends[1:] {
@@ -66,9 +65,9 @@ func (st story) then(s script) story {
 	return all
 }
 
-// checkLog opens the log at path as the next process would, of which acked events were
-// acknowledged, and returns how many there are and what is wrong if it tells none of the
-// stories. It writes to the log: the same inputs once more, and outcomes where there are none.
+// checkLog opens the log at path as the next process would, and compares it with the stories. acked
+// events were acknowledged. It returns the number of events in the log. It writes to the log: the
+// same inputs again, and the missing outcomes.
 func checkLog(path string, acked int, stories ...story) (found int, err error) {
 	ctx := context.Background()
 	l, err := Open(ctx, path, Options{Context: "default", Lazy: time.Hour})
@@ -76,8 +75,8 @@ func checkLog(path string, acked int, stories ...story) (found int, err error) {
 		return 0, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	for _, st := range stories {
-		if found, err = st.compare(ctx, l, acked); err == nil {
-			err = st.rerun(ctx, l, found)
+		if found, err = st.compareWith(ctx, l, acked); err == nil {
+			err = st.rerunInputs(ctx, l, found)
 			break
 		}
 	}
@@ -90,8 +89,8 @@ func checkLog(path string, acked int, stories ...story) (found int, err error) {
 	return found, atRest(ctx, path)
 }
 
-// compare holds the log against the story.
-func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err error) {
+// compareWith compares the log with the story.
+func (st story) compareWith(ctx context.Context, l *Log, acked int) (found int, err error) {
 	rep, err := verify.Log(ctx, &l.Reader, verify.Options{})
 	if err != nil || !rep.OK() {
 		return int(rep.Events), fmt.Errorf("%w: verify: %v, %v", errDamaged, rep.Findings, err)
@@ -130,8 +129,8 @@ func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err 
 	return found, nil
 }
 
-// inSecondPlace looks for the intents among the first n events in their second place, in any state: where
-// an append failed and was applied all the same, the line says that no prompt left.
+// inSecondPlace looks for the intents of the first n events in their second place, in any state. If
+// an append failed after its commit, the line there says that no prompt left.
 func (st story) inSecondPlace(path string, n int) error {
 	c, err := intents.Read(path)
 	if err != nil {
@@ -155,7 +154,7 @@ func (st story) inSecondPlace(path string, n int) error {
 	return nil
 }
 
-// anchored holds the anchor against a log of found events.
+// anchored compares the anchor with a log of found events.
 func anchored(path string, found int) error {
 	anchors, err := anchor.Read(path)
 	if err != nil {
@@ -169,9 +168,9 @@ func anchored(path string, found int) error {
 	return nil
 }
 
-// rerun does what the next process might do with a log of found events. No input may be
-// called twice and no intent may get two outcomes, whatever became of the first.
-func (st story) rerun(ctx context.Context, l *Log, found int) error {
+// rerunInputs acts as the next process might do with a log of found events. No input may be called
+// twice, and no intent may get two outcomes.
+func (st story) rerunInputs(ctx context.Context, l *Log, found int) error {
 	inputs, ended := map[event.RunID]event.InputID{}, map[event.RunID]bool{}
 	var runs, open []event.RunID
 	for _, e := range st.events[:found] {
@@ -212,11 +211,11 @@ func (st story) rerun(ctx context.Context, l *Log, found int) error {
 	if err := once(false, fact(event.Requested, after)); err != nil {
 		return err
 	}
-	_, err := l.Append(ctx, fact(event.CallEnforced, after)) // which is anchored
+	_, err := l.Append(ctx, fact(event.CallEnforced, after)) // this event makes a checkpoint and an anchor
 	return err
 }
 
-// atRest looks at a log that no one has open.
+// atRest checks a log that no process has open.
 func atRest(ctx context.Context, path string) error {
 	if wal, err := os.ReadFile(path + "-wal"); err == nil && validWAL(wal) {
 		return fmt.Errorf("%w has a valid write-ahead log of %d bytes beside it", errAtRest, len(wal))
@@ -234,8 +233,8 @@ func atRest(ctx context.Context, path string) error {
 	return errors.Join(err, r.Close())
 }
 
-// validWAL reports whether SQLite would read the file: its header has the magic number
-// and the right checksum (sqlite.org/fileformat2.html#walformat).
+// validWAL reports whether SQLite would read the file: the magic number and the checksum of its
+// header must be right (sqlite.org/fileformat2.html#walformat).
 func validWAL(b []byte) bool {
 	if len(b) < 32 || binary.BigEndian.Uint32(b)&^1 != 0x377f0682 {
 		return false
@@ -252,8 +251,8 @@ func validWAL(b []byte) bool {
 	return binary.BigEndian.Uint32(b[24:]) == s0 && binary.BigEndian.Uint32(b[28:]) == s1
 }
 
-// TestTortureSeesAWAL checks the judge: an open log has a valid one, and one flipped bit
-// of its header makes it worthless.
+// TestTortureSeesAWAL checks validWAL with the write-ahead log of an open log. After one flipped
+// bit in its header it must be invalid.
 func TestTortureSeesAWAL(t *testing.T) {
 	l := openTest(t)
 	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {

@@ -6,20 +6,24 @@ import (
 	"math/rand/v2"
 )
 
-// sector is what a disk writes whole or not at all.
+// sector is the number of bytes that a disk writes as a unit.
 const sector = 512
 
-// An op is one thing that a recorded writer did to the folder of its log.
+// An op is one operation of a recorded writer on the folder of its log.
 type op struct {
-	kind   opKind
-	inode  int    // of every kind but opSyncDir and opAck
-	name   string // opLink, opUnlink: the entry; otherwise the file's name, for people
-	off    int64
-	data   []byte
-	size   int64 // opTruncate
-	failed bool  // opSync, opSyncDir: it reported an error
-	acked  int   // opAck: as many events were acknowledged, or seen by a new writer
-	writer int   // opAck: the number of the writer that acknowledged; 0 if it only saw them
+	kind  opKind
+	inode int // not used by opSyncDir and opAck
+	// name is the entry of opLink and opUnlink. For other kinds it is the file's name in reports.
+	name string
+	off  int64
+	data []byte
+	size int64 // of opTruncate
+	// failed says that an opSync or opSyncDir reported an error.
+	failed bool
+	// acked is the number of events that opAck acknowledged, or that a new writer saw.
+	acked int
+	// writer is the number of the writer of an opAck. It is 0 if the writer only saw the events.
+	writer int
 }
 
 type opKind string
@@ -49,31 +53,32 @@ func (o op) String() string {
 	return fmt.Sprintf("%s %s", o.kind, o.name)
 }
 
-// posixDisk models the disk under a log's folder. It promises no more than POSIX promises: a
-// file's bytes are safe when the file was synced, its name when the folder was. Of the
-// rest any part may be there after a power failure:
+// posixDisk models the disk under a log's folder. It promises no more than POSIX: a file's
+// bytes are safe after a sync of the file, and its name after a sync of the folder. After a power
+// failure any part of the rest may be there:
 //
-//   - of each sector that was written, any version since the last sync, as the page cache
-//     may have written it back at any time or not;
-//   - of the folder's entries, the changes up to any one, as journals keep their order;
-//   - a truncation or not; a file's new length with zeros where data is missing.
+//   - of each written sector, any version since the last sync, because the page cache writes back at any time;
+//   - of the changes to the folder's entries, a prefix, because journals keep their order;
+//   - a truncation or not; a file's new length with zeros for missing data.
 //
-// What a failed sync was to make safe is not sure any more even if a later sync succeeds: Linux
-// marks the pages clean. Only a page that is written to again is synced again.
+// After a failed sync, a later successful sync does not make the same data safe: Linux marks the
+// pages clean. Only a page that is written again is synced again.
 //
-// One thing is believed although it is not promised: a folder's sync that failed. SQLite
-// does not look at its result, and Linux's file systems make a new file's name safe with
-// the file.
+// The model trusts one thing that POSIX does not promise: a failed sync of a folder. SQLite ignores
+// its result, and Linux file systems make the name of a new file safe together with the file.
 type posixDisk struct {
 	now   int // number of the next op
 	acked int
-	wrote int            // the writer that acknowledged last
-	files []*inode       // by number
-	names map[string]int // entries that are safe
-	links []pending      // entries' changes that are not
+	// wrote is the writer with the last acknowledgement.
+	wrote int
+	files []*inode // by number
+	// names are the entries that are safe.
+	names map[string]int
+	// links are the changes of entries that are not safe.
+	links []pending
 }
 
-// An inode's bytes are base with changes on top, of which the safe ones are sure.
+// An inode holds the bytes of a file: base, with changes on top.
 type inode struct {
 	base    []byte
 	changes []pending
@@ -81,15 +86,16 @@ type inode struct {
 
 type pending struct {
 	op
-	at   int // when it was made
+	at   int // number of its op
 	safe bool
-	lost map[int64]bool // its pages of which a sync failed; nil if none did
+	// lost are the pages with a failed sync. It is nil if no sync failed.
+	lost map[int64]bool
 }
 
 func newDisk() *posixDisk { return &posixDisk{names: map[string]int{}} }
 
-// do applies the next operation.
-func (d *posixDisk) do(o op) {
+// applyOp applies the next operation.
+func (d *posixDisk) applyOp(o op) {
 	p := pending{op: o, at: d.now}
 	d.now++
 	switch o.kind {
@@ -103,10 +109,10 @@ func (d *posixDisk) do(o op) {
 	case opWrite, opTruncate:
 		d.files[o.inode].changes = append(d.files[o.inode].changes, p)
 	case opSync:
-		d.files[o.inode].sync(o.failed)
+		d.files[o.inode].syncFile(o.failed)
 	case opSyncDir:
 		for _, l := range d.links {
-			l.apply(d.names)
+			l.applyLink(d.names)
 		}
 		d.links = nil
 	case opAck:
@@ -114,7 +120,7 @@ func (d *posixDisk) do(o op) {
 	}
 }
 
-func (p pending) apply(names map[string]int) {
+func (p pending) applyLink(names map[string]int) {
 	if p.kind == opLink {
 		names[p.name] = p.inode
 	} else {
@@ -122,7 +128,7 @@ func (p pending) apply(names map[string]int) {
 	}
 }
 
-func (f *inode) sync(failed bool) {
+func (f *inode) syncFile(failed bool) {
 	for i := range f.changes {
 		c := &f.changes[i]
 		if failed && !c.safe && c.lost == nil {
@@ -140,13 +146,13 @@ func (f *inode) sync(failed bool) {
 	}
 	sure := 0
 	for sure < len(f.changes) && f.changes[sure].safe {
-		f.base = f.changes[sure].onto(f.base, func(int64) bool { return true })
+		f.base = f.changes[sure].applyTo(f.base, func(int64) bool { return true })
 		sure++
 	}
 	f.changes = f.changes[sure:]
 }
 
-// pageOf returns the page of the page cache in which a sector lies; -1 stays -1.
+// pageOf returns the page of the page cache in which a sector lies. -1 stays -1.
 func pageOf(sector int64) int64 { return sector >> 3 }
 
 // pages returns the pages that the change touches.
@@ -159,14 +165,14 @@ func (p pending) pages() map[int64]bool {
 		pages[pageOf((p.off+int64(len(p.data))-1)/sector)] = true
 	}
 	if p.kind == opTruncate {
-		pages[-1] = true // its length is no page
+		pages[-1] = true // the length is not part of a page
 	}
 	return pages
 }
 
-// onto returns b with the change; keep says for which sectors it happened. A truncation
-// is asked for as sector -1.
-func (p pending) onto(b []byte, keep func(sector int64) bool) []byte {
+// applyTo returns b with the change. keep says for each sector whether the change reached the disk.
+// A truncation has the sector -1.
+func (p pending) applyTo(b []byte, keep func(sector int64) bool) []byte {
 	if p.kind == opTruncate {
 		if keep(-1) {
 			b = resize(b, p.size)
@@ -193,20 +199,20 @@ func resize(b []byte, size int64) []byte {
 	return append(b, make([]byte, size-int64(len(b)))...)
 }
 
-// A cut says up to when changes made it to the disk: those before it did. It may differ
-// from sector to sector; it is the same whenever it is asked for the same one.
+// A cut says which changes reached the disk: those before the returned op number. The number
+// depends on the sector. Repeated calls return the same number.
 type cut func(inode int, sector int64) int
 
-// state returns the folder's files after a power failure. stretch has files as long as they
-// were to become, whatever of their data is missing.
-func (d *posixDisk) state(c cut, links int, stretch bool) map[string][]byte {
+// stateAfter returns the folder's files after a power failure. stretch gives files their new length
+// even if data is missing.
+func (d *posixDisk) stateAfter(c cut, links int, stretch bool) map[string][]byte {
 	names := map[string]int{}
 	for name, inode := range d.names {
 		names[name] = inode
 	}
 	for _, l := range d.links {
 		if l.at < links {
-			l.apply(names)
+			l.applyLink(names)
 		}
 	}
 	files := map[string][]byte{}
@@ -215,8 +221,8 @@ func (d *posixDisk) state(c cut, links int, stretch bool) map[string][]byte {
 		b := append([]byte(nil), f.base...)
 		size := int64(len(b))
 		for _, p := range f.changes {
-			b = p.onto(b, func(s int64) bool {
-				if p.lost[pageOf(s)] { // kept or dropped on its own, whatever came of later ones
+			b = p.applyTo(b, func(s int64) bool {
+				if p.lost[pageOf(s)] { // Each such page is kept or dropped independently of later syncs.
 					return p.at < c(-1-p.at, s)
 				}
 				return p.safe || p.lost != nil || p.at < c(i, s)
@@ -235,7 +241,7 @@ func (d *posixDisk) state(c cut, links int, stretch bool) map[string][]byte {
 	return files
 }
 
-// A fate is one way in which a power failure can go.
+// A fate is one possible result of a power failure.
 type fate struct {
 	name    string
 	cut     cut
@@ -245,11 +251,11 @@ type fate struct {
 
 var fates = []string{"nothing", "everything", "up to", "pages", "sectors", "files", "all but one page"}
 
-// fate rolls the dice for one way in which a power failure at this moment can go.
-func (d *posixDisk) fate(dice *rand.Rand) fate {
+// chooseFate chooses a random result of a power failure at this moment.
+func (d *posixDisk) chooseFate(dice *rand.Rand) fate {
 	oldest, seed := d.oldest(), dice.Uint64()
-	// moment returns when something was written back for the last time: never, just now, or
-	// at one op since the oldest that is not safe.
+	// moment chooses the time of the last write-back: never, now, or at an op since the oldest
+	// unsafe one.
 	moment := func(dice *rand.Rand) int {
 		switch dice.IntN(4) {
 		case 0:
@@ -259,7 +265,7 @@ func (d *posixDisk) fate(dice *rand.Rand) fate {
 		}
 		return oldest + dice.IntN(d.now-oldest+1)
 	}
-	// of returns dice that fall the same way for the same thing.
+	// of returns a random source that depends only on the seed and its arguments.
 	of := func(inode int, unit int64) *rand.Rand {
 		return rand.New(rand.NewPCG(seed^uint64(inode)<<32, uint64(unit)))
 	}
@@ -271,7 +277,7 @@ func (d *posixDisk) fate(dice *rand.Rand) fate {
 		f.cut, f.links = func(int, int64) int { return math.MaxInt }, math.MaxInt
 	case "up to":
 		f.links = moment(dice)
-		f.cut = func(inode int, s int64) int { return f.links - of(inode, s).IntN(2) } // the last is torn
+		f.cut = func(inode int, s int64) int { return f.links - of(inode, s).IntN(2) } // the last op is torn
 	case "pages":
 		f.cut = func(inode int, s int64) int { return moment(of(inode, pageOf(s))) }
 	case "sectors":
@@ -305,7 +311,7 @@ func (d *posixDisk) oldest() int {
 	return oldest
 }
 
-// somewhere returns a page that a change touches which is not safe.
+// somewhere returns a page that an unsafe change touches.
 func (d *posixDisk) somewhere(dice *rand.Rand) (in int, at int64) {
 	n := 0
 	for i, f := range d.files {

@@ -9,26 +9,28 @@ import (
 	"testing"
 )
 
-// failpoints are the places of a commit at which it can be made to fail, in the order in
-// which they are passed. The last two are passed by the commits that end a run.
+// failpoints are the places of a commit that can fail in a test, in their order. Only commits that
+// end a run pass the last two.
 var failpoints = []struct {
-	name         string
-	applied      bool // its events are in the log from there on
-	acknowledged bool // the caller may know
+	name string
+	// applied says that the events are in the log from this point on.
+	applied bool
+	// acknowledged says that the caller may have a result.
+	acknowledged bool
 }{
-	{"begin", false, false},    // nothing has been done yet
-	{"insert", false, false},   // all is written but the transaction's end
-	{"commit", false, false},   // and now
-	{"committed", true, false}, // it is safe: what fails here was applied although it is reported as failed
-	{"anchor", true, true},     // nothing outside the database knows of it
-	{"anchored", true, true},   // and now it does
+	{"begin", false, false},    // before the first statement
+	{"insert", false, false},   // before the end of the transaction
+	{"commit", false, false},   // directly before COMMIT
+	{"committed", true, false}, // durable, although a fault here is reported as a failure
+	{"anchor", true, true},     // before the line of the anchor
+	{"anchored", true, true},   // after the line of the anchor
 }
 
 var errFailpoint = errors.New("made to fail")
 
-// arm has the log do what the script asks for at its point. The writer goroutine reads the
-// hook only after it has taken something from the queue.
-func (s script) arm(l *Log) {
+// armLog installs the fault of the script. The committing goroutine reads the hook only when it has
+// a batch.
+func (s script) armLog(l *Log) {
 	l.batch.fail = func(point string) error {
 		s.passed[point]++
 		switch {
@@ -44,8 +46,8 @@ func (s script) arm(l *Log) {
 	}
 }
 
-// moments returns at which of n passages of a point a writer suffers: all of them in a long
-// run, else the first, the last and some between.
+// moments chooses the passages at which a writer suffers, of n. A long run has all of them. Others
+// have the first, the last and some between.
 func moments(n int) []int {
 	step := 1
 	if *tortureStates < 10_000 {
@@ -58,7 +60,7 @@ func moments(n int) []int {
 	return append(at, n)
 }
 
-// afterFailpoint looks at the log of a writer that did not get beyond a point of a commit.
+// afterFailpoint checks the log of a writer that stopped at a point of a commit.
 func afterFailpoint(s script, acked int, applied, acknowledged bool) error {
 	found, err := checkLog(s.Path, acked, tell(s))
 	switch {
@@ -72,9 +74,9 @@ func afterFailpoint(s script, acked int, applied, acknowledged bool) error {
 	return nil
 }
 
-// TestTortureFailpoints has writers die and commits fail at every point of a commit. On
-// either side of it the log must say what is so: before COMMIT the events are not there,
-// behind it they are, whatever was reported. Nothing is ever there by half.
+// TestTortureFailpoints lets writers die and commits fail at every point of a commit. Before COMMIT
+// the events must not be in the log, and after it they must be, whatever was reported. No batch may
+// be there in part.
 func TestTortureFailpoints(t *testing.T) {
 	dir, keys := quickDir(t), signingKeys(t)
 	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, passed: map[string]int{}}
@@ -109,7 +111,7 @@ func TestTortureFailpoints(t *testing.T) {
 				failed++
 				err = afterFailpoint(s, acked, point.applied, point.acknowledged)
 			case err == nil && point.acknowledged:
-				went++ // the log lives on without its anchor
+				went++ // The log continues without its anchor.
 				_, err = checkLog(s.Path, acked, tell(s))
 			default:
 				err = fmt.Errorf("reported as %w", orTaken(err))
@@ -118,7 +120,7 @@ func TestTortureFailpoints(t *testing.T) {
 				t.Errorf("%s, failed: %v", name, err)
 			}
 
-			// Who opens the log again sees what became of it, and need not lose or repeat anything.
+			// After Reopen the writer sees the result and need not lose or repeat events.
 			s.Path, s.Revive, s.passed = filepath.Join(dir, name+" revived.db"), true, nil
 			if err := s.perform(io.Discard); err != nil {
 				t.Errorf("%s, revived: %v", name, err)
@@ -128,7 +130,7 @@ func TestTortureFailpoints(t *testing.T) {
 			revived++
 		}
 	}
-	// The control: who acknowledges before the commit is found out.
+	// The control acknowledges before the commit, and the test must find that.
 	early := script{Path: filepath.Join(dir, "early.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, Early: true, Point: "commit", Nth: 2}
 	out, _ := early.command(t).Output() // it was killed
 	acked, _ := said(out)

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// meddlings are what somebody else may do to the files of a living log. Where kept is set nothing of
-// what was acknowledged is destroyed by it, so that it must be there afterwards.
+// meddlings are changes that other programs may make to the files of an open log. kept means that
+// they destroy no acknowledged event, so all of them must be there afterwards.
 var meddlings = map[string]struct {
 	do   func(path string) error
 	kept bool
@@ -30,7 +30,7 @@ var meddlings = map[string]struct {
 	"log linked":    {func(p string) error { return os.Link(p, p+".more") }, true},
 }
 
-// cutBy takes n bytes off the end of a file.
+// cutBy removes the last n bytes of a file.
 func cutBy(name string, n int64) error {
 	fi, err := os.Stat(name)
 	if err != nil || fi.Size() == 0 {
@@ -39,7 +39,7 @@ func cutBy(name string, n int64) error {
 	return os.Truncate(name, fi.Size()-n)
 }
 
-// replaced puts another file of as many zeros in a file's place, or writes them into it.
+// replaced replaces a file by one with as many zeros, or overwrites it with zeros if same is true.
 func replaced(name string, same bool) error {
 	fi, err := os.Stat(name)
 	if err != nil {
@@ -58,8 +58,8 @@ func replaced(name string, same bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestTortureFiles has somebody meddle with the files of a living log at every point of a commit:
-// what was acknowledged is still there, or the writer says no.
+// TestTortureFiles changes the files of an open log at every point of a commit. Acknowledged events
+// must still be there, or the writer must report a fault.
 func TestTortureFiles(t *testing.T) {
 	leaveToOtherBuild(t)
 	dir, keys := quickDir(t), signingKeys(t)
@@ -86,7 +86,7 @@ func TestTortureFiles(t *testing.T) {
 				} else {
 					refused++
 				}
-				if err := s.survived(acked, why, m.kept); err != nil {
+				if err := s.checkSurvived(acked, why, m.kept); err != nil {
 					t.Errorf("%s, %s %d: %v (writer: %q)", name, point, nth, err, why)
 				}
 			}
@@ -107,16 +107,16 @@ func mustStat(t *testing.T, name string) os.FileInfo {
 	return fi
 }
 
-// survived looks at a log whose files somebody touched: with its second names gone it must be what
-// the writer said.
-func (s script) survived(acked int, why string, kept bool) error {
+// checkSurvived checks a log after such a change. Without its second names it must match the
+// acknowledgements.
+func (s script) checkSurvived(acked int, why string, kept bool) error {
 	for _, more := range []string{".more", "-wal.more"} {
-		_ = os.Remove(s.Path + more) // most are not there
+		_ = os.Remove(s.Path + more) // most do not exist
 	}
 	if _, err := checkLog(s.Path, acked, tell(s)); err == nil || why == "" || kept {
 		return err
 	}
-	// Something was destroyed, and the writer has said no. What is left is no more damaged than that.
+	// Data was destroyed, and the writer has reported it. The rest must be readable.
 	return checkFile(s.Path)
 }
 

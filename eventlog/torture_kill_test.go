@@ -17,48 +17,48 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 )
 
-// points records a writer and returns the system calls by which it changed its log's folder
-// or acknowledged something.
+// points records a writer and returns the system calls that changed its folder or acknowledged
+// events.
 func points(t *testing.T, s script) []syscallPoint {
 	t.Helper()
 	dir := quickDir(t)
 	s.Path = filepath.Join(dir, logName)
 	r := newRecorder(dir)
-	if _, failed := said(r.record(t, s)); failed != "" {
+	if _, failed := said(r.performTraced(t, s)); failed != "" {
 		t.Fatal(failed)
 	}
 	return r.points
 }
 
-// A disturbance is what strace does at one call of a writer.
+// A disturbance is an injection of strace at one call of a writer.
 type disturbance struct {
 	syscallPoint
-	what string // "signal=KILL", "error=EIO"
-	file string // only calls on this file count; empty: all do
+	what string // "signal=KILL" or "error=EIO"
+	// file limits the counted calls to one file. Empty counts all calls.
+	file string
 }
 
-// sample returns n of the disturbances, of each call about as many, as the seed decides.
+// sample returns n of the disturbances, spread evenly over the calls and chosen by the seed.
 func sample(all []disturbance, n int) []disturbance {
 	byText := func(a, b disturbance) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 	slices.SortFunc(all, byText)
-	all = slices.Compact(all) // two threads count each for themselves
+	all = slices.Compact(all) // each thread counts its own calls
 	rand.New(rand.NewPCG(*tortureSeed, 3)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	turn, count := map[disturbance]int{}, map[string]int{}
+	order, count := map[disturbance]int{}, map[string]int{}
 	for _, d := range all {
-		turn[d] = count[d.call]
+		order[d] = count[d.call]
 		count[d.call]++
 	}
-	slices.SortStableFunc(all, func(a, b disturbance) int { return cmp.Compare(turn[a], turn[b]) })
+	slices.SortStableFunc(all, func(a, b disturbance) int { return cmp.Compare(order[a], order[b]) })
 	return all[:min(n, len(all))]
 }
 
-// suffer performs s with the disturbance in a folder of its own and looks at the log
-// afterwards.
-func (d disturbance) suffer(t *testing.T, s script, dir string) (hit, killed bool, failed string, err error) {
+// performDisturbed performs s with the disturbance in a new folder and checks the log.
+func (d disturbance) performDisturbed(t *testing.T, s script, dir string) (hit, killed bool, failed string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return false, false, "", err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // only space; the folder above goes, too
+	defer func() { _ = os.RemoveAll(dir) }() // only to save space: the parent folder is removed, too
 	s.Path = filepath.Join(dir, logName)
 	trace := filepath.Join(dir, "trace")
 	cmd := s.command(t, "strace", "-f", "-o", trace,
@@ -82,11 +82,11 @@ func (d disturbance) suffer(t *testing.T, s script, dir string) (hit, killed boo
 	return killed || bytes.Contains(seen, []byte("(INJECTED)")), killed, failed, err
 }
 
-// sufferAll has s disturbed in each way, and counts.
-func sufferAll(t *testing.T, s script, all []disturbance) {
+// performAll performs s with each disturbance and counts the results.
+func performAll(t *testing.T, s script, all []disturbance) {
 	t.Helper()
 	dir := quickDir(t)
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the variables below
 	hits, killed, failed, unhurt := 0, 0, 0, 0
 	calls, queue := map[string]int{}, make(chan int)
 	var wg sync.WaitGroup
@@ -94,7 +94,7 @@ func sufferAll(t *testing.T, s script, all []disturbance) {
 		wg.Go(func() {
 			for i := range queue {
 				d := all[i]
-				hit, dead, gaveUp, err := d.suffer(t, s, filepath.Join(dir, fmt.Sprint(i)))
+				hit, dead, gaveUp, err := d.performDisturbed(t, s, filepath.Join(dir, fmt.Sprint(i)))
 				mu.Lock()
 				if hit {
 					hits++
@@ -126,13 +126,13 @@ func sufferAll(t *testing.T, s script, all []disturbance) {
 	}
 	t.Logf("seed %d: %d of %d disturbances took place: %d writers killed, %d gave up, %d went on; %s",
 		*tortureSeed, hits, len(all), killed, failed, unhurt, strings.Join(of, ", "))
-	if hits < len(all)/2 { // not all do: threads change, and strace counts by thread
+	if hits < len(all)/2 { // Some are missed, because threads change and strace counts by thread.
 		t.Error("most did not: strace does not do what it is told")
 	}
 }
 
-// TestTortureKill kills a writer as it enters a system call of its append path, which is
-// also after the call before it: not applied, and applied.
+// TestTortureKill kills a writer when it enters a system call of the append path. That covers the
+// state before and after every call.
 func TestTortureKill(t *testing.T) {
 	straceable(t)
 	s := script{Seed: *tortureSeed, Runs: 3, Keys: signingKeys(t)}
@@ -140,12 +140,12 @@ func TestTortureKill(t *testing.T) {
 	for _, p := range points(t, s) {
 		all = append(all, disturbance{p, "signal=KILL", ""})
 	}
-	sufferAll(t, s, sample(all, max(*tortureStates/12, 20)))
+	performAll(t, s, sample(all, max(*tortureStates/12, 20)))
 }
 
-// TestTortureErrors has a system call of the append path fail without being made. That is
-// also the call before it made and reported as failed, as far as files go: the writer has
-// both only to give up. A sync that failed in earnest is a scene of TestTortureStates.
+// TestTortureErrors lets each system call of the append path fail without effect. For files this
+// also covers a call that has its effect and reports an error, because the writer only gives up in
+// both cases. TestTortureStates covers real failures of a sync.
 func TestTortureErrors(t *testing.T) {
 	straceable(t)
 	s := script{Seed: *tortureSeed, Runs: 3, Keys: signingKeys(t)}
@@ -154,9 +154,9 @@ func TestTortureErrors(t *testing.T) {
 	for _, p := range points(t, s) {
 		d := disturbance{p, "error=EIO", ""}
 		switch {
-		case p.ack: // what could not be printed no one read
+		case p.ack: // no process read the output
 			continue
-		case p.call == "write": // Go's runtime makes some for itself, and cannot live without
+		case p.call == "write": // Go's runtime writes, too, and does not survive a fault
 			writes++
 			d.nth, d.file = writes, filepath.Base(anchor.Path(logName))
 		}
@@ -166,5 +166,5 @@ func TestTortureErrors(t *testing.T) {
 			all = append(all, d)
 		}
 	}
-	sufferAll(t, s, sample(all, max(*tortureStates/12, 20)))
+	performAll(t, s, sample(all, max(*tortureStates/12, 20)))
 }

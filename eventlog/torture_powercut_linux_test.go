@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ioctl by which a Linux file system stops at once, and the flag that has it leave what
-// is in memory there (include/uapi/linux/fs.h of newer kernels, fs/ext4/ext4.h of older).
+// ioctlShutdown stops a Linux file system at once. shutdownNoFlush discards its data in memory
+// (include/uapi/linux/fs.h of newer kernels, fs/ext4/ext4.h of older ones).
 const (
 	ioctlShutdown   = 0x8004587d
 	shutdownNoFlush = 2
 )
 
-// A drive is an ext4 file system in a file, whose power can be cut.
+// A drive is an ext4 file system in a file. Its power can be cut.
 type drive struct{ image, at string }
 
-// newDrive makes one and mounts it, or skips the test where that is not possible.
+// newDrive makes and mounts a drive. It skips the test if that is not possible.
 func newDrive(t *testing.T) drive {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -46,33 +46,33 @@ func newDrive(t *testing.T) drive {
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", d.image).CombinedOutput(); err != nil {
 		t.Skipf("mkfs.ext4: %v, %.200s", err, out)
 	}
-	if err := d.on(); err != nil {
+	if err := d.mountDrive(); err != nil {
 		t.Skipf("power cuts need loop devices and ext4: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := d.off(); err != nil {
+		if err := d.unmountDrive(); err != nil {
 			t.Error(err)
 		}
 	})
 	return d
 }
 
-func (d drive) on() error {
+func (d drive) mountDrive() error {
 	if out, err := exec.Command("mount", "-o", "loop", d.image, d.at).CombinedOutput(); err != nil {
 		return fmt.Errorf("mount: %w, %.200s", err, out)
 	}
 	return nil
 }
 
-func (d drive) off() error {
+func (d drive) unmountDrive() error {
 	if out, err := exec.Command("umount", d.at).CombinedOutput(); err != nil {
 		return fmt.Errorf("umount: %w, %.200s", err, out)
 	}
 	return nil
 }
 
-// cut stops the file system: nothing that is not on the disk gets there any more.
-func (d drive) cut() error {
+// cutPower stops the file system. Data that is not on the disk is lost.
+func (d drive) cutPower() error {
 	f, err := os.Open(d.at)
 	if err != nil {
 		return err
@@ -80,11 +80,10 @@ func (d drive) cut() error {
 	return errors.Join(unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, shutdownNoFlush), f.Close())
 }
 
-// under has s written on the drive, cuts the power a moment after it has said something for
-// the nth time, and looks at the log when it is back. Only what was said before the cut
-// counts: a sync that is under way while the file system goes down may succeed and lose what
-// it synced, but no one would live to hear of it.
-func (d drive) under(t *testing.T, s script, nth int, moment time.Duration) (acked, found int, err error) {
+// performOn performs s on the drive and cuts the power shortly after the nth line of output. Then
+// it checks the log. Only output before the cut counts: a sync during the shutdown may succeed and
+// lose its data, but after a real power cut no process would see its result.
+func (d drive) performOn(t *testing.T, s script, nth int, moment time.Duration) (acked, found int, err error) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Dir(s.Path), 0o700); err != nil {
 		return 0, 0, err
@@ -116,30 +115,30 @@ func (d drive) under(t *testing.T, s script, nth int, moment time.Duration) (ack
 	case <-due:
 	case <-ended:
 	}
-	// The cut shall fall anywhere in a commit, not where its news arrive. A timer is too coarse.
+	// The cut should fall anywhere in a commit. Timers are too coarse for that.
 	for start := time.Now(); time.Since(start) < moment; {
 		runtime.Gosched()
 	}
 	mu.Lock()
 	acked, _ = said(heard.Bytes())
 	mu.Unlock()
-	if err := d.cut(); err != nil {
+	if err := d.cutPower(); err != nil {
 		t.Skipf("this kernel cannot shut ext4 down: %v", err)
 	}
 	<-ended
-	_ = cmd.Wait() // its log failed, as it should
-	if err := errors.Join(d.off(), d.on()); err != nil {
+	_ = cmd.Wait() // its log failed, as expected
+	if err := errors.Join(d.unmountDrive(), d.mountDrive()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil { // if its name was lost
+	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil { // the name of the folder may be lost
 		return acked, 0, err
 	}
 	found, err = checkLog(s.Path, acked, tell(s))
 	return acked, found, err
 }
 
-// TestTorturePowerCuts cuts the power under writers. A control that syncs less must lose
-// something before as many cuts, or twenty, are over.
+// TestTorturePowerCuts cuts the power under writers. A control that syncs less must lose events
+// within the same number of cuts, or twenty.
 func TestTorturePowerCuts(t *testing.T) {
 	if *tortureCuts == 0 {
 		t.Skip("power cuts are made with -powercuts N, by root")
@@ -148,7 +147,7 @@ func TestTorturePowerCuts(t *testing.T) {
 	dice := rand.New(rand.NewPCG(*tortureSeed, 4))
 	one := func(name string, i int, pragma string) (int, int, error) {
 		s := script{Path: filepath.Join(d.at, fmt.Sprint(name, i), logName), Seed: *tortureSeed + uint64(i), Runs: 20, Sync: pragma}
-		return d.under(t, s, 1+dice.IntN(60), time.Duration(dice.IntN(3000))*time.Microsecond)
+		return d.performOn(t, s, 1+dice.IntN(60), time.Duration(dice.IntN(3000))*time.Microsecond)
 	}
 	var sumAcked, sumFound int
 	for i := range *tortureCuts {

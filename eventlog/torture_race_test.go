@@ -4,10 +4,11 @@ package eventlog
 
 import "testing"
 
-// The race detector makes all of it ten times slower and sees nothing more in a later state.
+// ordinaryStates is small here, because the race detector makes the tests ten times slower and
+// finds nothing more in later states.
 const ordinaryStates = 50
 
-// leaveToOtherBuild skips a test that makes one call after the other, in which the race detector finds nothing.
+// leaveToOtherBuild skips a test that uses one goroutine. The race detector finds nothing in it.
 func leaveToOtherBuild(t *testing.T) {
 	t.Helper()
 	t.Skip("it makes one call after the other; go test without -race runs it")

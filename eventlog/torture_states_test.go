@@ -14,24 +14,26 @@ import (
 	"testing"
 )
 
-// A recording is what writers did to a folder, and the story of it.
+// A recording is the list of operations of some writers, and the stories that their log may tell.
 type recording struct {
 	ops  []op
 	seed uint64
 	name string
 
-	// What the log may hold. Where a commit failed and the next writer did not find it, it
-	// may still come back until that writer has acknowledged something: two stories.
+	// stories are the possible contents of the log. If a commit failed and the next writer did not
+	// find its events, they may come back until that writer has acknowledged an event. Then the
+	// recording has two.
 	stories []story
 }
 
 // A crash is a state in which a power failure left the folder of a recording.
 type crash struct {
 	of    *recording
-	at    int // after so many ops
+	at    int // number of ops before it
 	fate  string
 	acked int
-	wrote int // the last writer that acknowledged something
+	// wrote is the writer with the last acknowledgement.
+	wrote int
 	files map[string][]byte
 }
 
@@ -41,8 +43,8 @@ func (c crash) String() string {
 		c.of.name, c.of.seed, c.at, len(c.of.ops), c.fate, c.acked, last)
 }
 
-// crashes builds n states, no two of them the same, and calls yield with each until it
-// returns false. Where the recording does not have as many it builds fewer.
+// crashes builds n different states and calls yield with each until it returns false. It builds
+// fewer if the recording does not have so many.
 func (r *recording) crashes(dice *rand.Rand, n int, yield func(crash) bool) {
 	seed, seen := maphash.MakeSeed(), map[uint64]bool{}
 	for try := 0; len(seen) < n && try < 4; try++ {
@@ -50,14 +52,14 @@ func (r *recording) crashes(dice *rand.Rand, n int, yield func(crash) bool) {
 		for i := range points {
 			points[i] = dice.IntN(len(r.ops) + 1)
 		}
-		slices.Sort(points) // one walk through the recording serves all
+		slices.Sort(points) // one walk through the recording serves all points
 		d := newDisk()
 		for _, at := range points {
 			for d.now < at {
-				d.do(r.ops[d.now])
+				d.applyOp(r.ops[d.now])
 			}
-			f := d.fate(dice)
-			c := crash{of: r, at: at, fate: f.name, acked: d.acked, wrote: d.wrote, files: d.state(f.cut, f.links, f.stretch)}
+			f := d.chooseFate(dice)
+			c := crash{of: r, at: at, fate: f.name, acked: d.acked, wrote: d.wrote, files: d.stateAfter(f.cut, f.links, f.stretch)}
 			if key := c.hash(seed); !seen[key] {
 				seen[key] = true
 				if !yield(c) {
@@ -81,8 +83,8 @@ func (c crash) hash(seed maphash.Seed) uint64 {
 	return sum
 }
 
-// check puts the files into dir and looks at the log they make.
-func (c crash) check(dir, file string) error {
+// checkState writes the files into dir and checks their log.
+func (c crash) checkState(dir, file string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -99,8 +101,8 @@ func (c crash) check(dir, file string) error {
 	return err
 }
 
-// keep leaves the files of a bad state where a person finds them.
-func (c crash) keep(t *testing.T) string {
+// keepFiles keeps the files of a bad state and returns their folder.
+func (c crash) keepFiles(t *testing.T) string {
 	dir := filepath.Join(t.ArtifactDir(), fmt.Sprintf("state-%d-%d", c.of.seed, c.at))
 	err := os.MkdirAll(dir, 0o700)
 	for name, b := range c.files {
@@ -114,28 +116,28 @@ func (c crash) keep(t *testing.T) string {
 
 const logName = "eventlog.db"
 
-// quickDir returns a folder in memory where there is one: the power failures of what lies
-// there are made up, and syncing costs nothing.
+// quickDir returns a folder in memory if the system has one. The power failures there are
+// simulated, and syncing is free.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "perlica-torture-")
 	if err != nil {
 		return t.TempDir()
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // in memory; it is gone with the machine anyway
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // memory is freed with the machine at the latest
 	return dir
 }
 
-// A tally counts what was found of many states.
+// A tally counts the results of many states.
 type tally struct {
 	mu     sync.Mutex
 	states int
 	fates  map[string]int
-	found  map[string]int // by what was wrong
+	found  map[string]int // by kind of fault
 	first  string
 }
 
-func (ta *tally) add(c crash, err error) {
+func (ta *tally) addResult(c crash, err error) {
 	ta.mu.Lock()
 	defer ta.mu.Unlock()
 	if ta.fates == nil {
@@ -160,9 +162,8 @@ func (ta *tally) add(c crash, err error) {
 
 func (ta *tally) bad() int { return ta.found["lost"] + ta.found["damaged"] + ta.found["other"] }
 
-// judge checks n states of the recording on all processors and calls bad with each that is
-// not what it should be.
-func (r *recording) judge(t *testing.T, dice *rand.Rand, n int, ta *tally, bad func(crash, error)) {
+// judgeStates checks n states of the recording on all processors and calls bad with each bad one.
+func (r *recording) judgeStates(t *testing.T, dice *rand.Rand, n int, ta *tally, bad func(crash, error)) {
 	t.Helper()
 	dir, queue := quickDir(t), make(chan crash, 4)
 	var wg sync.WaitGroup
@@ -172,8 +173,8 @@ func (r *recording) judge(t *testing.T, dice *rand.Rand, n int, ta *tally, bad f
 			for c := range queue {
 				state := filepath.Join(dir, fmt.Sprint(worker, "-", i))
 				i++
-				err := c.check(state, logName)
-				ta.add(c, err)
+				err := c.checkState(state, logName)
+				ta.addResult(c, err)
 				if err != nil && bad != nil {
 					bad(c, err)
 				}
@@ -184,7 +185,7 @@ func (r *recording) judge(t *testing.T, dice *rand.Rand, n int, ta *tally, bad f
 	r.crashes(dice, n, func(c crash) bool { queue <- c; return true })
 	close(queue)
 	wg.Wait()
-	_ = os.RemoveAll(dir) // a long test makes many
+	_ = os.RemoveAll(dir) // a long test makes many folders
 }
 
 // scenes are the ways in which writers follow one another.
@@ -192,7 +193,7 @@ var scenes = []struct {
 	name   string
 	record func(t *testing.T, seed uint64) *recording
 }{
-	// One closes the log properly, the next dies without, the last recovers it.
+	// The first closes the log, the second dies, and the third recovers it.
 	{"three writers", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Keys: signingKeys(t)}
@@ -202,45 +203,46 @@ var scenes = []struct {
 		scripts := []script{s, left, last}
 		r := newRecorder(dir)
 		for _, s := range scripts {
-			if _, failed := said(r.record(t, s)); failed != "" {
+			if _, failed := said(r.performTraced(t, s)); failed != "" {
 				t.Fatal(failed)
 			}
 		}
 		return &recording{ops: r.ops, stories: []story{tell(scripts...)}, seed: seed}
 	}},
-	// One is killed just before a sync; what the next one then sees must be safe, too.
+	// The first is killed just before a sync. Everything that the next one sees must be safe, too.
 	{"killed before a sync", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2}
 		r := newRecorder(dir)
-		r.record(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:signal=KILL:when=%d", 6+seed%12))
+		r.performTraced(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:signal=KILL:when=%d", 6+seed%12))
 		return r.goOn(t, s)
 	}},
-	// A sync of one fails; its log is dead, and the next one sees what became of it.
+	// A sync fails, and its log is dead. The next writer sees the result.
 	{"a sync fails", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2}
 		r := newRecorder(dir)
-		r.record(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 1+seed%18))
+		r.performTraced(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 1+seed%18))
 		return r.goOn(t, s)
 	}},
-	// The same, but the log is opened again by the process itself, which goes on.
+	// A sync fails, and the process itself reopens the log and continues.
 	{"a sync fails and is survived", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Revive: true}
 		r := newRecorder(dir)
-		r.record(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 7+seed%12)) // an Open may fail of it
+		// An Open may fail, too.
+		r.performTraced(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 7+seed%12))
 		st := tell(s)
 		st.syncFails = true
 		return &recording{ops: r.ops, stories: []story{st}, seed: seed}
 	}},
 }
 
-// goOn looks how far the writer of s came and records a next one.
+// goOn finds the last event of the first writer and records a second one.
 func (r *recorder) goOn(t *testing.T, s script) *recording {
 	t.Helper()
 	next := script{Path: s.Path, Seed: s.Seed, First: s.Runs, Runs: 1}
-	out := r.record(t, next)
+	out := r.performTraced(t, next)
 	var found int
 	if _, err := fmt.Sscanf(string(out), "seen %d\n", &found); err != nil {
 		t.Fatalf("the next writer could not open the log: %q", out)
@@ -252,16 +254,16 @@ func (r *recorder) goOn(t *testing.T, s script) *recording {
 	if _, whole := slices.BinarySearch(first.ends, found); !whole {
 		t.Fatalf("the next writer found half a call: %d events", found)
 	}
-	return &recording{ops: r.ops, stories: []story{first, first.until(found).then(next)}, seed: s.Seed}
+	return &recording{ops: r.ops, stories: []story{first, first.upTo(found).followedBy(next)}, seed: s.Seed}
 }
 
-// statesARecording is how many states one recording gives at most. More recordings find
-// more than more states of one do.
+// statesARecording is the maximum number of states from one recording. More recordings find more
+// faults than more states of one recording.
 const statesARecording = 500
 
-// TestTortureStates has writers recorded and the power fail at any moment of it, in any
-// way that a disk allows. The log must be whole and hold all that was acknowledged, and
-// all that a process has ever seen in it.
+// TestTortureStates records writers and simulates a power failure at any moment, with any result
+// that a disk permits. The log must be whole. It must have all acknowledged events, and all events
+// that a process saw.
 func TestTortureStates(t *testing.T) {
 	straceable(t)
 	var ta tally
@@ -273,9 +275,9 @@ func TestTortureStates(t *testing.T) {
 		r := scene.record(t, seed)
 		r.name = scene.name
 		before := ta.states
-		var once sync.Once // one is enough to look at; the rest is counted
-		r.judge(t, rand.New(rand.NewPCG(seed, 1)), n, &ta, func(c crash, err error) {
-			once.Do(func() { t.Errorf("%v\n%v\nits files are in %s", err, c, c.keep(t)) })
+		var once sync.Once // one is enough to look at; the others are counted
+		r.judgeStates(t, rand.New(rand.NewPCG(seed, 1)), n, &ta, func(c crash, err error) {
+			once.Do(func() { t.Errorf("%v\n%v\nits files are in %s", err, c, c.keepFiles(t)) })
 		})
 		if left -= ta.states - before; ta.states == before {
 			t.Fatalf("no states of %s", scene.name)
@@ -285,8 +287,8 @@ func TestTortureStates(t *testing.T) {
 	t.Logf("seed %d: %d different crash states of %d recordings, %d bad (%v); %v", *tortureSeed, ta.states, recordings, ta.bad(), ta.found, ta.fates)
 }
 
-// TestTortureControls checks the judge: logs that are not safe must be found out. The
-// states are made as in TestTortureStates.
+// TestTortureControls checks the torture tests themselves: they must find logs that are not safe.
+// The states are made as in TestTortureStates.
 func TestTortureControls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it tries SQLite's settings, which takes a while")
@@ -306,10 +308,10 @@ func TestTortureControls(t *testing.T) {
 			s := script{Path: filepath.Join(dir, logName), Seed: *tortureSeed, Runs: 3}
 			tc.spoil(&s)
 			r := newRecorder(dir)
-			r.record(t, s)
+			r.performTraced(t, s)
 			rec := &recording{ops: r.ops, stories: []story{tell(s)}, seed: s.Seed, name: tc.name}
 			var ta tally
-			rec.judge(t, rand.New(rand.NewPCG(s.Seed, 2)), max(60, *tortureStates/100), &ta, nil)
+			rec.judgeStates(t, rand.New(rand.NewPCG(s.Seed, 2)), max(60, *tortureStates/100), &ta, nil)
 			t.Logf("seed %d: of %d crash states %d lost something, %d were damaged", s.Seed, ta.states, ta.found["lost"], ta.found["damaged"])
 			for _, kind := range tc.found {
 				if ta.found[kind] == 0 {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// straceable skips the test where writers cannot be traced.
+// straceable skips the test if writers cannot be traced.
 func straceable(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("strace"); err != nil {
@@ -26,50 +26,54 @@ func straceable(t *testing.T) {
 	}
 }
 
-// understood are the calls that change files and that the recorder knows; forbidden ones
-// change files, too: a writer that makes them on its log is one the recorder must learn
-// about. A name with a question mark does not exist on every architecture.
+// understood are the calls that change files and that the recorder handles. forbidden calls change
+// files, too. If a writer starts to use them, the recorder must be extended. A name with a question
+// mark does not exist on every architecture.
 const (
 	understood = "?open,openat,close,pwrite64,write,fsync,fdatasync,ftruncate,?unlink,unlinkat"
 	forbidden  = "writev,pwritev,pwritev2,fallocate,?rename,?renameat,renameat2,?link,linkat,?symlink,symlinkat," +
 		"truncate,copy_file_range,sendfile,splice,sync_file_range"
 )
 
-// A recorder turns strace's account of writers that come one after the other into what they
-// did to one folder.
+// A recorder reads the output of strace for consecutive writers and lists their operations on one
+// folder.
 type recorder struct {
-	dir    string
-	writer int // the number of the one that is read, from 1
+	dir string
+	// writer is the number of the current writer, from 1.
+	writer int
 	ops    []op
-	points []syscallPoint // where they did it
+	// points are the system calls of ops.
+	points []syscallPoint
 	names  map[string]int
 	sizes  []int64 // by inode
 	files  map[string]*openFile
-	calls  map[string]int    // by thread and name: how often
-	halves map[string]string // by thread: a call that has not returned
+	// calls counts the calls by thread and name.
+	calls map[string]int
+	// halves are the unfinished calls by thread.
+	halves map[string]string
 }
 
-// A syscallPoint is the nth call of that name by its thread, which is how strace counts.
+// A syscallPoint is the nth call of that name by its thread. strace counts in the same way.
 type syscallPoint struct {
 	call string
 	nth  int
-	ack  bool // it acknowledged something
+	ack  bool // it acknowledged events
 }
 
-// An openFile is what a descriptor stands for.
+// An openFile is the file of a descriptor.
 type openFile struct {
 	name   string
-	inode  int // -1: the folder itself
+	inode  int // -1 for the folder itself
 	pos    int64
 	append bool
-	synced bool // O_SYNC
+	synced bool // opened with O_SYNC
 }
 
 func newRecorder(dir string) *recorder { return &recorder{dir: dir, names: map[string]int{}} }
 
-// record performs s under strace, with more of strace's options, and reads what it did. What
-// the writer printed is returned.
-func (r *recorder) record(t *testing.T, s script, options ...string) []byte {
+// performTraced performs s under strace with more options, reads its operations, and returns the
+// output of the writer.
+func (r *recorder) performTraced(t *testing.T, s script, options ...string) []byte {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "trace")
 	prefix := append([]string{"strace", "-f", "-xx", "-s", "1000000", "-o", trace, "-e", "trace=" + understood + "," + forbidden}, options...)
@@ -79,7 +83,7 @@ func (r *recorder) record(t *testing.T, s script, options ...string) []byte {
 	out, err := cmd.Output()
 	if stderr.Len() > 0 {
 		t.Fatalf("strace: %v, %.500s", err, &stderr)
-	} // the exit code is that of a writer which may have been killed
+	} // The exit code is that of a writer, which may have been killed.
 	f, err := os.Open(trace)
 	if err != nil {
 		t.Fatal(err)
@@ -88,32 +92,32 @@ func (r *recorder) record(t *testing.T, s script, options ...string) []byte {
 		_ = f.Close()
 		_ = os.Remove(trace) // it is long, and a long test makes many
 	}()
-	if err := r.read(bufio.NewScanner(f)); err != nil {
+	if err := r.readTrace(bufio.NewScanner(f)); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-func (r *recorder) read(lines *bufio.Scanner) error {
+func (r *recorder) readTrace(lines *bufio.Scanner) error {
 	r.writer++
 	r.files, r.calls, r.halves = map[string]*openFile{}, map[string]int{}, map[string]string{}
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
 		thread, line, _ := strings.Cut(lines.Text(), " ")
-		if err := r.line(thread, strings.TrimLeft(line, " ")); err != nil {
+		if err := r.readLine(thread, strings.TrimLeft(line, " ")); err != nil {
 			return fmt.Errorf("%w in %.200q", err, line)
 		}
 	}
 	return lines.Err()
 }
 
-// line reads one line. A call of which another thread's interrupted the account counts when
-// it returned, but what was printed counts from the start: somebody may have read it. And so
-// does a close: the descriptor may be another thread's next file before the close returns.
-func (r *recorder) line(thread, line string) error {
+// readLine reads one line. An interrupted call counts when it returned. Two calls count from their
+// start. Another process may read printed output at once, and another thread may get the closed
+// descriptor at once.
+func (r *recorder) readLine(thread, line string) error {
 	if half, ok := strings.CutSuffix(line, " <unfinished ...>"); ok {
 		if strings.HasPrefix(half, "write(1, ") {
-			r.printed(half)
+			r.addPrinted(half)
 		}
 		if fd, ok := strings.CutPrefix(half, "close("); ok {
 			delete(r.files, fd)
@@ -133,7 +137,7 @@ func (r *recorder) line(thread, line string) error {
 		}
 	}
 	name, rest, ok := strings.Cut(line, "(")
-	end := strings.IndexByte(rest, ')') // no argument has one, strings being hexadecimal
+	end := strings.IndexByte(rest, ')') // no argument contains one, because strings are hexadecimal
 	if !ok || end < 0 || strings.HasPrefix(line, "+++") || strings.HasPrefix(line, "---") {
 		return nil
 	}
@@ -142,17 +146,18 @@ func (r *recorder) line(thread, line string) error {
 	r.calls[thread+name]++
 	before := len(r.ops)
 	value, err := strconv.ParseInt(result, 10, 64)
-	if err != nil { // "?": it never returned
+	if err != nil { // "?" means that it never returned
 		return nil
 	}
-	err = r.call(name, args, value)
+	err = r.addCall(name, args, value)
 	if len(r.ops) > before {
 		r.points = append(r.points, syscallPoint{name, r.calls[thread+name], r.ops[before].kind == opAck})
 	}
 	return err
 }
 
-// TestRecorderCloses: what is written to a descriptor that another thread is still closing counts.
+// TestRecorderCloses checks that a write to a descriptor counts while another thread still closes
+// it.
 func TestRecorderCloses(t *testing.T) {
 	hexed := func(s string) string {
 		var b strings.Builder
@@ -163,7 +168,7 @@ func TestRecorderCloses(t *testing.T) {
 	}
 	opens := `openat(AT_FDCWD, "` + hexed("/d/"+logName) + `", O_RDWR|O_CREAT|O_CLOEXEC, 0600) = 7`
 	r := newRecorder("/d")
-	err := r.read(bufio.NewScanner(strings.NewReader(strings.Join([]string{
+	err := r.readTrace(bufio.NewScanner(strings.NewReader(strings.Join([]string{
 		"1 " + opens, "1 close(7 <unfinished ...>", "2 " + opens, "1 <... close resumed>)         = 0", `2 pwrite64(7, "` + hexed("x") + `", 1, 0) = 1`, "2 fdatasync(7) = 0",
 	}, "\n"))))
 	var did []string
@@ -175,7 +180,7 @@ func TestRecorderCloses(t *testing.T) {
 	}
 }
 
-func (r *recorder) printed(line string) {
+func (r *recorder) addPrinted(line string) {
 	for _, text := range strings.Split(string(unhex(strings.Split(line, ", ")[1])), "\n") {
 		var n int
 		if _, err := fmt.Sscanf(text, "ack %d", &n); err == nil {
@@ -186,22 +191,22 @@ func (r *recorder) printed(line string) {
 	}
 }
 
-// call takes down one call that returned value.
-func (r *recorder) call(name string, args []string, value int64) error {
+// addCall records one call that returned value.
+func (r *recorder) addCall(name string, args []string, value int64) error {
 	switch name {
 	case "open":
-		return r.open(args[0], args[1], value)
+		return r.addOpen(args[0], args[1], value)
 	case "openat":
-		return r.open(args[1], args[2], value)
+		return r.addOpen(args[1], args[2], value)
 	case "unlink":
-		r.unlink(args[0], value)
+		r.addUnlink(args[0], value)
 		return nil
 	case "unlinkat":
-		r.unlink(args[1], value)
+		r.addUnlink(args[1], value)
 		return nil
 	case "write":
 		if args[0] == "1" {
-			r.printed("(" + strings.Join(args, ", "))
+			r.addPrinted("(" + strings.Join(args, ", "))
 			return nil
 		}
 	}
@@ -209,7 +214,7 @@ func (r *recorder) call(name string, args []string, value int64) error {
 	if f == nil {
 		switch name {
 		case "close", "fsync", "fdatasync", "ftruncate", "pwrite64", "write":
-			return nil // on something else
+			return nil // it is another file
 		}
 		for i, a := range args {
 			if r.files[a] != nil && i%2 == 0 || strings.HasPrefix(string(unhex(a)), r.dir) {
@@ -272,7 +277,7 @@ func (r *recorder) onFile(f *openFile, name string, args []string, value int64) 
 	return nil
 }
 
-func (r *recorder) open(path, flags string, fd int64) error {
+func (r *recorder) addOpen(path, flags string, fd int64) error {
 	if fd < 0 {
 		return nil
 	}
@@ -283,7 +288,7 @@ func (r *recorder) open(path, flags string, fd int64) error {
 		return nil
 	}
 	name := filepath.Base(file)
-	if filepath.Dir(file) != r.dir || strings.HasSuffix(name, "-shm") { // SQLite builds the -shm anew
+	if filepath.Dir(file) != r.dir || strings.HasSuffix(name, "-shm") { // SQLite builds the -shm file again
 		return nil
 	}
 	inode, there := r.names[name]
@@ -300,7 +305,7 @@ func (r *recorder) open(path, flags string, fd int64) error {
 	return nil
 }
 
-func (r *recorder) unlink(path string, value int64) {
+func (r *recorder) addUnlink(path string, value int64) {
 	file := string(unhex(path))
 	name := filepath.Base(file)
 	if inode, there := r.names[name]; there && value == 0 && filepath.Dir(file) == r.dir {
@@ -309,7 +314,7 @@ func (r *recorder) unlink(path string, value int64) {
 	}
 }
 
-// unhex returns the bytes of a string as strace -xx prints it; what is none is empty.
+// unhex returns the bytes of a string that strace -xx printed. It returns nil for other arguments.
 func unhex(s string) []byte {
 	if !strings.HasPrefix(s, `"`) || !strings.HasSuffix(s, `"`) {
 		return nil

@@ -1,16 +1,16 @@
 package eventlog
 
-// The torture tests ask one question in several ways: a writer dies, or its disk fails,
-// at any moment; is the log what it promised to be?
+// The torture tests check one thing in several ways. A writer dies, or its disk fails, at any
+// moment. The log must then keep its promises.
 //
-//	torture_test.go            the writer that suffers, and what it was to write
-//	torture_check_test.go      what must hold of every log that is found afterwards
+//	torture_test.go            the writer and its script
+//	torture_check_test.go      the checks of every log that is found afterwards
 //	torture_strace_test.go     a writer under strace: its system calls recorded or disturbed
-//	torture_disk_test.go       a disk that forgets what was not synced
+//	torture_disk_test.go       a disk that forgets unsynced data
 //	torture_states_test.go     crash states, and the controls that must be caught
 //	torture_kill_test.go       death and errors at system calls
 //	torture_failpoint_test.go  death and errors at the named points of a commit, on every platform
-//	torture_files_test.go      somebody removes, cuts or links the files of a living log
+//	torture_files_test.go      other programs remove, cut or link the files of a living log
 //	torture_powercut_*_test.go a file system that is shut down under the writer
 //
 // An ordinary run takes a sample. The long one is
@@ -41,56 +41,67 @@ var (
 	tortureSeed   = flag.Uint64("seed", 1, "what the torture tests' dice start from")
 )
 
-// tortureEnv holds the script of a process that is a torture test's writer.
+// tortureEnv is the environment variable with the script of a child process.
 const tortureEnv = "EVENTLOG_TORTURE"
 
-// A script is what one writer process does. The same seed gives the same events, so
-// anyone who looks at the log afterwards knows what it may hold.
+// A script describes one writer process. The same seed gives the same events, so a check of the log
+// knows the expected events.
 type script struct {
 	Path  string
 	Seed  uint64
 	First int // number of its first run
 	Runs  int
-	Leave bool // it dies without Close
-	Waits bool // for every commit: no checkpoint follows by itself, so that all take place in order
+	// Leave makes the writer die without Close.
+	Leave bool
+	// Waits makes the writer wait for every commit, also for those of checkpoints. All commits are
+	// then in order.
+	Waits bool
 
-	Keys   string // the folder of the keys that sign its checkpoints; empty: there are none
-	Revive bool   // it opens a log that failed again, and goes on
+	// Keys is the folder of the keys that sign the checkpoints. Empty means that the log has no
+	// keys.
+	Keys string
+	// Revive makes the writer reopen a failed log and continue.
+	Revive bool
 
-	// Sync, if not empty, is a pragma that makes the log unsafe; Early has the writer
-	// acknowledge before it commits. Both are controls.
+	// Sync is a pragma that makes the log unsafe, unless it is empty. Early acknowledges events
+	// before their commit. Both are controls.
 	Sync  string
 	Early bool
 
-	// When it passes Point for the Nth time the writer dies, or if Fail is set is told that
-	// this did not work, or if Meddle is set somebody does that to its files.
+	// Point and Nth choose the passage of a failpoint at which the writer dies. If Fail is set, the
+	// point returns an error instead. If Meddle is set, it changes the files of the log.
 	Point  string
 	Nth    int
 	Fail   bool
 	Meddle string
-	passed map[string]int // how often each point was passed
+	passed map[string]int // passages of each point
 }
 
 // A step is one call of the log.
 type step struct {
-	events  []event.Event
-	wait    bool // Append, or Sync if there are no events; else Record
-	ahead   bool // AppendAhead instead of Append
-	refused bool // the log holds its like already
-	reopen  bool // Close and Open instead
-	rest    bool // a full checkpoint instead, as a log makes it when it has been at rest
+	events []event.Event
+	// wait calls Append, or Sync if the step has no events. Otherwise the step calls Record.
+	wait bool
+	// beforeCheckpoint calls AppendBeforeCheckpoint instead of Append.
+	beforeCheckpoint bool
+	// refused says that the log has such an event already.
+	refused bool
+	// reopen calls Close and Open.
+	reopen bool
+	// rest makes a full checkpoint of SQLite, as an idle log does.
+	rest bool
 }
 
-// steps returns what the writer does, in order: runs as Perlica's kernel makes them.
+// steps returns the calls of the writer in order. Its runs look like those of Perlica's kernel.
 func (s script) steps() []step {
 	var all []step
 	for k := s.First; k < s.First+s.Runs; k++ {
 		all = append(all, runSteps(rand.New(rand.NewPCG(s.Seed, uint64(k))), k)...)
 		if end := &all[len(all)-1]; s.Waits {
-			end.ahead = false
+			end.beforeCheckpoint = false
 		}
 		switch {
-		case s.Leave: // what it leaves is the point
+		case s.Leave: // the test needs the files that the writer leaves
 		case k%2 == 0:
 			all = append(all, step{rest: true})
 		default:
@@ -123,7 +134,7 @@ func runSteps(dice *rand.Rand, k int) []step {
 		{events: []event.Event{frame(event.RequestSent), note(event.SessionStarted, refs)}},
 		{events: []event.Event{note(event.Requested, asked)}, wait: true},
 	}
-	if dice.IntN(2) == 0 { // the same input once more, with company that shares its fate
+	if dice.IntN(2) == 0 { // the same input again, with another event that must be refused, too
 		again := asked
 		again.Run += "-again"
 		steps = append(steps, step{events: []event.Event{note(event.MessageReceived, again), note(event.Requested, again)}, wait: true, refused: true})
@@ -143,32 +154,32 @@ func runSteps(dice *rand.Rand, k int) []step {
 			step{events: []event.Event{frame(event.ResponseSent), note(event.InteractionResolved, question)}})
 	}
 	return append(steps, step{
-		events: []event.Event{frame(event.ResponseReceived), note(event.Responded, refs), note(event.CallEnforced, refs)}, wait: true, ahead: dice.IntN(2) == 0})
+		events: []event.Event{frame(event.ResponseReceived), note(event.Responded, refs), note(event.CallEnforced, refs)}, wait: true, beforeCheckpoint: dice.IntN(2) == 0})
 }
 
-// perform is the writer. It prints "seen N" for the events it finds, "ack N" when N events
+// perform is the writer. It prints "seen N" for the events that it finds, "ack N" after N events
 // are acknowledged, and "failed" with the reason if the log dies.
 func (s script) perform(out io.Writer) error {
 	if s.passed == nil {
 		s.passed = map[string]int{}
 	}
-	l, n, err := s.open(out)
+	l, n, err := s.openLog(out)
 	if err != nil {
 		return err
 	}
 	say := func() { fmt.Fprintf(out, "ack %d\n", n) }
 	steps := s.steps()
-	first := n // what was there before
+	first := n // events that existed before
 	for i := 0; i < len(steps); i++ {
 		st := steps[i]
-		if st.rest && s.Meddle != "" { // SQLite alone would not see what was done
+		if st.rest && s.Meddle != "" { // SQLite alone would not see the changed files
 			continue
 		}
 		if st.reopen {
 			if err := l.Close(); err != nil {
 				return err
 			}
-			if l, n, err = s.open(out); err != nil {
+			if l, n, err = s.openLog(out); err != nil {
 				return err
 			}
 			continue
@@ -179,14 +190,14 @@ func (s script) perform(out io.Writer) error {
 		if s.Early && st.wait {
 			say()
 		}
-		if err := st.do(l); err != nil {
+		if err := st.perform(l); err != nil {
 			if !s.Revive {
 				return errors.Join(err, l.Close())
 			}
-			if i, n, err = s.revive(l, out, first); err != nil {
+			if i, n, err = s.reviveLog(l, out, first); err != nil {
 				return errors.Join(err, l.Close())
 			}
-			s.Revive = false // once
+			s.Revive = false // only once
 			continue
 		}
 		if st.wait && !s.Early {
@@ -199,9 +210,9 @@ func (s script) perform(out io.Writer) error {
 	return l.Close()
 }
 
-// revive reopens a log that failed and looks how far it came: it returns the last step of
-// which the log holds the events. What follows them is done again.
-func (s script) revive(l *Log, out io.Writer, first int) (step, n int, err error) {
+// reviveLog reopens a failed log. It returns the last step whose events are in the log. The caller
+// repeats the later steps.
+func (s script) reviveLog(l *Log, out io.Writer, first int) (step, n int, err error) {
 	if err := l.Reopen(context.Background()); err != nil {
 		return 0, 0, err
 	}
@@ -222,8 +233,8 @@ func (s script) revive(l *Log, out io.Writer, first int) (step, n int, err error
 	return len(s.steps()) - 1, int(size), nil
 }
 
-func (s script) open(out io.Writer) (*Log, int, error) {
-	// An hour: batches are what the script says, not what the clock says.
+func (s script) openLog(out io.Writer) (*Log, int, error) {
+	// With this delay only the script decides the batches, and not the clock.
 	opt := Options{Context: "default", Lazy: time.Hour}
 	if s.Keys != "" {
 		var err error
@@ -235,14 +246,14 @@ func (s script) open(out io.Writer) (*Log, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	// A small log has to see its write-ahead log wrap around, too.
+	// With this limit even a small log wraps its write-ahead log around.
 	l.batch.most = 60
-	if s.Sync != "" { // the writer has one connection, which is not in use before the first append
+	if s.Sync != "" { // the connection is not in use before the first append
 		if _, err := l.batch.db.Exec("PRAGMA synchronous = " + s.Sync); err != nil {
 			return nil, 0, errors.Join(err, l.Close())
 		}
 	}
-	s.arm(l)
+	s.armLog(l)
 	n, _, err := l.Head(context.Background())
 	if err != nil {
 		return nil, 0, errors.Join(err, l.Close())
@@ -251,35 +262,35 @@ func (s script) open(out io.Writer) (*Log, int, error) {
 	return l, int(n), err
 }
 
-// do makes the call on l. An answer other than the expected one is an error.
-func (st step) do(l *Log) error {
+// perform makes the call on l. It returns an error for an unexpected result.
+func (st step) perform(l *Log) error {
 	switch {
 	case st.rest:
 		_ = execFile(l.Path(), `PRAGMA wal_checkpoint(TRUNCATE)`) // best effort
 		return nil
 	case st.refused:
-		_, err := l.Append(context.Background(), st.copy()...)
+		_, err := l.Append(context.Background(), st.copyEvents()...)
 		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
 			return fmt.Errorf("the second of its kind: %w", orTaken(err))
 		}
 		return nil
 	case !st.wait:
-		return l.Record(st.copy()...)
+		return l.Record(st.copyEvents()...)
 	case len(st.events) == 0:
 		return l.Sync()
 	}
 	write := l.Append
-	if st.ahead {
-		write = l.AppendAhead
+	if st.beforeCheckpoint {
+		write = l.AppendBeforeCheckpoint
 	}
-	_, err := write(context.Background(), st.copy()...)
+	_, err := write(context.Background(), st.copyEvents()...)
 	return err
 }
 
-// copy keeps the script's events apart from those that the log fills in.
-func (st step) copy() []event.Event { return append([]event.Event(nil), st.events...) }
+// copyEvents returns copies for the log, which changes the events that it gets.
+func (st step) copyEvents() []event.Event { return append([]event.Event(nil), st.events...) }
 
-// signingKeys returns the folder of keys made for the test.
+// signingKeys returns a folder with new keys.
 func signingKeys(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -289,7 +300,7 @@ func signingKeys(t *testing.T) string {
 	return dir
 }
 
-// orTaken puts words to the absence of a refusal.
+// orTaken returns an error that describes a missing refusal.
 func orTaken(err error) error {
 	if err == nil {
 		return errors.New("it was taken")
@@ -297,15 +308,15 @@ func orTaken(err error) error {
 	return err
 }
 
-// die ends the process as SIGKILL does: nothing is flushed, nothing is closed.
+// die ends the process as SIGKILL does. It flushes and closes nothing.
 func die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = self.Kill() // what follows it does not happen
+		_ = self.Kill() // this call does not return
 	}
 	select {}
 }
 
-// TestTortureWriter is no test of its own: it is the writer, in a process of its own.
+// TestTortureWriter is the child process of the other torture tests.
 func TestTortureWriter(t *testing.T) {
 	env := os.Getenv(tortureEnv)
 	if env == "" {
@@ -320,7 +331,7 @@ func TestTortureWriter(t *testing.T) {
 	}
 }
 
-// command returns the command that performs s behind the words of prefix.
+// command returns the command that performs s, with prefix before it.
 func (s script) command(t *testing.T, prefix ...string) *exec.Cmd {
 	t.Helper()
 	env, err := json.Marshal(s)
@@ -337,7 +348,7 @@ func (s script) command(t *testing.T, prefix ...string) *exec.Cmd {
 	return cmd
 }
 
-// said reads what a writer printed: how many events it acknowledged, and why it gave up.
+// said reads the output of a writer: the number of acknowledged events and the reason of a failure.
 func said(out []byte) (acked int, failed string) {
 	for line := range bytes.Lines(out) {
 		var n int

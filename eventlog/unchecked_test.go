@@ -14,9 +14,9 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestUncheckedIsCounted: of a log that is damaged at its beginning no checkpoint can be checked;
-// those of the file, lines of the anchor and the one kept elsewhere are told apart, and several
-// of one size are one.
+// TestUncheckedIsCounted damages the beginning of a log, so that no checkpoint can be checked. The
+// report must count stored checkpoints, lines of the anchor and the external checkpoint separately,
+// and count several checkpoints of one size once.
 func TestUncheckedIsCounted(t *testing.T) {
 	l, keyDir := openSigned(t)
 	var first evidence.Checkpoint
@@ -29,7 +29,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 		if i == 0 {
 			first = c
 		}
-		if i == 1 { // cosigned, and anchored, twice
+		if i == 1 { // cosigned and anchored twice
 			continue
 		}
 		if err := l.StoreCheckpoint(t.Context(), c.Note+"— witness.example AAAAAAAA\n"); err != nil {

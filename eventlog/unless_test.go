@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestAppendUnless kills the mutants that look before the commit instead of in it, that lose
-// the rest of the batch, and that take what lies before as a reason.
+// TestAppendUnless kills three mutants. One looks before the commit instead of in it, one loses the
+// rest of the batch, and one ignores After.
 func TestAppendUnless(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
 	one, err := Open(t.Context(), path, Options{})
@@ -37,7 +37,7 @@ func TestAppendUnless(t *testing.T) {
 	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); !errors.As(err, &conflict) || conflict.Type != event.PolicyDecided {
 		t.Errorf("another handle's event: %v", err)
 	}
-	// In one batch with what it must not follow.
+	// The conflicting event is in the same batch.
 	if err := one.Record(fact(event.SessionRenamed, event.Refs{}), fact(event.ApprovalRevoked, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,12 @@ var (
 	benchEvents = flag.Int("verify-events", 20_000, "how many events the log for BenchmarkVerify has")
 )
 
-// runEvents is the number of events of a run in the log for BenchmarkVerify: one signed
-// checkpoint for every 200 of them.
+// runEvents is the number of events of a run in the log for BenchmarkVerify. Each run has one
+// signed checkpoint.
 const runEvents = 200
 
-// fillRuns appends runs of runEvents events, most of them frames of 1 KiB, as an agent's
-// updates are.
+// fillRuns appends runs of runEvents events. Most of them are frames of 1 KiB, like an agent's
+// updates.
 func fillRuns(tb testing.TB, l *Log, events int) {
 	tb.Helper()
 	payload := make([]byte, 1024)
@@ -54,13 +54,13 @@ func fillRuns(tb testing.TB, l *Log, events int) {
 				tb.Fatal(err)
 			}
 		}
-		if err := l.Sync(); err != nil { // or one checkpoint would do for several runs
+		if err := l.Sync(); err != nil { // otherwise one checkpoint would serve several runs
 			tb.Fatal(err)
 		}
 	}
 }
 
-// runLog makes a log of runs with signed checkpoints in dir, and returns its path.
+// runLog makes a log of runs with signed checkpoints in dir and returns its path.
 func runLog(tb testing.TB, dir string, events int) (path string, keys *evidence.Keys) {
 	tb.Helper()
 	keys, err := evidence.MakeKeys(filepath.Join(dir, "keys"))

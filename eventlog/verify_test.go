@@ -21,19 +21,18 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// What tests choose their sizes and times by, as package verify has it.
+// These constants of package verify decide the sizes and times of the tests.
 const (
 	blockEvents   = 1024
 	acrossWriters = 10 * time.Second
 )
 
-// TestPrunedPayloads: a payload may be missing if a later event says so, and that event is as
-// it was written.
+// TestPrunedPayloads checks that a payload may be missing only if a later, unchanged event says so.
 func TestPrunedPayloads(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pruning event.Pruning
-		and     string    // SQL
-		bad     event.Seq // 0: none
+		and     string    // more SQL
+		bad     event.Seq // 0 means that no event is bad
 		pruned  int64
 	}{
 		"covered":           {event.Pruning{Until: 20, By: "alice"}, ``, 0, 3},
@@ -64,7 +63,7 @@ func TestPrunedPayloads(t *testing.T) {
 	}
 }
 
-// TestPrunedDuringVerify: what was pruned behind the end at which verifying began is covered.
+// TestPrunedDuringVerify prunes while Verify runs. The missing payloads must count as pruned.
 func TestPrunedDuringVerify(t *testing.T) {
 	v := newVictim(t, 3*blockEvents)
 	r := readerOf(t, v.path)
@@ -89,7 +88,7 @@ func TestPrunedDuringVerify(t *testing.T) {
 	}
 }
 
-// spy is an Auditor that records what it was handed.
+// spy is an Auditor that records its calls.
 type spy struct {
 	event func(*event.Event)
 	wants event.Type
@@ -110,11 +109,11 @@ func (s *spy) Event(e *event.Event) []string {
 	return nil
 }
 
-// TestAuditorSeesTheOrder: every sound event once, a gap for what is not, the payloads that
-// are wanted, and what it says is a finding.
+// TestAuditorSeesTheOrder checks that an Auditor gets every sound event once, a gap for the others,
+// and the wanted payloads. Its objections must become findings.
 func TestAuditorSeesTheOrder(t *testing.T) {
 	v := newVictim(t, 10)
-	path := v.copy(t)
+	path := v.copyLog(t)
 	all := collect(t, readerOf(t, v.path), event.Query{})
 	if err := forgeFile(path, loosen+`DELETE FROM events WHERE seq IN (3, 4); UPDATE events SET actor = 'x' WHERE seq IN (7, 8)`); err != nil {
 		t.Fatal(err)
@@ -139,11 +138,11 @@ func TestAuditorSeesTheOrder(t *testing.T) {
 	}
 }
 
-// partOf makes a copy of the log a part of itself: the events from first to last are gone, and
-// the subtrees that they form stand in absent.
+// partOf makes a copy of the log a part of itself. It deletes the events from first to last and
+// puts their subtrees into absent.
 func partOf(t *testing.T, v *victim, first, last int64) string {
 	t.Helper()
-	path := v.copy(t)
+	path := v.copyLog(t)
 	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +169,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 		at += 1 << level
 	}
 	db.MustExec(loosen+`DELETE FROM events WHERE seq >= ? AND seq <= ?`, first, last)
-	db.MustExec(`DELETE FROM checkpoints WHERE size < ?`, v.n) // a part comes with one, and has no anchor
+	db.MustExec(`DELETE FROM checkpoints WHERE size < ?`, v.n) // a part has one checkpoint and no anchor
 	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +183,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	return path
 }
 
-// TestParts: a part of a log verifies, whatever part it is; a part of a part is damage.
+// TestParts checks that every part of a log verifies. A part that lost more events is damaged.
 func TestParts(t *testing.T) {
 	leaveToOtherBuild(t)
 	v := newVictim(t, 5000)
@@ -227,7 +226,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestClockIsAWarning: a time that goes backwards is a fact about a clock.
+// TestClockIsAWarning checks that a time that goes backwards is a warning.
 func TestClockIsAWarning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	now := time.Unix(1_800_000_000, 0)
@@ -254,7 +253,7 @@ func TestClockIsAWarning(t *testing.T) {
 	}
 }
 
-// TestVerifyBesideWriters: while others append, what was there at the start verifies.
+// TestVerifyBesideWriters checks that the events at the start verify while others append.
 func TestVerifyBesideWriters(t *testing.T) {
 	v := newVictim(t, 2*blockEvents)
 	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
@@ -264,7 +263,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		for i := range 20_000 { // not for ever: a reader may be slower
+		for i := range 20_000 { // A limit is needed, because a reader may be slower.
 			select {
 			case <-stop:
 				return
@@ -300,10 +299,10 @@ func TestVerifyBesideWriters(t *testing.T) {
 	}
 }
 
-// TestAnchorAlone: without stored checkpoints the anchor's own signatures are verified.
+// TestAnchorAlone checks that the anchor's own signatures are verified without stored checkpoints.
 func TestAnchorAlone(t *testing.T) {
 	v := newVictim(t, 50)
-	path := v.copy(t)
+	path := v.copyLog(t)
 	if err := forgeFile(path, loosen+`DELETE FROM checkpoints`); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +315,7 @@ func TestAnchorAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep = verifyFile(t, path, verify.Options{Keys: stranger.Verifiers(v.last.Origin)})
-	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 2 { // the key, the checkpoints
+	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 2 { // about the key and the checkpoints
 		t.Errorf("with another's key: %+v", rep)
 	}
 	b, err := os.ReadFile(anchor.Path(path))
@@ -326,7 +325,7 @@ func TestAnchorAlone(t *testing.T) {
 	lines := strings.SplitAfter(string(b), "\n")
 	for name, tc := range map[string]struct {
 		text string
-		kind verify.Damage // "": a warning
+		kind verify.Damage // empty means a warning
 	}{
 		"torn":               {string(b) + "50 AB", ""},
 		"not a line":         {string(b) + "hello\n", verify.Anchor},
@@ -346,7 +345,7 @@ func TestAnchorAlone(t *testing.T) {
 	}
 }
 
-// TestVerifyIsStopped: a context that ends it is an error, not a report.
+// TestVerifyIsStopped checks that a cancelled context is an error and not a report.
 func TestVerifyIsStopped(t *testing.T) {
 	v := newVictim(t, 4*blockEvents)
 	ctx, cancel := context.WithCancel(t.Context())

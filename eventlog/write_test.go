@@ -21,11 +21,11 @@ import (
 
 // ways are all the ways to have an event written soon.
 var ways = map[string]func(l *Log, e event.Event) error{
-	"append":     func(l *Log, e event.Event) error { _, err := l.Append(context.Background(), e); return err },
-	"sync":       func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.Sync()) },
-	"mark":       func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.SyncTo(l.Mark())) },
-	"hurry":      func(l *Log, e event.Event) error { defer l.Hurry(); return l.Record(e) },
-	"checkpoint": func(l *Log, e event.Event) error { return errors.Join(l.Record(e), checkpointed(l)) },
+	"append":      func(l *Log, e event.Event) error { _, err := l.Append(context.Background(), e); return err },
+	"sync":        func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.Sync()) },
+	"mark":        func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.SyncTo(l.Mark())) },
+	"start flush": func(l *Log, e event.Event) error { defer l.StartFlush(); return l.Record(e) },
+	"checkpoint":  func(l *Log, e event.Event) error { return errors.Join(l.Record(e), checkpointed(l)) },
 	"anchored": func(l *Log, e event.Event) error {
 		e.Type = event.CallEnforced
 		return errors.Join(l.Record(e), l.Anchored())
@@ -36,7 +36,7 @@ var ways = map[string]func(l *Log, e event.Event) error{
 	},
 	"answer": func(l *Log, e event.Event) error {
 		e.Type = event.CallEnforced
-		_, err := l.AppendAhead(context.Background(), e)
+		_, err := l.AppendBeforeCheckpoint(context.Background(), e)
 		return err
 	},
 }
@@ -46,12 +46,14 @@ func checkpointed(l *Log) error {
 	return err
 }
 
-// still is a log in a bubble, in which no time passes but by waiting for it.
+// still is a log in a synctest bubble. Time passes there only while all goroutines wait.
 type still struct {
 	*Log
-	t        *testing.T
-	recorded int                      // what should be on disk, some time
-	fail     func(point string) error // nil: nothing does; set while all stand still
+	t *testing.T
+	// recorded is the number of events that must reach the disk in the end.
+	recorded int
+	// fail is set only while all goroutines wait. nil lets no step fail.
+	fail func(point string) error
 }
 
 const stillLazy = 20 * time.Millisecond
@@ -70,12 +72,12 @@ func standStill(t *testing.T, test func(t *testing.T, l *still)) {
 		if l.Log, err = Open(t.Context(), filepath.Join(dir, "e.db"), opt); err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = l.Close() }() // some died
+		defer func() { _ = l.Close() }() // some tests let the log fail
 		test(t, l)
 	})
 }
 
-func (l *still) record() {
+func (l *still) recordOne() {
 	l.t.Helper()
 	if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 		l.t.Fatal(err)
@@ -83,7 +85,7 @@ func (l *still) record() {
 	l.recorded++
 }
 
-// onDisk counts the events when all have done what they can do now.
+// onDisk waits until all goroutines are idle and counts the events on disk.
 func (l *still) onDisk() int {
 	l.t.Helper()
 	synctest.Wait()
@@ -101,12 +103,12 @@ func (l *still) isWritten(when string, args ...any) {
 	}
 }
 
-// TestLazy: what no one waits for is written when it has waited for Options.Lazy, and not before:
-// the first time, after a rest, and behind those who waited and wrote.
+// TestLazy checks that recorded events are written after Options.Lazy and not earlier. This must
+// hold for the first event, after a pause, and after events of callers that waited.
 func TestLazy(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for range 3 {
-			l.record()
+			l.recordOne()
 			<-time.After(stillLazy / 2)
 			if n := l.onDisk(); n != l.recorded-1 {
 				t.Errorf("it did not wait for company: %d of %d events are on disk", n, l.recorded)
@@ -117,7 +119,7 @@ func TestLazy(t *testing.T) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(ways)) {
 			for _, pause := range []time.Duration{0, stillLazy / 2, stillLazy - 1, stillLazy, 3 * stillLazy} {
-				l.record()
+				l.recordOne()
 				if err := ways[name](l.Log, fact(event.Truncated, event.Refs{})); err != nil {
 					t.Fatal(name, err)
 				}
@@ -126,7 +128,7 @@ func TestLazy(t *testing.T) {
 				}
 				l.isWritten("behind %s", name)
 				<-time.After(pause)
-				l.record()
+				l.recordOne()
 				<-time.After(stillLazy)
 				l.isWritten("%v after %s", pause, name)
 			}
@@ -134,23 +136,23 @@ func TestLazy(t *testing.T) {
 	})
 }
 
-// TestLazyInAStream: that more comes all the time puts nothing off.
+// TestLazyInAStream checks that further events do not delay the earlier ones.
 func TestLazyInAStream(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for i := range 40 {
-			l.record()
+			l.recordOne()
 			<-time.After(stillLazy / 4)
-			if n := l.onDisk(); n < i-2 { // the fourth pause is the end of the first one's time
+			if n := l.onDisk(); n < i-2 { // Lazy of the first event ends with the fourth pause.
 				t.Errorf("%d of %d events are on disk", n, i+1)
 			}
 		}
 	})
 }
 
-// TestAnchoredUnasked: who writes a run's end does not wait for its anchor. It is written at once.
+// TestAnchoredUnasked checks that the anchor is written at once, although no caller waits for it.
 func TestAnchoredUnasked(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
-		for n, name := range []string{"append", "sync", "mark", "hurry", "answer"} {
+		for n, name := range []string{"append", "sync", "mark", "start flush", "answer"} {
 			if err := ways[name](l.Log, fact(event.CallEnforced, event.Refs{})); err != nil {
 				t.Fatal(name, err)
 			}
@@ -162,7 +164,7 @@ func TestAnchoredUnasked(t *testing.T) {
 	})
 }
 
-// TestLazyAfterReopen: what the timer was set for is lost with the log, the timer is not.
+// TestLazyAfterReopen checks that the timer works after the log was lost and reopened.
 func TestLazyAfterReopen(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for _, pause := range []time.Duration{0, stillLazy / 2, 3 * stillLazy} {
@@ -177,21 +179,21 @@ func TestLazyAfterReopen(t *testing.T) {
 			if err := l.Reopen(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			l.record()
+			l.recordOne()
 			<-time.After(stillLazy)
 			l.isWritten("opened again %v after its death", pause)
 		}
 	})
 }
 
-// A gate holds up the first who comes to a point of a commit.
+// A gate holds the first goroutine that reaches a point of a commit.
 type gate struct {
 	point   string
 	held    chan bool // capacity 1
 	release chan bool
 }
 
-func (g *gate) pass(point string) error {
+func (g *gate) passPoint(point string) error {
 	if point == g.point {
 		select {
 		case g.held <- true:
@@ -202,7 +204,7 @@ func (g *gate) pass(point string) error {
 	return nil
 }
 
-// soon waits until it is so.
+// soon waits until so returns true.
 func soon(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !so(); {
@@ -212,24 +214,27 @@ func soon(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestWhoWaitsIsAnswered, by the goroutine that has the turn, in whatever it is then. No timer helps out.
+// TestWhoWaitsIsAnswered checks that the holder of commitMu also serves later callers, wherever it
+// is in its commit. No timer may be needed.
 func TestWhoWaitsIsAnswered(t *testing.T) {
 	var at atomic.Pointer[gate]
 	at.Store(new(gate))
 	dir := t.TempDir()
-	opt := Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error { return at.Load().pass(point) }}
+	opt := Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error { return at.Load().passPoint(point) }}
 	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, turn := range []struct{ way, point string }{ // what holds the turn, and where it is held up
-		{"append", "commit"}, {"mark", "commit"}, {"hurry", "commit"}, {"run's end", "commit"}, // hurry: the writer
+	// The holder is the call that holds commitMu, and the point at which the gate stops it. After StartFlush
+	// the writer goroutine holds commitMu.
+	for _, holder := range []struct{ way, point string }{
+		{"append", "commit"}, {"mark", "commit"}, {"start flush", "commit"}, {"run's end", "commit"},
 		{"answer", "commit"}, {"answer", "anchor"},
 		{"run's end", "anchor"}, {"anchored", "anchor"}, {"checkpoint", "anchor"}, {"", ""},
 	} {
 		for name := range ways {
-			what := fmt.Sprintf("%s behind %s, held up at %q", name, turn.way, turn.point)
-			g := &gate{turn.point, make(chan bool, 1), make(chan bool)}
+			what := fmt.Sprintf("%s behind %s, held up at %q", name, holder.way, holder.point)
+			g := &gate{holder.point, make(chan bool, 1), make(chan bool)}
 			at.Store(g)
 			var done atomic.Int32
 			begin := func(way string) {
@@ -239,16 +244,17 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 				done.Add(1)
 			}
 			want := 1
-			if turn.way != "" {
+			if holder.way != "" {
 				want = 2
-				go begin(turn.way)
+				go begin(holder.way)
 				soon(t, what, func() bool { return len(g.held) > 0 })
 			}
 			go begin(name)
-			<-time.After(time.Millisecond) // until it waits; if it does not yet, little is shown
+			<-time.After(time.Millisecond) // Give the call time to wait. If it is slower, the test shows little.
 			close(g.release)
 			soon(t, what, func() bool { return int(done.Load()) == want })
-			soon(t, what, func() bool { return countOf(t, &l.Reader, event.RunID(what)) == want }) // no one waits who hurries
+			// StartFlush does not wait.
+			soon(t, what, func() bool { return countOf(t, &l.Reader, event.RunID(what)) == want })
 		}
 	}
 	if err := l.Close(); err != nil {
@@ -257,7 +263,8 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 	audit(t, l.Path())
 }
 
-// TestPruneFailsBesideACheckpoint: anyone who waits for the log when it dies is told.
+// TestPruneFailsBesideACheckpoint checks that every waiting caller gets the error when the log
+// dies.
 func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	l, path := pruneLog(t)
 	if err := l.Close(); err != nil {
@@ -265,7 +272,7 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	}
 	g, fault := &gate{"remove", make(chan bool, 1), make(chan bool)}, errors.New("the disk says no")
 	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
-		if _ = g.pass(point); point == "remove" {
+		if _ = g.passPoint(point); point == "remove" {
 			return fault
 		}
 		return nil
@@ -279,9 +286,8 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	<-g.held
 	go func() { answers <- checkpointed(l) }()
 	soon(t, "a checkpoint is wanted", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.queue) > 0
+		_, pending := l.queue.end()
+		return pending
 	})
 	close(g.release)
 	for range 2 {
@@ -292,8 +298,8 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	}
 }
 
-// TestEverybodyAtOnce: anyone who waits is answered, and what is waited for is on disk then, no matter who
-// wrote it.
+// TestEverybodyAtOnce checks that every waiting caller gets a result, and that its events are on
+// disk then.
 func TestEverybodyAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir)})
@@ -311,7 +317,7 @@ func TestEverybodyAtOnce(t *testing.T) {
 						t.Error(name, err)
 						return
 					}
-					if n := countOf(t, &l.Reader, run); n <= i && name != "hurry" {
+					if n := countOf(t, &l.Reader, run); n <= i && name != "start flush" {
 						t.Errorf("%s: %d of %d events are on disk", name, n, i+1)
 					}
 				}
@@ -335,7 +341,7 @@ func TestEverybodyAtOnce(t *testing.T) {
 	audit(t, l.Path())
 }
 
-// countOf returns how many events of the run are on disk.
+// countOf returns the number of events of the run on disk.
 func countOf(t *testing.T, r *store.Reader, run event.RunID) (n int) {
 	t.Helper()
 	for _, err := range r.Events(context.Background(), event.Query{Run: run}) {

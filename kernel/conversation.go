@@ -235,7 +235,7 @@ func (run *run) await(ctx context.Context, l *life) error {
 	}
 	ctx, done := run.untilStopped(ctx)
 	defer done()
-	run.r.log.Hurry() // the input is written while the agent starts
+	run.r.log.StartFlush() // the input is written while the agent starts
 	select {
 	case <-l.ready:
 		return l.err

@@ -124,7 +124,7 @@ func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) 
 	}
 	write := run.r.log.Append
 	if run.kept {
-		write = run.r.log.AppendAhead // the answer is waited for, and the log stays open
+		write = run.r.log.AppendBeforeCheckpoint // the answer is waited for, and the log stays open
 	}
 	_, err := write(context.Background(), events...)
 	run.client.show.close()

@@ -192,7 +192,7 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 	run.agent.anew = run.created
 	if err = run.recordInput(); err == nil {
 		err = run.agent.start()
-		run.r.log.Hurry() // it is written while the agent starts
+		run.r.log.StartFlush() // it is written while the agent starts
 	}
 	if run.agent.conn != nil {
 		run.client.attach(run.agent.conn)
