@@ -58,7 +58,16 @@ func (c *client) judge(p *provider.PermissionRequest) {
 		c.warn("ambiguous_options", fmt.Sprintf("%d of the agent's options share an id with another and cannot be chosen: %s", n, p.Tool.Title))
 	}
 	a := asking{PermissionRequest: p, place: c.place()}
-	a.dirs = startsWhere(c.reading(a).Request, c.read(announced, nil, a.place).Request)
+	unplaced := c.reading(a).Request
+	if len(unplaced.Commands) > 0 {
+		changed, err := c.changed()
+		if err != nil {
+			c.kill()
+			return
+		}
+		a.place.Changed = changed
+	}
+	a.dirs = startsWhere(unplaced, c.read(announced, nil, a.place).Request)
 	read := c.reading(a)
 	req := read.Request
 	for {

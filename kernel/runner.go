@@ -64,6 +64,7 @@ type Runner struct {
 	mu       sync.Mutex // guards what follows
 	standing *standing.View
 	live     map[event.RunID]*run
+	changes  map[event.SessionID]*changes
 	looking  *time.Timer // runs while live is not empty
 }
 
@@ -122,6 +123,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 		opt:       opt,
 		keys:      logged.Keys,
 		live:      map[event.RunID]*run{},
+		changes:   map[event.SessionID]*changes{},
 	}
 	r.questions.OnWake(r.lookForStops)
 	r.policy, err = policy.New(opt.Rules, r.approvals, opt.Now)

@@ -259,10 +259,12 @@ type assessment struct {
 func assess(r Request) assessment {
 	a := assessment{verdict: shell.Verdict{Tier: shell.Ordinary}, unread: r.unread()}
 	a.commands = r.HasCommand || len(r.Commands) > 0 || r.Kind == "execute"
+	at := r.Place
 	for _, c := range r.Commands {
-		j := shell.Judge(c, r.Place)
+		j := shell.Judge(c, at)
 		a.calls = append(a.calls, j.Calls...)
 		a.add(j.Verdict)
+		at.Changed = at.Changed.With(j.Changed)
 	}
 	for _, c := range r.Guesses {
 		j := shell.Judge(c, r.Place)

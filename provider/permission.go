@@ -207,12 +207,26 @@ func IsLocal(method string) bool {
 	return strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/")
 }
 
-func (c *Conn) requestPermission(env jsonrpc.Message) {
-	var v struct {
-		SessionID string                 `json:"sessionId"`
-		ToolCall  ToolCall               `json:"toolCall"`
-		Options   []acp.PermissionOption `json:"options"`
+// permissionParams are the params of a session/request_permission.
+type permissionParams struct {
+	SessionID string                 `json:"sessionId"`
+	ToolCall  ToolCall               `json:"toolCall"`
+	Options   []acp.PermissionOption `json:"options"`
+}
+
+// ParsePermission decodes a recorded line, if it is a session/request_permission. id is that of the request.
+func ParsePermission(line []byte) (id string, call ToolCall, ok bool) {
+	env := jsonrpc.Parse(line)
+	if env.Kind != jsonrpc.Request || env.Method != acp.ClientMethodSessionRequestPermission {
+		return "", ToolCall{}, false
 	}
+	var v permissionParams
+	err := json.Unmarshal(env.Params, &v)
+	return env.ID, v.ToolCall, err == nil
+}
+
+func (c *Conn) requestPermission(env jsonrpc.Message) {
+	var v permissionParams
 	// A partly decoded request cannot be judged.
 	if err := json.Unmarshal(env.Params, &v); err != nil || v.ToolCall.partial {
 		if client := c.clientOf(v.SessionID); client != nil {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,6 +18,16 @@ func (c Changed) Add(p string) {
 	if p = slashPath(p); p != "" {
 		c[strings.ToLower(p)] = p
 	}
+}
+
+// With are the files of both.
+func (c Changed) With(more Changed) Changed {
+	if len(more) == 0 {
+		return c
+	}
+	both := maps.Clone(more)
+	maps.Copy(both, c)
+	return both
 }
 
 // holding is the entry that is the target or a folder around it, or "".

@@ -1,0 +1,206 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
+	"github.com/perlica/perlica/policy/toolcall"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
+)
+
+// changes are the files that the agent of a session changed, as far as its lines tell. They follow from the log
+// alone, so that another process finds the same. A tool call that a person allowed counts only in so far as
+// the agent did something else.
+type changes struct {
+	mu    sync.Mutex // guards what follows
+	upTo  event.Seq  // the log was read up to this event
+	run   event.RunID
+	tools map[acp.ToolCallId]*change   // those of the run
+	asked map[string]provider.ToolCall // what the run's requests ask for, by their ids
+	files shell.Changed
+}
+
+// A change is a tool call that may change files.
+type change struct {
+	toolSeen
+	approved []toolcall.Call // what a person allowed
+	allowed  []toolcall.Call // what a rule, a standing approval or the mode allowed
+	fresh    bool            // something came since its files were added
+}
+
+// changed returns the files that the session changed up to now.
+func (c *client) changed() (shell.Changed, error) {
+	r := c.run.r
+	r.mu.Lock()
+	s := r.changes[c.run.refs.Session]
+	if s == nil {
+		s = &changes{files: shell.Changed{}}
+		r.changes[c.run.refs.Session] = s
+	}
+	r.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := r.log.Sync(); err != nil { // what was recorded can be read now
+		return nil, err
+	}
+	q := event.Query{
+		Session: c.run.refs.Session, After: s.upTo,
+		Types: []event.Type{event.NotificationReceived, event.ReplySent, event.ReplyFailed},
+	}
+	speaker, place := c.speaker(), c.place()
+	for e, err := range r.log.Events(context.Background(), q) {
+		if err != nil {
+			return nil, err
+		}
+		s.upTo = e.Seq
+		if e.Run != s.run && e.Run != "" {
+			s.addFiles(place)
+			s.run, s.tools, s.asked = e.Run, map[acp.ToolCallId]*change{}, map[string]provider.ToolCall{}
+		}
+		if s.tools != nil && e.Payload != nil {
+			s.event(e, speaker)
+		}
+	}
+	s.addFiles(place)
+	return maps.Clone(s.files), nil
+}
+
+// event takes in an event of the run.
+func (s *changes) event(e event.Event, agent speaker) {
+	if e.Type != event.NotificationReceived {
+		if sent, err := fact.Decode[fact.ReplySent](e); err == nil {
+			s.replied(sent, agent)
+		}
+		return
+	}
+	if !bytes.Contains(e.Payload, []byte(`toolCall`)) && !bytes.Contains(e.Payload, []byte(`"fs/`)) && !bytes.Contains(e.Payload, []byte(`"terminal/`)) {
+		return
+	}
+	if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
+		if u.Tool != nil {
+			t := s.tool(u.Tool.ID)
+			t.merge(*u.Tool)
+			t.report(agent)
+			t.fresh = true
+		}
+		return
+	}
+	if id, call, ok := requestedTool(e.Payload); ok {
+		t := s.tool(call.ID)
+		t.merge(call)
+		s.asked[id] = t.call
+	}
+}
+
+// requestedTool is the tool call about which a recorded line asks: for a permission, or for the editor to do it.
+func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
+	if id, call, ok = provider.ParsePermission(line); ok {
+		return id, call, true
+	}
+	env := jsonrpc.Parse(line)
+	call = provider.ToolCall{ID: acp.ToolCallId(env.Method + env.ID), RawInput: env.Params}
+	switch env.Method {
+	case acp.ClientMethodFsWriteTextFile:
+		call.Kind = acp.ToolKindEdit
+	case acp.ClientMethodTerminalCreate:
+		call.Kind = acp.ToolKindExecute
+	default:
+		return "", call, false
+	}
+	return env.ID, call, true
+}
+
+// replied takes in the answer to a request.
+func (s *changes) replied(sent fact.ReplySent, agent speaker) {
+	call, ok := s.asked[sent.RequestID]
+	if !ok {
+		return
+	}
+	t := s.tool(call.ID)
+	t.fresh = true
+	switch form := callOf(agent, call); {
+	case !strings.HasPrefix(sent.Kind, "allow"):
+		t.refused = true
+	case sent.By == "policy":
+		t.allowed = append(t.allowed, form)
+	default:
+		t.approved = append(t.approved, form)
+	}
+}
+
+func (s *changes) tool(id acp.ToolCallId) *change {
+	t := s.tools[id]
+	if t == nil {
+		t = &change{}
+		t.call.ID = id
+		s.tools[id] = t
+	}
+	return t
+}
+
+// addFiles adds the files of the tool calls about which something came.
+func (s *changes) addFiles(place shell.Place) {
+	for _, t := range s.tools {
+		if !t.fresh {
+			continue
+		}
+		t.fresh = false
+		forms := slices.Clone(t.allowed)
+		if !t.refused || len(t.allowed)+len(t.approved) > 0 || t.Status == string(acp.ToolCallStatusCompleted) {
+			forms = append(forms, t.ran...)
+		}
+		for _, form := range forms {
+			if !covers(t.approved, form, place) {
+				s.add(form, place)
+			}
+		}
+	}
+}
+
+// covers reports whether a person allowed a form of a tool call, with the same texts.
+func covers(approved []toolcall.Call, form toolcall.Call, place shell.Place) bool {
+	return slices.ContainsFunc(approved, func(a toolcall.Call) bool {
+		read := toolcall.Read(a, place)
+		shown := append(slices.Clone(a.Diffs), read.Bodies...)
+		written := append(slices.Clone(form.Diffs), toolcall.Read(form, place).Bodies...)
+		return toolcall.Differs([]policy.Request{read.Request}, form, place) == "" && !slices.ContainsFunc(written, func(d toolcall.Diff) bool {
+			return !slices.ContainsFunc(shown, func(s toolcall.Diff) bool { return s.New == d.New && s.Path == d.Path })
+		})
+	})
+}
+
+// add adds the files that a form of a tool call changes.
+func (s *changes) add(form toolcall.Call, place shell.Place) {
+	req := toolcall.Read(form, place).Request
+	for _, cmd := range req.Commands {
+		maps.Copy(s.files, shell.Judge(cmd, place).Changed)
+	}
+	paths := req.Removes
+	switch acp.ToolKind(req.Kind) {
+	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindThink, acp.ToolKindFetch, acp.ToolKindExecute:
+		if req.Changes {
+			paths = req.Paths
+		}
+	default:
+		paths = req.Paths
+	}
+	for _, p := range paths {
+		if p != place.Dir {
+			s.files.Add(p)
+			s.files.Add(filepath.Join(realDir(filepath.Dir(p)), filepath.Base(p)))
+			s.files.Add(realDir(p))
+		}
+	}
+}

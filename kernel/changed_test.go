@@ -1,0 +1,168 @@
+package kernel
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+)
+
+// changing runs turns of one session in one folder.
+type changing struct {
+	t       *testing.T
+	r       *Runner
+	setup   Setup
+	session event.SessionID
+}
+
+// run runs a turn. A person answers each question with an option of the kind answer; nobody is there if it is "".
+func (c *changing) run(mode policy.Mode, answer, script string) Result {
+	c.t.Helper()
+	turn := Turn{Input: Input{Text: script, Source: "test"}, Setup: c.setup, Permissions: mode}
+	turn.Setup.Session = c.session
+	if answer != "" {
+		turn.AnswerIn, turn.Show = time.Minute, choosing(c.t, c.r, answer)
+	}
+	res, err := c.r.Run(c.t.Context(), turn)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.session = res.Session
+	return res
+}
+
+// asked runs a command in the mode allow, and returns why a person was asked, or "".
+func (c *changing) asked(script string) string {
+	c.t.Helper()
+	res := c.run(policy.ModeAllow, "", script)
+	why := ""
+	for e, err := range c.r.log.Events(context.Background(), event.Query{Run: res.Run, Types: []event.Type{event.InteractionRequested}}) {
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		q, err := fact.Decode[interaction.Question](e)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		why = q.Why
+	}
+	if (why == "") != (res.Permissions.Unanswered == 0) {
+		c.t.Errorf("%+v, why %q", res.Permissions, why)
+	}
+	return why
+}
+
+// reopen is what a process finds that starts after this one.
+func (c *changing) reopen() {
+	c.t.Helper()
+	if err := c.r.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	var err error
+	if c.r, err = Open(c.t.Context(), c.r.opt); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func newChanging(t *testing.T) *changing {
+	t.Helper()
+	c := &changing{t: t, r: openAlone(t)}
+	c.setup = testSetup(t, c.r)
+	t.Cleanup(func() {
+		if err := c.r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+const (
+	runsScript  = `@ask execute "Run" command="./x.sh"`
+	wroteScript = `@tool edit "Write" path=x.sh new=ls`
+)
+
+// TestRunsWhatTheSessionChanged holds that a command which runs a file that the agent changed is asked about: in the same turn, in
+// a later one, and by a process that starts afterwards. It kills the mutants that forget an earlier turn, that
+// keep what changed in memory alone, that count another session's changes, and that count untouched files.
+func TestRunsWhatTheSessionChanged(t *testing.T) {
+	c := newChanging(t)
+	if why := c.asked(runsScript); why != "" {
+		t.Errorf("untouched: %q", why)
+	}
+	const want = "runs x.sh, which this session changed: ./x.sh"
+	if why := c.asked(wroteScript + "\n" + runsScript); why != want {
+		t.Errorf("in the same turn: %q", why)
+	}
+	if why := c.asked(runsScript); why != want {
+		t.Errorf("in the next turn: %q", why)
+	}
+	c.reopen()
+	if why := c.asked(runsScript); why != want {
+		t.Errorf("in another process: %q", why)
+	}
+	if why := c.asked(`@ask execute "Run" command="./y.sh"`); why != "" {
+		t.Errorf("another file: %q", why)
+	}
+	c.session = ""
+	if why := c.asked(runsScript); why != "" {
+		t.Errorf("in another session: %q", why)
+	}
+}
+
+// TestWhatCountsAsChanged goes through the ways in which an agent changes a file. It kills the mutants that count what
+// a person allowed, that count it though the agent did something else, and that believe the mode's yes to be a person's.
+func TestWhatCountsAsChanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		mode   policy.Mode
+		answer string // of the person, to what is asked in the first turn
+		script string // the first turn
+		asked  bool   // about ./x.sh in the second
+	}{
+		"a person allowed it":             {policy.ModeAsk, "allow_once", `@ask edit "Write" path=x.sh new=ls`, false},
+		"a person refused it":             {policy.ModeAsk, "reject_once", `@ask edit "Write" path=x.sh new=ls`, false},
+		"the mode allowed it":             {policy.ModeAllow, "", `@ask edit "Write" path=x.sh new=ls`, true},
+		"nobody was asked":                {policy.ModeAsk, "allow_once", wroteScript, true},
+		"it wrote another text":           {policy.ModeAsk, "allow_once", `@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=id`, true},
+		"it wrote another file":           {policy.ModeAsk, "allow_once", `@ask edit "Write" id=a path=y.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},
+		"an earlier change stays":         {policy.ModeAsk, "allow_once", wroteScript + "\n" + `@ask edit "Write" path=x.sh new=ls`, true},
+		"a command wrote it":              {policy.ModeAllow, "", `@ask execute "Write" command="echo ls > x.sh"`, true},
+		"a command wrote it unasked":      {policy.ModeAllow, "", `@tool execute "Write" command="sed -i s/a/b/ x.sh"`, true},
+		"a person allowed the command":    {policy.ModeAsk, "allow_once", `@ask execute "Write" command="echo ls > x.sh"`, false},
+		"a command wrote another":         {policy.ModeAllow, "", `@tool execute "Write" command="echo ls > y.sh"`, false},
+		"moved there":                     {policy.ModeAllow, "", `@tool execute "Move" command="mv y.sh x.sh"`, true},
+		"read":                            {policy.ModeAllow, "", `@tool read "Read" path=x.sh`, false},
+		"a tool of another kind":          {policy.ModeAllow, "", `@tool other "Tool" input={"file_path":"x.sh","content":"ls"}`, true},
+		"it failed, but was tried":        {policy.ModeAllow, "", `@tool edit "Write" path=x.sh new=ls steps=in_progress,failed`, true},
+		"announced and not begun":         {policy.ModeAllow, "", `@tool edit "Write" path=x.sh new=ls steps=pending`, false},
+		"refused, and done all the same":  {policy.ModeAsk, "reject_once", `@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},
+		"the agent's own always":          {policy.ModeAsk, "allow_always", `@ask edit "Write" path=x.sh new=ls`, false},
+		"freed by the agent's own always": {policy.ModeAsk, "allow_always", `@ask edit "Write" path=y.sh new=ls` + "\n" + wroteScript, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChanging(t)
+			c.run(test.mode, test.answer, test.script)
+			if why := c.asked(runsScript); (why != "") != test.asked || test.asked && !strings.Contains(why, "x.sh, which this session changed") {
+				t.Errorf("asked because %q, want asked %v", why, test.asked)
+			}
+		})
+	}
+}
+
+// TestEditedSources holds that source files which a runner compiles or tests ask for nothing, and that its recipe does.
+func TestEditedSources(t *testing.T) {
+	c := newChanging(t)
+	edits := `@tool edit "Write" path=main.go new=x` + "\n" + `@tool edit "Write" path=src/a.test.js new=x` + "\n"
+	for _, command := range []string{"go test ./...", "npm test", "make -j4"} {
+		if why := c.asked(edits + `@ask execute "Test" command="` + command + `"`); why != "" {
+			t.Errorf("%s: %s", command, why)
+		}
+	}
+	if why := c.asked(`@tool edit "Write" path=package.json new={}` + "\n" + `@ask execute "Test" command="npm test"`); why != "runs package.json, which this session changed: npm test" {
+		t.Errorf("npm test: %q", why)
+	}
+}
