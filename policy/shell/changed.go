@@ -40,6 +40,11 @@ func (c Changed) holding(target string) string {
 	return ""
 }
 
+// below are the entries in a folder.
+func (c Changed) below(dir string) []string {
+	return c.matching(escape(strings.TrimSuffix(dir, "/")) + "/**")
+}
+
 // matching are the entries that a pattern fits.
 func (c Changed) matching(pattern string) []string {
 	var fits []string
@@ -93,6 +98,9 @@ func (w *walker) changed(f field, st *state) string {
 func (w *walker) starts(f field, fs []field, st *state, judge func(text field)) {
 	file := w.changed(f, st)
 	if file == "" {
+		if f.origin.is(altered) { // one of the files that find finds
+			w.unknown("runs code from a file that this session changed: %s", shown(fs))
+		}
 		return
 	}
 	texts := map[string]bool{}
@@ -174,10 +182,12 @@ func (w *walker) recipes(name string, fs []field, st *state) {
 	operands := slices.DeleteFunc(slices.Clone(fs[1:]), func(f field) bool { return strings.HasPrefix(f.text, "-") && !slices.Contains(r.after, f.text) })
 	for i, f := range operands {
 		if r.first && i == 0 || i > 0 && (slices.Contains(r.after, operands[i-1].text) || path.Ext(f.text) == ".go" && path.Ext(operands[i-1].text) == ".go") {
-			w.starts(f, fs, st, nil)
+			module, _, _ := strings.Cut(f.text, ":") // x.y:app
+			w.startsModule(f, fs, st, nil)
+			w.startsModule(*part(f, strings.ReplaceAll(module, ".", "/")), fs, st, nil)
 		}
 	}
-	start := operands[:min(2, len(operands))]
+	start := append(slices.Clone(operands[:min(2, len(operands))]), fs[1:min(2, len(fs))]...)
 	if among(start, r.unless...) || len(r.when) > 0 && !among(start, r.when...) {
 		return
 	}

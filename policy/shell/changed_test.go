@@ -19,12 +19,15 @@ func TestRunners(t *testing.T) {
 			"ls | xargs -n1 scripts/x.sh": "scripts/x.sh", "bash -c ./scripts/x.sh": "scripts/x.sh", "PATH=$PWD/scripts:$PATH x.sh": "scripts/x.sh", "for i in 1 2; do ./scripts/x.sh $i; done": "scripts/x.sh",
 			"f() { ./scripts/x.sh; }; f": "scripts/x.sh", "cp scripts/x.sh y.sh && sh y.sh": "y.sh", "mv scripts/x.sh y; ./y": "y", "ln -s scripts/x.sh y && ./y": "y", "bash scripts/*.sh": "scripts/x.sh",
 			"./Scripts/X.SH": "scripts/x.sh", "x=scripts/x.sh; $x": "scripts/x.sh", "nohup ./scripts/x.sh &": "scripts/x.sh", "python3 scripts/x.sh": "scripts/x.sh", "make -f scripts/x.sh": "scripts/x.sh",
+			"git bisect run ./scripts/x.sh": "scripts/x.sh", "find . -name '*.sh' -exec sh {} \\;": "a file", "ls | entr ./scripts/x.sh": "scripts/x.sh", "hyperfine scripts/x.sh": "scripts/x.sh",
+			"alias q=scripts/x.sh; q": "scripts/x.sh", "trap scripts/x.sh EXIT": "scripts/x.sh", "awk -f scripts/x.sh y": "scripts/x.sh", "find . -name '*.sh' -exec bash -n {} \\;": "",
 			"cat scripts/x.sh": "", "git diff scripts/x.sh": "", "shellcheck scripts/x.sh": "", "chmod +x scripts/x.sh": "", "./scripts/y.sh": "", "bash -n scripts/x.sh": "", "make": "", "npm test": "",
 			"./other/x.sh": "", "grep foo scripts/x.sh": "", "bash scripts/y.sh scripts/x.sh": "", "rm scripts/x.sh": "",
 		},
 		"tools/gen.py": {
 			"python3 tools/gen.py": "tools/gen.py", "python -u tools/gen.py --out x": "tools/gen.py", "python3 -m tools.gen": "tools/gen.py", "uv run tools/gen.py": "tools/gen.py", "uv run python tools/gen.py": "tools/gen.py",
 			"poetry run python tools/gen.py": "tools/gen.py", "python3 < tools/gen.py": "a file", "cat tools/gen.py | python3": "a file", "cd tools; python3 gen.py": "tools/gen.py", "streamlit run tools/gen.py": "tools/gen.py",
+			"python3 -mtools.gen": "tools/gen.py", "python3 -m cProfile tools/gen.py": "tools/gen.py", "coverage run tools/gen.py": "tools/gen.py", "uvicorn tools.gen:app": "tools/gen.py", "flask --app tools.gen run": "tools/gen.py",
 			"pytest": "", "python3 -m pytest tools": "", "ruff check tools/gen.py": "", "mypy tools": "", "python3 other.py tools/gen.py": "", "python3 -m json.tool x.json": "", "pip install -e .": "",
 		},
 		"src/index.js": {

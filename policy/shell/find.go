@@ -169,6 +169,12 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 					found[i].origin |= o
 				}
 			}
+			if !f.swept {
+				target = path.Dir(target) // of a file with an invented name
+			}
+			if len(w.place.Changed.below(target))+len(w.touched.below(target)) > 0 {
+				found[i].origin |= altered
+			}
 		}
 	}
 	if slices.ContainsFunc(command, func(f field) bool { return strings.Contains(f.text, "{}") }) {

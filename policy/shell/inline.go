@@ -140,6 +140,13 @@ func (w *walker) started(operands, fs []field, st *state, in flow) {
 
 // module judges python -m NAME as the program of this name.
 func (w *walker) module(l language, fs []field, st *state, in flow) {
+	for i, f := range fs {
+		if name, glued := strings.CutPrefix(f.text, "-m"); glued && name != "" && slices.Contains(l.code, "-c") {
+			fs = slices.Insert(slices.Clone(fs), i, literal("-m"))
+			fs[i+1] = *part(f, name)
+			break
+		}
+	}
 	at := slices.IndexFunc(fs, func(f field) bool { return f.text == "-m" })
 	if !slices.Contains(l.code, "-c") || at < 0 || at+1 >= len(fs) || slices.ContainsFunc(fs[1:at], func(f field) bool { return !strings.HasPrefix(f.text, "-") }) {
 		return
