@@ -88,7 +88,7 @@ func (w *walker) named(fs []field, st *state, in, out flow) flow {
 		w.hidden(name, fs, st, in)
 		w.surroundings(name, fs, st, in, w.writes)
 		w.writes = w.writes || wrote
-		if contents(name) && (in.origin.is(copied) || slices.ContainsFunc(fs[1:], func(f field) bool { return w.secret(f, st) })) {
+		if contents(name) && (in.origin.is(copied) || w.secrets(fs, st)) {
 			r.origin, out.origin = r.origin|copied, out.origin|copied
 		}
 		if says("secrets", name, fs) || listed("variablePrinters", name) && (len(fs) == 1 || fs[1].text == "-p") {
@@ -142,7 +142,7 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	if says("installs", name, fs) {
 		w.ask("installs or runs something from elsewhere: %s", shown(fs))
 	}
-	if says("reaches", name, fs) && !rehearsed(fs) {
+	if says("reaches", name, fs) && !rehearsed(fs) && !looksInside(name, fs) {
 		w.ask("reaches accounts, machines or processes that are not its own: %s", shown(fs))
 	}
 	if says("terminals", name, fs) {

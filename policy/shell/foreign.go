@@ -15,7 +15,7 @@ func (w *walker) surroundings(name string, fs []field, st *state, in flow, wrote
 	switch {
 	case w.refusedOnly > 0, !isProgram(name), wraps && wr.runs(fs), isShell(name), listed("builtins", name):
 		return
-	case in.origin.is(elsewhere) && in.origin.is(private) && wrote, wrote && slices.ContainsFunc(fs[1:], func(f field) bool { return w.secret(f, st) }):
+	case wrote && (in.origin.is(copied) || w.secrets(fs, st)):
 		w.ask("copies something private into the working directory: %s", shown(fs))
 	}
 	if row && p.reads || listed("textPrograms", name) {
@@ -32,6 +32,11 @@ func (w *walker) surroundings(name string, fs []field, st *state, in flow, wrote
 			w.ask("outside the working directory: %s", shown(fs))
 		}
 	}
+}
+
+// secrets says whether a word of a program names a private file outside the working directory.
+func (w *walker) secrets(fs []field, st *state) bool {
+	return slices.ContainsFunc(fs[1:], func(f field) bool { return w.secret(f, st) })
 }
 
 // secret says whether a word names a private file outside the working directory: FILE, NAME=FILE, label:@FILE.
@@ -69,4 +74,5 @@ func covers(pattern string) bool {
 var farHost = lazily(`^([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[a-z]{2,}|[0-9]+(\.[0-9]+){3})(:[0-9]+)?(/|$)`)
 
 // hostVars finds variables that say with which machine programs talk.
-var hostVars = lazily(`(HOST|HOSTADDR|ADDR|ADDRESS|SERVER|SERVERS|ENDPOINT|ENDPOINT_URL\w*|URL|URI|API_BASE|DSN|REGISTRY|GATEWAY|BROKERS?)$`)
+var hostVars = lazily(`(HOST|HOSTADDR|ADDR|ADDRESS|SERVERS?|ENDPOINT|ENDPOINT_URL\w*|` +
+	`URL|URI|API_BASE|DSN|REGISTRY|GATEWAY|BROKERS?)$`)

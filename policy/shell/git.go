@@ -100,7 +100,8 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 }
 
 // gitAddresses finds settings with which git talks to another machine, or trusts it unseen.
-var gitAddresses = lazily(`^(url\..*|https?\.(.*\.)?(proxy|sslverify|sslcainfo|extraheader)|remote\..*\.(url|pushurl|proxy)|remote\.pushdefault|branch\..*\.(remote|pushremote))$`)
+var gitAddresses = lazily(`^(url\..*|https?\.(.*\.)?(proxy|sslverify|sslcainfo|extraheader)|` +
+	`remote\..*\.(url|pushurl|proxy)|remote\.pushdefault|branch\..*\.(remote|pushremote))$`)
 
 // gitLosses are the subcommands that lose what no commit holds, with one of these
 // words; one without words always does.
@@ -169,7 +170,7 @@ func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 	for _, f := range args {
 		w.committed = w.committed || f.origin.is(private)
 	}
-	if (!listed("gitReaders", sub) || among(args, "-F", "--file")) && slices.ContainsFunc(args, func(f field) bool { return w.secret(f, st) }) {
+	if (!listed("gitReaders", sub) || among(args, "-F", "--file")) && w.secrets(fs, st) {
 		w.ask("copies something private into the working directory: %s", shown(fs))
 	}
 	if sub == "remote" && len(args) > 1 {

@@ -133,7 +133,10 @@ func (w *walker) started(operands, fs []field, st *state, in flow) {
 			return
 		}
 	}
-	if len(operands) > 0 && strings.Contains(operands[0].text, "/") && !isURL(operands[0].text) && w.strange(operands[0], st) {
+	if len(operands) == 0 || !strings.Contains(operands[0].text, "/") || isURL(operands[0].text) {
+		return
+	}
+	if w.strange(operands[0], st) {
 		w.ask("runs a script outside the working directory: %s", shown(fs))
 	}
 }

@@ -222,7 +222,7 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		w.write(last, st, "writes to "+last.src)
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
-	case p.stop == 0 && commandName(fs[0]) != "perlica": // Its words are texts, which other rules judge.
+	case p.stop == 0 && commandName(fs[0]) != "perlica" && !looksInside(commandName(fs[0]), fs): // Its words are texts, which other rules judge.
 		w.foreignOperands(p, operands, fs, st)
 	}
 }
@@ -323,7 +323,10 @@ func (w *walker) guards(f field, st *state) bool {
 	if text == "~" {
 		text = w.place.Home
 	}
-	return strings.ContainsAny(text[:min(1, len(text))], "/.~") && slices.ContainsFunc(w.targets(*part(f, w.home(text)), st), func(t string) bool {
+	if !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "~") {
+		return false
+	}
+	return slices.ContainsFunc(w.targets(*part(f, w.home(text)), st), func(t string) bool {
 		what, _ := w.place.loss(t, f.glob)
 		return what != "" && t != w.place.Dir
 	})

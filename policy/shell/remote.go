@@ -34,6 +34,14 @@ func (w *walker) loss(name string, fs []field) {
 	}
 }
 
+// looksInside says whether a client of a cluster only shows files or the state of a container: exec NAME -- cat FILE.
+func looksInside(name string, fs []field) bool {
+	at := slices.IndexFunc(fs, func(f field) bool { return f.text == "--" })
+	shows := strings.Fields("cat ls head tail grep ps df du id whoami hostname date pwd stat wc uname")
+	return slices.Contains([]string{"kubectl", "k", "oc", "kubecolor"}, name) && among(fs, "exec") &&
+		at > 0 && at+1 < len(fs) && slices.Contains(shows, fs[at+1].text)
+}
+
 // rehearsed says whether the words ask for a rehearsal only, or for help.
 func rehearsed(fs []field) bool {
 	return fs[len(fs)-1].text == "-h" || slices.ContainsFunc(fs[1:], func(f field) bool { return listed("rehearsals", f.text) })

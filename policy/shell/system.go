@@ -66,7 +66,8 @@ func (w *walker) kill(name string, fs []field, st *state) {
 	above := procs().MatchString(w.text)
 	for _, f := range fs[1:] {
 		all = all || above && (f.vague || f.glob || strings.Contains(f.src, "$"))
-		all = all || (name == "pkill" || name == "killall" && among(fs, "-r", "--regexp")) && !strings.HasPrefix(f.text, "-") && covers(f.text)
+		pattern := name == "pkill" || name == "killall" && among(fs, "-r", "--regexp")
+		all = all || pattern && !strings.HasPrefix(f.text, "-") && covers(f.text)
 	}
 	if name == "kill" && !among(fs[1:], "-l", "-L") {
 		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return foreignProcess(f, st) })

@@ -22,7 +22,8 @@ var widening = strings.Fields(`sudo asroot admin superuser privileg capabilit ca
 
 // widensCommand are the names of fields that widen what a command may do and that mean nothing special otherwise.
 var widensCommand = strings.Fields(`user username uid gid group groups supplementarygroups host hostname machine remote network net internet
-	root pid ipc userns device devices mount mounts volume volumes caps grant grants become identity account container integrity`)
+	root pid ipc userns device devices mount mounts volume volumes caps grant grants become identity account container
+	integrity`)
 
 // mighty are values with which a field of any name asks for more rights.
 var mighty = strings.Fields(`root administrator superuser system admin sudo runas elevated high unrestricted unconfined`)
@@ -37,7 +38,8 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	has := func(parts []string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(plain, part) })
 	}
-	number := value == "0" && slices.ContainsFunc([]string{"uid", "gid", "user", "group"}, func(end string) bool { return strings.HasSuffix(plain, end) })
+	ends := func(end string) bool { return strings.HasSuffix(plain, end) }
+	number := value == "0" && slices.ContainsFunc([]string{"uid", "gid", "user", "group"}, ends)
 	off := !number && slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "0", "null", "[]", "{}"}, value)
 	usual := off || value == "default" || value == "usedefault"
 	switch {
@@ -50,7 +52,7 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 		return !usual, false
 	case (known == unknown || known == mode) && has(guards):
 		return off && value != "" && value != "null" || strings.HasPrefix(value, "{") && value != "{}", false
-	case slices.Contains(widensCommand, plain), known == unknown && (strings.HasSuffix(plain, "user") || strings.Contains(plain, "network")):
+	case slices.Contains(widensCommand, plain), known == unknown && (ends("user") || strings.Contains(plain, "network")):
 		return false, !usual
 	case known == unknown && slices.Contains(mighty, value):
 		return slices.Contains([]string{"edit", "move", "delete"}, r.call.Kind), true
@@ -70,8 +72,9 @@ var (
 		buy purchase withdraw submit approve grant rotate revert restore clear flush prune evict drain detach cancel ban kick invite sign
 		migrate apply provision format email tweet upload execute exec eval run shell bash terminal`)
 	changing = strings.Fields(`add create new set update change assign make enable import`)
-	guarded  = strings.Fields(`user token secret key role permission member collaborator password credential webhook policy admin access account`)
-	reading  = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup browse status explain diff log`)
+	guarded  = strings.Fields(`user token secret key role permission member collaborator password credential webhook
+		policy admin access account`)
+	reading = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup browse status explain diff log`)
 )
 
 // action returns the word of a name or title that says that something is taken away, sent or run, or "".
