@@ -50,7 +50,7 @@ var only = map[string][]string{
 	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure", "service/team/hub/hubtest"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
 	"net":                              {"service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
-	"net/http":                         {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel", "provider/model"}, // of kernel see onlyName
+	"net/http":                         {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model"},
 	"plugin":                           {},
 	"text/template":                    {},
 	"html/template":                    {},
@@ -72,7 +72,6 @@ var only = map[string][]string{
 var onlyName = map[string]map[string][]string{
 	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
 	"net":                             {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"}, "service/web": {"SplitHostPort"}},
-	"net/http":                        {"kernel": {"DetectContentType"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
 }

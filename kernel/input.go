@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,12 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
@@ -221,14 +220,30 @@ func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *
 	return blocks, cut, nil
 }
 
+// imageType returns the MIME type of an image, or nothing for other data.
+func imageType(data []byte) string {
+	for start, mime := range map[string]string{
+		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "GIF87a": "image/gif", "GIF89a": "image/gif",
+		"BM": "image/bmp", "\x00\x00\x01\x00": "image/x-icon", "\x00\x00\x02\x00": "image/x-icon",
+	} {
+		if bytes.HasPrefix(data, []byte(start)) {
+			return mime
+		}
+	}
+	if len(data) >= 14 && string(data[:4]) == "RIFF" && string(data[8:14]) == "WEBPVP" {
+		return "image/webp"
+	}
+	return ""
+}
+
 // attachment makes of a file what the agent can take: an image, an embedded text, else a
 // link.
 func (run *run) attachment(f file) acp.ContentBlock {
 	can := run.agent.info.AgentCapabilities.PromptCapabilities
-	mime := http.DetectContentType(f.data)
+	mime := imageType(f.data)
 	switch {
 	case f.data == nil:
-	case can.Image && strings.HasPrefix(mime, "image/"):
+	case can.Image && mime != "":
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(f.data), mime)
 	case can.EmbeddedContext && utf8.Valid(f.data):
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: f.uri, Text: string(f.data)}})

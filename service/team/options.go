@@ -2,16 +2,20 @@ package team
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // ErrNoHub says that no hub is configured.
-var ErrNoHub = errors.New("no hub is configured")
+var ErrNoHub error = &proposal.Fault{
+	Text:    "no hub is configured",
+	Advice:  "set PERLICA_TEAM_URL, or team.url in your own configuration",
+	ByUsage: true,
+}
 
 // Options say how a team is opened.
 type Options struct {

@@ -37,13 +37,34 @@ const (
 
 // What keeps a machine from working for a team.
 var (
-	ErrNotJoined    = errors.New("this machine has not joined the team")
-	ErrNotConfirmed = errors.New("no admin of the team has confirmed this machine yet")
-	ErrGone         = errors.New("this machine has left the team")
-	ErrKeyChanged   = errors.New("this machine's key is not the one with which it joined")
-	ErrTaken        = errors.New("another key has this name in the team")
-	ErrNoRight      = errors.New("the right is missing")
-	ErrOtherTeam    = errors.New("the hub is another team's than the one of this name that this machine joined")
+	ErrNotJoined error = &proposal.Fault{
+		Text:   "this machine has not joined the team",
+		Advice: "perlica team join NAME",
+	}
+	ErrNotConfirmed error = &proposal.Fault{
+		Text:   "no admin of the team has confirmed this machine yet",
+		Advice: "an admin confirms it: perlica team confirm NAME",
+	}
+	ErrGone error = &proposal.Fault{
+		Text:   "this machine has left the team",
+		Advice: "perlica team join NAME asks to be confirmed again",
+	}
+	ErrKeyChanged error = &proposal.Fault{
+		Text:   "this machine's key is not the one with which it joined",
+		Advice: "perlica team join NAME, then an admin confirms the new key",
+	}
+	ErrTaken error = &proposal.Fault{
+		Text:   "another key has this name in the team",
+		Advice: "choose another name",
+	}
+	ErrNoRight error = &proposal.Fault{
+		Text:   "the right is missing",
+		Advice: "perlica team members shows who has it",
+	}
+	ErrOtherTeam error = &proposal.Fault{
+		Text:   "the hub is another team's than the one of this name that this machine joined",
+		Advice: "a context keeps to its team: another team takes another name",
+	}
 )
 
 // Team is a team as a machine that joined it sees it. Its methods may be called from several goroutines. The

@@ -20,10 +20,6 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/copies"
-	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Code is the exit code of a process. The errors of a command line get theirs here and nowhere
@@ -100,7 +96,10 @@ func codeOfFault(err error) Code {
 	var problems config.Problems
 	var workspace *config.WorkspaceError
 	var context *config.ContextNameError
-	if errors.As(err, &problems) || errors.As(err, &workspace) || errors.As(err, &context) || errors.Is(err, team.ErrNoHub) || errors.Is(err, hub.ErrURL) || errors.Is(err, proposal.ErrName) {
+	var misuse interface{ Usage() bool }
+	switch {
+	case errors.As(err, &problems), errors.As(err, &workspace), errors.As(err, &context),
+		errors.As(err, &misuse) && misuse.Usage():
 		return Usage
 	}
 	return Failure
@@ -215,7 +214,7 @@ func HintOf(err error) string {
 	if errors.As(err, &agent) {
 		return agent.Hint
 	}
-	return cmp.Or(hintOfPlace(err), hintOfLog(err), hintOfTeam(err), hintOfFault(err))
+	return cmp.Or(hintOfPlace(err), hintOfLog(err), ownHint(err), hintOfFault(err))
 }
 
 // OwnProject is how to work below a project that cannot be used, or that is not meant.
@@ -261,35 +260,9 @@ func hintOfFault(err error) string {
 	return ""
 }
 
-// hintOfTeam knows what to do about the faults of a team and its hub.
-func hintOfTeam(err error) string {
-	for _, known := range []struct {
-		is   error
-		hint string
-	}{
-		{team.ErrNoHub, "set PERLICA_TEAM_URL, or team.url in your own configuration"},
-		{hub.ErrNoTeam, "make one there: perlica team init"},
-		{hub.ErrStandby, "name the primary server; a standby that is to take its place is promoted, then adopted: perlica team adopt"},
-		{hub.ErrNotAdopted, "it was promoted or restored; if it is to go on, an admin says so: perlica team adopt"},
-		{hub.ErrURL, "for example postgres://NAME@db.example.org/perlica?sslmode=verify-full"},
-		{hub.ErrNotAllowed, "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see docs/team.md"},
-		{hub.ErrEnded, "nothing was taken; submit again"},
-		{hub.ErrFull, "nothing was taken; make room on that disk, then submit again"},
-		{team.ErrNotJoined, "perlica team join NAME"},
-		{team.ErrNotConfirmed, "an admin confirms it: perlica team confirm NAME"},
-		{team.ErrGone, "perlica team join NAME asks to be confirmed again"},
-		{team.ErrKeyChanged, "perlica team join NAME, then an admin confirms the new key"},
-		{team.ErrTaken, "choose another name"},
-		{team.ErrNoRight, "perlica team members shows who has it"},
-		{copies.ErrOtherLog, "one name has one log, for ever: join under another name, see 'Copies' in docs/team.md"},
-		{copies.ErrNone, "perlica log verify --team lists the copies"},
-		{team.ErrOtherTeam, "a context keeps to its team: another team takes another name"},
-	} {
-		if errors.Is(err, known.is) {
-			return known.hint
-		}
-	}
-	var known interface{ Hint() string } // an error of the hub's whose hint depends on what the server said
+// ownHint is the hint of an error that knows what to do about it.
+func ownHint(err error) string {
+	var known interface{ Hint() string }
 	if errors.As(err, &known) {
 		return known.Hint()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/service/team/hub"
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // goneBytes is what the removal of a payload counts for, among the bytes of an exchange.
@@ -24,11 +25,17 @@ const goneBytes = 64
 
 var (
 	// ErrOtherLog says that the worker's name belongs to another log, or the log to another name.
-	ErrOtherLog = errors.New("copies: the worker's name belongs to another log")
+	ErrOtherLog error = &proposal.Fault{
+		Text:   "copies: the worker's name belongs to another log",
+		Advice: "one name has one log, for ever: join under another name, see 'Copies' in docs/team.md",
+	}
 	// ErrMoved says that the copy does not end any more where it did: another process wrote to it.
 	ErrMoved = errors.New("copies: the copy has another end than before")
 	// ErrNone says that there is no copy of that name.
-	ErrNone = errors.New("copies: there is no copy of a worker of that name")
+	ErrNone error = &proposal.Fault{
+		Text:   "copies: there is no copy of a worker of that name",
+		Advice: "perlica log verify --team lists the copies",
+	}
 )
 
 // Copy is what is there of a worker's log.

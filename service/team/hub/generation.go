@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // here is this server: its system identifier, its timeline, and its position in the write-ahead log. The
@@ -16,10 +18,16 @@ const here = `
 
 // ErrNotAdopted says that the server is not the one on which the present generation began: it was promoted, or
 // restored from a backup, and may have forgotten claims.
-var ErrNotAdopted = errors.New("hub: this server is not the one on which its generation began")
+var ErrNotAdopted error = &proposal.Fault{
+	Text:   "hub: this server is not the one on which its generation began",
+	Advice: "it was promoted or restored; if it is to go on, an admin says so: perlica team adopt",
+}
 
 // ErrEnded says that a generation has ended.
-var ErrEnded = errors.New("hub: the generation has ended")
+var ErrEnded error = &proposal.Fault{
+	Text:   "hub: the generation has ended",
+	Advice: "nothing was taken; submit again",
+}
 
 // errSameServer says that the present generation began on this server, as far as the server can tell.
 var errSameServer error = &hintError{errors.New("hub: the generation began on this server"), "if a copy of its disk was put back nevertheless: perlica team adopt --even"}

@@ -24,6 +24,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // oldest is the oldest version of PostgreSQL that is used.
@@ -39,17 +41,33 @@ const (
 // What keeps a hub from being used.
 var (
 	// ErrStandby: the server follows another one, and takes nothing.
-	ErrStandby = errors.New("hub: the server is a standby")
+	ErrStandby error = &proposal.Fault{
+		Text:   "hub: the server is a standby",
+		Advice: "name the primary server; a standby that is to take its place is promoted, then adopted: perlica team adopt",
+	}
 	// ErrNoTeam: the database holds no team.
-	ErrNoTeam = errors.New("hub: this database holds no team")
+	ErrNoTeam error = &proposal.Fault{
+		Text:   "hub: this database holds no team",
+		Advice: "make one there: perlica team init",
+	}
 	// ErrUnsure: what was asked for was done on this server, and whether it was done on its standby is not known.
 	ErrUnsure = errors.New("hub: the server did not wait for its standby")
 	// ErrURL: a connection string cannot be read, or would send in clear over a network.
-	ErrURL = errors.New("hub: the connection string")
+	ErrURL error = &proposal.Fault{
+		Text:    "hub: the connection string",
+		Advice:  "for example postgres://NAME@db.example.org/perlica?sslmode=verify-full",
+		ByUsage: true,
+	}
 	// ErrNotAllowed: the role lacks a right.
-	ErrNotAllowed = errors.New("hub: this role may not do that")
+	ErrNotAllowed error = &proposal.Fault{
+		Text:   "hub: this role may not do that",
+		Advice: "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see docs/team.md",
+	}
 	// ErrFull says that the server undid a transaction for want of room on its disk.
-	ErrFull = errors.New("hub: the disk of the server is full")
+	ErrFull error = &proposal.Fault{
+		Text:   "hub: the disk of the server is full",
+		Advice: "nothing was taken; make room on that disk, then submit again",
+	}
 )
 
 // A VersionError says that a server, or the schema of a team, is of a version that is not spoken here.

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -111,7 +110,22 @@ func oneLine(value string) string {
 }
 
 // ErrName says that a team, a member or a label cannot have a name.
-var ErrName = errors.New("a name has 1 to 63 of the letters a to z, digits, and . - _")
+var ErrName error = &Fault{Text: "a name has 1 to 63 of the letters a to z, digits, and . - _", ByUsage: true}
+
+// Fault is an error of a team that knows what to do about it.
+type Fault struct {
+	Text    string
+	Advice  string
+	ByUsage bool // the command line or the configuration is wrong
+}
+
+func (f *Fault) Error() string { return f.Text }
+
+// Hint returns what to do.
+func (f *Fault) Hint() string { return f.Advice }
+
+// Usage reports whether the command line or the configuration is wrong.
+func (f *Fault) Usage() bool { return f.ByUsage }
 
 // CheckName refuses names that are hard to tell apart or would not fit a line, with ErrName.
 func CheckName(name string) error {

@@ -1,0 +1,46 @@
+package exitcode_test
+
+import (
+	"fmt"
+	"go/build"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+)
+
+// misuse is an error that knows its hint and that the command line is wrong.
+type misuse struct{ usage bool }
+
+func (misuse) Error() string { return "wrong" }
+func (misuse) Hint() string  { return "do it otherwise" }
+func (m misuse) Usage() bool { return m.usage }
+
+// TestErrorsKnowTheirHint checks that an error brings its own hint and the code of usage errors.
+func TestErrorsKnowTheirHint(t *testing.T) {
+	for usage, want := range map[bool]exitcode.Code{true: exitcode.Usage, false: exitcode.Failure} {
+		err := fmt.Errorf("hub: %w", misuse{usage})
+		if got := exitcode.HintOf(err); got != "do it otherwise" {
+			t.Errorf("hint: got %q", got)
+		}
+		if code, _ := exitcode.Of(err); exitcode.Code(code) != want {
+			t.Errorf("usage %v: got code %d, want %d", usage, code, want)
+		}
+		if got := exitcode.OfRefusal(err); got != want {
+			t.Errorf("refusal, usage %v: got code %d, want %d", usage, got, want)
+		}
+	}
+}
+
+// TestNoFrontEnd checks that this package imports no front end.
+func TestNoFrontEnd(t *testing.T) {
+	p, err := build.ImportDir(".", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range p.Imports {
+		if strings.HasPrefix(path, "github.com/perlica/perlica/service") {
+			t.Errorf("it imports %s", path)
+		}
+	}
+}
