@@ -309,7 +309,7 @@ func (run *run) warnOfRepair() {
 }
 
 // send spends the call.
-func (run *run) send() *provider.Turn {
+func (run *run) send() *provider.PromptCall {
 	if run.carried != nil {
 		return run.agent.conn.CarryPrompt(run.call, run.carried.Line)
 	}

@@ -37,7 +37,7 @@ func (c *Conn) Carry(line []byte) error {
 }
 
 // CarryPrompt sends a session/prompt of the peer and uses up call.
-func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
+func (c *Conn) CarryPrompt(call *Call, line []byte) *PromptCall {
 	env := jsonrpc.Parse(line)
 	p := &pendingCall{conn: c, method: acp.AgentMethodSessionPrompt, id: env.ID, arrived: make(chan struct{})}
 	c.mu.Lock()
@@ -48,10 +48,10 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
 	c.mu.Unlock()
 	if twin {
 		p.out = unsent(&Error{Type: TypeProtocol, Message: fmt.Sprintf("two open requests of the client have the id %s", env.ID), cause: errors.Join(ErrProtocol)})
-		return &Turn{p}
+		return &PromptCall{p}
 	}
 	p.out = c.queueLine(line, call)
-	return &Turn{p}
+	return &PromptCall{p}
 }
 
 // Adopt returns a session that the peer opened. answer is the agent's answer to session/new, session/load,

@@ -300,31 +300,31 @@ func NewPrompt(blocks []acp.ContentBlock) (Prompt, error) {
 
 // Prompt sends one session/prompt and uses up call. It does not wait until the agent has read or answered the
 // prompt. To stop the turn, call Cancel and keep waiting for the answer.
-func (s *Session) Prompt(call *Call, prompt Prompt) *Turn {
+func (s *Session) Prompt(call *Call, prompt Prompt) *PromptCall {
 	id, err := json.Marshal(s.ID)
 	if err != nil {
 		panic(err) // every string can be encoded as JSON
 	}
 	params := fmt.Appendf(nil, `{"prompt":%s,"sessionId":%s}`, prompt, id)
-	return &Turn{s.conn.beginCall(acp.AgentMethodSessionPrompt, json.RawMessage(params), call)}
+	return &PromptCall{s.conn.beginCall(acp.AgentMethodSessionPrompt, json.RawMessage(params), call)}
 }
 
-// Turn is a session/prompt that was started. The caller must call Answer.
-type Turn struct{ p *pendingCall }
+// PromptCall is a session/prompt that was started. The caller must call Answer.
+type PromptCall struct{ p *pendingCall }
 
 // Sent is closed when the prompt has left or cannot leave. It may stay open after the agent is gone: see
 // Conn.Gone.
-func (t *Turn) Sent() <-chan struct{} { return t.p.out.done }
+func (c *PromptCall) Sent() <-chan struct{} { return c.p.out.done }
 
 // Answered is closed when the agent has answered, which may happen before the whole prompt is written. It may
 // stay open after the agent is gone: see Conn.Gone.
-func (t *Turn) Answered() <-chan struct{} { return t.p.arrived }
+func (c *PromptCall) Answered() <-chan struct{} { return c.p.arrived }
 
 // Answer waits without a timeout until the prompt is written and the agent has answered. It returns early
 // only if the prompt could not be sent or the connection ended. After an error, Call.MayHaveLeft reports
 // whether the agent may have received the prompt.
-func (t *Turn) Answer() (Answer, error) {
-	env, err := t.p.waitResponse(context.Background())
+func (c *PromptCall) Answer() (Answer, error) {
+	env, err := c.p.waitResponse(context.Background())
 	if err != nil {
 		return Answer{}, err
 	}
@@ -333,7 +333,7 @@ func (t *Turn) Answer() (Answer, error) {
 		Usage      json.RawMessage `json:"usage"`
 		Meta       json.RawMessage `json:"_meta"`
 	}
-	if err := t.p.conn.decodeResult(env, acp.AgentMethodSessionPrompt, &v); err != nil {
+	if err := c.p.conn.decodeResult(env, acp.AgentMethodSessionPrompt, &v); err != nil {
 		return Answer{}, err
 	}
 	if string(v.Usage) == "null" {
