@@ -73,7 +73,7 @@ type agentSession struct {
 	heard   chan struct{} // capacity 1: a line has come
 
 	closing       chan struct{} // closed when session/close is over; nil: it was not sent
-	strays        string        // the unmarked processes that were ended with the agent, once it has ended
+	orphans       string        // the unmarked processes that were ended with the agent, once it has ended
 	closeErr      error         // what came of it, once closing is closed
 	closeRecorded bool          // it is on record
 
@@ -376,9 +376,9 @@ func (s *agentSession) end(ctx context.Context) error {
 	if err := s.conn.End(ctx); err != nil {
 		s.r.opt.Trail.Warn("ending the agent", "provider", s.setup.Agent.ID, "error", err.Error())
 	}
-	if e, ok := s.conn.Exit(); ok && len(e.Strays) > 0 {
-		s.strays = strings.Join(e.Strays, ", ")
-		s.r.opt.Trail.Warn("ended processes that the agent had left", "provider", s.setup.Agent.ID, "processes", s.strays)
+	if e, ok := s.conn.Exit(); ok && len(e.Orphans) > 0 {
+		s.orphans = strings.Join(e.Orphans, ", ")
+		s.r.opt.Trail.Warn("ended processes that the agent had left", "provider", s.setup.Agent.ID, "processes", s.orphans)
 	}
 	s.ending.Wait()
 	s.stray.Wait()

@@ -235,8 +235,8 @@ func (run *run) endAgent(ctx context.Context) {
 	if err := run.agent.end(ctx); err != nil {
 		run.client.warnLate("session_not_closed", err.Error())
 	}
-	if run.agent.strays != "" {
-		run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.strays)
+	if run.agent.orphans != "" {
+		run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.orphans)
 	}
 }
 

@@ -74,8 +74,8 @@ type Exit struct {
 	Signal string // the name of that signal; empty without one
 	Forced string // the strongest signal that Perlica sent after closing the input: "", "SIGTERM" or "SIGKILL"
 	Rest   int    // the number of processes that the agent left running and that Perlica ended
-	// Strays describes those of the Rest that had lost the agent's mark, by number and command line.
-	Strays []string
+	// Orphans describes those of the Rest that had lost the agent's mark, by number and command line.
+	Orphans []string
 }
 
 // Exit returns how the process ended. The value is complete after End has returned. ok is false while the
@@ -94,8 +94,8 @@ func (c *Conn) Exit() (e Exit, ok bool) {
 	}
 	e.Rest = len(f.Rest)
 	for _, s := range f.Rest {
-		if s.Stray {
-			e.Strays = append(e.Strays, fmt.Sprintf("%d (%s)", s.PID, s.Command))
+		if s.Orphan {
+			e.Orphans = append(e.Orphans, fmt.Sprintf("%d (%s)", s.PID, s.Command))
 		}
 	}
 	return e, true

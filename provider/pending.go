@@ -71,11 +71,11 @@ func (p *pendingCall) waitResponse(ctx context.Context) (jsonrpc.Message, error)
 		return p.responseOr(c.failure())
 	case <-timeout:
 		c.mu.Lock()
-		stray := c.nonMessage
+		other := c.nonMessage
 		c.mu.Unlock()
 		message := fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method))
-		if stray != "" {
-			message += fmt.Sprintf("; it wrote a line that is no message: %q", stray)
+		if other != "" {
+			message += fmt.Sprintf("; it wrote a line that is no message: %q", other)
 		}
 		return jsonrpc.Message{}, c.completeError(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
 	case <-done:

@@ -314,7 +314,7 @@ type Survivor struct {
 	PID     int
 	Command string // its command line as the system reports it
 	Agent   string // the agent that started it
-	Stray   bool   // it had no mark: Perlica adopted it as an orphan
+	Orphan  bool   // it had no mark: Perlica adopted it as an orphan
 }
 
 // SurvivedError lists processes of an agent that could not be ended.

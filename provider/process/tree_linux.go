@@ -16,7 +16,7 @@ import (
 
 // treeIsComplete reports whether endRest finds all processes that an agent started. On Linux it finds processes
 // with the mark, members of the group, processes that were below the agent when End began or sent a signal,
-// and strays if no other agent of this process runs.
+// and adopted orphans if no other agent of this process runs.
 const treeIsComplete = true
 
 // adopt makes Perlica the parent of its descendants' orphans. An orphan then stays below Perlica, can be
@@ -118,7 +118,7 @@ func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, sur
 		for _, v := range vs {
 			if !seen[v.pid] {
 				seen[v.pid] = true
-				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark), Stray: t.isOrphan(v.procStat)})
+				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark), Orphan: t.isOrphan(v.procStat)})
 			}
 		}
 		if deadline.IsZero() {
