@@ -156,16 +156,16 @@ type watcher struct {
 	drained        func()
 	forgetful      bool // keep no frames and no updates
 
-	mu       sync.Mutex
-	changed  chan struct{}
-	wire     []crossed
-	updates  []Update
-	text     strings.Builder
-	asked    []*PermissionRequest
-	blocked  []BlockedRequest
-	refused  []string // tool call ids
-	warnings []Warning
-	noHTTP   error // the result of SendHTTP
+	mu          sync.Mutex
+	changed     chan struct{}
+	wire        []crossed
+	updates     []Update
+	text        strings.Builder
+	permissions []*PermissionRequest
+	blocked     []BlockedRequest
+	refused     []string // tool call ids
+	warnings    []Warning
+	noHTTP      error // the result of SendHTTP
 }
 
 func (w *watcher) note(f func()) {
@@ -219,7 +219,7 @@ func (w *watcher) RequestPermission(p *PermissionRequest) {
 	if w.ask != nil {
 		w.ask(p)
 	}
-	w.note(func() { w.asked = append(w.asked, p) })
+	w.note(func() { w.permissions = append(w.permissions, p) })
 }
 
 func (w *watcher) RefusedPermission(t ToolCall) {

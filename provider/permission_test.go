@@ -27,8 +27,8 @@ func TestPermission(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "never-announced"), asks(`"0"`, "t2"), asks(`"a<b"`, "t3"), "<3", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.waitFor(t, "three questions", func() bool { return len(w.asked) == 3 })
-	p := w.asked[0]
+	w.waitFor(t, "three questions", func() bool { return len(w.permissions) == 3 })
+	p := w.permissions[0]
 	if p.ID != "0" || p.Tool.ID != "never-announced" || p.Tool.Kind != acp.ToolKindExecute || string(p.Tool.RawInput) != `{"command":"ls","n":9007199254740993}` {
 		t.Errorf("%+v", p)
 	}
@@ -46,15 +46,15 @@ func TestPermission(t *testing.T) {
 		}
 	}
 	for i, reply := range []func() error{
-		func() error { return w.asked[2].Select("r") },
-		func() error { return w.asked[0].Select("a2") },
-		func() error { return w.asked[1].Cancel() },
+		func() error { return w.permissions[2].Select("r") },
+		func() error { return w.permissions[0].Select("a2") },
+		func() error { return w.permissions[1].Cancel() },
 	} {
 		if err := reply(); err != nil {
 			t.Errorf("reply %d: %v", i, err)
 		}
 	}
-	for _, p := range w.asked {
+	for _, p := range w.permissions {
 		if err := p.Select("aa"); !errors.Is(err, ErrReplied) {
 			t.Errorf("%v", err)
 		}
@@ -81,12 +81,12 @@ func TestDuplicateRequestID(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("7", "t1"), asks("7", "t2"), "<2", asks("7", "t3"), "<", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.waitFor(t, "the questions", func() bool { return len(w.asked) == 2 })
-	<-w.asked[0].Done()
-	if err := w.asked[0].Select("a1"); !errors.Is(err, ErrReplied) {
+	w.waitFor(t, "the questions", func() bool { return len(w.permissions) == 2 })
+	<-w.permissions[0].Done()
+	if err := w.permissions[0].Select("a1"); !errors.Is(err, ErrReplied) {
 		t.Errorf("%v", err)
 	}
-	if err := w.asked[1].Select("a1"); err != nil { // the id is free again
+	if err := w.permissions[1].Select("a1"); err != nil { // the id is free again
 		t.Error(err)
 	}
 	if got := <-done; got.err != nil {
@@ -97,8 +97,8 @@ func TestDuplicateRequestID(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"duplicate request id"}}`,
 		outcome("7", `"optionId":"a1","outcome":"selected"`),
 	}
-	if got := w.lines(true)[3:]; !slices.Equal(got, want) || w.asked[1].Tool.ID != "t3" || !slices.Equal(w.refused, []string{"t2"}) || !slices.Equal(w.warned(), []string{"duplicate_request"}) {
-		t.Errorf("sent\n%q, want\n%q; asked %s, warnings %q", got, want, w.asked[1].Tool.ID, w.warned())
+	if got := w.lines(true)[3:]; !slices.Equal(got, want) || w.permissions[1].Tool.ID != "t3" || !slices.Equal(w.refused, []string{"t2"}) || !slices.Equal(w.warned(), []string{"duplicate_request"}) {
+		t.Errorf("sent\n%q, want\n%q; asked %s, warnings %q", got, want, w.permissions[1].Tool.ID, w.warned())
 	}
 }
 
@@ -107,8 +107,8 @@ func TestClaim(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("1", "t1"), "<", asks("2", "t2"), asks("2", "t3"), "<2", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.waitFor(t, "the question", func() bool { return len(w.asked) == 1 })
-	p := w.asked[0]
+	w.waitFor(t, "the question", func() bool { return len(w.permissions) == 1 })
+	p := w.permissions[0]
 	for range 2 {
 		if !p.Claim() {
 			t.Error("an open request could not be claimed")
@@ -121,9 +121,9 @@ func TestClaim(t *testing.T) {
 	if p.Claim() || !errors.Is(p.Cancel(), ErrReplied) {
 		t.Error("an answered request was claimed")
 	}
-	w.waitFor(t, "the other question", func() bool { return len(w.asked) == 2 })
-	<-w.asked[1].Done()
-	if w.asked[1].Claim() || !errors.Is(w.asked[1].Select("a1"), ErrReplied) {
+	w.waitFor(t, "the other question", func() bool { return len(w.permissions) == 2 })
+	<-w.permissions[1].Done()
+	if w.permissions[1].Claim() || !errors.Is(w.permissions[1].Select("a1"), ErrReplied) {
 		t.Error("a withdrawn request was claimed")
 	}
 	if got := <-done; got.err != nil {
@@ -137,11 +137,11 @@ func TestRequestIDAgain(t *testing.T) {
 	s := open(t, start(t, lies(asks("0", "t1"), "<", asks("0", "t2"), "<", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
 	for i, option := range []acp.PermissionOptionId{"r", "a1"} {
-		w.waitFor(t, "the question", func() bool { return len(w.asked) == i+1 || len(w.warnings) > 0 })
-		if len(w.asked) <= i {
+		w.waitFor(t, "the question", func() bool { return len(w.permissions) == i+1 || len(w.warnings) > 0 })
+		if len(w.permissions) <= i {
 			t.Fatalf("warnings %q", w.warned())
 		}
-		if err := w.asked[i].Select(option); err != nil {
+		if err := w.permissions[i].Select(option); err != nil {
 			t.Error(err)
 		}
 	}
@@ -160,19 +160,19 @@ func TestWithdrawnRequest(t *testing.T) {
 	s := open(t, start(t, lies(asks("0", "t1"), asks("1", "t2"), fmt.Sprintf(withdraw, "5"), fmt.Sprintf(withdraw, `"0"`), `>{"method":"$/cancel_request"}`,
 		fmt.Sprintf(withdraw, "0"), "<", fmt.Sprintf(withdraw, "0"), "<", lieEnd), w))
 	done := promptAsync(s, NewCall("r"), "x")
-	w.waitFor(t, "the questions", func() bool { return len(w.asked) == 2 })
-	<-w.asked[0].Done()
-	if err := w.asked[0].Cancel(); !errors.Is(err, ErrReplied) {
+	w.waitFor(t, "the questions", func() bool { return len(w.permissions) == 2 })
+	<-w.permissions[0].Done()
+	if err := w.permissions[0].Cancel(); !errors.Is(err, ErrReplied) {
 		t.Errorf("%v", err)
 	}
-	if err := w.asked[1].Select("r"); err != nil {
+	if err := w.permissions[1].Select("r"); err != nil {
 		t.Error(err)
 	}
 	if got := <-done; got.err != nil {
 		t.Fatal(got.err)
 	}
 	select {
-	case <-w.asked[1].Done():
+	case <-w.permissions[1].Done():
 		t.Error("the other request was withdrawn, too")
 	default:
 	}
@@ -207,7 +207,7 @@ func TestRefusedRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
 			_, got := run(t, lies(">"+tt.requestLine, "<", lieSay("on"), lieEnd), w, "x")
-			if got.err != nil || w.said() != "on" || len(w.asked) != 0 {
+			if got.err != nil || w.said() != "on" || len(w.permissions) != 0 {
 				t.Fatalf("%v, %q", got.err, w.said())
 			}
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"error":{"code":%d,`, tt.code)
@@ -228,8 +228,8 @@ func TestPermissionBeforeTheSession(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`,
 		`>{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, "<2", `>{"id":1,"result":{"sessionId":"s"}}`), w)
 	open(t, c)
-	if len(w.asked) != 0 || !slices.Equal(w.warned(), []string{"foreign_session"}) {
-		t.Errorf("asked %v, warnings %q", w.asked, w.warned())
+	if len(w.permissions) != 0 || !slices.Equal(w.warned(), []string{"foreign_session"}) {
+		t.Errorf("asked %v, warnings %q", w.permissions, w.warned())
 	}
 }
 
@@ -240,7 +240,7 @@ func TestReplyToTheGone(t *testing.T) {
 	s := open(t, c)
 	done := promptAsync(s, NewCall("r"), "x")
 	<-c.Gone()
-	if err := w.asked[0].Select("a1"); !errors.Is(err, ErrGone) {
+	if err := w.permissions[0].Select("a1"); !errors.Is(err, ErrGone) {
 		t.Errorf("%v", err)
 	}
 	if got := <-done; !errors.Is(got.err, ErrGone) {

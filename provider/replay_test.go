@@ -147,9 +147,9 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 			}
 			var p *PermissionRequest
 			w.waitFor(t, "the question", func() bool {
-				i := slices.IndexFunc(w.asked, func(p *PermissionRequest) bool { return p.ID == string(v.ID) })
+				i := slices.IndexFunc(w.permissions, func(p *PermissionRequest) bool { return p.ID == string(v.ID) })
 				if i >= 0 {
-					p = w.asked[i]
+					p = w.permissions[i]
 				}
 				return p != nil || c.Err() != nil
 			})
@@ -283,7 +283,7 @@ func TestRealAgents(t *testing.T) {
 				t.Errorf("text\n%q, want\n%q", w.said(), tt.text)
 			}
 			var options, blocked []string
-			for _, p := range w.asked {
+			for _, p := range w.permissions {
 				for _, o := range p.Options {
 					options = append(options, fmt.Sprint(o.OptionId, " ", o.Kind))
 				}

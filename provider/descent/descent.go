@@ -187,13 +187,13 @@ func (e *ApartError) Error() string { return "an answer from here does not count
 // returns one if only a terminal could show that a person started this process. That is the case if one of
 // the launchers started it, or if its parent is outside the container. A common ancestor below that point
 // makes the terminal unnecessary.
-func (l Line) Apart(asked int) error {
-	theirs, err := ancestry(asked)
+func (l Line) Apart(asker int) error {
+	theirs, err := ancestry(asker)
 	if err != nil && len(theirs) == 0 {
-		return &ApartError{PID: asked, Why: fmt.Sprintf("process %d, which asked, cannot be read", asked)}
+		return &ApartError{PID: asker, Why: fmt.Sprintf("process %d, which asked, cannot be read", asker)}
 	}
 	if kind := l.links[0].otherNamespace(theirs[0]); kind != "" {
-		return &ApartError{PID: asked, Why: fmt.Sprintf("process %d, which asked, is in another %s namespace", asked, kind)}
+		return &ApartError{PID: asker, Why: fmt.Sprintf("process %d, which asked, is in another %s namespace", asker, kind)}
 	}
 	return l.checkShared(theirs)
 }

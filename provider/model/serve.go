@@ -24,7 +24,7 @@ const metaKey = "perlica.dev"
 // the goroutine that reads from in stays until its Read returns. The settings must have passed Check.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 	ctx, leave := context.WithCancel(ctx)
-	a := &agent{settings: s, out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
+	a := &agent{settings: s, out: &writer{out: out}, sessions: map[string]*session{}, pendingRequests: map[string]chan error{}, gone: ctx.Done()}
 	ended := make(chan error, 1)
 	go func() { ended <- a.readLines(ctx, in) }()
 	var err error
@@ -44,12 +44,12 @@ type agent struct {
 	gone     <-chan struct{} // closed when the client will answer nothing more
 	runs     sync.WaitGroup
 
-	mu       sync.Mutex // guards the fields below
-	http     bool       // the client wants the exchanges
-	sessions map[string]*session
-	asked    map[string]chan error // our waiting requests, by id
-	ids      int
-	key      string // the key of the settings, or the result of AskKey
+	mu              sync.Mutex // guards the fields below
+	http            bool       // the client wants the exchanges
+	sessions        map[string]*session
+	pendingRequests map[string]chan error // our waiting requests, by id
+	ids             int
+	key             string // the key of the settings, or the result of AskKey
 }
 
 // withKey returns the settings with their key. A key from AskKey serves all requests of the process.
@@ -292,11 +292,11 @@ func (a *agent) requestClient(ctx context.Context, method string, params any) er
 	a.mu.Lock()
 	a.ids++
 	id := strconv.Itoa(a.ids)
-	a.asked[id] = answer
+	a.pendingRequests[id] = answer
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
-		delete(a.asked, id)
+		delete(a.pendingRequests, id)
 		a.mu.Unlock()
 	}()
 	if err := a.out.writeLine(object{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params}); err != nil {
@@ -314,8 +314,8 @@ func (a *agent) requestClient(ctx context.Context, method string, params any) er
 func (a *agent) deliverAnswer(m message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	answer := a.asked[string(m.ID)]
-	delete(a.asked, string(m.ID))
+	answer := a.pendingRequests[string(m.ID)]
+	delete(a.pendingRequests, string(m.ID))
 	switch {
 	case answer == nil: // an invented or a late answer
 	case m.Error != nil:

@@ -63,16 +63,16 @@ func newAgent(sc *scenario, opt Options, out, errw io.Writer) *agent {
 }
 
 // readLines dispatches lines until in ends. The end is not an error.
-func (a *agent) readLines(life context.Context, in io.Reader) error {
+func (a *agent) readLines(serving context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 16<<10)
 	var long []byte
 	for {
 		line, err := readLine(r, &long)
 		if len(line) > 0 {
-			a.dispatchLine(life, line)
+			a.dispatchLine(serving, line)
 		}
 		if a.deafStdin.Load() {
-			<-life.Done()
+			<-serving.Done()
 			return nil
 		}
 		switch {
@@ -86,7 +86,7 @@ func (a *agent) readLines(life context.Context, in io.Reader) error {
 
 // dispatchLine handles one line in wire order. Only scripts run on goroutines, so a cancel always finds the turn
 // of the prompt that came before it.
-func (a *agent) dispatchLine(life context.Context, line []byte) {
+func (a *agent) dispatchLine(serving context.Context, line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		code := codeParse
@@ -104,11 +104,11 @@ func (a *agent) dispatchLine(life context.Context, line []byte) {
 	case m.Method == "":
 		a.refuseRequest(json.RawMessage("null"), &rpcError{Code: codeInvalid, Message: "no method and no id"})
 	case m.Method == "session/prompt" && m.ID != nil:
-		a.handlePrompt(life, m)
+		a.handlePrompt(serving, m)
 	case m.ID == nil:
-		a.handleNotification(life, m)
+		a.handleNotification(serving, m)
 	default:
-		a.handleRequest(life, m)
+		a.handleRequest(serving, m)
 	}
 }
 
@@ -141,7 +141,7 @@ func (a *agent) refuseRequest(id json.RawMessage, e *rpcError) {
 
 // handleNotification handles a notification. Only session/cancel has an effect without a script. $/cancel_request does
 // not cancel a turn.
-func (a *agent) handleNotification(life context.Context, m message) {
+func (a *agent) handleNotification(serving context.Context, m message) {
 	r := &request{agent: a, method: m.Method, params: m.Params}
 	if m.Method == "session/cancel" {
 		r.sess, r.sid = a.session(m.Params)
@@ -149,24 +149,24 @@ func (a *agent) handleNotification(life context.Context, m message) {
 	steps := a.scenario.nextScript(m.Method)
 	switch {
 	case steps != nil:
-		a.startScript(func() { a.playScript(life, r, steps) })
+		a.startScript(func() { a.playScript(serving, r, steps) })
 	case r.sess != nil:
 		a.cancelSession(r.sess)
 	}
 }
 
 // handleRequest handles a request other than a prompt.
-func (a *agent) handleRequest(life context.Context, m message) {
+func (a *agent) handleRequest(serving context.Context, m message) {
 	r := &request{agent: a, id: m.ID, method: m.Method, params: m.Params, sid: firstSession}
 	if e := a.respondDefault(r); e != nil {
 		r.err = encode(e)
 	}
 	steps := a.scenario.nextScript(m.Method)
 	if steps == nil {
-		a.playScript(life, r, []step{})
+		a.playScript(serving, r, []step{})
 		return
 	}
-	a.startScript(func() { a.playScript(life, r, steps) })
+	a.startScript(func() { a.playScript(serving, r, steps) })
 }
 
 // respondDefault gives the request its default response.

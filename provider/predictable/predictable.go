@@ -69,25 +69,25 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, errw io.Writer, opt
 	if err != nil {
 		return err
 	}
-	life, leave := context.WithCancelCause(ctx)
+	serving, leave := context.WithCancelCause(ctx)
 	defer leave(errGone)
 	a := newAgent(scenario, opt, out, errw)
 	a.leave = func() { leave(errGone) }
 
-	a.playScript(life, &request{agent: a, method: sectionStart, sid: firstSession}, scenario.nextScript(sectionStart))
-	if life.Err() != nil {
+	a.playScript(serving, &request{agent: a, method: sectionStart, sid: firstSession}, scenario.nextScript(sectionStart))
+	if serving.Err() != nil {
 		return nil
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- a.readLines(life, in) }()
+	go func() { ended <- a.readLines(serving, in) }()
 	select {
 	case err = <-ended:
-	case <-life.Done():
+	case <-serving.Done():
 	}
-	if life.Err() == nil {
-		a.playScript(life, &request{agent: a, method: sectionEOF, sid: firstSession}, scenario.nextScript(sectionEOF))
+	if serving.Err() == nil {
+		a.playScript(serving, &request{agent: a, method: sectionEOF, sid: firstSession}, scenario.nextScript(sectionEOF))
 		if a.ignoreEOF.Load() {
-			<-life.Done()
+			<-serving.Done()
 		}
 	}
 	leave(errGone)

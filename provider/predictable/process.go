@@ -104,12 +104,12 @@ func killSelf() error {
 
 // child describes the process that @spawn starts.
 type child struct {
-	life                             time.Duration
+	lifetime                         time.Duration
 	daemon, stubborn, stdout, stderr bool
 }
 
 func spawnChild(a *args) action {
-	c := child{life: a.duration("DURATION", a.word("DURATION"))}
+	c := child{lifetime: a.duration("DURATION", a.word("DURATION"))}
 	for len(a.words) > 0 {
 		switch a.oneOf("each further word", "daemon", "stubborn", "stdout", "stderr") {
 		case "daemon":
@@ -166,7 +166,7 @@ func (a *agent) startChild(c child) (int, error) {
 }
 
 func (c child) scenario() string {
-	sleep := "@sleep " + c.life.String() + "\n@exit 0"
+	sleep := "@sleep " + c.lifetime.String() + "\n@exit 0"
 	switch {
 	case !c.stubborn:
 		return "[start]\n" + sleep

@@ -43,7 +43,7 @@ func (r *request) decodeParams(p any) *rpcError {
 }
 
 // handlePrompt registers the turn before the next line is read, and then runs its script.
-func (a *agent) handlePrompt(life context.Context, m message) {
+func (a *agent) handlePrompt(serving context.Context, m message) {
 	var p struct {
 		Prompt []block `json:"prompt"`
 	}
@@ -66,7 +66,7 @@ func (a *agent) handlePrompt(life context.Context, m message) {
 		a.refuseRequest(r.id, &rpcError{Code: codeNotFound, Message: "no such session"})
 		return
 	}
-	ctx, cancel := context.WithCancelCause(life)
+	ctx, cancel := context.WithCancelCause(serving)
 	r.turn.deaf = isDeaf(steps)
 	r.turn.cancel = func() { cancel(errCancelled) }
 	a.mu.Lock()
@@ -83,7 +83,7 @@ func (a *agent) handlePrompt(life context.Context, m message) {
 	r.result = json.RawMessage(`{"stopReason":"end_turn"}`)
 	a.startScript(func() {
 		defer cancel(nil)
-		a.playScriptIn(ctx, life, r, steps)
+		a.playScriptIn(ctx, serving, r, steps)
 		a.releaseTurn(r)
 	})
 }
@@ -120,18 +120,18 @@ func (a *agent) releaseTurn(r *request) bool {
 }
 
 // playScript runs a script that session/cancel cannot interrupt.
-func (a *agent) playScript(life context.Context, r *request, steps []step) {
-	a.playScriptIn(life, life, r, steps)
+func (a *agent) playScript(serving context.Context, r *request, steps []step) {
+	a.playScriptIn(serving, serving, r, steps)
 }
 
 // playScriptIn runs a script and then answers the request, unless it was already answered or the client has gone.
-func (a *agent) playScriptIn(ctx, life context.Context, r *request, steps []step) {
+func (a *agent) playScriptIn(ctx, serving context.Context, r *request, steps []step) {
 	r.delay = time.Duration(a.delay.Load())
 	if r.delay == 0 && isEcho(steps) {
 		a.out.holdLines()                           // an echo and its response are one write
 		defer func() { _ = a.out.releaseLines() }() // a failed write cannot be reported
 	}
-	err := r.runSteps(ctx, life, steps)
+	err := r.runSteps(ctx, serving, steps)
 	var e *rpcError
 	switch {
 	case errors.Is(err, errGone):
@@ -148,7 +148,7 @@ func (a *agent) playScriptIn(ctx, life context.Context, r *request, steps []step
 	}
 }
 
-func (r *request) runSteps(ctx, life context.Context, steps []step) error {
+func (r *request) runSteps(ctx, serving context.Context, steps []step) error {
 	for i := 0; i <= len(steps); i++ {
 		// The end of input does not stop a script that never waits, but a cancel does.
 		if errors.Is(interrupted(ctx), errCancelled) {
@@ -156,7 +156,7 @@ func (r *request) runSteps(ctx, life context.Context, steps []step) error {
 			if next < 0 {
 				return errCancelled
 			}
-			ctx, i = life, i+next
+			ctx, i = serving, i+next
 			continue
 		}
 		if i == len(steps) || steps[i].name == catch {

@@ -148,7 +148,7 @@ func ask(a *args) action {
 func (q question) askAndReport(ctx context.Context, r *request) error {
 	calls := make([]toolCall, q.count)
 	answers := make(chan reply, q.count)
-	asked := r.sess == nil || r.agent.modeOf(r.sess) != "auto"
+	mustAsk := r.sess == nil || r.agent.modeOf(r.sess) != "auto"
 	for i := range calls {
 		calls[i] = q.toolCall.numbered(r.agent, i)
 		if q.announce {
@@ -156,13 +156,13 @@ func (q question) askAndReport(ctx context.Context, r *request) error {
 				return err
 			}
 		}
-		if asked {
+		if mustAsk {
 			if err := r.agent.sendToClient("session/request_permission", q.params(r.sid, calls[i]), q.rpcID, i, answers); err != nil {
 				return err
 			}
 		}
 	}
-	if !asked {
+	if !mustAsk {
 		return q.reportUnasked(ctx, r, calls)
 	}
 	if !q.wait {

@@ -111,10 +111,10 @@ type builder struct {
 
 // conn is the state of one recorded connection. Ids are unique within a connection.
 type conn struct {
-	open  map[string]*Exchange // unanswered requests of the client, by id
-	asked map[string]question  // unanswered requests of the agent, by id
-	turns map[string]*Exchange // running prompts, by session
-	last  *Exchange
+	open          map[string]*Exchange // unanswered requests of the client, by id
+	openQuestions map[string]question  // unanswered requests of the agent, by id
+	turns         map[string]*Exchange // running prompts, by session
+	last          *Exchange
 }
 
 type question struct {
@@ -131,7 +131,7 @@ func (b *builder) addFrame(f Frame) error {
 	b.record.Millis = max(b.record.Millis, f.Millis)
 	c := b.conns[f.conn]
 	if c == nil || f.Client && m.method == methodInitialize {
-		c = &conn{open: map[string]*Exchange{}, asked: map[string]question{}, turns: map[string]*Exchange{}}
+		c = &conn{open: map[string]*Exchange{}, openQuestions: map[string]question{}, turns: map[string]*Exchange{}}
 		b.conns[f.conn] = c
 	}
 	s := step{question: -1, at: f.Millis, line: f.Line, session: b.sessionName(m.session())}
@@ -156,8 +156,8 @@ func (b *builder) sessionName(session []byte) string {
 func (b *builder) addClientLine(c *conn, m message, s step) {
 	switch {
 	case m.method == "":
-		if q, ok := c.asked[string(m.id)]; ok {
-			delete(c.asked, string(m.id))
+		if q, ok := c.openQuestions[string(m.id)]; ok {
+			delete(c.openQuestions, string(m.id))
 			s.kind, s.question = await, q.n
 			q.of.steps = append(q.of.steps, s)
 		}
@@ -190,11 +190,11 @@ func (b *builder) addAgentLine(c *conn, m message, s step) {
 	case m.id != nil:
 		s.kind, s.question = ask, x.Questions
 		s.from, s.to = m.spanOf(m.id)
-		c.asked[string(m.id)] = question{x, x.Questions}
+		c.openQuestions[string(m.id)] = question{x, x.Questions}
 		x.Questions++
 	case m.method == methodWithdraw:
 		id := member(m.params, "requestId")
-		if q, ok := c.asked[string(id)]; ok {
+		if q, ok := c.openQuestions[string(id)]; ok {
 			x, s.question = q.of, q.n
 			s.from, s.to = m.spanOf(id)
 		}

@@ -13,7 +13,7 @@ func (p *player) handleLine(line []byte) {
 	case err != nil:
 		p.writeError(nil, codeParse, "this line is no JSON-RPC message", nil)
 	case m.method == "":
-		if q := p.asked[string(m.id)]; q != nil && q.answer == nil {
+		if q := p.openQuestions[string(m.id)]; q != nil && q.answer == nil {
 			q.answer = &m
 		}
 	case m.method == methodCancel:

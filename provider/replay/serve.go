@@ -41,7 +41,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Opti
 	defer leave()
 	p := &player{
 		record: r, opt: opt, out: bufio.NewWriterSize(out, 1<<16), given: map[*Exchange]bool{},
-		sessions: map[string]string{}, taken: map[string]bool{}, asked: map[string]*asking{},
+		sessions: map[string]string{}, taken: map[string]bool{}, openQuestions: map[string]*asking{},
 	}
 	lines, ended := make(chan []byte), make(chan error, 1)
 	go func() { ended <- readLines(ctx, in, lines) }()
@@ -90,13 +90,13 @@ type player struct {
 	opt    Options
 	out    *bufio.Writer // it keeps its first error
 
-	plays    []*play
-	given    map[*Exchange]bool
-	latest   int               // the number of recorded turns up to the last selected one
-	sessions map[string]string // the current session ids, by recorded id
-	taken    map[string]bool   // the current session ids
-	asked    map[string]*asking
-	ids      int // the number of questions asked
+	plays         []*play
+	given         map[*Exchange]bool
+	latest        int               // the number of recorded turns up to the last selected one
+	sessions      map[string]string // the current session ids, by recorded id
+	taken         map[string]bool   // the current session ids
+	openQuestions map[string]*asking
+	ids           int // the number of questions asked
 }
 
 // play is an exchange that is being repeated.
@@ -105,7 +105,7 @@ type play struct {
 	id        []byte // the id of the request; nil if no answer is due
 	session   string // the current session id
 	next      int    // index of the next step
-	asked     map[int]*asking
+	questions map[int]*asking
 	cancelled bool
 
 	since time.Time // the time that corresponds to the time at of the record
@@ -121,7 +121,7 @@ type asking struct {
 
 // startPlay begins to play an exchange as the answer to a request.
 func (p *player) startPlay(x *Exchange, m message) {
-	y := &play{Exchange: x, id: m.id, session: text(m.session()), asked: map[int]*asking{}, since: time.Now(), at: x.at}
+	y := &play{Exchange: x, id: m.id, session: text(m.session()), questions: map[int]*asking{}, since: time.Now(), at: x.at}
 	if y.session == "" && x.session != "" { // the answer contains the session id
 		y.session = x.session
 		for n := 2; p.taken[y.session]; n++ {
@@ -161,7 +161,7 @@ func (p *player) nextDue(y *play) (at time.Time, ok bool) {
 	}
 	switch s := &y.steps[y.next]; {
 	case s.kind == await:
-		q := y.asked[s.question]
+		q := y.questions[s.question]
 		return y.since, q == nil || q.answer != nil
 	case s.kind == cancel:
 		return y.since, y.cancelled || p.opt.AnyAnswer
@@ -191,14 +191,14 @@ func (p *player) playStep(y *play) {
 	case ask:
 		q := &asking{id: strconv.Itoa(p.ids), step: s}
 		p.ids++
-		y.asked[s.question], p.asked[q.id] = q, q
+		y.questions[s.question], p.openQuestions[q.id] = q, q
 		p.writeStep(y, s, []byte(q.id))
 	case answer:
 		p.writeStep(y, s, y.id)
 		y.id = nil
 	case say:
 		var id []byte
-		if q := y.asked[s.question]; q != nil {
+		if q := y.questions[s.question]; q != nil {
 			id = []byte(q.id)
 		}
 		p.writeStep(y, s, id)
@@ -234,18 +234,18 @@ func quoted(s string) []byte {
 
 // compareAnswer ends a turn if the answer to its question differs from the record.
 func (p *player) compareAnswer(y *play, s *step) {
-	q := y.asked[s.question]
+	q := y.questions[s.question]
 	if q == nil || p.opt.AnyAnswer {
 		return
 	}
-	asked, _ := parse(q.step.line) // this line and the next were parsed before
+	question, _ := parse(q.step.line) // this line and the next were parsed before
 	recorded, _ := parse(s.line)
-	got, want := outcome(asked.method, *q.answer), outcome(asked.method, recorded)
+	got, want := outcome(question.method, *q.answer), outcome(question.method, recorded)
 	if got == want || y.id == nil {
 		return
 	}
-	what := asked.method
-	if title := text(member(member(asked.params, "toolCall"), "title")); title != "" {
+	what := question.method
+	if title := text(member(member(question.params, "toolCall"), "title")); title != "" {
 		what += fmt.Sprintf(" %q", clip(title))
 	}
 	p.writeError(y.id, codeInternal, fmt.Sprintf("%s was answered with %s; in the record it is %s", what, got, want),
@@ -255,8 +255,8 @@ func (p *player) compareAnswer(y *play, s *step) {
 
 // dropPlay ends a play. Later answers to its questions are ignored.
 func (p *player) dropPlay(y *play) {
-	for _, q := range y.asked {
-		delete(p.asked, q.id)
+	for _, q := range y.questions {
+		delete(p.openQuestions, q.id)
 	}
 	p.plays = slices.DeleteFunc(p.plays, func(other *play) bool { return other == y })
 }
