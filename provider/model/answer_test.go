@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -59,6 +60,9 @@ var answers = []struct {
 		`{"choices":[{"message":{"images":[{"image_url":{"url":"data:image/png;base64,QUJD"}}]},"finish_reason":"stop"}]}`}},
 	{name: "its maker ran out of something", api: OpenAIChat, text: "Hel", stop: brokenOff, events: []string{
 		`{"choices":[{"delta":{"content":"Hel"}}]}`, `{"choices":[{"delta":{},"finish_reason":"insufficient_system_resource"}]}`}},
+	{name: "an index in another form", api: OpenAIChat, text: "Hel", stop: endTurn, tools: 1, events: []string{
+		`{"choices":[{"index":"0","delta":{"content":"Hel","tool_calls":[{"index":0.0,"id":"t","function":{"name":"f"}}]}}]}`,
+		`{"choices":[{"index":0.0,"delta":{},"finish_reason":"stop"}]}`}},
 	{name: "Mistral's limit", api: OpenAIChat, stop: maxTokens, events: []string{`{"choices":[{"delta":{},"finish_reason":"model_length"}]}`}},
 	{name: "a filter", api: OpenAIChat, stop: refusal, events: []string{`{"choices":[{"delta":{},"finish_reason":"sensitive"}]}`}},
 	{name: "a tool that is waited for", api: OpenAIChat, stop: endTurn, warning: true, events: []string{`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`}},
@@ -85,6 +89,9 @@ func TestAnswers(t *testing.T) {
 		t.Run(string(a.api)+" "+a.name, func(t *testing.T) {
 			stream := "data: " + strings.Join(a.events, "\n\ndata: ") + "\n\n"
 			got := readStream(a.api, strings.NewReader(stream))
+			if bare := readStream(a.api, strings.NewReader(strings.TrimRight(stream, "\n"))); !reflect.DeepEqual(bare, got) {
+				t.Errorf("without the end of its last line: %+v", bare)
+			}
 			if got.Text != a.text || got.Stop != a.stop || !got.Whole || got.Error != "" || len(got.Tools) != a.tools || (got.Warning != "") != a.warning {
 				t.Errorf("%+v", got)
 			}

@@ -52,7 +52,7 @@ type anthropicReader struct {
 // anthropicEvent holds the used members of all events.
 type anthropicEvent struct {
 	Type         string         `json:"type"`
-	Index        int            `json:"index"`
+	Index        count          `json:"index"`
 	ContentBlock anthropicBlock `json:"content_block"`
 	Delta        struct {
 		Type       string `json:"type"`
@@ -128,17 +128,17 @@ func (r *anthropicReader) readEvent(e event) ([]piece, error) {
 			if r.tools == nil {
 				r.tools = map[int]*toolCall{}
 			}
-			r.tools[v.Index] = &toolCall{id: v.ContentBlock.ID, name: v.ContentBlock.Name}
+			r.tools[int(v.Index.n)] = &toolCall{id: v.ContentBlock.ID, name: v.ContentBlock.Name}
 		}
 		return v.ContentBlock.pieces(), nil
 	case "content_block_delta":
-		if t := r.tools[v.Index]; t != nil {
+		if t := r.tools[int(v.Index.n)]; t != nil {
 			t.arguments += v.Delta.Partial
 		}
 		return append(say(textPiece, v.Delta.Text), say(thoughtPiece, v.Delta.Thinking)...), nil
 	case "content_block_stop":
-		if t := r.tools[v.Index]; t != nil {
-			delete(r.tools, v.Index)
+		if t := r.tools[int(v.Index.n)]; t != nil {
+			delete(r.tools, int(v.Index.n))
 			return []piece{{kind: toolPiece, tool: *t}}, nil
 		}
 	case "message_delta":

@@ -67,7 +67,7 @@ type chatReader struct {
 type chatChunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
-		Index        int         `json:"index"`
+		Index        count       `json:"index"`
 		FinishReason string      `json:"finish_reason"`
 		Delta        chatMessage `json:"delta"`
 		Message      chatMessage `json:"message"` // instead of the deltas, or after them
@@ -83,7 +83,7 @@ type chatMessage struct {
 	Thought   string      `json:"reasoning_content"` // DeepSeek, llama.cpp
 	Images    []chatImage `json:"images"`            // OpenRouter
 	ToolCalls []struct {
-		Index    *int   `json:"index"`
+		Index    *count `json:"index"`
 		ID       string `json:"id"`
 		Function struct {
 			Name      string    `json:"name"`
@@ -191,7 +191,7 @@ func (r *chatReader) readEvent(e event) (out []piece, err error) {
 		return nil, failureOr(e.data)
 	}
 	for _, c := range v.Choices {
-		if c.Index != 0 { // only one answer was requested
+		if c.Index.n != 0 { // only one answer was requested
 			continue
 		}
 		out = append(out, r.messagePieces(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal, c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
@@ -226,7 +226,7 @@ func (r *chatReader) messagePieces(m chatMessage, text, thought string) (out []p
 	}
 	for i, t := range m.ToolCalls {
 		if t.Index != nil {
-			i = *t.Index
+			i = int(t.Index.n)
 		}
 		call := r.tools[i]
 		if call == nil {

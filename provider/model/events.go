@@ -3,6 +3,7 @@ package model
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 )
@@ -82,11 +83,14 @@ func (r *eventReader) nextData() (event, error) {
 }
 
 // readLine returns the next line without its end. The line is valid until the next call. A line that was cut
-// off also gives io.EOF. readLine never waits for data after the end of a line.
+// off also gives io.EOF, but the last line of a stream may end with a whole JSON value. readLine never waits for data after the end of a line.
 func (r *eventReader) readLine() ([]byte, error) {
 	r.line = r.line[:0]
 	for {
 		b, err := r.in.ReadByte()
+		if data, ok := bytes.CutPrefix(r.line, []byte("data:")); ok && errors.Is(err, io.EOF) && json.Valid(data) {
+			return r.line, nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ type geminiReader struct{ reason stopReason }
 type geminiChunk struct {
 	Error      json.RawMessage `json:"error"`
 	Candidates []struct {
-		Index        int    `json:"index"`
+		Index        count  `json:"index"`
 		FinishReason string `json:"finishReason"`
 		Content      struct {
 			Parts []struct {
@@ -114,7 +114,7 @@ func (r *geminiReader) readEvent(e event) (out []piece, err error) {
 		return nil, failureOr(e.data)
 	}
 	for _, c := range v.Candidates {
-		if c.Index != 0 {
+		if c.Index.n != 0 {
 			continue
 		}
 		for _, p := range c.Content.Parts {

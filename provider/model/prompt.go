@@ -271,7 +271,9 @@ func (r *run) passPiece(p piece) {
 		r.files = append(r.files, cmp.Or(p.file.mime, p.file.uri))
 		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": kind, "content": p.file.content()})
 	case usagePiece:
-		r.use = p.usage
+		if p.usage.known && p.usage.input+p.usage.output > 0 || !r.use.known { // a report without numbers replaces none
+			r.use = p.usage
+		}
 	case toolPiece:
 		r.calls++
 		why := fmt.Sprintf("the model called the tool %q, which it was not offered; it was not run", p.tool.name)
