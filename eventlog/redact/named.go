@@ -367,17 +367,23 @@ func valueInList(name, v string) bool {
 func (sc *scanner) entry(at int) {
 	s := sc.s
 	at += lengthOf(s[at:], func(c byte) bool { return c == ' ' })
+	quote := ""
+	if n := lengthOf(s[at:], func(c byte) bool { return c == '\\' }); at+n < len(s) && (s[at+n] == '"' || s[at+n] == '\'') {
+		quote = s[at : at+n+1]
+		at += len(quote)
+	}
 	end := at + lengthOf(s[at:], dashed)
 	naming := sc.nameOf(s[at:end])
-	if naming == plainName {
+	if naming == plainName || !strings.HasPrefix(s[end:], quote) {
 		return
 	}
-	next := afterBreak(s, end)
-	if next == end {
-		next = skip(s, end, ',')
+	last := end + len(quote)
+	next := afterBreak(s, last)
+	if next == last {
+		next = skip(s, last, ',')
 	}
 	const word = "value:"
-	if next > end && strings.HasPrefix(s[next:], word) {
+	if next > last && strings.HasPrefix(s[next:], word) {
 		sc.value(key{name: s[at:end], start: at, naming: naming, colon: true}, next+len(word))
 	}
 }

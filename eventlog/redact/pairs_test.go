@@ -21,7 +21,9 @@ func TestPairs(t *testing.T) {
 		`{"a":[{"env":[{"name":"A","value":"b"},{"name":"STRIPE_KEY","value":"SECRET"}]}]}`,
 		`[["Authorization","Bearer SECRET"]]`, `["x-api-key","SECRET"]`, "[\n  \"Authorization\",\n  \"Bearer SECRET\"\n]", `{"headers":[["Accept","a/b"],["Cookie","SECRET"]]}`, `['STRIPE_KEY', 'SECRET']`,
 		`{"rawHeaders":["Host","a.example","Authorization","Basic SECRET","Accept","*/*"]}`, `{"env":["A=b","STRIPE_KEY=SECRET"]}`, `{"env":["TOKEN=SECRET"]}`,
-		"- name: STRIPE_KEY\n  value: SECRET\n",
+		"- name: STRIPE_KEY\n  value: SECRET\n", "env:\n  - name: \"STRIPE_KEY\"\n    value: \"SECRET\"\n", "- name: 'STRIPE_KEY'\n  value: 'SECRET'\n",
+		`{"x-api-key":["SECRET"]}`, `{"headers":{"Accept":["a/b"],"Authorization":["Bearer SECRET"]}}`, `{"api_keys": ["SECRET", "SECRET"]}`,
+		`{"Set-Cookie":["a=b; Path=/","sid=SECRET; Secure"]}`, "{\"password\": [\n\t\"SECRET\"\n]}",
 	} {
 		s = strings.ReplaceAll(s, "SECRET", secret)
 		for _, form := range []string{s, mustJSON(map[string]string{"text": s}), mustJSON([]string{mustJSON(map[string]string{"text": s})}), "log: " + s + " end"} {
@@ -40,6 +42,7 @@ func TestPairs(t *testing.T) {
 	for _, s := range []string{
 		`{"name":"color","value":"q00zebraXk29fLm7Qw"}`, `{"name":"input_tokens","value":"123456789012"}`, `{"key":"id","value":"8f14e45fceea167a5a36"}`,
 		`{"value":"q00zebraXk29fLm7Qw","name":"build"}`, `["password","token","api_key"]`, `["user","password","email"]`, `["token","secret","sessionId2x"]`, `["password","address1","sha256sum"]`,
+		`{"password":["required","confirmed"]}`, `{"tokens":["the","quick","brown"]}`, `{"secret":[]}`, `{"token":[1,2]}`,
 		`["password","must not be empty"]`, `{"name":"sort_key","value":"createdAt"}`, `["Authorization"]`,
 		`{"name":"PORT","value":"8080"},{"name":"HOST","value":"db1.example"}`, `{"key":"Enter","value":"submitForm12"}`,
 	} {

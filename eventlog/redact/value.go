@@ -35,12 +35,34 @@ func (sc *scanner) value(k key, at int) {
 		return
 	}
 	switch {
+	case k.quote != 0 && from < len(s) && s[from] == '[':
+		sc.elements(k, from+1)
 	case k.compares || k.colon && strings.HasPrefix(s[at:], ":") || strings.HasPrefix(s[at:], "//"):
 	case k.quote != 0 && sc.isJSON(from):
 		sc.number(k, from)
 	case k.colon && sc.block(k, from):
 	default:
 		sc.bare(k, from, from > at)
+	}
+}
+
+// elements masks the values in a list that a name has: "x-api-key": ["…"], as headers and forms have them. One
+// string is the value of the name. Several are secrets if they look like secrets.
+func (sc *scanner) elements(k key, at int) {
+	at = sc.gap(at, 0, k)
+	for first := true; ; first = false {
+		span, rest, ok := sc.quotedBy(at, k)
+		if !ok {
+			return
+		}
+		next := sc.gap(rest, ',', k)
+		if first && next < len(sc.s) && sc.s[next] == ']' || k.ends("cookie") || valueInList(k.name, sc.s[span[0]:span[1]]) {
+			sc.quotedValue(k, span[0]-1, k.level)
+		}
+		if next == rest {
+			return
+		}
+		at = next
 	}
 }
 
