@@ -83,7 +83,8 @@ func (r *eventReader) nextData() (event, error) {
 }
 
 // readLine returns the next line without its end. The line is valid until the next call. A line that was cut
-// off also gives io.EOF, but the last line of a stream may end with a whole JSON value. readLine never waits for data after the end of a line.
+// off also gives io.EOF, but the last line of a stream may end with a whole JSON value. readLine never waits for
+// data after the end of a line.
 func (r *eventReader) readLine() ([]byte, error) {
 	r.line = r.line[:0]
 	for {
