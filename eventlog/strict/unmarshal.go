@@ -53,7 +53,10 @@ func check(text []byte, r reader) error {
 	if err := checkSurrogates(text); err != nil {
 		return err
 	}
-	return r.checkValue(jx.DecodeBytes(text), maxDepth)
+	if err := r.checkValue(jx.DecodeBytes(text), maxDepth); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "callback: ", "")) // a word of the decoder
+	}
+	return nil
 }
 
 // invalid says why a text is not one JSON value.

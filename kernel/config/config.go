@@ -142,14 +142,14 @@ type Provider struct {
 
 // MCPServer is one [[mcp.servers]], handed to the agent in session/new.
 type MCPServer struct {
-	Name    string
-	Type    string // stdio, http or sse
-	Command string
-	Args    []string
-	Env     map[string]string
-	URL     string
-	Headers map[string]string
-	Origin  string // file:line
+	Name    string            `json:"-"`
+	Type    string            `json:"type"` // stdio, http or sse
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+	Origin  string            `json:"-"` // file:line
 }
 
 // Provider returns the configuration of a provider, which is the defaults when no

@@ -1,11 +1,8 @@
 package project
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -13,6 +10,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -23,13 +21,8 @@ func MCPServers(text []byte) ([]acp.McpServer, error) {
 	var file struct {
 		Servers map[string]*config.MCPServer `json:"mcpServers"`
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
+	if err := strict.UnmarshalObject(text, &file); err != nil {
 		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more behind the object")
 	}
 	if len(file.Servers) == 0 {
 		return nil, errors.New(`it names no server under "mcpServers"`)
@@ -37,7 +30,7 @@ func MCPServers(text []byte) ([]acp.McpServer, error) {
 	servers := []acp.McpServer{}
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		s := file.Servers[name]
-		if s == nil || s.Name != "" || s.Origin != "" || strings.TrimSpace(name) == "" {
+		if s == nil || strings.TrimSpace(name) == "" {
 			return nil, fmt.Errorf("mcpServers.%s is no server", name)
 		}
 		s.Name = name

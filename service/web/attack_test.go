@@ -54,6 +54,7 @@ func TestAttacks(t *testing.T) {
 		"a form":                    {set("Content-Type", "application/x-www-form-urlencoded"), mediaType},
 		"a form with files":         {set("Content-Type", "multipart/form-data; boundary=x"), mediaType},
 		"a form as text":            {set("Content-Type", "text/plain"), mediaType},
+		"a body in another coding":  {set("Content-Encoding", "gzip"), mediaType},
 		"no type":                   {func(r *http.Request) { r.Header.Del("Content-Type") }, mediaType},
 		"a WebSocket":               {func(r *http.Request) { r.Header.Set("Upgrade", "websocket"); r.Header.Set("Connection", "Upgrade") }, badRequest},
 		"no credential":             {without, unauthorized},

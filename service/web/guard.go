@@ -178,6 +178,9 @@ func (r *request) read(w http.ResponseWriter, limit int64) (err error) {
 	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
 		return mediaType.is("the Content-Type must be application/json")
 	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return mediaType.is("the body must not be compressed")
+	}
 	return nil
 }
 

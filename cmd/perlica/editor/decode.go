@@ -235,6 +235,9 @@ func decodeEscape(b []byte) (k key, n int, more bool) {
 
 // named is the key of a CSI or SS3 sequence.
 func named(params string, final byte) key {
+	if strings.IndexAny(params, "[?<=>") == 0 || strings.HasSuffix(params, ":3") {
+		return key{} // a function key of the Linux console, a reply, or a key that was let go
+	}
 	word := strings.HasSuffix(params, ";5") || strings.HasSuffix(params, ";3") // with Ctrl or Alt
 	control := func(c byte) key { return key{kind: keyControl, control: c} }
 	switch final {

@@ -55,6 +55,7 @@ func TestDecode(t *testing.T) {
 		"cut arrow":       {[]string{"\x1b", "[", "A"}, []key{up}},
 		"word":            {[]string{"\x1b[1;5D\x1bb"}, []key{{kind: keyMeta, control: 'b'}, {kind: keyMeta, control: 'b'}}},
 		"delete":          {[]string{"\x1b[3~"}, []key{{kind: keyDelete}}},
+		"Linux console":   {[]string{"\x1b[[A\x1b[1;1:3A\x1b[?1Aa"}, []key{runeKey('a')}},
 		"unknown":         {[]string{"\x1b[99;1Y\x1bZa"}, []key{runeKey('a')}},
 		"Esc alone":       {[]string{"\x1b"}, []key{{kind: keyEscape}}},
 		"Shift-Tab":       {[]string{"\x1b[Z"}, []key{{kind: keyBackTab}}},

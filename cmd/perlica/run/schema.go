@@ -1,8 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/eventlog/strict"
 )
 
 // schema is a JSON Schema that an answer is to have.
@@ -26,7 +29,7 @@ func readSchema(f dialog.Flags) (*schema, error) {
 		return nil, err
 	}
 	var s jsonschema.Schema
-	if err := json.Unmarshal(b, &s); err != nil {
+	if err := cmp.Or(strict.Check(b), json.Unmarshal(b, &s)); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) && kind.Field == "" { // it would name a type of the library's
 			return nil, exitcode.Usagef("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path, kind.Value)
@@ -93,6 +96,9 @@ func (s *schema) check(text string) error {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return errors.New("the answer does not fit --schema: it is not JSON")
+	}
+	if err := strict.Check([]byte(text)); err != nil { // the next program may read it otherwise
+		return fmt.Errorf("the answer does not fit --schema: %w", err)
 	}
 	if err := s.resolved.Validate(v); err != nil {
 		return errors.New("the answer does not fit --schema: " + strings.ReplaceAll(strings.TrimPrefix(err.Error(), "validating root: "), "validating /", "/"))

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
@@ -156,13 +157,8 @@ func (in *inputs) drafts() iter.Seq2[team.Draft, error] {
 
 func draft(b []byte, dir, name string) (d team.Draft, err error) {
 	var l line
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&l); err != nil {
+	if err := strict.UnmarshalObject(b, &l); err != nil {
 		return d, err
-	}
-	if dec.More() {
-		return d, errors.New("there is more behind the object")
 	}
 	d = team.Draft{
 		ID: l.ID, Text: l.Text, Project: l.Project, Provider: l.Provider, Labels: l.Labels, Permissions: l.Permissions, Priority: l.Priority,
