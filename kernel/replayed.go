@@ -46,12 +46,12 @@ func (s *agentSession) settle(ctx context.Context) {
 // same words, and tools between the two are told again. So are tools with the id of an earlier one between that
 // answer and the next new words. An id alone says nothing: some agents count from one again in each process.
 type replayed struct {
-	turns  []turnText
-	tools  map[acp.ToolCallId]bool
-	prompt string // of the turn under way
-	on     bool   // an earlier turn is being told
-	told   bool   // an earlier turn was told, and no new words came since
-	rest   string // of its answer
+	turns        []turnText
+	tools        map[acp.ToolCallId]bool
+	prompt       string // of the turn under way
+	on           bool   // an earlier turn is being told
+	justReplayed bool   // an earlier turn was told, and no new words came since
+	rest         string // of its answer
 }
 
 // maxReplayed is how many tokens of earlier turns are compared.
@@ -79,7 +79,7 @@ func (r *replayed) has(u provider.Update) bool {
 	case r == nil:
 		return false
 	case u.Tool != nil:
-		return r.on || r.told && r.tools[u.Tool.ID]
+		return r.on || r.justReplayed && r.tools[u.Tool.ID]
 	case u.Kind == provider.UserMessageChunk:
 		r.begin(u.Text)
 		return r.on
@@ -87,10 +87,10 @@ func (r *replayed) has(u provider.Update) bool {
 		return r.on
 	case u.Kind == provider.AgentMessageChunk && r.on:
 		rest, same := strings.CutPrefix(r.rest, u.Text)
-		r.rest, r.on, r.told = rest, same && rest != "", same
+		r.rest, r.on, r.justReplayed = rest, same && rest != "", same
 		return same
 	case u.Kind == provider.AgentMessageChunk:
-		r.told = false
+		r.justReplayed = false
 	}
 	return r.on
 }
@@ -103,7 +103,7 @@ func (r *replayed) begin(said string) {
 	}
 	for _, t := range r.turns {
 		if asked := strings.TrimSpace(t.input); asked != "" && (strings.Contains(said, asked) || strings.Contains(asked, said)) {
-			r.on, r.told, r.rest = true, true, t.answer
+			r.on, r.justReplayed, r.rest = true, true, t.answer
 		}
 	}
 }
