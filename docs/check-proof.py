@@ -28,7 +28,8 @@ if len(sys.argv[2].split("+", 2)) != 3:
     refuse("KEY is a verifier key, NAME+ID+KEY", 2)
 text = open(sys.argv[1], encoding="utf-8").read().strip(" \t\n") + "\n"  # line ends may be others
 assert text.startswith("c2sp.org/tlog-proof@v1\n"), "this is no proof of an event"
-held = []  # a file may prove several events, such as those of a question: the proofs stand one after the other
+held = []  # a file proves one event, or a question: the proofs of its request, its end and the reply, one after the other
+events = []
 for text in re.split("\n\n(?=c2sp.org/tlog-proof@v1\n)", text):
     text = text.strip("\n") + "\n"
     assert text.count("\n\n") == 2, "there is more, or less, than a proof"
@@ -93,5 +94,12 @@ for text in re.split("\n\n(?=c2sp.org/tlog-proof@v1\n)", text):
             open(f"{d}/{file}", "wb").write(data)
         subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-keyform", "DER", "-inkey", d + "/key", "-rawin", "-in", d + "/msg", "-sigfile", d + "/sig"],
                        check=True, stdout=subprocess.DEVNULL)
+    events.append((e["type"], e.get("interaction_id"), e["seq"]))
     held.append(f"event {e['seq']} is on the log {origin}, among its first {size}")
+
+if len(events) > 1:
+    steps = "interaction\\.requested", "interaction\\.(answered|lapsed)", "acp\\.reply\\.(sent|failed)"
+    assert len(events) == len(steps) and all(re.fullmatch(s, e[0]) for s, e in zip(steps, events)), "this is no whole question"
+    assert events[0][1] and len({e[1] for e in events}) == 1, "its events are of several questions"
+    assert events[0][2] < events[1][2] < events[2][2], "the order"
 print("\n".join(held))

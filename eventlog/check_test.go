@@ -124,7 +124,7 @@ func TestCheckView(t *testing.T) {
 		t.Errorf("another program's: %v", err)
 	}
 	path := filepath.Join(dir, "view.db")
-	v, err := view.Open(t.Context(), readerOf(t, closedLog(t)), path, view.Projection{
+	v, err := view.Open(t.Context(), readerOf(t, closedLog(t)), path, nil, view.Projection{
 		Name: "nothing", Version: 1, Schema: `CREATE TABLE x (y)`, Types: []event.Type{event.Truncated},
 		Apply: func(context.Context, *sqlx.Tx, event.Event) error { return nil },
 	})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,7 +110,7 @@ func (p Proof) checkInclusion() error {
 	return nil
 }
 
-// Proofs are proofs of several events in one file.
+// Proofs are the proofs in one file: of an event, or of the events of a question.
 type Proofs []Proof
 
 // MarshalText writes the proofs one after the other, separated by empty lines.
@@ -140,9 +141,12 @@ func ParseProofs(text string) (list Proofs, err error) {
 	return list, nil
 }
 
-// Verify checks all proofs and returns the signatures of known keys under the newest checkpoint.
-// All proofs must be of one log. Otherwise the error wraps [evidence.ErrProof].
+// Verify returns the signatures of the newest checkpoint by known keys, if every proof holds, all are of one
+// log, and several prove one question as a whole. Otherwise the error wraps [evidence.ErrProof].
 func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, err error) {
+	if err := list.Whole(); err != nil {
+		return nil, fmt.Errorf("%w: %w", evidence.ErrProof, err)
+	}
 	newest := list.Newest()
 	for _, p := range list {
 		by, err := p.Verify(known...)
@@ -156,6 +160,27 @@ func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, 
 		}
 	}
 	return signed, nil
+}
+
+// Whole reports why several proofs do not prove one question as a whole: its request, its end and the reply
+// to the agent, in this order. A single proof proves its event alone.
+func (list Proofs) Whole() error {
+	if len(list) <= 1 {
+		return nil
+	}
+	steps := [][]event.Type{
+		{event.InteractionRequested}, {event.InteractionAnswered, event.InteractionLapsed}, {event.ReplySent, event.ReplyFailed},
+	}
+	for i, p := range list {
+		if i >= len(steps) || !slices.Contains(steps[i], p.Event.Type) || p.Event.Interaction == "" ||
+			p.Event.Interaction != list[0].Event.Interaction || i > 0 && p.Event.Seq <= list[i-1].Event.Seq {
+			return fmt.Errorf("proof %d is not the next of one question: its request, its end and the reply, in this order", i+1)
+		}
+	}
+	if len(list) < len(steps) {
+		return errors.New("the proof of the reply to the agent is missing")
+	}
+	return nil
 }
 
 // Newest returns the checkpoint with the most events.

@@ -289,16 +289,17 @@ func TestApprovalsFromElsewhereDoNotCount(t *testing.T) {
 	append1(t, r, event.Event{Type: event.ApprovalRemembered, Class: event.Fact, Payload: []byte(forged)})
 	denial := strings.Replace(strings.Replace(forged, "allow", "deny", 1), `"f"`, `"d"`, 1)
 	append1(t, r, event.Event{Type: event.ApprovalRemembered, Class: event.Fact, Payload: []byte(denial)})
-	if got := r.approvals(); len(got) != 1 || got[0].ID != "d" {
-		t.Errorf("approvals that count: %+v", got)
+	got, err := r.approvals()
+	if err != nil || len(got) != 1 || got[0].ID != "d" {
+		t.Fatalf("approvals that count: %+v, %v", got, err)
 	}
-	given := r.approvals()[0]
+	given := got[0]
 	given.Effect = "allow"
 	if err := r.remember(t.Context(), given, "me", event.Refs{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.approvals(); len(got) != 2 || got[1].By != "me" {
-		t.Errorf("approvals that count: %+v", got)
+	if got, err := r.approvals(); err != nil || len(got) != 2 || got[1].By != "me" {
+		t.Errorf("approvals that count: %+v, %v", got, err)
 	}
 }
 

@@ -35,6 +35,7 @@ type Options struct {
 	Rules      []policy.Rule
 	Own        []string           // Perlica's own folders, which no agent may write to
 	Vouchers   approvals.Vouchers // says which standing approvals were given here
+	ViewKey    []byte             // seals the views; nil: they lie where only the user writes
 	Known      logtrust.Store     // says which logs may be used; its Keys are those in KeyDir
 	StreamSync bool               // what an agent says is on disk before it is shown
 	Environ    []string           // what agents' environments are chosen from
@@ -187,7 +188,7 @@ func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.standing == nil {
-		s, err := standing.Open(ctx, &r.log.Reader, r.opt.Paths.Approvals)
+		s, err := standing.Open(ctx, &r.log.Reader, r.opt.Paths.Approvals, r.opt.ViewKey)
 		if err != nil {
 			return nil, err
 		}
@@ -200,14 +201,13 @@ func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	return r.opt.Vouchers.Filter(ctx, list)
 }
 
-// approvals is Approvals for decisions: where the view cannot be read there are none, and a
-// person is asked.
-func (r *Runner) approvals() []policy.Approval {
+// approvals is Approvals for decisions. With an error a person is asked.
+func (r *Runner) approvals() ([]policy.Approval, error) {
 	list, err := r.Approvals(context.Background())
 	if err != nil {
 		r.opt.Trail.Warn("standing approvals", "error", err.Error())
 	}
-	return list
+	return list, err
 }
 
 // remember puts a standing approval on record, before the answer that it came with is

@@ -112,7 +112,7 @@ func (r *Runner) deleteSession(ctx context.Context, id event.SessionID, first fu
 
 // Sessions opens the view of this context's sessions. The caller must Close it.
 func (r *Runner) Sessions(ctx context.Context) (*sessions.View, error) {
-	return sessions.Open(ctx, &r.log.Reader, r.opt.Paths.Sessions)
+	return sessions.Open(ctx, &r.log.Reader, r.opt.Paths.Sessions, r.opt.ViewKey)
 }
 
 // ErrNameTaken says that another session has the name.

@@ -140,7 +140,7 @@ func (c *client) judgeTools() {
 	}
 	switched := slices.Clone(c.switched)
 	c.mu.Unlock()
-	standing := sync.OnceValue(c.run.r.approvals) // many tools share it, most runs need it not
+	standing := sync.OnceValues(c.run.r.approvals) // many tools share it, most runs do not need it
 	place := c.place()
 	var unasked []fact.UnaskedTool
 	always := sync.OnceValue(func() []interaction.Question { return c.run.r.allowedForGood(c.run.refs.Session) })
@@ -152,7 +152,7 @@ func (c *client) judgeTools() {
 		u := fact.UnaskedTool{ToolSeen: t.ToolSeen, Why: why}
 		if !t.asked {
 			req := c.read(t.call, nil, place).Request
-			if c.covered(standing(), req) {
+			if list, err := standing(); err == nil && c.covered(list, req) {
 				continue
 			}
 			u.FreedBy = freedBy(always(), req)

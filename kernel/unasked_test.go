@@ -179,14 +179,14 @@ func TestRevokedWhileItIsDecided(t *testing.T) {
 	}
 	reads := 0
 	var err error
-	r.policy, err = policy.New(nil, func() []policy.Approval {
-		list := r.approvals()
-		if reads++; reads == 4 { // when the second question looks for a yes
+	r.policy, err = policy.New(nil, func() ([]policy.Approval, error) {
+		list, lerr := r.approvals()
+		if reads++; reads == 2 { // when the second question looks for a yes
 			if err := r.RevokeApprovals(context.Background(), list, "me"); err != nil {
 				t.Error(err)
 			}
 		}
-		return list
+		return list, lerr
 	}, r.opt.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -101,7 +102,7 @@ func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
 	denied := p.first(Deny, r, a)
 	if a.verdict.Tier == shell.Refused {
 		d := Decision{Effect: Deny, By: ByTier, Why: a.verdict.Why, Word: a.verdict.Word}
-		if denied != nil || m == ModeDeny || p.standingFor(Deny, r, a) != nil {
+		if no, _, err := p.inForce(r, a); denied != nil || m == ModeDeny || no != nil || err != nil {
 			d.Word = ""
 		}
 		return d
@@ -119,10 +120,12 @@ func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
 	if rule := p.allowing(r, a); rule != nil {
 		return byRule(Allow, rule)
 	}
-	for _, e := range []Effect{Deny, Allow} {
-		if s := p.standingFor(e, r, a); s != nil {
-			return Decision{Effect: e, By: ByStanding, Approval: s, Why: s.String()}
-		}
+	no, yes, err := p.inForce(r, a)
+	if err != nil { // a no may be among them
+		return Decision{Effect: Ask, By: ByStanding, Why: "the standing approvals cannot be read"}
+	}
+	if s := cmp.Or(no, yes); s != nil {
+		return Decision{Effect: s.Effect, By: ByStanding, Approval: s, Why: s.String()}
 	}
 	return byMode(r, m, a)
 }
@@ -231,20 +234,25 @@ func covering(patterns []compiled, r Request) *Rule {
 	return rule
 }
 
-func (p *Policy) standingFor(e Effect, r Request, a assessment) *Approval {
+// inForce returns the first standing no and the first standing yes that cover a request.
+func (p *Policy) inForce(r Request, a assessment) (no, yes *Approval, err error) {
 	if p.standing == nil {
-		return nil
+		return nil, nil, nil
 	}
 	var now time.Time
 	if p.now != nil {
 		now = p.now()
 	}
-	for _, s := range p.standing() {
-		if s.Effect == e && s.covers(r, now, a) {
-			return &s
+	list, err := p.standing()
+	for _, s := range list {
+		switch {
+		case s.Effect == Deny && no == nil && s.covers(r, now, a):
+			no = &s
+		case s.Effect == Allow && yes == nil && s.covers(r, now, a):
+			yes = &s
 		}
 	}
-	return nil
+	return no, yes, err
 }
 
 // An assessment is what the commands and paths of a request amount to.

@@ -21,7 +21,7 @@ var options3 = []Option{
 
 func policyOf(t *testing.T, standing []Approval, rules ...Rule) *Policy {
 	t.Helper()
-	p, err := New(rules, func() []Approval { return standing }, func() time.Time { return noon })
+	p, err := New(rules, func() ([]Approval, error) { return standing, nil }, func() time.Time { return noon })
 	if err != nil {
 		t.Fatal(err)
 	}

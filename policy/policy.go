@@ -23,7 +23,7 @@ import (
 // from several goroutines if standing and now may.
 type Policy struct {
 	rules    []compiled
-	standing func() []Approval
+	standing func() ([]Approval, error)
 	now      func() time.Time
 }
 
@@ -35,8 +35,8 @@ type compiled struct {
 
 // New makes a policy of the rules of all configuration files. Standing returns the
 // approvals in force at the time of each decision, expired ones included; it may be
-// nil. An error names the first rule that cannot be understood.
-func New(rules []Rule, standing func() []Approval, now func() time.Time) (*Policy, error) {
+// nil. Where it fails, a person is asked. An error names the first rule that cannot be understood.
+func New(rules []Rule, standing func() ([]Approval, error), now func() time.Time) (*Policy, error) {
 	p := &Policy{standing: standing, now: now}
 	for i, r := range rules {
 		c, err := compile(r)

@@ -28,7 +28,7 @@ type Records struct {
 // OpenRecords opens the view in the file at path and brings it up to date. vouchers say which of its
 // contacts were paired by this user: no others count. The caller must Close it, before the log.
 func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers approvals.Vouchers) (*Records, error) {
-	v, err := view.Open(ctx, r, path, projection)
+	v, err := view.Open(ctx, r, path, nil, projection)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,20 @@
 // Package view keeps what follows from a log's facts in tables of a file of its own.
 //
 // It promises that a view is never the only place where something is known: a file that is missing,
-// damaged, of another version or of another log is built anew. It writes nothing to the log.
+// damaged, of another version or of another log is built anew, and so is a file that somebody changed who
+// does not have the view's key. It writes nothing to the log.
 package view
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -37,12 +42,15 @@ type View struct {
 	db     *sqlx.DB
 	reader event.Reader
 	def    Projection
+	key    []byte
 
-	damaged bool // as the file said when its position was read last
+	damaged bool  // as the file said when its position was read last
+	sealed  int64 // SQLite's data_version when the seal was compared last
 }
 
 // bookkeeping ties a view to the log it was made from: seq is the last event applied,
 // leaf its hash. A view of which damaged is 1 was made from damaged events: the next Open builds it anew.
+// mac is the seal of a view with a key: the HMAC-SHA256 of its schema and its rows.
 const bookkeeping = `
 	CREATE TABLE position (
 		id      INTEGER PRIMARY KEY CHECK (id = 1),
@@ -51,22 +59,25 @@ const bookkeeping = `
 		leaf    BLOB    NOT NULL,
 		damaged INTEGER NOT NULL
 	) STRICT;
-	INSERT INTO position (id, version, seq, leaf, damaged) VALUES (1, ?, 0, x'', 0);`
+	INSERT INTO position (id, version, seq, leaf, damaged) VALUES (1, ?, 0, x'', 0);
+	CREATE TABLE seal (id INTEGER PRIMARY KEY CHECK (id = 1), mac BLOB NOT NULL) STRICT;
+	INSERT INTO seal (id, mac) VALUES (1, x'');`
 
 // errStale says that a view's file does not belong to this log or this version.
 var errStale = errors.New("the view is stale")
 
-// Open opens the view in the file at path, builds it if it is missing, damaged,
-// from another version or from another log, and applies what the log has since gained.
-// The caller must Close it, before the log.
-func Open(ctx context.Context, r event.Reader, path string, def Projection) (*View, error) {
-	v, err := open(ctx, r, path, def)
+// Open opens the view in the file at path, builds it if it is missing, damaged, changed, from another version or
+// from another log, and applies the events that the log has gained since. key is a secret of the user's: a file
+// whose seal was not made with it counts for nothing. With a nil key the file is not sealed. The caller must
+// Close the view, before the log.
+func Open(ctx context.Context, r event.Reader, path string, key []byte, def Projection) (*View, error) {
+	v, err := open(ctx, r, path, key, def)
 	ofLog := errors.As(err, new(*event.DamagedError))
 	if errors.Is(err, errStale) || !ofLog && errors.Is(err, disk.ErrCorrupt) || errors.Is(err, disk.ErrForeign) {
 		if rerr := Remove(path); rerr != nil {
 			return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
 		}
-		v, err = open(ctx, r, path, def)
+		v, err = open(ctx, r, path, key, def)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("eventlog: view %s: %w", def.Name, err)
@@ -87,7 +98,7 @@ func Remove(path string) error {
 	return nil
 }
 
-func open(ctx context.Context, r event.Reader, path string, def Projection) (*View, error) {
+func open(ctx context.Context, r event.Reader, path string, key []byte, def Projection) (*View, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -105,7 +116,7 @@ func open(ctx context.Context, r event.Reader, path string, def Projection) (*Vi
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	v := &View{db: db, reader: r, def: def}
+	v := &View{db: db, reader: r, def: def, key: key}
 	if err = v.CatchUp(ctx); err == nil && v.damaged && file.Size() > 0 {
 		err = errStale // the log may have been put right since
 	}
@@ -126,19 +137,86 @@ func (v *View) Close() error { return v.db.Close() }
 // kept if it is interrupted, and another process gets its turn. Only tests change it.
 var portion event.Seq = 100_000
 
-// CatchUp applies what the log has gained since the view was last brought up to date. What is
-// appended while it works is the next call's.
+// CatchUp applies the events that the log has gained since the last CatchUp. The next call applies the events that
+// are appended meanwhile. A view that somebody changed is emptied first.
 func (v *View) CatchUp(ctx context.Context) error {
 	end, ok, err := v.reader.Last(ctx, event.Query{})
 	if err != nil {
 		return err
 	}
-	for {
-		at, err := v.apply(ctx, end, ok)
-		if err != nil || at >= end.Seq {
+	at, err := v.apply(ctx, end, ok)
+	if errors.Is(err, errStale) {
+		if err := v.empty(ctx); err != nil {
+			return errors.Join(errStale, err)
+		}
+		at, err = v.apply(ctx, end, ok)
+	}
+	for err == nil && at < end.Seq {
+		at, err = v.apply(ctx, end, ok)
+	}
+	return err
+}
+
+// empty drops all tables, so that the next apply makes them.
+func (v *View) empty(ctx context.Context) error {
+	tx, err := v.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	// A virtual table comes first: it drops the tables that it consists of.
+	var drops []string
+	err = tx.SelectContext(ctx, &drops, `
+		SELECT 'DROP ' || type || ' IF EXISTS "' || replace(name, '"', '""') || '"'
+		FROM sqlite_schema
+		WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+		ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC`)
+	if err != nil {
+		return err
+	}
+	for _, drop := range drops {
+		if _, err := tx.ExecContext(ctx, drop); err != nil {
 			return err
 		}
 	}
+	return tx.Commit()
+}
+
+// mac returns the seal of the view as the transaction sees it. Rows of a STRICT table are told apart by the bytes
+// of their columns; the schema is part of the seal, as a trigger would change later rows.
+func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
+	mac := hmac.New(sha256.New, v.key)
+	var schema []struct{ Type, Name, SQL string }
+	if err := tx.SelectContext(ctx, &schema, `SELECT type, name, coalesce(sql, '') AS sql FROM sqlite_schema ORDER BY type, name`); err != nil {
+		return nil, err
+	}
+	for _, s := range schema {
+		fmt.Fprintf(mac, "%q %q %q\n", s.Type, s.Name, s.SQL)
+		if s.Type != "table" || s.Name == "seal" {
+			continue
+		}
+		var columns []string
+		err := tx.SelectContext(ctx, &columns, `SELECT 'quote(CAST("' || replace(name, '"', '""') || '" AS BLOB))' FROM pragma_table_info(?)`, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := tx.QueryContext(ctx, `SELECT `+strings.Join(columns, ` || ',' || `)+` FROM "`+strings.ReplaceAll(s.Name, `"`, `""`)+`" ORDER BY rowid`)
+		if err != nil {
+			return nil, err
+		}
+		for rows.Next() {
+			var row sql.RawBytes
+			if err := rows.Scan(&row); err != nil {
+				return nil, errors.Join(err, rows.Close())
+			}
+			_, _ = mac.Write(row) // a hash does not fail
+			_, _ = mac.Write([]byte{'\n'})
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return mac.Sum(nil), nil
 }
 
 // apply applies the next portion of what lies before end, and returns how far the view is
@@ -181,7 +259,35 @@ func (v *View) apply(ctx context.Context, end event.Event, ok bool) (event.Seq, 
 	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ?, damaged = max(damaged, ?) WHERE id = 1`, int64(end.Seq), end.LeafHash[:], damaged); err != nil {
 		return 0, err
 	}
+	if v.key != nil {
+		mac, err := v.mac(ctx, tx)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `UPDATE seal SET mac = ? WHERE id = 1`, mac)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 	return end.Seq, tx.Commit()
+}
+
+// unsealed returns errStale if the view does not have its seal. Between the commits of other processes it does
+// not compare again.
+func (v *View) unsealed(ctx context.Context, tx *sqlx.Tx) error {
+	var version int64
+	if err := tx.GetContext(ctx, &version, `PRAGMA data_version`); err != nil || version == v.sealed || v.key == nil {
+		return err
+	}
+	var got []byte
+	want, err := v.mac(ctx, tx)
+	if err == nil {
+		err = tx.GetContext(ctx, &got, `SELECT mac FROM seal WHERE id = 1`)
+	}
+	if err != nil || !hmac.Equal(got, want) {
+		return errors.Join(errStale, err)
+	}
+	v.sealed = version
+	return nil
 }
 
 // position returns the last event applied, creating the tables of a fresh file. It
@@ -204,6 +310,9 @@ func (v *View) position(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
 	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf, damaged FROM position WHERE id = 1`).Scan(&version, &at, &leaf, &v.damaged)
 	if err != nil || version != v.def.Version {
 		return 0, errors.Join(errStale, err)
+	}
+	if err := v.unsealed(ctx, tx); err != nil {
+		return 0, err
 	}
 	if at == 0 {
 		return 0, nil

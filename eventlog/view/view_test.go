@@ -42,6 +42,8 @@ func execFile(path, sql string) error {
 	return errors.Join(err, db.Close())
 }
 
+var testKey = []byte("a secret of the user's")
+
 var names = view.Projection{
 	Name: "names", Version: 1, Types: []event.Type{event.SessionCreated},
 	Schema: `CREATE TABLE names (seq INTEGER PRIMARY KEY) STRICT`,
@@ -53,7 +55,7 @@ var names = view.Projection{
 
 func viewRows(t *testing.T, l *eventlog.Log, path string, def view.Projection) string {
 	t.Helper()
-	v, err := view.Open(t.Context(), &l.Reader, path, def)
+	v, err := view.Open(t.Context(), &l.Reader, path, testKey, def)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,7 @@ func TestViewKeepsWhatItHasDone(t *testing.T) {
 		}
 		return names.Apply(ctx, tx, e)
 	}
-	if _, err := view.Open(t.Context(), &l.Reader, path, broken); err == nil {
+	if _, err := view.Open(t.Context(), &l.Reader, path, testKey, broken); err == nil {
 		t.Fatal("no error")
 	}
 	var first event.Seq
@@ -148,18 +150,84 @@ func TestViewOfADamagedLog(t *testing.T) {
 	for range 2 {
 		r, err := store.OpenToShow(t.Context(), l.Path())
 		must(err)
-		v, err := view.Open(t.Context(), r, path, names)
+		v, err := view.Open(t.Context(), r, path, testKey, names)
 		must(err)
 		if r.Damaged() == nil {
 			t.Error("the view was taken as it was, and the damage was not met")
 		}
 		must(errors.Join(v.Close(), r.Close()))
 	}
-	if _, err := view.Open(t.Context(), &l.Reader, path, names); !errors.As(err, new(*event.DamagedError)) {
+	if _, err := view.Open(t.Context(), &l.Reader, path, testKey, names); !errors.As(err, new(*event.DamagedError)) {
 		t.Errorf("for work: %v", err)
 	}
 	must(execFile(l.Path(), `UPDATE events SET payload = CAST(replace(payload, 'lies', 'true') AS BLOB) WHERE seq = 1`))
 	if got := viewRows(t, l, path, names); got != "[1 2]" {
 		t.Errorf("put right: %s", got)
+	}
+}
+
+// TestForgedView holds that nothing of a view counts that somebody without its key wrote: between two processes and
+// while one has it open, rows that were added, removed or changed, a trigger, and a position. A view that compares
+// its position alone breaks it.
+func TestForgedView(t *testing.T) {
+	l := openTest(t)
+	created := event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})
+	if _, err := l.Append(t.Context(), created, created, created); err != nil {
+		t.Fatal(err)
+	}
+	want := "[1 2 3]"
+	path := filepath.Join(t.TempDir(), "names.db")
+	v, err := view.Open(t.Context(), &l.Reader, path, testKey, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	other := names
+	other.Apply = func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq) VALUES (?)`, int64(e.Seq)+100)
+		return err
+	}
+	for what, forge := range map[string]func() error{
+		"a row added":   func() error { return execFile(path, `INSERT INTO names VALUES (9)`) },
+		"a row removed": func() error { return execFile(path, `DELETE FROM names WHERE seq = 2`) },
+		"a row changed": func() error { return execFile(path, `UPDATE names SET seq = 7 WHERE seq = 2`) },
+		"all removed":   func() error { return execFile(path, `DELETE FROM names`) },
+		"a trigger": func() error {
+			return execFile(path, `CREATE TRIGGER x AFTER INSERT ON names BEGIN DELETE FROM names; END`)
+		},
+		"a table": func() error { return execFile(path, `CREATE TABLE "a ""b" (x TEXT) STRICT`) },
+		"a view": func() error {
+			return execFile(path, `ALTER TABLE names RENAME TO n; CREATE VIEW names AS SELECT 5 AS seq`)
+		},
+		"a position":     func() error { return execFile(path, `UPDATE position SET seq = 0, leaf = x''; DELETE FROM names`) },
+		"damage":         func() error { return execFile(path, `UPDATE position SET damaged = 2`) },
+		"no seal":        func() error { return execFile(path, `UPDATE seal SET mac = x''; DELETE FROM names`) },
+		"no row of it":   func() error { return execFile(path, `DELETE FROM seal`) },
+		"no table of it": func() error { return execFile(path, `DROP TABLE seal`) },
+		"another's seal": func() error {
+			v, err := view.Open(t.Context(), &l.Reader, path, []byte("another secret"), other)
+			if err != nil {
+				return err
+			}
+			return v.Close()
+		},
+	} {
+		if err := forge(); err != nil {
+			t.Fatal(what, err)
+		}
+		var rows []int
+		err := v.CatchUp(t.Context())
+		if err == nil {
+			err = v.DB().Select(&rows, `SELECT seq FROM names ORDER BY seq`)
+		}
+		if got := fmt.Sprint(rows); err != nil || got != want {
+			t.Errorf("%s, while it is open: %s, want %s: %v", what, got, want, err)
+		}
+		if err := forge(); err != nil {
+			t.Fatal(what, err)
+		}
+		if got := viewRows(t, l, path, names); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
 	}
 }

@@ -2,11 +2,15 @@ package config
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/perlica/perlica/eventlog/durable"
 )
 
 // Dirs are the user's own directories. They may not exist yet.
@@ -81,6 +85,28 @@ func (d Dirs) KeyDir() string { return filepath.Join(d.State, "keys") }
 
 // PushDir is the folder of the key and the subscriptions with which browsers are woken.
 func (d Dirs) PushDir() string { return filepath.Join(d.State, "push") }
+
+// ViewKey returns the secret that seals the views in the folders of projects, and makes it first if there is none.
+// If the user's state can hold none, each call returns another secret: every view is then made anew.
+func (d Dirs) ViewKey() []byte {
+	path := filepath.Join(d.State, "views.key")
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && d.State != "" {
+		made := make([]byte, viewKeyBytes)
+		_, _ = rand.Read(made) // it does not fail
+		if os.MkdirAll(d.State, 0o700) == nil {
+			_ = durable.WriteFile(path, made, 0o600, os.Link) // another process may be faster
+		}
+		key, err = os.ReadFile(path)
+	}
+	if err != nil || len(key) != viewKeyBytes || d.State == "" {
+		key = make([]byte, viewKeyBytes)
+		_, _ = rand.Read(key) // it does not fail
+	}
+	return key
+}
+
+const viewKeyBytes = 32
 
 // ConfigFile is the user's configuration file.
 func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }

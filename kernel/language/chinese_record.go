@@ -163,6 +163,7 @@ func chineseRecord() *Recorded {
 		"the patch makes a link or a special file, mode %s: %s is %s":      "补丁会创建链接或特殊文件，模式 %s：%s 的值是 %s",
 		"the patch hides a name of a file in escapes: %s is %s":            "补丁用转义隐藏了文件名：%s 的值是 %s",
 		"a shell may read it so: {why}":                                    "shell 可能会这样理解：%s",
+		"the standing approvals cannot be read":                            "无法读取长期许可",
 		"no one is asked in this mode":                                     "这个模式下不询问任何人",
 		"no one is asked in this mode; {why}":                              "这个模式下不询问任何人；%s",
 		"the agent offers no way to allow this once":                       "智能体没有提供“仅此一次”的选项",

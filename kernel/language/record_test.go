@@ -278,7 +278,7 @@ func TestReasons(t *testing.T) {
 	}
 	sources(t, shell, look)
 	sources(t, policy, look)
-	note([]string{"a rule says deny (§)", "no one is asked in this mode", "no one is asked in this mode; removes a device: §", "outside the working directory: edits §"})
+	note([]string{"a rule says deny (§)", "no one is asked in this mode", "no one is asked in this mode; removes a device: §", "the standing approvals cannot be read", "outside the working directory: edits §"})
 	say := language.Chinese.Sentences()
 	n := 0
 	for reason := range reasons {

@@ -150,7 +150,7 @@ func (p *Project) options() (kernel.Options, error) {
 	paths, err := ensure()
 	return kernel.Options{
 		Paths: paths, Context: p.Config.ContextID, KeyDir: p.Dirs.KeyDir(), Runtime: p.Dirs.Runtime,
-		Rules: p.Config.Rules, Vouchers: p.Vouchers(), StreamSync: p.Config.StreamSync, Environ: p.Environ,
+		Rules: p.Config.Rules, Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(), StreamSync: p.Config.StreamSync, Environ: p.Environ,
 		Own:      p.OwnFolders(),
 		Redactor: redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
 	}, err

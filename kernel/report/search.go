@@ -26,7 +26,7 @@ type Search struct {
 // which is all of it the first time; progress, unless it is nil, is called with how far that is. The
 // caller must Close it, before the log.
 func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
-	v, err := view.Open(ctx, log, path, view.Projection{
+	v, err := view.Open(ctx, log, path, nil, view.Projection{
 		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).apply,
 	})
 	if err != nil {

@@ -145,10 +145,10 @@ func title(text string) string {
 	return ""
 }
 
-// Open opens the view in the file at path and brings it up to date. The caller
+// Open opens the view in the file at path and brings it up to date. key seals it, as view.Open says. The caller
 // must Close it, before the log.
-func Open(ctx context.Context, r event.Reader, path string) (*View, error) {
-	v, err := view.Open(ctx, r, path, sessions)
+func Open(ctx context.Context, r event.Reader, path string, key []byte) (*View, error) {
+	v, err := view.Open(ctx, r, path, key, sessions)
 	if err != nil {
 		return nil, err
 	}

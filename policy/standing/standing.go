@@ -51,10 +51,10 @@ func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	return err
 }
 
-// Open opens the view in the file at path and brings it up to date. The caller
+// Open opens the view in the file at path, sealed with the key, and brings it up to date. The caller
 // must Close it, before the log.
-func Open(ctx context.Context, r *store.Reader, path string) (*View, error) {
-	v, err := view.Open(ctx, r, path, projection)
+func Open(ctx context.Context, r *store.Reader, path string, key []byte) (*View, error) {
+	v, err := view.Open(ctx, r, path, key, projection)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func sessionIn(ctx context.Context, l *copies.Reader, name string) (s sessions.S
 	if err != nil {
 		return s, err
 	}
-	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, l, path) })
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, l, path, nil) })
 	if err != nil {
 		return s, err
 	}

@@ -201,7 +201,11 @@ func (l *eventLog) viewing(ctx context.Context, log logReader, f func(*sessions.
 	if err != nil {
 		return err
 	}
-	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) })
+	var key []byte
+	if l.copied() == nil {
+		key = l.opt.Dirs.ViewKey()
+	}
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path, key) })
 	if err != nil {
 		return err
 	}

@@ -129,12 +129,13 @@ func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f 
 	if err != nil {
 		return err
 	}
-	return ViewSessionsAt(ctx, log, paths.Sessions, f)
+	return ViewSessionsAt(ctx, log, paths.Sessions, p.Dirs.ViewKey(), f)
 }
 
-// ViewSessionsAt calls f with the view of the sessions of a log, wherever that is, in the file at a path.
-func ViewSessionsAt(ctx context.Context, log event.Reader, path string, f func(*sessions.View) error) (err error) {
-	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) })
+// ViewSessionsAt calls f with the view of the sessions of a log, wherever that is, in the file at a path. key is
+// that of sessions.Open.
+func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []byte, f func(*sessions.View) error) (err error) {
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path, key) })
 	if err != nil {
 		return err
 	}

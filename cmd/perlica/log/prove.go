@@ -39,7 +39,8 @@ newest signed checkpoint that covers it. It is a https://c2sp.org/tlog-proof. An
 payload was removed is proven by what is left of it: its header, with the payload's hash.
 
 A question (its id, or a part of it, as 'perlica log show' and 'perlica pending' print it) is
-proven whole: one file proves the request, the answer, and the reply to the agent.
+proven whole: one file proves the request, its end, and the reply to the agent. Of a question
+that is still open, the file proves the request.
 
 With --consistency it proves that one checkpoint (the file NEW, or the newest one that is
 stored with the log) holds all that another (the file OLD) held: that nothing was changed or
@@ -111,6 +112,10 @@ func prove(ctx context.Context, log *store.Reader, consistency bool, args []stri
 			return nil, nil, err
 		}
 		list = append(list, p)
+	}
+	if err := list.Whole(); err != nil {
+		return nil, nil, exitcode.WithHint(fmt.Errorf("the question has no reply on the log: %w", err),
+			"'perlica log prove SEQ' proves one event; its request is event %d, its end event %d", seqs[0], seqs[1])
 	}
 	return list, []evidence.Checkpoint{list.Newest()}, nil
 }

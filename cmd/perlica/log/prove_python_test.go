@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +17,18 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestCheckProofInPython has docs/check-proof.py, which knows nothing of this code, check proofs of
-// every kind of event, and refuse them when they were changed.
-func TestCheckProofInPython(t *testing.T) {
+// A checked log is one whose proofs are held against both checkers.
+type checked struct {
+	*eventlog.Log
+	file   string // a proof
+	python string
+	keys   *evidence.Keys
+	key    string // of the log, once something is appended, as is known
+	known  note.Verifier
+}
+
+func openChecked(t *testing.T) *checked {
+	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("there is no openssl")
 	}
@@ -36,44 +46,63 @@ func TestCheckProofInPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
+	t.Cleanup(func() { _ = log.Close() }) // its files go with it
+	return &checked{Log: log, file: filepath.Join(dir, "proof"), python: strings.TrimSpace(string(python)), keys: keys}
+}
+
+// append appends events and a checkpoint of them.
+func (c *checked) append(t *testing.T, events ...event.Event) {
+	t.Helper()
+	for _, e := range events {
+		if _, err := c.Log.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := c.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := c.Origin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.key = c.keys.VerifierKeys(name)[0]
+	if c.known, err = evidence.NewVerifier(c.key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// byPython has docs/check-proof.py, which knows nothing of this code, check a proof.
+func (c *checked) byPython(t *testing.T, text string) error {
+	t.Helper()
+	if err := os.WriteFile(c.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(c.python, filepath.Join("..", "..", "..", "docs", "check-proof.py"), c.file, c.key).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// byPerlica checks a proof as log verify --proof --key does.
+func (c *checked) byPerlica(text string) error {
+	return (&app{}).checkProof(&checkedProof{}, asWritten([]byte(text)), []note.Verifier{c.known})
+}
+
+// TestCheckProofInPython has both checkers check proofs of every kind of event, and refuse them when they
+// were changed.
+func TestCheckProofInPython(t *testing.T) {
+	log := openChecked(t)
 	refs := event.Refs{Session: "s", Run: "ünï", Input: "a \"leaf\":\"b\" <c>"}
-	for _, e := range []event.Event{
+	log.append(t,
 		event.NewFact(event.ToolBlocked, "user", refs, map[string]string{"leaf": "x", "payload": "<&>\u2028", "ü": "ß"}),
-		{Type: event.LineMalformed, Class: event.Frame, Payload: []byte("plain\x00\u2028\n")},
-		{Type: event.LineMalformed, Class: event.Frame, Payload: []byte{0xff, 0xfe}},
-		{Type: event.LineMalformed, Class: event.Frame},
-		{Type: event.ToolBlocked, Class: event.Fact, Payload: []byte(`{ "spaced": 1 }`)},
-	} {
-		if _, err := log.Append(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := log.Checkpoint(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	name, err := log.Origin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	check := func(text string) error {
-		file := filepath.Join(dir, "proof")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(strings.TrimSpace(string(python)), filepath.Join("..", "..", "..", "docs", "check-proof.py"), file, keys.VerifierKeys(name)[0]).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	}
-	verifier, err := evidence.NewVerifier(keys.VerifierKeys(name)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := func(text string) error { // as log verify --proof --key does
-		return (&app{}).checkProof(&checkedProof{}, asWritten([]byte(text)), []note.Verifier{verifier})
-	}
+		event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: []byte("plain\x00\u2028\n")},
+		event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: []byte{0xff, 0xfe}},
+		event.Event{Type: event.LineMalformed, Class: event.Frame},
+		event.Event{Type: event.ToolBlocked, Class: event.Fact, Payload: []byte(`{ "spaced": 1 }`)})
+	check := func(text string) error { return log.byPython(t, text) }
+	own := log.byPerlica
 	for seq := event.Seq(1); seq <= 5; seq++ {
 		p, err := eventlog.Prove(t.Context(), &log.Reader, seq)
 		if err != nil {
@@ -124,6 +153,76 @@ func TestCheckProofInPython(t *testing.T) {
 			if py, ours := check(bad), own(bad); py == nil || ours == nil {
 				t.Errorf("event %d: another %s is taken: check-proof.py: %v; log verify: %v", seq, what, py, ours)
 			}
+		}
+	}
+}
+
+// TestProofsOfAQuestion holds that both checkers take the proofs of a question as a whole alone: each proof holds, and
+// the request, its end and the reply stand in their order. A checker that looks at the first proof alone, or at each
+// by itself, breaks it.
+func TestProofsOfAQuestion(t *testing.T) {
+	log, other := openChecked(t), openChecked(t)
+	question := func(id event.InteractionID) []event.Event {
+		refs := event.Refs{Session: "s", Run: "r" + event.RunID(id), Interaction: id}
+		return []event.Event{
+			event.NewFact(event.InteractionRequested, "agent", refs, map[string]string{"title": "rm -rf build"}),
+			event.NewFact(event.InteractionAnswered, "user", refs, map[string]string{"option": "reject"}),
+			event.NewFact(event.ReplySent, "perlica", refs, map[string]string{"outcome": "selected"}),
+		}
+	}
+	log.append(t, append(question("q1"), question("q2")...)...)
+	other.append(t, question("q1")...)
+	prove := func(log *checked, seq event.Seq) eventlog.Proof {
+		p, err := eventlog.Prove(t.Context(), &log.Reader, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	var texts []string
+	for seq := event.Seq(1); seq <= 6; seq++ {
+		texts = append(texts, marshalled(t, prove(log, seq)))
+	}
+	files := func(texts ...string) string { return strings.Join(texts, "\n") }
+	for what, good := range map[string]string{"a question": files(texts[:3]...), "another": files(texts[3:]...), "a request alone": texts[0]} {
+		if py, ours := log.byPython(t, good), log.byPerlica(good); py != nil || ours != nil {
+			t.Errorf("%s: check-proof.py: %v; log verify: %v", what, py, ours)
+		}
+	}
+	forged := func(n int, change func(p *eventlog.Proof)) string {
+		p := prove(log, event.Seq(n+1))
+		change(&p)
+		list := slices.Clone(texts[:3])
+		list[n] = marshalled(t, p)
+		return files(list...)
+	}
+	bad := map[string]string{
+		"the end before the request": files(texts[1], texts[0], texts[2]),
+		"the reply before the end":   files(texts[0], texts[2], texts[1]),
+		"no end":                     files(texts[0], texts[2]),
+		"no reply":                   files(texts[:2]...),
+		"no request":                 files(texts[1:3]...),
+		"the end twice":              files(texts[0], texts[1], texts[1], texts[2]),
+		"the request as its end":     files(texts[0], texts[0], texts[2]),
+		"a fourth proof":             files(texts[:4]...),
+		"two questions":              files(texts...),
+		"the end of another":         files(texts[0], texts[4], texts[2]),
+		"the reply to another":       files(texts[0], texts[1], texts[5]),
+		"a later request":            files(texts[3], texts[1], texts[2]),
+	}
+	for n := range 3 {
+		bad[fmt.Sprint("payload ", n)] = forged(n, func(p *eventlog.Proof) { p.Event.Payload = []byte(`{"option":"allow"}`) })
+		bad[fmt.Sprint("header ", n)] = forged(n, func(p *eventlog.Proof) { p.Event.Actor = "mallory" })
+		bad[fmt.Sprint("question ", n)] = forged(n, func(p *eventlog.Proof) { p.Event.Interaction = "q2" })
+		bad[fmt.Sprint("path ", n)] = forged(n, func(p *eventlog.Proof) { p.Path = p.Path[1:] })
+		bad[fmt.Sprint("empty ", n)] = forged(n, func(p *eventlog.Proof) { p.Checkpoint.Note = "" })
+		list := slices.Clone(texts[:3])
+		list[n] = marshalled(t, prove(other, event.Seq(n+1)))
+		bad[fmt.Sprint("another log ", n)] = files(list...)
+	}
+	for what, text := range bad {
+		if py, ours := log.byPython(t, text), log.byPerlica(text); py == nil || ours == nil {
+			t.Errorf("%s is taken: check-proof.py: %v; log verify: %v", what, py, ours)
 		}
 	}
 }

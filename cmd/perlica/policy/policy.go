@@ -114,7 +114,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	judge, err := policy.New(p.Config.Rules, func() []policy.Approval { return given }, time.Now)
+	judge, err := policy.New(p.Config.Rules, func() ([]policy.Approval, error) { return given, nil }, time.Now)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 	}
 	defer cli.CloseShown(log, &err)
 	view, remove, err := project.OpenView(paths.Approvals, func(path string) (*standing.View, error) {
-		return standing.Open(ctx, log, path)
+		return standing.Open(ctx, log, path, p.Dirs.ViewKey())
 	})
 	if err != nil {
 		return nil, nil, err

@@ -82,7 +82,7 @@ func sessionsOf(ctx context.Context, l *copies.Reader) (list []sessions.Session,
 	if err != nil {
 		return nil, err
 	}
-	err = cli.ViewSessionsAt(ctx, l, path, func(view *sessions.View) (err error) {
+	err = cli.ViewSessionsAt(ctx, l, path, nil, func(view *sessions.View) (err error) {
 		list, err = view.List(ctx, true)
 		return err
 	})
