@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Dirs are the user's own directories. They may not exist yet.
@@ -95,7 +95,7 @@ func (d Dirs) ViewKey() []byte {
 		made := make([]byte, viewKeyBytes)
 		_, _ = rand.Read(made) // it does not fail
 		if os.MkdirAll(d.State, 0o700) == nil {
-			_ = durable.WriteFile(path, made, 0o600, os.Link) // another process may be faster
+			_ = disk.WriteFile(path, made, 0o600, os.Link) // another process may be faster
 		}
 		key, err = os.ReadFile(path)
 	}
