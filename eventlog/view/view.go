@@ -138,7 +138,7 @@ func (v *View) Close() error { return v.db.Close() }
 var portion event.Seq = 100_000
 
 // CatchUp applies the events that the log has gained since the last CatchUp. The next call applies the events that
-// are appended meanwhile. A view that somebody changed is emptied first.
+// are appended during this one. CatchUp empties a view that somebody changed, and applies all events again.
 func (v *View) CatchUp(ctx context.Context) error {
 	end, ok, err := v.reader.Last(ctx, event.Query{})
 	if err != nil {
