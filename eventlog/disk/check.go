@@ -63,16 +63,21 @@ func Check(path string) error {
 	return &PathError{path, what}
 }
 
-// Exposed returns the first of the log's folder and files that every user of the machine can write,
-// or "". A folder with the sticky bit is safe, because users cannot replace files of others there.
+// Exposed returns the first of the log's files, of its folder and of the two folders above it that every user of the
+// machine can write, or "". A folder with the sticky bit is safe, because users cannot replace files of others there.
 func Exposed(path string) string {
 	if runtime.GOOS == "windows" {
 		return "" // On Windows the mode does not show the permissions.
 	}
-	if fi, err := os.Stat(filepath.Dir(path)); err == nil && fi.Mode().Perm()&0o002 != 0 && fi.Mode()&fs.ModeSticky == 0 {
-		return filepath.Dir(path)
+	dir := path
+	for range 3 {
+		dir = filepath.Dir(dir)
+		if fi, err := os.Stat(dir); err == nil && fi.Mode().Perm()&0o002 != 0 && fi.Mode()&fs.ModeSticky == 0 {
+			return dir
+		}
 	}
-	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+	stem := strings.TrimSuffix(path, filepath.Ext(path))
+	for _, name := range []string{path, path + "-wal", path + "-shm", stem + ".anchor", stem + ".intents"} {
 		if fi, err := os.Stat(name); err == nil && fi.Mode().Perm()&0o002 != 0 {
 			return name
 		}
