@@ -15,7 +15,7 @@ func TestChangedFiles(t *testing.T) {
 	changed.Place.Changed = shell.Changed{}
 	changed.Place.Changed.Add(at.Dir + "/x.sh")
 	remembered := Approval{ID: "a", Effect: Allow, Scope: ScopeContext, Command: "./x.sh"}
-	p, err := New(nil, func() []Approval { return []Approval{remembered} }, time.Now)
+	p, err := New(nil, func() ([]Approval, error) { return []Approval{remembered}, nil }, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
