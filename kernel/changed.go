@@ -24,13 +24,22 @@ import (
 // alone, so that another process finds the same. A tool call that a person allowed counts only in so far as
 // the agent did something else.
 type changes struct {
-	mu    sync.Mutex // guards what follows
-	upTo  event.Seq  // the log was read up to this event
-	run   event.RunID
-	tools map[acp.ToolCallId]*change   // those of the run
-	asked map[string]provider.ToolCall // what the run's requests ask for, by their ids
+	mu    sync.Mutex              // guards what follows
+	upTo  event.Seq               // the log was read up to this event
+	runs  []*runChanges           // the newest, in the order in which they began
+	heard map[acp.ToolCallId]bool // the tool calls of older runs
 	files shell.Changed
 }
+
+// runChanges are the tool calls of a run.
+type runChanges struct {
+	run   event.RunID
+	tools map[acp.ToolCallId]*change
+	asked map[string]provider.ToolCall // what requests ask for, by their ids
+}
+
+// maxRuns is how many runs are kept whose tool calls may still be reported on.
+const maxRuns = 4
 
 // A change is a tool call that may change files.
 type change struct {
@@ -46,7 +55,7 @@ func (c *client) changed() (shell.Changed, error) {
 	r.mu.Lock()
 	s := r.changes[c.run.refs.Session]
 	if s == nil {
-		s = &changes{files: shell.Changed{}}
+		s = &changes{files: shell.Changed{}, heard: map[acp.ToolCallId]bool{}}
 		r.changes[c.run.refs.Session] = s
 	}
 	r.mu.Unlock()
@@ -65,11 +74,16 @@ func (c *client) changed() (shell.Changed, error) {
 			return nil, err
 		}
 		s.upTo = e.Seq
-		if e.Run != s.run && e.Run != "" {
-			s.addFiles(place)
-			s.run, s.tools, s.asked = e.Run, map[acp.ToolCallId]*change{}, map[string]provider.ToolCall{}
+		if e.Run != "" && s.find(e.Run) == nil {
+			if s.addFiles(place); len(s.runs) == maxRuns {
+				for id := range s.runs[0].tools {
+					s.heard[id] = true
+				}
+				s.runs = slices.Delete(s.runs, 0, 1)
+			}
+			s.runs = append(s.runs, &runChanges{e.Run, map[acp.ToolCallId]*change{}, map[string]provider.ToolCall{}})
 		}
-		if s.tools != nil && e.Payload != nil {
+		if len(s.runs) > 0 && e.Payload != nil {
 			s.event(e, speaker)
 		}
 	}
@@ -77,11 +91,40 @@ func (c *client) changed() (shell.Changed, error) {
 	return maps.Clone(s.files), nil
 }
 
-// event takes in an event of the run.
+// find returns what is kept of a run, or nil.
+func (s *changes) find(run event.RunID) *runChanges {
+	i := slices.IndexFunc(s.runs, func(r *runChanges) bool { return r.run == run })
+	if i < 0 {
+		return nil
+	}
+	return s.runs[i]
+}
+
+// event takes in an event. One between the runs belongs to the run of its tool call. An agent that loads its
+// session tells of the older tool calls once more.
 func (s *changes) event(e event.Event, agent speaker) {
+	run := s.find(e.Run)
+	if run == nil {
+		run = s.runs[len(s.runs)-1]
+		if u, ok := provider.ParseUpdate(e.Payload, ""); ok && u.Tool != nil {
+			for _, r := range s.runs {
+				if r.tools[u.Tool.ID] != nil {
+					run = r
+				}
+			}
+			if run.tools[u.Tool.ID] == nil && s.heard[u.Tool.ID] {
+				return
+			}
+		}
+	}
+	run.event(e, agent)
+}
+
+// event takes in an event of the run.
+func (r *runChanges) event(e event.Event, agent speaker) {
 	if e.Type != event.NotificationReceived {
 		if sent, err := fact.Decode[fact.ReplySent](e); err == nil {
-			s.replied(sent, agent)
+			r.replied(sent, agent)
 		}
 		return
 	}
@@ -90,7 +133,7 @@ func (s *changes) event(e event.Event, agent speaker) {
 	}
 	if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
 		if u.Tool != nil {
-			t := s.tool(u.Tool.ID)
+			t := r.tool(u.Tool.ID)
 			t.merge(*u.Tool)
 			t.report(agent)
 			t.fresh = true
@@ -98,9 +141,9 @@ func (s *changes) event(e event.Event, agent speaker) {
 		return
 	}
 	if id, call, ok := requestedTool(e.Payload); ok {
-		t := s.tool(call.ID)
+		t := r.tool(call.ID)
 		t.merge(call)
-		s.asked[id] = t.call
+		r.asked[id] = t.call
 	}
 }
 
@@ -123,12 +166,12 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 }
 
 // replied takes in the answer to a request.
-func (s *changes) replied(sent fact.ReplySent, agent speaker) {
-	call, ok := s.asked[sent.RequestID]
+func (r *runChanges) replied(sent fact.ReplySent, agent speaker) {
+	call, ok := r.asked[sent.RequestID]
 	if !ok {
 		return
 	}
-	t := s.tool(call.ID)
+	t := r.tool(call.ID)
 	t.fresh = true
 	switch form := callOf(agent, call); {
 	case !strings.HasPrefix(sent.Kind, "allow"):
@@ -140,33 +183,40 @@ func (s *changes) replied(sent fact.ReplySent, agent speaker) {
 	}
 }
 
-func (s *changes) tool(id acp.ToolCallId) *change {
-	t := s.tools[id]
+func (r *runChanges) tool(id acp.ToolCallId) *change {
+	t := r.tools[id]
 	if t == nil {
 		t = &change{}
 		t.call.ID = id
-		s.tools[id] = t
+		r.tools[id] = t
 	}
 	return t
 }
 
 // addFiles adds the files of the tool calls about which something came.
 func (s *changes) addFiles(place shell.Place) {
-	for _, t := range s.tools {
-		if !t.fresh {
-			continue
-		}
-		t.fresh = false
-		forms := slices.Clone(t.allowed)
-		if !t.refused || len(t.allowed)+len(t.approved) > 0 || t.Status == string(acp.ToolCallStatusCompleted) {
-			forms = append(forms, t.ran...)
-		}
-		for _, form := range forms {
-			if !covers(t.approved, form, place) {
-				s.add(form, place)
+	for _, r := range s.runs {
+		for _, t := range r.tools {
+			if !t.fresh {
+				continue
+			}
+			t.fresh = false
+			for _, form := range t.forms() {
+				if !covers(t.approved, form, place) {
+					s.add(form, place)
+				}
 			}
 		}
 	}
+}
+
+// forms are those in which the call ran, or may have run.
+func (t *change) forms() []toolcall.Call {
+	forms := slices.Clone(t.allowed)
+	if !t.refused || len(t.allowed)+len(t.approved) > 0 || t.Status == string(acp.ToolCallStatusCompleted) {
+		forms = append(forms, t.ran...)
+	}
+	return forms
 }
 
 // covers reports whether a person allowed a form of a tool call, with the same texts.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -164,5 +165,69 @@ func TestEditedSources(t *testing.T) {
 	}
 	if why := c.asked(`@tool edit "Write" path=package.json new={}` + "\n" + `@ask execute "Test" command="npm test"`); why != "runs package.json, which this session changed: npm test" {
 		t.Errorf("npm test: %q", why)
+	}
+}
+
+// TestToldAgain holds that what a person allowed stays allowed where an agent that loads its session tells of it once more,
+// and that what the agent does between its turns counts. It kills the mutants that drop either.
+func TestToldAgain(t *testing.T) {
+	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n[session/load]\n"
+	for name, test := range map[string]struct {
+		between int // turns
+		loads   string
+		asked   bool
+	}{
+		"told again":                {0, `@tool edit "Write" id=told path=x.sh new=ls`, false},
+		"told again much later":     {maxRuns + 1, `@tool edit "Write" id=told path=x.sh new=ls`, false},
+		"written between the turns": {0, `@tool edit "Write" id=own path=x.sh new=ls`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, state := newChanging(t), t.TempDir()
+			open := func(scenario string) *Conversation {
+				setup := c.setup
+				setup.Session, setup.Budget = c.session, 10_000
+				setup.Agent.Env = append(setup.Agent.Env, stateVar)
+				c.r.opt.Environ = append(os.Environ(), scenarioVar+"=#\n"+scenario, stateVar+"="+state, "GORACE=atexit_sleep_ms=0")
+				conv, err := c.r.Converse(t.Context(), setup, 0, "test")
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.session = conv.Session()
+				return conv
+			}
+			conv := open("")
+			turn := func(text string, mode policy.Mode, wait time.Duration) Result {
+				res, err := conv.Run(t.Context(), Turn{
+					Input: Input{Text: text, Source: "test"}, Permissions: mode, AnswerIn: wait, Show: choosing(t, c.r, "allow_once"),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res
+			}
+			if res := turn(`@ask edit "Write" id=told path=x.sh new=ls`, policy.ModeAsk, time.Minute); res.Permissions.Allowed != 1 {
+				t.Fatalf("%+v", res)
+			}
+			for range test.between {
+				turn("hello", policy.ModeAllow, 0)
+			}
+			closeConversation(t, conv)
+			c.reopen()
+			conv = open(noResume + test.loads + "\n")
+			defer func() { closeConversation(t, conv) }()
+			if res := turn(runsScript, policy.ModeAllow, time.Minute); res.Permissions.Allowed != 1 {
+				t.Fatalf("%+v", res)
+			}
+			questions := 0
+			for _, err := range c.r.log.Events(t.Context(), event.Query{Types: []event.Type{event.InteractionRequested}}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				questions++
+			}
+			if (questions == 2) != test.asked {
+				t.Errorf("%d questions, want the second: %v", questions, test.asked)
+			}
+		})
 	}
 }
