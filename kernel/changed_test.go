@@ -127,6 +127,7 @@ func TestWhatCountsAsChanged(t *testing.T) {
 		"a person allowed it":             {policy.ModeAsk, "allow_once", `@ask edit "Write" path=x.sh new=ls`, false},
 		"a person refused it":             {policy.ModeAsk, "reject_once", `@ask edit "Write" path=x.sh new=ls`, false},
 		"the mode allowed it":             {policy.ModeAllow, "", `@ask edit "Write" path=x.sh new=ls`, true},
+		"allowed and not reported":        {policy.ModeAllow, "", `@ask edit "Write" announce=no path=x.sh new=ls`, true},
 		"nobody was asked":                {policy.ModeAsk, "allow_once", wroteScript, true},
 		"it wrote another text":           {policy.ModeAsk, "allow_once", `@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=id`, true},
 		"it wrote another file":           {policy.ModeAsk, "allow_once", `@ask edit "Write" id=a path=y.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},

@@ -125,11 +125,10 @@ func (w *walker) starts(f field, fs []field, st *state, judge func(text field)) 
 // hides says whether this command wrote something into a file that its text does not tell.
 func (w *walker) hides(file string) bool { return w.unseen[file] > 0 }
 
-// startsProgram asks about a program that this session changed: a path, a file that a launcher runs, or a name
-// that is looked for in the tree.
+// startsProgram asks about a program that this session changed: a path, or a name that is looked for in the tree.
 func (w *walker) startsProgram(fs []field, st *state) {
 	f := fs[0]
-	if strings.Contains(f.text, "/") || w.packages > 0 {
+	if strings.Contains(f.text, "/") {
 		w.starts(f, fs, st, func(text field) {
 			if first, _, _ := strings.Cut(text.text, "\n"); strings.HasPrefix(first, "#!") && !shebang().MatchString(first) {
 				w.asksOfChanged(f.text, fs)
