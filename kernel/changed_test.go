@@ -169,9 +169,9 @@ func TestEditedSources(t *testing.T) {
 	}
 }
 
-// TestToldAgain holds that what a person allowed stays allowed where an agent that loads its session tells of it once more,
+// TestReplayedToolCalls holds that what a person allowed stays allowed where an agent repeats it as it loads its session,
 // and that what the agent does between its turns counts. It kills the mutants that drop either.
-func TestToldAgain(t *testing.T) {
+func TestReplayedToolCalls(t *testing.T) {
 	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n[session/load]\n"
 	for name, test := range map[string]struct {
 		between int // turns
