@@ -171,7 +171,7 @@ func (c *Conn) End(ctx context.Context) error {
 // Kill ends the agent and its children at once and writes nothing to them.
 func (c *Conn) Kill() {
 	c.failWith(&Error{Type: TypeStopped, Message: "Perlica killed the agent"})
-	_ = c.proc.Kill() // End must follow and returns this error
+	_ = c.proc.Kill() // the caller must call End, which returns this error
 }
 
 // failWith makes the connection unusable and gives the reason to all waiting callers. Only the first reason
@@ -190,7 +190,7 @@ func (c *Conn) failWith(e *Error) {
 // failAndKill calls failWith and kills the agent. It is for faults after which the agent must not run.
 func (c *Conn) failAndKill(e *Error) {
 	c.failWith(e)
-	_ = c.proc.Kill() // End must follow and returns this error
+	_ = c.proc.Kill() // the caller must call End, which returns this error
 }
 
 // parseLine is jsonrpc.Parse. With a Peer it also reads the session id, because there may be several sessions.

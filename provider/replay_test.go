@@ -191,7 +191,7 @@ func count(word string, from, to int) string {
 }
 
 // TestRealAgents: with the recordings of real agents, texts, questions, refusals and answers come out the
-// same and in the same order, and the client's lines equal the recorded lines byte for byte.
+// same and in the same order. The client's lines equal the recorded lines byte for byte.
 func TestRealAgents(t *testing.T) {
 	const echo = "TEST-OK Hello there, please echo this: naïve ca"
 	claude := []string{"allow_always allow_always", "allow allow_once", "reject reject_once"}

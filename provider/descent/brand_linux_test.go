@@ -135,7 +135,7 @@ func hear(t *testing.T, c *exec.Cmd) (s said) {
 	return s
 }
 
-// TestBrand: an orphan of a Perlica that has ended still counts as an agent's process, although it has no
+// TestBrand: an orphan of a Perlica that has ended still counts as an agent's process. The orphan has no
 // mark, has its own session and tries to raise its limit. Its mode is the mode of the run. The test fails if
 // Announce does not lower the limit.
 func TestBrand(t *testing.T) {

@@ -92,9 +92,8 @@ type Line struct {
 	Agents    []Agent   // in no particular order
 	// Partial means that the process is in a pid namespace and may have ancestors outside.
 	Partial bool
-	// Hidden means that only a terminal shows that the process is a person's. The process is in a namespace
-	// that any process can create, or it is not in the namespaces of an ancestor, or the system shows no
-	// ancestors.
+	// Hidden means that only a terminal shows that the process is a person's. Either any process can create
+	// its namespace, or it left the namespaces of an ancestor, or the system shows no ancestors.
 	Hidden bool
 
 	links []link

@@ -118,7 +118,7 @@ func (a *agent) getPage(ctx context.Context, session, path string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // the error of reading counts
+	defer func() { _ = resp.Body.Close() }() // reading reports the errors
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
 	a.receivedEnd(session, err)
 	switch {

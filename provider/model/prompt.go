@@ -111,7 +111,7 @@ func (r *run) makeRequest(ctx context.Context) (stopReason, error) {
 	if err != nil {
 		return stopReason{}, err
 	}
-	defer func() { _ = resp.Body.Close() }() // the error of reading counts
+	defer func() { _ = resp.Body.Close() }() // reading reports the errors
 	if resp.StatusCode != http.StatusOK || unreadable(resp.Header) != "" {
 		b, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 		r.agent.receivedEnd(r.session.id, err)

@@ -148,8 +148,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestCutStreams: a stream that is cut before its end (at about 300 places) is not an answer, unless the API
-// has already marked the answer as complete.
+// TestCutStreams: a stream that is cut before its end (at about 300 places) is not an answer. The exception
+// is a stream in which the API has already marked the answer as complete.
 func TestCutStreams(t *testing.T) {
 	for _, path := range recordedStreams(t) {
 		api, stream := recordedStream(t, path)

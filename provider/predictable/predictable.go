@@ -52,8 +52,8 @@ type Options struct {
 var (
 	// errCancelled ends the script of a cancelled turn.
 	errCancelled = errors.New("cancelled")
-	// errGone ends a script that can no longer answer, because the client closed our standard input, a write
-	// failed, or the process is about to end.
+	// errGone ends a script that can no longer answer: the client closed our standard input, a write failed,
+	// or the process is about to end.
 	errGone = errors.New("gone")
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// Attached runs an agent's program on the standard streams and in the process group of this process, so that
-// the program receives the person's input and terminal signals. It returns after the program and all its
-// remaining processes have ended. code is the exit code that a shell would report: for a signal 128 and the
-// signal's number. sig is the name of that signal. The error is an error of Start or a *SurvivedError.
+// Attached runs an agent's program on the standard streams and in the process group of this process. The
+// program thus receives the person's input and terminal signals. Attached returns after the program and all
+// its remaining processes have ended. code is the exit code that a shell would report: for a signal 128 and
+// the signal's number. sig is the name of that signal. The error is an error of Start or a *SurvivedError.
 //
 // signals are the signals that this process catches. Attached sends SIGTERM and SIGHUP on to the program,
 // because the terminal does not send them to both processes. On Linux and Windows the program dies with this

@@ -80,7 +80,7 @@ func (t *tree) waitGone(d time.Duration, noGrace <-chan struct{}) bool {
 func awaitExit(pid int) {
 	kq, err := unix.Kqueue()
 	if err != nil {
-		return // Wait then waits, and signals wait with it
+		return // Wait then blocks and delays signals
 	}
 	defer unix.Close(kq)
 	unix.CloseOnExec(kq)

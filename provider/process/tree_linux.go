@@ -14,9 +14,9 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// treeIsComplete reports whether endRest finds all processes that an agent started. On Linux it finds processes
-// with the mark, members of the group, processes that were below the agent when End began or sent a signal,
-// and adopted orphans if no other agent of this process runs.
+// treeIsComplete reports whether endRest finds all processes that an agent started. On Linux it finds
+// processes with the mark and members of the group. It also finds processes that were below the agent when
+// End began or sent a signal. If no other agent of this process runs, it finds adopted orphans, too.
 const treeIsComplete = true
 
 // adopt makes Perlica the parent of its descendants' orphans. An orphan then stays below Perlica, can be
