@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -97,11 +98,22 @@ type source struct {
 	fset *token.FileSet
 }
 
-// sources parses every Go file of the tree, whatever system it is for.
+// sources returns every Go file of the tree, parsed, for every operating system.
 func sources(t *testing.T) []source {
 	t.Helper()
-	var list []source
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+	list, err := parseTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 50 {
+		t.Fatalf("%d Go files found, want at least 50", len(list))
+	}
+	return list
+}
+
+// parseTree parses the tree once for all tests. No test changes the result.
+var parseTree = sync.OnceValues(func() (list []source, err error) {
+	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -124,14 +136,8 @@ func sources(t *testing.T) []source {
 		list = append(list, s)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list) < 50 {
-		t.Fatalf("only %d Go files were found", len(list))
-	}
-	return list
-}
+	return list, err
+})
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
