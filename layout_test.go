@@ -55,7 +55,7 @@ var only = map[string][]string{
 	"plugin":                           {},
 	"text/template":                    {},
 	"html/template":                    {},
-	"github.com/jackc/pgx/v5":          {"service/team/copies", "service/team/hub"},
+	"github.com/jackc/pgx/v5":          {"service/team/hub"},
 	"rsc.io/qr":                        {"cmd/perlica/printing"},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/remote", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},

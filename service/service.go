@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/channel"
-	"github.com/perlica/perlica/service/team/door"
+	"github.com/perlica/perlica/service/team"
 )
 
 // Settings are what may change while the bridge runs.
@@ -54,7 +54,7 @@ type Options struct {
 	// Host carries out slash commands; Conversation, By, Where, May, Cancel and Only are the
 	// bridge's to set.
 	Host    command.Host
-	Team    *door.Link   // whose workers' questions are asked, too; nil: no team's. It is the caller's to close, behind the bridge
+	Team    *team.Link   // whose workers' questions are asked, too; nil: no team's. It is the caller's to close, behind the bridge
 	Log     *slog.Logger // what happens, for the operator; nil: nowhere
 	Serving func()       // called when Run has taken up what an earlier bridge left; may be nil
 	Now     func() time.Time

@@ -16,7 +16,6 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 )
 
 // mostOfTeam is how many questions of workers have cards at a time.
@@ -38,7 +37,7 @@ func (b *Bridge) attend(ctx context.Context) {
 }
 
 // see asks what is open at the team's workers and was not asked, and closes what is not open any more.
-func (b *Bridge) see(ctx context.Context, t *team.Team, list []door.Question) error {
+func (b *Bridge) see(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
 	open, right := map[event.InteractionID]bool{}, t.May(team.Approve)
 	for _, q := range list {
 		open[q.Name()] = true
@@ -86,7 +85,7 @@ func (b *Bridge) answering(id event.InteractionID, n int) {
 }
 
 // askThere puts a worker's question to those who may answer everybody's, unless it was.
-func (b *Bridge) askThere(ctx context.Context, t *team.Team, q door.Question) error {
+func (b *Bridge) askThere(ctx context.Context, t *team.Team, q team.OpenQuestion) error {
 	id := q.Name()
 	if !b.room(id) {
 		return nil
@@ -237,7 +236,7 @@ func (d *desk) answerThere(c Contact, m received, there *fact.TeamQuestion) {
 	a := interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: d.key.Channel}
 	err := errNotYours
 	if c.Rights.Has(access.Approve) && c.Rights.Has(access.Admin) {
-		err = door.ErrAway
+		err = team.ErrAway
 		if b.opt.Team != nil {
 			err = b.opt.Team.Answer(b.turning, m.Question, there.ID, a)
 		}
@@ -259,7 +258,7 @@ func (d *desk) answerThere(c Contact, m received, there *fact.TeamQuestion) {
 		text = fmt.Sprintf(say.AnswerRefused, d.uncounted(m.Question, there, uncounted))
 	case b.turning.Err() != nil:
 		return
-	case errors.Is(err, door.ErrAway):
+	case errors.Is(err, team.ErrAway):
 		text = fmt.Sprintf(say.TeamAway, literal(there.Worker))
 	default:
 		end.How, text = endDone, fmt.Sprintf(say.TeamUnsure, literal(there.Worker))

@@ -11,10 +11,8 @@ import (
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 func init() { afterTests = hubtest.Remove }
@@ -90,7 +88,7 @@ func (c *crew) join(opt team.Options, name string) *team.Team {
 }
 
 // link is alice's to the team, until the test ends; the bridges of the test must be made behind it.
-func (c *crew) link() *door.Link {
+func (c *crew) link() *team.Link {
 	l := linkTo(teamOptions(c.url, c.home))
 	c.t.Cleanup(func() {
 		if err := l.Close(); err != nil {
@@ -121,7 +119,7 @@ func (c *crew) allowed(id string) int {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	l.Look = func(hub.Status, []proposal.Question) {}
+	l.Look = func(hub.Status, []hub.Question) {}
 	s, err := l.Wait(c.untilNow, id)
 	if err != nil {
 		c.t.Fatalf("%s: %v", id, err)
@@ -134,10 +132,10 @@ func (c *crew) allowed(id string) int {
 }
 
 // questions waits until the worker's open questions are so many.
-func (c *crew) questions(n int) []door.Question {
+func (c *crew) questions(n int) []team.OpenQuestion {
 	c.t.Helper()
 	for {
-		list, err := door.Questions(c.untilNow, c.build, "")
+		list, err := team.OpenQuestions(c.untilNow, c.build, "")
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -9,9 +9,8 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
+	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestTeamOnThePhone: a question of a worker comes to those who may answer everybody's, with who asks and all that it is about, and
@@ -115,7 +114,7 @@ func TestTeamFirst(t *testing.T) {
 	s := c.serve(w)
 	alice := w.phone("alice")
 	w.pair(s, alice, everything()...)
-	yes := func(q door.Question) interaction.Answer {
+	yes := func(q team.OpenQuestion) interaction.Answer {
 		o, _ := q.First("allow_once")
 		return interaction.Answer{Option: o.ID, By: "somebody", Where: "terminal"}
 	}
@@ -147,7 +146,7 @@ func TestTeamFirst(t *testing.T) {
 	c.submit("otherwise", `@ask execute "Otherwise" command=make`)
 	card := alice.expect("Otherwise")
 	q := c.questions(1)[0]
-	if _, err := c.build.Hub.Propose(t.Context(), proposal.Answer{Question: q.There.ID, Member: "alice", Option: yes(q).Option, Signature: []byte("x")}); err != nil {
+	if _, err := c.build.Hub.Propose(t.Context(), hub.Answer{Question: q.There.ID, Member: "alice", Option: yes(q).Option, Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	alice.Say(local.Message{ReplyTo: card.Key, Text: "2"})

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 )
 
 // The home of a bridge's machine that belongs to a team, and its hub.
@@ -20,6 +19,6 @@ func teamOptions(url, home string) team.Options {
 	}
 }
 
-func linkTo(opt team.Options) *door.Link {
-	return door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
+func linkTo(opt team.Options) *team.Link {
+	return team.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
 }

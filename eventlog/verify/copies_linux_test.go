@@ -11,7 +11,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -74,7 +73,7 @@ func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 		t.Fatal(err)
 	}
 	return func(opt verify.Options) (rep verify.Report, err error) {
-		err = copies.Read(t.Context(), h, "w", tree.Range{}, func(src *copies.Source) (err error) {
+		err = hub.ReadCopy(t.Context(), h, "w", tree.Range{}, func(src *hub.CopySource) (err error) {
 			rep, err = verify.Check(t.Context(), src, opt)
 			return err
 		})

@@ -13,9 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // clockOff is by how much a clock may differ from the hub's before somebody should know.
@@ -127,7 +125,7 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 		tell(name, checkup.Fail, hintOf(err), "%v", err)
 		return
 	}
-	var me proposal.Member
+	var me hub.Member
 	for _, m := range list {
 		if m.Name == joined.As && m.Version > me.Version {
 			me = m
@@ -145,7 +143,7 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 	default:
 		tell(name, checkup.OK, "", "%s, may %s", joined.As, strings.Join(me.Rights, ", "))
 	}
-	there, err := copies.List(ctx, h)
+	there, err := hub.ListCopies(ctx, h)
 	if err != nil {
 		tell("team-copy", checkup.Fail, hintOf(err), "%v", err)
 		return
@@ -163,9 +161,9 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 const behind = 1000
 
 // checkCopy says how far the copy of this machine's log is behind it.
-func checkCopy(list []copies.Copy, as string, size int64) checkup.Check {
+func checkCopy(list []hub.Copy, as string, size int64) checkup.Check {
 	c := checkup.Check{Name: "team-copy", Status: checkup.OK}
-	i := slices.IndexFunc(list, func(c copies.Copy) bool { return c.Worker == as })
+	i := slices.IndexFunc(list, func(c hub.Copy) bool { return c.Worker == as })
 	if i < 0 {
 		c.Detail = "this machine has not worked for the team: there is no copy of its log"
 		return c
@@ -184,7 +182,7 @@ func checkCopy(list []copies.Copy, as string, size int64) checkup.Check {
 
 // checkOther says how much of the copy of another worker's log is signed by it and by keepers. How long that log is only its
 // worker knows.
-func checkOther(other copies.Copy) checkup.Check {
+func checkOther(other hub.Copy) checkup.Check {
 	c := checkup.Check{Name: "team-copy-" + other.Worker, Status: checkup.OK}
 	c.Detail = fmt.Sprintf("the copy of %s's log has %d events, signed up to %d, cosigned up to %d", other.Worker, other.Size, other.Checkpoint, other.Cosigned)
 	switch {

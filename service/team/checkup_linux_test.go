@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel/checkup"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -125,7 +124,7 @@ func TestCheckupSays(t *testing.T) {
 			t.Errorf("%q: %+v", want, c)
 		}
 	}
-	for want, list := range map[string][]copies.Copy{
+	for want, list := range map[string][]hub.Copy{
 		"ok this machine has not worked":                     {{Worker: "b", Size: 1}},
 		"ok the copy of this machine's log has 4500 of 5000": {{Worker: "a", Size: 4500}},
 		"warn the copy of this machine's log has 7 of 5000":  {{Worker: "b", Size: 5000}, {Worker: "a", Size: 7}},
@@ -135,7 +134,7 @@ func TestCheckupSays(t *testing.T) {
 			t.Errorf("%q: %+v", want, c)
 		}
 	}
-	for want, other := range map[string]copies.Copy{
+	for want, other := range map[string]hub.Copy{
 		"ok the copy of b's log has 2000 events, signed up to 1500, cosigned up to 0": {Worker: "b", Size: 2000, Checkpoint: 1500},
 		"warn the copy of b's log has 2000 events, signed up to 1000":                 {Worker: "b", Size: 2000, Checkpoint: 1000},
 		"fail the copy of b's log has another event 3":                                {Worker: "b", Size: 2000, Checkpoint: 2000, Forked: 3},

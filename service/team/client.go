@@ -18,7 +18,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // MaxInput is the most that an input may hold, attachments included.
@@ -69,7 +68,7 @@ func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]stri
 		return nil, err
 	}
 	generation := t.State().Generation
-	batch := make([]proposal.Input, len(drafts))
+	batch := make([]hub.Input, len(drafts))
 	for i := range drafts {
 		if batch[i], err = t.signDraft(&drafts[i], generation); err != nil {
 			return nil, err
@@ -79,7 +78,7 @@ func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]stri
 }
 
 // signDraft makes an input of a draft.
-func (t *Team) signDraft(d *Draft, generation string) (in proposal.Input, err error) {
+func (t *Team) signDraft(d *Draft, generation string) (in hub.Input, err error) {
 	if d.ID == "" {
 		d.ID = uuid.Must(uuid.NewV7()).String()
 	}
@@ -88,15 +87,15 @@ func (t *Team) signDraft(d *Draft, generation string) (in proposal.Input, err er
 	}
 	labels := slices.Clone(d.Labels)
 	slices.Sort(labels)
-	in = proposal.Input{
+	in = hub.Input{
 		ID: d.ID, Generation: generation, Sender: t.As, Project: d.Project, Provider: d.Provider, Labels: slices.Compact(labels),
 		Worker: d.Worker, Session: string(d.Session), Permissions: d.Permissions, Priority: d.Priority, NotBefore: d.NotBefore, Replaces: d.Replaces, Payload: [][]byte{[]byte(d.Text)},
 	}
 	for _, f := range d.Attachments {
-		in.Attachments = append(in.Attachments, proposal.Attachment{Name: f.Name, Size: len(f.Data), SHA256: proposal.Hash(f.Data)})
+		in.Attachments = append(in.Attachments, hub.Attachment{Name: f.Name, Size: len(f.Data), SHA256: hub.Hash(f.Data)})
 		in.Payload = append(in.Payload, f.Data)
 	}
-	in.Digest = proposal.Digest([]byte(d.Text), in.Attachments)
+	in.Digest = hub.InputDigest([]byte(d.Text), in.Attachments)
 	in.Signature, err = t.sign(in.Text(t.State().ID))
 	return in, err
 }
@@ -119,7 +118,7 @@ func (d *Draft) Check() error {
 		}
 	}
 	for _, l := range d.Labels {
-		if err := proposal.CheckName(l); err != nil {
+		if err := hub.CheckName(l); err != nil {
 			return err
 		}
 	}
@@ -151,7 +150,7 @@ const (
 var decided = []error{hub.ErrUnsure, hub.ErrEnded, hub.ErrNotAdopted, hub.ErrNotAllowed, hub.ErrStandby, hub.ErrFull}
 
 // handOver submits a batch, and finds out what became of it if it is broken off.
-func (t *Team) handOver(ctx context.Context, generation string, batch []proposal.Input) (map[string]string, error) {
+func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Input) (map[string]string, error) {
 	came, err := t.Hub.Submit(ctx, generation, batch)
 	if err == nil || slices.ContainsFunc(decided, func(known error) bool { return errors.Is(err, known) }) {
 		return came, err
@@ -188,7 +187,7 @@ func (t *Team) handOver(ctx context.Context, generation string, batch []proposal
 }
 
 // foundElsewhere looks for a submission on a server that is not the one to which it was made.
-func (t *Team) foundElsewhere(ctx context.Context, batch []proposal.Input, ids []string, broken error) (map[string]string, error) {
+func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []string, broken error) (map[string]string, error) {
 	digests, err := t.Hub.Find(ctx, ids)
 	if err != nil {
 		return nil, &FateError{ids, broken}
@@ -218,7 +217,7 @@ func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool
 	if _, err := t.may(t.As, Ask); err != nil {
 		return false, err
 	}
-	c := proposal.Cancel{Input: id, Member: t.As}
+	c := hub.Cancel{Input: id, Member: t.As}
 	if c.Signature, err = t.sign(c.Text(t.State().ID)); err != nil {
 		return false, err
 	}
@@ -237,7 +236,7 @@ func (t *Team) Resolve(ctx context.Context, id, text string) error {
 	if _, err := t.may(t.As, Ask); err != nil {
 		return err
 	}
-	signature, err := t.sign(proposal.Opinion(t.State().ID, id, t.As, text))
+	signature, err := t.sign(hub.OpinionText(t.State().ID, id, t.As, text))
 	if err != nil {
 		return err
 	}
@@ -260,7 +259,7 @@ const byMembers = "team"
 
 // came says what has come of this member's answer to a question: nil if it counts, else an *UncountedError. known is false while
 // neither the worker's word nor the question's end is there. The end may be there a moment earlier.
-func (t *Team) came(given proposal.Answer, end json.RawMessage) (known bool, err error) {
+func (t *Team) came(given hub.Answer, end json.RawMessage) (known bool, err error) {
 	switch {
 	case given.Verdict != nil && *given.Verdict == "":
 		return true, nil
@@ -320,7 +319,7 @@ func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error)
 // Answer proposes an answer to a question as q was shown, and waits until its worker says whether it counts: if not, the error is
 // an *UncountedError. Where the worker says nothing the error is context.DeadlineExceeded, and it may still count. Who answers
 // here, and where, is on this machine's log before the answer leaves it: the worker hears of the member alone.
-func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.Answer) error {
+func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer) error {
 	if _, err := t.may(t.As, Approve); err != nil {
 		return err
 	}
@@ -328,7 +327,7 @@ func (t *Team) Answer(ctx context.Context, q proposal.Question, a interaction.An
 		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows", q.Worker)}
 	}
 	// Always travels with the option that was signed: only an option that says yes for good takes it.
-	p := proposal.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
+	p := hub.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
 	var err error
 	if p.Signature, err = t.sign(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {
 		return err

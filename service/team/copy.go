@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // isOther reports whether an error says that this worker's log is not the one that the hub has a copy of.
 func isOther(err error) bool {
-	var fork *copies.ForkError
-	return errors.As(err, &fork) || errors.Is(err, copies.ErrOtherLog)
+	var fork *hub.ForkError
+	return errors.As(err, &fork) || errors.Is(err, hub.ErrOtherLog)
 }
 
 // enrol compares this worker's log with its copy before anything is taken: a log that was put back from a backup, or

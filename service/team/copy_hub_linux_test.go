@@ -11,10 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestEditedHub: whatever somebody who may do anything there does to the rows of a copy, verification finds it.
@@ -25,7 +23,7 @@ func TestEditedHub(t *testing.T) {
 	if _, err := alice.Log().Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
+	if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	isWhole(t, alice)
@@ -74,7 +72,7 @@ func TestRestoredHub(t *testing.T) {
 	s := hubtest.Start(t)
 	m, alice := founded(t, s, "postgres")
 	fill(t, alice, 20, []byte("line"))
-	if err := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
+	if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	yesterday := s.Backup(t, false)
@@ -115,7 +113,7 @@ func TestPruningReachesTheCopy(t *testing.T) {
 	submit(t, alice, asks("a", "@ask execute \"Tell a secret\" command=make\n@tool execute \"Tell a secret\" command=make\n@say a secret"),
 		asks("b", "@say another"), asks("c", `@error -32603 "a secret"`))
 	drain := m.work(t, alice, 1)
-	ended(t, alice, "a", func(_ hub.Status, open []proposal.Question) {
+	ended(t, alice, "a", func(_ hub.Status, open []hub.Question) {
 		for _, q := range open {
 			var asked interaction.Question
 			if err := json.Unmarshal(q.Question, &asked); err != nil {
@@ -170,7 +168,7 @@ func TestCopyResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	sender := copies.NewSender(own, &alice.Log().Reader, "alice")
+	sender := hub.NewCopySender(own, &alice.Log().Reader, "alice")
 	cuts := 0
 	for i := range 6 {
 		done := make(chan error, 1)

@@ -16,7 +16,6 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -64,7 +63,7 @@ func (m machine) open(t testing.TB) *Team {
 }
 
 // refuses runs a worker that must not work.
-func (m machine) refuses(t testing.TB, j *Team) *copies.ForkError {
+func (m machine) refuses(t testing.TB, j *Team) *hub.ForkError {
 	t.Helper()
 	w, err := NewWorker(t.Context(), j, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(s string) { t.Log(j.As, s) }})
 	if err != nil {
@@ -73,7 +72,7 @@ func (m machine) refuses(t testing.TB, j *Team) *copies.ForkError {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	err = w.Run(ctx, ctx)
-	var fork *copies.ForkError
+	var fork *hub.ForkError
 	if !errors.As(err, &fork) {
 		t.Fatalf("it works: %v", err)
 	}
@@ -86,7 +85,7 @@ func (m machine) refuses(t testing.TB, j *Team) *copies.ForkError {
 // verified verifies the copy of a worker's log.
 func verified(t testing.TB, h *hub.Hub, j *Team, opt verify.Options) (rep verify.Report) {
 	t.Helper()
-	err := copies.Read(t.Context(), h, j.As, tree.Range{}, func(src *copies.Source) (err error) {
+	err := hub.ReadCopy(t.Context(), h, j.As, tree.Range{}, func(src *hub.CopySource) (err error) {
 		opt.Keys = j.keys.Verifiers(src.Origin)
 		rep, err = verify.Check(t.Context(), src, opt)
 		return err
@@ -141,7 +140,7 @@ func TestCopy(t *testing.T) {
 	if n := s.SQL(t, db, "SELECT max(length(payload)) > 5000000, count(DISTINCT worker) FROM perlica.events"); n != "t|1" {
 		t.Error(n)
 	}
-	list, err := copies.List(t.Context(), alice.Hub)
+	list, err := hub.ListCopies(t.Context(), alice.Hub)
 	if err != nil || len(list) != 1 || list[0].Size != rep.Events || list[0].Checkpoint != rep.Signed || list[0].Forked != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -179,7 +178,7 @@ func TestClonedWorker(t *testing.T) {
 func TestClonesAtOnce(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	sender := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice")
+	sender := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice")
 	if _, err := alice.Log().Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +186,7 @@ func TestClonesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	clone := m.clone(t).open(t)
-	other := copies.NewSender(clone.Hub, &clone.Log().Reader, "alice")
+	other := hub.NewCopySender(clone.Hub, &clone.Log().Reader, "alice")
 	if err := other.Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +195,7 @@ func TestClonesAtOnce(t *testing.T) {
 	if err := sender.Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var fork *copies.ForkError
+	var fork *hub.ForkError
 	if err := other.Send(t.Context()); !errors.As(err, &fork) {
 		t.Errorf("the clone goes on: %v", err)
 	}
@@ -243,7 +242,7 @@ func TestRewrittenHistory(t *testing.T) {
 			if _, err := alice.Log().Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
+			if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -253,15 +252,15 @@ func TestRewrittenHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer same.Close()
-			if err := copies.NewSender(alice.Hub, same, "alice").Check(t.Context()); err != nil {
+			if err := hub.NewCopySender(alice.Hub, same, "alice").Check(t.Context()); err != nil {
 				t.Fatalf("as it was: %v", err)
 			}
 			rewrite(t, path)
-			var fork *copies.ForkError
-			if err := copies.NewSender(alice.Hub, same, "alice").Send(t.Context()); !errors.As(err, &fork) || !strings.Contains(err.Error(), "rewritten") {
+			var fork *hub.ForkError
+			if err := hub.NewCopySender(alice.Hub, same, "alice").Send(t.Context()); !errors.As(err, &fork) || !strings.Contains(err.Error(), "rewritten") {
 				t.Errorf("not found: %v", err)
 			}
-			if err := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); !errors.As(err, &fork) {
+			if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); !errors.As(err, &fork) {
 				t.Errorf("not stopped: %v", err)
 			}
 		})

@@ -10,7 +10,6 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestCut: while the network is cut a worker's question can be answered at its own terminal and its call goes on; what
@@ -25,7 +24,7 @@ func TestCut(t *testing.T) {
 	c := remote.start(t, "")
 
 	submit(t, alice, asks("q", "@ask execute Build command=make"))
-	var asked []proposal.Question
+	var asked []hub.Question
 	until(t, "the question is on the hub", func() bool {
 		asked, _ = bob.Hub.Questions(t.Context(), "", "q") // it is asked again
 		return len(asked) == 1

@@ -13,7 +13,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestLeavesAmidWork: a worker whose membership ends goes on with its call, takes nothing more, and ends.
@@ -58,7 +57,7 @@ func TestLeavesAmidWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live.Look = func(hub.Status, []proposal.Question) {}
+	live.Look = func(hub.Status, []hub.Question) {}
 	over := make(chan error, 1)
 	go func() {
 		_, err := live.Wait(t.Context(), "waits")
@@ -158,7 +157,7 @@ func TestPins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bob.Hub.Submit(t.Context(), submitted.Generation, []proposal.Input{submitted}); err != nil {
+	if _, err := bob.Hub.Submit(t.Context(), submitted.Generation, []hub.Input{submitted}); err != nil {
 		t.Fatal(err)
 	}
 	m.work(t, alice, 1)

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // keeperName is the name under which a member cosigns.
@@ -24,12 +24,12 @@ func keeperName(member string) string { return keyName + "/" + member }
 
 // Keeper verifies the copies of all workers, by the keys that are pinned here, and with what this machine cosigned
 // before. It cosigns if that is wanted; audit judges events, and may be nil.
-func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Auditor) (*copies.Keeper, error) {
+func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Auditor) (*hub.Keeper, error) {
 	own, err := t.Log().Origin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k := &copies.Keeper{Hub: t.Hub, Name: t.As, Own: own, Kept: map[string]copies.Kept{}, Keys: t.keysOf, Witnesses: t.witnesses(), Audit: audit}
+	k := &hub.Keeper{Hub: t.Hub, Name: t.As, Own: own, Kept: map[string]hub.Kept{}, Keys: t.keysOf, Witnesses: t.witnesses(), Audit: audit}
 	for e, err := range t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamCosigned}}) {
 		if err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Aud
 		if err != nil {
 			return nil, err
 		}
-		k.Kept[c.Worker] = copies.Kept{Checkpoint: evidence.Checkpoint{Origin: c.Origin, Size: c.Size, Root: root}, Line: c.Line}
+		k.Kept[c.Worker] = hub.Kept{Checkpoint: evidence.Checkpoint{Origin: c.Origin, Size: c.Size, Root: root}, Line: c.Line}
 	}
 	if cosigns {
 		k.Sign = t.cosign
@@ -101,23 +101,23 @@ func (t *Team) LogKeys(worker, origin string) (list []string) {
 
 // Fetch verifies the copy of a worker's log and writes it as an export, up to its newest signed checkpoint, with the
 // keepers' signatures; without one all of it, unsigned. A copy that is not Sound is not written. audit judges its events, and may be nil.
-func (t *Team) Fetch(ctx context.Context, worker string, w io.Writer, audit func() verify.Auditor) (v copies.Verdict, done export.Summary, err error) {
+func (t *Team) Fetch(ctx context.Context, worker string, w io.Writer, audit func() verify.Auditor) (v hub.Verdict, done export.Summary, err error) {
 	k, err := t.Keeper(ctx, false, audit)
 	if err != nil {
 		return v, done, err
 	}
-	list, err := copies.List(ctx, t.Hub)
+	list, err := hub.ListCopies(ctx, t.Hub)
 	if err != nil {
 		return v, done, err
 	}
-	i := slices.IndexFunc(list, func(c copies.Copy) bool { return c.Worker == worker })
+	i := slices.IndexFunc(list, func(c hub.Copy) bool { return c.Worker == worker })
 	if i < 0 {
-		return v, done, fmt.Errorf("%w: %s", copies.ErrNone, worker)
+		return v, done, fmt.Errorf("%w: %s", hub.ErrNone, worker)
 	}
 	if v, err = k.Look(ctx, list[i]); err != nil || !v.Sound() {
 		return v, done, err
 	}
-	err = copies.Read(ctx, t.Hub, worker, tree.Range{}, func(src *copies.Source) error {
+	err = hub.ReadCopy(ctx, t.Hub, worker, tree.Range{}, func(src *hub.CopySource) error {
 		head, ok := src.Checkpoint(v.Signed)
 		if !ok {
 			head = evidence.Checkpoint{Origin: v.Origin, Size: v.Events, Root: v.Root}

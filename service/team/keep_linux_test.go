@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -25,12 +25,12 @@ func checkpointed(t testing.TB, j *Team, events int) {
 	if _, err := j.Log().Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := copies.NewSender(j.Hub, &j.Log().Reader, j.As).Send(t.Context()); err != nil {
+	if err := hub.NewCopySender(j.Hub, &j.Log().Reader, j.As).Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func keeper(t testing.TB, j *Team) *copies.Keeper {
+func keeper(t testing.TB, j *Team) *hub.Keeper {
 	t.Helper()
 	k, err := j.Keeper(t.Context(), true, nil)
 	if err != nil {
@@ -40,7 +40,7 @@ func keeper(t testing.TB, j *Team) *copies.Keeper {
 }
 
 // round is a keeper's round over one copy.
-func round(t testing.TB, k *copies.Keeper, whole bool) copies.Verdict {
+func round(t testing.TB, k *hub.Keeper, whole bool) hub.Verdict {
 	t.Helper()
 	list, err := k.Round(t.Context(), whole)
 	if err != nil || len(list) != 1 {
@@ -114,7 +114,7 @@ func TestKeeperFindsEdits(t *testing.T) {
 	if v := round(t, keeper(t, bob), true); !strings.Contains(v.Problem, "restored from a backup") {
 		t.Errorf("a shorter copy: %+v", v)
 	}
-	if err := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
+	if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if v := round(t, keeper(t, bob), true); v.Problem != "" {
@@ -143,7 +143,7 @@ func TestKeeperFindsEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.SQL(t, db, "INSERT INTO perlica.logs (worker, origin) VALUES ('alice', '"+origin+"')")
-	if err := copies.Append(t.Context(), alice.Hub, copies.Stretch{Worker: "alice", Events: tree}); err != nil {
+	if err := hub.AppendCopy(t.Context(), alice.Hub, hub.Stretch{Worker: "alice", Events: tree}); err != nil {
 		t.Fatal(err)
 	}
 	if v := round(t, keeper(t, bob), true); !strings.Contains(v.Problem, "checkpoint") || v.Cosigned != size {
@@ -157,7 +157,7 @@ func TestKeeperFindsEdits(t *testing.T) {
 // TestKeeperSeesForks: a worker that was stopped is named.
 func TestKeeperSeesForks(t *testing.T) {
 	_, _, alice, bob := kept(t)
-	if err := copies.Fork(t.Context(), alice.Hub, "alice", 7); err != nil {
+	if err := hub.ForkCopy(t.Context(), alice.Hub, "alice", 7); err != nil {
 		t.Fatal(err)
 	}
 	if v := round(t, keeper(t, bob), true); !strings.Contains(v.Problem, "event 7") || v.Cosigned != 0 {
@@ -171,7 +171,7 @@ func TestFetch(t *testing.T) {
 	k := keeper(t, bob)
 	size := round(t, k, true).Size
 	fill(t, alice, 3, []byte("not signed yet"))
-	if err := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
+	if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -233,13 +233,13 @@ func BenchmarkKeeper(b *testing.B) {
 		}
 	}
 	began := time.Now()
-	if err := copies.NewSender(alice.Hub, &alice.Log().Reader, "alice").Send(context.Background()); err != nil {
+	if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	sent := time.Since(began)
 	k := keeper(b, alice)
 	b.ResetTimer()
-	var v copies.Verdict
+	var v hub.Verdict
 	for range b.N {
 		if v = round(b, k, true); v.Problem != "" {
 			b.Fatal(v.Problem)

@@ -11,18 +11,16 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Live is an input that is seen while its worker has it answered: its state and its questions as the hub has them, and
 // what its run says, from the copy of the worker's log, as it arrives there. What becomes of the input the hub's record
 // of it says alone. It is used by one goroutine.
 type Live struct {
-	Look func(hub.Status, []proposal.Question) // is called each time these may have changed
-	Show func(kernel.Notice)                   // is called with what the run says; nil: it is not read
-	Note func(string)                          // is called once with what keeps any of this from being seen; nil: nobody is told
+	Look func(hub.Status, []hub.Question) // is called each time these may have changed
+	Show func(kernel.Notice)              // is called with what the run says; nil: it is not read
+	Note func(string)                     // is called once with what keeps any of this from being seen; nil: nobody is told
 
 	t      *Team
 	sizes  map[string]event.Seq // of the copies before the input could be claimed
@@ -37,7 +35,7 @@ type Live struct {
 
 // Live prepares to see an input that is submitted after this call.
 func (t *Team) Live(ctx context.Context) (*Live, error) {
-	list, err := copies.List(ctx, t.Hub)
+	list, err := hub.ListCopies(ctx, t.Hub)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +124,7 @@ func (l *Live) see(ctx context.Context, s hub.Status) bool {
 	said := false
 	if s.Worker != "" && !l.over && !l.broken && l.Show != nil {
 		var err error
-		if said, err = l.read(ctx, s); errors.Is(err, errPruned) || errors.Is(err, copies.ErrEdited) {
+		if said, err = l.read(ctx, s); errors.Is(err, errPruned) || errors.Is(err, hub.ErrEdited) {
 			l.broken = true
 			l.note("%v; the rest of the answer is shown when it is complete", err)
 		}
@@ -146,10 +144,10 @@ func (l *Live) see(ctx context.Context, s hub.Status) bool {
 // errPruned says that a part of what a run said is no longer there.
 var errPruned = errors.New("what the run said was removed from the copy of its worker's log")
 
-// read shows what the copy has gained of the run. An error other than errPruned and copies.ErrEdited is the
+// read shows what the copy has gained of the run. An error other than errPruned and hub.ErrEdited is the
 // connection's: the next call goes on behind what was shown.
 func (l *Live) read(ctx context.Context, s hub.Status) (said bool, err error) {
-	r := copies.NewReader(l.t.Hub, s.Worker)
+	r := hub.NewCopyReader(l.t.Hub, s.Worker)
 	head, err := r.Head(ctx)
 	if err != nil {
 		return false, err

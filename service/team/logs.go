@@ -9,8 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
-	"github.com/perlica/perlica/service/team/copies"
-	"github.com/perlica/perlica/service/team/proposal"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // Use calls f with the team whose hub the settings of a project name, opened as the member that this machine is.
@@ -28,11 +27,11 @@ func Use(ctx context.Context, p *project.Project, version string, f func(*Team) 
 
 // Logs returns readers of the copies of the logs of those workers who are, or were, members that are pinned here, by name.
 // They can be used as long as the team is open.
-func (t *Team) Logs(ctx context.Context) ([]*copies.Reader, error) {
-	logs, err := copies.Readers(ctx, t.Hub, t.views)
-	return slices.DeleteFunc(logs, func(l *copies.Reader) bool {
+func (t *Team) Logs(ctx context.Context) ([]*hub.CopyReader, error) {
+	logs, err := hub.CopyReaders(ctx, t.Hub, t.views)
+	return slices.DeleteFunc(logs, func(l *hub.CopyReader) bool {
 		_, pinned := t.member(l.Worker)
-		return !pinned || proposal.CheckName(l.Worker) != nil // it becomes a part of a file's name
+		return !pinned || hub.CheckName(l.Worker) != nil // it becomes a part of a file's name
 	}), err
 }
 
@@ -63,7 +62,7 @@ func (e *otherProject) Hint() string { return "--team-project " + e.of + " goes 
 // FindSession finds the session that is named, by its id, the beginning of it or its name, and the copy that it is in; with
 // an empty name that of all workers which was used last. It is an error if it is not one of the
 // project, unless that is empty. note is told of copies that are left out, which somebody edited. The errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
-func (t *Team) FindSession(ctx context.Context, name, project string, note func(string)) (found sessions.Session, at *copies.Reader, err error) {
+func (t *Team) FindSession(ctx context.Context, name, project string, note func(string)) (found sessions.Session, at *hub.CopyReader, err error) {
 	logs, err := t.Logs(ctx)
 	if err != nil {
 		return found, nil, err
@@ -72,7 +71,7 @@ func (t *Team) FindSession(ctx context.Context, name, project string, note func(
 		s, err := sessionIn(ctx, l, name)
 		switch {
 		case errors.Is(err, sessions.ErrNoSession):
-		case errors.Is(err, copies.ErrEdited):
+		case errors.Is(err, hub.ErrEdited):
 			note("left out: " + l.Worker + ": " + err.Error())
 		case err != nil:
 			return found, nil, fmt.Errorf("the copy of %s: %w", l.Worker, err)
@@ -92,7 +91,7 @@ func (t *Team) FindSession(ctx context.Context, name, project string, note func(
 	return found, at, err
 }
 
-func sessionIn(ctx context.Context, l *copies.Reader, name string) (s sessions.Session, err error) {
+func sessionIn(ctx context.Context, l *hub.CopyReader, name string) (s sessions.Session, err error) {
 	path, err := l.View("sessions.db")
 	if err != nil {
 		return s, err

@@ -10,7 +10,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Confirm makes a member of who asks to join under the name, if the key is the one that is asked for.
@@ -24,7 +23,7 @@ func (t *Team) Confirm(ctx context.Context, name, key string, rights []string) e
 	}
 	for _, r := range asked {
 		if r.Name == name && r.Key == key {
-			return errors.Join(t.declare(ctx, proposal.Member{Name: name, Key: key, Rights: rights, Login: r.Login}, t.As), t.Refresh(ctx))
+			return errors.Join(t.declare(ctx, hub.Member{Name: name, Key: key, Rights: rights, Login: r.Login}, t.As), t.Refresh(ctx))
 		}
 	}
 	return fmt.Errorf("nobody asks to join as %s with that key", name)
@@ -39,7 +38,7 @@ func (t *Team) Leave(ctx context.Context, name string) error {
 	if !ok || m.Gone {
 		return fmt.Errorf("%s is no member of the team", name)
 	}
-	return errors.Join(t.declare(ctx, proposal.Member{Name: name, Key: m.Key, Rights: []string{}, Gone: true, Login: m.Login}, t.As), t.Refresh(ctx))
+	return errors.Join(t.declare(ctx, hub.Member{Name: name, Key: m.Key, Rights: []string{}, Gone: true, Login: m.Login}, t.As), t.Refresh(ctx))
 }
 
 // Adopt begins a new generation on the server that is there now: see hub.Adopt.
@@ -53,12 +52,12 @@ func (t *Team) Adopt(ctx context.Context, even bool) (done hub.Adoption, err err
 	return done, t.Refresh(ctx)
 }
 
-func pin(m proposal.Member) fact.TeamMember {
+func pin(m hub.Member) fact.TeamMember {
 	return fact.TeamMember{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
 }
 
-func stated(m fact.TeamMember) proposal.Member {
-	return proposal.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+func stated(m fact.TeamMember) hub.Member {
+	return hub.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
 }
 
 // pinned reads the members that the log has.
@@ -104,7 +103,7 @@ func (t *Team) Refresh(ctx context.Context) error {
 	for found := true; found; { // one statement may make another one's signer an admin
 		found = false
 		for _, m := range list {
-			if m := pin(m); m.Version > t.members[m.Name].Version && proposal.CheckName(m.Name) == nil && t.signed(m) {
+			if m := pin(m); m.Version > t.members[m.Name].Version && hub.CheckName(m.Name) == nil && t.signed(m) {
 				if _, err := t.Log().Append(ctx, event.NewFact(event.TeamMember, "perlica", event.Refs{}, m)); err != nil {
 					return err
 				}
@@ -129,10 +128,10 @@ func (t *Team) stays(ctx context.Context) error {
 func (t *Team) signed(m fact.TeamMember) bool {
 	text := stated(m).Text(t.state.ID)
 	if m.Signer == "" {
-		return proposal.Verify(t.state.Admin, text, m.Signature)
+		return hub.VerifySignature(t.state.Admin, text, m.Signature)
 	}
 	admin, ok := t.members[m.Signer]
-	return ok && !admin.Gone && slices.Contains(admin.Rights, Admin) && proposal.Verify(admin.Key, text, m.Signature)
+	return ok && !admin.Gone && slices.Contains(admin.Rights, Admin) && hub.VerifySignature(admin.Key, text, m.Signature)
 }
 
 // member returns a member that is pinned.
@@ -155,11 +154,11 @@ func (t *Team) Members() (list []fact.TeamMember) {
 }
 
 // Signed reports whether an input is signed by the member that it names, with any key that this machine knew of it.
-func (t *Team) Signed(in *proposal.Input) bool {
+func (t *Team) Signed(in *hub.Input) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := in.Text(t.state.ID)
-	return slices.ContainsFunc(t.had[in.Sender], func(key string) bool { return proposal.Verify(key, text, in.Signature) })
+	return slices.ContainsFunc(t.had[in.Sender], func(key string) bool { return hub.VerifySignature(key, text, in.Signature) })
 }
 
 // May returns why this machine may not do something, or nil.

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/service/team/proposal"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // ErrNoHub says that no hub is configured.
-var ErrNoHub error = &proposal.Fault{
+var ErrNoHub error = &hub.Fault{
 	Text:    "no hub is configured",
 	Advice:  "set PERLICA_TEAM_URL, or team.url in your own configuration",
 	ByUsage: true,

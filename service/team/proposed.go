@@ -8,11 +8,11 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/service/team/proposal"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // stop stops an input that a member wants stopped who may.
-func (w *Worker) stop(c proposal.Cancel) {
+func (w *Worker) stop(c hub.Cancel) {
 	w.mu.Lock()
 	stop := w.running[c.Input]
 	w.mu.Unlock()
@@ -20,7 +20,7 @@ func (w *Worker) stop(c proposal.Cancel) {
 		return
 	}
 	key, err := w.t.may(c.Member, Ask)
-	if err != nil || !proposal.Verify(key, c.Text(w.t.State().ID), c.Signature) {
+	if err != nil || !hub.VerifySignature(key, c.Text(w.t.State().ID), c.Signature) {
 		w.mu.Lock()
 		told := w.unsigned[c.Input]
 		w.unsigned[c.Input] = true
@@ -37,7 +37,7 @@ func (w *Worker) stop(c proposal.Cancel) {
 }
 
 // answer records a member's answer to a question of this process, if it counts, and says so to the hub.
-func (w *Worker) answer(ctx context.Context, a proposal.Answer) {
+func (w *Worker) answer(ctx context.Context, a hub.Answer) {
 	w.mu.Lock()
 	open, ok := w.asked[event.InteractionID(a.Question)]
 	w.mu.Unlock()
@@ -53,12 +53,12 @@ func (w *Worker) answer(ctx context.Context, a proposal.Answer) {
 }
 
 // record is the answer's way to the log.
-func (w *Worker) record(ctx context.Context, open asked, a proposal.Answer) error {
+func (w *Worker) record(ctx context.Context, open asked, a hub.Answer) error {
 	key, err := w.t.may(a.Member, Approve)
 	if err != nil {
 		return err
 	}
-	if !proposal.Verify(key, a.SignedText(w.t.State().ID, w.me.Name, open.shown), a.Signature) {
+	if !hub.VerifySignature(key, a.SignedText(w.t.State().ID, w.me.Name, open.shown), a.Signature) {
 		return fmt.Errorf("it is not signed by %s for this question as it was asked", a.Member)
 	}
 	return open.r.AnswerQuestion(ctx, open.q, interaction.Answer{

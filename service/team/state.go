@@ -11,7 +11,6 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Status returns what has become of an input; ok is false if it is not there. An outcome that its owner did not sign, and an
@@ -46,19 +45,19 @@ func (t *Team) stands(s *hub.Status) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	by := func(name, text string) bool {
-		return slices.ContainsFunc(t.had[name], func(key string) bool { return proposal.Verify(key, text, s.Signature) })
+		return slices.ContainsFunc(t.had[name], func(key string) bool { return hub.VerifySignature(key, text, s.Signature) })
 	}
 	switch s.State {
 	case hub.Waiting, hub.Queued, hub.Claimed, hub.Withdrawn, hub.Adopted, hub.Lost:
 		return true
 	case hub.Resolved:
 		m := t.members[s.By]
-		return (m.Gone || slices.Contains(m.Rights, Ask)) && by(s.By, proposal.Opinion(t.state.ID, s.ID, s.By, s.Note))
+		return (m.Gone || slices.Contains(m.Rights, Ask)) && by(s.By, hub.OpinionText(t.state.ID, s.ID, s.By, s.Note))
 	}
-	if !by(s.Worker, proposal.Outcome(t.state.ID, s.ID, s.Worker, s.State, s.Digest)) {
+	if !by(s.Worker, hub.OutcomeText(t.state.ID, s.ID, s.Worker, s.State, s.Digest)) {
 		return false
 	}
-	if proposal.Hash(s.Result) == s.Digest {
+	if hub.Hash(s.Result) == s.Digest {
 		return true
 	}
 	// Of a pruned result the outcome alone is signed: whatever else stands there may be anybody's words.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -177,7 +177,7 @@ func (w *storm) verify() {
 	sizes := map[string]int64{}
 	for _, j := range w.teams {
 		until(w.t, "the copy of "+j.As+" is whole", func() bool { // a connection may be one to a server that was killed
-			return copies.NewSender(j.Hub, &j.Log().Reader, j.As).Send(context.Background()) == nil
+			return hub.NewCopySender(j.Hub, &j.Log().Reader, j.As).Send(context.Background()) == nil
 		})
 		size, _, err := j.Log().Head(context.Background())
 		if err != nil {

@@ -23,7 +23,6 @@ import (
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/attachment"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // byStrictness lists the modes, the strictest first.
@@ -152,7 +151,7 @@ func (w *Worker) report(c hub.Claim, res kernel.Result) {
 func (w *Worker) put(c hub.Claim, outcome string, result streamjson.Result) {
 	b := w.kept(result)
 	w.outbox.put(func(ctx context.Context) error {
-		signature, err := w.t.sign(proposal.Outcome(w.t.State().ID, c.ID, w.me.Name, outcome, proposal.Hash(b)))
+		signature, err := w.t.sign(hub.OutcomeText(w.t.State().ID, c.ID, w.me.Name, outcome, hub.Hash(b)))
 		if err != nil {
 			return err
 		}
@@ -215,7 +214,7 @@ func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn
 
 // session is the one that an input goes on with; the zero Session: a new one. Where it is not one of the project's on this
 // worker's log, the error is a refusal.
-func (w *Worker) session(ctx context.Context, s served, in *proposal.Input) (found sessions.Session, err error) {
+func (w *Worker) session(ctx context.Context, s served, in *hub.Input) (found sessions.Session, err error) {
 	switch in.Worker {
 	case "":
 		return found, nil
@@ -259,7 +258,7 @@ func projectOf(ctx context.Context, log interface {
 }
 
 // verify holds an input against its sender's key. Who is not known may have joined a moment ago.
-func (w *Worker) verify(ctx context.Context, in *proposal.Input) error {
+func (w *Worker) verify(ctx context.Context, in *hub.Input) error {
 	if _, ok := w.t.member(in.Sender); !ok {
 		if err := w.t.Refresh(ctx); err != nil {
 			return err
@@ -269,23 +268,23 @@ func (w *Worker) verify(ctx context.Context, in *proposal.Input) error {
 	if err != nil {
 		return refusal{err}
 	}
-	if !proposal.Verify(key, in.Text(w.t.State().ID), in.Signature) {
+	if !hub.VerifySignature(key, in.Text(w.t.State().ID), in.Signature) {
 		return refusal{fmt.Errorf("it is not signed by %s", in.Sender)}
 	}
 	return nil
 }
 
 // matches reports whether the payload is the one that the digest names.
-func matches(in *proposal.Input, payload [][]byte) bool {
+func matches(in *hub.Input, payload [][]byte) bool {
 	if len(payload) != 1+len(in.Attachments) {
 		return false
 	}
 	for i, a := range in.Attachments {
-		if proposal.Hash(payload[1+i]) != a.SHA256 {
+		if hub.Hash(payload[1+i]) != a.SHA256 {
 			return false
 		}
 	}
-	return proposal.Digest(payload[0], in.Attachments) == in.Digest
+	return hub.InputDigest(payload[0], in.Attachments) == in.Digest
 }
 
 // show carries the questions of a run to the hub.
@@ -296,7 +295,7 @@ func (w *Worker) show(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
 			if !n.Answerable {
 				return
 			}
-			q := proposal.Question{ID: string(n.ID), Input: c.ID, Worker: w.me.Name, Question: w.kept(n.Question)}
+			q := hub.Question{ID: string(n.ID), Input: c.ID, Worker: w.me.Name, Question: w.kept(n.Question)}
 			w.mu.Lock()
 			w.asked[n.ID] = asked{r, n.Question, q.Digest()}
 			w.mu.Unlock()

@@ -1,12 +1,14 @@
-// Package team is the work of one machine for a team of machines: it hands inputs to the hub, takes inputs from it
-// and has them answered by the kernel like any front end, and carries questions and answers.
+// Package team is the work of one machine for a team of machines. It hands inputs to the hub, takes inputs from the
+// hub, has the kernel answer them like any front end, and carries questions and answers.
 //
-// It promises that an input of the team is called at most once: the hub gives it one owner, for ever, and the
-// owner's own log lets it call once. It refuses to act upon what no member signed: a row of the hub is a proposal,
-// and the keys that count are pinned in this machine's log. It decides nothing by time, and sends nothing to
-// another generation of the hub than the one that it was made for.
+// An input of the team is called at most once: the hub gives it one owner for ever, and the owner's own log lets it
+// call once. The package acts only on signed rows: a row of the hub is a proposal, and this machine's log pins the keys
+// that count. It decides nothing by time. It sends an input only to the generation of the hub that the input was made for.
 //
-// The one idea is that nothing moves. Who owns an input goes on with it after a crash, or nobody does.
+// An input never moves to another worker. Its owner continues it after a crash, or no machine does.
+//
+// Link and OpenQuestion serve the front ends. A front end that does not ask for the team never waits for a hub that
+// cannot be reached. An answer counts for the question that was shown.
 package team
 
 import (
@@ -25,7 +27,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // The rights of a member.
@@ -37,31 +38,31 @@ const (
 
 // What keeps a machine from working for a team.
 var (
-	ErrNotJoined error = &proposal.Fault{
+	ErrNotJoined error = &hub.Fault{
 		Text:   "this machine has not joined the team",
 		Advice: "perlica team join NAME",
 	}
-	ErrNotConfirmed error = &proposal.Fault{
+	ErrNotConfirmed error = &hub.Fault{
 		Text:   "no admin of the team has confirmed this machine yet",
 		Advice: "an admin confirms it: perlica team confirm NAME",
 	}
-	ErrGone error = &proposal.Fault{
+	ErrGone error = &hub.Fault{
 		Text:   "this machine has left the team",
 		Advice: "perlica team join NAME asks to be confirmed again",
 	}
-	ErrKeyChanged error = &proposal.Fault{
+	ErrKeyChanged error = &hub.Fault{
 		Text:   "this machine's key is not the one with which it joined",
 		Advice: "perlica team join NAME, then an admin confirms the new key",
 	}
-	ErrTaken error = &proposal.Fault{
+	ErrTaken error = &hub.Fault{
 		Text:   "another key has this name in the team",
 		Advice: "choose another name",
 	}
-	ErrNoRight error = &proposal.Fault{
+	ErrNoRight error = &hub.Fault{
 		Text:   "the right is missing",
 		Advice: "perlica team members shows who has it",
 	}
-	ErrOtherTeam error = &proposal.Fault{
+	ErrOtherTeam error = &hub.Fault{
 		Text:   "the hub is another team's than the one of this name that this machine joined",
 		Advice: "a context keeps to its team: another team takes another name",
 	}
@@ -96,7 +97,7 @@ func randomName() string {
 // Init makes a team of an empty database, or brings the schema of one that is there up to date. made is false if
 // there was a team; version is that of the schema before. This machine's key becomes that of its first admin.
 func Init(ctx context.Context, opt Options, name string) (state hub.State, made bool, version int, err error) {
-	if err := proposal.CheckName(name); err != nil {
+	if err := hub.CheckName(name); err != nil {
 		return state, false, 0, err
 	}
 	p, err := project.Team(opt.Dir, opt.Environ, name)
@@ -221,7 +222,7 @@ func (t *Team) Log() *eventlog.Log { return t.r.Log() }
 // Join makes this machine known to the team under a name. Where its key is the first admin's it is a member at
 // once; else an admin confirms it. The errors are those of open, and ErrTaken.
 func Join(ctx context.Context, opt Options, as string) (t *Team, confirmed bool, err error) {
-	if err := proposal.CheckName(as); err != nil {
+	if err := hub.CheckName(as); err != nil {
 		return nil, false, err
 	}
 	t, joined, err := open(ctx, opt)
@@ -241,7 +242,7 @@ func (t *Team) join(ctx context.Context, joined *fact.TeamJoined) (confirmed boo
 	if err != nil {
 		return false, err
 	}
-	var last proposal.Member // the newest statement about the name
+	var last hub.Member // the newest statement about the name
 	for _, m := range list {
 		if m.Name == t.As && m.Version > last.Version {
 			last = m
@@ -261,7 +262,7 @@ func (t *Team) join(ctx context.Context, joined *fact.TeamJoined) (confirmed boo
 	switch {
 	case confirmed:
 	case t.Key == t.state.Admin:
-		err = t.declare(ctx, proposal.Member{Name: t.As, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
+		err = t.declare(ctx, hub.Member{Name: t.As, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
 	default:
 		return false, t.ask(ctx)
 	}
@@ -289,7 +290,7 @@ func (t *Team) ask(ctx context.Context) error {
 }
 
 // declare signs a statement about a member as signer, "" for the first admin's key, and puts it there.
-func (t *Team) declare(ctx context.Context, m proposal.Member, signer string) (err error) {
+func (t *Team) declare(ctx context.Context, m hub.Member, signer string) (err error) {
 	list, err := t.Hub.Members(ctx)
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestWork: inputs are answered, each on its worker's log, with the claim ahead of the intent.
@@ -88,7 +87,7 @@ func TestUnsigned(t *testing.T) {
 	}
 	right, err := carol.signDraft(&Draft{ID: "right", Text: "@say Right", Project: "website"}, carol.State().Generation)
 	if err == nil {
-		_, err = carol.Hub.Submit(t.Context(), right.Generation, []proposal.Input{right}) // who does not ask her own program
+		_, err = carol.Hub.Submit(t.Context(), right.Generation, []hub.Input{right}) // who does not ask her own program
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +101,7 @@ func TestUnsigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Sender = "alice" // signed by bob
-	if _, err := alice.Hub.Submit(t.Context(), in.Generation, []proposal.Input{in}); err != nil {
+	if _, err := alice.Hub.Submit(t.Context(), in.Generation, []hub.Input{in}); err != nil {
 		t.Fatal(err)
 	}
 	s.SQL(t, db, `
@@ -111,7 +110,7 @@ func TestUnsigned(t *testing.T) {
 		UPDATE perlica.inputs SET signature = (SELECT signature FROM perlica.inputs WHERE id = 'fine') WHERE id = 'replayed';
 		UPDATE perlica.inputs SET sender = 'nobody' WHERE id = 'project';`)
 	// One who knows the database's password makes an admin of himself.
-	if err := alice.Hub.State(t.Context(), proposal.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: []string{Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
+	if err := alice.Hub.State(t.Context(), hub.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: []string{Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	m.work(t, alice, 2)
@@ -185,11 +184,11 @@ func TestOtherProjectsSession(t *testing.T) {
 }
 
 // firstQuestion waits for a question about an input, and returns it with what the input comes to.
-func firstQuestion(t *testing.T, who *Team, id string) (proposal.Question, <-chan hub.Status) {
+func firstQuestion(t *testing.T, who *Team, id string) (hub.Question, <-chan hub.Status) {
 	t.Helper()
-	questions, over := make(chan proposal.Question, 1), make(chan hub.Status, 1)
+	questions, over := make(chan hub.Question, 1), make(chan hub.Status, 1)
 	go func() {
-		over <- ended(t, who, id, func(_ hub.Status, open []proposal.Question) {
+		over <- ended(t, who, id, func(_ hub.Status, open []hub.Question) {
 			if len(open) > 0 {
 				select {
 				case questions <- open[0]:
@@ -204,7 +203,7 @@ func firstQuestion(t *testing.T, who *Team, id string) (proposal.Question, <-cha
 	case st := <-over:
 		t.Fatalf("it ended without a question: %+v", st)
 	}
-	return proposal.Question{}, nil
+	return hub.Question{}, nil
 }
 
 // TestAnswers: the first answer on the worker's log counts, of those who may answer; the others are told why not.
@@ -226,7 +225,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("without the right: %v", err)
 	}
 	// Who knows the password writes it all the same.
-	for _, a := range []proposal.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")}, {Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
+	for _, a := range []hub.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")}, {Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
 		if _, err := alice.Hub.Propose(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
@@ -327,10 +326,10 @@ func TestStops(t *testing.T) {
 	m.work(t, alice, 1)
 	submit(t, alice, asks("runs", "@hang"))
 	stopped := false
-	st := ended(t, alice, "runs", func(s hub.Status, _ []proposal.Question) {
+	st := ended(t, alice, "runs", func(s hub.Status, _ []hub.Question) {
 		if s.State == hub.Claimed && !stopped && calls(t, alice, "runs") == 1 {
 			stopped = true
-			if err := bob.Hub.PutCancel(t.Context(), proposal.Cancel{Input: "runs", Member: "bob", Signature: []byte("x")}); err != nil {
+			if err := bob.Hub.PutCancel(t.Context(), hub.Cancel{Input: "runs", Member: "bob", Signature: []byte("x")}); err != nil {
 				t.Error(err)
 			}
 			if withdrawn, err := alice.Cancel(t.Context(), "runs", "test", ""); withdrawn || err != nil {
@@ -368,7 +367,7 @@ func TestForgedStop(t *testing.T) {
 	stop := make(chan kernel.Stop, 1)
 	w.running["a"] = stop
 	for range 3 {
-		w.stop(proposal.Cancel{Input: "a", Member: "alice", Signature: []byte("x")})
+		w.stop(hub.Cancel{Input: "a", Member: "alice", Signature: []byte("x")})
 	}
 	if notes != 1 || len(stop) != 0 {
 		t.Errorf("%d notes, %d stops", notes, len(stop))

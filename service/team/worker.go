@@ -16,9 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // WorkerOptions say what a worker takes.
@@ -53,7 +51,7 @@ type Worker struct {
 	me     hub.Worker
 	served map[string]served
 	copied *hub.Hub // a connection for the log's copy: a stretch of it keeps no claim waiting
-	sender *copies.Sender
+	sender *hub.CopySender
 	outbox *outbox
 	tasks  sync.WaitGroup
 	freed  chan struct{} // capacity 1: a slot is free
@@ -109,7 +107,7 @@ func NewWorker(ctx context.Context, t *Team, opt WorkerOptions) (w *Worker, err 
 	if w.copied, err = hub.Open(t.opt.URL); err != nil {
 		return w, err
 	}
-	w.sender = copies.NewSender(w.copied, &t.Log().Reader, t.As)
+	w.sender = hub.NewCopySender(w.copied, &t.Log().Reader, t.As)
 	w.me = hub.Worker{
 		Name: t.As, Origin: origin, Slots: opt.Slots, Projects: slices.Sorted(maps.Keys(w.served)),
 		Providers: slices.Sorted(maps.Keys(providers)), Labels: append([]string{}, opt.Labels...),
@@ -137,7 +135,7 @@ func (w *Worker) recall(ctx context.Context) error {
 		if err := e.Decode(&c); err != nil {
 			return err
 		}
-		w.remember(hub.Claim{Input: proposal.Input{ID: string(e.Input), Generation: c.Generation}, Position: c.Position})
+		w.remember(hub.Claim{Input: hub.Input{ID: string(e.Input), Generation: c.Generation}, Position: c.Position})
 	}
 	return nil
 }
@@ -157,7 +155,7 @@ func (w *Worker) Close() (err error) {
 
 // Run takes inputs until drain ends, and returns when those that it has taken have ended; with hard their agents
 // are ended at once. It goes on whatever happens to the hub, but for a *hub.ForgottenError, of a hub that forgot
-// what this worker knows, and a *copies.ForkError or copies.ErrOtherLog, of one that has a copy of another log than
+// what this worker knows, and a *hub.ForkError or hub.ErrOtherLog, of one that has a copy of another log than
 // this worker's: then nothing more is taken. With ErrGone an admin has ended this machine's membership; of what it owned and
 // has no outcome on the hub the team hears nothing more.
 func (w *Worker) Run(drain, hard context.Context) error {

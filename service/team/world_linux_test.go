@@ -23,7 +23,6 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestMain is the built-in agent where the registry starts Perlica's own executable as one.
@@ -197,10 +196,10 @@ func submit(t testing.TB, j *Team, drafts ...Draft) {
 }
 
 // ended waits for an input's end; look may be nil.
-func ended(t testing.TB, j *Team, id string, look func(hub.Status, []proposal.Question)) hub.Status {
+func ended(t testing.TB, j *Team, id string, look func(hub.Status, []hub.Question)) hub.Status {
 	t.Helper()
 	if look == nil {
-		look = func(hub.Status, []proposal.Question) {}
+		look = func(hub.Status, []hub.Question) {}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

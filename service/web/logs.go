@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/service/team/door"
+	"github.com/perlica/perlica/service/team"
 )
 
 // place names a log: the directory of its project, and its context.
@@ -35,7 +35,7 @@ type unreadable struct {
 // logs are the logs of the user, opened when they are first asked for.
 type logs struct {
 	opt     Options
-	hub     *door.Link
+	hub     *team.Link
 	outflow *outflow
 
 	mu   sync.Mutex // guards what follows
@@ -43,7 +43,7 @@ type logs struct {
 }
 
 func newLogs(opt Options) *logs {
-	return &logs{opt: opt, hub: door.NewLink(opt.Team), outflow: newOutflow(), open: map[place]*eventLog{}}
+	return &logs{opt: opt, hub: team.NewLink(opt.Team), outflow: newOutflow(), open: map[place]*eventLog{}}
 }
 
 // eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.
@@ -153,7 +153,7 @@ func (l *eventLog) read(ctx context.Context) (logReader, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.copy != nil {
-		return l.copy.Reader, nil
+		return l.copy.CopyReader, nil
 	}
 	info, err := os.Stat(l.used.Log)
 	if err == nil && l.reader != nil && os.SameFile(info, l.info) {

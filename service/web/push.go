@@ -12,7 +12,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/web/push"
 )
 
@@ -135,7 +134,7 @@ type atWorkers struct {
 
 // see takes in what is open, if this machine may answer it. When a question was asked is said by this machine's clock: it is
 // compared with when a page asked for it.
-func (w *atWorkers) see(_ context.Context, t *team.Team, open []door.Question) error {
+func (w *atWorkers) see(_ context.Context, t *team.Team, open []team.OpenQuestion) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.list

@@ -14,9 +14,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/copies"
-	"github.com/perlica/perlica/service/team/door"
-	"github.com/perlica/perlica/service/team/proposal"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // logReader is a log as it is read: one of this machine's, or the copy of a worker's on the hub of a team.
@@ -35,7 +33,7 @@ const aliveFor = time.Minute
 
 // workerCopy is what a log is that is a copy of a worker's.
 type workerCopy struct {
-	*copies.Reader
+	*hub.CopyReader
 	team  *team.Team
 	lives bool // the worker was heard of
 }
@@ -103,12 +101,12 @@ func (l *eventLog) own(instead string) error {
 // asked is a question that is open.
 type asked struct {
 	interaction.Question
-	there *proposal.Question // on the hub; nil: the question is of this machine's log
+	there *hub.Question // on the hub; nil: the question is of this machine's log
 }
 
 // open returns the questions of the worker that are open on the hub.
 func (c *workerCopy) open(ctx context.Context) (list []asked, err error) {
-	all, err := door.Questions(ctx, c.team, c.Worker)
+	all, err := team.OpenQuestions(ctx, c.team, c.Worker)
 	for _, q := range all {
 		input := event.InputID(q.There.Input)
 		received, _, err := c.Last(ctx, event.Query{Input: input, Types: []event.Type{event.MessageReceived}})

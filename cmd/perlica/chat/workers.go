@@ -14,13 +14,12 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 )
 
 // workers has the questions that a team's workers ask, for the commands that answer questions.
 type workers struct {
 	c    *chat
-	link *door.Link
+	link *team.Link
 
 	mu    sync.Mutex // guards what follows
 	open  []openThere
@@ -42,7 +41,7 @@ func (c *chat) newWorkers() *workers {
 	}
 	return &workers{
 		c: c, away: errors.New("the hub has not answered yet"), shown: map[event.InteractionID]string{},
-		link: door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }),
+		link: team.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }),
 	}
 }
 
@@ -56,7 +55,7 @@ func (w *workers) watch(ctx context.Context) {
 	})
 }
 
-func (w *workers) see(ctx context.Context, t *team.Team, list []door.Question) error {
+func (w *workers) see(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
 	if t.May(team.Approve) != nil {
 		list = nil // they are not this member's
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 func addTeamFlag(cmd *cobra.Command, inTeam *bool) {
@@ -24,7 +24,7 @@ func addTeamFlag(cmd *cobra.Command, inTeam *bool) {
 }
 
 // withCopies calls f with the copies of all workers' logs on the team's hub.
-func (a *app) withCopies(ctx context.Context, f func(logs []*copies.Reader) error) error {
+func (a *app) withCopies(ctx context.Context, f func(logs []*hub.CopyReader) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
 		return err
@@ -42,11 +42,11 @@ func (a *app) withCopies(ctx context.Context, f func(logs []*copies.Reader) erro
 }
 
 // leftOut says why a copy is left out. The command goes on with the others, and fails at its end.
-func (a *app) leftOut(ctx context.Context, l *copies.Reader, err error) error {
+func (a *app) leftOut(ctx context.Context, l *hub.CopyReader, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if !errors.Is(err, copies.ErrEdited) {
+	if !errors.Is(err, hub.ErrEdited) {
 		return err // the hub's, which the others need, too
 	}
 	a.Note("left out: " + l.Worker + ": " + err.Error())
@@ -63,7 +63,7 @@ func errLeftOut(some bool) error {
 
 // statsOfTeam counts the runs of the copies, and notes which could not be read.
 func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.StatsQuery, by string) error {
-	return a.withCopies(ctx, func(logs []*copies.Reader) error {
+	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
 		for _, l := range logs {
 			one, err := report.ReadStats(ctx, l, q)
 			switch {
@@ -84,7 +84,7 @@ func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.Sta
 
 // searchTeam searches the copies, each by an index of its own on this machine.
 func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) error {
-	return a.withCopies(ctx, func(logs []*copies.Reader) error {
+	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
 		var all []iter.Seq2[found, error]
 		missing := false
 		for _, l := range logs {
@@ -185,8 +185,8 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
 		return exitcode.WithHint(exitcode.Usagef("the number of an event counts in one log, and --team is about several"), "give the event's whole id")
 	}
-	return a.withCopies(ctx, func(logs []*copies.Reader) error {
-		var at *copies.Reader
+	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
+		var at *hub.CopyReader
 		var newest time.Time
 		missing := false
 		for _, l := range logs {
@@ -215,7 +215,7 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 
 // placeIn looks for what ref names in a copy, or for its last run of those that the filter leaves, and returns when that
 // began.
-func placeIn(ctx context.Context, l *copies.Reader, ref string, last bool, f selection.Filter) (time.Time, error) {
+func placeIn(ctx context.Context, l *hub.CopyReader, ref string, last bool, f selection.Filter) (time.Time, error) {
 	q, err := f.Query(ctx, l, time.Now())
 	if err != nil {
 		return time.Time{}, err

@@ -21,7 +21,6 @@ import (
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Terminal is where an input is shown that a team answers, and where its questions are answered.
@@ -39,13 +38,13 @@ type remote struct {
 	t    *team.Team
 	id   string
 	live *team.Live
-	open map[event.InteractionID]proposal.Question // that the hub has, and are shown
-	came map[event.InteractionID]time.Time         // when the hub first had a question
-	said map[event.InteractionID]bool              // the questions that the copy has
-	seen map[event.InteractionID]bool              // the questions that are or were shown
-	past map[event.InteractionID]bool              // whose end is shown
+	open map[event.InteractionID]hub.Question // that the hub has, and are shown
+	came map[event.InteractionID]time.Time    // when the hub first had a question
+	said map[event.InteractionID]bool         // the questions that the copy has
+	seen map[event.InteractionID]bool         // the questions that are or were shown
+	past map[event.InteractionID]bool         // whose end is shown
 
-	shown sync.Map // proposal.Question by the id of an interaction, as it was shown; its answer comes from another goroutine
+	shown sync.Map // hub.Question by the id of an interaction, as it was shown; its answer comes from another goroutine
 
 	does    string    // what was said of its state
 	overdue time.Time // when nobody has taken it for so long that it is said
@@ -72,7 +71,7 @@ func (at Terminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res 
 	came, err := t.Submit(ctx, drafts)
 	var fate *team.FateError
 	r := &remote{
-		Terminal: at, t: t, id: drafts[0].ID, live: live, open: map[event.InteractionID]proposal.Question{},
+		Terminal: at, t: t, id: drafts[0].ID, live: live, open: map[event.InteractionID]hub.Question{},
 		overdue: time.Now().Add(untaken), came: map[event.InteractionID]time.Time{}, said: map[event.InteractionID]bool{}, seen: map[event.InteractionID]bool{}, past: map[event.InteractionID]bool{},
 	}
 	switch {
@@ -218,7 +217,7 @@ const untaken = 10 * time.Second
 const copyWait = 2 * time.Second
 
 // look shows what changed while the input is waited for.
-func (r *remote) look(s hub.Status, open []proposal.Question) {
+func (r *remote) look(s hub.Status, open []hub.Question) {
 	if s.State != r.does && !s.Ended() {
 		r.does = s.State
 		r.Say.SetStatus(cmp.Or(map[string]string{hub.Claimed: s.Worker + " is working", hub.Queued: "waiting for a worker", hub.Waiting: "waiting for its time"}[s.State], s.State))
@@ -293,7 +292,7 @@ func (r *remote) end(n kernel.Closed) {
 }
 
 // closed shows how a question ended.
-func (r *remote) closed(q proposal.Question) {
+func (r *remote) closed(q hub.Question) {
 	var n kernel.Closed
 	_ = json.Unmarshal(q.Question, &n.Question) // it was read before
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -316,8 +315,8 @@ func (r *remote) answer(ctx context.Context, q interaction.Question, a interacti
 		return err
 	}
 	shown, ok := r.shown.Load(q.ID)
-	if !ok || !slices.ContainsFunc(list, func(open proposal.Question) bool { return open.ID == string(q.ID) }) {
+	if !ok || !slices.ContainsFunc(list, func(open hub.Question) bool { return open.ID == string(q.ID) }) {
 		return errors.New("the question is closed")
 	}
-	return r.t.Answer(ctx, shown.(proposal.Question), a) // what the hub has now may be another one
+	return r.t.Answer(ctx, shown.(hub.Question), a) // what the hub has now may be another one
 }

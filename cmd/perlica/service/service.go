@@ -26,7 +26,6 @@ import (
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -128,12 +127,12 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 }
 
 // team is the team whose workers' questions the bridge asks, too; nil: none is configured, or it is not to.
-func (a *app) team(p *project.Project) *door.Link {
+func (a *app) team(p *project.Project) *team.Link {
 	opt, err := team.OptionsOf(p, "", a.Version)
 	if err != nil || !p.Config.Service.Team {
 		return nil
 	}
-	return door.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
+	return team.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
 }
 
 // options are those of a project's bridge.

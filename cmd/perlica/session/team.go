@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // workersSession is a session in the copy of a worker's log.
@@ -36,7 +36,7 @@ func (a *app) sessionsOfTeam(ctx context.Context, asJSON bool) error {
 		}
 		for _, l := range logs {
 			own, err := sessionsOf(ctx, l)
-			if errors.Is(err, copies.ErrEdited) {
+			if errors.Is(err, hub.ErrEdited) {
 				a.Note("left out: " + l.Worker + ": " + err.Error())
 				missing = true
 				continue
@@ -77,7 +77,7 @@ func (a *app) printWorkers(list []workersSession, asJSON bool) error {
 	return a.Table(g)
 }
 
-func sessionsOf(ctx context.Context, l *copies.Reader) (list []sessions.Session, err error) {
+func sessionsOf(ctx context.Context, l *hub.CopyReader) (list []sessions.Session, err error) {
 	path, err := l.View("sessions.db")
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/copies"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // Times of a keeper. What was verified is not read again before wholeEvery has passed.
@@ -72,7 +72,7 @@ func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
 	for {
 		again := time.Since(whole) >= wholeEvery
 		err := t.Refresh(ctx)
-		var list []copies.Verdict
+		var list []hub.Verdict
 		if err == nil {
 			list, err = k.Round(ctx, again)
 		}
@@ -102,7 +102,7 @@ func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
 }
 
 // tellVerdicts says what changed, and returns an error if a copy is not what it should be.
-func (a *app) tellVerdicts(list []copies.Verdict, said map[string]string) (err error) {
+func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err error) {
 	for _, v := range list {
 		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, printing.Count(int(v.Size), "event"), v.Checkpoint, v.Cosigned)
 		if v.Problem != "" {
@@ -141,7 +141,7 @@ log of it. A copy that is not sound is not written.`,
 
 func (a *app) fetch(ctx context.Context, t *team.Team, worker, file string) error {
 	file = cmp.Or(file, worker+".jsonl")
-	var v copies.Verdict
+	var v hub.Verdict
 	var sum export.Summary
 	err := a.WriteTo(file, func(w io.Writer) (err error) {
 		v, sum, err = t.Fetch(ctx, worker, w, audit)

@@ -19,7 +19,6 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/door"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -182,7 +181,7 @@ const nameLength = 24
 
 // nameOf is by which a question is answered. It is that of what was shown: where somebody who can write to the hub shows
 // one question and has another one answered, the name leads nowhere.
-func nameOf(q door.Question) string { return q.There.Digest()[:nameLength] }
+func nameOf(q team.OpenQuestion) string { return q.There.Digest()[:nameLength] }
 
 // openJSON is what 'perlica pending --json' has of a question, with its worker and input.
 type openJSON struct {
@@ -204,7 +203,7 @@ func idOf(input string) string {
 }
 
 func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) error {
-	open, err := door.Questions(ctx, t, "")
+	open, err := team.OpenQuestions(ctx, t, "")
 	if err != nil {
 		return err
 	}
@@ -243,11 +242,11 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 	if len(id) < nameLength {
 		return exitcode.WithHint(exitcode.Usagef("a question is named by at least %d digits, not %q", nameLength, id), "perlica team pending shows the open ones with their names")
 	}
-	open, err := door.Questions(ctx, t, "")
+	open, err := team.OpenQuestions(ctx, t, "")
 	if err != nil {
 		return err
 	}
-	var found []door.Question
+	var found []team.OpenQuestion
 	for _, q := range open {
 		if strings.HasPrefix(q.There.Digest(), id) {
 			found = append(found, q)

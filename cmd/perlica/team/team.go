@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/proposal"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -154,7 +154,7 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 				if len(args) == 0 {
 					return a.listRequests(asked)
 				}
-				i := slices.IndexFunc(asked, func(r proposal.Request) bool { return r.Name == args[0] })
+				i := slices.IndexFunc(asked, func(r hub.JoinRequest) bool { return r.Name == args[0] })
 				if i < 0 {
 					return exitcode.WithHint(fmt.Errorf("%s does not ask to join", args[0]), "perlica team confirm lists who does")
 				}
@@ -180,7 +180,7 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 	return cmd
 }
 
-func (a *app) listRequests(asked []proposal.Request) error {
+func (a *app) listRequests(asked []hub.JoinRequest) error {
 	if len(asked) == 0 {
 		a.Note("no machine asks to join")
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/proposal"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 func (a *app) workCommand() *cobra.Command {
@@ -37,7 +37,7 @@ their agents.`,
 				return exitcode.Usagef("-n is at least 1")
 			}
 			for _, l := range opt.Labels {
-				if err := proposal.CheckName(l); err != nil {
+				if err := hub.CheckName(l); err != nil {
 					return exitcode.Usagef("--label: %w", err)
 				}
 			}

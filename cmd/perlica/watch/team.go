@@ -9,7 +9,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/copies"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -38,7 +37,7 @@ func (a *app) watchTeam(ctx context.Context, args []string, turns int, thoughts 
 
 // patient reads a copy through losses of the connection to its hub, which it tells of once each.
 type patient struct {
-	*copies.Reader
+	*hub.CopyReader
 	note func(string)
 	away *bool
 }
@@ -46,7 +45,7 @@ type patient struct {
 // again waits after an error of the hub, and reports whether to try again.
 func (p patient) again(ctx context.Context, err error) bool {
 	var version *hub.VersionError
-	if err == nil || ctx.Err() != nil || errors.Is(err, copies.ErrEdited) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrNoTeam) || errors.As(err, &version) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, hub.ErrEdited) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrNoTeam) || errors.As(err, &version) {
 		if err == nil && *p.away {
 			*p.away = false
 			p.note("the hub answers again")
@@ -67,7 +66,7 @@ func (p patient) again(ctx context.Context, err error) bool {
 // Last returns the newest event that the query selects.
 func (p patient) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
 	for again := true; again; again = p.again(ctx, err) {
-		e, ok, err = p.Reader.Last(ctx, q)
+		e, ok, err = p.CopyReader.Last(ctx, q)
 	}
 	return e, ok, err
 }
@@ -77,7 +76,7 @@ func (p patient) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 	return func(yield func(event.Event, error) bool) {
 		for {
 			var failed error
-			for e, err := range p.Reader.Events(ctx, q) {
+			for e, err := range p.CopyReader.Events(ctx, q) {
 				if failed = err; err != nil {
 					break
 				}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Worker is what a worker says of itself.
@@ -25,7 +23,7 @@ type Worker struct {
 
 // Claim is an input that a worker owns, for ever.
 type Claim struct {
-	proposal.Input
+	Input
 	Position int64  // of the write-ahead log, when it was claimed
 	Text     []byte // what was fetched along of the input's text, if it is short: all of it, if its digest says so
 }
@@ -181,7 +179,7 @@ type inputRow struct {
 	labels                                                                                    []string
 	priority                                                                                  *int
 	notBefore                                                                                 *time.Time
-	attachments                                                                               []proposal.Attachment
+	attachments                                                                               []Attachment
 	signature                                                                                 []byte
 }
 
@@ -191,8 +189,8 @@ func (r *inputRow) fields() []any {
 		&r.replaces, &r.attachments, &r.signature}
 }
 
-func (r *inputRow) input() proposal.Input {
-	in := proposal.Input{
+func (r *inputRow) input() Input {
+	in := Input{
 		ID: *r.id, Generation: *r.generation, Sender: *r.sender, Digest: *r.digest, Project: *r.project, Provider: *r.provider,
 		Labels: r.labels, Worker: *r.worker, Session: *r.session, Permissions: *r.permissions, Priority: *r.priority, Replaces: *r.replaces, Attachments: r.attachments, Signature: r.signature,
 	}
@@ -230,7 +228,7 @@ func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err err
 }
 
 // Input returns an input without its payload; ok is false if it is not there.
-func (h *Hub) Input(ctx context.Context, id string) (in proposal.Input, ok bool, err error) {
+func (h *Hub) Input(ctx context.Context, id string) (in Input, ok bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		var row inputRow
 		err := c.QueryRow(ctx, `
@@ -269,7 +267,7 @@ func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result 
 				SET outcome = excluded.outcome, result = excluded.result, digest = excluded.digest, signature = excluded.signature
 				WHERE outcomes.signature IS DISTINCT FROM excluded.signature
 			)
-			SELECT FROM mine`, input, worker, outcome, result, proposal.Hash(result), signature)
+			SELECT FROM mine`, input, worker, outcome, result, Hash(result), signature)
 		if err == nil && tag.RowsAffected() == 0 {
 			return ErrNoClaim
 		}

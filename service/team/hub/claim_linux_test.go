@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // filled is a hub in whose queue n inputs wait, of which the last hundred want a label that few have. Its server has
@@ -126,7 +125,7 @@ func TestLongSteps(t *testing.T) {
 	s.SQL(t, "postgres", "GRANT perlica_admin TO alice; ANALYZE")
 	const batches, size = 10, 200
 	for i := range batches {
-		list := make([]proposal.Input, size)
+		list := make([]Input, size)
 		for n := range list {
 			list[n] = newInput(fmt.Sprint("s", i, "-", n), "x")
 		}

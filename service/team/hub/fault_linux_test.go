@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestRemoteApply: with remote_apply and a standby's name set, no submission that was acknowledged is missing on the
@@ -36,7 +35,7 @@ func TestRemoteApply(t *testing.T) {
 		all.Go(func() {
 			for n := 0; ; n++ {
 				id := fmt.Sprintf("%d-%d", i, n)
-				if _, err := sender.Submit(context.Background(), "g1", []proposal.Input{newInput(id, "x")}); err != nil {
+				if _, err := sender.Submit(context.Background(), "g1", []Input{newInput(id, "x")}); err != nil {
 					return // the server is gone
 				}
 				mu.Lock()

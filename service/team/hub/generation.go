@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // here is this server: its system identifier, its timeline, and its position in the write-ahead log. The
@@ -18,13 +16,13 @@ const here = `
 
 // ErrNotAdopted says that the server is not the one on which the present generation began: it was promoted, or
 // restored from a backup, and may have forgotten claims.
-var ErrNotAdopted error = &proposal.Fault{
+var ErrNotAdopted error = &Fault{
 	Text:   "hub: this server is not the one on which its generation began",
 	Advice: "it was promoted or restored; if it is to go on, an admin says so: perlica team adopt",
 }
 
 // ErrEnded says that a generation has ended.
-var ErrEnded error = &proposal.Fault{
+var ErrEnded error = &Fault{
 	Text:   "hub: the generation has ended",
 	Advice: "nothing was taken; submit again",
 }

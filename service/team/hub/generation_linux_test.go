@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestPromotion: a promoted standby that has not heard of a claim takes nothing until it is adopted, and then nothing
@@ -44,7 +43,7 @@ func TestPromotion(t *testing.T) {
 	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("a claim on a server that was promoted: %v", err)
 	}
-	if _, err := after.Submit(t.Context(), "g1", []proposal.Input{newInput("d", "x")}); !errors.Is(err, ErrNotAdopted) {
+	if _, err := after.Submit(t.Context(), "g1", []Input{newInput("d", "x")}); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("a submission to it: %v", err)
 	}
 	done, err := after.Adopt(t.Context(), "g2", "alice", false)
@@ -54,7 +53,7 @@ func TestPromotion(t *testing.T) {
 	if got := claimed(t, after, 9); len(got) != 0 || state(t, after, "a") != Adopted {
 		t.Errorf("taken of before: %v", got)
 	}
-	if _, err := after.Submit(t.Context(), "g2", []proposal.Input{newInput("e", "x")}); err != nil {
+	if _, err := after.Submit(t.Context(), "g2", []Input{newInput("e", "x")}); err != nil {
 		t.Fatal(err)
 	}
 	if got := claimed(t, after, 9); !slices.Equal(got, []string{"e"}) {
@@ -100,7 +99,7 @@ func TestRestoredBackups(t *testing.T) {
 		if got := claimed(t, r, 9); len(got) != 0 {
 			t.Errorf("copy %d gives out %v", i, got)
 		}
-		if _, err := r.Submit(t.Context(), fmt.Sprint("r", 1-i), []proposal.Input{newInput("d", "x")}); !errors.Is(err, ErrEnded) {
+		if _, err := r.Submit(t.Context(), fmt.Sprint("r", 1-i), []Input{newInput("d", "x")}); !errors.Is(err, ErrEnded) {
 			t.Errorf("an input of the other copy's generation: %v", err)
 		}
 	}
@@ -241,7 +240,7 @@ func TestAdoptionAmidClaims(t *testing.T) {
 		sender, taker := open(t, s.URL("owner", db)), open(t, s.URL("owner", db))
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				_, err := sender.Submit(ctx, "g1", []proposal.Input{newInput(fmt.Sprintf("%d-%d", i, n), "x")})
+				_, err := sender.Submit(ctx, "g1", []Input{newInput(fmt.Sprintf("%d-%d", i, n), "x")})
 				if errors.Is(err, ErrEnded) {
 					return
 				}
@@ -272,7 +271,7 @@ func TestAdoptionAmidClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := s.SQL(t, db, "SELECT count(*) FROM perlica.claims WHERE generation = 'g1'")
-	if _, err := h.Submit(t.Context(), "g2", []proposal.Input{newInput("new", "x")}); err != nil {
+	if _, err := h.Submit(t.Context(), "g2", []Input{newInput("new", "x")}); err != nil {
 		t.Fatal(err)
 	}
 	for state(t, h, "new") != Claimed {

@@ -1,15 +1,18 @@
-// Package hub is the database of a team: a PostgreSQL server that queues inputs, holds claims for ever, and
-// carries questions and answers between machines. All SQL that is spoken to it is here, but for that of the copies
-// of logs, which service/team/copies has.
+// Package hub is the database of a team: a PostgreSQL server that queues inputs, keeps claims for ever, carries
+// questions and answers between machines, and has a copy of each worker's log. All SQL for this server is here.
 //
-// It promises that an input has one claim, for ever: taking one is a single transaction that inserts the claim's
-// only row and deletes the input from the queue, on a server that is the one on which the input's generation
-// began. It refuses to send anything again whose fate is not known, and to decide anything by time. It judges
-// no signature: a row is a proposal, and who reads it holds it against the keys that are known.
+// An input has one claim, for ever. A single transaction inserts the claim's only row and deletes the input from
+// the queue. It runs on the server on which the input's generation began. The package never sends a statement
+// again if the fate of the first one is unknown, and it decides nothing by time. It does not judge signatures: a row is
+// a proposal, and each reader compares it with the known keys. No two proposals have the same signed text.
 //
-// The one idea is the generation: a name for the time in which a server forgot nothing. A promoted standby or a
-// restored backup may have forgotten claims; it is told by its system identifier and its timeline, and takes
-// nothing until a person has begun a new generation there.
+// A copy has the events of one log without a gap from the first event on, each as it is on the worker's disk. A
+// batch is written whole or not at all, and only after the event that it follows. Package eventlog/verify judges
+// copies.
+//
+// A generation names the time in which a server forgot nothing. A promoted standby or a restored backup may have
+// forgotten claims. Its system identifier and its timeline show that, and it takes no input until a person begins
+// a new generation there.
 package hub
 
 import (
@@ -24,8 +27,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // oldest is the oldest version of PostgreSQL that is used.
@@ -41,30 +42,30 @@ const (
 // What keeps a hub from being used.
 var (
 	// ErrStandby: the server follows another one, and takes nothing.
-	ErrStandby error = &proposal.Fault{
+	ErrStandby error = &Fault{
 		Text:   "hub: the server is a standby",
 		Advice: "name the primary server; a standby that is to take its place is promoted, then adopted: perlica team adopt",
 	}
 	// ErrNoTeam: the database holds no team.
-	ErrNoTeam error = &proposal.Fault{
+	ErrNoTeam error = &Fault{
 		Text:   "hub: this database holds no team",
 		Advice: "make one there: perlica team init",
 	}
 	// ErrUnsure: what was asked for was done on this server, and whether it was done on its standby is not known.
 	ErrUnsure = errors.New("hub: the server did not wait for its standby")
 	// ErrURL: a connection string cannot be read, or would send in clear over a network.
-	ErrURL error = &proposal.Fault{
+	ErrURL error = &Fault{
 		Text:    "hub: the connection string",
 		Advice:  "for example postgres://NAME@db.example.org/perlica?sslmode=verify-full",
 		ByUsage: true,
 	}
 	// ErrNotAllowed: the role lacks a right.
-	ErrNotAllowed error = &proposal.Fault{
+	ErrNotAllowed error = &Fault{
 		Text:   "hub: this role may not do that",
 		Advice: "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see docs/team.md",
 	}
 	// ErrFull says that the server undid a transaction for want of room on its disk.
-	ErrFull error = &proposal.Fault{
+	ErrFull error = &Fault{
 		Text:   "hub: the disk of the server is full",
 		Advice: "nothing was taken; make room on that disk, then submit again",
 	}
@@ -282,6 +283,7 @@ const (
 	stateNoRole     = "42704"
 	stateForeignKey = "23503"
 	stateUnique     = "23505"
+	stateDivision   = "22012"
 	stateDiskFull   = "53100" // at a commit it would end the server instead
 )
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 func TestMain(m *testing.M) {
@@ -44,17 +43,17 @@ func found(t testing.TB, h *Hub, name string) {
 	if err != nil || !made {
 		t.Fatal(made, err)
 	}
-	if err := h.State(t.Context(), proposal.Member{Name: name, Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func newInput(id, text string) proposal.Input {
+func newInput(id, text string) Input {
 	sum := sha256.Sum256([]byte(text))
-	return proposal.Input{ID: id, Sender: "alice", Digest: hex.EncodeToString(sum[:]), Project: "p", Permissions: "ask", Signature: []byte("s"), Payload: [][]byte{[]byte(text)}}
+	return Input{ID: id, Sender: "alice", Digest: hex.EncodeToString(sum[:]), Project: "p", Permissions: "ask", Signature: []byte("s"), Payload: [][]byte{[]byte(text)}}
 }
 
-func submitted(t testing.TB, h *Hub, inputs ...proposal.Input) map[string]string {
+func submitted(t testing.TB, h *Hub, inputs ...Input) map[string]string {
 	t.Helper()
 	came, err := h.Submit(t.Context(), "g1", inputs)
 	if err != nil {
@@ -103,14 +102,14 @@ func TestLife(t *testing.T) {
 	}
 	big := newInput("b", string(make([]byte, 0)))
 	big.Payload = [][]byte{[]byte("text"), make([]byte, 2*piece+7), {}}
-	big.Attachments = []proposal.Attachment{{Name: "a", Size: 2*piece + 7, SHA256: "x"}, {Name: "empty", SHA256: "y"}}
+	big.Attachments = []Attachment{{Name: "a", Size: 2*piece + 7, SHA256: "x"}, {Name: "empty", SHA256: "y"}}
 	if came := submitted(t, h, newInput("a", "one"), big); came["a"] != New || came["b"] != New {
 		t.Fatal(came)
 	}
 	if came := submitted(t, h, newInput("a", "one"), newInput("b", "two"), newInput("c", "three")); came["a"] != There || came["b"] != Differs || came["c"] != New {
 		t.Fatal(came)
 	}
-	if _, err := h.Submit(t.Context(), "g0", []proposal.Input{newInput("d", "four")}); !errors.Is(err, ErrEnded) {
+	if _, err := h.Submit(t.Context(), "g0", []Input{newInput("d", "four")}); !errors.Is(err, ErrEnded) {
 		t.Errorf("another generation: %v", err)
 	}
 	if got := claimed(t, h, 2); !slices.Equal(got, []string{"a", "b"}) {
@@ -190,7 +189,7 @@ func TestOneClaim(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
 	found(t, h, "alice")
-	var inputs []proposal.Input
+	var inputs []Input
 	for i := range 200 {
 		inputs = append(inputs, newInput(fmt.Sprint("i", i), "x"))
 	}
@@ -241,7 +240,7 @@ func TestQuestions(t *testing.T) {
 	found(t, h, "alice")
 	submitted(t, h, newInput("a", "x"))
 	claimed(t, h, 1)
-	q := proposal.Question{ID: "q", Input: "a", Worker: "alice", Question: json.RawMessage(`{"title": "T"}`)}
+	q := Question{ID: "q", Input: "a", Worker: "alice", Question: json.RawMessage(`{"title": "T"}`)}
 	for range 2 {
 		if err := h.PutQuestion(t.Context(), q); err != nil {
 			t.Fatal(err)
@@ -252,13 +251,13 @@ func TestQuestions(t *testing.T) {
 		t.Fatal(open, err)
 	}
 	for i, option := range []string{"o", "o", "other"} { // the first stays, and is known again
-		same, err := h.Propose(t.Context(), proposal.Answer{Question: "q", Member: "alice", Option: option, Signature: []byte{1}})
+		same, err := h.Propose(t.Context(), Answer{Question: "q", Member: "alice", Option: option, Signature: []byte{1}})
 		if err != nil || same != (option == "o") {
 			t.Fatal(i, same, err)
 		}
 	}
 	for _, signature := range [][]byte{{9}, {2}} { // the first is not the member's
-		if err := h.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: signature}); err != nil {
+		if err := h.PutCancel(t.Context(), Cancel{Input: "a", Member: "alice", Signature: signature}); err != nil {
 			t.Fatal(err)
 		}
 	}

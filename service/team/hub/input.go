@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // What a submission came to.
@@ -28,9 +26,9 @@ const piece = 1 << 20
 // Submit puts inputs there, all or none, and says of each what it came to. They must be of the present generation, and
 // the server the one on which it began: else the error is ErrEnded or ErrNotAdopted, and none was put there. After another error
 // whether they are there is not known, see Find.
-func (h *Hub) Submit(ctx context.Context, generation string, inputs []proposal.Input) (came map[string]string, err error) {
+func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (came map[string]string, err error) {
 	inputs = slices.Clone(inputs)
-	slices.SortFunc(inputs, func(a, b proposal.Input) int { return cmp.Compare(a.ID, b.ID) }) // so that no two wait for each other
+	slices.SortFunc(inputs, func(a, b Input) int { return cmp.Compare(a.ID, b.ID) }) // so that no two wait for each other
 	cols, err := columnsOf(inputs)
 	if err != nil {
 		return nil, err
@@ -60,14 +58,14 @@ type columns struct {
 	pieceOf                                                                                                  []string
 	part, piece                                                                                              []int
 	bytes                                                                                                    [][]byte
-	lanes                                                                                                    []*proposal.Input // one of each
+	lanes                                                                                                    []*Input // one of each
 }
 
-func columnsOf(inputs []proposal.Input) (l columns, err error) {
+func columnsOf(inputs []Input) (l columns, err error) {
 	lanes := map[string]bool{}
 	for i := range inputs {
 		in := &inputs[i]
-		attachments, err := json.Marshal(append([]proposal.Attachment{}, in.Attachments...))
+		attachments, err := json.Marshal(append([]Attachment{}, in.Attachments...))
 		if err != nil {
 			return l, err
 		}
@@ -94,12 +92,12 @@ func columnsOf(inputs []proposal.Input) (l columns, err error) {
 			l.lanes = append(l.lanes, in)
 		}
 	}
-	slices.SortFunc(l.lanes, func(a, b *proposal.Input) int { return cmp.Compare(a.Lane(), b.Lane()) })
+	slices.SortFunc(l.lanes, func(a, b *Input) int { return cmp.Compare(a.Lane(), b.Lane()) })
 	return l, nil
 }
 
 // submit is Submit as one transaction and one exchange.
-func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []proposal.Input, l columns) (map[string]string, error) {
+func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input, l columns) (map[string]string, error) {
 	var b pgx.Batch
 	for _, in := range l.lanes {
 		b.Queue(`
@@ -161,7 +159,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []propos
 }
 
 // compare says of inputs that are not new whether they are those that were given.
-func compare(rows pgx.Rows, inputs []proposal.Input, came map[string]string) error {
+func compare(rows pgx.Rows, inputs []Input, came map[string]string) error {
 	defer rows.Close()
 	digests := map[string]string{}
 	for _, in := range inputs {

@@ -7,8 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // Ask puts a wish to join there. Another wish under the same name stays.
@@ -20,14 +18,14 @@ func (h *Hub) Ask(ctx context.Context, name, key string) error {
 }
 
 // Requests returns the wishes to join, oldest first.
-func (h *Hub) Requests(ctx context.Context) (list []proposal.Request, err error) {
+func (h *Hub) Requests(ctx context.Context) (list []JoinRequest, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT name, key, login, made
 			FROM perlica.requests
 			ORDER BY made`)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Request])
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[JoinRequest])
 		}
 		return err
 	})
@@ -35,14 +33,14 @@ func (h *Hub) Requests(ctx context.Context) (list []proposal.Request, err error)
 }
 
 // Members returns all statements about members, in the order in which they were made.
-func (h *Hub) Members(ctx context.Context) (list []proposal.Member, err error) {
+func (h *Hub) Members(ctx context.Context) (list []Member, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT name, version, key, rights, gone, login, signer, signature, made
 			FROM perlica.members
 			ORDER BY made, name, version`)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Member])
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Member])
 		}
 		return err
 	})
@@ -50,7 +48,7 @@ func (h *Hub) Members(ctx context.Context) (list []proposal.Member, err error) {
 }
 
 // State puts a statement about a member there, and ends the wish that it answers.
-func (h *Hub) State(ctx context.Context, m proposal.Member) error {
+func (h *Hub) State(ctx context.Context, m Member) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `

@@ -6,12 +6,10 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // PutQuestion puts a question there; the same one again does nothing.
-func (h *Hub) PutQuestion(ctx context.Context, q proposal.Question) error {
+func (h *Hub) PutQuestion(ctx context.Context, q Question) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.questions (id, input, worker, question)
 		VALUES ($1, $2, $3, $4)
@@ -35,7 +33,7 @@ func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end
 }
 
 // Propose puts a member's answer to a question there. The first of a member stays: same is false if that is another one.
-func (h *Hub) Propose(ctx context.Context, a proposal.Answer) (same bool, err error) {
+func (h *Hub) Propose(ctx context.Context, a Answer) (same bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
 			INSERT INTO perlica.answers (question, member, option, text, signature)
@@ -61,7 +59,7 @@ func (h *Hub) Judge(ctx context.Context, question, member, verdict string) error
 }
 
 // PutCancel puts a member's wish there that an input is stopped, in the place of one that somebody else wrote in that name.
-func (h *Hub) PutCancel(ctx context.Context, cancel proposal.Cancel) error {
+func (h *Hub) PutCancel(ctx context.Context, cancel Cancel) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.cancels (input, member, signature)
 		VALUES ($1, $2, $3)
@@ -78,7 +76,7 @@ func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
 }
 
 // Questions returns the open questions of a worker about the inputs that it owns, of one input; empty: of all. Oldest first.
-func (h *Hub) Questions(ctx context.Context, worker, input string) (list []proposal.Question, err error) {
+func (h *Hub) Questions(ctx context.Context, worker, input string) (list []Question, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
 			SELECT q.id, q.input, q.worker, q.question, q.asked
@@ -87,7 +85,7 @@ func (h *Hub) Questions(ctx context.Context, worker, input string) (list []propo
 			WHERE q.closed IS NULL AND $1 IN ('', q.worker) AND $2 IN ('', q.input)
 			ORDER BY q.asked`, worker, input)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Question])
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Question])
 		}
 		return err
 	})
@@ -96,9 +94,9 @@ func (h *Hub) Questions(ctx context.Context, worker, input string) (list []propo
 
 // Verdict returns a member's answer with what the worker says of it, and how the question ended: nil where that is
 // not known yet. Without an answer its fields are empty.
-func (h *Hub) Verdict(ctx context.Context, question, member string) (given proposal.Answer, end json.RawMessage, err error) {
+func (h *Hub) Verdict(ctx context.Context, question, member string) (given Answer, end json.RawMessage, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		given = proposal.Answer{Question: question, Member: member}
+		given = Answer{Question: question, Member: member}
 		err := c.QueryRow(ctx, `
 			SELECT a.verdict, coalesce(a.option, ''), coalesce(a.text, ''), q.closed
 			FROM perlica.questions q
@@ -114,7 +112,7 @@ func (h *Hub) Verdict(ctx context.Context, question, member string) (given propo
 
 // Pulse says that a worker lives, makes inputs ready whose time has come, and returns the answers to the worker's
 // open questions that have no verdict, and who wants which of its inputs stopped. It is one exchange.
-func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []proposal.Answer, cancels []proposal.Cancel, err error) {
+func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []Answer, cancels []Cancel, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		answers, cancels = nil, nil
 		var b pgx.Batch
@@ -142,7 +140,7 @@ func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []proposal.Answer, c
 			JOIN perlica.answers a ON a.question = q.id
 			WHERE q.worker = $1 AND q.closed IS NULL AND a.verdict IS NULL
 			ORDER BY a.at`, w.Name).Query(func(rows pgx.Rows) (err error) {
-			answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Answer])
+			answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Answer])
 			return err
 		})
 		b.Queue(`
@@ -150,7 +148,7 @@ func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []proposal.Answer, c
 			FROM perlica.claims k
 			JOIN perlica.cancels s ON s.input = k.input
 			WHERE k.worker = $1 AND NOT k.reported`, w.Name).Query(func(rows pgx.Rows) (err error) {
-			cancels, err = pgx.CollectRows(rows, pgx.RowToStructByPos[proposal.Cancel])
+			cancels, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Cancel])
 			return err
 		})
 		return c.SendBatch(ctx, &b).Close()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestRoles: with one member's password nothing is written in another's name.
@@ -28,29 +27,29 @@ func TestRoles(t *testing.T) {
 	}
 	mine := newInput("b", "x")
 	mine.Sender = "bob"
-	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); !errors.Is(err, ErrNotAllowed) {
+	if _, err := bob.Submit(t.Context(), "g1", []Input{mine}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("before a confirmation: %v", err)
 	}
-	if err := bob.State(t.Context(), proposal.Member{Name: "bob", Version: 1, Login: role}); !errors.Is(err, ErrNotAllowed) {
+	if err := bob.State(t.Context(), Member{Name: "bob", Version: 1, Login: role}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("confirmed by himself: %v", err)
 	}
 	asked, err := h.Requests(t.Context())
 	if err != nil || len(asked) != 1 || asked[0].Login != role || asked[0].Key != "bobs" {
 		t.Fatal(asked, err)
 	}
-	if err := h.State(t.Context(), proposal.Member{Name: "bob", Version: 1, Key: "bobs", Rights: []string{"ask"}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "bob", Version: 1, Key: "bobs", Rights: []string{"ask"}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); err != nil {
+	if _, err := bob.Submit(t.Context(), "g1", []Input{mine}); err != nil {
 		t.Error(err)
 	}
 	submitted(t, h, newInput("a", "x"))
 	other := Worker{Name: "alice", Projects: []string{"p"}, Providers: []string{}, Labels: []string{}}
 	for what, err := range map[string]error{
 		"a claim":     second(bob.Claim(t.Context(), other, 1, nil)),
-		"an input":    second(bob.Submit(t.Context(), "g1", []proposal.Input{newInput("c", "x")})),
+		"an input":    second(bob.Submit(t.Context(), "g1", []Input{newInput("c", "x")})),
 		"a pulse":     third(bob.Pulse(t.Context(), other)),
-		"a wish":      bob.PutCancel(t.Context(), proposal.Cancel{Input: "a", Member: "alice", Signature: []byte{}}),
+		"a wish":      bob.PutCancel(t.Context(), Cancel{Input: "a", Member: "alice", Signature: []byte{}}),
 		"an opinion":  bob.Resolve(t.Context(), "a", "alice", "", []byte{}),
 		"an adoption": second(bob.Adopt(t.Context(), "g2", "alice", true)),
 	} {
@@ -64,11 +63,11 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s is allowed", sql)
 		}
 	}
-	if err := h.State(t.Context(), proposal.Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: []string{}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: []string{}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	mine.ID = "b2"
-	if _, err := bob.Submit(t.Context(), "g1", []proposal.Input{mine}); !errors.Is(err, ErrNotAllowed) {
+	if _, err := bob.Submit(t.Context(), "g1", []Input{mine}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("by one who left: %v", err)
 	}
 }
@@ -83,7 +82,7 @@ func TestPassword(t *testing.T) {
 	for _, name := range []string{"bob", "carol", "dave", "eve"} {
 		role[name] = name + "_" + db
 		s.SQL(t, db, "CREATE ROLE "+role[name]+" LOGIN IN ROLE perlica_member, perlica_admin")
-		m := proposal.Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: role[name], Signer: "alice", Signature: []byte{}}
+		m := Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: role[name], Signer: "alice", Signature: []byte{}}
 		if name != "eve" { // who is never confirmed
 			check(t, h.State(t.Context(), m))
 		}
@@ -92,11 +91,11 @@ func TestPassword(t *testing.T) {
 		}
 	}
 	running := newInput("running", "x")
-	check(t, second(h.Submit(t.Context(), "g1", []proposal.Input{running})))
+	check(t, second(h.Submit(t.Context(), "g1", []Input{running})))
 	if got := claimed(t, h, 1); len(got) != 1 || got[0] != "running" {
 		t.Fatal(got)
 	}
-	list := []proposal.Input{newInput("later", "x"), newInput("gone", "x"), newInput("gpu", "x")}
+	list := []Input{newInput("later", "x"), newInput("gone", "x"), newInput("gpu", "x")}
 	for i := range list {
 		list[i].Sender = "bob"
 	}
@@ -192,10 +191,10 @@ func TestTeamsOfOneServer(t *testing.T) {
 				_, err = h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
 			}
 			if err == nil {
-				err = h.State(t.Context(), proposal.Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "maker", Signature: []byte{}})
+				err = h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "maker", Signature: []byte{}})
 			}
 			if err == nil {
-				_, err = h.Submit(t.Context(), "g1", []proposal.Input{newInput("a", "x")})
+				_, err = h.Submit(t.Context(), "g1", []Input{newInput("a", "x")})
 			}
 			if err == nil {
 				_, err = h.Adopt(t.Context(), "g2", "alice", true)
@@ -220,7 +219,7 @@ func TestOwnersRights(t *testing.T) {
 	bob, dave := "bob_"+db, "dave_"+db
 	for _, name := range []string{"bob", "dave"} {
 		s.SQL(t, db, "CREATE ROLE "+name+"_"+db+" LOGIN IN ROLE perlica_member")
-		m := proposal.Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: name + "_" + db, Signer: "alice", Signature: []byte{}}
+		m := Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: name + "_" + db, Signer: "alice", Signature: []byte{}}
 		check(t, h.State(t.Context(), m))
 		if m.Version, m.Gone = 2, true; name == "dave" {
 			check(t, h.State(t.Context(), m))

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // TestUpgrade: a hub of the first version, or of the one before, with a team and an input, is brought up to date, and keeps what it has.
@@ -40,7 +39,7 @@ func upgradeFrom(t *testing.T, from int) {
 	if made, err := h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1"); err != nil || !made {
 		t.Fatal(made, err)
 	}
-	if err := h.State(t.Context(), proposal.Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	s.SQL(t, db, `

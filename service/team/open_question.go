@@ -1,4 +1,4 @@
-package door
+package team
 
 import (
 	"context"
@@ -10,23 +10,22 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/service/team"
-	"github.com/perlica/perlica/service/team/proposal"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Question is an open question of a worker's.
-type Question struct {
+// OpenQuestion is an open question of a worker's.
+type OpenQuestion struct {
 	interaction.Question
-	There proposal.Question // as the hub has it: what an answer is signed for
+	There hub.Question // as the hub has it: what an answer is signed for
 }
 
-// Questions returns the open questions of a worker, or of all if it is empty, oldest first. One that cannot be read is left out: nobody could
+// OpenQuestions returns the open questions of a worker, or of all if it is empty, oldest first. One that cannot be read is left out: nobody could
 // say what is answered.
-func Questions(ctx context.Context, t *team.Team, worker string) (list []Question, err error) {
+func OpenQuestions(ctx context.Context, t *Team, worker string) (list []OpenQuestion, err error) {
 	all, err := t.Hub.Questions(ctx, worker, "")
 	for _, p := range all {
-		q := Question{There: p}
-		if json.Unmarshal(p.Question, &q.Question) != nil || string(q.ID) != p.ID || proposal.CheckName(p.Worker) != nil {
+		q := OpenQuestion{There: p}
+		if json.Unmarshal(p.Question, &q.Question) != nil || string(q.ID) != p.ID || hub.CheckName(p.Worker) != nil {
 			continue
 		}
 		q.Asked = p.Asked
@@ -37,14 +36,14 @@ func Questions(ctx context.Context, t *team.Team, worker string) (list []Questio
 
 // Name is what the question is called where it stands among those of this machine: 32 hex digits that are made of its worker
 // and of all that it says. One that somebody changed on the hub is another one, and the id of no question of a run is like it.
-func (q Question) Name() event.InteractionID {
+func (q OpenQuestion) Name() event.InteractionID {
 	sum := sha256.Sum256([]byte(q.There.Worker + "\n" + q.There.Digest()))
 	return event.InteractionID(hex.EncodeToString(sum[:16]))
 }
 
 // From returns who submitted the input that the question is about, and for which project. Both are empty where the input is
 // not signed by whom it names: then they are nobody's words.
-func (q Question) From(ctx context.Context, t *team.Team) (sender, project string, err error) {
+func (q OpenQuestion) From(ctx context.Context, t *Team) (sender, project string, err error) {
 	in, ok, err := t.Hub.Input(ctx, q.There.Input)
 	if err != nil || !ok || !t.Signed(&in) {
 		return "", "", err
@@ -68,7 +67,7 @@ func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, 
 	if err != nil {
 		return errors.Join(ErrAway, err)
 	}
-	open, err := Questions(soon, t, "")
+	open, err := OpenQuestions(soon, t, "")
 	if err != nil {
 		return errors.Join(ErrAway, err)
 	}
@@ -77,9 +76,9 @@ func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, 
 			continue
 		}
 		if err := q.Check(a); errors.Is(err, interaction.ErrWord) {
-			return &team.UncountedError{Why: err.Error() + ": " + q.Word}
+			return &UncountedError{Why: err.Error() + ": " + q.Word}
 		} else if err != nil {
-			return &team.UncountedError{Why: err.Error()}
+			return &UncountedError{Why: err.Error()}
 		}
 		return t.Answer(ctx, q.There, a)
 	}

@@ -1,15 +1,8 @@
-// Package door is what each door of a member needs to show the open questions of a team's workers and to have them
-// answered: the team, kept open by a process that lives long; the questions; an answer's way to its worker.
-//
-// It promises that a hub that cannot be reached holds up nobody who does not ask for it, and that the question which is
-// answered is the one that was shown. It draws nothing, keeps nothing and judges nobody's rights but the member's.
-package door
+package team
 
 import (
 	"context"
 	"time"
-
-	"github.com/perlica/perlica/service/team"
 )
 
 // How long it takes until a team that could not be opened is tried again, and until the members are read again.
@@ -21,25 +14,25 @@ const (
 // Link is the user's team for a process that lives long: opened when it is first asked for, once. Its methods may be
 // called from several goroutines. The caller must Close it.
 type Link struct {
-	open func(context.Context) (*team.Team, error)
+	open func(context.Context) (*Team, error)
 	turn chan struct{} // capacity 1, and guards what follows: one opens it at a time
 
-	team   *team.Team
+	team   *Team
 	read   time.Time // when it was opened, or tried to, or the members were read
 	failed error     // why it could not be opened
 }
 
 // NewLink returns a link to the team that open opens; nil: there is none.
-func NewLink(open func(context.Context) (*team.Team, error)) *Link {
+func NewLink(open func(context.Context) (*Team, error)) *Link {
 	return &Link{open: open, turn: make(chan struct{}, 1)}
 }
 
 // Get returns the team as it is now; it is the link's to close. While it cannot be opened it is tried now and then, and
-// nobody else waits for that. The error is team.ErrNoHub where there is none, or one of team.Open's; with the team, why its
+// nobody else waits for that. The error is ErrNoHub where there is none, or one of Open's; with the team, why its
 // members could not be read again.
-func (l *Link) Get(ctx context.Context) (*team.Team, error) {
+func (l *Link) Get(ctx context.Context) (*Team, error) {
 	if l.open == nil {
-		return nil, team.ErrNoHub
+		return nil, ErrNoHub
 	}
 	select {
 	case l.turn <- struct{}{}:
@@ -76,7 +69,7 @@ const (
 
 // Watch hands see the questions that are open, again and again, until ctx ends. trouble is told once what goes wrong, of that or
 // in see, until it goes well again: then nil.
-func (l *Link) Watch(ctx context.Context, see func(context.Context, *team.Team, []Question) error, trouble func(error)) {
+func (l *Link) Watch(ctx context.Context, see func(context.Context, *Team, []OpenQuestion) error, trouble func(error)) {
 	ill := false
 	for {
 		err := l.look(ctx, see)
@@ -98,14 +91,14 @@ func (l *Link) Watch(ctx context.Context, see func(context.Context, *team.Team, 
 	}
 }
 
-func (l *Link) look(ctx context.Context, see func(context.Context, *team.Team, []Question) error) error {
+func (l *Link) look(ctx context.Context, see func(context.Context, *Team, []OpenQuestion) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	t, err := l.Get(ctx)
 	if err != nil {
 		return err
 	}
-	list, err := Questions(ctx, t, "")
+	list, err := OpenQuestions(ctx, t, "")
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package proposal
+package hub
 
 import (
 	"strings"

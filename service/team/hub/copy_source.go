@@ -1,4 +1,4 @@
-package copies
+package hub
 
 import (
 	"context"
@@ -15,12 +15,11 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Source is a copy as a source for verify.Check, as it was when it was opened. It is read once. The checks are
+// CopySource is a copy as a source for verify.Check, as it was when it was opened. It is read once. The checks are
 // verify's.
-type Source struct {
+type CopySource struct {
 	Copy
 	conn  *pgx.Conn
 	rows  pgx.Rows              // once they are read
@@ -34,11 +33,11 @@ type Source struct {
 	over  bool
 }
 
-// Read calls f with the copy of a worker's log, which does not change while f runs. The events of from, an empty
+// ReadCopy calls f with the copy of a worker's log, which does not change while f runs. The events of from, an empty
 // tree or the Tree of an earlier Source, are not read. The error is ErrNone if there is no such copy.
 //
 // While f runs the hub does nothing else for this process.
-func Read(ctx context.Context, h *hub.Hub, worker string, from tree.Range, f func(*Source) error) error {
+func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f func(*CopySource) error) error {
 	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		under, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -47,7 +46,7 @@ func Read(ctx context.Context, h *hub.Hub, worker string, from tree.Range, f fun
 			return err
 		}
 		var open pgx.Rows
-		s := &Source{conn: c, open: &open, from: from.Clone(), tree: from.Clone(), last: from.Size}
+		s := &CopySource{conn: c, open: &open, from: from.Clone(), tree: from.Clone(), last: from.Size}
 		if s.Copy, err = one(under, c, worker); err == nil {
 			err = s.readSeals(under)
 		}
@@ -64,7 +63,7 @@ func Read(ctx context.Context, h *hub.Hub, worker string, from tree.Range, f fun
 }
 
 // readSeals reads the checkpoints, with the keepers' signatures behind their own.
-func (s *Source) readSeals(ctx context.Context) error {
+func (s *CopySource) readSeals(ctx context.Context) error {
 	rows, err := s.conn.Query(ctx, `
 		SELECT c.size, c.note, coalesce(string_agg(k.line, '' ORDER BY k.keeper), '')
 		FROM perlica.checkpoints c
@@ -97,7 +96,7 @@ func withLines(note, lines string) string {
 
 // Checkpoint returns the checkpoint of that size, with the keepers' signatures; ok is false if there is none. What it
 // is worth is not known.
-func (s *Source) Checkpoint(size int64) (c evidence.Checkpoint, ok bool) {
+func (s *CopySource) Checkpoint(size int64) (c evidence.Checkpoint, ok bool) {
 	for _, known := range s.all {
 		if known.Size == size {
 			c, err := evidence.ParseCheckpoint(known.Note)
@@ -109,10 +108,10 @@ func (s *Source) Checkpoint(size int64) (c evidence.Checkpoint, ok bool) {
 
 // Tree is that of the leaves that were read, with those that were not read again. It follows from the copy's word
 // alone: it is worth what verify.Check said of the Source.
-func (s *Source) Tree() tree.Range { return s.tree.Clone() }
+func (s *CopySource) Tree() tree.Range { return s.tree.Clone() }
 
 // Events yields the events, of a Source of which nothing was read yet. It checks nothing.
-func (s *Source) Events(ctx context.Context) iter.Seq2[event.Event, error] {
+func (s *CopySource) Events(ctx context.Context) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for !s.over {
 			list, text, err := s.read(ctx)
@@ -132,12 +131,12 @@ func (s *Source) Events(ctx context.Context) iter.Seq2[event.Event, error] {
 }
 
 // Head names the log. A copy has no stored hashes, no list of open runs and no anchor.
-func (s *Source) Head(context.Context) (verify.Head, error) {
+func (s *CopySource) Head(context.Context) (verify.Head, error) {
 	return verify.Head{Checkpoint: evidence.Checkpoint{Origin: s.Origin}, Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema}}, nil
 }
 
 // End has nothing more to say.
-func (s *Source) End(context.Context) error { return nil }
+func (s *CopySource) End(context.Context) error { return nil }
 
 // A stretch ends with the first of these.
 const (
@@ -153,7 +152,7 @@ type row struct {
 }
 
 // Next reads rows. They are parsed by the goroutine that reads the stretch.
-func (s *Source) Next(ctx context.Context) (func(*verify.Block) error, error) {
+func (s *CopySource) Next(ctx context.Context) (func(*verify.Block) error, error) {
 	if !s.begun {
 		s.begun = true
 		if s.from.Size > 0 {
@@ -191,7 +190,7 @@ func (s *Source) Next(ctx context.Context) (func(*verify.Block) error, error) {
 }
 
 // known hands out what stands for the events that are not read again.
-func (s *Source) known(b *verify.Block) error {
+func (s *CopySource) known(b *verify.Block) error {
 	at, n := int64(0), 0
 	for level := tree.MaxLevel; level >= 0; level-- {
 		if s.from.Size>>level&1 == 1 {
@@ -203,7 +202,7 @@ func (s *Source) known(b *verify.Block) error {
 }
 
 // read reads the next rows, and the bytes of all of them.
-func (s *Source) read(ctx context.Context) (list []row, text []byte, err error) {
+func (s *CopySource) read(ctx context.Context) (list []row, text []byte, err error) {
 	if s.rows == nil {
 		if s.rows, err = s.conn.Query(ctx, `
 			SELECT seq, leaf, header, payload
@@ -221,7 +220,7 @@ func (s *Source) read(ctx context.Context) (list []row, text []byte, err error) 
 		}
 		v := s.rows.RawValues() // in binary, as pgx asks for these types
 		if len(v[0]) != 8 {
-			return nil, nil, errors.New("copies: a number that is none")
+			return nil, nil, errors.New("hub: a number that is none")
 		}
 		r := row{seq: int64(binary.BigEndian.Uint64(v[0])), gone: v[3] == nil}
 		text = append(text, v[1]...)

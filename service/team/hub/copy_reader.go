@@ -1,4 +1,4 @@
-package copies
+package hub
 
 import (
 	"cmp"
@@ -18,30 +18,29 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
-	"github.com/perlica/perlica/service/team/hub"
 )
 
 // ErrEdited says that an event of a copy is not the one that its hash was made of.
-var ErrEdited = errors.New("copies: an event is not what its hash says: somebody edited the copy")
+var ErrEdited = errors.New("hub: an event is not what its hash says: somebody edited the copy")
 
-// Reader reads events of a copy by what they are about, as the copy is now: for what is shown, not for evidence. An
+// CopyReader reads events of a copy by what they are about, as the copy is now: for what is shown, not for evidence. An
 // event that does not have its own hash is not handed out; whether the copy is the worker's log says a Keeper.
-type Reader struct {
+type CopyReader struct {
 	Worker string // whose log it is
 
-	hub    *hub.Hub
+	hub    *Hub
 	origin string
 	views  string
 	gone   int64 // payloads that are not there any more
 }
 
-// NewReader returns a reader of a worker's copy. It holds nothing.
-func NewReader(h *hub.Hub, worker string) *Reader { return &Reader{Worker: worker, hub: h} }
+// NewCopyReader returns a reader of a worker's copy. It holds nothing.
+func NewCopyReader(h *Hub, worker string) *CopyReader { return &CopyReader{Worker: worker, hub: h} }
 
-// Readers returns readers of all copies, by the workers' names, but of those that stand there under another log's name.
+// CopyReaders returns readers of all copies, by the workers' names, but of those that stand there under another log's name.
 // views is the folder for what this machine makes of copies.
-func Readers(ctx context.Context, h *hub.Hub, views string) (list []*Reader, err error) {
-	all, err := List(ctx, h)
+func CopyReaders(ctx context.Context, h *Hub, views string) (list []*CopyReader, err error) {
+	all, err := ListCopies(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +58,7 @@ func Readers(ctx context.Context, h *hub.Hub, views string) (list []*Reader, err
 		return nil, err
 	}
 	for _, c := range all {
-		r := &Reader{Worker: c.Worker, hub: h, origin: c.Origin, views: views, gone: gone[c.Worker]}
+		r := &CopyReader{Worker: c.Worker, hub: h, origin: c.Origin, views: views, gone: gone[c.Worker]}
 		first, ok, err := r.Last(ctx, event.Query{Until: 1})
 		if err != nil && !errors.Is(err, ErrEdited) {
 			return nil, err
@@ -72,14 +71,14 @@ func Readers(ctx context.Context, h *hub.Hub, views string) (list []*Reader, err
 }
 
 // Origin returns the name of the log that this is a copy of.
-func (r *Reader) Origin(context.Context) (string, error) { return r.origin, nil }
+func (r *CopyReader) Origin(context.Context) (string, error) { return r.origin, nil }
 
 // mostOpen is how many runs of a worker may be open at once.
 const mostOpen = 1000
 
 // OpenRuns returns the runs of the inputs that the worker owns and has not reported an outcome of, as far as the copy
 // has them, oldest first.
-func (r *Reader) OpenRuns(ctx context.Context) (runs []event.RunID, err error) {
+func (r *CopyReader) OpenRuns(ctx context.Context) (runs []event.RunID, err error) {
 	var inputs []event.InputID
 	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -114,7 +113,7 @@ func (r *Reader) OpenRuns(ctx context.Context) (runs []event.RunID, err error) {
 
 // View is the path of a view of the copy, by the view's name, in a folder that is there. What was made before payloads
 // left the copy is deleted: it may hold them.
-func (r *Reader) View(name string) (string, error) {
+func (r *CopyReader) View(name string) (string, error) {
 	if err := os.MkdirAll(r.views, 0o700); err != nil {
 		return "", err
 	}
@@ -131,7 +130,7 @@ func (r *Reader) View(name string) (string, error) {
 }
 
 // Head returns the number of the copy's last event, 0 if there is none.
-func (r *Reader) Head(ctx context.Context) (seq event.Seq, err error) {
+func (r *CopyReader) Head(ctx context.Context) (seq event.Seq, err error) {
 	err = r.hub.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, `
 			SELECT coalesce(max(seq), 0)
@@ -149,7 +148,7 @@ const pagePatience = 5 * time.Minute
 
 // Events yields the events that the query selects. The server looks at their headers, and sends those alone that the
 // query may select. The error wraps ErrEdited where an event does not have its own hash.
-func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
+func (r *CopyReader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		n, rest := 0, q
 		for {
@@ -176,7 +175,7 @@ func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 }
 
 // Last returns the newest event that the query selects; ok is false if there is none.
-func (r *Reader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
+func (r *CopyReader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
 	q.Newest, q.Limit = true, 1
 	for e, err := range r.Events(ctx, q) {
 		return e, err == nil, err
@@ -185,7 +184,7 @@ func (r *Reader) Last(ctx context.Context, q event.Query) (e event.Event, ok boo
 }
 
 // page reads the next events, and moves the query behind them. After an error list has those before it.
-func (r *Reader) page(ctx context.Context, q *event.Query) (list []event.Event, more bool, err error) {
+func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Event, more bool, err error) {
 	order, limit := "ASC", page
 	if q.Newest {
 		order = "DESC"

@@ -1,10 +1,4 @@
-// Package copies is the copies of the workers' logs on the hub: written behind each worker's own disk, in order and
-// resumable; read by everybody, as a source for verification.
-//
-// It promises that a copy has the events of one log, from the first on and without a gap, each as it is on the
-// worker's disk: a batch is there whole or not at all, and only behind the event that it follows. It refuses to write
-// behind an event that the worker's log does not have. It judges nothing: what a copy is worth says eventlog/verify.
-package copies
+package hub
 
 import (
 	"context"
@@ -16,8 +10,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/service/team/hub"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
 // goneBytes is what the removal of a payload counts for, among the bytes of an exchange.
@@ -25,15 +17,15 @@ const goneBytes = 64
 
 var (
 	// ErrOtherLog says that the worker's name belongs to another log, or the log to another name.
-	ErrOtherLog error = &proposal.Fault{
-		Text:   "copies: the worker's name belongs to another log",
+	ErrOtherLog error = &Fault{
+		Text:   "hub: the worker's name belongs to another log",
 		Advice: "one name has one log, for ever: join under another name, see 'Copies' in docs/team.md",
 	}
 	// ErrMoved says that the copy does not end any more where it did: another process wrote to it.
-	ErrMoved = errors.New("copies: the copy has another end than before")
+	ErrMoved = errors.New("hub: the copy has another end than before")
 	// ErrNone says that there is no copy of that name.
-	ErrNone error = &proposal.Fault{
-		Text:   "copies: there is no copy of a worker of that name",
+	ErrNone error = &Fault{
+		Text:   "hub: there is no copy of a worker of that name",
 		Advice: "perlica log verify --team lists the copies",
 	}
 )
@@ -50,7 +42,7 @@ type Copy struct {
 	Forked     event.Seq // an event that the log and its copy have in two versions; 0: none is known
 }
 
-const columns = `l.worker, l.origin, coalesce(e.seq, 0), e.leaf,
+const copyColumns = `l.worker, l.origin, coalesce(e.seq, 0), e.leaf,
 	coalesce(k.size, 0), coalesce(k.note, ''),
 	coalesce((SELECT max(size) FROM perlica.cosignatures c WHERE c.worker = l.worker), 0), coalesce(l.forked, 0)
 FROM perlica.logs l
@@ -69,11 +61,11 @@ LEFT JOIN LATERAL (
 	LIMIT 1
 ) k ON true`
 
-// List returns the copies, by name.
-func List(ctx context.Context, h *hub.Hub) (list []Copy, err error) {
+// ListCopies returns the copies, by name.
+func ListCopies(ctx context.Context, h *Hub) (list []Copy, err error) {
 	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
-			SELECT `+columns+`
+			SELECT `+copyColumns+`
 			ORDER BY l.worker`)
 		if err == nil {
 			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Copy])
@@ -85,7 +77,7 @@ func List(ctx context.Context, h *hub.Hub) (list []Copy, err error) {
 
 // enrol returns the copy of a worker's log, which is made known by its name unless it is already. One name has one
 // log, for ever: else the error is ErrOtherLog.
-func enrol(ctx context.Context, h *hub.Hub, worker, origin string, known bool) (found Copy, err error) {
+func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (found Copy, err error) {
 	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		if !known {
 			_, err := c.Exec(ctx, `
@@ -107,7 +99,7 @@ func enrol(ctx context.Context, h *hub.Hub, worker, origin string, known bool) (
 
 func one(ctx context.Context, c *pgx.Conn, worker string) (found Copy, err error) {
 	rows, err := c.Query(ctx, `
-		SELECT `+columns+`
+		SELECT `+copyColumns+`
 		WHERE l.worker = $1`, worker)
 	if err == nil {
 		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Copy])
@@ -132,10 +124,10 @@ type Stretch struct {
 	Checkpoints []evidence.Checkpoint
 }
 
-// Append adds a stretch, all of it or nothing. The error is ErrMoved if the copy does not end where it should, and
+// AppendCopy adds a stretch, all of it or nothing. The error is ErrMoved if the copy does not end where it should, and
 // hub.ErrNotAllowed if the worker may not write to it: it left the team, or its log and the copy differ. After
 // another one it is not known whether the stretch is there.
-func Append(ctx context.Context, h *hub.Hub, s Stretch) error {
+func AppendCopy(ctx context.Context, h *Hub, s Stretch) error {
 	var seqs []int64
 	var leaves, headers, payloads [][]byte
 	bytes := 0
@@ -173,17 +165,11 @@ func Append(ctx context.Context, h *hub.Hub, s Stretch) error {
 	if errors.As(err, &pg) && (pg.Code == stateUnique || pg.Code == stateDivision) {
 		return ErrMoved
 	}
-	if errors.Is(err, hub.ErrUnsure) {
+	if errors.Is(err, ErrUnsure) {
 		return nil // what a standby lacks after a promotion is sent again
 	}
 	return err
 }
-
-// The SQLSTATEs of a row whose key is there, and of a division by zero.
-const (
-	stateUnique   = "23505"
-	stateDivision = "22012"
-)
 
 // prune takes payloads out of a copy, and out of what the hub has beside it.
 func prune(b *pgx.Batch, s *Stretch) {
@@ -215,9 +201,9 @@ func prune(b *pgx.Batch, s *Stretch) {
 		WHERE worker = $1 AND id = ANY($2)`, s.Worker, s.Questions)
 }
 
-// Fork says on the hub that the worker's log has another event than the copy: nothing is written to the copy any
+// ForkCopy says on the hub that the worker's log has another event than the copy: nothing is written to the copy any
 // more, and no process of this worker may go on.
-func Fork(ctx context.Context, h *hub.Hub, worker string, seq event.Seq) error {
+func ForkCopy(ctx context.Context, h *Hub, worker string, seq event.Seq) error {
 	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
 			UPDATE perlica.logs
@@ -228,7 +214,7 @@ func Fork(ctx context.Context, h *hub.Hub, worker string, seq event.Seq) error {
 }
 
 // Cosign puts a keeper's signature under a checkpoint there. The first stays.
-func Cosign(ctx context.Context, h *hub.Hub, worker string, size int64, keeper, line string) error {
+func Cosign(ctx context.Context, h *Hub, worker string, size int64, keeper, line string) error {
 	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
 			INSERT INTO perlica.cosignatures (worker, size, keeper, line)

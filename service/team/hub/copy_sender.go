@@ -1,4 +1,4 @@
-package copies
+package hub
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/service/team/hub"
 )
 
 // A ForkError says that a worker's log and its copy have an event in two versions. The log was rewritten, or put back
@@ -36,25 +35,25 @@ const (
 	sendBytes  = 4 << 20
 )
 
-// Sender keeps the copy of a worker's log up to date. It is used by one goroutine.
-type Sender struct {
-	hub    *hub.Hub
+// CopySender keeps the copy of a worker's log up to date. It is used by one goroutine.
+type CopySender struct {
+	hub    *Hub
 	log    *store.Reader
 	worker string
 	known  bool // the hub knows the worker's log by its name
 	end    Copy // as far as it is known
 }
 
-// NewSender prepares to send the log of a worker. The hub's connection should be the sender's own: a stretch can take
+// NewCopySender prepares to send the log of a worker. The hub's connection should be the sender's own: a stretch can take
 // long.
-func NewSender(h *hub.Hub, log *store.Reader, worker string) *Sender {
-	return &Sender{hub: h, log: log, worker: worker}
+func NewCopySender(h *Hub, log *store.Reader, worker string) *CopySender {
+	return &CopySender{hub: h, log: log, worker: worker}
 }
 
 // Check compares the log with its copy, as far as the copy goes: its last event, and the root that its newest
 // checkpoint names. The error is a *ForkError if they are two logs, also if another process of the worker found
 // that, and ErrOtherLog if the worker's name is that of another log.
-func (s *Sender) Check(ctx context.Context) error {
+func (s *CopySender) Check(ctx context.Context) error {
 	origin, err := s.log.Origin(ctx)
 	if err != nil {
 		return err
@@ -69,7 +68,7 @@ func (s *Sender) Check(ctx context.Context) error {
 		return err
 	}
 	if s.end.Forked == 0 {
-		if err := Fork(ctx, s.hub, s.worker, fork.Seq); err != nil && !errors.Is(err, hub.ErrNotAllowed) {
+		if err := ForkCopy(ctx, s.hub, s.worker, fork.Seq); err != nil && !errors.Is(err, ErrNotAllowed) {
 			return errors.Join(fork, err)
 		}
 	}
@@ -77,7 +76,7 @@ func (s *Sender) Check(ctx context.Context) error {
 }
 
 // compare says whether the log has another history than its copy, nil if not.
-func (s *Sender) compare(ctx context.Context) (*ForkError, error) {
+func (s *CopySender) compare(ctx context.Context) (*ForkError, error) {
 	fork := func(seq int64, format string, args ...any) (*ForkError, error) {
 		return &ForkError{s.worker, event.Seq(seq), fmt.Sprintf(format, args...)}, nil
 	}
@@ -117,7 +116,7 @@ func (s *Sender) compare(ctx context.Context) (*ForkError, error) {
 
 // Send sends what the copy lacks, behind a Check. When it returns nil the copy has what the log had when Send began,
 // the checkpoints, too. It may be broken off at any time: the next one goes on where the copy ends.
-func (s *Sender) Send(ctx context.Context) error {
+func (s *CopySender) Send(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
@@ -126,7 +125,7 @@ func (s *Sender) Send(ctx context.Context) error {
 		if err != nil || len(stretch.Events) == 0 && len(stretch.Checkpoints) == 0 {
 			return err
 		}
-		switch err := Append(ctx, s.hub, stretch); {
+		switch err := AppendCopy(ctx, s.hub, stretch); {
 		case errors.Is(err, ErrMoved): // another process of this worker sends, or a clone
 			if err := s.Check(ctx); err != nil {
 				return err
@@ -149,7 +148,7 @@ func (s *Sender) Send(ctx context.Context) error {
 }
 
 // next returns what is sent next, and whether there is more.
-func (s *Sender) next(ctx context.Context) (stretch Stretch, more bool, err error) {
+func (s *CopySender) next(ctx context.Context) (stretch Stretch, more bool, err error) {
 	stretch = Stretch{Worker: s.worker, Size: s.end.Size}
 	size := 0
 	rewritten := event.Seq(0)
@@ -158,7 +157,7 @@ func (s *Sender) next(ctx context.Context) (stretch Stretch, more bool, err erro
 			return stretch, false, err
 		}
 		if int64(e.Seq) != s.end.Size+int64(len(stretch.Events))+1 {
-			return stretch, false, fmt.Errorf("copies: event %d of the log is missing: 'perlica log verify' says more", s.end.Size+int64(len(stretch.Events))+1)
+			return stretch, false, fmt.Errorf("hub: event %d of the log is missing: 'perlica log verify' says more", s.end.Size+int64(len(stretch.Events))+1)
 		}
 		if e.Type == event.LogRewritten {
 			rewritten = e.Seq
@@ -180,7 +179,7 @@ func (s *Sender) next(ctx context.Context) (stretch Stretch, more bool, err erro
 }
 
 // gone adds what was removed from the log up to an event that says that it was: it goes from the copy with that event.
-func (s *Sender) gone(ctx context.Context, until event.Seq, stretch *Stretch) error {
+func (s *CopySender) gone(ctx context.Context, until event.Seq, stretch *Stretch) error {
 	for e, err := range s.log.Events(ctx, event.Query{Until: until, Gone: true}) {
 		if err != nil {
 			return err
@@ -199,7 +198,7 @@ func (s *Sender) gone(ctx context.Context, until event.Seq, stretch *Stretch) er
 }
 
 // checkpoints adds the signed checkpoints that the copy lacks and has all events for.
-func (s *Sender) checkpoints(ctx context.Context, stretch *Stretch) error {
+func (s *CopySender) checkpoints(ctx context.Context, stretch *Stretch) error {
 	list, err := s.log.Checkpoints(ctx, s.end.Checkpoint)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package door
+package team
 
 import (
 	"context"
@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/service/team"
 )
 
 // TestLink: a hub that cannot be reached is not called by each that asks, and holds up nobody for longer than wanted.
 func TestLink(t *testing.T) {
 	calls := 0
-	l := NewLink(func(context.Context) (*team.Team, error) {
+	l := NewLink(func(context.Context) (*Team, error) {
 		calls++
 		return nil, errors.New("connection refused")
 	})
@@ -36,7 +35,7 @@ func TestLink(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewLink(nil).Get(t.Context()); !errors.Is(err, team.ErrNoHub) {
+	if _, err := NewLink(nil).Get(t.Context()); !errors.Is(err, ErrNoHub) {
 		t.Errorf("no hub: %v", err)
 	}
 }
@@ -46,7 +45,7 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	calls, said := 0, 0
-	l := NewLink(func(context.Context) (*team.Team, error) {
+	l := NewLink(func(context.Context) (*Team, error) {
 		if calls++; calls == 3 {
 			cancel()
 		}

@@ -1,4 +1,4 @@
-package copies
+package hub
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/service/team/hub"
 )
 
 // Kept is what a keeper cosigned last of a worker's log: it cosigns nothing that does not hold all of it.
@@ -22,7 +21,7 @@ type Kept struct {
 // Keeper verifies the copies, and cosigns the newest checkpoint of each that is sound, as a witness does. It is used
 // by one goroutine.
 type Keeper struct {
-	Hub  *hub.Hub
+	Hub  *Hub
 	Name string          // under which its signatures are there
 	Own  string          // the name of this machine's own log, which it does not cosign
 	Kept map[string]Kept // by worker
@@ -59,7 +58,7 @@ func (k *Keeper) Round(ctx context.Context, whole bool) (list []Verdict, err err
 	if whole {
 		k.trees = map[string]tree.Range{}
 	}
-	all, err := List(ctx, k.Hub)
+	all, err := ListCopies(ctx, k.Hub)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +116,7 @@ func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 		return v, nil
 	}
 	var newest evidence.Checkpoint
-	err = Read(ctx, k.Hub, c.Worker, k.trees[c.Worker], func(src *Source) error {
+	err = ReadCopy(ctx, k.Hub, c.Worker, k.trees[c.Worker], func(src *CopySource) error {
 		v.Copy = src.Copy
 		v.Report, err = k.check(ctx, src, keys, kept)
 		if err == nil && v.OK() {
@@ -142,7 +141,7 @@ func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 }
 
 // check verifies a copy from where it was verified before.
-func (k *Keeper) check(ctx context.Context, src *Source, keys []note.Verifier, kept Kept) (verify.Report, error) {
+func (k *Keeper) check(ctx context.Context, src *CopySource, keys []note.Verifier, kept Kept) (verify.Report, error) {
 	opt := verify.Options{Keys: append(keys, k.Witnesses...), Signers: keys}
 	if kept.Size > src.from.Size {
 		since := kept.Checkpoint
@@ -183,7 +182,7 @@ func (k *Keeper) cosign(ctx context.Context, v *Verdict, newest evidence.Checkpo
 	}
 	// Also what was signed before this process, and was lost on its way.
 	err := Cosign(ctx, k.Hub, v.Worker, kept.Size, k.Name, kept.Line)
-	if err != nil && !errors.Is(err, hub.ErrNoClaim) { // or the checkpoint is not there any more
+	if err != nil && !errors.Is(err, ErrNoClaim) { // or the checkpoint is not there any more
 		return err
 	}
 	if k.there == nil {

@@ -1,47 +1,28 @@
-package copies
+package hub
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
-	"github.com/perlica/perlica/service/team/proposal"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	hubtest.Remove()
-	os.Exit(code)
-}
-
-func open(t *testing.T, url string) *hub.Hub {
-	t.Helper()
-	h, err := hub.Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() }) // a server may be gone
-	return h
-}
-
-// TestRoles: with one member's password nothing is written to another's copy, and nothing of one's own is changed but
+// TestCopyRoles: with one member's password nothing is written to another's copy, and nothing of one's own is changed but
 // that payloads are taken out.
-func TestRoles(t *testing.T) {
+func TestCopyRoles(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
 	if _, err := h.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	roles := map[string]*hub.Hub{}
+	roles := map[string]*Hub{}
 	for _, name := range []string{"alice", "bob"} {
 		role := name + "_" + db
 		s.SQL(t, db, "CREATE ROLE "+role+" LOGIN IN ROLE perlica_member")
 		roles[name] = open(t, s.URL(role, db))
-		if err := h.State(t.Context(), proposal.Member{Name: name, Version: 1, Key: "key", Rights: []string{}, Login: role, Signature: []byte{}}); err != nil {
+		if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: []string{}, Login: role, Signature: []byte{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,14 +31,14 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	stretch := Stretch{Worker: "alice", Events: one, Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}
-	if err := Append(t.Context(), roles["alice"], stretch); err != nil {
+	if err := AppendCopy(t.Context(), roles["alice"], stretch); err != nil {
 		t.Fatal(err)
 	}
-	if err := Append(t.Context(), roles["alice"], stretch); !errors.Is(err, ErrMoved) {
+	if err := AppendCopy(t.Context(), roles["alice"], stretch); !errors.Is(err, ErrMoved) {
 		t.Errorf("twice: %v", err)
 	}
 	gap := Stretch{Worker: "alice", Size: 5, Events: []event.Event{{Seq: 6}}, Checkpoints: []evidence.Checkpoint{{Size: 6, Note: "n"}}}
-	if err := Append(t.Context(), roles["alice"], gap); !errors.Is(err, ErrMoved) || s.SQL(t, db, "SELECT max(size) FROM perlica.checkpoints") != "1" {
+	if err := AppendCopy(t.Context(), roles["alice"], gap); !errors.Is(err, ErrMoved) || s.SQL(t, db, "SELECT max(size) FROM perlica.checkpoints") != "1" {
 		t.Errorf("behind events that a hub lost: %v", err)
 	}
 	if _, err := enrol(t.Context(), roles["alice"], "alice", "perlica/b", false); !errors.Is(err, ErrOtherLog) {
@@ -69,13 +50,13 @@ func TestRoles(t *testing.T) {
 	_, err := enrol(t.Context(), roles["bob"], "carol", "perlica/c", false)
 	for what, err := range map[string]error{
 		"a log":                  err,
-		"an event":               Append(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
-		"a checkpoint":           Append(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
+		"an event":               AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
+		"a checkpoint":           AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
 		"a keeper's signature":   Cosign(t.Context(), roles["bob"], "alice", 1, "alice", "line"),
-		"an event of no log":     Append(t.Context(), roles["bob"], Stretch{Worker: "bob", Events: one}),
-		"a checkpoint of no log": Append(t.Context(), roles["bob"], Stretch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
+		"an event of no log":     AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "bob", Events: one}),
+		"a checkpoint of no log": AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
 	} {
-		if !errors.Is(err, hub.ErrNotAllowed) {
+		if !errors.Is(err, ErrNotAllowed) {
 			t.Errorf("%s in another's name: %v", what, err)
 		}
 	}
@@ -109,16 +90,16 @@ func TestRoles(t *testing.T) {
 	if n := left(); n != `f|1|answered|{"title": "asked"}{"answer": {"text": "typed"}}|typed` {
 		t.Errorf("another worker took out: %s", n)
 	}
-	if err := Append(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}, Questions: []string{"q"}}); err != nil {
+	if err := AppendCopy(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}, Questions: []string{"q"}}); err != nil {
 		t.Error(err)
 	}
 	if n := left(); n != "t|0||{}{}|" {
 		t.Errorf("left: %s", n)
 	}
-	if err := Fork(t.Context(), roles["alice"], "alice", 1); err != nil {
+	if err := ForkCopy(t.Context(), roles["alice"], "alice", 1); err != nil {
 		t.Error(err)
 	}
-	if err := Append(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}); !errors.Is(err, hub.ErrNotAllowed) {
+	if err := AppendCopy(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("behind a fork: %v", err)
 	}
 }

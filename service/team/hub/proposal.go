@@ -1,7 +1,4 @@
-// Package proposal is what members of a team put on the hub: memberships, inputs, questions, answers and stops, and the
-// text that they sign of each. It promises that no two proposals have the same text. It speaks to no hub, and
-// decides nothing: a row is a proposal, and counts when a worker's log has it.
-package proposal
+package hub
 
 import (
 	"crypto/sha256"
@@ -31,8 +28,8 @@ type Member struct {
 	Made      time.Time `json:"-"`
 }
 
-// Request is a wish to join.
-type Request struct {
+// JoinRequest is a wish to join.
+type JoinRequest struct {
 	Name, Key, Login string
 	Made             time.Time
 }
@@ -165,18 +162,18 @@ func (c Cancel) Text(team string) string {
 	return statement("cancel", "team", team, "input", c.Input, "member", c.Member)
 }
 
-// Opinion is what a member of the team signs of what became of an input.
-func Opinion(team, input, by, text string) string {
+// OpinionText is what a member of the team signs of what became of an input.
+func OpinionText(team, input, by, text string) string {
 	return statement("resolve", "team", team, "input", input, "member", by, "note", Hash([]byte(text)))
 }
 
-// Outcome is what a worker of the team signs of what became of an input; digest is the SHA-256, in hex, of the result's JSON.
-func Outcome(team, input, worker, outcome, digest string) string {
+// OutcomeText is what a worker of the team signs of what became of an input; digest is the SHA-256, in hex, of the result's JSON.
+func OutcomeText(team, input, worker, outcome, digest string) string {
 	return statement("outcome", "team", team, "input", input, "worker", worker, "outcome", outcome, "result", digest)
 }
 
-// Verify reports whether the verifier key made the signature.
-func Verify(key, text string, signature []byte) bool {
+// VerifySignature reports whether the verifier key made the signature.
+func VerifySignature(key, text string, signature []byte) bool {
 	v, err := note.NewVerifier(key)
 	return err == nil && v.Verify([]byte(text), signature)
 }
@@ -187,9 +184,9 @@ func Hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Digest identifies what an input asks: the hash of a line with that of its text, and for each attachment a line with
-// that of its content and its name.
-func Digest(text []byte, attachments []Attachment) string {
+// InputDigest identifies what an input asks: the hash of a line with that of its text, and for each attachment a line with
+// the hash of its content and its name.
+func InputDigest(text []byte, attachments []Attachment) string {
 	var b strings.Builder
 	b.WriteString(Hash(text) + "\n")
 	for _, a := range attachments {
