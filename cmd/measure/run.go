@@ -42,7 +42,7 @@ func (t *tree) build(name string, flags ...string) error {
 }
 
 // insertsEvents is the method of package eventlog that inserts events.
-const insertsEvents = "batchWriter.insert"
+const insertsEvents = "batchWriter.insertRows"
 
 // stack is added to package eventlog for the measurement. It writes the number of frames of ours from main.
 const stack = `package eventlog
