@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// BenchmarkMegabyte masks one line of 1 MB of each kind: what agents send, and what is made to
-// be slow.
+// BenchmarkMegabyte masks lines of 1 MB: typical output of agents, and inputs made to be slow.
 func BenchmarkMegabyte(b *testing.B) {
 	const size = 1 << 20
 	quoted := func(s string) string {
@@ -56,7 +55,7 @@ func BenchmarkMegabyte(b *testing.B) {
 	})
 }
 
-// sources returns so many bytes of this repository's source code.
+// sources returns size bytes of this repository's source code.
 func sources(b *testing.B, size int) string {
 	var text strings.Builder
 	for text.Len() < size {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// uncoloured masks a text whose secrets a terminal's colours may cut in two: once as if the
-// colours were not there, and once as if they were blanks. A text in which nothing is masked
-// keeps them.
-func (t *text) uncoloured() bool {
+// maskColoured masks a text whose secrets may be cut by the colours of a terminal. It tries the
+// text without the colours, and with blanks instead of them. A text without secrets keeps its
+// colours.
+func (t *text) maskColoured() bool {
 	for _, instead := range []string{"", " "} {
 		plain := text{s: t.s, valid: t.valid, names: t.names}
 		plain.withoutColours(instead)
@@ -16,7 +16,7 @@ func (t *text) uncoloured() bool {
 		if before == t.s {
 			return false
 		}
-		if plain.rules(); plain.s != before {
+		if plain.applyRules(); plain.s != before {
 			*t = plain
 			return true
 		}
@@ -24,10 +24,10 @@ func (t *text) uncoloured() bool {
 	return false
 }
 
-// escapes are how the byte ESC is written: itself, and in strings of JSON, Go and C.
+// escapes are the spellings of the byte ESC: the byte itself, and its escapes in JSON, Go and C.
 var escapes = []string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
 
-// withoutColours puts instead in the place of control sequences (CSI).
+// withoutColours replaces control sequences (CSI).
 func (t *text) withoutColours(instead string) {
 	for _, esc := range escapes {
 		s, e := t.s, &edits{text: t}
@@ -46,11 +46,11 @@ func (t *text) withoutColours(instead string) {
 				at += n
 			}
 		}
-		t.apply(e)
+		t.applyEdits(e)
 	}
 }
 
-// coloured reports whether a bracket stands behind an ESC.
+// coloured reports whether a bracket follows an ESC.
 func coloured(s string) bool {
 	isEnd := func(text string) bool {
 		return slices.ContainsFunc(escapes, func(esc string) bool { return strings.HasSuffix(text, esc) })
@@ -82,7 +82,7 @@ func titleEnd(s string) int {
 	return 0
 }
 
-// sequence returns the length of what follows ESC, 0 if it is no control sequence.
+// sequence returns the length of the control sequence after ESC, or 0.
 func sequence(s string) int {
 	switch {
 	case strings.HasPrefix(s, "(B"):

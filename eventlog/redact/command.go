@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// A program takes a secret on its command line, as its manual says: the first group of each
-// expression. There gap stands for what separates two words, blanks or, in an array of JSON,
-// quotes and a comma; open for the start of a word, name for a user's name.
+// A program takes a secret on its command line. The first group of each expression is the secret.
+// In the expressions, gap stands for the separator of two words: blanks or, in a JSON array, quotes
+// and a comma. open stands for the start of a word, and name for a user's name.
 type program struct {
 	names string
 	flags []string
@@ -55,13 +55,13 @@ var abbreviations = strings.NewReplacer(
 	"value", `[^\s"'\\-][^\s"'\\]*`, "loginopt", `\blogin\b.*?[\s"']`,
 )
 
-// command is a program whose expressions are compiled when it is met.
+// command is a program. Its expressions are compiled at the first use.
 type command struct {
 	name  string
 	flags func() []flag
 }
 
-// flag is an expression and what it cannot match without: of each list one text.
+// flag is an expression. A matching line contains one text of each list in needs.
 type flag struct {
 	re    *regexp.Regexp
 	needs [][]string
@@ -80,8 +80,7 @@ func newFlag(expr string) flag {
 	return f
 }
 
-// needed returns texts of which one stands in whatever the expression matches, nil if it does
-// not say.
+// needed returns texts of which every match contains one, or nil if none can be derived.
 func needed(re *syntax.Regexp) (texts []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -108,7 +107,7 @@ func needed(re *syntax.Regexp) (texts []string) {
 	return texts
 }
 
-// mayMatch reports whether a line has what the expression needs.
+// mayMatch reports whether a line contains the texts that the expression needs.
 func (f flag) mayMatch(line string) bool {
 	for _, texts := range f.needs {
 		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
@@ -118,7 +117,7 @@ func (f flag) mayMatch(line string) bool {
 	return true
 }
 
-// commandsBy has the commands by the first byte of their names.
+// commandsBy returns the commands by the first byte of their names.
 var commandsBy = sync.OnceValue(func() *[256][]command {
 	var t [256][]command
 	for _, p := range programs {
@@ -135,8 +134,8 @@ var commandsBy = sync.OnceValue(func() *[256][]command {
 	return &t
 })
 
-// maskCommands masks the secrets on the command lines that begin in these places, also where
-// the words are strings of JSON.
+// maskCommands masks the secrets on the command lines that begin at these places. The words may be
+// strings of JSON.
 func maskCommands(t *text) *edits {
 	s, sc := t.s, newScanner(t)
 	next := 0
@@ -156,13 +155,13 @@ func maskCommands(t *text) *edits {
 	return &sc.edits
 }
 
-// commandEnd returns where the command line ends that goes through s[at]: at the end of the
-// line, or at an operator of the shell.
+// commandEnd returns the end of the command line through s[at]: the end of the line, or an operator
+// of the shell.
 func commandEnd(s string, at int) int {
 	const longest = 4 << 10
 	for i := at; i < len(s) && i < at+longest; i++ {
 		switch {
-		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '\n' || s[i+1] == '\r'): // it goes on
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '\n' || s[i+1] == '\r'): // the line continues
 			i += 2
 		case s[i] == '\\':
 			n := lengthOf(s[i:], func(c byte) bool { return c == '\\' })
@@ -202,13 +201,13 @@ func (sc *scanner) commandLine(c command, from, to int) {
 	slices.SortFunc(spans, func(a, b [2]int) int { return a[0] - b[0] })
 	for _, span := range spans {
 		if v := s[span[0]:span[1]]; !isReference(v) && !strings.Contains(v, redacted) {
-			sc.secret(span[0], span[1])
+			sc.maskSecret(span[0], span[1])
 		}
 	}
 }
 
-// maskFlags masks VALUE in --api-key VALUE, also where they are two strings of a JSON array;
-// maskNamed has --api-key=VALUE.
+// maskFlags masks VALUE in --api-key VALUE, also if they are two strings of a JSON array. maskNamed
+// handles --api-key=VALUE.
 func maskFlags(t *text) *edits {
 	s, sc := t.s, newScanner(t)
 	next := 0
@@ -231,14 +230,14 @@ func maskFlags(t *text) *edits {
 			to = sc.closing(from, s[from-1], level)
 		}
 		if v := s[from:to]; v != "" && !strings.Contains(v, redacted) && notInProse(v) {
-			sc.mask(from, to)
+			sc.maskRange(from, to)
 		}
 	}
 	return &sc.edits
 }
 
-// flagGap returns where the word begins behind the one that ends at s[at], and how many
-// backslashes stand before its opening quote, -1 if there is none.
+// flagGap returns the start of the word after the one that ends at s[at]. level is the number of
+// backslashes before its opening quote, or -1 without a quote.
 func (sc *scanner) flagGap(at int) (from, level int) {
 	s := sc.s
 	n := lengthOf(s[at:], func(c byte) bool { return c == '\\' })

@@ -1,8 +1,8 @@
 package redact
 
-// settings are templates of secrets as programs, manuals and logs show them.
+// settings are templates of secrets in the forms of programs, manuals and logs.
 var settings = []string{
-	// Keys of known kinds, in other places than after a name.
+	// Keys of known kinds at other places than after a name.
 	"[2026-03-01 10:00:00] mailer: SendGrid said 401 for SG.«d22».«d43»",
 	`{"level":"warn","err":"vault: permission denied (token hvs.«d95»)"}`,
 	"X-Vault-Token: s.«w24»",
@@ -277,7 +277,7 @@ var settings = []string{
 	"\"private_key\": \"-----BEGIN PRIVATE KEY-----\\n«b64»\\n«b64»\\n-----END PRIVATE KEY-----\\n\"",
 	"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n«b64»\n=«w4»\n-----END PGP PRIVATE KEY BLOCK-----",
 
-	// What other programs print.
+	// Output of other programs.
 	"::add-mask::«w24»", "::set-output name=token::«w30»", "+ password = \"«l12»\"", "+API_KEY=«w30»", "-  secret: «w20»",
 	"  ~ password = \"«l10»\" -> \"«l11»\"", "{User:bob Password:«l9» Token:«w20»}", "Config { user: \"a\", password: \"«p12»\" }",
 	"Config[user=a, password=«l10», token=«w20»]", "Config(user='a', password='«p12»', port=1)", "password%3D«l12»%26x%3D1",

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// blank stands for a value in a template: «w40» is 40 letters and digits, and must be masked;
-// ‹h40› is ordinary. «=text» is text itself, which must be masked.
+// blank matches a placeholder in a template. «w40» is 40 letters and digits that must be masked.
+// ‹h40› is ordinary. «=text» is the text itself, which must be masked.
 var blank = regexp.MustCompile(`[«‹]([a-z])([0-9]+)[»›]|«=([^»]+)»`)
 
 var blankAlphabets = map[string]string{
@@ -25,7 +25,7 @@ var blankAlphabets = map[string]string{
 	"p": "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789!#%^*+.~",
 }
 
-// filled returns the text of a template, and what must not be left of it.
+// filled returns the text of a template and its secrets.
 func filled(template string, lot *rand.Rand) (text string, secrets []string) {
 	text = blank.ReplaceAllStringFunc(template, func(m string) string {
 		g := blank.FindStringSubmatch(m)
@@ -67,8 +67,8 @@ func leaked(text string, secrets []string) bool {
 	return false
 }
 
-// TestSettings: at least 97 of 100 secrets are masked in the settings of other programs, and
-// so as strings of JSON.
+// TestSettings checks that at least 97 of 100 secrets in settings are masked, also as strings of
+// JSON.
 func TestSettings(t *testing.T) {
 	lot := rand.New(rand.NewPCG(1, 2))
 	missed := 0
@@ -93,7 +93,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestLookalikes: at most one in a hundred of the lines that only look like secrets changes.
+// TestLookalikes checks that at most one in a hundred harmless lines changes.
 func TestLookalikes(t *testing.T) {
 	lot := rand.New(rand.NewPCG(3, 4))
 	alarms, lines := 0, 0

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// lot draws the values of the corpus: nothing in it is anybody's key.
+// lot draws the values of the corpus, so it contains no real key.
 type lot struct{ *rand.Rand }
 
 const (
@@ -29,9 +29,9 @@ func (l lot) of(alphabet string, n int) string {
 	return string(b)
 }
 
-// fill draws a value: {w36} is 36 letters and digits, h hexadecimal, n digits, l small letters,
-// u capitals, d letters, digits, - and _, b base64.
-func (l lot) fill(shape string) string {
+// fillShape draws a value. {w36} is 36 letters and digits, h hexadecimal, n digits, l small
+// letters, u capitals, d letters, digits, - and _, b base64.
+func (l lot) fillShape(shape string) string {
 	return drawnPart.ReplaceAllStringFunc(shape, func(part string) string {
 		alphabet := map[byte]string{'w': alnum, 'h': hexadec, 'n': digits, 'l': lower, 'u': capitals, 'd': alnum + "-_", 'b': alnum + "+/"}[part[1]]
 		n, _ := strconv.Atoi(part[2 : len(part)-1])
@@ -65,13 +65,13 @@ dnkey-{u26}-{u52} fio-u-{d64} sk.eyJ{w60}.{d22} oauth:{w30} EAACEdEose0cBA{w120}
 eyJhbGciOiJIUzI1NiJ9.eyJ{d60}.{d43} eyJhbGciOiJSU0EtT0FFUCJ9.{d80}.{d16}.{d80}.{d22} LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo{b200} LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0K{b200}
 `)
 
-// places are where a key of a known kind stands; % is the key.
+// places are the surroundings of a key of a known kind. % is the key.
 var places = []string{
 	"%", "using %.", "export KEY=%", "KEY: %", `{"text":"got % from it"}`, `"%"`, "'%',", "<%>", "https://h/x/%/y", "\x1b[32m%\x1b[0m", "a\tb\t%\n", `{"a":"line\n%\nline"}`, "(%)", "[%]", "x=%;", "`%`",
 }
 
-// contexts are what stands around a secret of no kind; %w is one of letters and digits, %n of
-// digits, %l of letters, %b user:password as base64, %h hexadecimal, %B base64.
+// contexts are the surroundings of a secret of no known kind. %w has letters and digits, %n digits,
+// %l letters, %h hexadecimal digits and %B base64. %b is user:password as base64.
 var contexts = strings.Split(strings.TrimSpace(`
 export DB_PASSWORD=%w
 DB_PASSWORD=%n
@@ -219,12 +219,12 @@ wifi_psk=%w
 
 type planted struct{ text, secret string }
 
-// corpus returns 400 secrets: the kinds in turn in the places, then the contexts.
+// corpus returns 400 secrets: the kinds at alternating places, then the contexts.
 func corpus() []planted {
 	l := lot{rand.New(rand.NewPCG(12, 9))}
 	var list []planted
 	for i, shape := range shapes {
-		key := l.fill(shape)
+		key := l.fillShape(shape)
 		list = append(list, planted{strings.ReplaceAll(places[i%len(places)], "%", key), key[max(0, len(key)-12):]})
 	}
 	unescape := strings.NewReplacer(`\x1b`, "\x1b", `\n`, "\n")
@@ -237,24 +237,24 @@ func corpus() []planted {
 		var v string
 		switch c[at+1] {
 		case 'w':
-			v = l.fill("{w24}")
+			v = l.fillShape("{w24}")
 		case 'n':
-			v = l.fill("{n10}")
+			v = l.fillShape("{n10}")
 		case 'l':
-			v = l.fill("{l12}")
+			v = l.fillShape("{l12}")
 		case 'h':
-			v = l.fill("{h32}")
+			v = l.fillShape("{h32}")
 		case 'B':
-			v = l.fill("{b40}")
+			v = l.fillShape("{b40}")
 		case 'b':
-			v = strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("bob:"+l.fill("{w14}"))), "=")
+			v = strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("bob:"+l.fillShape("{w14}"))), "=")
 		}
 		list = append(list, planted{strings.ReplaceAll(c, c[at:at+2], v), v})
 	}
 	return list
 }
 
-// TestCorpus: of 400 secrets at least 97 in 100 are masked, and no text is broken.
+// TestCorpus checks that at least 97 of 100 secrets are masked, and that every text stays valid.
 func TestCorpus(t *testing.T) {
 	missed := 0
 	list := corpus()

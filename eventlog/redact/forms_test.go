@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestForms: one text for each rule of syntax, and its neighbour that stays.
+// TestForms has one text for each rule of syntax, and a similar text that stays.
 func TestForms(t *testing.T) {
 	long := strings.Repeat("MIIEowIBAAKCAQEA\n", 60)
 	for text, want := range map[string]string{

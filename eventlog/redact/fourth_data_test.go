@@ -1,7 +1,6 @@
 package redact
 
-// publicForms are templates of secrets as the documentation of services, tools and of the rules
-// that look for secrets shows them.
+// publicForms are templates of secrets in the documentation of services, tools and secret scanners.
 var publicForms = []string{
 	// Services.
 	`curl --header "PRIVATE-TOKEN: «d20»" "https://gitlab.example.com/api/v4/projects"`,
@@ -110,7 +109,7 @@ var publicForms = []string{
 	"curl -X POST -d 'username=me&password=«w16»' https://example.net/login",
 	"curl -F 'client_secret=«w32»' https://example.net/token",
 	"sshpass -p«w16» scp f h:",
-	// Requests, and what a terminal makes of them.
+	// Requests, also as a terminal shows them.
 	"X-Gitlab-Token: «w24»",
 	"X-Shopify-Access-Token: shpat_«h32»",
 	"x-goog-api-key: AIza«d35»",

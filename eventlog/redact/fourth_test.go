@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPublicForms: at least 97 of 100 secrets in the forms of public documentation are masked,
-// and so as strings of JSON.
+// TestPublicForms checks that at least 97 of 100 secrets in public documentation are masked, also
+// as strings of JSON.
 func TestPublicForms(t *testing.T) {
 	lot := rand.New(rand.NewPCG(7, 8))
 	missed := 0

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// whoseValueIsNext are ends of a string behind which a rule looks for a value: it is not to
-// take the quote that ends the string for the one that begins the value.
-var whoseValueIsNext = []string{
+// valueIsNext are ends of a string after which a rule looks for a value. The rule must not take the
+// closing quote of the string for the opening quote of the value.
+var valueIsNext = []string{
 	"ool too--api-key ", "--token", "--token ", "--token=", "--token='", `--token "`, `--token \`, `--token \"`,
 	"token", "token ", "token=", "token = ", "token:", "token: ", `token="`, `token=\"`, `token="""`, "token='", "token=`",
 	"token\\", `token\\`, "set token ", "export TOKEN=", "export TOKEN='", "setToken(", `setToken("`, "new String(", `var token string = "`,
@@ -23,10 +23,10 @@ var whoseValueIsNext = []string{
 	"\x1b[1mtoken=", "token\x1b[0m=", "token=\x1b[1m", "\x1b]0;", "\x1b", "token=!!str ", "token: &a ", "secret key: ", "_authToken=", "\\", `\"`, `\n`, "ü",
 }
 
-// TestMaskStaysInItsString: in valid JSON, and in JSON in its strings, no mask reaches from one
-// string into another.
+// TestMaskStaysInItsString checks that no mask reaches from one string into another, in JSON and in
+// JSON inside its strings.
 func TestMaskStaysInItsString(t *testing.T) {
-	for _, end := range whoseValueIsNext {
+	for _, end := range valueIsNext {
 		for _, next := range []string{"value", "hunter2x", end, "aB3dE6gHaB3dE6gH", `a"hunter2x`, `"`, `\`, "", ",", ":", "[redacted]", "…[redacted]"} {
 			for _, v := range []any{
 				map[string]string{"msg": end, end: next},
@@ -50,9 +50,9 @@ func TestMaskStaysInItsString(t *testing.T) {
 	}
 }
 
-// TestEachLineOfJSONStaysValid: also in a text that is not JSON as a whole.
+// TestEachLineOfJSONStaysValid checks lines of JSON in a text that is not JSON as a whole.
 func TestEachLineOfJSONStaysValid(t *testing.T) {
-	for _, end := range whoseValueIsNext {
+	for _, end := range valueIsNext {
 		line := mustJSON(map[string]string{"msg": end, end: "value"})
 		masked := Text(line + "\n" + line + "\nend")
 		lines := strings.Split(masked, "\n")
@@ -67,8 +67,7 @@ func TestEachLineOfJSONStaysValid(t *testing.T) {
 	}
 }
 
-// TestMaskKeepsTheEndOfACommand: a command line is looked at up to a bound, which may lie in a
-// rune or in an escape.
+// TestMaskKeepsTheEndOfACommand puts a rune or an escape at the limit of the examined command line.
 func TestMaskKeepsTheEndOfACommand(t *testing.T) {
 	for n := range 12 {
 		for _, secret := range []string{"ü", "👩", `\u0041`, `\\`, `\"`, `\u00fc`} {

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// kind is a row of the table.
+// kind is a kind of key: its prefix and the shape of the rest.
 type kind struct{ prefix, shape string }
 
-// index has the kinds by their first two bytes, longer beginnings first.
+// index has the kinds by their first two bytes, longer prefixes first.
 type index struct {
-	pairs [1 << 16]uint16 // 0, or a place in lists
+	pairs [1 << 16]uint16 // 0, or an index into lists
 	lists [][]kind
 }
 
-// kindIndex is made at the first use: most commands mask nothing.
+// kindIndex is built at the first use, because most commands mask nothing.
 var kindIndex = sync.OnceValue(func() *index {
 	t := &index{lists: make([][]kind, 1)}
 	for _, k := range kinds {
@@ -34,8 +34,8 @@ var kindIndex = sync.OnceValue(func() *index {
 	return t
 })
 
-// kindAt returns the kind of key that begins at s[at], and where it ends. Before dead none
-// begins whose shape looks at a whole run: it was looked at already.
+// kindAt returns the kind of the key that begins at s[at], and its end. Kinds that need a whole run
+// cannot begin before dead, because that run was already examined.
 func kindAt(table *index, s string, at, dead int) (k kind, end int) {
 	if at+1 >= len(s) {
 		return kind{}, 0
@@ -44,7 +44,7 @@ func kindAt(table *index, s string, at, dead int) (k kind, end int) {
 		if !strings.HasPrefix(s[at:], k.prefix) || k.wholeRun() && at < dead {
 			continue
 		}
-		if end := k.end(s, at); end > 0 {
+		if end := k.endOf(s, at); end > 0 {
 			return k, end
 		}
 	}
@@ -53,8 +53,8 @@ func kindAt(table *index, s string, at, dead int) (k kind, end int) {
 
 func (k kind) wholeRun() bool { return k.shape == kindSolid || k.shape == kindJWT }
 
-// end returns where the key ends whose prefix stands at s[at], 0 if there is none.
-func (k kind) end(s string, at int) int {
+// endOf returns the end of the key whose prefix is at s[at], or 0.
+func (k kind) endOf(s string, at int) int {
 	from := at + len(k.prefix)
 	switch k.shape {
 	case kindSolid:
@@ -81,7 +81,7 @@ func (k kind) end(s string, at int) int {
 	return end
 }
 
-// parts matches a row of parts at s[at] and returns where they end, 0 if they do not match.
+// parts matches a row of parts at s[at] and returns their end, or 0.
 func parts(s string, at int, shape string) int {
 	open := false
 	for part := range strings.SplitSeq(shape, " ") {
@@ -115,8 +115,8 @@ func parts(s string, at int, shape string) int {
 	return at
 }
 
-// run matches n bytes of an alphabet, or at least n; what is too short may go on behind the
-// end of the line. It returns where the run ends, 0 if there is none.
+// run matches n bytes of an alphabet, or at least n if open is true. A short run may continue on
+// the next line. It returns the end of the run, or 0.
 func run(s string, at int, of func(byte) bool, n int, open bool) int {
 	for count := 0; ; {
 		for at < len(s) && of(s[at]) && (open || count < n) {
@@ -143,7 +143,7 @@ var alphabets = [256]func(byte) bool{
 func dashed(c byte) bool   { return isWord(c) || c == '-' || c == '_' }
 func isBase64(c byte) bool { return dashed(c) || c == '+' || c == '/' || c == '=' }
 
-// breakAt returns the length of the end of a line at s[at], which may be escaped.
+// breakAt returns the length of the line end at s[at], which may be escaped.
 func breakAt(s string, at int) int {
 	i := at
 	for range 2 {
@@ -165,7 +165,7 @@ func breakAt(s string, at int) int {
 	return i - at
 }
 
-// afterBreak returns where the next line's text begins if a line ends at s[at], else at.
+// afterBreak returns the start of the next line's text if a line ends at s[at], otherwise at.
 func afterBreak(s string, at int) int {
 	n := breakAt(s, at)
 	if n == 0 {
@@ -178,8 +178,8 @@ func afterBreak(s string, at int) int {
 	return i
 }
 
-// continued returns where a key ends that goes on in the next lines: they are nothing but a
-// run of letters and digits.
+// continued returns the end of a key that continues on the next lines. Such a line has only a run
+// of letters and digits.
 func continued(s string, at int) int {
 	for {
 		from := afterBreak(s, at)
@@ -199,7 +199,7 @@ func continued(s string, at int) int {
 	}
 }
 
-// random tells what was drawn by lot from words, names, numbers and paths.
+// random distinguishes random values from words, names, numbers and paths.
 func random(v string) bool {
 	digits, changes := 0, 0
 	for i := range len(v) {
@@ -225,7 +225,7 @@ func class(c byte) int {
 	return 4
 }
 
-// solid accepts what has 16 letters and digits without a dash between them:
+// solid accepts a run with 16 letters and digits without a dash between them.
 // sk-folding-cube-animation is a class name.
 func solid(rest string) int {
 	n := lengthOf(rest, dashed)
@@ -237,8 +237,8 @@ func solid(rest string) int {
 	return 0
 }
 
-// jwt accepts header.payload.signature; the header alone is base64 of any JSON. An encrypted
-// token has five parts, of which one may be empty.
+// jwt accepts header.payload.signature, because the header alone is base64 of any JSON. An
+// encrypted token has five parts, and one of them may be empty.
 func jwt(rest string) int {
 	n := lengthOf(rest, dashed)
 	if n < 8 {
@@ -261,11 +261,10 @@ func jwt(rest string) int {
 	return n
 }
 
-// encodedJSON returns where the base64 of JSON ends that begins at s[at] and holds a secret, 0 if
-// it is none.
+// encodedJSON returns the end of the base64 at s[at] if it encodes JSON with a secret, otherwise 0.
 func encodedJSON(s string, at int) int {
 	const longest = 64 << 10
-	if at > 0 && strings.IndexByte("+/-_", s[at-1]) >= 0 { // within a run
+	if at > 0 && strings.IndexByte("+/-_", s[at-1]) >= 0 { // in the middle of a run
 		return 0
 	}
 	n := lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return c != '=' && isBase64(c) })
@@ -285,7 +284,7 @@ func lengthOf(s string, of func(byte) bool) int {
 	return n
 }
 
-// maskKinds masks the keys of a known kind in these places.
+// maskKinds masks the keys of known kinds at these places.
 func maskKinds(t *text) *edits {
 	s, e := t.s, &edits{text: t}
 	dead := 0
@@ -302,7 +301,7 @@ func maskKinds(t *text) *edits {
 	return e
 }
 
-// deadEnd returns where the run ends in which no kind that looks at all of it can begin.
+// deadEnd returns the end of the run in which no kind that needs the whole run can begin.
 func deadEnd(s string, at, dead int) int {
 	if at >= dead && (strings.HasPrefix(s[at:], "sk-") || strings.HasPrefix(s[at:], "eyJ")) {
 		return at + lengthOf(s[at:], dashed)
@@ -310,8 +309,8 @@ func deadEnd(s string, at, dead int) int {
 	return dead
 }
 
-// beginsWord reports whether no letter or digit stands before s[i]. The n of an
-// escaped newline and the digits of \u003c are none.
+// beginsWord reports whether a word can begin at s[i]. A letter or digit before s[i] prevents that,
+// except for the n of an escaped newline and the digits of \u003c.
 func beginsWord(s string, i int) bool {
 	if i == 0 || !inWord[s[i-1]] {
 		return true
@@ -319,7 +318,7 @@ func beginsWord(s string, i int) bool {
 	return (i >= 2 && s[i-2] == '\\' || i >= 6 && s[i-6] == '\\') && escapedBreak(s, i)
 }
 
-// inWord is isWord as a table: this question is asked of every byte.
+// inWord is isWord as a table, because every byte is tested.
 var inWord = [256]bool{
 	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
 	'A': true, 'B': true, 'C': true, 'D': true, 'E': true, 'F': true, 'G': true, 'H': true, 'I': true, 'J': true,
@@ -330,7 +329,7 @@ var inWord = [256]bool{
 	'u': true, 'v': true, 'w': true, 'x': true, 'y': true, 'z': true,
 }
 
-// escapedBreak reports whether what stands before s[i] is \n, \u003c or another escape.
+// escapedBreak reports whether an escape such as \n or \u003c stands before s[i].
 func escapedBreak(s string, i int) bool {
 	if strings.IndexByte("nrtbf", s[i-1]) >= 0 && backslashes(s, i-1) > 0 {
 		return true

@@ -1,15 +1,15 @@
 package redact
 
-// kinds are the keys that can be told by how they begin, as their makers document them. What
-// follows the beginning is a row of parts: a letter for what is allowed, and how many of it,
-// + for at least as many; a part that begins with an apostrophe is literal.
+// kinds are the keys that their prefixes identify, as their makers document them. The shape is a
+// row of parts: a letter for the alphabet, and the number of bytes, with + for at least that
+// number. A part that begins with an apostrophe is literal.
 //
 //	w letters and digits   d also - and _   p also .   h hexadecimal   n digits
 //	u capitals and digits  b base64, also of URLs
 //
-// A kind that begins with ? begins like a word: it counts only where it holds a digit and a
-// letter and stands neither in a path nor in a longer name. The table was compared with the rules
-// of gitleaks, with samples made from their expressions.
+// A shape with ? has a prefix that could begin a word. It counts only if it contains a digit and a
+// letter, and is not in a path or a longer name. The table was compared with the rules of gitleaks,
+// with samples made from their expressions.
 var kinds = []kind{
 	// Models and their tools.
 	{"sk-ant-", "d8+"}, {"sk-proj-", "d8+"}, {"sk-svcacct-", "d8+"}, {"sk-admin-", "d8+"},
@@ -21,7 +21,7 @@ var kinds = []kind{
 	{"bedrock-api-key-", "b40+"}, {"apify_api_", "w20+"}, {"wandb_v1_", "d40+"},
 	{"perlica_tok_", "w30+"},
 
-	// Places for code and packages.
+	// Hosts of code and packages.
 	{"github_pat_", "d20+"}, {"ghp_", "w20+"}, {"gho_", "w20+"}, {"ghu_", "w20+"}, {"ghs_", "w20+"},
 	{"ghr_", "w20+"}, {"glpat-", "p16+"}, {"gldt-", "d20+"}, {"glrt-", "p20+"}, {"glrtr-", "p20+"},
 	{"glcbt-", "p20+"}, {"glptt-", "h40"}, {"glft-", "d20+"}, {"glimt-", "d20+"}, {"glagent-", "d40+"},
@@ -33,7 +33,7 @@ var kinds = []kind{
 	{"squ_", "h40"}, {"sqp_", "h40"}, {"sqa_", "h40"}, {"sgp_", "d40+"}, {"slk_", "h64"},
 	{"API-", "?u25+"}, {"sntrys_", "b60+"}, {"sntryu_", "h64"}, {"jfvs_", "w40+"}, {"tfc_", "?w40+"}, {"_gitlab_session=", "w32"},
 
-	// Clouds and what runs there.
+	// Clouds and their services.
 	{"AKIA", "u16"}, {"ASIA", "u16"}, {"ABIA", "u16"}, {"A3T", "?u17"}, {"t1.9euel", "p60+"}, {"ACCA", "u16"}, {"GOCSPX-", "d20+"},
 	{"ya29.", "p20+"}, {"1//0", "?d30+"}, {"LTAI", "?w16+"}, {"AKID", "?w32"}, {"AKLT", "?w30+"},
 	{"bce-v3/ALTAK-", "b40+"}, {"AQVN", "?d35+"}, {"YC", "?d38"}, {"hvs.", "d20+"}, {"hvb.", "d20+"},
@@ -69,7 +69,7 @@ var kinds = []kind{
 	{"EZTK", "w54"}, {"duffel_live_", "b30+"}, {"duffel_test_", "b30+"}, {"live_", "?w30+"}, {"test_", "?h35"},
 	{"pdl_live_apikey_", "d20+"}, {"pdl_sdbx_apikey_", "d20+"}, {"sm_aat_", "?w16"}, {"sm_pat_", "?w16"}, {"sm_sat_", "?w16"},
 
-	// What watches, plans and writes.
+	// Monitoring, planning and writing.
 	{"glsa_", "w32 '_ h8"}, {"glc_", "?b32+"}, {"NRAK-", "w20+"}, {"NRJS-", "h19"}, {"NRII-", "d20+"},
 	{"NRIQ-", "d20+"}, {"NRRA-", "h40+"}, {"dt0c01.", "w24 '. w64"}, {"dt0s01.", "w8+ '. w64"}, {"dt0s16.", "w8+ '. w64"},
 	{"hcaik_", "w40+"}, {"hcxik_", "w40+"}, {"hcxlk_", "w40+"}, {"hcamk_", "w40+"}, {"phx_", "?d32+"}, {"sdk-", "?h8 '- h4 '- h4 '- h4 '- h12"},
@@ -86,7 +86,7 @@ var kinds = []kind{
 	{"sk-", kindSolid}, {"eyJ", kindJWT}, {"eyJ", kindJSON}, {"ewog", kindJSON},
 }
 
-// The shapes that a row of parts cannot say.
+// These shapes cannot be described by a row of parts.
 const (
 	kindSolid = "solid"
 	kindJWT   = "jwt"

@@ -5,26 +5,29 @@ import (
 	"strings"
 )
 
-// keyLines bounds how long a private key may be whose end does not come.
+// keyLines is the maximum number of lines of a private key without an end.
 const keyLines = 400
 
-// Lines returns a function that masks a text which arrives line by line, without their ends: a
-// private key over many lines, and a value that goes on in the next line. It is for one
-// goroutine.
+// Lines returns a function that masks a text line by line. The lines have no line ends. It masks
+// private keys over many lines, and values that continue on the next line. Only one goroutine may
+// use the function.
 func (r *Redactor) Lines() func(line []byte) []byte {
 	l := &lines{r: r}
-	return func(line []byte) []byte { return []byte(l.next(string(line))) }
+	return func(line []byte) []byte { return []byte(l.maskLine(string(line))) }
 }
 
 type lines struct {
-	r      *Redactor
-	before string // the line before as it came, and those whose value went on in it
-	left   int    // of the private key, or of the value in three quotes, that has begun
-	quotes string // that end the value
+	r *Redactor
+	// before is the previous line as it came, with earlier lines whose value continued on it.
+	before string
+	// left is the number of lines that the current private key or quoted value may still have.
+	left int
+	// quotes end the current value.
+	quotes string
 }
 
-func (l *lines) next(line string) string {
-	const longest = 8 << 10 // of a value over many lines
+func (l *lines) maskLine(line string) string {
+	const longest = 8 << 10 // bytes of a value over many lines
 	before := l.before
 	l.before = line
 	if l.left > 0 && l.inKey(line) {
@@ -47,7 +50,7 @@ func (l *lines) next(line string) string {
 	switch {
 	case both == first+"\n"+alone:
 		return alone
-	case strings.Count(both, "\n") <= strings.Count(first, "\n") && both != alone: // the value before goes on
+	case strings.Count(both, "\n") <= strings.Count(first, "\n") && both != alone: // the value of the previous line continues
 		last = Mask
 	case last == alone || !strings.Contains(last, redacted):
 		return alone
@@ -58,7 +61,7 @@ func (l *lines) next(line string) string {
 	return last
 }
 
-// openQuotes returns the three quotes that a secret's value begins behind at the end of a line.
+// openQuotes returns the three quotes at the end of a line that begin the value of a secret, or "".
 func (l *lines) openQuotes(line string) string {
 	const value = "a1b2c3d4e5f6"
 	line = strings.TrimRight(line, " \t\r")
@@ -70,8 +73,8 @@ func (l *lines) openQuotes(line string) string {
 	return ""
 }
 
-// inKey reports whether a line is part of the key or value that has begun: its end, a header, nothing,
-// or a run of base64.
+// inKey reports whether a line belongs to the current key or value: its end, a header, an empty
+// line or a run of base64.
 func (l *lines) inKey(line string) bool {
 	l.left--
 	if l.quotes != "" {
@@ -91,13 +94,13 @@ func (l *lines) inKey(line string) bool {
 	if name, _, ok := strings.Cut(text, ": "); ok && l.left > keyLines-8 && lengthOf(name, dashed) == len(name) {
 		return true
 	}
-	const shortest = 32 // of base64 behind what a logger puts before a line
+	const shortest = 32 // bytes of base64 after the prefix of a logger
 	last := text[strings.LastIndexAny(text, " \t")+1:]
 	return len(last) >= shortest && lengthOf(last, isBase64) == len(last)
 }
 
-// passwordLine returns where the password stands of a line of .pgpass whose first colon is
-// s[p]: host:port:database:user:password, and nothing else.
+// passwordLine returns the place of the password in a line of .pgpass, whose first colon is s[p].
+// The whole line must have the form host:port:database:user:password.
 func passwordLine(s string, p int) (from, to int) {
 	if p+2 >= len(s) || s[p] != ':' || s[p+1] != '*' && !isDigit(s[p+1]) {
 		return 0, 0
@@ -108,7 +111,7 @@ func passwordLine(s string, p int) (from, to int) {
 		start--
 	}
 	if start < p && s[start] == 'n' && backslashes(s, start) > 0 {
-		start++ // of an escaped line end
+		start++ // It belongs to an escaped line end.
 	} else if start == p || start > 0 && s[start-1] != '\n' && s[start-1] != '"' {
 		return 0, 0
 	}
@@ -127,8 +130,8 @@ func passwordLine(s string, p int) (from, to int) {
 	return end - len(f[3]), end
 }
 
-// Args returns the words of a command line with its secrets masked: what follows a flag that
-// is named like one, and what Text finds.
+// Args returns the words of a command line with masked secrets: the values of flags with the name
+// of a secret, and the secrets that Text finds.
 func Args(argv []string) []string {
 	out := make([]string, len(argv))
 	for i, arg := range argv {
@@ -141,7 +144,7 @@ func Args(argv []string) []string {
 			out[i] = maskOf(arg)
 		}
 	}
-	// As one line: some programs have flags of their own.
+	// Mask the words as one line, too, because programs have special flags.
 	b, err := json.Marshal(out)
 	if err != nil {
 		return out

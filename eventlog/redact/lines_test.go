@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLines: a key that arrives line by line is masked to its end, and nothing behind it.
+// TestLines checks that a key over several lines is masked to its end, and the lines after it are
+// not.
 func TestLines(t *testing.T) {
 	body := strings.Repeat("aB3dE6gH", 8)
 	for name, c := range map[string]struct{ in, want []string }{
@@ -54,7 +55,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestLinesHasABound: a key whose end never comes does not take the rest of the output.
+// TestLinesHasABound checks that a key without an end does not mask the rest of the output.
 func TestLinesHasABound(t *testing.T) {
 	next := (*Redactor)(nil).Lines()
 	next([]byte("-----BEGIN PRIVATE KEY-----"))

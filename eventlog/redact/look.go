@@ -5,29 +5,30 @@ import (
 	"sync"
 )
 
-// found has the places in a text where the slower rules begin, from left to right.
+// found has the places in a text at which the slower rules begin, from left to right.
 type found struct {
 	kinds    []int
 	commands []int
 	flags    []int
 	spaced   []int
-	patterns [][]int // of each pattern
+	patterns [][]int // by pattern
 	pem      bool
 	tags     [len(tagMarks)]bool
 	urls     [len(urlMarks)]bool
 }
 
-// literal is what stands where a kind of key, a command or a pattern is.
+// literal is a text that marks the place of a kind of key, a command or a pattern.
 type literal struct {
-	text   string
-	behind string // one of these stands behind it
+	text string
+	// behind lists the bytes of which one must follow the text. Empty accepts every byte.
+	behind string
 	add    func(f *found, at, end int)
 }
 
-// literals are found by their first two bytes, where they begin a word, or by their first
-// three. A bit for each says whether there are any; it is asked at every byte.
+// literals are found by their first two bytes at the begin of a word, or by their first three
+// anywhere. A bit for each says whether such literals exist, because every byte is tested.
 type literals struct {
-	words      [1 << 16]uint16 // a place in lists
+	words      [1 << 16]uint16 // index into lists
 	anywhere   [1 << 16]uint16
 	isWord     [1 << 16 / 64]uint64
 	isAnywhere [1 << 16 / 64]uint64
@@ -36,13 +37,13 @@ type literals struct {
 
 func pairOf(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
 
-// slotOf returns the place of the last three of four bytes; others may share it.
+// slotOf returns the slot for the last three of four bytes. Several triples may share a slot.
 func slotOf(triple uint32) uint16 { return uint16(triple << 8 * 0x9e3779b1 >> 16) }
 
 func (t *literals) addWord(l literal) {
 	pair := pairOf(l.text, 0)
 	t.isWord[pair/64] |= 1 << (pair % 64)
-	t.list(&t.words[pair], l)
+	t.addLiteral(&t.words[pair], l)
 }
 
 func (t *literals) addAnywhere(l literal) {
@@ -50,19 +51,19 @@ func (t *literals) addAnywhere(l literal) {
 		c := byte(third)
 		if len(l.text) > 2 {
 			c = l.text[2]
-		} else if !dashed(c) && c != '.' && c != '~' && c != '>' { // what may stand behind -- and </
+		} else if !dashed(c) && c != '.' && c != '~' && c != '>' { // the bytes that may follow -- and </
 			continue
 		}
 		slot := slotOf(uint32(pairOf(l.text, 0))<<8 | uint32(c))
 		t.isAnywhere[slot/64] |= 1 << (slot % 64)
-		t.list(&t.anywhere[slot], l)
+		t.addLiteral(&t.anywhere[slot], l)
 		if len(l.text) > 2 {
 			return
 		}
 	}
 }
 
-func (t *literals) list(place *uint16, l literal) {
+func (t *literals) addLiteral(place *uint16, l literal) {
 	if *place == 0 {
 		*place = uint16(len(t.lists))
 		t.lists = append(t.lists, nil)
@@ -70,7 +71,7 @@ func (t *literals) list(place *uint16, l literal) {
 	t.lists[*place] = append(t.lists[*place], l)
 }
 
-// literalTable is made at the first use: most commands mask nothing.
+// literalTable is built at the first use, because most commands mask nothing.
 var literalTable = sync.OnceValue(func() *literals {
 	t := &literals{lists: make([][]literal, 1)}
 	kindPairs := map[string]bool{}
@@ -107,24 +108,24 @@ var literalTable = sync.OnceValue(func() *literals {
 	return t
 })
 
-// look goes through a text once, for all rules but those for names.
-func (t *text) look() {
+// findPlaces walks through a text once for all rules except those for names.
+func (t *text) findPlaces() {
 	t.found = found{patterns: make([][]int, len(patterns))}
 	table, s := literalTable(), t.s
 	triple := uint32(' ')
 	for i := range len(s) {
 		triple = triple<<8 | uint32(s[i])
 		if slot := slotOf(triple); table.isAnywhere[slot/64]>>(slot%64)&1 != 0 && i > 1 {
-			table.at(&t.found, table.anywhere[slot], s, i-2)
+			table.addFound(&t.found, table.anywhere[slot], s, i-2)
 		}
 		if pair := uint16(triple); table.isWord[pair/64]>>(pair%64)&1 != 0 && i > 0 && beginsWord(s, i-1) {
-			table.at(&t.found, table.words[pair], s, i-1)
+			table.addFound(&t.found, table.words[pair], s, i-1)
 		}
 	}
 }
 
-// at adds what is found at s[at] of the list in this place.
-func (t *literals) at(f *found, place uint16, s string, at int) {
+// addFound adds the literals of the list that are at s[at].
+func (t *literals) addFound(f *found, place uint16, s string, at int) {
 	for i := range t.lists[place] {
 		l := &t.lists[place][i]
 		end := at + len(l.text)

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A name is judged by its last word, so that password and DB_PASSWORD are secrets
-// and password_file, token_count and input_tokens are not.
+// The last word of a name decides. password and DB_PASSWORD are secrets, and password_file,
+// token_count and input_tokens are not.
 var (
-	// A word with one of these endings: accesstoken, PGPASSWORD, x-apikey.
+	// secretEndings are the endings of such words: accesstoken, PGPASSWORD, x-apikey.
 	secretEndings = []string{
 		"password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "secretkey",
 		"accesskey", "privatekey", "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey",
 		"authorization", "cookie", "cookies", "credential", "credentials", "passwort", "kennwort", "bindpw", "rootpw", "masterauth",
 	}
-	// The last two words together.
+	// secretPairs are the last two words together.
 	secretPairs = []string{
 		"api key", "api keys", "access key", "secret key", "private key", "signing key",
 		"encryption key", "auth key", "account key", "master key", "service key",
@@ -23,47 +23,48 @@ var (
 		"shared key", "hmac key", "jwt key", "pre shared", "seed phrase", "recovery phrase",
 		"recovery code", "backup code",
 	}
-	// Whose "pass" is a password; in "first_pass" it is not.
+	// passOwners are the words before "pass" that make it a password. In "first_pass" it is not
+	// one.
 	passOwners = []string{
 		"db", "database", "user", "smtp", "mail", "email", "redis", "mysql", "postgres",
 		"pg", "ftp", "ssh", "admin", "root", "login", "proxy", "http", "registry", "sql", "mongo", "imap",
 		"ldap", "keystore", "store", "vault", "auth", "account", "rabbitmq", "default", "wifi", "vpn", "become", "connection", "require", "client", "server", "service", "my", "bind", "key", "src", "dest", "web",
 	}
-	// Words that end with pass and mean none.
+	// passWords end with "pass" and are not passwords.
 	passWords = []string{"bypass", "compass", "trespass", "surpass", "encompass", "overpass", "underpass", "multipass", "subpass"}
-	// What makes a token a unit of text and not a key.
+	// tokenCounts are the words before "token" that make it a unit of text.
 	tokenCounts = []string{
 		"max", "min", "num", "n", "per", "total", "input", "output", "prompt", "cached",
 		"completion", "first", "last", "stop", "eos", "bos", "pad", "unk", "start", "end",
 		"unexpected", "progress",
 	}
-	// Names whose value is a secret if it looks like one.
+	// maybeNames are names whose value is a secret if it looks like one.
 	maybeNames = []string{"auth", "pat", "jwt", "bearer", "psk", "pw", "otp", "totp", "mnemonic", "creds", "sas", "pass", "pin"}
-	// What makes a key none.
+	// plainKeys are the words before "key" that make it harmless.
 	plainKeys = []string{
 		"public", "pub", "primary", "foreign", "sort", "partition", "cache", "row", "object", "unique", "index",
 		"group", "range", "hash", "idempotency", "dedup", "map", "json", "i18n", "translation", "message",
 		"shortcut", "arrow", "host", "known", "config", "setting", "registry", "query", "event", "topic", "ssh", "gpg",
 	}
-	// In the query of an address these are secrets; elsewhere they are words.
+	// queryNames are secrets in the query of an address. Elsewhere they are words.
 	queryNames = []string{
 		"sig", "signature", "auth", "session_id", "sessionid", "sid", "hmac", "pass", "pw", "jwt", "otp",
 		"access_key", "phpsessid", "jsessionid",
 	}
-	// These may be.
+	// maybeQueryNames may be secrets there.
 	maybeQueryNames = []string{"key", "code", "ticket", "sign", "session", "hash", "appid", "app_id", "app_key", "k"}
 )
 
-// naming is what a name says of its value.
+// naming says whether the value of a name is a secret.
 type naming int
 
 const (
 	plainName  naming = iota
-	maybeName         // a secret, if it looks like one
-	secretName        // a secret
+	maybeName         // a secret if the value looks like one
+	secretName        // always a secret
 )
 
-// nameOf says what the value of something called name is.
+// nameOf returns the naming of a name.
 func nameOf(name string) naming {
 	if !plausible(name) {
 		return plainName
@@ -110,8 +111,7 @@ func nameOf(name string) naming {
 	return plainName
 }
 
-// queryNameOf is nameOf for what stands before = at s[start], if that is a parameter of an
-// address.
+// queryNameOf is nameOf for the name before the = at s[start] if it is a parameter of an address.
 func queryNameOf(s string, start int, name string) naming {
 	amp := strings.HasPrefix(name, "u0026") && backslashes(s, start) > 0
 	if amp {
@@ -130,7 +130,7 @@ func queryNameOf(s string, start int, name string) naming {
 	return nameOf(name)
 }
 
-// plausible is the cheap look that most names fail: the ending of a secret's name.
+// plausible is a cheap test of the ending that most names fail.
 func plausible(name string) bool {
 	if len(name) < 2 || len(name) > 128 {
 		return false

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// maskNamed masks the values of what is named like a secret. It walks from one
-// separator to the next and looks at the name before it.
+// maskNamed masks the values of names of secrets. It walks from separator to separator and reads
+// the name before each.
 func maskNamed(t *text) *edits {
 	sc := newScanner(t)
 	for at := 0; at < len(t.s); {
 		switch c := t.s[at]; c {
 		case ':', '=':
-			at = sc.separator(at)
+			at = sc.maskAround(at)
 		case '[':
-			at = sc.list(at + 1)
+			at = sc.maskList(at + 1)
 		default:
 			at++
 		}
@@ -24,7 +24,8 @@ func maskNamed(t *text) *edits {
 
 type scanner struct {
 	edits
-	noTriple map[string]bool // quotes that nothing closes
+	// noTriple are the triple quotes that nothing closes.
+	noTriple map[string]bool
 }
 
 func newScanner(t *text) *scanner { return &scanner{edits: edits{text: t}} }
@@ -34,17 +35,16 @@ func (sc *scanner) upTo(end int, isJSON bool) *scanner {
 	return newScanner(&text{s: sc.s[:end], valid: isJSON, invalid: true, lineEnd: end + 1})
 }
 
-// separator handles the name and value around the separator at p and returns where
-// to go on.
-func (sc *scanner) separator(p int) int {
+// maskAround masks the value around the separator at p and returns the place to continue at.
+func (sc *scanner) maskAround(p int) int {
 	s := sc.s
 	if from, to := passwordLine(s, p); from < to {
-		sc.secret(from, to)
+		sc.maskSecret(from, to)
 		return to
 	}
 	k := nameBefore(s, p)
 	if s[p] == '=' && k.quote == 0 && quoteFollows(s, p+1) {
-		if from := sc.typed(p); from > 0 {
+		if from := sc.maskTyped(p); from > 0 {
 			return from
 		}
 	}
@@ -53,15 +53,15 @@ func (sc *scanner) separator(p int) int {
 	}
 	at, compares := afterSeparator(s, p)
 	if k.quote != 0 && s[p] == ':' && pairing(k.name) != 0 {
-		sc.pair(k, at)
+		sc.maskPair(k, at)
 		return max(at, sc.done)
 	}
 	if k.name == "name" || k.name == "key" || k.name == "header" {
 		if k.quote == 0 && s[p] == '=' {
-			sc.attribute(at)
+			sc.maskAttribute(at)
 		}
 		if k.quote == 0 && s[p] == ':' && k.name == "name" {
-			sc.entry(at)
+			sc.maskEntry(at)
 		}
 	}
 	if k.naming = sc.nameOf(k.name); k.naming != secretName && s[p] == '=' && k.quote == 0 {
@@ -70,32 +70,32 @@ func (sc *scanner) separator(p int) int {
 		}
 	}
 	if k.naming != secretName && k.quote == 0 && strings.EqualFold(k.name, "key") {
-		sc.twoWords(&k)
+		sc.joinWords(&k)
 	}
 	if k.naming == plainName {
 		return at
 	}
 	k.colon, k.compares = s[p] == ':' && at == p+1, compares
-	sc.value(k, at)
+	sc.maskValue(k, at)
 	return max(at, sc.done)
 }
 
-// typed handles a name with its type before the = at p, and returns where to go on, 0 if there
-// is none.
-func (sc *scanner) typed(p int) int {
+// maskTyped masks the value of a name with its type before the = at p. It returns the place to
+// continue at, or 0.
+func (sc *scanner) maskTyped(p int) int {
 	name := typedName(sc.s, p)
 	if name == "" || sc.nameOf(name) != secretName {
 		return 0
 	}
-	from, _, ok := sc.opened(skip(sc.s, p+1, 0))
+	from, _, ok := sc.openedString(skip(sc.s, p+1, 0))
 	if !ok {
 		return 0
 	}
-	sc.value(key{name: name, start: p, naming: secretName}, p+1)
+	sc.maskValue(key{name: name, start: p, naming: secretName}, p+1)
 	return max(from, sc.done)
 }
 
-// nameOf is nameOf, which a text asks of the same names again and again.
+// nameOf is nameOf with a cache, because a text repeats its names.
 func (t *text) nameOf(name string) naming {
 	const most = 512
 	if !plausible(name) {
@@ -112,7 +112,7 @@ func (t *text) nameOf(name string) naming {
 	return what
 }
 
-// quoteFollows reports whether a quote stands at s[at], or behind a blank.
+// quoteFollows reports whether a quote is at s[at] or after a blank there.
 func quoteFollows(s string, at int) bool {
 	if at < len(s) && s[at] == ' ' {
 		at++
@@ -120,20 +120,20 @@ func quoteFollows(s string, at int) bool {
 	return at < len(s) && (s[at] == '"' || s[at] == '\'' || s[at] == '\\')
 }
 
-// key is the name of a value that is to be masked.
+// key is the name of a value to be masked.
 type key struct {
 	name     string
-	start    int  // where it begins
-	quote    byte // 0: the name stands without quotes
+	start    int  // start of the name
+	quote    byte // 0 without quotes
 	level    int  // backslashes before its quote
 	naming   naming
 	query    bool // a parameter of an address
 	colon    bool // name: value
 	compares bool // name == value, name => value
-	spaced   bool // its name has a blank
+	spaced   bool // the name has a blank
 }
 
-func (k key) ends(with ...string) bool {
+func (k key) endsWith(with ...string) bool {
 	lower := strings.TrimRight(strings.ToLower(k.name), "0123456789")
 	return slices.ContainsFunc(with, func(w string) bool { return strings.HasSuffix(lower, w) })
 }
@@ -155,10 +155,10 @@ func nameBefore(s string, p int) (k key) {
 	for start > 0 && end-start <= 128 && (isWord(s[start-1]) || s[start-1] == '_' || s[start-1] == '-' || s[start-1] == '.') {
 		start--
 	}
-	for end > start && s[end-1] == '.' { // password.....: as tables have it
+	for end > start && s[end-1] == '.' { // password.....: in tables
 		end--
 	}
-	// The n of an escaped newline is no part of the name.
+	// The n of an escaped newline does not belong to the name.
 	if start < end && strings.IndexByte("nrtbf", s[start]) >= 0 && backslashes(s, start)%2 == 1 {
 		start++
 	}
@@ -166,7 +166,7 @@ func nameBefore(s string, p int) (k key) {
 	return k
 }
 
-// afterSeparator skips := and =>, == and ===, which compare, and blanks.
+// afterSeparator skips :=, =>, == and ===. compares is true for the last three.
 func afterSeparator(s string, p int) (at int, compares bool) {
 	at = p + 1
 	if at < len(s) && s[p] == ':' && s[at] == '=' {
@@ -183,8 +183,8 @@ func afterSeparator(s string, p int) (at int, compares bool) {
 	return at, compares
 }
 
-// bareEnd returns where a value without quotes ends: at one of stop, a quote, a
-// control character, or the escape of one.
+// bareEnd returns the end of a value without quotes: a byte of stop, a quote, a control character,
+// or the escape of one.
 func (sc *scanner) bareEnd(from int, stop string) int {
 	s := sc.s
 	for i := from; i < len(s); i++ {
@@ -210,8 +210,8 @@ func (sc *scanner) bareEnd(from int, stop string) int {
 	return len(s)
 }
 
-// closing returns where a quoted value ends whose opening quote had n backslashes:
-// at its closing quote, at a quote of a string around it, or at the end of the line.
+// closing returns the end of a quoted value whose opening quote had n backslashes. It ends at its
+// closing quote, at a quote of a surrounding string, or at the end of the line.
 func (sc *scanner) closing(from int, quote byte, n int) int {
 	s := sc.s
 	run := 0
@@ -236,8 +236,8 @@ func (sc *scanner) closing(from int, quote byte, n int) int {
 	return len(s) - run%2
 }
 
-// pairing says whether a member of an object holds the name of a variable or header ('n'), or its
-// value ('v').
+// pairing returns 'n' for a member that holds the name of a variable or header, 'v' for a member that
+// holds its value, and 0 for others.
 func pairing(member string) byte {
 	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(member)) {
 	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey", "field", "fieldname",
@@ -249,15 +249,15 @@ func pairing(member string) byte {
 	return 0
 }
 
-// maxMembers is how many members of an object may stand between the name and the value of a pair.
+// maxMembers is the maximum number of members between the name and the value of a pair.
 const maxMembers = 8
 
-// pair masks {"name": "API_KEY", "value": "…"}, as ACP has environment variables and headers, in any
-// order. The member k is one of the two, and what it holds begins at.
-func (sc *scanner) pair(k key, at int) {
+// maskPair masks {"name": "API_KEY", "value": "…"} in any order. ACP has environment variables and
+// headers in this form. The member k is one of the two, and its value begins at at.
+func (sc *scanner) maskPair(k key, at int) {
 	name, value := "", -1
 	for range maxMembers {
-		start := sc.gap(at, 0, k)
+		start := sc.skipGap(at, 0, k)
 		span, rest, isText := sc.quotedBy(start, k)
 		if !isText {
 			rest = start + lengthOf(sc.s[start:], func(c byte) bool { return isWord(c) || c == '.' || c == '-' || c == '+' })
@@ -272,15 +272,15 @@ func (sc *scanner) pair(k key, at int) {
 		}
 		if name != "" && value >= 0 {
 			if naming := sc.nameOf(name); naming != plainName {
-				sc.value(key{name: name, start: k.start, quote: k.quote, level: k.level, naming: naming}, value)
+				sc.maskValue(key{name: name, start: k.start, quote: k.quote, level: k.level, naming: naming}, value)
 			}
 			return
 		}
 		if rest == start {
 			return // an object or a list
 		}
-		member, rest, ok := sc.quotedBy(sc.gap(rest, ',', k), k)
-		colon := sc.gap(rest, 0, k)
+		member, rest, ok := sc.quotedBy(sc.skipGap(rest, ',', k), k)
+		colon := sc.skipGap(rest, 0, k)
 		if !ok || colon >= len(sc.s) || sc.s[colon] != ':' {
 			return
 		}
@@ -288,8 +288,8 @@ func (sc *scanner) pair(k key, at int) {
 	}
 }
 
-// gap is skip that also passes over the escaped line ends and tabs of a string around the member k.
-func (sc *scanner) gap(at int, c byte, k key) int {
+// skipGap is skip that also skips the escaped line ends and tabs of a string around the member k.
+func (sc *scanner) skipGap(at int, c byte, k key) int {
 	for {
 		next := skip(sc.s, at, c)
 		if next > at && strings.IndexByte(sc.s[at:next], c) >= 0 {
@@ -303,7 +303,7 @@ func (sc *scanner) gap(at int, c byte, k key) int {
 	}
 }
 
-// quotedBy reads a string with the quotes that the name of a member has.
+// quotedBy reads a string with the same quotes as the name of the member k.
 func (sc *scanner) quotedBy(at int, k key) (span [2]int, rest int, ok bool) {
 	open := at + k.level
 	if open >= len(sc.s) || sc.s[open] != k.quote || backslashes(sc.s, open) != k.level {
@@ -316,14 +316,14 @@ func (sc *scanner) quotedBy(at int, k key) (span [2]int, rest int, ok bool) {
 	return [2]int{open + 1, end}, end + k.level + 1, true
 }
 
-// maxElements is how many strings of a list are looked at.
+// maxElements is the maximum number of strings of a list that are examined.
 const maxElements = 256
 
-// list masks the values in a list of names and values in turn: ["Authorization", "Bearer …"]. A name is
-// followed by its value only if that looks like one, because lists of names are common. It returns where
-// to go on.
-func (sc *scanner) list(from int) int {
-	at := sc.gap(from, 0, key{level: 1})
+// maskList masks the values in a list of alternating names and values: ["Authorization", "Bearer
+// …"]. The string after a name counts only if it looks like a secret, because lists of names are
+// common. It returns the place to continue at.
+func (sc *scanner) maskList(from int) int {
+	at := sc.skipGap(from, 0, key{level: 1})
 	k := key{level: lengthOf(sc.s[at:], func(c byte) bool { return c == '\\' }), quote: '"'}
 	if at+k.level < len(sc.s) && sc.s[at+k.level] == '\'' {
 		k.quote = '\''
@@ -336,13 +336,13 @@ func (sc *scanner) list(from int) int {
 		}
 		text := sc.s[span[0]:span[1]]
 		if name != "" && valueInList(name, text) {
-			sc.secret(span[0], span[1])
+			sc.maskSecret(span[0], span[1])
 			name, text = "", ""
 		}
 		if name = ""; sc.nameOf(text) != plainName {
 			name = text
 		}
-		next := sc.gap(rest, ',', k)
+		next := sc.skipGap(rest, ',', k)
 		if next == rest {
 			break
 		}
@@ -351,20 +351,20 @@ func (sc *scanner) list(from int) int {
 	return max(from, sc.done)
 }
 
-// shortestListed is how long a value in a list is at least: a shorter one may be one more name.
+// shortestListed is the minimum length of a value in a list. A shorter one may be another name.
 const shortestListed = 12
 
-// valueInList says whether a string after a name of a secret is its value.
+// valueInList reports whether a string after the name of a secret is its value.
 func valueInList(name, v string) bool {
 	if nameOf(v) != plainName || isReference(v) || isProse(v) {
 		return false
 	}
 	k := key{name: name, naming: nameOf(name)}
-	return schemeOf(v) > 0 || len(v) >= shortestListed && random(v) && !strings.ContainsAny(v, " /") && (k.naming == secretName || k.maybe(v, true))
+	return schemeOf(v) > 0 || len(v) >= shortestListed && random(v) && !strings.ContainsAny(v, " /") && (k.naming == secretName || k.looksLike(v, true))
 }
 
-// entry handles a name and a value of YAML, one under the other or in a row.
-func (sc *scanner) entry(at int) {
+// maskEntry masks a value of YAML whose name is on the previous line or before it on the same line.
+func (sc *scanner) maskEntry(at int) {
 	s := sc.s
 	at += lengthOf(s[at:], func(c byte) bool { return c == ' ' })
 	quote := ""
@@ -384,12 +384,12 @@ func (sc *scanner) entry(at int) {
 	}
 	const word = "value:"
 	if next > last && strings.HasPrefix(s[next:], word) {
-		sc.value(key{name: s[at:end], start: at, naming: naming, colon: true}, next+len(word))
+		sc.maskValue(key{name: s[at:end], start: at, naming: naming, colon: true}, next+len(word))
 	}
 }
 
-// twoWords makes secret key: VALUE one name.
-func (sc *scanner) twoWords(k *key) {
+// joinWords makes secret key: VALUE one name.
+func (sc *scanner) joinWords(k *key) {
 	if k.start == 0 || sc.s[k.start-1] != ' ' {
 		return
 	}
@@ -399,24 +399,24 @@ func (sc *scanner) twoWords(k *key) {
 	}
 }
 
-// attribute handles key="Password" value="…", as XML has settings.
-func (sc *scanner) attribute(at int) {
+// maskAttribute handles key="Password" value="…", as in XML settings.
+func (sc *scanner) maskAttribute(at int) {
 	s := sc.s
 	level := lengthOf(s[at:], func(c byte) bool { return c == '\\' })
-	name, rest, ok := sc.quoted(at, level)
+	name, rest, ok := sc.readQuoted(at, level)
 	if !ok || nameOf(s[name[0]:name[1]]) != secretName {
 		return
 	}
 	rest = skip(s, rest, ' ')
 	if word := "value="; len(s)-rest > len(word) && strings.EqualFold(s[rest:rest+len(word)], word) {
-		if value, _, ok := sc.quoted(rest+len(word), level); ok {
-			sc.secret(value[0], value[1])
+		if value, _, ok := sc.readQuoted(rest+len(word), level); ok {
+			sc.maskSecret(value[0], value[1])
 		}
 	}
 }
 
-// quoted reads a string whose quotes have n backslashes.
-func (sc *scanner) quoted(at, n int) (span [2]int, rest int, ok bool) {
+// readQuoted reads a string whose quotes have n backslashes.
+func (sc *scanner) readQuoted(at, n int) (span [2]int, rest int, ok bool) {
 	s := sc.s
 	at = skip(s, at, ' ')
 	open := at + n
@@ -430,7 +430,7 @@ func (sc *scanner) quoted(at, n int) (span [2]int, rest int, ok bool) {
 	return [2]int{open + 1, end}, end + n + 1, true
 }
 
-// skip passes over blanks and one c between them.
+// skip skips blanks, and one c between them.
 func skip(s string, at int, c byte) int {
 	for seen := false; at < len(s); at++ {
 		switch s[at] {
@@ -447,7 +447,7 @@ func skip(s string, at int, c byte) int {
 	return at
 }
 
-// backslashes counts those directly before s[p].
+// backslashes counts the backslashes directly before s[p].
 func backslashes(s string, p int) int {
 	n := 0
 	for n < p && s[p-1-n] == '\\' {

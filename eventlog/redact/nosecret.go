@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// typeNames stand where a value would, in code: password: string.
+// typeNames stand in place of a value in code: password: string.
 var typeNames = []string{
 	"string", "str", "String", "number", "int", "bool", "boolean", "none", "None", "null", "NULL", "nullptr",
 	"nil", "true", "false", "True", "False", "undefined", "any", "bytes", "Token", "SecretStr", "text", "varchar",
@@ -14,7 +14,7 @@ var typeNames = []string{
 	"required", "optional", "input", "value", "default", "len", "len(", "data", "iota", "range", "struct", "interface", "enum", "class", "uintptr", "map", "chan", "uint8", "int32", "int64", "float", "Integer",
 }
 
-// proseWords stand behind a colon in sentences.
+// proseWords stand after a colon in sentences.
 var proseWords = []string{
 	"a", "an", "the", "is", "was", "has", "not", "no", "must", "should", "may", "can", "cannot", "could", "will", "and", "or",
 	"required", "missing", "invalid", "incorrect", "wrong", "expired", "empty", "none", "too", "please", "failed", "ok",
@@ -28,8 +28,8 @@ var fetchModes = []string{"include", "omit", "same-origin"}
 // stringPrefixes stand before a string in Python and C.
 var stringPrefixes = []string{"r", "b", "f", "u", "rb", "br", "fr", "rf", "L", "@", "$"}
 
-// closesHere reports whether the quote before v closed a string, such as 'Password: ', and v is
-// what the program goes on with.
+// closesHere reports whether the quote before v closed a string such as 'Password: '. Then v is the
+// rest of the program.
 func closesHere(v string) bool {
 	for _, begin := range []string{")", ", ", ",", "; ", ";", " +", " %", " .", "]", " {", "} "} {
 		if strings.HasPrefix(v, begin) {
@@ -39,8 +39,8 @@ func closesHere(v string) bool {
 	return false
 }
 
-// isReference reports whether a value only says where the secret is, or that one belongs
-// there: ${TOKEN}, {{ token }}, <token>, %s, ****.
+// isReference reports whether a value only names the place of the secret, or stands in place of
+// one: ${TOKEN}, {{ token }}, <token>, %s, ****.
 func isReference(v string) bool {
 	v = strings.Trim(v, `\`)
 	if n := schemeOf(v); n > 0 {
@@ -57,7 +57,7 @@ func isReference(v string) bool {
 		return true
 	case v[0] == '$':
 		name := v[1:]
-		if len(name) < 4 && strings.Trim(name, "0123456789") == "" { // of SQL
+		if len(name) < 4 && strings.Trim(name, "0123456789") == "" { // a parameter of SQL
 			return true
 		}
 		return identifier(strings.TrimRight(name, "[;")) && (strings.ToUpper(name) == name || nameOf(strings.TrimRight(name, "[")) != plainName || strings.HasSuffix(name, "["))
@@ -75,12 +75,12 @@ func isReference(v string) bool {
 	return false
 }
 
-// isVerb reports whether v begins with a verb of printf, and little follows.
+// isVerb reports whether v begins with a verb of printf and has little more.
 func isVerb(v string) bool {
 	return v[0] == '%' && len(v) > 1 && len(v) < 6 && isLower(v[1]) && (len(v) == 2 || !isWord(v[2]))
 }
 
-// isProse tells a message, such as a label, from a password with blanks.
+// isProse distinguishes a message, such as a label, from a password with blanks.
 func isProse(v string) bool {
 	if !strings.Contains(v, " ") {
 		return strings.HasSuffix(v, ":")
@@ -95,8 +95,8 @@ func isProse(v string) bool {
 	return false
 }
 
-// isCode reports whether v, which ends at s[to] and has no quotes, is a piece of a program: a
-// type, a call, another variable.
+// isCode reports whether v, which ends at s[to] without quotes, is program text: a type, a call or
+// another variable.
 func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 	next := byte(0)
 	if to < len(sc.s) {
@@ -107,7 +107,7 @@ func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 		return true
 	}
 	if strings.Trim(v, `+-*/%!?@#$^~.:|\[]{}()=_`) == "" || strings.HasPrefix(v, "[]") || strings.HasPrefix(v, "map[") {
-		return true // the value itself begins later, or there is none
+		return true // the value begins later or is missing
 	}
 	if (next == '(' || strings.Contains(v, "(") || next == '<' && spaced) && isPath(strings.SplitN(word, "(", 2)[0]) {
 		return true
@@ -119,7 +119,7 @@ func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 		return true // a grammar: token = 1*tchar
 	}
 	if isDigits(v) {
-		return len(v) < 4 && spaced || len(v) < 6 && k.ends("token", "secret", "key", "cookie", "cookies")
+		return len(v) < 4 && spaced || len(v) < 6 && k.endsWith("token", "secret", "key", "cookie", "cookies")
 	}
 	if i := strings.IndexByte(word, '.'); i > 0 && spaced && slices.Contains(receivers, word[:i]) && isPath(word) {
 		return true
@@ -136,8 +136,8 @@ func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 	if !spaced {
 		return false
 	}
-	if !k.colon && k.ends("token") && (isUpper(word[0]) && strings.ToUpper(word) != word || strings.Contains(k.name, ".")) {
-		return true // a class, a field
+	if !k.colon && k.endsWith("token") && (isUpper(word[0]) && strings.ToUpper(word) != word || strings.Contains(k.name, ".")) {
+		return true // a class or a field
 	}
 	if !k.colon {
 		return next == ';' || next == ')' || next == ',' || next == '}' || strings.HasSuffix(v, ";")
@@ -151,7 +151,7 @@ var receivers = []string{
 	"data", "secrets", "var", "vars", "local", "module", "input", "state", "props", "body", "form", "env", "flags", "creds",
 }
 
-// isPath reports whether v is names with dots, arrows or colons between them.
+// isPath reports whether v is a list of names with dots, arrows or colons between them.
 func isPath(v string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(strings.ReplaceAll(v, "->", "."), "::", "."), ".") {
 		if !identifier(part) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// ordinaryShapes are lines of logs, lists and programs without a secret: {w8} is drawn as in
-// the corpus.
+// ordinaryShapes are lines of logs, lists and programs without a secret. {w8} is drawn as in the
+// corpus.
 var ordinaryShapes = strings.Split(strings.TrimSpace(`
 --- PASS: TestToken{n3} (0.0{n2}s)
 ok  	example.com/mod/pkg{n2}	0.{n3}s	coverage: {n2}.1% of statements
@@ -135,13 +135,13 @@ i18n.password.label{n2} = Your password
 "error.token": "The token has expired ({n2})",
 `), "\n")
 
-// TestOrdinaryLines: of 2,000 lines of logs and code at most 1 in 100 is changed.
+// TestOrdinaryLines checks that at most 1 in 100 of 2,000 harmless lines changes.
 func TestOrdinaryLines(t *testing.T) {
 	l := lot{rand.New(rand.NewPCG(20, 26))}
 	const lines = 2000
 	changed := 0
 	for i := range lines {
-		line := l.fill(ordinaryShapes[i%len(ordinaryShapes)])
+		line := l.fillShape(ordinaryShapes[i%len(ordinaryShapes)])
 		if got := Text(line); got != line {
 			changed++
 			t.Logf("%s\n=> %s", line, got)
@@ -152,7 +152,7 @@ func TestOrdinaryLines(t *testing.T) {
 	}
 }
 
-// TestOrdinaryBase64: what is encoded and holds no key stays.
+// TestOrdinaryBase64 checks that base64 without a key stays.
 func TestOrdinaryBase64(t *testing.T) {
 	l := lot{rand.New(rand.NewPCG(1, 2))}
 	for range 200 {

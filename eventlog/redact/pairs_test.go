@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPairs kills the mutants that know a pair only under one name, in one order or without members between,
-// and those that mask the values of other pairs.
+// TestPairs kills two kinds of mutants. Some recognise a pair only under one name, in one order or
+// without members in between. Others mask the values of other pairs.
 func TestPairs(t *testing.T) {
 	const secret = "q00zebraXk29fLm7Qw"
 	for _, s := range []string{

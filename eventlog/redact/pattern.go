@@ -10,8 +10,8 @@ import (
 
 const beginPEM = "-----BEGIN "
 
-// maskPEM masks private keys; certificates and public keys stay. Line ends may be
-// escaped, and the end may be missing.
+// maskPEM masks private keys. Certificates and public keys stay. Line ends may be escaped, and the
+// end may be missing.
 func maskPEM(t *text) *edits {
 	const dashes = "-----"
 	s, e := t.s, &edits{text: t}
@@ -47,8 +47,8 @@ func maskPEM(t *text) *edits {
 	}
 }
 
-// pemRun returns the length of what can be the inside of a PEM block: base64, its
-// headers, blanks and escaped line ends, beside more, but never a quote.
+// pemRun returns the length of the text that can be inside a PEM block: base64, headers, blanks,
+// escaped line ends and the bytes of more. A quote always ends it.
 func pemRun(s, more string) int {
 	n := 0
 	for n < len(s) {
@@ -64,11 +64,11 @@ func pemRun(s, more string) int {
 	return n
 }
 
-// urlMarks stand behind a scheme; the second is how some write JSON.
+// urlMarks follow a scheme. The second one is a spelling in JSON.
 var urlMarks = [...]string{"://", `:\/\/`}
 
-// maskURLs masks the password in scheme://user:password@host, and a user without a
-// password if it looks like a key.
+// maskURLs masks the password in scheme://user:password@host. It masks a user without a password if
+// it looks like a key.
 func maskURLs(t *text, mark string) *edits {
 	s, e := t.s, &edits{text: t}
 	for at := 0; ; {
@@ -93,7 +93,7 @@ func maskURLs(t *text, mark string) *edits {
 	}
 }
 
-// authority returns the length of what stands between :// and the path.
+// authority returns the length of the text between :// and the path.
 func authority(s string) int {
 	n := 0
 	for n < len(s) {
@@ -113,15 +113,15 @@ func authority(s string) int {
 	return n
 }
 
-// A pattern is looked for only where one of its literals stands.
+// A pattern is tried only around its literals.
 type pattern struct {
 	literals []string
 	re       func() *regexp.Regexp
-	check    func(match string) bool // of the group that is masked
+	check    func(match string) bool // check of the masked group
 }
 
 var patterns = append([]pattern{
-	{ // telegram bot token
+	{ // Telegram bot token
 		[]string{":AA"},
 		lazy(`[0-9]{6,12}:AA([A-Za-z0-9_-]{30,})`), nil,
 	},
@@ -133,7 +133,7 @@ var patterns = append([]pattern{
 		[]string{"asic ", "ASIC "},
 		lazy(`(?i:basic) +([A-Za-z0-9+/]{6,}={0,2})`), isBasic,
 	},
-	{ // addresses that anyone who knows them may post to
+	{ // addresses to which anyone who knows them may post
 		[]string{"hooks.slack.com", "hooks.slack-gov.com"},
 		lazy(`hooks\.slack(?:-gov)?\.com\\*/(?:services|workflows|triggers)\\*/((?:[A-Za-z0-9+_-]|\\*/){8,})`), endsInWord,
 	},
@@ -197,12 +197,12 @@ var patterns = append([]pattern{
 		[]string{"jdbc:oracle:"},
 		lazy(`jdbc:oracle:[a-z]+:[^\s"'/@]+/([^\s"'@]+)@`), nil,
 	},
-	{ // define('DB_PASSWORD', '…') and its like
+	{ // define('DB_PASSWORD', '…') and similar calls
 		[]string{"define(", "etenv(", "etProperty(", `.set("`, ".set('", `.set(\"`, `.Set("`, `.Set(\"`, `eader("`, "eader('", `eader(\"`, "env('", `env("`, `env(\"`},
 		lazy(`\( *\\*["'][A-Za-z0-9_.-]*(?i:password|passwd|secret|token|api[_-]?key|[a-z]_key|_salt|passphrase)\\*["'] *, *\\*["']([^"'\\]{3,})`),
 		func(v string) bool { return !isReference(v) && !isProse(v) },
 	},
-	{ // passwords as crypt(3) and its like keep them
+	{ // passwords in the formats of crypt(3) and similar programs
 		[]string{"$1$", "$5$", "$6$", "$y$", "$2a$", "$2b$", "$2y$", "$apr1$", "$argon2", "$pbkdf2"},
 		lazy(`\$(?:(?:1|5|6|y|apr1)\$|2[aby]\$[0-9]{2}\$|(?:argon2|pbkdf2)[a-z0-9-]*\$)([A-Za-z0-9./=,+$-]{22,})`), nil,
 	},
@@ -226,21 +226,21 @@ var patterns = append([]pattern{
 		[]string{`variable "`, `variable \"`},
 		lazy(`variable \\*"[A-Za-z0-9_-]*(?i:password|secret|token|_key|passphrase)\\*" *\{[^{}]{0,200}?\bdefault *= *\\*"([^"\\]{3,})`), notInProse,
 	},
-	{ // a password that is asked for, and typed
+	{ // a prompt for a password, with the typed password
 		[]string{"assword for ", "assphrase for "},
 		lazy(`(?i:password|passphrase) for [^\s:]+: +([^\s"'\\]{6,})(?:$|["'\n]|\\+n)`), nil,
 	},
 }, protocols...)
 
-// notInProse reports whether a word behind a flag or a keyword is no word of a sentence.
+// notInProse reports whether a word after a flag or keyword is not a word of a sentence.
 func notInProse(v string) bool {
 	return !isReference(v) && !slices.Contains(proseWords, strings.ToLower(v))
 }
 
-// endsInWord reports whether the last part of a path is long enough to be a secret.
+// endsInWord reports whether the last part of a path is long enough for a secret.
 func endsInWord(v string) bool { return len(v)-strings.LastIndexByte(v, '/') > 6 }
 
-// isEncodedPEM reports whether what follows "-----BEGIN" in base64 is a private key.
+// isEncodedPEM reports whether v, which follows "-----BEGIN" in base64, is a private key.
 func isEncodedPEM(v string) bool {
 	b, _ := base64.RawStdEncoding.DecodeString(("LS0tLS1CRUdJTi" + v)[:len("LS0tLS1CRUdJTi")+2+(len(v)-2)/4*4])
 	return strings.Contains(string(b[:min(len(b), 64)]), "PRIVATE")
@@ -250,15 +250,15 @@ func lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// mask masks the first group of each match. An expression looks only at what stands around
-// the places of its literals, and at more where a match goes on.
-func (p pattern) mask(t *text, places []int) *edits {
+// maskMatches masks the first group of each match. The expression sees only the text around its
+// literals, and more if a match continues.
+func (p pattern) maskMatches(t *text, places []int) *edits {
 	const before, behind = 96, 320
 	s, e := t.s, &edits{text: t}
 	done := 0
 	for i := 0; i < len(places); {
 		from, to := max(done, places[i]-before), min(len(s), places[i]+behind)
-		for i++; i < len(places) && places[i] < to; i++ { // windows that touch are one
+		for i++; i < len(places) && places[i] < to; i++ { // overlapping windows are one
 			to = min(len(s), places[i]+behind)
 		}
 		for from < to {
@@ -269,7 +269,7 @@ func (p pattern) mask(t *text, places []int) *edits {
 			if m == nil {
 				break
 			}
-			p.replace(e, from+m[2], from+m[3])
+			p.maskMatch(e, from+m[2], from+m[3])
 			from += m[1]
 			done = from
 		}
@@ -280,10 +280,10 @@ func (p pattern) mask(t *text, places []int) *edits {
 	return e
 }
 
-func (p pattern) replace(e *edits, from, to int) {
+func (p pattern) maskMatch(e *edits, from, to int) {
 	v := e.s[from:to]
 	if strings.Contains(v, redacted) || p.check != nil && !p.check(v) {
 		return
 	}
-	e.mask(from, to)
+	e.maskRange(from, to)
 }

@@ -124,7 +124,7 @@ routing_key=orders.created.‹n2› exchange=shop
 first_pass=‹n3› second_pass=‹n3› render_pass=shadow
 `), "\n")
 
-// TestPlainLines: at most one in a hundred of the lines without a secret changes.
+// TestPlainLines checks that at most one in a hundred lines without a secret changes.
 func TestPlainLines(t *testing.T) {
 	const each = 5
 	lot := rand.New(rand.NewPCG(9, 10))

@@ -2,10 +2,10 @@ package redact
 
 import "strings"
 
-// lineEnd is where a line ends, also within a string of JSON.
+// lineEnd matches the end of a line, also inside a string of JSON.
 const lineEnd = `(?:$|["'\r\n|]|\\+[rn])`
 
-// protocols are patterns of what programs and servers say to each other.
+// protocols are patterns for the messages of programs and servers.
 var protocols = []pattern{
 	{ // FTP, mail, IRC, Redis
 		[]string{"PASS ", "LOGIN "},
@@ -41,7 +41,7 @@ var protocols = []pattern{
 		[]string{"mac=", "response="},
 		lazy(`\b(?:mac|response)=\\*"([A-Za-z0-9+/]{27,}=*)\\*"`), nil,
 	},
-	{ // what Terraform changes it to
+	{ // a change shown by Terraform
 		[]string{`redacted]" -> "`, `redacted]\" -> \"`, `redacted]" -\u003e "`, `redacted]\" -\u003e \"`},
 		lazy(`redacted\]\\*" -(?:>|\\u003e) \\*"([^"\\]+)`), notInProse,
 	},

@@ -1,8 +1,9 @@
-// Package redact masks what looks like a secret in text and in JSON. The debug trail, exports
-// and, where the configuration says so, the log before it is hashed use it.
+// Package redact masks probable secrets in text and in JSON. The debug trail and exports use it.
+// The log uses it before hashing if the configuration says so.
 //
-// It errs on the side of masking, and is no guarantee: a password in the middle of a sentence
-// looks like a word. It starts nothing, keeps nothing, and costs nothing until it is used.
+// The package masks too much rather than too little, and guarantees nothing: a password in a
+// sentence looks like a word. It starts no goroutine and stores nothing. It costs nothing before
+// the first use.
 package redact
 
 import (
@@ -10,7 +11,7 @@ import (
 	"strings"
 )
 
-// Mask stands behind the recognisable start of a secret: sk-ant-…[redacted].
+// Mask stands after the recognisable start of a secret: sk-ant-…[redacted].
 const Mask = "…" + redacted
 
 const (
@@ -18,67 +19,65 @@ const (
 	maxPass  = 8
 )
 
-// Text returns s with what looks like a secret masked: known kinds of keys wherever they
-// stand, and the value of whatever is named like a secret, in key=value, in headers, in
-// command lines, in URLs, in XML and in JSON, also JSON inside a JSON string. A mask keeps the
-// recognisable start. Counters such as input_tokens, ids, hashes and base64 stay as they are.
+// Text returns s with masked secrets. It masks known kinds of keys at any place, and the values of
+// names of secrets in key=value, headers, command lines, URLs, XML and JSON, also in JSON inside a
+// JSON string. A mask keeps the recognisable start. Counters such as input_tokens, ids, hashes and
+// base64 stay.
 //
-// Text(Text(s)) is Text(s). A line of valid JSON stays valid, valid UTF-8 too. A text without
-// secrets is returned as it is. One with secrets that are cut by a terminal's colours loses
-// its colours.
+// Text(Text(s)) is Text(s). A line of valid JSON stays valid, and so does valid UTF-8. A text
+// without secrets is returned unchanged. A text loses its colours if they cut a secret.
 func Text(s string) string {
 	t := &text{s: s}
-	for range maxPass { // the second pass changes nothing but in odd cases
-		if !t.pass() {
+	for range maxPass { // the second pass rarely changes the text
+		if !t.maskPass() {
 			return t.s
 		}
 	}
 	if validJSON(s) {
 		return `"` + redacted + `"`
 	}
-	return redacted // never seen; better no text than half a mask
+	return redacted // It was never seen. No text is better than half a mask.
 }
 
-// pass masks what it finds, and reports whether it found anything.
-func (t *text) pass() bool {
-	t.invalid = false // a mask may have made it valid
+// maskPass masks the secrets that it finds, and reports whether it found any.
+func (t *text) maskPass() bool {
+	t.invalid = false // a mask may have made the text valid
 	before := t.s
-	if coloured(t.s) && t.uncoloured() {
+	if coloured(t.s) && t.maskColoured() {
 		return true
 	}
-	t.rules()
+	t.applyRules()
 	return t.s != before
 }
 
-func (t *text) rules() {
-	t.look()
+func (t *text) applyRules() {
+	t.findPlaces()
 	if t.pem {
-		t.apply(maskPEM(t))
+		t.applyEdits(maskPEM(t))
 	}
-	t.apply(maskNamed(t))
+	t.applyEdits(maskNamed(t))
 	for i, m := range tagMarks {
 		if t.tags[i] {
-			t.apply(maskXML(t, m))
+			t.applyEdits(maskXML(t, m))
 		}
 	}
 	for i, mark := range urlMarks {
 		if t.urls[i] {
-			t.apply(maskURLs(t, mark))
+			t.applyEdits(maskURLs(t, mark))
 		}
 	}
-	t.apply(maskCommands(t))
-	t.apply(maskFlags(t))
-	t.apply(maskSpaced(t))
-	t.apply(maskKinds(t))
+	t.applyEdits(maskCommands(t))
+	t.applyEdits(maskFlags(t))
+	t.applyEdits(maskSpaced(t))
+	t.applyEdits(maskKinds(t))
 	for i, p := range patterns {
 		if len(t.patterns[i]) > 0 {
-			t.apply(p.mask(t, t.patterns[i]))
+			t.applyEdits(p.maskMatches(t, t.patterns[i]))
 		}
 	}
 }
 
-// Named returns the mask for the value of what is called name; ok is false if that is no
-// name of a secret.
+// Named returns the mask for the value of name. ok is false if name is not the name of a secret.
 func Named(name, value string) (mask string, ok bool) {
 	if nameOf(name) != secretName {
 		return value, false
@@ -86,8 +85,8 @@ func Named(name, value string) (mask string, ok bool) {
 	return maskOf(value), true
 }
 
-// maskOf returns the mask for a whole value, with as much of its start as says what
-// it was. The mask of a mask is the mask.
+// maskOf returns the mask for a whole value, with the start that identifies its kind. The mask of a
+// mask is the mask.
 func maskOf(v string) string {
 	if v == "" {
 		return redacted
@@ -107,13 +106,13 @@ func maskOf(v string) string {
 	return redacted
 }
 
-// schemes of the Authorization header whose credentials are one word.
+// schemes are those of the Authorization header whose credentials are one word.
 var schemes = []string{"Bearer", "Basic", "Token", "Negotiate", "ApiKey", "SSWS", "Bot", "GenieKey", "NTLM"}
 
-// longSchemes have a list of parameters behind them.
+// longSchemes are followed by a list of parameters.
 var longSchemes = []string{"Digest", "AWS4-HMAC-SHA256", "OAuth", "Hawk", "MAC", "Signature"}
 
-// schemeOf returns the length of the scheme and the blank that v begins with.
+// schemeOf returns the length of the scheme and the blank at the start of v.
 func schemeOf(v string) int { return max(startOf(v, schemes), startOf(v, longSchemes)) }
 
 func startOf(v string, list []string) int {

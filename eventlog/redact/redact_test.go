@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Keys in tests are put together, so that no scanner takes this file for a leak.
+// The keys are assembled from parts, so that secret scanners do not report this file.
 var (
 	hex40  = strings.Repeat("0a1b2c3d", 5)
 	mixed  = strings.Repeat("aB3dE6gH", 5)
@@ -23,7 +23,7 @@ var (
 	pemKey = "-----BEGIN RSA PRIVATE KEY-----\n" + mixed + "\n" + mixed + "/+==\n-----END RSA PRIVATE KEY-----"
 )
 
-// masked lists texts and what must be gone from each.
+// masked lists texts and the secret in each.
 var masked = []struct{ name, text, secret string }{
 	{"anthropic", "key " + antKey, mixed},
 	{"openai project", "sk-proj-" + mixed, mixed},
@@ -117,7 +117,7 @@ var masked = []struct{ name, text, secret string }{
 	{"beside a mask", "password=[redacted] token=hunter2x", "hunter2"},
 }
 
-// plain lists texts that must come through unchanged.
+// plain lists texts that must stay unchanged.
 var plain = []string{
 	"",
 	"hello world",
@@ -219,7 +219,7 @@ func TestSecretKeys(t *testing.T) {
 	}
 }
 
-// checkRedact checks what holds for every text.
+// checkRedact checks the invariants of every text.
 func checkRedact(t *testing.T, s string) {
 	t.Helper()
 	once := Text(s)
@@ -277,7 +277,8 @@ func BenchmarkRedactSecret(b *testing.B) {
 	}
 }
 
-// A quarter of a megabyte is a matter of milliseconds; what is quadratic takes seconds.
+// TestRedactIsLinear masks a quarter of a megabyte, which takes milliseconds. A quadratic rule
+// would take seconds.
 func TestRedactIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which takes short tests, takes ten times as long")
@@ -294,7 +295,7 @@ func TestRedactIsLinear(t *testing.T) {
 		for _, begin := range []string{"", `{"a":"`} {
 			const most = 2 * time.Second
 			took := time.Hour
-			for n := 0; n < 3 && took > most; n++ { // the machine may stand still, but not each time
+			for n := 0; n < 3 && took > most; n++ { // the machine may be slow once, but not each time
 				start := time.Now()
 				Text(begin + strings.Repeat(part, 1<<18/len(part)))
 				took = min(took, time.Since(start))
@@ -306,7 +307,7 @@ func TestRedactIsLinear(t *testing.T) {
 	}
 }
 
-// TestNothingIsCompiledAtTheStart: a command that masks nothing pays for no pattern.
+// TestNothingIsCompiledAtTheStart checks that no pattern is compiled before the first use.
 func TestNothingIsCompiledAtTheStart(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
@@ -330,7 +331,7 @@ func TestNothingIsCompiledAtTheStart(t *testing.T) {
 			}
 			ast.Inspect(vars, func(n ast.Node) bool {
 				if _, ok := n.(*ast.FuncLit); ok {
-					return false // runs later
+					return false // it runs later
 				}
 				if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "MustCompile" {
 					t.Errorf("%s compiles a pattern when the program starts", name)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Redactor masks what looks like a secret, as [Text] does, and what matches patterns of
-// one's own. A nil one has none of those. It is safe for concurrent use.
+// Redactor masks secrets as [Text] does, and the matches of the user's own patterns. A nil Redactor
+// has no patterns. It is safe for concurrent use.
 type Redactor struct{ own []*regexp.Regexp }
 
-// CheckPattern says what is wrong with a pattern of one's own, or nothing.
+// CheckPattern returns an error if a pattern of the user cannot be used.
 func CheckPattern(pattern string) error {
 	re, err := regexp.Compile(pattern)
 	switch {
@@ -25,8 +25,8 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// New returns a Redactor with regular expressions as package regexp has them. Of what
-// one matches its first group is masked, or all of it where it has none.
+// New returns a Redactor with regular expressions of package regexp. It masks the first group of
+// each match, or the whole match if the expression has no group.
 func New(patterns ...string) (*Redactor, error) {
 	r := &Redactor{}
 	for _, p := range patterns {
@@ -40,7 +40,7 @@ func New(patterns ...string) (*Redactor, error) {
 
 // Text returns s masked. Text(Text(s)) is Text(s).
 func (r *Redactor) Text(s string) string {
-	for range maxPass { // a mask can make room for another pattern
+	for range maxPass { // a mask can make another pattern match
 		masked := r.ownText(Text(s))
 		if masked == s {
 			return s
@@ -50,7 +50,7 @@ func (r *Redactor) Text(s string) string {
 	return redacted
 }
 
-// ownText applies one's own patterns.
+// ownText applies the user's patterns.
 func (r *Redactor) ownText(s string) string {
 	if r == nil {
 		return s
@@ -64,15 +64,15 @@ func (r *Redactor) ownText(s string) string {
 				from, to = m[2], m[3]
 			}
 			if from < to && !inMask(t.s, from, to) {
-				e.put(from, to, redacted)
+				e.putMask(from, to, redacted)
 			}
 		}
-		t.apply(e)
+		t.applyEdits(e)
 	}
 	return t.s
 }
 
-// inMask reports whether s[from:to] lies within a mask: "redacted" may match, too.
+// inMask reports whether s[from:to] lies in a mask, because a pattern may match "redacted".
 func inMask(s string, from, to int) bool {
 	if to-from > len(redacted) {
 		return false
@@ -82,17 +82,17 @@ func inMask(s string, from, to int) bool {
 	return i >= 0 && start+i <= from && to <= start+i+len(redacted)
 }
 
-// Payload returns b masked, and b itself if there is nothing to mask. JSON stays valid: in it
-// one's own patterns are applied to each string as it reads, but not to names and numbers.
-// Anything else is a text.
+// Payload returns b masked, or b itself if it has no secret. JSON stays valid: in JSON the user's
+// patterns are applied to each decoded string, but not to names and numbers. Any other payload is a
+// text.
 func (r *Redactor) Payload(b []byte) []byte {
 	if len(b) == 0 {
 		return b
 	}
 	if !json.Valid(b) {
-		return r.changed(b, r.Text(string(b)))
+		return r.bytesOf(b, r.Text(string(b)))
 	}
-	out := r.changed(b, Text(string(b)))
+	out := r.bytesOf(b, Text(string(b)))
 	if !json.Valid(out) { // never seen
 		return eachString(b, r.Text)
 	}
@@ -102,18 +102,18 @@ func (r *Redactor) Payload(b []byte) []byte {
 	return eachString(out, r.Text)
 }
 
-// Changes reports whether Payload would mask something.
+// Changes reports whether Payload would mask a part of b.
 func (r *Redactor) Changes(b []byte) bool { return !bytes.Equal(r.Payload(b), b) }
 
-// changed returns b, unless the text is another.
-func (r *Redactor) changed(b []byte, text string) []byte {
+// bytesOf returns b if text is equal to it, otherwise text.
+func (r *Redactor) bytesOf(b []byte, text string) []byte {
 	if text == string(b) {
 		return b
 	}
 	return []byte(text)
 }
 
-// eachString replaces the strings of valid JSON that f changes, but not the names.
+// eachString replaces the strings of valid JSON that f changes. It keeps the names.
 func eachString(b []byte, f func(string) string) []byte {
 	var out []byte
 	done := 0
@@ -137,7 +137,7 @@ func eachString(b []byte, f func(string) string) []byte {
 	return append(out, b[done:]...)
 }
 
-// stringEnd returns where the string ends that begins at b[at].
+// stringEnd returns the end of the string that begins at b[at].
 func stringEnd(b []byte, at int) int {
 	for i := at + 1; i < len(b); i++ {
 		switch b[i] {
@@ -150,13 +150,13 @@ func stringEnd(b []byte, at int) int {
 	return len(b)
 }
 
-// isName reports whether what ends at b[at] is the name of a member.
+// isName reports whether the string that ends at b[at] is the name of a member.
 func isName(b []byte, at int) bool {
 	rest := bytes.TrimLeft(b[at:], " \t\r\n")
 	return len(rest) > 0 && rest[0] == ':'
 }
 
-// replaced returns the string literal as f wants it; ok is false if it is as it was.
+// replaced returns the string literal after f. ok is false if f does not change it.
 func replaced(literal []byte, f func(string) string) (out []byte, ok bool) {
 	var s string
 	if json.Unmarshal(literal, &s) != nil {
@@ -170,7 +170,7 @@ func replaced(literal []byte, f func(string) string) (out []byte, ok bool) {
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if enc.Encode(masked) != nil {
-		return nil, false // a string always can be
+		return nil, false // a string can always be encoded
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n"), true
 }

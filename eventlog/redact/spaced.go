@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// nameEnds are how names of secrets end that may have no separator behind them.
+// nameEnds are the endings of names of secrets that may have no separator after them.
 var nameEnds = []string{
 	"word", "WORD", "passwd", "PASSWD", "secret", "Secret", "SECRET", "token", "Token", "TOKEN",
 	"-key", "_key", "Key", "_KEY", "pass", "PASS", "auth", "phrase", "PHRASE", "bindpw", "rootpw", "_base", "rization",
 }
 
-// setters stand before a name whose value stands behind it.
+// setters stand before a name that is followed by its value.
 var setters = []string{"set", "-gx", "-x", "-Ux", "setx", "setenv", "SetEnv", "export", "define", "ENV", "putenv"}
 
-// maskSpaced masks values with nothing but a blank or a bracket between them and their names:
-// set API_KEY VALUE, -password VALUE, #define TOKEN "VALUE", setPassword("VALUE").
+// maskSpaced masks values that only a blank or a bracket separates from their names: set API_KEY
+// VALUE, -password VALUE, #define TOKEN "VALUE", setPassword("VALUE").
 func maskSpaced(t *text) *edits {
 	s, sc := t.s, newScanner(t)
 	for _, at := range t.spaced {
@@ -31,25 +31,25 @@ func maskSpaced(t *text) *edits {
 		if c == ' ' || c == '\t' {
 			from, to = sc.spacedValue(k, at)
 		} else {
-			from, to = sc.argument(k, at+1)
+			from, to = sc.onlyArgument(k, at+1)
 		}
-		if from < to && (k.naming == secretName || k.maybe(s[from:to], true)) {
-			sc.mask(from, to)
+		if from < to && (k.naming == secretName || k.looksLike(s[from:to], true)) {
+			sc.maskRange(from, to)
 		}
 	}
 	return &sc.edits
 }
 
-// spacedValue returns where the value stands that begins after blanks at s[at].
+// spacedValue returns the place of the value after the blanks at s[at].
 func (sc *scanner) spacedValue(k key, at int) (from, to int) {
 	s := sc.s
 	from = at + lengthOf(s[at:], func(c byte) bool { return c == ' ' || c == '\t' })
 	flag, set := strings.HasPrefix(k.name, "-"), k.isSet(s)
 	compound := len(splitWords(k.name)) > 1
-	password := k.ends("password", "passwd", "pwd", "passphrase", "pass")
-	if from, to, ok := sc.opened(from); ok {
+	password := k.endsWith("password", "passwd", "pwd", "passphrase", "pass")
+	if from, to, ok := sc.openedString(from); ok {
 		v := s[from:to]
-		if n := schemeOf(v); n > 0 && k.ends("authorization") && !isReference(v[n:]) {
+		if n := schemeOf(v); n > 0 && k.endsWith("authorization") && !isReference(v[n:]) {
 			return from, to
 		}
 		switch {
@@ -80,7 +80,7 @@ func (sc *scanner) spacedValue(k key, at int) (from, to int) {
 	return 0, 0
 }
 
-// isLogin reports whether text ends with user and the name of one.
+// isLogin reports whether text ends with user and a user's name.
 func isLogin(text string) bool {
 	words := strings.Fields(text)
 	if n := len(words); n > 1 && strings.HasSuffix(text, " ") {
@@ -89,22 +89,22 @@ func isLogin(text string) bool {
 	return false
 }
 
-// notWord reports whether v is no mere word of a sentence.
+// notWord reports whether v cannot be a word of a sentence.
 func notWord(v string) bool {
 	return len(v) >= 6 && strings.ContainsAny(v, "0123456789") || len(v) >= 16
 }
 
-// settingName reports whether a password is meant by it in files of settings.
+// settingName reports whether the name is that of a password in settings files.
 func settingName(name string) bool {
 	return strings.HasSuffix(name, ".password") || strings.HasSuffix(name, "_password") || name == "bindpw" || name == "rootpw" || name == "requirepass" || name == "masterauth"
 }
 
-// identifierWithDash reports whether v is the name of something, as my-db-password is.
+// identifierWithDash reports whether v is an identifier such as my-db-password.
 func identifierWithDash(v string) bool {
 	return nameOf(v) != plainName && strings.ContainsAny(v, "-_")
 }
 
-// isSet reports whether the word before the name is one that sets it.
+// isSet reports whether the word before the name sets it.
 func (k key) isSet(s string) bool {
 	end := k.start
 	for end > 0 && s[end-1] == ' ' && k.start-end < 4 {
@@ -129,8 +129,8 @@ func (k key) isSet(s string) bool {
 	return slices.Contains(setters, word)
 }
 
-// opened returns what stands in the quotes that open at s[at].
-func (sc *scanner) opened(at int) (from, to int, ok bool) {
+// openedString returns the text in the quotes that open at s[at].
+func (sc *scanner) openedString(at int) (from, to int, ok bool) {
 	s := sc.s
 	n := lengthOf(s[at:], func(c byte) bool { return c == '\\' })
 	q := at + n
@@ -141,16 +141,16 @@ func (sc *scanner) opened(at int) (from, to int, ok bool) {
 	return q + 1, to, to+n < len(s) && s[to+n] == s[q]
 }
 
-// verbs stand before a secret's name in the names of functions that take no secret.
+// verbs begin the names of functions that take no secret.
 var verbs = []string{
 	"get", "read", "has", "is", "find", "load", "parse", "check", "test", "expect", "create", "validate", "delete", "revoke",
 	"decode", "verify", "fetch", "next", "peek", "match", "accept", "lookup", "assert", "generate", "no", "require", "resolve", "on", "add", "remove", "use", "ask", "prompt", "forgot", "change",
 }
 
-// argument returns where the only argument stands of setPassword("…"), behind its bracket.
-func (sc *scanner) argument(k key, at int) (from, to int) {
+// onlyArgument returns the place of the only argument in setPassword("…"), after its bracket.
+func (sc *scanner) onlyArgument(k key, at int) (from, to int) {
 	s := sc.s
-	from, to, ok := sc.opened(at)
+	from, to, ok := sc.openedString(at)
 	if !ok {
 		return 0, 0
 	}
@@ -160,7 +160,7 @@ func (sc *scanner) argument(k key, at int) (from, to int) {
 	if after >= len(s) || s[after] != ')' && s[after] != '}' || len(v) < 6 || slices.ContainsFunc(words, func(w string) bool { return slices.Contains(verbs, w) }) {
 		return 0, 0
 	}
-	password := k.ends("password", "passwd", "pwd", "passphrase", "pass")
+	password := k.endsWith("password", "passwd", "pwd", "passphrase", "pass")
 	if strings.ContainsAny(v, " /\n") || isReference(v) || isProse(v) || strings.Contains(v, redacted) || nameOf(v) != plainName ||
 		!(looksSecret(v) && random(v) || len(v) >= 24 && !strings.ContainsAny(v, "-_.") || password) {
 		return 0, 0
@@ -168,8 +168,8 @@ func (sc *scanner) argument(k key, at int) (from, to int) {
 	return from, to
 }
 
-// typedName returns the name before a type, which ends at s[p] where an = stands: of
-// var password string = "…" and of token: &str = "…".
+// typedName returns the name before a type that ends at the = at s[p]: var password string = "…" or
+// token: &str = "…".
 func typedName(s string, p int) string {
 	const longest = 64
 	text := strings.TrimRight(s[max(0, p-longest):p], " ")
@@ -178,7 +178,7 @@ func typedName(s string, p int) string {
 		word--
 	}
 	if word == 0 || strings.IndexByte("\n;({\"'", text[word-1]) >= 0 {
-		return "" // nothing stands before what would be the type
+		return "" // no name stands before the type
 	}
 	if i := strings.LastIndexAny(text, "\n;(,{\"'"); i >= 0 {
 		text = text[i+1:]
@@ -199,7 +199,7 @@ func typedName(s string, p int) string {
 	return nameBefore(text, end).name
 }
 
-// afterWrapper passes over what makes a value of a string: new String("…").
+// afterWrapper skips a constructor of a value from a string: new String("…").
 func afterWrapper(s string, at int) int {
 	for _, w := range []string{"new String(", "String(", "[]byte(", "SecretStr(", "Secret(", "Buffer.from(", "new SecureString("} {
 		if strings.HasPrefix(s[at:], w) {
@@ -214,7 +214,7 @@ func afterWrapper(s string, at int) int {
 // ampersand is & in Go's JSON.
 const ampersand = `\u0026`
 
-// afterTag passes over a tag or an anchor of YAML: !!str and &name.
+// afterTag skips a tag or an anchor of YAML: !!str and &name.
 func afterTag(s string, at int) int {
 	for at < len(s) && (s[at] == '!' || s[at] == '&' || strings.HasPrefix(s[at:], ampersand)) {
 		end := at

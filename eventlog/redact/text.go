@@ -6,21 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// text is what the rules mask, what was found in it, and what is known of it: it takes long to
-// find out what is JSON.
+// text is a text to be masked, with the places found in it. It caches which parts are JSON, because
+// testing that is slow.
 type text struct {
 	s string
 	found
-	names          map[string]naming
-	valid, invalid bool // all of it is JSON, or not
-	line, lineEnd  int  // where the line stands that lineValid is about
-	lineValid      bool
-	at             int  // up to here the strings of the line are known
-	open           bool // s[at] stands in one of them
+	names map[string]naming
+	// valid and invalid say whether the whole text is JSON. Both are false if it is not known.
+	valid, invalid bool
+	// line and lineEnd are the bounds of the line that lineValid describes.
+	line, lineEnd int
+	lineValid     bool
+	// at is the place up to which the strings of the line are known.
+	at int
+	// open means that s[at] is inside a string.
+	open bool
 }
 
-// isJSON reports whether the line around p, or all of the text, is JSON, so that its quotes may
-// not be taken for anything else.
+// isJSON reports whether the line around p, or the whole text, is JSON. Then a quote always begins
+// or ends a string.
 func (t *text) isJSON(p int) bool {
 	if t.valid {
 		return true
@@ -32,7 +36,7 @@ func (t *text) isJSON(p int) bool {
 			t.lineEnd = t.line + i + 1
 		}
 		t.lineValid = validJSON(t.s[t.line:min(t.lineEnd, len(t.s))])
-		if t.line == 0 && t.lineEnd > len(t.s) { // the line is all of it
+		if t.line == 0 && t.lineEnd > len(t.s) { // the line is the whole text
 			t.valid, t.invalid = t.lineValid, !t.lineValid
 		}
 	}
@@ -43,7 +47,7 @@ func (t *text) isJSON(p int) bool {
 	return t.lineValid || t.valid
 }
 
-// validJSON is json.Valid, which takes longer where strings are long: it sees them empty.
+// validJSON is json.Valid without the contents of strings, because it is slow for long ones.
 func validJSON(s string) bool {
 	first := skip(s, 0, 0)
 	if first == len(s) || strings.IndexByte(`{["-0123456789tfn`, s[first]) < 0 {
@@ -64,7 +68,7 @@ func validJSON(s string) bool {
 	}
 }
 
-// literalEnd returns where the string of JSON ends whose quote stands at s[at].
+// literalEnd returns the end of the JSON string whose quote is s[at].
 func literalEnd(s string, at int) (end int, ok bool) {
 	for i := at + 1; i < len(s); i++ {
 		switch c := s[i]; {
@@ -83,7 +87,7 @@ func literalEnd(s string, at int) (end int, ok bool) {
 	return 0, false
 }
 
-// escapeLength returns the length of the escape of JSON that s begins with, 0 if it is none.
+// escapeLength returns the length of the JSON escape at the start of s, or 0.
 func escapeLength(s string) int {
 	switch {
 	case len(s) < 2:
@@ -95,19 +99,19 @@ func escapeLength(s string) int {
 	return 0
 }
 
-// inString returns what of s[from:to] may be replaced: in JSON what stands in the string around
-// from, without halves of escapes.
+// inString returns the part of s[from:to] that may be replaced. In JSON this is the part inside the
+// string around from, without halves of escapes.
 func (t *text) inString(from, to int) (int, int) {
 	const outside = " \t\r,:{}[]0123456789+-.eEtrufalsn"
 	v := t.s[from:to]
 	inside := strings.Trim(v, outside) != "" && !strings.ContainsAny(v, "\"\\\n") && !strings.Contains(t.s[max(0, from-5):from], `\`)
-	if inside || !t.isJSON(from) { // the quick look needs no JSON to be read
+	if inside || !t.isJSON(from) { // The quick test avoids parsing JSON.
 		return from, to
 	}
 	if from < t.at {
 		t.at, t.open = 0, false
 	}
-	if !t.valid { // the lines before may be none
+	if !t.valid { // the earlier lines may not be JSON
 		if i := strings.LastIndexByte(t.s[t.at:from], '\n'); i >= 0 {
 			t.at, t.open = t.at+i+1, false
 		}
@@ -139,9 +143,9 @@ func (t *text) inString(from, to int) (int, int) {
 	return from, at
 }
 
-// apply edits the text and brings what was found to where it stands there; what was replaced is
-// gone. No edit makes JSON invalid.
-func (t *text) apply(e *edits) {
+// applyEdits edits the text and adjusts the found places. It drops the places inside replaced
+// parts. No edit makes JSON invalid.
+func (t *text) applyEdits(e *edits) {
 	if e.done == 0 {
 		return
 	}
@@ -177,12 +181,11 @@ type edits struct {
 	moves []move
 }
 
-// move says that what was replaced stood between from and to, and how far what stands behind
-// it has moved.
+// move says that the bytes from from to to were replaced, and by how much the later text has moved.
 type move struct{ from, to, shift int }
 
-// replace puts mask in the place of s[from:to]; what was replaced before lies left of it. It
-// leaves runes whole and, in JSON, stays in the string that s[from] stands in.
+// replace replaces s[from:to] by mask. Earlier replacements must lie to the left. It splits no rune
+// and, in JSON, stays inside the string around s[from].
 func (e *edits) replace(from, to int, mask string) {
 	if from < e.done || e.s[from:to] == mask {
 		return
@@ -194,11 +197,11 @@ func (e *edits) replace(from, to int, mask string) {
 		to++
 	}
 	from, to = e.inString(from, to)
-	e.put(from, to, mask)
+	e.putMask(from, to, mask)
 }
 
-// put is replace for what may stand outside of a string.
-func (e *edits) put(from, to int, mask string) {
+// putMask is replace without the limit to a string.
+func (e *edits) putMask(from, to int, mask string) {
 	if from < e.done || from >= to || e.s[from:to] == mask {
 		return
 	}
@@ -211,8 +214,9 @@ func (e *edits) put(from, to int, mask string) {
 	e.moves = append(e.moves, move{from, to, e.out.Len() - to})
 }
 
-// mask masks s[from:to], with the mark of a cut where nothing of it stays.
-func (e *edits) mask(from, to int) {
+// maskRange masks s[from:to]. If nothing of the value stays, the mask begins with the mark of a
+// cut.
+func (e *edits) maskRange(from, to int) {
 	mask := maskOf(e.s[from:to])
 	if mask == redacted {
 		mask = Mask

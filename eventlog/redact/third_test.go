@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProviderForms counts what is missed in the public formats of services and tools.
+// TestProviderForms counts the missed secrets in the public formats of services and tools.
 func TestProviderForms(t *testing.T) {
 	lot := rand.New(rand.NewPCG(5, 6))
 	missed := 0

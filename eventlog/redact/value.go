@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// value masks the value of a secret that begins, after blanks, at at.
-func (sc *scanner) value(k key, at int) {
+// maskValue masks the value of a secret that begins after the blanks at at.
+func (sc *scanner) maskValue(k key, at int) {
 	s := sc.s
 	from := at
 	for from < len(s) && (s[from] == ' ' || s[from] == '\t' || k.quote != 0 && s[from] == '\n') {
@@ -29,34 +29,34 @@ func (sc *scanner) value(k key, at int) {
 	}
 	if q < len(s) && (s[q] == '"' || s[q] == '\'' || s[q] == '`') && n&(n+1) == 0 {
 		if s[q] == '"' && (n < k.level || n == 0 && k.quote != '"') && sc.isJSON(q) {
-			return // not an opening quote: a string around the name ends here
+			return // A string around the name ends here.
 		}
 		sc.quotedValue(k, q, n)
 		return
 	}
 	switch {
 	case k.quote != 0 && from < len(s) && s[from] == '[':
-		sc.elements(k, from+1)
+		sc.maskElements(k, from+1)
 	case k.compares || k.colon && strings.HasPrefix(s[at:], ":") || strings.HasPrefix(s[at:], "//"):
 	case k.quote != 0 && sc.isJSON(from):
-		sc.number(k, from)
-	case k.colon && sc.block(k, from):
+		sc.maskNumber(k, from)
+	case k.colon && sc.maskBlock(k, from):
 	default:
-		sc.bare(k, from, from > at)
+		sc.maskBare(k, from, from > at)
 	}
 }
 
-// elements masks the values in a list that a name has: "x-api-key": ["…"], as headers and forms have them. One
-// string is the value of the name. Several are secrets if they look like secrets.
-func (sc *scanner) elements(k key, at int) {
-	at = sc.gap(at, 0, k)
+// maskElements masks the values in a list after a name: "x-api-key": ["…"], as in headers and
+// forms. A single string is the value of the name. Several are secrets if they look like secrets.
+func (sc *scanner) maskElements(k key, at int) {
+	at = sc.skipGap(at, 0, k)
 	for first := true; ; first = false {
 		span, rest, ok := sc.quotedBy(at, k)
 		if !ok {
 			return
 		}
-		next := sc.gap(rest, ',', k)
-		if first && next < len(sc.s) && sc.s[next] == ']' || k.ends("cookie") || valueInList(k.name, sc.s[span[0]:span[1]]) {
+		next := sc.skipGap(rest, ',', k)
+		if first && next < len(sc.s) && sc.s[next] == ']' || k.endsWith("cookie") || valueInList(k.name, sc.s[span[0]:span[1]]) {
 			sc.quotedValue(k, span[0]-1, k.level)
 		}
 		if next == rest {
@@ -66,8 +66,8 @@ func (sc *scanner) elements(k key, at int) {
 	}
 }
 
-// isMasked reports whether the value is a mask, which stands alone in quotes, with what begins
-// at s[from] before s[q], or ends the line.
+// isMasked reports whether the value is a mask. A mask is alone in its quotes, which begin with
+// s[from:q], or ends the line.
 func isMasked(s string, from, q int) bool {
 	if rest, ok := strings.CutPrefix(s[q:], redacted); ok {
 		return rest == "" || rest[0] == '\n' || rest[0] == '"'
@@ -75,7 +75,7 @@ func isMasked(s string, from, q int) bool {
 	return q < len(s) && strings.HasPrefix(s[q+1:], redacted) && strings.HasPrefix(s[q+1+len(redacted):], s[from:q+1])
 }
 
-// folded returns where a quoted word ends that goes on in the next line, else at.
+// folded returns the end of a quoted word that continues on the next line, otherwise at.
 func folded(s string, at int, quote byte) int {
 	from := afterBreak(s, at)
 	to := from + lengthOf(s[from:], func(c byte) bool {
@@ -87,29 +87,29 @@ func folded(s string, at int, quote byte) int {
 	return at
 }
 
-// quotedValue masks the value whose opening quote stands at q, with n backslashes before it.
+// quotedValue masks the value whose opening quote is at q, with n backslashes before it.
 func (sc *scanner) quotedValue(k key, q, n int) {
 	s := sc.s
-	if from, to, ok := sc.tripled(q, n); ok {
-		sc.secret(from, to)
+	if from, to, ok := sc.tripleQuoted(q, n); ok {
+		sc.maskSecret(from, to)
 		return
 	}
 	end := sc.closing(q+1, s[q], n)
 	v := s[q+1 : end]
 	switch {
-	case k.naming == maybeName && !k.maybe(v, true), k.ends("accesskey") && len(v) < 3: // of HTML
-	case k.quote == 0 && closesHere(v) || k.compares && k.ends("token") && !looksSecret(v):
-	case isReference(v) || isProse(v) || strings.EqualFold(v, k.name) || s[q] == '\'' && k.ends("token") && len(strings.TrimLeft(v, `\`)) == 1:
-	case k.ends("credentials") && slices.Contains(fetchModes, v):
+	case k.naming == maybeName && !k.looksLike(v, true), k.endsWith("accesskey") && len(v) < 3: // of HTML
+	case k.quote == 0 && closesHere(v) || k.compares && k.endsWith("token") && !looksSecret(v):
+	case isReference(v) || isProse(v) || strings.EqualFold(v, k.name) || s[q] == '\'' && k.endsWith("token") && len(strings.TrimLeft(v, `\`)) == 1:
+	case k.endsWith("credentials") && slices.Contains(fetchModes, v):
 	case end < len(s) && s[end] == '\n':
-		sc.secret(q+1, max(continued(s, end), folded(s, end, s[q])))
+		sc.maskSecret(q+1, max(continued(s, end), folded(s, end, s[q])))
 	default:
-		sc.secret(q+1, end)
+		sc.maskSecret(q+1, end)
 	}
 }
 
-// tripled returns what stands between three quotes, as TOML and Python have it.
-func (sc *scanner) tripled(q, n int) (from, to int, ok bool) {
+// tripleQuoted returns the text between three quotes, as in TOML and Python.
+func (sc *scanner) tripleQuoted(q, n int) (from, to int, ok bool) {
 	s := sc.s
 	mark := strings.Repeat(strings.Repeat(`\`, n)+s[q:q+1], 3)
 	if s[q] == '`' || sc.noTriple[mark] || !strings.HasPrefix(s[q-n:], mark) || n == 0 && s[q] == '"' && sc.isJSON(q) {
@@ -126,7 +126,7 @@ func (sc *scanner) tripled(q, n int) (from, to int, ok bool) {
 	}
 	to = from + i
 	inString := n > 0 || sc.isJSON(q)
-	for j := from; inString && j < to; j++ { // a string around it ends before
+	for j := from; inString && j < to; j++ { // a surrounding string ends earlier
 		if s[j] == '\n' || s[j] == '"' && backslashes(s, j) < max(n, 1) {
 			return 0, 0, false
 		}
@@ -134,29 +134,29 @@ func (sc *scanner) tripled(q, n int) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// secret masks a value.
-func (sc *scanner) secret(from, to int) {
+// maskSecret masks a value.
+func (sc *scanner) maskSecret(from, to int) {
 	if from < to {
 		sc.replace(from, to, maskOf(sc.s[from:to]))
 	}
 }
 
-// number masks a password that is a number; a token that is a small one is a counter.
-func (sc *scanner) number(k key, from int) {
+// maskNumber masks a password that is a number. A small number as a token is a counter.
+func (sc *scanner) maskNumber(k key, from int) {
 	const counter = 8 // a counter has fewer digits
 	to := from
 	for to < len(sc.s) && (isDigit(sc.s[to]) || to > from && strings.IndexByte(".eE+-", sc.s[to]) >= 0) {
 		to++
 	}
-	if to == from || k.level&(k.level+1) != 0 || k.naming == maybeName || k.ends("token", "cookie", "cookies") && to-from < counter {
+	if to == from || k.level&(k.level+1) != 0 || k.naming == maybeName || k.endsWith("token", "cookie", "cookies") && to-from < counter {
 		return
 	}
 	quote := strings.Repeat(`\`, k.level) + string(k.quote)
-	sc.put(from, to, quote+redacted+quote)
+	sc.putMask(from, to, quote+redacted+quote)
 }
 
-// block masks a block of YAML: password: | and lines that are indented more than the name.
-func (sc *scanner) block(k key, at int) bool {
+// maskBlock masks a block of YAML: password: | and more deeply indented lines.
+func (sc *scanner) maskBlock(k key, at int) bool {
 	s := sc.s
 	if k.naming != secretName || at >= len(s) {
 		return false
@@ -199,7 +199,7 @@ func (sc *scanner) block(k key, at int) bool {
 	return true
 }
 
-// indentation counts the blanks before s[at] in its line, -1 if something else stands there.
+// indentation counts the blanks and dashes directly before s[at].
 func indentation(s string, at int) int {
 	n := 0
 	for n < at && (s[at-1-n] == ' ' || s[at-1-n] == '-') {
@@ -208,7 +208,7 @@ func indentation(s string, at int) int {
 	return n
 }
 
-// lineEndFrom returns where the line ends, or the string that holds it.
+// lineEndFrom returns the end of the line or of the string around it.
 func (sc *scanner) lineEndFrom(i int) int {
 	for s := sc.s; i < len(s); i++ {
 		n := lengthOf(s[i:], func(c byte) bool { return c == '\\' })
@@ -220,29 +220,29 @@ func (sc *scanner) lineEndFrom(i int) int {
 	return len(sc.s)
 }
 
-// bare masks a value without quotes: a word, for authorization a scheme and a word,
-// for cookies all up to the end of the line or string.
-func (sc *scanner) bare(k key, from int, spaced bool) {
+// maskBare masks a value without quotes. That is a word, for authorization a scheme and a word, and
+// for cookies the rest of the line or string.
+func (sc *scanner) maskBare(k key, from int, spaced bool) {
 	const stop = " \t,;&)}]>(<|`"
 	s := sc.s
 	if next := afterBreak(s, from); k.colon && next > from {
-		sc.nextLine(k, next)
+		sc.maskNextLine(k, next)
 		return
 	}
-	if k.colon && k.ends("cookie", "cookies") && from < len(s) && (isWord(s[from]) || s[from] == '_') {
+	if k.colon && k.endsWith("cookie", "cookies") && from < len(s) && (isWord(s[from]) || s[from] == '_') {
 		const longestName = 256
 		name := lengthOf(s[from:min(len(s), from+longestName)], func(c byte) bool { return dashed(c) || c == '.' })
 		if head := s[from+name:]; strings.HasPrefix(head, "=") || strings.HasPrefix(head, "\\u003d") || strings.HasPrefix(head, redacted) || strings.HasPrefix(head, Mask) {
-			sc.secret(from, sc.bareEnd(from, ""))
+			sc.maskSecret(from, sc.bareEnd(from, ""))
 			return
 		}
 	}
-	if k.ends("authorization") {
-		sc.authorization(k, from)
+	if k.endsWith("authorization") {
+		sc.maskAuthorization(k, from)
 		return
 	}
 	to := sc.bareEnd(from, stop)
-	if k.ends("phrase", "mnemonic") {
+	if k.endsWith("phrase", "mnemonic") {
 		to = phraseEnd(s, to)
 	}
 	if to > from && to < len(s) && (s[to] == '"' || s[to] == '\'') && slices.Contains(stringPrefixes, s[from:to]) && (s[to] == '\'' || !sc.isJSON(to)) {
@@ -250,26 +250,26 @@ func (sc *scanner) bare(k key, from int, spaced bool) {
 		return
 	}
 	if !spaced && !k.query && k.startsLine(s) && k.naming == secretName && !isPath(s[from:to]) {
-		to = sc.bareEnd(from, " \t;`") // of a file of variables: brackets are part of it
+		to = sc.bareEnd(from, " \t;`") // in a file of variables brackets belong to the value
 	}
 	v := s[from:to]
 	switch {
-	case v == "" || isReference(v) || k.ends("credentials") && (slices.Contains(fetchModes, v) || isFile(v)):
-	case k.naming == maybeName && !k.maybe(v, false), k.spaced && !(looksSecret(v) && !isPath(v) || len(v) >= 20):
-	case k.colon && k.start > 0 && s[k.start-1] == ':' && len(v) < 20: // a list with colons between
+	case v == "" || isReference(v) || k.endsWith("credentials") && (slices.Contains(fetchModes, v) || isFile(v)):
+	case k.naming == maybeName && !k.looksLike(v, false), k.spaced && !(looksSecret(v) && !isPath(v) || len(v) >= 20):
+	case k.colon && k.start > 0 && s[k.start-1] == ':' && len(v) < 20: // a list with colons
 	case !k.query && !strings.Contains(v, redacted) && sc.isCode(k, v, to, spaced):
 	case k.colon && spaced && k.isWordInProse(s, v):
-	case k.naming == secretName && k.ends("pwd") && strings.HasPrefix(v, "/") && strings.Count(v, "/") > 1: // a working directory
+	case k.naming == secretName && k.endsWith("pwd") && strings.HasPrefix(v, "/") && strings.Count(v, "/") > 1: // a working directory
 	default:
 		end := to
 		if len(v) >= 8 {
 			end = continued(s, to)
 		}
-		sc.secret(from, end)
+		sc.maskSecret(from, end)
 	}
 }
 
-// phraseEnd returns where the words end that go on from s[at] to the end of the line.
+// phraseEnd returns the end of the words from s[at] to the end of the line.
 func phraseEnd(s string, at int) int {
 	end := at
 	for end+1 < len(s) && s[end] == ' ' && isLower(s[end+1]) {
@@ -281,23 +281,23 @@ func phraseEnd(s string, at int) int {
 	return at
 }
 
-// nextLine masks a value that stands alone in the line behind its name.
-func (sc *scanner) nextLine(k key, from int) {
+// maskNextLine masks a value that is alone on the line after its name.
+func (sc *scanner) maskNextLine(k key, from int) {
 	to := sc.bareEnd(from, " \t,;&)}]>(<|`:=")
 	v := sc.s[from:to]
 	if k.naming == secretName && k.startsLine(sc.s) && len(v) >= 8 && random(v) && (to == len(sc.s) || breakAt(sc.s, to) > 0 || sc.s[to] == '"') {
-		sc.secret(from, to)
+		sc.maskSecret(from, to)
 	}
 }
 
-// authorization masks a header: behind a scheme that is known one word, else all of it.
-func (sc *scanner) authorization(k key, from int) {
+// maskAuthorization masks a header: one word after a known scheme, otherwise the whole value.
+func (sc *scanner) maskAuthorization(k key, from int) {
 	const stop = " \t,;&)}]>(<|`"
 	s := sc.s
 	rest := s[from:]
 	if n := startOf(rest, schemes); n > 0 {
 		if to := sc.bareEnd(from+n, stop); !isReference(s[from+n : to]) {
-			sc.secret(from+n, to)
+			sc.maskSecret(from+n, to)
 		}
 		return
 	}
@@ -307,7 +307,7 @@ func (sc *scanner) authorization(k key, from int) {
 		return
 	}
 	if !k.colon {
-		sc.secret(from, word)
+		sc.maskSecret(from, word)
 		return
 	}
 	to := sc.headerEnd(k, from)
@@ -317,8 +317,8 @@ func (sc *scanner) authorization(k key, from int) {
 	}
 }
 
-// headerEnd returns where a header's value ends: at the end of the line or string, at the
-// quote that stands before its name. Other quotes are part of it.
+// headerEnd returns the end of a header's value: the end of the line or string, or the quote that
+// also stands before its name. Other quotes belong to the value.
 func (sc *scanner) headerEnd(k key, from int) int {
 	s := sc.s
 	open, level := byte(0), 0
@@ -344,7 +344,7 @@ func (sc *scanner) headerEnd(k key, from int) int {
 	return len(s)
 }
 
-// startsLine reports whether nothing but blanks, a dash or export stands before the name.
+// startsLine reports whether only blanks, a dash or export stand before the name.
 func (k key) startsLine(s string) bool {
 	i := k.start
 	if k.quote != 0 && i > k.level {
@@ -362,43 +362,43 @@ func (k key) startsLine(s string) bool {
 	return i == 0 || s[i-1] == '\n' || s[i-1] == '"' || i > 1 && s[i-1] == 'n' && s[i-2] == '\\'
 }
 
-// isWordInProse tells "unexpected token: foo" from "token: foo" in a file of settings.
+// isWordInProse distinguishes "unexpected token: foo" from "token: foo" in a file of settings.
 func (k key) isWordInProse(s, v string) bool {
 	if slices.Contains(proseWords, strings.ToLower(strings.Trim(v, ".!?"))) {
 		return true
 	}
-	if k.ends("pass", "password", "passwd", "passphrase", "pwd", "key", "passwort") || looksSecret(v) {
+	if k.endsWith("pass", "password", "passwd", "passphrase", "pwd", "key", "passwort") || looksSecret(v) {
 		return false
 	}
 	return !k.startsLine(s) && len(splitWords(k.name)) == 1 || len(v) < 6
 }
 
-// maybe reports whether the value of something that may be a secret looks like one.
-func (k key) maybe(v string, quoted bool) bool {
+// looksLike reports whether the value of a possible secret looks like one.
+func (k key) looksLike(v string, quoted bool) bool {
 	v = strings.TrimPrefix(v, "base64:")
 	digits := strings.Trim(v, "0123456789") == ""
 	switch {
 	case strings.HasSuffix(v, redacted):
 		return true
 	case k.query:
-		return len(v) >= 8 && (looksSecret(v) || k.ends("key")) && !strings.ContainsAny(v, "./")
-	case k.ends("pass") && len(splitWords(k.name)) > 1: // second_pass
+		return len(v) >= 8 && (looksSecret(v) || k.endsWith("key")) && !strings.ContainsAny(v, "./")
+	case k.endsWith("pass") && len(splitWords(k.name)) > 1: // second_pass
 		return len(v) >= 8 && random(v) && !strings.ContainsAny(v, "/ .:")
-	case k.ends("pass", "pw"):
+	case k.endsWith("pass", "pw"):
 		return (quoted || !k.colon) && len(v) >= 4 && !digits && !strings.ContainsAny(v, "/ ")
-	case k.ends("pin", "otp"):
+	case k.endsWith("pin", "otp"):
 		return (quoted || !k.colon) && digits && len(v) >= 4 && len(v) <= 8
-	case k.ends("key"):
+	case k.endsWith("key"):
 		return len(v) >= 16 && random(v) && !strings.ContainsAny(v, " /:.") || len(v) >= 32 && random(v) && !strings.ContainsAny(v, " :")
-	case k.ends("mnemonic"):
+	case k.endsWith("mnemonic"):
 		return len(strings.Fields(v)) >= 12
-	case k.ends("auth") && quoted:
+	case k.endsWith("auth") && quoted:
 		return len(v) >= 20 && lengthOf(v, isBase64) == len(v) || random(v) && len(v) >= 8 && !strings.Contains(v, " ")
 	}
 	return len(v) >= 8 && !strings.ContainsAny(v, " ") && (random(v) || isBasic(v))
 }
 
-// looksSecret tells keys from words: long, or of some length with a digit.
+// looksSecret distinguishes keys from words: a key is long, or shorter and has a digit.
 func looksSecret(v string) bool {
 	return len(v) >= 20 || len(v) >= 8 && strings.ContainsAny(v, "0123456789")
 }

@@ -2,14 +2,14 @@ package redact
 
 import "strings"
 
-// tagMarks are the brackets of a tag, which may be escaped, as Go's JSON has them.
+// tagMarks are the brackets of a tag, plain or escaped, also as in Go's JSON.
 var tagMarks = [...]struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"}, {`\u0026lt;`, `\u0026gt;`}}
 
-// maskXML masks what stands between <password> and the next tag, and in a list of properties
-// the text behind <key>password</key>.
+// maskXML masks the text between <password> and the next tag. In a list of properties it masks the
+// text after <key>password</key>.
 func maskXML(t *text, m struct{ open, close string }) *edits {
 	s, sc := t.s, newScanner(t)
-	pending := false // the element before was a key that names a secret
+	pending := false // the previous element was a key that names a secret
 	for at := 0; ; {
 		i := strings.Index(s[at:], m.open)
 		if i < 0 {
@@ -34,14 +34,13 @@ func maskXML(t *text, m struct{ open, close string }) *edits {
 		secret := named || nameOf(name) == secretName || pending && (name == "string" || name == "value")
 		pending = name == "key" && nameOf(v) == secretName || named && v == ""
 		if secret && v != "" && !isReference(v) && !isProse(v) {
-			sc.secret(from, from+len(strings.TrimRight(s[from:to], " \t\r\n\\")))
+			sc.maskSecret(from, from+len(strings.TrimRight(s[from:to], " \t\r\n\\")))
 		}
 		at = max(from, sc.done)
 	}
 }
 
-// tag reads the name of an opening tag at s[at] and returns where its content begins, 0 if
-// there is none.
+// tag reads the name of an opening tag at s[at]. content is the start of its content, or 0.
 func tag(s string, at int, closing string) (name string, content int) {
 	const longest = 256
 	end := at + lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return dashed(c) || c == '.' || c == ':' })
@@ -60,7 +59,7 @@ func tag(s string, at int, closing string) (name string, content int) {
 	return name, end + i + len(closing)
 }
 
-// attributeName returns what an element is called by its attribute name or key.
+// attributeName returns the name of an element from its attribute name or key.
 func attributeName(tag string) string {
 	for _, attribute := range []string{" name=", " key="} {
 		if _, v, ok := strings.Cut(tag, attribute); ok {
@@ -71,7 +70,7 @@ func attributeName(tag string) string {
 	return ""
 }
 
-// textEnd returns the length of a text up to the next tag; what is longer is no password.
+// textEnd returns the length of the text up to the next tag. A longer text is not a password.
 func textEnd(s, open string) int {
 	const longest = 4 << 10
 	s = s[:min(len(s), longest)]
