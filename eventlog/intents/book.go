@@ -12,26 +12,32 @@ import (
 
 // A Log is the log whose intents a Book holds.
 type Log struct {
-	Name string // in its checkpoints
-	// After returns the intents that are committed, after an event and in their order.
+	Name string // name in its checkpoints
+	// After returns the committed intents after an event, in their order.
 	After func(seq int64) ([]Call, error)
 }
 
-// A Repair says what the Book found when it was first written to.
+// A Repair describes the differences that the first write to the Book found.
 type Repair struct {
-	Added int // lines that were missing and were made from the log
-	Lost  int // calls that the log had on disk, and has no more
+	// Added is the number of missing lines that were made from the log.
+	Added int
+	// Lost is the number of calls that the log once had on disk and has lost.
+	Lost int
 }
 
-// A Book is the file of one log for one writer. Its methods must be called by one goroutine, while no
-// other process can write to the log.
+// A Book is the file of one log for one writer. One goroutine may call its methods, while no other
+// process can write to the log.
 type Book struct {
-	path   string
-	from   int64 // how long the file was when the log was opened
-	end    int64 // how long it is, if nobody else has written
-	others bool  // somebody else has written since the log was opened
-	whole  bool  // it was compared with the log
-	file   os.FileInfo
+	path string
+	// from is the length of the file when the log was opened.
+	from int64
+	// end is its present length if no other process has written.
+	end int64
+	// others means that another process has written since the log was opened.
+	others bool
+	// whole means that the file was compared with the log.
+	whole bool
+	file  os.FileInfo
 }
 
 // Open returns the book of the log at path, which was just opened.
@@ -44,15 +50,15 @@ func Open(path string) *Book {
 	return b
 }
 
-// A TakenError says that the book names an input that the log has not: the log lost its intent, and
-// the prompt may have left.
-type TakenError struct{ Index int } // of the call
+// A TakenError says that the book names an input that the log does not have. The log lost its
+// intent, and the prompt may have left.
+type TakenError struct{ Index int } // index of the call
 
 func (e *TakenError) Error() string {
 	return "eventlog: an input was called before, and the log lost it"
 }
 
-// An Entry is lines that were written and are not synced yet.
+// An Entry is a set of lines that were written and are not synced yet.
 type Entry struct {
 	f      *os.File
 	at     int64
@@ -61,8 +67,8 @@ type Entry struct {
 	Repair Repair
 }
 
-// Begin writes a line for each call. With a TakenError, or any other error, it has written nothing that
-// counts. The caller must call End.
+// Begin writes a line for each call. After an error, it has written no valid line. The caller must
+// call End.
 func (b *Book) Begin(log Log, calls []Call) (e *Entry, err error) {
 	if fi, err := os.Lstat(b.path); err == nil && !fi.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a file of its own", b.path)
@@ -83,7 +89,7 @@ func (b *Book) Begin(log Log, calls []Call) (e *Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	end, err := b.look(f, fi)
+	end, err := b.findEnd(f, fi)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +124,9 @@ func (b *Book) Begin(log Log, calls []Call) (e *Entry, err error) {
 	return e, nil
 }
 
-// look says where the next line belongs, and takes in whether somebody else has written, cut or replaced
-// the file.
-func (b *Book) look(f *os.File, fi fs.FileInfo) (end int64, err error) {
+// findEnd returns the place of the next line. It also finds out whether another process has
+// written, cut or replaced the file.
+func (b *Book) findEnd(f *os.File, fi fs.FileInfo) (end int64, err error) {
 	end = fi.Size() / lineBytes * lineBytes // a line that was cut short is overwritten
 	var line [lineBytes]byte
 	for end > 0 {
@@ -141,9 +147,9 @@ func (b *Book) look(f *os.File, fi fs.FileInfo) (end int64, err error) {
 	return end, nil
 }
 
-// compare returns the intents of the log that the first end bytes of the file do not name, and how many
-// of those that it names the log has lost. Where the log has the file's last line, and that is
-// the usual case, the log has all of them, and only the intents after it can be missing.
+// compare returns the intents of the log that the first end bytes of the file do not name, and the
+// number of named ones that the log has lost. If the log has the file's last line, as usual, the
+// log has all of them. Then only later intents can be missing.
 func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err error) {
 	if last, ok, err := lastLine(f, end); err != nil {
 		return nil, 0, err
@@ -194,30 +200,30 @@ func lastLine(f *os.File, end int64) (l Line, ok bool, err error) {
 	return l, ok, nil
 }
 
-// Sync returns when the lines survive a power failure. It may run while the log commits.
+// Sync waits until the lines survive a power failure. It may run during the commit of the log.
 func (e *Entry) Sync() error {
 	if err := e.f.Sync(); err != nil {
 		return noSpace(err)
 	}
-	if e.fresh { // its name must survive, too
+	if e.fresh { // the name must survive, too
 		return disk.SyncDir(filepath.Dir(e.f.Name()))
 	}
 	return nil
 }
 
-// End says in the lines what became of their events. It does not wait for the disk, and a line whose
+// End writes the result of the events into their lines. It does not wait for the disk. A line whose
 // state cannot be written counts as called. A nil Entry has no lines.
 func (e *Entry) End(state byte) {
 	if e == nil {
 		return
 	}
 	for i := range e.lines {
-		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // what is lost of it only verification misses
+		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // only verification misses a lost state
 	}
-	_ = e.f.Close() // Sync has told
+	_ = e.f.Close() // Sync returned the error
 }
 
-// noSpace gives an error for want of space its name.
+// noSpace wraps an error about missing space in ErrFull.
 func noSpace(err error) error {
 	if disk.IsNoSpace(err) {
 		return fmt.Errorf("%w: %w", disk.ErrFull, err)

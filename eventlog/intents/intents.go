@@ -1,9 +1,9 @@
-// Package intents is the second place of a log's intents: a text file next to the log that names each
-// input that was called, so that the loss of the log does not lead to a second call.
+// Package intents keeps the second place of a log's intents. It is a text file next to the log that
+// names each called input, so that the loss of the log does not lead to a second call.
 //
-// It promises that a line survives a power failure once the sync of its Writing has returned, and that
-// a line that a crash cut short names no call. It refuses to write through a link. It decides nothing
-// about a call.
+// The package promises that a line survives a power failure once the sync of its Writing has
+// returned. A line that a crash cut short names no call. The package refuses to write through a
+// link. It decides nothing about a call.
 package intents
 
 import (
@@ -28,12 +28,12 @@ import (
 //	hash SPACE seq SPACE log SPACE check SPACE state LF
 //
 // hash is the first 32 hex digits of the input id's SHA-256. seq is the number of the event
-// llm.requested, in ten digits. log is the last eight characters of the log's name. check is the CRC-32C
-// of the 52 bytes before its space, in eight hex digits. state is one of the states below.
+// llm.requested, in ten digits. log is the last eight characters of the log's name. check is the
+// CRC-32C of the 52 bytes before its space, in eight hex digits. state is one of the states below.
 //
-// The line is written with the state '?' in the transaction that appends the event, and its sync and
-// the commit run at the same time. The prompt leaves after both. The state then becomes '+', unsynced.
-// A line that is cut short, or that is all zeros, was not synced: it names no call.
+// The line is written with the state '?' in the transaction that appends the event. Its sync and
+// the commit run at the same time, and the prompt leaves after both. The state then becomes '+',
+// unsynced. A line that is cut short or all zeros was not synced: it names no call.
 const (
 	lineBytes = 64
 	hashBytes = 32
@@ -45,20 +45,23 @@ const (
 	stateAt   = 62
 )
 
-// The states of a line.
+// These are the states of a line.
 const (
-	Writing  = '?' // the event was being appended: the log may have it
-	Appended = '+' // the log had the event on disk
-	Undone   = '-' // the event was not appended, and no prompt left
+	// Writing means that the event was being appended. The log may have it.
+	Writing = '?'
+	// Appended means that the log had the event on disk.
+	Appended = '+'
+	// Undone means that the event was not appended, and that no prompt left.
+	Undone = '-'
 )
 
-// A Call is an intent: the number of its event, and the input's id.
+// A Call is an intent: the number of its event, and the id of its input.
 type Call struct {
 	Seq   int64
 	Input string
 }
 
-// A Line is a line of the file that could be read.
+// A Line is a readable line of the file.
 type Line struct {
 	Hash  string
 	Seq   int64
@@ -66,18 +69,18 @@ type Line struct {
 	State byte
 }
 
-// Path returns the name of the file that belongs to the log at path.
+// Path returns the path of the file that belongs to the log at path.
 func Path(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ".intents"
 }
 
-// Hash returns the text by which a line names an input.
+// Hash returns the text that identifies an input in a line.
 func Hash(input string) string {
 	sum := sha256.Sum256([]byte(input))
 	return hex.EncodeToString(sum[:])[:hashBytes]
 }
 
-// format returns the line of a call in the log of that name.
+// format returns the line of a call in the log with the name log.
 func format(c Call, log string, state byte) []byte {
 	log = fmt.Sprintf("%*s", logBytes, log[max(0, len(log)-logBytes):])
 	b := fmt.Appendf(make([]byte, 0, lineBytes), "%s %0*d %s", Hash(c.Input), seqDigits, c.Seq, strings.ReplaceAll(log, " ", "-"))
@@ -123,7 +126,7 @@ func Read(path string) (c Contents, err error) {
 	if f == nil || err != nil {
 		return c, err
 	}
-	defer func() { _ = f.Close() }() // it was read from only
+	defer func() { _ = f.Close() }() // only read
 	c.There = true
 	err = each(f, func(b []byte) {
 		switch l, ok := parse(b); {
@@ -136,14 +139,14 @@ func Read(path string) (c Contents, err error) {
 	return c, err
 }
 
-// Names reports whether the file that belongs to the log at path names the input as called, and whether
-// the log had the event on disk. A line whose other fields are damaged counts.
+// Names reports whether the file of the log at path names the input as called, and whether the log
+// had the event on disk. A line counts even if its other fields are damaged.
 func Names(path, input string) (called, appended bool, err error) {
 	f, err := open(path)
 	if f == nil || err != nil {
 		return false, false, err
 	}
-	defer func() { _ = f.Close() }() // it was read from only
+	defer func() { _ = f.Close() }() // only read
 	return find(f, 0, input)
 }
 
@@ -162,7 +165,7 @@ func find(f *os.File, from int64, input string) (called, appended bool, err erro
 	return called, appended, err
 }
 
-// open opens the file for reading. Without a file it returns nil.
+// open opens the file for reading. It returns nil if there is no file.
 func open(path string) (*os.File, error) {
 	if err := disk.Check(Path(path)); err != nil {
 		return nil, err
@@ -195,7 +198,7 @@ func chunks(file *os.File, from int64, f func(b []byte) bool) error {
 	}
 }
 
-// each calls f with each line's place.
+// each calls f with the bytes of each line.
 func each(file *os.File, f func(b []byte)) error {
 	return chunks(file, 0, func(b []byte) bool {
 		for ; len(b) > 0; b = b[lineBytes:] {
@@ -205,7 +208,7 @@ func each(file *os.File, f func(b []byte)) error {
 	})
 }
 
-// isBlank reports whether a line is all zeros, as a crash leaves a place that was not synced.
+// isBlank reports whether a line is all zeros. A crash leaves zeros at an unsynced place.
 func isBlank(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {

@@ -10,14 +10,14 @@ import (
 	"github.com/perlica/perlica/eventlog/intents"
 )
 
-// logOf returns what the book asks of a log.
+// logOf returns a log with these calls.
 func logOf(calls ...intents.Call) intents.Log {
 	return intents.Log{Name: "perlica/01a21870-d511-7c7a-9ed5-1308b04bd8f6", After: func(seq int64) ([]intents.Call, error) {
 		return slices.DeleteFunc(slices.Clone(calls), func(c intents.Call) bool { return c.Seq <= seq }), nil
 	}}
 }
 
-// write writes lines as an append that succeeded.
+// write writes lines as a successful append does.
 func write(t *testing.T, b *intents.Book, log intents.Log, state byte, calls ...intents.Call) intents.Repair {
 	t.Helper()
 	e, err := b.Begin(log, calls)
@@ -40,7 +40,7 @@ func named(t *testing.T, path, input string) bool {
 	return called
 }
 
-// TestFormat holds the bytes of a line, which others may read.
+// TestFormat checks the bytes of a line, because other programs may read them.
 func TestFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	write(t, intents.Open(path), logOf(), intents.Appended, intents.Call{Seq: 8, Input: "a"}, intents.Call{Seq: 12, Input: "ä b"})
@@ -52,8 +52,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestTorn: a line that a crash cut short, or that is all zeros, names no call, and the next line takes
-// its place.
+// TestTorn checks that a line that a crash cut short, or that is all zeros, names no call. The next
+// line must take its place.
 func TestTorn(t *testing.T) {
 	for name, torn := range map[string]func(line []byte) []byte{
 		"cut":        func(line []byte) []byte { return line[:40] },
@@ -83,13 +83,13 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestRepair: what the file lost is made from the log, whatever became of the file; what the log lost
-// stays in the file.
+// TestRepair checks that missing lines are made from the log, and that lines that the log lost stay
+// in the file.
 func TestRepair(t *testing.T) {
 	calls := []intents.Call{{Seq: 3, Input: "a"}, {Seq: 9, Input: "b"}, {Seq: 12, Input: "c"}}
 	next := intents.Call{Seq: 20, Input: "next"}
 	for name, tc := range map[string]struct {
-		spoil func(b []byte) []byte // nil: the file is removed
+		spoil func(b []byte) []byte // nil removes the file
 		log   []intents.Call
 		want  intents.Repair
 	}{
@@ -122,7 +122,7 @@ func TestRepair(t *testing.T) {
 				t.Errorf("%s: %s is not named", name, c.Input)
 			}
 		}
-		// The next process finds all in order, at the cost of one line.
+		// The next process finds no difference, and reads only one line.
 		after := append(slices.Clone(tc.log), next)
 		if got := write(t, intents.Open(path), logOf(after...), intents.Appended, intents.Call{Seq: 30, Input: "later"}); got != (intents.Repair{}) {
 			t.Errorf("%s: then: %+v", name, got)
@@ -130,8 +130,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestTaken: a line that another process has written since the log was opened keeps an input from being
-// called, unless its append failed.
+// TestTaken checks that a line of another process keeps an input from being called, unless its
+// append failed.
 func TestTaken(t *testing.T) {
 	for state, taken := range map[byte]bool{intents.Appended: true, intents.Writing: true, intents.Undone: false} {
 		path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -150,7 +150,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestRefusesLinks: the file may have come with a cloned project, and lead to one that matters.
+// TestRefusesLinks refuses a link. It may come with a cloned project and lead to another file of
+// the user.
 func TestRefusesLinks(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "eventlog.db"), filepath.Join(dir, "victim")
@@ -165,7 +166,7 @@ func TestRefusesLinks(t *testing.T) {
 	}
 }
 
-// BenchmarkNames looks an input up among a million.
+// BenchmarkNames looks for an input among a million.
 func BenchmarkNames(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "eventlog.db")
 	calls := make([]intents.Call, 1_000_000)

@@ -9,11 +9,11 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// lookEvery is how often a log that is followed is looked at when something has come in the last
-// lookAlert, and lookIdle how often else. A look asks SQLite whether its write-ahead log has
-// grown: it reads no event and a few bytes of shared memory, 10 µs a time. Where the system tells
-// of what is written in the log's folder nothing is looked at while it tells of nothing, except
-// every lookRest, should a file system not tell it.
+// lookEvery is the interval between two looks at a followed log within lookAlert of the last
+// change. lookIdle is the interval after that. A look asks SQLite whether the write-ahead log has
+// grown. It reads no event and only a few bytes of shared memory; BenchmarkChanges measures it. If
+// the system reports changes in the log's folder, a quiet log is not looked at until the system
+// reports one. lookRest is the interval for file systems that report nothing.
 const (
 	lookEvery = 50 * time.Millisecond
 	lookIdle  = 200 * time.Millisecond
@@ -21,48 +21,48 @@ const (
 	lookAlert = 2 * time.Second
 )
 
-// Changes tells when something was appended to a log, by whatever process. It is for one
-// goroutine.
+// Changes reports when any process has appended to a log. Only one goroutine may use it.
 type Changes struct {
 	conn    *sql.Conn
 	stmt    *sql.Stmt
-	folders *folders // nil: the system does not tell
+	folders *folders // nil if the system reports no changes
 	seen    int64
-	last    time.Time // of the last look
-	came    time.Time // when something was found, or changed by the system; at first, when the looking began
+	last    time.Time // time of the last look
+	// came is the time of the last change. At first it is the time of the start.
+	came time.Time
 }
 
-// Changes begins to look at the log: the first Wait tells of what is committed from now on. Of
-// what happens in the other folders Wait only ends. The caller must Close it, before the Reader.
+// Changes starts to watch the log. The first Wait reports commits from now on. A change in one of
+// the other folders only ends Wait. The caller must Close the result before the Reader.
 func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error) {
-	// The number that is asked for is a connection's own.
+	// Each connection has its own data version.
 	conn, err := r.db.Conn(ctx)
 	if err != nil {
 		return nil, disk.Explain(err)
 	}
-	// What is being committed in this moment may have been written before the system was asked to tell: it is on
-	// the alert from the beginning.
+	// A running commit may have been written before the system was asked to report. So the log
+	// counts as changed at the start.
 	c := &Changes{conn: conn, folders: watchFolders(append(others, filepath.Dir(r.path))...), came: time.Now()}
 	if c.stmt, err = conn.PrepareContext(ctx, `PRAGMA data_version`); err == nil {
-		c.seen, err = c.version(ctx)
+		c.seen, err = c.dataVersion(ctx)
 	}
 	if err != nil {
-		_ = c.Close() // the error that matters is the first
+		_ = c.Close() // the first error matters
 		return nil, disk.Explain(err)
 	}
 	return c, nil
 }
 
-func (c *Changes) version(ctx context.Context) (v int64, err error) {
+func (c *Changes) dataVersion(ctx context.Context) (v int64, err error) {
 	err = c.stmt.QueryRowContext(ctx).Scan(&v)
 	return v, err
 }
 
-// Quiet reports whether nothing has happened for a while and the system will tell when something
-// does, in the log's folder or in the others: then no one has to look.
+// Quiet reports whether nothing has happened for a while and the system will report the next change
+// in the log's folder or the others. Then the caller need not look.
 func (c *Changes) Quiet() bool { return c.folders != nil && time.Since(c.came) >= lookAlert }
 
-func (c *Changes) every() time.Duration {
+func (c *Changes) interval() time.Duration {
 	switch {
 	case c.Quiet():
 		return lookRest
@@ -72,9 +72,9 @@ func (c *Changes) every() time.Duration {
 	return lookIdle
 }
 
-// Wait returns true as soon as something was committed since the last Wait. It returns false
-// when most has passed, where zero is no limit, or when the system has changed, after a quiet time,
-// of something else. It fails when ctx ends.
+// Wait returns true when a commit has happened since the last Wait. It returns false after most has
+// passed, where zero means no limit. It also returns false if the system reports another change
+// after a quiet time. It returns an error when ctx ends.
 func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 	var late <-chan time.Time
 	if most > 0 {
@@ -82,7 +82,7 @@ func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 		defer timer.Stop()
 		late = timer.C
 	}
-	look := time.NewTimer(c.every() - time.Since(c.last))
+	look := time.NewTimer(c.interval() - time.Since(c.last))
 	defer look.Stop()
 	for {
 		var changed <-chan struct{}
@@ -99,7 +99,7 @@ func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		v, err := c.version(ctx)
+		v, err := c.dataVersion(ctx)
 		if err != nil {
 			return false, disk.Explain(err)
 		}
@@ -111,17 +111,17 @@ func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 		if woken {
 			return false, nil
 		}
-		look.Reset(c.every())
+		look.Reset(c.interval())
 	}
 }
 
-// Close ends the looking.
+// Close stops watching.
 func (c *Changes) Close() error {
 	if c.folders != nil {
-		c.folders.close()
+		c.folders.closeWatch()
 	}
 	if c.stmt != nil {
-		_ = c.stmt.Close() // the connection's end ends it
+		_ = c.stmt.Close() // closing the connection ends it
 	}
 	return c.conn.Close()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestChanges: what another handle commits is told once, nothing else is.
+// TestChanges checks that Changes reports each commit of another handle once, and nothing else.
 func TestChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	l, err := eventlog.Open(t.Context(), path, eventlog.Options{})
@@ -60,8 +60,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAtRest: while nothing happens no one looks, and what happens then is told all the
-// same, in the log and in other folders.
+// TestChangesAtRest checks that a quiet log is not looked at, and that its next change is still
+// reported. That must hold for the log and for other folders.
 func TestChangesAtRest(t *testing.T) {
 	path, other := filepath.Join(t.TempDir(), "eventlog.db"), t.TempDir()
 	l, err := eventlog.Open(t.Context(), path, eventlog.Options{})
@@ -100,7 +100,7 @@ func TestChangesAtRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if store.Came(c).Before(begun) { // it is quiet, or will be sooner than it should
+		if store.Came(c).Before(begun) { // the log is quiet, or will be too early
 			t.Error("nobody is on the alert")
 		}
 		return changed
@@ -114,7 +114,7 @@ func TestChangesAtRest(t *testing.T) {
 	if _, err := l.Append(t.Context(), event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"}, struct{}{})); err != nil {
 		t.Fatal(err)
 	}
-	for !wait() { // what was written may be told before it is committed
+	for !wait() { // The system may report the write before the commit.
 	}
 	f, err := os.Create(filepath.Join(other, "x"))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestChangesAtRest(t *testing.T) {
 		t.Error("a new file is no change of the log")
 	}
 	select {
-	case <-store.Changed(c): // of the same
+	case <-store.Changed(c): // the same change
 	default:
 	}
 	rest()
@@ -137,7 +137,7 @@ func TestChangesAtRest(t *testing.T) {
 	}
 }
 
-// BenchmarkChanges is one look at a log.
+// BenchmarkChanges measures one look at a log.
 func BenchmarkChanges(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "eventlog.db")
 	l, err := eventlog.Open(b.Context(), path, eventlog.Options{})

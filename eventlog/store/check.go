@@ -15,26 +15,26 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// CheckSettings returns a *SettingError if the file itself carries a setting that is not
-// what Settings says, and a *LinkedError if it has several names. The other settings belong to a
-// connection; TryWrite checks those.
+// CheckSettings returns a *SettingError if the file stores another setting than Settings, and a
+// *LinkedError if the file has several names. The other settings belong to a connection; TryWrite
+// checks those.
 func (r *Reader) CheckSettings(ctx context.Context) error {
 	if fi, err := os.Stat(r.path); err == nil && Links(fi) > 1 {
 		return &disk.LinkedError{Path: r.path}
 	}
 	if r.Immutable {
-		return nil // SQLite then reads no write-ahead log, and says "delete" of every file
+		return nil // SQLite then reads no write-ahead log and reports "delete" for every file.
 	}
 	return CheckSettings(ctx, r.db, "journal_mode")
 }
 
-// CheckSettings returns a *disk.SettingError if a connection of db does not have these settings as
-// Settings says.
+// CheckSettings returns a *disk.SettingError if a connection of db has another value for one of the
+// named settings than Settings.
 func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 	want := Settings()
 	for _, name := range names {
 		var got string
-		// A pragma takes no placeholder; the names are our own.
+		// A pragma accepts no placeholder. The names are constants of this program.
 		if err := db.GetContext(ctx, &got, `PRAGMA `+name); err != nil {
 			return disk.Explain(err)
 		}
@@ -45,9 +45,9 @@ func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 	return nil
 }
 
-// CheckSchema returns what of the log's tables, indexes and triggers is missing, changed
-// or not ours, a line each: without its triggers a log is no longer append-only.
-// Of a log that an older version wrote it says nothing: Open changes its schema.
+// CheckSchema lists the tables, indexes and triggers that are missing, changed or foreign, one on
+// each line. Without its triggers a log is no longer append-only. It returns nothing for a log of
+// an older version, because Open changes its schema.
 func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
 	if _, version, err := identify(ctx, r.db); err != nil || version < SchemaVersion {
 		return nil, err
@@ -67,7 +67,7 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 	}
 	want := map[string]string{}
 	for _, sql := range Statements() {
-		words := strings.Fields(strings.Replace(sql, "UNIQUE ", "", 1)) // CREATE, what, its name
+		words := strings.Fields(strings.Replace(sql, "UNIQUE ", "", 1)) // CREATE, the kind, the name
 		want[strings.ToLower(words[1])+" "+words[2]] = sql
 	}
 	for _, row := range rows {
@@ -86,15 +86,15 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 	return faults, nil
 }
 
-// CheckIntegrity has SQLite look through the whole file for structural damage, and hold each index
-// against its table. The error wraps ErrCorrupt if there is any. Whether the events are those that
-// were written is what Verify says, which looks for the same. A million events take some 5 s.
+// CheckIntegrity makes SQLite search the whole file for structural damage and compare each index
+// with its table. The error wraps ErrCorrupt if there is damage. Verify checks the contents of the
+// events. A million events take about 5 s.
 func (r *Reader) CheckIntegrity(ctx context.Context) error {
 	return PragmaCheck(ctx, r.db, `PRAGMA integrity_check(1)`)
 }
 
-// PragmaCheck carries out a pragma that answers "ok", such as integrity_check; the error wraps
-// ErrCorrupt if it answers anything else.
+// PragmaCheck executes a pragma that answers "ok", such as integrity_check. The error wraps
+// ErrCorrupt for another answer.
 func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	var found string
 	if err := db.GetContext(ctx, &found, pragma); err != nil {
@@ -106,8 +106,8 @@ func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	return nil
 }
 
-// ExplainDisk names the file system as the reason why the file at path cannot be written or locked, if
-// it is that: SQLite says the same of other reasons.
+// ExplainDisk adds the file system as the reason if the file at path cannot be written or locked
+// because of it. SQLite reports other reasons in the same way.
 func ExplainDisk(path string, err error) error {
 	switch dir := filepath.Dir(path); {
 	case errors.Is(err, disk.ErrReadOnly) && isReadOnlyDisk(dir):

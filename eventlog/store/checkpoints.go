@@ -13,11 +13,12 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// OriginOf names the log whose first event has the id: unique, and the same in every copy.
+// OriginOf returns the name of the log with this first event. The name is unique, and the same in
+// every copy.
 func OriginOf(firstID string) string { return "perlica/" + firstID }
 
-// IsOwn returns an error wrapping evidence.ErrCheckpoint unless c is a checkpoint of this log as
-// it is.
+// IsOwn returns an error that wraps evidence.ErrCheckpoint unless c is a checkpoint of the present
+// log.
 func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	name, err := r.Origin(ctx)
 	if err != nil {
@@ -40,7 +41,7 @@ func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	return err
 }
 
-// Checkpoints returns the checkpoints that are stored with the log and cover more than after events, oldest first.
+// Checkpoints returns the stored checkpoints of more than after events, oldest first.
 func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Checkpoint, error) {
 	if r.Version < 2 {
 		return nil, nil
@@ -59,13 +60,13 @@ func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Check
 	return list, nil
 }
 
-// LastCheckpoint returns the newest checkpoint stored with the log that covers at least
-// size events; ok is false if there is none.
+// LastCheckpoint returns the newest stored checkpoint of at least size events. ok is false if the
+// log has none.
 func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
 	return r.NewestCheckpoint(ctx, size, math.MaxInt64)
 }
 
-// Origin returns the name of the log in its checkpoints, and "" while it is empty.
+// Origin returns the name of the log in its checkpoints, or "" for an empty log.
 func (r *Reader) Origin(ctx context.Context) (string, error) {
 	var id string
 	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
@@ -82,7 +83,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 	return OriginOf(id), nil
 }
 
-// NewestCheckpoint returns the newest checkpoint over at least least and at most most events.
+// NewestCheckpoint returns the newest checkpoint of at least least and at most most events.
 func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
 	if r.Version < 2 {
 		return c, false, nil

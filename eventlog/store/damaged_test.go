@@ -12,9 +12,9 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestDamagedEvents holds that a reader yields no event with a payload or a header that was not recorded: it
-// ends there, or yields a marked event without its payload. A Check that compares the payload alone breaks it, and
-// so does a reader that takes each event without payload for a pruned one.
+// TestDamagedEvents checks that a reader never yields a changed payload or header. It ends there,
+// or yields a marked event without a payload. It kills two mutants: a Check that compares only the
+// payload, and a reader that takes each event without a payload for a pruned one.
 func TestDamagedEvents(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change string
@@ -78,8 +78,8 @@ func TestDamagedEvents(t *testing.T) {
 	}
 }
 
-// TestRemovedPayloads holds that a payload is missing without damage only if a log.pruned covers it. A reader that
-// forgets for which events a log.pruned is breaks it.
+// TestRemovedPayloads checks that a missing payload is damage unless a log.pruned covers it. It
+// kills the reader that ignores the selection of a log.pruned.
 func TestRemovedPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, session := range []event.SessionID{"s", "t", "s"} {

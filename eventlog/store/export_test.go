@@ -9,7 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// What tests from outside look at: they make their logs with package eventlog, which imports this one.
+// External tests use these names. They make their logs with package eventlog, which imports this
+// package.
 const (
 	Chunk, ChunkBytes   = chunk, chunkBytes
 	LookIdle, LookEvery = lookIdle, lookEvery
@@ -22,16 +23,16 @@ func Literals(types []event.Type) string { return literals(types) }
 func DB(r *Reader) *sqlx.DB { return r.db }
 
 func Fetch(r *Reader, ctx context.Context, q event.Query, limit int) ([]event.Event, bool, error) {
-	return r.fetch(ctx, q, limit)
+	return r.fetchChunk(ctx, q, limit)
 }
 
-func Version(c *Changes, ctx context.Context) (int64, error) { return c.version(ctx) }
+func Version(c *Changes, ctx context.Context) (int64, error) { return c.dataVersion(ctx) }
 
 func Rest(c *Changes)               { c.came, c.last = time.Time{}, time.Now() }
 func Came(c *Changes) time.Time     { return c.came }
 func LastLook(c *Changes) time.Time { return c.last }
 
-// Changed is nil where the system does not tell.
+// Changed returns nil if the system does not report changes.
 func Changed(c *Changes) <-chan struct{} {
 	if c.folders == nil {
 		return nil

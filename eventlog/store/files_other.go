@@ -9,18 +9,18 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// Files are the files of a log that is open for writing. Such a system keeps open files in their
-// places, so that only the database is looked at.
+// Files are the files of a log that is open for writing. This system keeps open files in their
+// places, so only the database is checked.
 type Files struct {
 	Path    string
 	DB      os.FileInfo
-	Touched error // what was found first: it stays
+	Touched error // the first fault; it stays
 }
 
-// Links is how many names a file has, as far as is known.
+// Links returns 1, because the number of names is not known.
 func Links(os.FileInfo) uint64 { return 1 }
 
-func (f *Files) hold() error { return nil }
+func (f *Files) openHeld() error { return nil }
 
 // Release does nothing: no file is held open.
 func (f *Files) Release() {}
@@ -28,7 +28,7 @@ func (f *Files) Release() {}
 // Whole is InPlace.
 func (f *Files) Whole() error { return f.InPlace() }
 
-// Rescue does nothing: such a system does not remove files that are open.
+// Rescue does nothing: this system does not remove open files.
 func (f *Files) Rescue() error { return nil }
 
 // InPlace returns an error that wraps ErrMoved unless the database lies where it was opened.
@@ -44,7 +44,7 @@ func (f *Files) InPlace() error {
 	return f.Touched
 }
 
-// HasNoLocks reports false: it is not known.
+// HasNoLocks returns false, because the answer is not known.
 func HasNoLocks(string) bool { return false }
 
 func isReadOnlyDisk(string) bool { return false }

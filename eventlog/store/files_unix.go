@@ -20,20 +20,21 @@ import (
 
 // Files are the three files of a log that is open for writing: the database, its write-ahead log
 // (-wal) and the index of that (-shm). SQLite opens each of them once and trusts it from then on.
-// Where somebody removes, cuts or replaces one, it goes on in a file that no one can find again, or
-// moves pages into the database that are no longer those that were written.
+// If another program removes, cuts or replaces one, SQLite continues with a lost file, or moves
+// wrong pages into the database.
 type Files struct {
 	Path     string
-	DB       os.FileInfo // what lay at path
+	DB       os.FileInfo // the file at Path when it was opened
 	wal, shm os.FileInfo
-	frames   *os.File // the write-ahead log, to read from; SQLite locks no byte of it
+	frames   *os.File // the write-ahead log, only read; SQLite locks no byte of it
 	index    *os.File // the -shm, of openIndexes
-	Touched  error    // what was found first: it stays
+	Touched  error    // the first fault; it stays
 }
 
-// openIndexes are the -shm files that this process has opened beside SQLite. To close one would
-// give up the locks that SQLite has on it (POSIX locks belong to a process, not to a file
-// descriptor), so they stay open until no one else can find them: the last to close a log removes it.
+// openIndexes are the -shm files that this process has opened in addition to SQLite. Closing one
+// would release the locks of SQLite on it, because POSIX locks belong to a process and not to a
+// file descriptor. So they stay open until they have no name. The last process that closes a log
+// removes its -shm.
 var openIndexes struct {
 	sync.Mutex
 	Files []*os.File
@@ -60,19 +61,19 @@ func openIndex(name string) (*os.File, error) {
 	return f, err
 }
 
-// closeIndexes closes those of openIndexes, which the caller has locked, that no one else can find any more.
+// closeIndexes closes the files of openIndexes without a name. The caller has locked openIndexes.
 func closeIndexes() {
 	openIndexes.Files = slices.DeleteFunc(openIndexes.Files, func(f *os.File) bool {
 		fi, err := f.Stat()
 		gone := err == nil && Links(fi) == 0
 		if gone {
-			_ = f.Close() // it was read from only
+			_ = f.Close() // only read
 		}
 		return gone
 	})
 }
 
-// Links is how many names a file has.
+// Links returns the number of names of a file.
 func Links(fi os.FileInfo) uint64 {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Nlink)
@@ -80,8 +81,8 @@ func Links(fi os.FileInfo) uint64 {
 	return 1
 }
 
-// hold looks which files SQLite has just opened.
-func (f *Files) hold() (err error) {
+// openHeld opens the files that SQLite has just opened, and remembers them.
+func (f *Files) openHeld() (err error) {
 	if f.frames, err = os.OpenFile(f.Path+"-wal", os.O_RDONLY|syscall.O_NOFOLLOW, 0); err != nil {
 		return err
 	}
@@ -95,10 +96,10 @@ func (f *Files) hold() (err error) {
 	return err
 }
 
-// Release closes what hold opened. SQLite has closed the log.
+// Release closes the files of openHeld. SQLite has closed the log.
 func (f *Files) Release() {
 	if f.frames != nil {
-		_ = f.frames.Close() // it was read from only
+		_ = f.frames.Close() // only read
 	}
 	f.frames, f.index = nil, nil
 	openIndexes.Lock()
@@ -109,29 +110,29 @@ func (f *Files) Release() {
 // InPlace returns an error that wraps ErrMoved unless the three files lie where they were opened.
 func (f *Files) InPlace() error {
 	if f.Touched == nil {
-		_, f.Touched = f.look()
+		_, f.Touched = f.lookInPlace()
 	}
 	return f.Touched
 }
 
-// look is inPlace; it returns the length of the write-ahead log.
-func (f *Files) look() (wal int64, err error) {
-	if _, err = f.same("", "the database", f.DB); err != nil || f.frames == nil {
+// lookInPlace does the work of InPlace and returns the length of the write-ahead log.
+func (f *Files) lookInPlace() (wal int64, err error) {
+	if _, err = f.checkSame("", "the database", f.DB); err != nil || f.frames == nil {
 		return 0, err
 	}
-	there, err := f.same("-wal", "its write-ahead log", f.wal)
+	there, err := f.checkSame("-wal", "its write-ahead log", f.wal)
 	if err != nil {
 		return 0, err
 	}
-	shm, err := f.same("-shm", "the index of its write-ahead log", f.shm)
+	shm, err := f.checkSame("-shm", "the index of its write-ahead log", f.shm)
 	if err == nil && shm.Size() < f.shm.Size() {
 		err = fmt.Errorf("%w: the index of its write-ahead log was cut", disk.ErrMoved)
 	}
 	return there.Size(), err
 }
 
-// same returns what lies at a name, which must be what was opened, under this name alone.
-func (f *Files) same(suffix, what string, opened os.FileInfo) (os.FileInfo, error) {
+// checkSame returns the file at a name. It must be the opened file, and have no other name.
+func (f *Files) checkSame(suffix, what string, opened os.FileInfo) (os.FileInfo, error) {
 	there, err := os.Lstat(f.Path + suffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -146,11 +147,11 @@ func (f *Files) same(suffix, what string, opened os.FileInfo) (os.FileInfo, erro
 	return there, nil
 }
 
-// Where the -shm file says what the write-ahead log holds: https://www.sqlite.org/walformat.html
+// These are offsets in the -shm file and the write-ahead log: https://www.sqlite.org/walformat.html
 const (
 	indexHeader  = 48
 	indexPage    = 14 // two bytes; 1 means 65536
-	indexFrames  = 16 // four bytes: how many frames are committed
+	indexFrames  = 16 // four bytes: the number of committed frames
 	indexSalts   = 32 // eight bytes, as in the write-ahead log
 	walHeader    = 32
 	walSalts     = 16
@@ -159,21 +160,21 @@ const (
 	hugePageSize = 65536
 )
 
-// Whole is inPlace under the write lock: then the index and the write-ahead log must also agree,
-// which frames there are and of which beginning they are (its salts).
+// Whole is InPlace under the write lock. The index and the write-ahead log must also agree about
+// the number of frames and the salts.
 func (f *Files) Whole() error {
 	if f.Touched != nil {
 		return f.Touched
 	}
-	size, err := f.look()
+	size, err := f.lookInPlace()
 	if err == nil && f.frames != nil {
-		err = f.agree(size)
+		err = f.checkIndex(size)
 	}
 	f.Touched = err
 	return err
 }
 
-func (f *Files) agree(size int64) error {
+func (f *Files) checkIndex(size int64) error {
 	var index [indexHeader]byte
 	if _, err := f.index.ReadAt(index[:], 0); err != nil {
 		return fmt.Errorf("%w: the index of its write-ahead log: %w", disk.ErrMoved, err)
@@ -199,14 +200,14 @@ func (f *Files) agree(size int64) error {
 	return nil
 }
 
-// Rescue puts the write-ahead log back that this process has open and no one finds any more: what
-// was acknowledged would be gone with the process. What lies there now is not touched.
+// Rescue restores a write-ahead log that this process has open and that has lost its name.
+// Otherwise its events would be lost when the process ends. It does not touch an existing file.
 func (f *Files) Rescue() error {
 	if f.frames == nil || f.Touched == nil {
 		return nil
 	}
 	if there, err := os.Stat(f.Path); err != nil || !os.SameFile(there, f.DB) {
-		return nil // it belongs to another file
+		return nil // the write-ahead log belongs to another file
 	}
 	if _, err := os.Lstat(f.Path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -230,7 +231,7 @@ func (f *Files) putBack(size int64) (err error) {
 	}
 	_, err = out.Write(b)
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = os.Link(unfinished, f.Path+"-wal") // unless another process was faster
+		err = os.Link(unfinished, f.Path+"-wal") // os.Link fails if another process was faster.
 	}
 	if err = errors.Join(err, os.Remove(unfinished)); err != nil {
 		return err
@@ -238,11 +239,12 @@ func (f *Files) putBack(size int64) (err error) {
 	return disk.SyncDir(filepath.Dir(f.Path))
 }
 
-// isReadOnlyDisk reports whether the file system on which dir lies takes no writes from anybody: of its
-// files SQLite says no more than that they cannot be opened.
+// isReadOnlyDisk reports whether the file system of dir is read-only. SQLite only says that its
+// files cannot be opened.
 func isReadOnlyDisk(dir string) bool { return errors.Is(unix.Access(dir, unix.W_OK), unix.EROFS) }
 
-// HasNoLocks reports whether no file in dir can be locked, which SQLite takes for a lock of another.
+// HasNoLocks reports whether files in dir cannot be locked. SQLite mistakes that for a lock of
+// another process.
 func HasNoLocks(dir string) bool {
 	f, err := os.CreateTemp(dir, ".perlica-lock-")
 	if err != nil {
@@ -250,6 +252,6 @@ func HasNoLocks(dir string) bool {
 	}
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: 0, Len: 1}
 	err = unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock)
-	_ = errors.Join(f.Close(), os.Remove(f.Name())) // it was made for this
+	_ = errors.Join(f.Close(), os.Remove(f.Name())) // a temporary file
 	return errors.Is(err, syscall.ENOLCK)
 }

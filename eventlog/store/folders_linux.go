@@ -6,16 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folders tells when something in a set of folders is written to, made, removed or closed
-// after writing.
+// folders reports when a file in a set of folders is written, made, removed or closed after
+// writing.
 type folders struct {
 	changed chan struct{} // capacity 1
 
 	file *os.File
-	done chan struct{} // closed when no one listens to the system any more
+	// done is closed when the listening goroutine has ended.
+	done chan struct{}
 }
 
-// watchFolders returns nil where the system does not tell, or not now: it lends few of these.
+// watchFolders returns nil if the system does not report changes, or has no watch left.
 func watchFolders(paths ...string) *folders {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -33,7 +34,7 @@ func watchFolders(paths ...string) *folders {
 	return f
 }
 
-// listen ends when the file is closed. What happened does not matter, only that it did.
+// listen ends when the file is closed. It reports that a change happened and ignores its kind.
 func (f *folders) listen() {
 	defer close(f.done)
 	for buf := make([]byte, 16<<10); ; {
@@ -47,7 +48,7 @@ func (f *folders) listen() {
 	}
 }
 
-func (f *folders) close() {
+func (f *folders) closeWatch() {
 	_ = f.file.Close() // nothing was written
 	<-f.done
 }

@@ -2,9 +2,9 @@
 
 package store
 
-// folders is nothing where the system is not asked to tell of changes.
+// folders is empty on systems that are not asked for changes.
 type folders struct{ changed chan struct{} }
 
 func watchFolders(...string) *folders { return nil }
 
-func (f *folders) close() {}
+func (f *folders) closeWatch() {}

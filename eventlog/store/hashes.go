@@ -14,12 +14,14 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Hashes reads the stored hashes of a log's tree and computes the others from them. It
-// implements tlog.HashReader.
+// Hashes reads the stored hashes of a log's tree and computes the others. It implements
+// tlog.HashReader.
 type Hashes struct {
-	Ctx context.Context // of the one call that a hashes lives in
+	// Ctx is the context of the one call for which the Hashes exist.
+	Ctx context.Context
 	DB  sqlx.QueryerContext
-	Old bool // the file has no nodes: all is computed from the leaves
+	// Old means that the file has no nodes. Then all hashes are computed from the leaves.
+	Old bool
 }
 
 // ReadHashes returns the hashes with the given storage indexes.
@@ -35,8 +37,8 @@ func (h Hashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return list, nil
 }
 
-// Subtree returns the root of the 2^level leaves from n·2^level on. In a part of a log it
-// may be one that the part has instead of the leaves, or be made of such.
+// Subtree returns the root of the 2^level leaves from n·2^level on. In a part of a log, the part
+// may have this root or roots below it instead of the leaves.
 func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 	below := level % tree.NodeHeight
 	stored, count := level-below, int64(1)<<below
@@ -101,11 +103,11 @@ func (h Hashes) Frontier(size int64) (tree.Range, error) {
 	return f, nil
 }
 
-// Size returns the number of the last event.
+// Size returns the Seq of the last event.
 func (h Hashes) Size() (int64, error) {
 	var size int64
 	query := `SELECT coalesce(max(seq), 0) FROM events`
-	if !h.Old { // a part of a log may end with what is absent
+	if !h.Old { // a part of a log may end with an absent subtree
 		query = `
 		SELECT max(
 			coalesce((SELECT max(seq) FROM events), 0),
@@ -118,16 +120,17 @@ func (h Hashes) Size() (int64, error) {
 	return size, err
 }
 
-// Intent returns the intent of the call that was made for an input; ok is false if none was. A
-// second call must not hang on one structure of the file: who is not in the index of inputs is
-// looked for among the runs as well, which have an index and a table of their own. That takes 0.1 s
-// Conditions a million events hold 25,000 runs. Where the two differ the error wraps ErrCorrupt.
+// Intent returns the intent of the call for an input. ok is false if no call was made. A second
+// call must not depend on one structure of the file. So an input that is missing in the index of
+// inputs is also searched among the runs, which have another index and table. The error wraps
+// ErrCorrupt if the two differ.
 func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	q := event.Query{Input: id, Types: []event.Type{event.Requested}}
 	e, ok, err = r.Last(ctx, q)
 	if err == nil && !ok {
-		if err = r.uncalled(ctx, id); err != nil {
-			// Another process may have called it between the two looks: then the index has it now.
+		if err = r.checkUncalled(ctx, id); err != nil {
+			// Another process may have added the intent between the two queries. Then the index has
+			// it now.
 			if again, found, lerr := r.Last(ctx, q); lerr == nil && found {
 				e, ok, err = again, true, nil
 			}
@@ -139,8 +142,8 @@ func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, o
 	return e, ok && err == nil, err
 }
 
-// uncalled returns an error if a run says that the input was called.
-func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
+// checkUncalled returns an error if a run says that the input was called.
+func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 	var runs []struct {
 		Run  event.RunID `db:"run_id"`
 		Type event.Type
@@ -158,7 +161,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 		return disk.Explain(err)
 	}
 	for _, run := range runs {
-		if run.Type == event.ProviderError { // the agent may have failed before there was an intent
+		if run.Type == event.ProviderError { // the agent may have failed before the intent
 			var seq event.Seq
 			err := r.db.GetContext(ctx, &seq, `
 				SELECT coalesce(max(seq), 0)

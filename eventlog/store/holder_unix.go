@@ -13,9 +13,9 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// Where SQLite's locks lie: the writer of a log in WAL mode locks a byte of the -shm
-// file, one in another mode bytes of the database that lie behind any data.
-// See https://www.sqlite.org/walformat.html#locks and the file os.h of SQLite.
+// These are the places of SQLite's locks. The writer of a log in WAL mode locks a byte of the -shm
+// file. In another mode it locks bytes of the database after any data. See
+// https://www.sqlite.org/walformat.html#locks and the file os.h of SQLite.
 const (
 	walWriteByte  = 120
 	pendingByte   = 0x40000000
@@ -25,10 +25,10 @@ const (
 	unknownHolder = -1
 )
 
-// WriteLockHolder returns the process that holds the write lock of the log at path, 0 if
-// none does and -1 if its number is not known. A log that is being appended to is held
-// for moments only. It must not be called while this process has the log open: closing
-// the file a second time would let go of SQLite's own locks.
+// WriteLockHolder returns the id of the process with the write lock of the log at path. It returns
+// 0 if the lock is free, and -1 if the id is not known. A log in use is locked only for moments.
+// The caller must not have the log open in this process: closing the file a second time would
+// release SQLite's own locks.
 func WriteLockHolder(path string) (pid int, err error) {
 	if err := disk.CheckDatabase(path); err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func WriteLockHolder(path string) (pid int, err error) {
 	return 0, nil
 }
 
-// lockHolder returns who keeps this process from a lock of the kind; it takes none.
+// lockHolder returns the process that keeps this one from a lock of the kind. It takes no lock.
 func lockHolder(path string, kind int16, start, bytes int64) (pid int, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func lockHolder(path string, kind int16, start, bytes int64) (pid int, err error
 	if lk.Type == unix.F_UNLCK {
 		return 0, nil
 	}
-	if lk.Pid <= 0 { // of another process namespace
+	if lk.Pid <= 0 { // a process of another namespace
 		return unknownHolder, nil
 	}
 	return int(lk.Pid), nil

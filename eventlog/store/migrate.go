@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// identify reads what kind of file db is; a fresh one has neither number.
+// identify reads the kind and version of the file. Both are zero for a new file.
 func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
 	err = db.QueryRowxContext(ctx, `
 		SELECT application_id, user_version
@@ -34,8 +34,7 @@ func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
 	return app, version, nil
 }
 
-// Migrate makes the tables of a fresh file and brings those of an older one up to date, in
-// one transaction.
+// Migrate makes the tables of a new file and updates those of an older one, in one transaction.
 func Migrate(ctx context.Context, db *sqlx.DB) error {
 	_, version, err := identify(ctx, db)
 	if err != nil {
@@ -49,9 +48,9 @@ func Migrate(ctx context.Context, db *sqlx.DB) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	// Another process may have been first; the write lock now says who it was.
+	// Another process may have been faster. The write lock now shows the final version.
 	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == SchemaVersion {
-		return err // it was made a moment ago, by this program
+		return err // this program made it just before
 	}
 	if version == 0 {
 		err = create(ctx, tx)
@@ -80,8 +79,8 @@ func create(ctx context.Context, tx *sqlx.Tx) error {
 	return err
 }
 
-// upgrade brings a file of schema version 1 up to date: it drops what is gone, makes what
-// is missing, and computes the tree's nodes from the leaves.
+// upgrade updates a file of schema version 1. It drops obsolete parts, makes missing ones, and
+// computes the nodes of the tree from the leaves.
 func upgrade(ctx context.Context, tx *sqlx.Tx) error {
 	if _, err := tx.ExecContext(ctx, `
 		DROP TABLE tree;
@@ -107,7 +106,7 @@ func upgrade(ctx context.Context, tx *sqlx.Tx) error {
 	return rebuildNodes(ctx, tx)
 }
 
-// Statements are those of schema, as SQLite keeps them.
+// Statements returns the statements of Schema, as SQLite keeps them.
 func Statements() []string {
 	parts := strings.Split("\n"+Schema, "\nCREATE ")
 	var list []string
@@ -128,7 +127,7 @@ func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells
+	defer func() { _ = rows.Close() }() // rows.Err below returns the error
 	var tree tree.Range
 	for rows.Next() {
 		var leaf []byte
@@ -151,9 +150,9 @@ func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
 	return nil
 }
 
-// isOurs returns ErrCorrupt unless the file's tables, indexes and triggers are those of
-// schema, to the letter. A log can come with a cloned repository: with an index less it
-// would take a second intent, and with a trigger more it would answer its own questions.
+// isOurs returns ErrCorrupt unless the tables, indexes and triggers of the file are exactly those
+// of Schema. A log can come with a cloned repository. Without an index it would accept a second
+// intent, and an additional trigger could answer its own questions.
 func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
 	faults, err := schemaFaults(ctx, db)
 	if err == nil && len(faults) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestOpenRunsNeedNoScan: every run asks for them.
+// TestOpenRunsNeedNoScan checks the query plans, because every run executes these queries.
 func TestOpenRunsNeedNoScan(t *testing.T) {
 	l := openTest(t)
 	mustAppend(t, l, event.NewFact(event.Requested, "user", event.Refs{Run: "r", Input: "i"}, struct{}{}))
@@ -40,8 +40,8 @@ func TestOpenRunsNeedNoScan(t *testing.T) {
 	}
 }
 
-// TestStatementsNameTheTablesTypes: what is written out in statements, so that an index serves
-// them, is what the table says.
+// TestStatementsNameTheTablesTypes checks the types that are written out in statements, so that an
+// index can be used.
 func TestStatementsNameTheTablesTypes(t *testing.T) {
 	var outcomes []string
 	for _, ty := range event.Known().Types() {

@@ -16,11 +16,11 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// A part of a log is a file that was imported from an export of some of its events. For
-// those that did not come it has the hashes of the widest complete subtrees that hold
-// nothing else, so that the root follows from the part alone.
+// A part of a log is a file that was imported from an export of some events. For the other events
+// it has the hashes of the widest complete subtrees without any of its events. So the root follows
+// from the part alone.
 
-// missingError says that hashes of the tree are not where they should be.
+// missingError says that hashes of the tree are missing.
 type missingError struct {
 	level int
 	First int64
@@ -32,8 +32,8 @@ func (e *missingError) Error() string {
 
 func (e *missingError) Unwrap() error { return disk.ErrCorrupt }
 
-// ofPart is subtree where not all that it is made of is stored. Of a whole log that is
-// damage, which missing describes.
+// ofPart is Subtree if not all stored hashes are there. In a whole log that is damage, which
+// missing describes.
 func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	from := n << level
 	a, ok, err := h.AbsentAt(from)
@@ -63,8 +63,8 @@ func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	return tlog.NodeHash(left, right), nil
 }
 
-// AbsentAt returns the last absence that begins with leaf number from or before it, or else
-// the first of all; ok is false if nothing is absent.
+// AbsentAt returns the last absent subtree that begins at leaf from or before it. If there is none,
+// it returns the first of all. ok is false if nothing is absent.
 func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	var row struct {
 		Seq   int64
@@ -94,7 +94,7 @@ const Columns = `seq, event_id, ts, type, class, actor, writer, context_id,
 
 const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// InsertOne is the statement that inserts one event; AppendArgs makes its arguments.
+// InsertOne is the statement that inserts one event. AppendArgs makes its arguments.
 const InsertOne = `INSERT INTO events (` + Columns + `) VALUES ` + rowMarks
 
 // AppendArgs appends the values of an event's row.
@@ -105,7 +105,7 @@ func AppendArgs(args []any, e *event.Event) []any {
 		e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], Stored(e))
 }
 
-// Stored is the payload as a row has it: NULL would mean withheld.
+// Stored returns the payload as a row has it. NULL would mean withheld.
 func Stored(e *event.Event) []byte {
 	if e.Payload == nil {
 		return []byte{}
@@ -113,13 +113,13 @@ func Stored(e *event.Event) []byte {
 	return e.Payload
 }
 
-// nearTime is how far the time within an event's id may be from the event's own, and the clock
-// may have gone astray between neighbours, for Find to be quick.
+// nearTime is the maximum difference for a quick Find. It limits the difference between the time in
+// an id and the event's time, and the disorder of the times of neighbours.
 const nearTime = 5 * time.Second
 
-// Find returns the event whose id it is. There is no index of ids, which would cost each append:
-// the time in the id leads to the place. Only where clocks jumped the whole log is looked through.
-// The error wraps ErrNotExist if there is no such event.
+// Find returns the event with this id. An index of ids would slow down each append, so Find
+// searches by the time in the id. Only if clocks jumped it searches the whole log. The error wraps
+// ErrNotExist if there is no such event.
 func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 	size, err := r.Hashes(ctx).Size()
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 	return 0, fmt.Errorf("eventlog: find event %s: %w", id, disk.ErrNotExist)
 }
 
-// since returns a number at which events begin to be not older than at, if times only grow.
+// since returns the first Seq with a time not before at, if times only grow.
 func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, error) {
 	low, high := int64(1), size+1
 	for low < high {
@@ -157,7 +157,7 @@ func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, er
 		var ts int64
 		err := r.db.GetContext(ctx, &ts, `SELECT ts FROM events WHERE seq = ?`, mid)
 		if errors.Is(err, sql.ErrNoRows) {
-			ts = 0 // of a part of a log; what is not there is not found
+			ts = 0 // The event is absent from this part of a log.
 		} else if err != nil {
 			return 0, disk.Explain(err)
 		}

@@ -13,16 +13,16 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Covering is the condition of the events that p removes something of: those that it covers and
-// that still have a payload, without the runs that have no outcome. A run that ends later
-// keeps what was not removed; that it is covered is no harm.
+// Covering returns the condition for the events whose payload p removes. p covers them, they still
+// have a payload, and their runs have an outcome. A run that ends later keeps its payloads although
+// p covers it, which is harmless.
 func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 	terms := []string{
 		"seq <= ?", "payload IS NOT NULL", "payload_len > 0",
 		"type NOT IN (" + literals(event.Known().Where(func(r *event.Row) bool { return r.Kept })) + ")",
-		"run_id NOT IN (SELECT value FROM json_each(?))", // Open runs: see selection
+		"run_id NOT IN (SELECT value FROM json_each(?))", // the open runs of Selection
 	}
-	list, _ := json.Marshal(append([]event.RunID{}, open...)) // texts can always be, and null is no list
+	list, _ := json.Marshal(append([]event.RunID{}, open...)) // Texts can always be encoded, and null is not a list.
 	args := []any{int64(p.Until), string(list)}
 	for _, t := range []struct{ column, value string }{
 		{"session_id", string(p.Session)}, {"run_id", string(p.Run)}, {"class", string(p.Class)},
@@ -34,18 +34,18 @@ func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 	return strings.Join(terms, " AND "), args
 }
 
-// Selection is what an event.Pruning would remove now.
+// Selection is the set of payloads that an event.Pruning would remove now.
 type Selection struct {
 	Events, Bytes int64
-	First, Last   event.Seq     // zero if there is nothing
-	Open          []event.RunID // that keep their payloads
+	First, Last   event.Seq     // zero if it is empty
+	Open          []event.RunID // runs that keep their payloads
 }
 
-// Selection looks what p would remove now, and removes nothing. It fails with ErrUnfinished if p
-// names a run that has no outcome.
+// Selection computes the payloads that p would remove now, and removes nothing. The error is
+// ErrUnfinished if p names a run without an outcome.
 func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, err error) {
-	// By the events: the list of open runs may have been cut, and what is removed is gone.
-	if s.Open, err = r.runs(ctx, intended); err != nil {
+	// Use the events and not the list of open runs, which may have been cut. A removal is final.
+	if s.Open, err = r.selectRuns(ctx, intended); err != nil {
 		return s, err
 	}
 	if p.Run != "" && slices.Contains(s.Open, p.Run) {
@@ -59,8 +59,8 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 	return s, disk.Explain(err)
 }
 
-// Preceding returns the last event before the first one that is not older than t. Where the
-// clock went backwards nothing newer than t is among them. It is 0 if there is none.
+// Preceding returns the event before the first one that is not older than t, or 0. If the clock
+// went backwards, no event up to it is newer than t.
 func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) {
 	var last event.Seq
 	err := r.db.GetContext(ctx, &last, `
@@ -68,8 +68,8 @@ func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) 
 	return last, disk.Explain(err)
 }
 
-// Announced reports whether the log says already that all of s is removed, and nothing that it
-// was: one that was completed is no reason to rewrite the file again.
+// Announced reports whether the log announces the removal of all of s and does not say that it was
+// completed. A completed removal is no reason to rewrite the file again.
 func (r *Reader) Announced(ctx context.Context, p event.Pruning, s Selection) (bool, error) {
 	list, err := r.UnfinishedPrunings(ctx)
 	for _, q := range list {
@@ -80,8 +80,8 @@ func (r *Reader) Announced(ctx context.Context, p event.Pruning, s Selection) (b
 	return false, err
 }
 
-// UnfinishedPrunings returns what the log says is removed, and not that it was: Prune is at it, or
-// was interrupted.
+// UnfinishedPrunings returns the announced removals without a completion. Prune is running, or was
+// interrupted.
 func (r *Reader) UnfinishedPrunings(ctx context.Context) ([]event.Pruning, error) {
 	last, _, err := r.Last(ctx, event.Query{Types: []event.Type{event.LogRewritten}})
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Reader) UnfinishedPrunings(ctx context.Context) ([]event.Pruning, error
 	return list, nil
 }
 
-// Size is how much the log's files take.
+// Size returns the size of the log's files in bytes.
 func (r *Reader) Size() (bytes int64) {
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(r.path + suffix); err == nil {

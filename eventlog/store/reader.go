@@ -22,18 +22,21 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Reader reads the committed part of a log. It compares each event that it reads with the event's
-// recorded hashes. A damaged event ends the reading with an error, unless OpenToShow made the Reader.
-// Its methods may be called from several goroutines.
+// Reader reads the committed part of a log. It compares each event with the event's recorded
+// hashes. A damaged event ends the reading with an error, unless OpenToShow made the Reader.
+// Several goroutines may call its methods at the same time.
 type Reader struct {
 	db      *sqlx.DB
 	path    string
-	Version int // of the file's schema
+	Version int // version of the file's schema
 
-	Immutable bool // no one can write it, and there is no write-ahead log
+	// Immutable means that no process can write the file, and that it has no write-ahead log.
+	Immutable bool
 
-	shown    *shown    // nil: a damaged event is an error
-	prunings *prunings // that the log names, as far as they were needed
+	// shown is nil if a damaged event is an error.
+	shown *shown
+	// prunings are the prunings of the log that were read so far.
+	prunings *prunings
 }
 
 // prunings are the removals that the log names.
@@ -42,14 +45,14 @@ type prunings struct {
 	list []event.Pruning // guarded by mu
 }
 
-// shown is the damage that a Reader of OpenToShow has met.
+// shown is the damage that a Reader of OpenToShow has found.
 type shown struct {
 	mu    sync.Mutex
 	found map[event.Seq]*event.DamagedError // guarded by mu
 }
 
-// OpenToShow is OpenReader for a caller that shows the log: a damaged event comes without its
-// payload and is marked as event.Damaged. The caller asks Damaged at the end.
+// OpenToShow is OpenReader for a caller that shows the log. A damaged event has no payload and the
+// mark event.Damaged. The caller calls Damaged at the end.
 func OpenToShow(ctx context.Context, path string) (*Reader, error) {
 	r, err := OpenReader(ctx, path)
 	if err == nil {
@@ -58,8 +61,8 @@ func OpenToShow(ctx context.Context, path string) (*Reader, error) {
 	return r, err
 }
 
-// Damaged returns an error that wraps disk.ErrCorrupt and names the first of the damaged events that
-// a Reader of OpenToShow has yielded. It returns nil if the Reader has met none.
+// Damaged returns an error that wraps disk.ErrCorrupt and names the first damaged event that a
+// Reader of OpenToShow has yielded. It returns nil if the Reader has found no damage.
 func (r *Reader) Damaged() error {
 	if r.shown == nil {
 		return nil
@@ -76,8 +79,8 @@ func (r *Reader) Damaged() error {
 	return fmt.Errorf("%w: %w", disk.ErrCorrupt, first)
 }
 
-// damaged takes in a damaged event. The error says that the reading must end.
-func (r *Reader) damaged(e *event.Event, damage *event.DamagedError) error {
+// addDamage records a damaged event. It returns an error if the reading must end.
+func (r *Reader) addDamage(e *event.Event, damage *event.DamagedError) error {
 	if r.shown == nil {
 		return fmt.Errorf("%w: %w", disk.ErrCorrupt, damage)
 	}
@@ -88,9 +91,9 @@ func (r *Reader) damaged(e *event.Event, damage *event.DamagedError) error {
 	return nil
 }
 
-// OpenReader opens the log at path read-only; it recovers and changes nothing. A log
-// in a folder that cannot be written is readable while no process has it open for
-// appending. It fails with an error wrapping fs.ErrNotExist if there is no log.
+// OpenReader opens the log at path for reading. It recovers and changes nothing. A log in a
+// read-only folder is readable while no process has it open for appending. The error wraps
+// fs.ErrNotExist if there is no log.
 func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -102,10 +105,10 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("eventlog: %w", err)
 	}
-	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // Conditions that is not allowed, nothing else is to be had
+	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // Without permission the reader uses the file as it is.
 	r, err := openReader(ctx, path, false)
 	if errors.Is(err, disk.ErrReadOnly) {
-		// SQLite needs a -shm file beside a WAL database, and could not make one.
+		// SQLite needs a -shm file for a WAL database, and could not make one.
 		if fi, werr := os.Stat(path + "-wal"); errors.Is(werr, fs.ErrNotExist) || werr == nil && fi.Size() == 0 {
 			r, err = openReader(ctx, path, true)
 		}
@@ -126,21 +129,20 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 		err = emptyOrForeign(ctx, db)
 	}
 	if err != nil {
-		_ = db.Close() // the error that matters is the first
+		_ = db.Close() // the first error matters
 		return nil, err
 	}
 	return &Reader{db: db, path: path, Version: version, Immutable: immutable, prunings: &prunings{}}, nil
 }
 
-// ReaderOf returns a Reader of a log that is open for writing. Its connections are opened with the
-// first query.
+// ReaderOf returns a Reader of a log that is open for writing. The first query opens its
+// connections.
 func ReaderOf(path string) (Reader, error) {
 	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
 	return Reader{db: db, path: path, Version: SchemaVersion, prunings: &prunings{}}, err
 }
 
-// emptyOrForeign tells a file in which a log is just being made, or would have been, from
-// somebody else's.
+// emptyOrForeign distinguishes a log that is not finished from a foreign file.
 func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 	var tables int
 	if err := db.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
@@ -155,10 +157,10 @@ func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 // Close releases the file. A Log is closed by its own Close.
 func (r *Reader) Close() error { return r.db.Close() }
 
-// Path returns the absolute name of the log's file.
+// Path returns the absolute path of the log's file.
 func (r *Reader) Path() string { return r.path }
 
-// Head returns the number of events and the root hash of the tree they form.
+// Head returns the number of events and the root hash of their tree.
 func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err error) {
 	h := r.Hashes(ctx)
 	if size, err = h.Size(); err != nil {
@@ -168,13 +170,13 @@ func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err erro
 	return size, f.Root(), err
 }
 
-// Hashes reads the tree's hashes.
+// Hashes returns the hashes of the log's tree.
 func (r *Reader) Hashes(ctx context.Context) Hashes {
 	return Hashes{Ctx: ctx, DB: r.db, Old: r.Version < 2}
 }
 
-// FindRuns returns the runs that have an intent or an outcome and whose id, or its last eight
-// characters, begins with part, or ends with it, without reading their events.
+// FindRuns returns the runs with an intent or an outcome whose id begins or ends with part, or
+// whose last eight characters begin with it. It reads no events.
 func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, error) {
 	var runs []event.RunID
 	err := r.db.SelectContext(ctx, &runs, `
@@ -191,7 +193,7 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 	return runs, disk.Explain(err)
 }
 
-// Conditions returns the condition of q and its arguments.
+// Conditions returns the SQL condition of q and its arguments.
 func Conditions(q event.Query) (string, []any) {
 	var terms []string
 	var args []any
@@ -211,7 +213,7 @@ func Conditions(q event.Query) (string, []any) {
 	add(!q.Since.IsZero(), "ts >= ?", q.Since.UnixNano())
 	add(!q.Before.IsZero(), "ts < ?", q.Before.UnixNano())
 	add(q.Gone, "payload IS NULL AND payload_len > 0")
-	// Types are literals, so that SQLite sees which partial index serves.
+	// Types are literals, so that SQLite can choose a partial index.
 	switch len(q.Types) {
 	case 0:
 	case 1:
@@ -221,7 +223,7 @@ func Conditions(q event.Query) (string, []any) {
 	}
 	switch {
 	case q.OnlyFacts():
-		terms = append(terms, "class = 'fact'") // literal, so that the partial indexes serve
+		terms = append(terms, "class = 'fact'") // a literal, so that SQLite can choose a partial index
 	case q.Class != "":
 		add(true, "class = ?", string(q.Class))
 	}
@@ -240,18 +242,18 @@ func literals(types []event.Type) string {
 	return strings.Join(list, ", ")
 }
 
-// Events are fetched a chunk at a time, which ends at the first of the two limits. No
-// connection and no read transaction is held while the caller looks at them.
+// Events are fetched in chunks. A chunk ends at the first of the two limits. While the caller
+// handles a chunk, no connection and no read transaction is held.
 const (
 	chunk      = 256
 	chunkBytes = 4 << 20
 )
 
-// Events yields the events that q selects, in the order of their Seq. After an error
-// it ends. Events committed while it runs may be seen.
+// Events yields the events that q selects, in the order of their Seq. It ends after an error. It
+// may yield events that are committed meanwhile.
 func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
 	if q.Run != "" && q.Class == "" && !q.OnlyFacts() {
-		if err := r.narrow(ctx, &q); err != nil {
+		if err := r.narrowToRun(ctx, &q); err != nil {
 			return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
 		}
 	}
@@ -262,7 +264,7 @@ func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 			if q.Limit > 0 && left < n {
 				n = left
 			}
-			events, more, err := r.fetch(ctx, q, n)
+			events, more, err := r.fetchChunk(ctx, q, n)
 			if err != nil {
 				yield(event.Event{}, err)
 				return
@@ -288,9 +290,9 @@ func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 	}
 }
 
-// narrow limits q to the stretch of the log in which its run lives: frames are not
-// indexed by run, but lie between the run's facts, or behind them while it runs.
-func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
+// narrowToRun limits q to the part of the log with its run. Frames are not indexed by run. They lie
+// between the run's facts, or after them while the run is open.
+func (r *Reader) narrowToRun(ctx context.Context, q *event.Query) error {
 	var first, last *int64
 	var over bool
 	err := r.db.QueryRowxContext(ctx, `
@@ -308,8 +310,8 @@ func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
 	return nil
 }
 
-// fetch returns the first events that q selects; more says that there may be others.
-func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []event.Event, more bool, err error) {
+// fetchChunk returns the first events that q selects. more says that there may be others.
+func (r *Reader) fetchChunk(ctx context.Context, q event.Query, limit int) (events []event.Event, more bool, err error) {
 	condition, args := Conditions(q)
 	order := "ASC"
 	if q.Newest {
@@ -325,12 +327,12 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	if err != nil {
 		return nil, false, disk.Explain(err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells
+	defer func() { _ = rows.Close() }() // rows.Err below returns the error
 	for size := 0; size < chunkBytes && rows.Next(); {
 		e, err := scanEvent(rows)
 		size += len(e.Payload)
 		if damage := e.Check(); err == nil && damage != nil {
-			err = r.damaged(&e, damage)
+			err = r.addDamage(&e, damage)
 		}
 		if err != nil {
 			return nil, false, err
@@ -345,8 +347,8 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	return events, more, r.fillWithheld(ctx, events)
 }
 
-// fillWithheld says of the events without a payload why they have none: a mark that came with an import, or a
-// log.pruned. An event of which neither tells is damaged: somebody removed its payload.
+// fillWithheld sets the reason for events without a payload: a mark of an import, or a log.pruned.
+// An event without a reason is damaged, because another program removed its payload.
 func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	var gone []*event.Event
 	for i := range events {
@@ -365,13 +367,13 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 		if e.Withheld = why[e.Seq]; e.Withheld != "" {
 			continue
 		}
-		switch pruned, err := r.pruned(ctx, e); {
+		switch pruned, err := r.isPruned(ctx, e); {
 		case err != nil:
 			return err
 		case pruned:
 			e.Withheld = event.Pruned
 		default:
-			if err := r.damaged(e, &event.DamagedError{Seq: e.Seq}); err != nil {
+			if err := r.addDamage(e, &event.DamagedError{Seq: e.Seq}); err != nil {
 				return err
 			}
 		}
@@ -379,7 +381,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	return nil
 }
 
-// marks returns the marks of an import for the events from one number to another, in either order.
+// marks returns the marks of an import for the events between two numbers, in either order.
 func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq]string, error) {
 	why := map[event.Seq]string{}
 	if r.Version < 2 {
@@ -399,10 +401,10 @@ func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq
 	return why, disk.Explain(err)
 }
 
-// pruned reports whether a log.pruned covers e.
-func (r *Reader) pruned(ctx context.Context, e *event.Event) (bool, error) {
+// isPruned reports whether a log.pruned covers e.
+func (r *Reader) isPruned(ctx context.Context, e *event.Event) (bool, error) {
 	if e.Type.Kept() {
-		return false, nil // so it is with log.pruned itself
+		return false, nil // log.pruned itself is such a type
 	}
 	covers := func(p event.Pruning) bool { return p.Covers(e) }
 	r.prunings.mu.Lock()
@@ -434,7 +436,7 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 	err = rows.Scan(&e.Seq, &e.ID, &ts, &e.Type, &e.Class, &e.Actor, &e.Writer, &e.Context,
 		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
 		&e.PayloadLen, &sum, &leaf, &e.Payload, &gone)
-	if err != nil { // a column of another type than the schema's
+	if err != nil { // a column has another type than in the schema
 		return e, fmt.Errorf("%w: event %d: %w", disk.ErrCorrupt, e.Seq, disk.Explain(err))
 	}
 	if e.Seq < 1 {
@@ -451,15 +453,15 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 	return e, nil
 }
 
-// Count returns how many events q selects, without reading them; Limit and Newest say nothing
-// here.
+// Count returns the number of events that q selects, without reading them. It ignores Limit and
+// Newest.
 func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
 	condition, args := Conditions(q)
 	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
 	return n, disk.Explain(err)
 }
 
-// Last returns the newest event that q selects; ok is false if there is none.
+// Last returns the newest event that q selects. ok is false if there is none.
 func (r *Reader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
 	q.Newest, q.Limit = true, 1
 	for e, err := range r.Events(ctx, q) {

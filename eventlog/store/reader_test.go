@@ -32,7 +32,7 @@ func mustAppend(t *testing.T, l *eventlog.Log, events ...event.Event) {
 	}
 }
 
-// TestNewestEndsAtTheFirstEvent: the last chunk may end exactly there.
+// TestNewestEndsAtTheFirstEvent lets the last chunk end exactly at the first event.
 func TestNewestEndsAtTheFirstEvent(t *testing.T) {
 	l := openTest(t)
 	for range 2*store.Chunk - 1 {
@@ -51,7 +51,7 @@ func TestNewestEndsAtTheFirstEvent(t *testing.T) {
 	}
 }
 
-// TestChunksAreBounded: 256 lines of the greatest size would be 16 GiB.
+// TestChunksAreBounded checks the limit on bytes: 256 lines of the maximum size would take 16 GiB.
 func TestChunksAreBounded(t *testing.T) {
 	l := openTest(t)
 	for range 12 {

@@ -1,9 +1,9 @@
-// Package store is the SQLite file of a log: how it is opened, its schema and settings, the files
-// beside it, and reading what is committed.
+// Package store opens and reads the SQLite file of a log. It knows the schema, the settings and the
+// other files of the log.
 //
-// It promises that every connection has the settings that durability takes, that a file which is no
-// log, or whose schema was changed, is refused, and that nothing is written into files that others
-// removed, cut or replaced. What is appended, and when, is decided above it, in package eventlog.
+// The package promises that every connection has the settings for durability. It refuses a file
+// that is not a log, or whose schema was changed. It writes nothing into files that other programs
+// removed, cut or replaced. Package eventlog decides which events are appended, and when.
 package store
 
 import (
@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	ApplicationID = 0x5065726c // "Perl", so that file(1) and doctor can tell the file
+	ApplicationID = 0x5065726c // "Perl", so that file(1) and doctor can identify the file
 	SchemaVersion = 2
 
-	// BusyTimeout is how long a write waits for other processes that do not get on; see patience.
+	// BusyTimeout is the time for which a write waits for other processes that make no progress.
 	BusyTimeout = 10 * time.Second
 )
 
@@ -39,8 +39,7 @@ const (
 //go:embed schema.sql
 var Schema string
 
-// Settings are the pragmas that every connection to a log is opened with, and what
-// SQLite answers when asked for them.
+// Settings returns the pragmas with which every connection to a log is opened, and their values.
 func Settings() map[string]string {
 	return map[string]string{
 		"journal_mode": "wal",
@@ -49,8 +48,8 @@ func Settings() map[string]string {
 	}
 }
 
-// DSN returns the data source name for the file at path. Settings live here, not in
-// statements, so that every connection of a pool has them.
+// DSN returns the data source name for the file at path. It contains the settings, so that every
+// connection of a pool has them.
 func DSN(path string, params ...string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	if !strings.HasPrefix(u.Path, "/") { // C:/… on Windows
@@ -61,22 +60,22 @@ func DSN(path string, params ...string) string {
 	return u.String() + "?" + q.Encode()
 }
 
-// WriterDSN opens the database at path for the one writer.
+// WriterDSN returns the data source name for the one writing connection.
 func WriterDSN(path string) string {
 	return DSN(path,
 		fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()),
-		// The driver carries pragmas out in alphabetical order, and the size of a page can be set
-		// only before the mode: the comment makes this one the first.
+		// The driver executes pragmas in alphabetical order, and the page size must be set before
+		// the mode. The comment makes this pragma the first.
 		"/**/page_size(8192)",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
-		"wal_autocheckpoint(0)",   // see batchWriter.move
-		"fullfsync(1)",            // macOS; elsewhere without effect
-		"checkpoint_fullfsync(1)", // likewise
+		"wal_autocheckpoint(0)",   // batchWriter moves the pages
+		"fullfsync(1)",            // for macOS; no effect elsewhere
+		"checkpoint_fullfsync(1)", // for macOS; no effect elsewhere
 	)
 }
 
-// ReaderDSN opens the database at path for reading; immutable where the system lets nothing be locked.
+// ReaderDSN returns the data source name for reading. immutable is for files that cannot be locked.
 func ReaderDSN(path string, immutable bool) string {
 	s := DSN(path, fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()), "query_only(1)") + "&mode=ro"
 	if immutable {
@@ -87,13 +86,14 @@ func ReaderDSN(path string, immutable bool) string {
 
 // Writable is a log's file that was opened for writing.
 type Writable struct {
-	DB         *sqlx.DB
-	Files      *Files
-	Unfinished bool // runs are listed that have no outcome
+	DB    *sqlx.DB
+	Files *Files
+	// Unfinished means that the file lists runs without an outcome.
+	Unfinished bool
 	Newest     Newest
 }
 
-// Newest says which event of a log is the newest. It is zero for an empty log.
+// Newest is the newest event of a log. It is zero for an empty log.
 type Newest struct {
 	Seq     int64
 	Leaf    tlog.Hash
@@ -106,9 +106,8 @@ func (w *Writable) Close() error {
 	return w.DB.Close()
 }
 
-// OpenWritable opens the file, creating it if need be, and brings its schema up to
-// date. It refuses files that are not an event log, come from a newer version or had their
-// schema changed.
+// OpenWritable opens the file, creates it if it does not exist, and updates its schema. It refuses
+// files that are not an event log, come from a newer version or have a changed schema.
 func OpenWritable(ctx context.Context, path string) (*Writable, error) {
 	err := disk.CheckDatabase(path)
 	if err == nil {
@@ -124,9 +123,9 @@ func OpenWritable(ctx context.Context, path string) (*Writable, error) {
 	return openAt(ctx, path, file, WriterDSN(path))
 }
 
-// OpenAgain is openWritable for a file that was at path a moment ago. If it is not, none is made:
-// SQLite, which finds a new one empty, would delete the write-ahead log beside it, and with that
-// what was acknowledged to the file that was moved.
+// OpenAgain is OpenWritable for a file that was at path before. It makes no new file. SQLite would
+// find a new file empty and delete the write-ahead log of the moved file, with its acknowledged
+// events.
 func OpenAgain(ctx context.Context, path string, file os.FileInfo) (*Writable, error) {
 	return openAt(ctx, path, file, WriterDSN(path)+"&mode=rw")
 }
@@ -150,13 +149,13 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 	if err != nil {
 		return nil, err
 	}
-	// One connection: the writer's. Its prepared statements live as long as it does.
+	// The writer needs one connection. Its prepared statements live as long as the connection.
 	db.SetMaxOpenConns(1)
 	w := &Writable{DB: db, Files: &Files{Path: path, DB: file}}
 	end := time.Now().Add(BusyTimeout)
 	err = Migrate(ctx, db)
-	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
-	// may be the first as well.
+	// SQLite does not wait for its lock while it changes a new file's journal mode, and several
+	// processes may create the log at once.
 	for errors.Is(disk.Explain(err), disk.ErrBusy) && time.Now().Before(end) {
 		time.Sleep(5 * time.Millisecond)
 		err = Migrate(ctx, db)
@@ -165,22 +164,22 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 		w.Unfinished, w.Newest, err = isWhole(ctx, db)
 	}
 	if err == nil {
-		err = w.Files.hold()
+		err = w.Files.openHeld()
 	}
 	if err == nil && left {
 		err = EmptyWAL(ctx, db, BusyTimeout, w.Files)
 	}
 	if err != nil {
-		_ = w.Close() // the error that matters is the first
+		_ = w.Close() // the first error matters
 		return nil, disk.Explain(err)
 	}
 	return w, nil
 }
 
-// MakeFile makes the file if there is none and says which it is. SQLite gives the -wal and -shm
-// Files the mode of the database. One that is there is not opened: closing it again would give up
-// the locks that this process may have on it (POSIX locks belong to a process, not to a file
-// descriptor).
+// MakeFile makes the file if it does not exist, and identifies it. SQLite gives the -wal and -shm
+// files the mode of the database. MakeFile does not open an existing file. Closing it would release
+// the locks of this process on it, because POSIX locks belong to a process and not to a file
+// descriptor.
 func MakeFile(path string) (os.FileInfo, error) {
 	if fi, err := os.Stat(path); err == nil {
 		return fi, nil
@@ -199,16 +198,15 @@ func MakeFile(path string) (os.FileInfo, error) {
 	return fi, errors.Join(err, f.Close())
 }
 
-// EmptyWAL moves what is in the write-ahead log into the database and empties it, if no other
-// process reads or writes: what is in the database itself cannot be lost by one damaged frame,
-// nor by a sync that failed once and that the system has forgotten. It is never waited for, and
-// a log that cannot be emptied now is as good as before. waits is how long db waits otherwise.
-// Nothing is moved where one of the files was touched: that is the error.
+// EmptyWAL moves the write-ahead log into the database and empties it, if no other process reads or
+// writes. One damaged frame or one failed sync then cannot lose the moved pages. It never waits,
+// and a log that cannot be emptied now is as good as before. waits is the normal busy timeout of
+// db. If another program changed one of the files, EmptyWAL moves nothing and returns an error.
 func EmptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files) error {
 	return CheckpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
 }
 
-// CheckpointWAL is EmptyWAL with a checkpoint of another kind, which pragma names.
+// CheckpointWAL is EmptyWAL with the kind of checkpoint that pragma names.
 func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files, pragma string) (err error) {
 	do := func(sql string) bool {
 		rows, err := db.QueryContext(ctx, sql)
@@ -225,10 +223,10 @@ func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Durat
 	return err
 }
 
-// syncLeftover makes safe what a process that died left in the write-ahead log. It may have
-// died before it could sync its last commit: SQLite will find that commit and show it, and a
-// power failure could still take it back. A process that lives syncs what it shows itself.
-// left reports whether there was anything.
+// syncLeftover syncs the write-ahead log that a dead process left. The process may have died before
+// it synced its last commit. SQLite would find and show this commit, and a power failure could
+// still lose it. A living process syncs its own commits. left reports whether the file had
+// contents.
 func syncLeftover(wal string, flag int) (left bool, err error) {
 	f, err := os.OpenFile(wal, flag, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -244,10 +242,10 @@ func syncLeftover(wal string, flag int) (left bool, err error) {
 	return left, errors.Join(err, f.Close())
 }
 
-// isWhole returns ErrPart if events of the log are absent from the file. The next event's
-// place would be known, but not what was said before it: two answers to one question could
-// be written, or a second call for an input. In the same query, because another costs a connection,
-// unfinished reports whether runs are listed that have no outcome, and newest is the newest event.
+// isWhole returns ErrPart if events are absent from the file. The place of the next event would be
+// known, but not the earlier events: a question could get two answers, or an input a second call.
+// The same query saves a connection by also returning whether runs without an outcome are listed,
+// and the newest event.
 func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, err error) {
 	var part bool
 	var leaf []byte
@@ -263,8 +261,8 @@ func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, 
 	return unfinished, newest, err
 }
 
-// isOutcome is the condition that an event is an outcome, as the index of outcomes has it: written
-// otherwise it would not serve.
+// isOutcome is the condition for an outcome. Its text must equal that of the index of outcomes, or
+// SQLite does not use the index.
 const isOutcome = `(type = 'llm.responded' OR type = 'llm.provider_error' OR type = 'llm.outcome_unknown')`
 
 // hasOutcome is the condition that a run of the table or subquery x has its outcome.
@@ -273,9 +271,9 @@ const hasOutcome = `EXISTS (
 			FROM events
 			WHERE run_id = x.run_id AND ` + isOutcome + `)`
 
-// listed are the rows of open_runs that follow from the events. The others are somebody else's:
-// a file may come from anywhere, and a run that never was must not get an outcome. CROSS: there
-// are few of them and many intents.
+// listed are the rows of open_runs that follow from the events. The file may come from anywhere,
+// and an invented run must not get an outcome. CROSS keeps the order of the join: there are few
+// listed runs and many intents.
 const listed = `
 		SELECT x.run_id
 		FROM open_runs AS x
@@ -288,20 +286,20 @@ const intended = `
 		FROM events AS x
 		WHERE x.type = 'llm.requested' AND NOT ` + hasOutcome
 
-// OpenRuns returns the runs whose intent has no outcome yet, oldest first, whether their
-// process lives or not. It takes no longer the longer the log is, and so relies on the list
-// that is kept of them; what is on that list and does not follow from the events is left out.
+// OpenRuns returns the runs without an outcome, oldest first, whether their process lives or not.
+// It uses the stored list, so its time does not depend on the length of the log. It leaves out
+// listed runs that do not follow from the events.
 func (r *Reader) OpenRuns(ctx context.Context) ([]event.RunID, error) {
-	return r.runs(ctx, listed+` ORDER BY x.seq`)
+	return r.selectRuns(ctx, listed+` ORDER BY x.seq`)
 }
 
-// UnlistedRuns returns those that OpenRuns leaves out because they are not on its list, oldest
-// first. There are none unless somebody changed the file. It looks at every intent of the log.
+// UnlistedRuns returns the runs without an outcome that are not on the list, oldest first. There
+// are none unless another program changed the file. It reads every intent of the log.
 func (r *Reader) UnlistedRuns(ctx context.Context) ([]event.RunID, error) {
-	return r.runs(ctx, intended+` AND x.run_id NOT IN (`+listed+`) ORDER BY x.seq`)
+	return r.selectRuns(ctx, intended+` AND x.run_id NOT IN (`+listed+`) ORDER BY x.seq`)
 }
 
-func (r *Reader) runs(ctx context.Context, query string) (runs []event.RunID, err error) {
+func (r *Reader) selectRuns(ctx context.Context, query string) (runs []event.RunID, err error) {
 	err = r.db.SelectContext(ctx, &runs, query)
 	return runs, disk.Explain(err)
 }

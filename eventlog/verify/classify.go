@@ -8,17 +8,17 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// classify turns the bad events into findings. An event whose header is not that of its leaf
-// was edited, or it is another one that was given this number: its header tells, with the
-// number put back.
+// classify turns the bad events into findings. If a header does not match its leaf, the event was
+// edited, or another event got its number. In the second case the header matches after the original
+// number is put back.
 func (v *verification) classify() {
 	from := v.origins()
-	inserted := v.shifted(from)
+	inserted := v.reportShift(from)
 	for i := range v.bad {
 		r := &v.bad[i]
 		switch t, moved := from[r.Seq]; {
 		case inserted[r.Seq]:
-		case moved && t == 0: // reported by shifted
+		case moved && t == 0: // reportShift has reported it
 		case moved:
 			v.find(r.Seq, Reordered, "what stands as event %d was written as event %d", r.Seq, t)
 		case r.flaw == badColumn:
@@ -32,16 +32,16 @@ func (v *verification) classify() {
 	v.rep.More += v.moreBad
 }
 
-// maxTries is how many numbers are put into headers, in all; a try takes half a microsecond.
+// maxTries limits the numbers that are tried in headers.
 const maxTries = 2_000_000
 
-// nearby is how far off an event's own number is looked for first.
+// nearby is the distance within which an event's original number is searched first.
 const nearby = 16
 
-// origins finds out under which numbers the bad events were written.
+// origins finds the original numbers of the bad events.
 func (v *verification) origins() map[event.Seq]event.Seq {
 	from := map[event.Seq]event.Seq{}
-	leaves := map[tlog.Hash]event.Seq{} // of bad rows: contents may have changed places without them
+	leaves := map[tlog.Hash]event.Seq{} // leaves of bad rows: their contents may have been exchanged without the leaves
 	for i := range v.bad {
 		leaves[v.bad[i].LeafHash] = v.bad[i].Seq
 	}
@@ -63,16 +63,16 @@ func (v *verification) origins() map[event.Seq]event.Seq {
 		if r.flaw != headerEdited {
 			continue
 		}
-		if t, ok := v.origin1(r, delta, is); ok {
+		if t, ok := v.findOrigin(r, delta, is); ok {
 			from[r.Seq], delta = t, t-r.Seq
 		}
 	}
 	return from
 }
 
-// origin1 tries numbers for one event: as far off as for the one before, then near, then those
-// of the other bad events, then all.
-func (v *verification) origin1(r *row, delta event.Seq, is func(*row, event.Seq) bool) (event.Seq, bool) {
+// findOrigin tries numbers for one event: at the distance of the previous event, then nearby, then
+// the numbers of the other bad events, then all.
+func (v *verification) findOrigin(r *row, delta event.Seq, is func(*row, event.Seq) bool) (event.Seq, bool) {
 	if is(r, r.Seq+delta) {
 		return r.Seq + delta, true
 	}
@@ -99,10 +99,10 @@ func (v *verification) origin1(r *row, delta event.Seq, is func(*row, event.Seq)
 	return 0, false
 }
 
-// shifted reports events that were deleted or inserted and had all behind them renumbered:
-// those stand at one distance from their numbers, to the end. It marks them in from with zero,
-// and returns which events were inserted.
-func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool {
+// reportShift reports deleted or inserted events after which all later events were renumbered.
+// These have one distance from their original numbers, up to the end. It marks them in from with
+// zero and returns the inserted events.
+func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]bool {
 	inserted := map[event.Seq]bool{}
 	end := event.Seq(v.size)
 	if v.moreBad > 0 && len(v.bad) > 0 {
@@ -132,8 +132,8 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 	return inserted
 }
 
-// taken reports whether the events from first to end only changed places with others: what
-// was written under their numbers stands elsewhere.
+// taken reports whether the events from first to end only exchanged places with others: the events
+// with their numbers are elsewhere.
 func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	for s, t := range from {
 		if (s < first || s > end) && t >= first && t <= end {
@@ -143,7 +143,7 @@ func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	return false
 }
 
-// numbered names a stretch of events, with the verb that fits.
+// numbered names a range of events, with the matching verb.
 func numbered(a, b event.Seq, one, many string) string {
 	if a == b {
 		return fmt.Sprintf("event %d %s", a, one)

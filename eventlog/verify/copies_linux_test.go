@@ -21,13 +21,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// suite is the one database of the suite: to make one takes longer than a case.
+// suite is the one database of the suite, because making one takes longer than a case.
 var suite struct {
 	sync.Once
 	url string
 }
 
-// asCopy puts the pieces into the tables of a hub, as somebody who may do anything there would.
+// asCopy writes the pieces into the tables of a hub, as a person with all rights there could do.
 func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
 	for i := range p.events {
 		if p.events[i].Withheld == event.Masked {
@@ -48,7 +48,7 @@ func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = h.Close() }) // it was read from
+	t.Cleanup(func() { _ = h.Close() }) // only read
 	if _, err := h.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

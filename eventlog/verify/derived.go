@@ -8,22 +8,22 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// openRuns are the runs whose intent has no outcome, as the file says and as follows from the
-// events. By the one recovery finds what to end: a row too few and a run would have no outcome
-// for ever, one too many and it would get a second.
+// openRuns are the runs without an outcome: the stored list, and those that follow from the events.
+// Recovery uses the list. A missing row would leave a run without an outcome for ever, and an
+// additional one would give it a second outcome.
 type openRuns struct {
-	stored map[event.RunID]event.Seq // nil: not read
+	stored map[event.RunID]event.Seq // nil means that the list was not read
 	follow map[event.RunID]event.Seq
 	unsure bool      // events are missing or damaged
-	ended  int       // runs that have an outcome
-	last   event.Seq // of the last llm.single_call.enforced
+	ended  int       // runs with an outcome
+	last   event.Seq // Seq of the last llm.single_call.enforced
 }
 
-// maxStored keeps a hostile file from filling the memory. It is more than the hashes of 268 million
-// events.
+// maxStored protects the memory from a hostile file. It is more than the number of stored hashes
+// for 268 million events.
 const maxStored = 1 << 20
 
-func (o *openRuns) count(e *event.Event) {
+func (o *openRuns) countEvent(e *event.Event) {
 	if e.Type.Closes() {
 		o.last = e.Seq
 	}
@@ -41,7 +41,7 @@ func (o *openRuns) count(e *event.Event) {
 	}
 }
 
-// compareRuns compares the list of open runs with what follows from the events.
+// compareRuns compares the list of open runs with the events.
 func (v *verification) compareRuns() {
 	o := &v.runs
 	short := slices.ContainsFunc(v.rep.Findings, func(f Finding) bool { return f.Kind == Truncated })
@@ -60,18 +60,22 @@ func (v *verification) compareRuns() {
 	}
 }
 
-// signatures watches which of the checkpoints that hold are signed by a known key. That some
-// are not is no damage: the key may not have been there. But who rewrites a log cannot sign
-// it.
+// signatures records which valid checkpoints are signed by a known key. An unsigned one is not
+// damage, because the key may have been missing. But an attacker who rewrites a log cannot sign it.
 type signatures struct {
-	first, newest int64  // the size of the first that is signed; of the last of all
-	anchored      int64  // the size of the last line of the anchor with a signature
-	bare          []seal // lines without one, behind the first
-	stored        int64  // the size of the last that is stored in the file
-	lone          int    // signed lines of which none is stored
+	// first is the size of the first signed checkpoint, and newest the size of the last checkpoint.
+	first, newest int64
+	// anchored is the size of the last signed line of the anchor.
+	anchored int64
+	// bare are the unsigned lines after the first signed checkpoint.
+	bare []seal
+	// stored is the size of the last checkpoint in the file.
+	stored int64
+	// lone counts the signed lines without a checkpoint in the file.
+	lone int
 }
 
-func (n *signatures) count(s *seal) {
+func (n *signatures) countSeal(s *seal) {
 	if s.where == keptElsewhere {
 		return
 	}
@@ -95,8 +99,8 @@ func (n *signatures) count(s *seal) {
 	}
 }
 
-// unsigned warns of signatures that should be there.
-func (v *verification) unsigned() {
+// warnUnsigned warns about missing signatures.
+func (v *verification) warnUnsigned() {
 	n := &v.signatures
 	for i := range n.bare {
 		s := &n.bare[i]
@@ -105,7 +109,7 @@ func (v *verification) unsigned() {
 		case s.bare:
 			why = "although a signed checkpoint of as many events is stored with the log"
 		case s.size >= v.rep.Signed:
-			continue // the newest: see below
+			continue // the newest one: see below
 		}
 		v.warn("%s is not signed, %s: it may have been put in the place of another", s.where, why)
 	}

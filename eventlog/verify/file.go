@@ -18,50 +18,58 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// file is a log's file, the source that has most: beside events and checkpoints the stored hashes, the
-// list of open runs, tables and indexes as they must be, and the anchor beside it.
+// file is a log's file, the source with the most evidence. It has events and checkpoints, and also
+// the stored hashes, the list of open runs, the schema and the anchor.
 type file struct {
 	v      *verification
 	reader *store.Reader
-	conn   *sqlite.Conn // of Head, Next and End
-	there  *sqlite.Stmt // the next number that is there
+	conn   *sqlite.Conn // used by Head, Next and End
+	there  *sqlite.Stmt // selects the next existing Seq
 
-	lacks    map[string]bool // the tables that are not there
-	changed  []string        // what of the schema is not as it was made
-	size     int64           // how far the log goes, as it was at the start
-	covered  int64           // the greatest size of a stored checkpoint then
-	sizes    int64           // how many sizes they have
-	numbered int64           // the greatest number of one
-	stored   int64           // how many there are
-	anchors  int             // lines of the anchor
-	intents  intents.Contents
-	absent   []tree.Subtree
-	withheld []int64 // the events whose payloads are said not to have come
-	beyond   int64   // how far the stored hashes go, if that is farther
-	next     int64   // the number that the next stretch begins with
+	lacks   map[string]bool // missing tables
+	changed []string        // changed parts of the schema
+	// size is the size of the log at the start.
+	size int64
+	// covered is the largest size of a stored checkpoint at that time.
+	covered int64
+	// sizes is the number of different sizes of stored checkpoints.
+	sizes int64
+	// numbered is the largest id of a stored checkpoint.
+	numbered int64
+	// stored is the number of stored checkpoints.
+	stored  int64
+	anchors int // lines of the anchor
+	intents intents.Contents
+	absent  []tree.Subtree
+	// withheld are the events whose payloads are listed as withheld.
+	withheld []int64
+	// beyond is the size that the stored hashes cover if it is above size.
+	beyond int64
+	// next is the first Seq of the next stretch.
+	next int64
 
 	idle chan *scanner
 }
 
-// errEndless ends the reading of a file that is so broken that it would not end.
+// errEndless ends the reading of a broken file that would not end.
 var errEndless = fmt.Errorf("%w: events come over and over", disk.ErrCorrupt)
 
-// Log verifies the log's file with all that is stored in it, and the anchor beside it. It reads the
-// whole log on all cores, and writes nothing; others may append at the same time. Otherwise it is
+// Log verifies the log's file with everything stored in it, and the anchor. It reads the whole log
+// on all cores and writes nothing. Other processes may append at the same time. Otherwise it is
 // Check.
 func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
 	f := &file{reader: r, next: 1, idle: make(chan *scanner, runtime.GOMAXPROCS(0))}
 	f.v = &verification{source: f, file: f, opt: opt}
-	return f.v.finish(f.verify(ctx))
+	return f.v.finish(f.verifyFile(ctx))
 }
 
-// verify verifies the log, and has SQLite look through the file at the same time.
-func (f *file) verify(ctx context.Context) error {
+// verifyFile verifies the log and, at the same time, makes SQLite check the file.
+func (f *file) verifyFile(ctx context.Context) error {
 	checking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	whole := make(chan error, 1)
 	go func() { whole <- f.reader.CheckIntegrity(checking) }()
-	err := f.v.verify(ctx)
+	err := f.v.verifySource(ctx)
 	if err != nil {
 		cancel()
 	}
@@ -70,16 +78,16 @@ func (f *file) verify(ctx context.Context) error {
 	} else if err == nil {
 		err = broken
 	}
-	return errors.Join(err, f.close())
+	return errors.Join(err, f.closeFile())
 }
 
-func (f *file) close() (err error) {
+func (f *file) closeFile() (err error) {
 	close(f.idle)
 	for s := range f.idle {
-		err = errors.Join(err, s.close())
+		err = errors.Join(err, s.closeConn())
 	}
 	if f.there != nil {
-		_ = f.there.Finalize() // eachRow returned what went wrong
+		_ = f.there.Finalize() // eachRow returned its error
 	}
 	if f.conn != nil {
 		err = errors.Join(err, f.conn.Close())
@@ -87,8 +95,8 @@ func (f *file) close() (err error) {
 	return disk.Explain(err)
 }
 
-// Head finds out what there is to verify. The anchor is read before the size: it is never ahead of
-// its log.
+// Head measures the log. It reads the anchor before the size, because an anchor never covers more
+// than its log.
 func (f *file) Head(ctx context.Context) (h Head, err error) {
 	anchors, err := anchor.Read(f.reader.Path())
 	if err != nil {
@@ -101,7 +109,7 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	if f.conn, err = connect(f.reader); err != nil {
 		return h, err
 	}
-	if err := f.tables(ctx); err != nil || f.lacks["events"] {
+	if err := f.checkTables(ctx); err != nil || f.lacks["events"] {
 		return h, err
 	}
 	if err := f.measure(); err != nil {
@@ -114,19 +122,20 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	if err != nil && !disk.IsBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(f.lacks) == 0 {
 		return h, err
 	}
-	f.anchored(anchors)
-	f.partial()
+	f.addAnchors(anchors)
+	f.checkPart()
 	return h, nil
 }
 
-// named reports whether the log's newest checkpoint names it so: its first event may be damaged.
-func (f *file) named(ctx context.Context, origin string) bool {
+// isNamed reports whether the log's newest checkpoint has this origin. It helps if the first event
+// is damaged.
+func (f *file) isNamed(ctx context.Context, origin string) bool {
 	c, ok, err := f.reader.LastCheckpoint(ctx, 0)
 	return err == nil && ok && c.Origin == origin
 }
 
-// anchored takes in the lines of the anchor.
-func (f *file) anchored(anchors []anchor.Line) {
+// addAnchors adds the lines of the anchor to the checkpoints.
+func (f *file) addAnchors(anchors []anchor.Line) {
 	for _, a := range anchors {
 		switch {
 		case a.Torn:
@@ -140,11 +149,11 @@ func (f *file) anchored(anchors []anchor.Line) {
 	f.anchors = len(anchors)
 }
 
-// Next hands out groups of the tree's first stored level. A stretch without any row is one, however
-// long it is.
+// Next returns groups of the tree's first stored level. A stretch without any row is one group,
+// however long it is.
 func (f *file) Next(context.Context) (func(*Block) error, error) {
 	first := f.next
-	if first > max(f.size, min(f.covered, 1)) { // of an empty log there may be checkpoints
+	if first > max(f.size, min(f.covered, 1)) { // an empty log may have checkpoints
 		return nil, io.EOF
 	}
 	last, hole, there := min((first-1)/blockEvents*blockEvents+blockEvents, f.size), false, f.size+1
@@ -162,12 +171,12 @@ func (f *file) Next(context.Context) (func(*Block) error, error) {
 	f.next = max(first, last) + 1
 	return func(b *Block) error {
 		b.last, b.hole = last, hole
-		return f.read(b, first)
+		return f.readBlock(b, first)
 	}, nil
 }
 
-// read reads a stretch from its first number on.
-func (f *file) read(b *Block, first int64) (err error) {
+// readBlock reads a stretch from its first Seq on.
+func (f *file) readBlock(b *Block, first int64) (err error) {
 	var s *scanner
 	select {
 	case s = <-f.idle:
@@ -176,11 +185,11 @@ func (f *file) read(b *Block, first int64) (err error) {
 			return err
 		}
 	}
-	err = s.fill(b, first)
+	err = s.fillBlock(b, first)
 	select {
 	case f.idle <- s:
 		return err
-	default: // others came in between
-		return errors.Join(err, s.close())
+	default: // enough scanners are idle
+		return errors.Join(err, s.closeConn())
 	}
 }

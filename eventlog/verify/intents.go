@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/intents"
 )
 
-// readIntents reads the second place of the intents. It must be read before the log's size: then the log
-// holds all that it names as appended.
+// readIntents reads the second place of the intents. The caller reads it before the log's size, so
+// that the log has all intents that it names as appended.
 func (f *file) readIntents() {
 	var err error
 	if f.intents, err = intents.Read(f.reader.Path()); err != nil {
@@ -18,8 +18,9 @@ func (f *file) readIntents() {
 	}
 }
 
-// compareIntents holds the log's intents against their second place. An intent that was appended and is
-// not in the log is damage: the log lost events. What the second place lacks the next call adds.
+// compareIntents compares the log's intents with their second place. An appended intent that is
+// missing in the log is damage, because the log lost events. The next call adds intents that are
+// missing in the second place.
 func (f *file) compareIntents() error {
 	if f.lacks["events"] || !f.intents.There && !f.v.opt.NoImport || len(f.absent) > 0 {
 		return nil
@@ -40,7 +41,7 @@ func (f *file) compareIntents() error {
 		return nil
 	})
 	if disk.IsBroken(err) {
-		return nil // another finding says so
+		return nil // another finding reports it
 	}
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (f *file) compareIntents() error {
 	return nil
 }
 
-// lostIntents reports the calls that the second place names and the log does not.
+// lostIntents reports the calls that the second place names and the log does not have.
 func (f *file) lostIntents(named map[string]intents.Line, name string) {
 	var first intents.Line
 	lost, unsure := 0, 0

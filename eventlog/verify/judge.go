@@ -10,9 +10,9 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// judge holds the tree against one checkpoint. One whose root is another may be wrong itself,
-// or the log is: that is decided by those behind it.
-func (v *verification) judge(s *seal) {
+// judgeCheckpoint compares the tree with one checkpoint. If the roots differ, the checkpoint or the
+// log may be wrong. A later valid checkpoint decides that.
+func (v *verification) judgeCheckpoint(s *seal) {
 	switch {
 	case s.fault == "" && v.head.Origin != "" && s.Origin != v.head.Origin && (len(v.bad) == 0 || v.bad[0].Seq > 1):
 		s.fault = "it is one of another log: " + s.Origin
@@ -20,13 +20,13 @@ func (v *verification) judge(s *seal) {
 	case s.fault != "":
 		v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
 	case s.size < v.tree.Size, s.size == 0 && !s.claim:
-		v.unchecked(s)
+		v.countUnchecked(s)
 	case v.tree.Root() == s.Root:
 		if !s.claim {
-			v.holds(s)
+			v.accept(s)
 		}
 	case v.damaged, v.lost:
-		v.unchecked(s)
+		v.countUnchecked(s)
 	case len(v.wrong) < maxFindings:
 		v.wrong = append(v.wrong, *s)
 	default:
@@ -34,9 +34,9 @@ func (v *verification) judge(s *seal) {
 	}
 }
 
-// unchecked counts a checkpoint that cannot be checked, once for its size: of one that was cosigned
-// there are several. They come by size.
-func (v *verification) unchecked(s *seal) {
+// countUnchecked counts a checkpoint that cannot be checked, once for each size, because a cosigned
+// checkpoint is stored several times. The checkpoints come by size.
+func (v *verification) countUnchecked(s *seal) {
 	last, n := &v.skipped, &v.rep.Unchecked
 	switch {
 	case s.where == keptElsewhere, s.claim:
@@ -51,17 +51,17 @@ func (v *verification) unchecked(s *seal) {
 	*last = s.size
 }
 
-// holds takes in a checkpoint that holds. Whatever before it did not is wrong itself.
-func (v *verification) holds(s *seal) {
+// accept records a valid checkpoint. Earlier checkpoints that did not match are wrong themselves.
+func (v *verification) accept(s *seal) {
 	for i := range v.wrong {
 		v.find(0, v.wrong[i].kind, "%s does not hold: its root is not that of the first %d events, which %s covers, too", v.wrong[i].where, v.wrong[i].size, s.where)
 	}
 	v.good = s.size
 	for _, n := range v.stray {
-		v.misplaced(n)
+		v.reportNode(n)
 	}
 	v.wrong, v.moreWrong, v.stray = v.wrong[:0], 0, v.stray[:0]
-	v.signatures.count(s)
+	v.signatures.countSeal(s)
 	switch {
 	case s.kind == Anchor:
 		v.rep.Anchors++
@@ -82,15 +82,15 @@ func below(n tree.Node) string {
 	return fmt.Sprintf("events %d to %d", n.N<<n.Level+1, (n.N+1)<<n.Level)
 }
 
-// end verifies what is left when all events have been seen.
-func (v *verification) end(ctx context.Context) error {
-	v.hold() // what is said of a log without events
+// finishEvents does the remaining checks after all events.
+func (v *verification) finishEvents(ctx context.Context) error {
+	v.compareSeals() // for checkpoints of an empty log
 	v.size, v.broken = v.tree.Size, v.damaged || v.lost
 	if v.unread != nil {
 		v.find(event.Seq(v.size+1), Unreadable, "event %d cannot be read: %v", v.size+1, v.unread)
 	}
-	v.rewritten()
-	v.shortened()
+	v.reportRewritten()
+	v.reportShortened()
 	err := v.source.End(ctx)
 	if f, ok := errors.AsType[Finding](err); ok {
 		v.last, err = &f, nil
@@ -98,9 +98,9 @@ func (v *verification) end(ctx context.Context) error {
 	return err
 }
 
-// rewritten reports the checkpoints and stored hashes that did not hold, with none behind them
-// that does: events were changed together with their leaves.
-func (v *verification) rewritten() {
+// reportRewritten reports the checkpoints and stored hashes that did not match and have no valid
+// checkpoint after them. Then events were changed together with their leaves.
+func (v *verification) reportRewritten() {
 	reported := map[Damage]bool{}
 	for i := range v.wrong {
 		s := &v.wrong[i]
@@ -121,12 +121,12 @@ func (v *verification) rewritten() {
 		v.find(event.Seq(v.good+1), s.kind, "%s does not hold%s: of events %d to %d not all are as they were written", s.where, and, v.good+1, s.size)
 	}
 	for _, n := range v.stray {
-		v.misplaced(n)
+		v.reportNode(n)
 	}
 }
 
-// shortened compares the end of the log with the checkpoints that lie behind it.
-func (v *verification) shortened() {
+// reportShortened compares the end of the log with the checkpoints after it.
+func (v *verification) reportShortened() {
 	for _, list := range [][]seal{v.seals, v.stored} {
 		for i := len(list) - 1; i >= 0; i-- {
 			switch s := &list[i]; {
@@ -145,9 +145,9 @@ func (v *verification) shortened() {
 	}
 }
 
-// misplaced reports a stored hash that is missing or does not follow. With a checkpoint behind it
-// that holds it is itself wrong.
-func (v *verification) misplaced(n tree.Node) {
+// reportNode reports a stored hash that is missing or wrong. If a later checkpoint is valid, the
+// hash itself is wrong.
+func (v *verification) reportNode(n tree.Node) {
 	if (n.N+1)<<n.Level <= v.good {
 		v.find(0, Tree, "the stored hash over %s is wrong, or missing", below(n))
 		return

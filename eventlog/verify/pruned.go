@@ -8,9 +8,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// gone are the numbers of the events whose payload is missing and that no log.pruned has covered
-// yet, by all that a pruning asks for and whether the source says that they are withheld. A number
-// takes eight bytes: a log may have lost a million payloads.
+// gone are the events with missing payloads that no log.pruned has covered yet, by the fields that
+// a pruning selects. The key also says whether the source marks them as withheld. An event takes
+// eight bytes, because a log may have lost a million payloads.
 type gone map[goneKey][]event.Seq
 
 type goneKey struct {
@@ -21,7 +21,7 @@ type goneKey struct {
 	marked  bool
 }
 
-func (g *gone) add(e *event.Event) {
+func (g *gone) addEvent(e *event.Event) {
 	if *g == nil {
 		*g = gone{}
 	}
@@ -29,15 +29,14 @@ func (g *gone) add(e *event.Event) {
 	(*g)[k] = append((*g)[k], e.Seq)
 }
 
-// prune takes in a log.pruned whose payload is whole: what is missing of the events before it is
-// covered as far as it says.
-func (v *verification) prune(e *event.Event) {
+// applyPruning removes the events that an intact log.pruned covers from gone.
+func (v *verification) applyPruning(e *event.Event) {
 	var p event.Pruning
 	if json.Unmarshal(e.Payload, &p) != nil {
 		return
 	}
 	for k, seqs := range v.gone {
-		n := sort.Search(len(seqs), func(i int) bool { // they rise, and a pruning has an end
+		n := sort.Search(len(seqs), func(i int) bool { // The numbers rise, and a pruning has an end.
 			return seqs[i] > e.Seq || !p.Covers(&event.Event{Seq: seqs[i], Type: k.Type, Class: k.Class, Refs: event.Refs{Session: k.Session, Run: k.Run}})
 		})
 		v.rep.Pruned += int64(n)
@@ -47,9 +46,9 @@ func (v *verification) prune(e *event.Event) {
 	}
 }
 
-// uncovered counts the payloads that did not come with an import, and reports those of which nothing
-// says why they are missing.
-func (v *verification) uncovered() {
+// reportUncovered counts the payloads that are absent from an import, and reports those that are
+// missing without a reason.
+func (v *verification) reportUncovered() {
 	var bad []event.Seq
 	for k, seqs := range v.gone {
 		if k.marked && !v.opt.NoImport {

@@ -17,18 +17,19 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// scanner reads stretches of a log's file. It belongs to one goroutine at a time.
+// scanner reads stretches of a log's file. Only one goroutine at a time uses it.
 type scanner struct {
 	f    *file
 	conn *sqlite.Conn
 
 	rows, notes *sqlite.Stmt
 
-	absent  []tree.Subtree // those that lie ahead
+	absent  []tree.Subtree // the subtrees after the current place
 	flaw    flaw
 	field   []byte
 	payload []byte
-	last    [14]string // the texts of the row before, by column: most stay the same
+	// last are the texts of the previous row by column. Most of them stay the same.
+	last [14]string
 }
 
 func newScanner(f *file) (s *scanner, err error) {
@@ -41,23 +42,23 @@ func newScanner(f *file) (s *scanner, err error) {
 		s.notes, _, err = s.conn.PrepareTransient(`SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
 	}
 	if err != nil {
-		return nil, errors.Join(disk.Explain(err), s.close())
+		return nil, errors.Join(disk.Explain(err), s.closeConn())
 	}
 	return s, nil
 }
 
-func (s *scanner) close() error {
+func (s *scanner) closeConn() error {
 	for _, stmt := range []*sqlite.Stmt{s.rows, s.notes} {
 		if stmt != nil {
-			_ = stmt.Finalize() // what went wrong was returned when it did
+			_ = stmt.Finalize() // earlier calls returned its error
 		}
 	}
 	return s.conn.Close()
 }
 
-// connect opens a connection that is faster than one through database/sql. It is given
-// nothing that writes. It maps no file: that is no faster here, looks like memory, and a file
-// that somebody cuts would end the process.
+// connect opens a connection that is faster than one of database/sql. It executes no statement that
+// writes. It maps no file: mapping is no faster here and counts as memory, and a cut file would end
+// the process.
 func connect(r *store.Reader) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(store.ReaderDSN(r.Path(), r.Immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
 	if err != nil {
@@ -82,7 +83,7 @@ func query(conn *sqlite.Conn, text string, each func(*sqlite.Stmt) error, args .
 	if err != nil {
 		return disk.Explain(err)
 	}
-	defer func() { _ = stmt.Finalize() }() // eachRow returned what went wrong
+	defer func() { _ = stmt.Finalize() }() // eachRow returned its error
 	return eachRow(stmt, each, args...)
 }
 
@@ -102,27 +103,27 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 			continue
 		}
 		if err := each(stmt); err != nil {
-			_ = stmt.Reset() // it only ends what each has ended
+			_ = stmt.Reset() // the error of each matters
 			return err
 		}
 	}
 }
 
-// fill reads the stretch of the block, which begins with event first.
-func (s *scanner) fill(b *Block, first int64) error {
+// fillBlock reads the stretch of the block, which begins with event first.
+func (s *scanner) fillBlock(b *Block, first int64) error {
 	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree, seq int64) int { return cmp.Compare(a.Seq, seq) })
 	s.absent = s.f.absent[at:]
 	if !b.hole {
-		if err := s.scan(b, first); err != nil {
+		if err := s.scanRows(b, first); err != nil {
 			return err
 		}
 	}
-	s.without(b, b.last+1)
+	s.addAbsent(b, b.last+1)
 	if s.notes == nil {
 		return nil
 	}
 	last := b.last
-	if last == s.f.size { // and those of more events than there are
+	if last == s.f.size { // also checkpoints of more events than exist
 		last = max(last, s.f.covered)
 	}
 	err := eachRow(s.notes, func(stmt *sqlite.Stmt) error {
@@ -130,24 +131,24 @@ func (s *scanner) fill(b *Block, first int64) error {
 		return nil
 	}, first, last)
 	if disk.IsBroken(err) {
-		return nil // it was found already, and so is what does not follow
+		return nil // other findings report the damage and its consequences
 	}
 	return err
 }
 
-// without adds what is absent before event seq.
-func (s *scanner) without(b *Block, seq int64) {
+// addAbsent adds the absent subtrees before event seq.
+func (s *scanner) addAbsent(b *Block, seq int64) {
 	for len(s.absent) > 0 && s.absent[0].Seq < seq {
 		b.Absent(s.absent[0])
 		s.absent = s.absent[1:]
 	}
 }
 
-// scan reads the rows. Where the file is broken it goes on row by row.
-func (s *scanner) scan(b *Block, first int64) error {
+// scanRows reads the rows. In a broken part of the file it continues row by row.
+func (s *scanner) scanRows(b *Block, first int64) error {
 	next := first
 	each := func(stmt *sqlite.Stmt) error {
-		next = s.row(b, stmt) + 1
+		next = s.addRow(b, stmt) + 1
 		if len(b.rows) > 2*blockEvents {
 			return errEndless
 		}
@@ -163,7 +164,7 @@ func (s *scanner) scan(b *Block, first int64) error {
 			if !disk.IsBroken(err) {
 				return err
 			}
-			s.without(b, at)
+			s.addAbsent(b, at)
 			b.Unreadable(why)
 		}
 		next = at + 1
@@ -171,20 +172,20 @@ func (s *scanner) scan(b *Block, first int64) error {
 	return nil
 }
 
-// row adds the row that stmt stands at and returns its seq.
-func (s *scanner) row(b *Block, stmt *sqlite.Stmt) int64 {
+// addRow adds the current row of stmt and returns its Seq.
+func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) int64 {
 	seq := stmt.ColumnInt64(0)
-	s.without(b, seq)
+	s.addAbsent(b, seq)
 	s.flaw = sound
-	e := b.next()
-	e.Seq, e.ID, e.Time = event.Seq(seq), string(s.text(stmt, 1)), time.Unix(0, stmt.ColumnInt64(2))
+	e := b.newEvent()
+	e.Seq, e.ID, e.Time = event.Seq(seq), string(s.columnBytes(stmt, 1)), time.Unix(0, stmt.ColumnInt64(2))
 	e.Type, e.Class = event.Type(s.intern(stmt, 3)), event.Class(s.intern(stmt, 4))
 	e.Actor, e.Writer, e.Context = s.intern(stmt, 5), s.intern(stmt, 6), s.intern(stmt, 7)
 	e.Session, e.Conversation = event.SessionID(s.intern(stmt, 8)), event.ConversationID(s.intern(stmt, 9))
 	e.Run, e.Trace = event.RunID(s.intern(stmt, 10)), event.TraceID(s.intern(stmt, 11))
 	e.Interaction, e.Input = event.InteractionID(s.intern(stmt, 12)), event.InputID(s.intern(stmt, 13))
 	e.PayloadLen = stmt.ColumnInt64(14)
-	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash has shows a longer one
+	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash, to detect a longer one
 	if stmt.ColumnBytes(15, sum[:]) != sha256.Size || stmt.ColumnBytes(16, leaf[:]) != tlog.HashSize {
 		s.flaw = badColumn
 	}
@@ -199,17 +200,17 @@ func (s *scanner) row(b *Block, stmt *sqlite.Stmt) int64 {
 			e.Withheld = event.Masked
 		}
 	}
-	b.check(payload, s.flaw)
+	b.checkLast(payload, s.flaw)
 	return seq
 }
 
-// text returns a column's bytes, which are good until the next is read.
-func (s *scanner) text(stmt *sqlite.Stmt, col int) []byte {
+// columnBytes returns a column's bytes. The next call overwrites them.
+func (s *scanner) columnBytes(stmt *sqlite.Stmt, col int) []byte {
 	n := stmt.ColumnBytes(col, s.field)
 	switch {
 	case n == 0:
 		if stmt.ColumnType(col) != sqlite.TypeText {
-			s.flaw = badColumn // or NULL would be taken for ""
+			s.flaw = badColumn // NULL would count as ""
 		}
 	case n == len(s.field):
 		s.field = make([]byte, stmt.ColumnLen(col)+1)
@@ -218,9 +219,9 @@ func (s *scanner) text(stmt *sqlite.Stmt, col int) []byte {
 	return s.field[:n]
 }
 
-// intern returns a column's text without making a string for every row.
+// intern returns a column's text without allocating a string for every row.
 func (s *scanner) intern(stmt *sqlite.Stmt, col int) string {
-	b := s.text(stmt, col)
+	b := s.columnBytes(stmt, col)
 	if string(b) == s.last[col] {
 		return s.last[col]
 	}

@@ -15,40 +15,46 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// seal is a checkpoint that the log is held against, wherever it lies.
+// seal is a checkpoint that is compared with the log, from any place.
 type seal struct {
 	evidence.Checkpoint
-	size   int64 // where it is looked at: that of the checkpoint, unless that is damaged
-	where  string
-	kind   Damage               // what it is if it does not hold
-	known  bool                 // one of the known keys signed it
-	wanted bool                 // one of Options.Signers did
-	others []evidence.Signature // of known witnesses
-	claim  bool                 // unsigned, of the source itself: it shows nothing but its own damage
-	bare   bool                 // a line of the anchor without the signature that is stored for its size
-	fault  string               // why it is none, whatever the log is
+	// size is the size at which it is compared. It differs from that of a damaged checkpoint.
+	size  int64
+	where string
+	// kind is the kind of damage if it does not match.
+	kind   Damage
+	known  bool                 // a known key signed it
+	wanted bool                 // a key of Options.Signers signed it
+	others []evidence.Signature // signatures of known witnesses
+	// claim means that it is the unsigned claim of the source. It can only show damage of the
+	// source.
+	claim bool
+	// bare means that a line of the anchor lacks the signature that is stored for its size.
+	bare bool
+	// fault says why it is invalid for any log.
+	fault string
 }
 
-// keptElsewhere is where Options.Since is from.
+// keptElsewhere names the checkpoint of Options.Since.
 const keptElsewhere = "the checkpoint kept elsewhere"
 
-// remember takes in the tree head that the source claims, and the checkpoint that was kept elsewhere.
-func (v *verification) remember(ctx context.Context) error {
+// addHeads adds the tree head of the source and the checkpoint of Options.Since.
+func (v *verification) addHeads(ctx context.Context) error {
 	var first []seal
 	if h := &v.head; h.Root != (tlog.Hash{}) {
 		s := seal{Checkpoint: h.Checkpoint, size: h.Size, where: h.Where, kind: Checkpoint, claim: h.Note == ""}
 		if h.Note != "" {
-			v.sign(&s)
+			v.readNote(&s)
 		}
 		first = append(first, s)
 	}
 	if c := v.opt.Since; c != nil {
-		if v.head.Origin != "" && c.Origin != v.head.Origin && (v.file == nil || !v.file.named(ctx, c.Origin)) {
+		if v.head.Origin != "" && c.Origin != v.head.Origin && (v.file == nil || !v.file.isNamed(ctx, c.Origin)) {
 			return fmt.Errorf("eventlog: %w: %s, not %s", ErrOtherLog, c.Origin, v.head.Origin)
 		}
 		s := seal{Checkpoint: *c, size: c.Size, where: keptElsewhere, kind: Checkpoint}
 		if c.Note != "" {
-			if v.sign(&s); s.fault != "" {
+			if v.readNote(&s); s.fault != "" {
 				return fmt.Errorf("eventlog: %w: %s", evidence.ErrCheckpoint, s.fault)
 			}
 		}
@@ -61,9 +67,9 @@ func (v *verification) remember(ctx context.Context) error {
 
 func bySize(a, b seal) int { return cmp.Compare(a.size, b.size) }
 
-// compare holds a line of the anchor against the checkpoints stored for the same size, of
-// which it must be one if there are any; else its own signature counts.
-func (v *verification) compare(a *seal) {
+// compareStored compares a line of the anchor with the checkpoints stored for the same size. It
+// must equal one of them. Without any, its own signature counts.
+func (v *verification) compareStored(a *seal) {
 	line, stored := anchor.Format(a.Checkpoint), false
 	for i := range v.same {
 		s := &v.same[i]
@@ -80,13 +86,13 @@ func (v *verification) compare(a *seal) {
 	if a.Note == "" {
 		return
 	}
-	if v.sign(a); stored && a.fault == "" {
+	if v.readNote(a); stored && a.fault == "" {
 		a.fault = "it is not the checkpoint that is stored for as many events"
 	}
 }
 
-// sign reads the note of s and verifies the signatures of known keys.
-func (v *verification) sign(s *seal) {
+// readNote reads the note of s and verifies the signatures of known keys.
+func (v *verification) readNote(s *seal) {
 	n, err := note.Open([]byte(s.Note), v.verifiers)
 	var unverified *note.UnverifiedNoteError
 	var invalid *note.InvalidSignatureError
@@ -116,17 +122,17 @@ func (v *verification) sign(s *seal) {
 		}
 	}
 	for _, u := range n.UnverifiedSigs {
-		v.unknown.count(evidence.KeyName(u.Name, u.Hash))
+		v.unknown.countKey(evidence.KeyName(u.Name, u.Hash))
 	}
 }
 
-// strangers counts the signatures of keys that are not known.
+// strangers counts the signatures of unknown keys.
 type strangers struct {
 	mu sync.Mutex // guards n
 	n  map[string]int
 }
 
-func (s *strangers) count(key string) {
+func (s *strangers) countKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.n == nil {
@@ -137,8 +143,8 @@ func (s *strangers) count(key string) {
 	}
 }
 
-// list has a sentence for each of the keys.
-func (s *strangers) list() (lines []string) {
+// sentences returns a sentence for each of the keys.
+func (s *strangers) sentences() (lines []string) {
 	for key, n := range s.n {
 		what := "a signature"
 		if n > 1 {

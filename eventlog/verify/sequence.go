@@ -17,80 +17,98 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// blockEvents is how many events of a log's file one worker takes at a time: whole groups of the
-// tree's first stored level, and few enough to stay in a processor's cache.
+// blockEvents is the number of events that one worker reads at a time. It is a multiple of a group
+// of the tree's first stored level, and small enough for a processor's cache.
 const blockEvents = 4 << tree.NodeHeight
 
-// verification is one call of Check. Workers read blocks and verify what needs nothing but
-// the block; one goroutine, the caller's, puts them in order and verifies the rest.
+// verification is the state of one call of Check. Workers read blocks and check each block alone.
+// The caller's goroutine puts the blocks in order and does the other checks.
 type verification struct {
-	// Set before the workers start.
+	// The fields below are set before the workers start.
 	source    Source
 	file      *file // the source, if it is a log's file
 	opt       Options
 	verifiers note.Verifiers
 	head      Head
 	nodes     map[place]tlog.Hash // the stored hashes of the tree
-	hasNodes  bool                // all of them
-	seals     []seal              // those that come in no block, by size: what is left of them
+	hasNodes  bool                // nodes are complete
+	// seals are the remaining checkpoints that come in no block, by size.
+	seals []seal
 
 	unknown strangers
 
-	// The caller's.
+	// Only the caller's goroutine uses the fields below.
 	rep          Report
 	events       int64
 	absentEvents int64
 	clock        clock
 	bad          []row // to be classified
 	moreBad      int
-	unread       error  // why a row before the next could not be read
-	gaps         []span // where events were missing
-	gap          bool   // the auditor knows of the last one
-	runs         openRuns
-	gone         gone
-	signatures   signatures
+	// unread says why a row before the next could not be read.
+	unread error
+	// gaps are the places of missing events.
+	gaps []span
+	// gap means that the auditor knows about the last gap.
+	gap        bool
+	runs       openRuns
+	gone       gone
+	signatures signatures
 
-	size          int64 // how far the log goes, at the end
-	covered       int64 // how far it went, as a checkpoint says that is reported
-	tree          tree.Range
-	start         tree.Range // the tree at the start of this group of leaves, see nodeHeight
-	damaged       bool       // a leaf of this group is not known
-	lost          bool       // the tree does not follow from the events any more
-	broken        bool       // its root is not known
-	stored        []seal     // the checkpoints of the blocks that lie ahead
-	same          []seal     // those of the last size that was looked at
-	good          int64      // the greatest size at which a checkpoint held
-	wrong         []seal     // checkpoints behind it that did not
-	skipped       int64      // the size of the last one that could not be checked
-	skippedAnchor int64      // likewise, of the lines of the anchor
+	// size is the final size of the log.
+	size int64
+	// covered is the largest size in a reported checkpoint beyond the end.
+	covered int64
+	tree    tree.Range
+	// start is the tree at the start of the current group of leaves, see tree.NodeHeight.
+	start tree.Range
+	// damaged means that a leaf of this group is unknown.
+	damaged bool
+	// lost means that the tree no longer follows from the events.
+	lost bool
+	// broken means that the root is unknown.
+	broken bool
+	// stored are the checkpoints of blocks after the current place.
+	stored []seal
+	// same are the checkpoints of the last size.
+	same []seal
+	// good is the largest size of a valid checkpoint.
+	good int64
+	// wrong are later checkpoints that did not match.
+	wrong []seal
+	// skipped is the size of the last checkpoint that could not be checked.
+	skipped int64
+	// skippedAnchor is the same for lines of the anchor.
+	skippedAnchor int64
 	moreWrong     int
-	stray         []tree.Node // stored nodes behind it that do not follow from the events
-	last          *Finding    // what the source's end says
+	// stray are later stored nodes that do not follow from the events.
+	stray []tree.Node
+	// last is the finding of the source's End.
+	last *Finding
 }
 
-// place is where in the tree a hash is stored.
+// place is the place of a stored hash in the tree.
 type place struct {
 	level int
 	n     int64
 }
 
-// span is a stretch of numbers.
+// span is a range of event numbers.
 type span struct{ first, last int64 }
 
-// verify verifies all that the source has.
-func (v *verification) verify(ctx context.Context) (err error) {
+// verifySource verifies the whole source.
+func (v *verification) verifySource(ctx context.Context) (err error) {
 	v.verifiers = note.VerifierList(v.opt.Keys...)
 	if v.head, err = v.source.Head(ctx); err != nil {
 		return err
 	}
-	if err := v.remember(ctx); err != nil {
+	if err := v.addHeads(ctx); err != nil {
 		return err
 	}
-	return v.run(ctx)
+	return v.readBlocks(ctx)
 }
 
-// run verifies all blocks.
-func (v *verification) run(whole context.Context) error {
+// readBlocks reads and verifies all blocks.
+func (v *verification) readBlocks(whole context.Context) error {
 	ctx, cancel := context.WithCancelCause(whole)
 	n := max(runtime.GOMAXPROCS(0), 1)
 	free, order, reading := make(chan *Block, 6*n), make(chan *Block, 6*n), make(chan struct{}, n)
@@ -131,7 +149,7 @@ func (v *verification) run(whole context.Context) error {
 		if <-b.done; b.err != nil {
 			return b.err
 		}
-		v.block(b)
+		v.addBlock(b)
 		if v.opt.Progress != nil {
 			v.opt.Progress(v.events)
 		}
@@ -140,11 +158,11 @@ func (v *verification) run(whole context.Context) error {
 	if whole.Err() != nil {
 		return context.Cause(whole)
 	}
-	return v.end(whole)
+	return v.finishEvents(whole)
 }
 
-// block verifies what a block says about the log as a whole.
-func (v *verification) block(b *Block) {
+// addBlock checks the events of a block against the log as a whole.
+func (v *verification) addBlock(b *Block) {
 	v.stored = append(v.stored, b.seals...)
 	slices.SortStableFunc(v.stored, bySize)
 	for i := range b.rows {
@@ -152,85 +170,85 @@ func (v *verification) block(b *Block) {
 		seq := int64(r.Seq)
 		switch {
 		case r.flaw == unreadable:
-			v.unseen()
+			v.markGap()
 			if v.unread == nil {
 				v.unread = b.why
 			}
 			continue
 		case seq > tree.MaxSeq:
 			v.find(event.Seq(v.tree.Size+1), Inserted, "an event has the impossible number %d", seq)
-			v.unseen()
+			v.markGap()
 			continue
 		case r.flaw == absent && !wellFormed(tree.Subtree{Seq: int64(r.Seq), Level: r.level}):
 			v.find(event.Seq(v.tree.Size+1), Inserted, "what is absent from event %d on is no part of a tree", seq)
-			v.unseen()
+			v.markGap()
 			continue
 		}
 		if r.flaw != absent {
 			v.events++
 		}
 		if seq <= v.tree.Size {
-			v.twice(r)
+			v.reportTwice(r)
 			continue
 		}
-		v.skip(b, seq-1)
-		v.add(r)
-		v.hold()
+		v.skipTo(b, seq-1)
+		v.addRow(r)
+		v.compareSeals()
 	}
 	if b.last > 0 {
-		v.skip(b, b.last)
+		v.skipTo(b, b.last)
 	}
 }
 
-// twice reports an event or a subtree where none may be. In a source that is no table it may stand
-// behind those that it preceded.
-func (v *verification) twice(r *row) {
-	v.unseen()
+// reportTwice reports an event or subtree at a place where none may be. In an export, an event may
+// stand after later events.
+func (v *verification) reportTwice(r *row) {
+	v.markGap()
 	if !slices.ContainsFunc(v.gaps, func(g span) bool { return int64(r.Seq) >= g.first && int64(r.Seq) <= g.last }) {
 		v.find(r.Seq, Inserted, "there is more than one event %d, or one where none may be", r.Seq)
 		return
 	}
 	f := Finding{r.Seq, Reordered, fmt.Sprintf("event %d stands behind event %d", r.Seq, v.tree.Size)}
 	if i := slices.IndexFunc(v.rep.Findings, func(f Finding) bool { return f.Seq == r.Seq && f.Kind == Deleted }); i >= 0 {
-		v.rep.Findings[i] = f // it was taken for missing
+		v.rep.Findings[i] = f // the event had been reported as missing
 		return
 	}
 	v.report(f)
 }
 
-// add puts an event on the tree and before the auditor, or a subtree in the place of its events.
-func (v *verification) add(r *row) {
+// addRow adds an event to the tree and shows it to the auditor, or adds a subtree for its events.
+func (v *verification) addRow(r *row) {
 	switch {
 	case r.flaw == absent:
 		v.absentEvents += 1 << r.level
-		v.unseen()
+		v.markGap()
 	case r.flaw != sound && r.flaw != payloadGone:
-		if v.unseen(); len(v.bad) < maxBad {
+		if v.markGap(); len(v.bad) < maxBad {
 			v.bad = append(v.bad, *r)
 		} else {
 			v.moreBad++
 		}
 		v.damaged = v.damaged || r.flaw == headerEdited || r.flaw == badColumn
 	default:
-		v.sound(r)
+		v.addSound(r)
 	}
 	if r.Type == event.LogPruned && r.Class == event.Fact && r.Payload != nil {
-		v.prune(&r.Event)
+		v.applyPruning(&r.Event)
 	}
 	v.tree.AddSubtree(r.level, r.LeafHash)
 	v.compareNodes()
 }
 
-// sound takes in an event whose header is as it was written.
-func (v *verification) sound(r *row) {
+// addSound handles an event with an intact header.
+func (v *verification) addSound(r *row) {
 	if r.flaw == payloadGone {
-		v.gone.add(&r.Event)
+		v.gone.addEvent(&r.Event)
 	}
 	if r.Seq == 1 && v.head.Origin != "" && v.head.Origin != store.OriginOf(r.ID) {
 		v.find(r.Seq, Edited, "event 1 is not the first of %s", v.head.Origin)
 	}
-	v.clock.tick(&r.Event)
-	v.runs.count(&r.Event)
+	v.clock.addTime(&r.Event)
+	v.runs.countEvent(&r.Event)
 	v.gap = false
 	if v.opt.Audit != nil {
 		for _, broken := range v.opt.Audit.Event(&r.Event) {
@@ -239,8 +257,8 @@ func (v *verification) sound(r *row) {
 	}
 }
 
-// unseen reports to the auditor that something happened that it cannot see.
-func (v *verification) unseen() {
+// markGap tells the auditor that it cannot see an event.
+func (v *verification) markGap() {
 	v.runs.unsure = true
 	if v.opt.Audit != nil && !v.gap {
 		v.opt.Audit.Gap()
@@ -248,24 +266,24 @@ func (v *verification) unseen() {
 	v.gap = true
 }
 
-// maxBad is how many bad events are looked at more closely.
+// maxBad is the number of bad events that are examined more closely.
 const maxBad = 512
 
-// skip brings the tree up to size, over what is missing.
-func (v *verification) skip(b *Block, size int64) {
+// skipTo extends the tree to size if events are missing.
+func (v *verification) skipTo(b *Block, size int64) {
 	switch {
 	case v.tree.Size < size:
-		v.missing(b, size)
-		v.hold()
+		v.addMissing(b, size)
+		v.compareSeals()
 	case v.unread != nil && v.tree.Size == size:
 		v.find(0, Unreadable, "something behind event %d cannot be read: %v", size, v.unread)
 		v.unread = nil
 	}
 }
 
-// missing reports that the next events, up to last, are not there, and goes on with the tree
-// as well as can be: with the stored hashes of groups, else with any.
-func (v *verification) missing(b *Block, last int64) {
+// addMissing reports the missing events up to last. It continues the tree with the stored hashes of
+// groups if possible, otherwise with arbitrary ones.
+func (v *verification) addMissing(b *Block, last int64) {
 	first := v.tree.Size + 1
 	if v.unread != nil {
 		v.find(event.Seq(first), Unreadable, "%s: %v", numbered(event.Seq(first), event.Seq(last), "cannot be read", "cannot be read"), v.unread)
@@ -276,11 +294,11 @@ func (v *verification) missing(b *Block, last int64) {
 	if len(v.gaps) < maxFindings {
 		v.gaps = append(v.gaps, span{first, last})
 	}
-	v.unseen()
+	v.markGap()
 	if b.hole || last-first > blockEvents {
 		v.lost, v.damaged = true, true
 		v.tree = tree.Range{Size: last, Roots: make([]tlog.Hash, bits.OnesCount64(uint64(last)))}
-		v.begin()
+		v.beginGroup()
 		return
 	}
 	for v.tree.Size < last {
@@ -290,11 +308,11 @@ func (v *verification) missing(b *Block, last int64) {
 	}
 }
 
-// compareNodes compares what the last leaf has completed with what is stored.
+// compareNodes compares the nodes that the last leaf completed with the stored ones.
 func (v *verification) compareNodes() {
 	for i := 0; i < len(v.tree.Nodes); i++ {
 		n := v.tree.Nodes[i]
-		damaged := v.damaged && n.Level == tree.NodeHeight // or that has been made good
+		damaged := v.damaged && n.Level == tree.NodeHeight // or the group was replaced by its stored hash
 		switch stored, ok := v.nodes[place{n.Level, n.N}]; {
 		case n.Level > tree.NodeHeight && v.lost, ok && stored == n.Hash:
 		case !damaged && (ok || v.hasNodes):
@@ -305,7 +323,7 @@ func (v *verification) compareNodes() {
 				v.find(0, Tree, "the hash over %s is missing", below(n))
 			}
 		case !v.lost:
-			// What is stored stands for the leaves that are not known.
+			// Use the stored hash for the unknown leaves.
 			v.tree.Size, v.tree.Roots, v.tree.Nodes = v.start.Size, append(v.tree.Roots[:0], v.start.Roots...), v.tree.Nodes[:0]
 			v.tree.AddSubtree(tree.NodeHeight, stored)
 			i = -1
@@ -313,18 +331,18 @@ func (v *verification) compareNodes() {
 	}
 	v.tree.Nodes = v.tree.Nodes[:0]
 	if v.tree.Size&(1<<tree.NodeHeight-1) == 0 {
-		v.begin()
+		v.beginGroup()
 		v.damaged = false
 	}
 }
 
-// begin begins a group of leaves.
-func (v *verification) begin() {
+// beginGroup begins a group of leaves.
+func (v *verification) beginGroup() {
 	v.start.Size, v.start.Roots = v.tree.Size, append(v.start.Roots[:0], v.tree.Roots...)
 }
 
-// hold holds the tree against the checkpoints of its size, those of the source first.
-func (v *verification) hold() {
+// compareSeals compares the tree with the checkpoints of its size, those of the source first.
+func (v *verification) compareSeals() {
 	for {
 		var s seal
 		switch {
@@ -337,11 +355,11 @@ func (v *verification) hold() {
 		case len(v.seals) > 0 && v.seals[0].size <= v.tree.Size:
 			s, v.seals = v.seals[0], v.seals[1:]
 			if s.kind == Anchor {
-				v.compare(&s)
+				v.compareStored(&s)
 			}
 		default:
 			return
 		}
-		v.judge(&s)
+		v.judgeCheckpoint(&s)
 	}
 }

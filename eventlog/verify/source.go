@@ -10,43 +10,46 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Source is a log wherever it lies: its file, an export, a copy in another database. Its methods are
-// called from one goroutine, and not again behind an error. An error that wraps [disk.ErrCorrupt] is
-// damage; any other ends the verification.
+// Source is a log at any place: a file, an export, or a copy in another database. One goroutine
+// calls its methods, and stops after an error. An error that wraps [disk.ErrCorrupt] is damage. Any
+// other error ends the verification.
 type Source interface {
-	// Head says what the source claims of the log as a whole. It is called once, before the others.
+	// Head returns the source's claims about the whole log. It is called once, before the other
+	// methods.
 	Head(ctx context.Context) (Head, error)
 
-	// Next returns a function that reads the next stretch of the log into a block, some thousand
-	// events at most; behind the last one the error is io.EOF. Stretches come in the order of the
-	// log. Several are read at once, each in a goroutine of its own.
+	// Next returns a function that reads the next stretch of the log into a block, at most some
+	// thousand events. After the last stretch the error is io.EOF. Stretches come in the order of
+	// the log. Several goroutines read them at once.
 	Next(ctx context.Context) (read func(*Block) error, err error)
 
-	// End is called when all stretches were read. A Finding that it returns, as an error, is
-	// reported if nothing else was found: damage of a copy that its events do not show.
+	// End is called after all stretches were read. If it returns a Finding as an error, the Finding
+	// is reported if there is no other finding. It is damage of a copy that the events do not show.
 	End(ctx context.Context) error
 }
 
-// Head is what a source claims of the log as a whole, and what it cannot be held against.
+// Head holds the source's claims about the whole log, and the kinds of damage that the source
+// cannot show.
 type Head struct {
-	// Checkpoint names the log, if the source does, and is the newest tree head that the source
-	// keeps for all of its events, signed or not; its Root is zero if there is none.
+	// Checkpoint names the log, if the source does. It is the newest tree head of all events of the
+	// source, signed or not. Its Root is zero if the source has none.
 	evidence.Checkpoint
-	Where string // where that was read, in words
+	// Where describes the place of Checkpoint.
+	Where string
 
 	// Lacks are the kinds of damage that cannot be found in this source.
 	Lacks []Damage
 }
 
-// flaw is what is wrong with one row, as far as the row itself tells; or what a row is instead of an
-// event.
+// flaw is the fault of one row as far as the row itself shows it, or the kind of a row that is not
+// an event.
 type flaw byte
 
 const (
 	sound         flaw = iota
-	payloadEdited      // it has not the length and hash that the header gives
-	payloadGone        // and whether something says that it may be is not known yet
-	headerEdited       // the leaf is not that of the header
+	payloadEdited      // its length or hash differs from the header
+	payloadGone        // it is not yet known whether an event explains that
+	headerEdited       // the leaf does not match the header
 	badColumn          // a value that no event has
 	unreadable         // no event could be read
 	absent             // a subtree: LeafHash is its root
@@ -59,49 +62,53 @@ type row struct {
 	level int // of a subtree
 }
 
-// Block takes in a stretch of the log on its way from the source to the one goroutine that puts all
-// together. It verifies what needs nothing but the stretch, and keeps no payload. Events and
-// subtrees are added in the order in which the source has them.
+// Block holds a stretch of the log between the source and the goroutine that combines all
+// stretches. It checks each event alone and keeps no payload. The source adds events and subtrees
+// in its own order.
 type Block struct {
 	v     *verification
 	rows  []row
 	seals []seal
-	why   error // why the first unreadable row is
+	// why is the reason of the first unreadable row.
+	why error
 
-	// Of a stretch of the log's file.
-	last int64 // the seq that it ends with, also where no event is there
-	hole bool  // there are no events
+	// The two fields below are for a stretch of the log's file.
+	// last is the last Seq of the stretch, even if no event has it.
+	last int64
+	// hole means that the stretch has no events.
+	hole bool
 
 	header []byte // scratch
 	read   func(*Block) error
-	err    error // ends it all
-	done   chan struct{}
+	// err ends the verification.
+	err  error
+	done chan struct{}
 }
 
 func (b *Block) reset(read func(*Block) error) {
 	*b = Block{v: b.v, rows: b.rows[:0], seals: b.seals[:0], header: b.header[:0], read: read, done: b.done}
 }
 
-// Event adds an event with its number and its leaf as they are stored. Its payload is nil if it is
-// withheld; Withheld then is empty or [event.Missing] if nothing says why. Neither e nor its payload
-// is kept.
+// Event adds an event with its stored number and leaf. Its payload is nil if it is withheld.
+// Withheld is empty or [event.Missing] if no reason is known. Block keeps neither e nor its
+// payload.
 func (b *Block) Event(e *event.Event) {
-	*b.next() = *e
-	b.check(e.Payload, sound)
+	*b.newEvent() = *e
+	b.checkLast(e.Payload, sound)
 }
 
-// next returns where the next event is put.
-func (b *Block) next() *event.Event {
+// newEvent returns a new row's event.
+func (b *Block) newEvent() *event.Event {
 	b.rows = append(b.rows, row{})
 	return &b.rows[len(b.rows)-1].Event
 }
 
-// check verifies the event that was put there, of which this flaw is known.
-func (b *Block) check(payload []byte, f flaw) {
+// checkLast checks the event of the last row, with a flaw that is already known.
+func (b *Block) checkLast(payload []byte, f flaw) {
 	r := &b.rows[len(b.rows)-1]
 	r.Payload, r.flaw = payload, f
 	if f == sound {
-		b.header = r.AppendHeader(append(b.header[:0], 0)) // RFC 6962: a leaf
+		b.header = r.AppendHeader(append(b.header[:0], 0)) // the prefix of a leaf in RFC 6962
 		if sha256.Sum256(b.header) != r.LeafHash {
 			r.flaw = headerEdited
 		}
@@ -123,13 +130,13 @@ func (b *Block) check(payload []byte, f flaw) {
 	}
 }
 
-// Absent adds what stands for the events of a subtree, which the source does not have.
+// Absent adds a subtree whose events the source does not have.
 func (b *Block) Absent(a tree.Subtree) {
 	b.rows = append(b.rows, row{Event: event.Event{Seq: event.Seq(a.Seq), LeafHash: a.Hash}, flaw: absent, level: a.Level})
 }
 
-// Unreadable says that what comes next cannot be read, and why. It is taken for the events that
-// prove to be missing there.
+// Unreadable says that the next row cannot be read, and why. The events that are missing there
+// count as unreadable.
 func (b *Block) Unreadable(why error) {
 	b.rows = append(b.rows, row{flaw: unreadable})
 	if b.why == nil {
@@ -137,12 +144,11 @@ func (b *Block) Unreadable(why error) {
 	}
 }
 
-// Checkpoint adds a checkpoint that the source keeps for the first size events; that is at most the
-// number of the last event of the stretch, unless the log ends before. where says in words which one
-// it is.
+// Checkpoint adds a stored checkpoint of the first size events. size is at most the last Seq of the
+// stretch, unless the log ends before it. where describes the checkpoint.
 func (b *Block) Checkpoint(size int64, note, where string) {
 	s := seal{Checkpoint: evidence.Checkpoint{Note: note}, size: size, where: where, kind: Checkpoint}
-	if b.v.sign(&s); s.fault == "" && s.Size != size {
+	if b.v.readNote(&s); s.fault == "" && s.Size != size {
 		s.fault = fmt.Sprintf("it covers %d events and is stored for %d", s.Size, size)
 	}
 	b.seals = append(b.seals, s)

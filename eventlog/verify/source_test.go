@@ -26,18 +26,18 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// pieces are what a log consists of, for a tampering to change before a source is made of it.
+// pieces are the parts of a log. A tampering changes them before a source is made of them.
 type pieces struct {
-	path   string // of the log as it was
+	path   string // path of the original log
 	origin string
 	events []event.Event
 	heads  []evidence.Checkpoint // signed, by size
 	absent []tree.Subtree
-	sql    string // done to the log's file alone
-	bare   bool   // there is no anchor
+	sql    string // executed on the log's file only
+	bare   bool   // without an anchor
 }
 
-// sources make a source of pieces. To be in the suite a source needs one line here.
+// sources make a source of pieces. A new source needs one line here.
 var sources = map[string]func(t *testing.T, p pieces) func(verify.Options) (verify.Report, error){
 	"a log's file":             asFile,
 	"an export":                asExport,
@@ -45,10 +45,10 @@ var sources = map[string]func(t *testing.T, p pieces) func(verify.Options) (veri
 	"a copy on a hub":          asCopy,
 }
 
-// size of the log of the suite, and the event that is tampered with.
+// size is the size of the suite's log, and at is the event that is tampered with.
 const size, at = 600, 150
 
-// newPieces makes a log with a checkpoint for every hundred events.
+// newPieces makes a log with a checkpoint after every hundred events.
 func newPieces(t *testing.T) (pieces, []note.Verifier) {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,13 +94,13 @@ func newPieces(t *testing.T) (pieces, []note.Verifier) {
 	return p, keys.Verifiers(p.origin)
 }
 
-// copy returns pieces that can be changed.
-func (p pieces) copy() pieces {
+// copyPieces returns pieces that can be changed.
+func (p pieces) copyPieces() pieces {
 	p.events, p.heads = slices.Clone(p.events), slices.Clone(p.heads)
 	return p
 }
 
-// root returns the root that the leaves and subtrees have.
+// root returns the root of the leaves and subtrees.
 func (p pieces) root() tlog.Hash {
 	var r tree.Range
 	absent := p.absent
@@ -114,23 +114,25 @@ func (p pieces) root() tlog.Hash {
 	return r.Root()
 }
 
-// number gives the events the numbers of their places.
-func (p *pieces) number() {
+// renumber gives the events the numbers of their places.
+func (p *pieces) renumber() {
 	for i := range p.events {
 		p.events[i].Seq = event.Seq(i + 1)
 	}
 }
 
-// rewrite changes what an event says, with its leaf.
-func (p *pieces) rewrite() {
+// rewriteEvent changes an event and its leaf.
+func (p *pieces) rewriteEvent() {
 	e := &p.events[at-1]
 	e.Payload = []byte(`{"never":"said"}`)
 	e.PayloadLen, e.PayloadSHA256 = int64(len(e.Payload)), sha256.Sum256(e.Payload)
 	e.LeafHash = e.Leaf()
 }
 
-// take removes a payload.
-func (p *pieces) take(i int, why string) { p.events[i].Payload, p.events[i].Withheld = nil, why }
+// removePayload removes a payload.
+func (p *pieces) removePayload(i int, why string) {
+	p.events[i].Payload, p.events[i].Withheld = nil, why
+}
 
 func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -168,7 +170,7 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	}
 	tx.MustExec(p.sql)
 	for _, sql := range store.Statements() {
-		_, _ = tx.Exec(sql) // a forger puts the triggers back; the others are there
+		_, _ = tx.Exec(sql) // A forger restores the triggers; the other statements fail.
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
@@ -181,7 +183,7 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	return func(opt verify.Options) (verify.Report, error) { return verify.Log(t.Context(), r, opt) }
 }
 
-// lines are the lines of an export but for the last.
+// lines returns the lines of an export except for the last.
 func (p pieces) lines(t *testing.T) (lines []string) {
 	head := map[string]any{"perlica_log_export": 1, "origin": p.origin, "size": len(p.events), "root": p.root().String(), "selection": struct{}{}}
 	if n := len(p.heads); n > 0 {
@@ -206,7 +208,7 @@ func (p pieces) lines(t *testing.T) (lines []string) {
 	return lines
 }
 
-// ended ends an export.
+// ended adds the last line of an export.
 func ended(lines []string, withheld, absent int) string {
 	text := strings.Join(lines, "\n") + "\n"
 	return text + fmt.Sprintf(`{"end":{"events":%d,"withheld":%d,"absent":%d,"sha256":"%x"}}`+"\n", len(lines)-1-absent, withheld, absent, sha256.Sum256([]byte(text)))
@@ -232,7 +234,7 @@ func verifyExport(t *testing.T, text string) func(verify.Options) (verify.Report
 	}
 }
 
-// tables are a log in a database of another schema, as one that collects the logs of many would have.
+// tables are a log in a database with another schema, as a collector of many logs could have.
 type tables struct {
 	db     *sqlx.DB
 	origin string

@@ -18,9 +18,9 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// partial looks for what a part of a log cannot have. Nothing was ever appended to one, so that
-// it has no anchor, and one checkpoint at most, which came with it.
-func (f *file) partial() {
+// checkPart checks that an incomplete file can be an import. No event was appended to an import, so
+// it has no anchor and at most the one checkpoint that came with it.
+func (f *file) checkPart() {
 	if f.v.opt.NoImport || len(f.absent) == 0 || f.anchors == 0 && f.sizes < 2 {
 		return
 	}
@@ -31,9 +31,9 @@ func (f *file) partial() {
 		spanOf(first, event.Seq(a.Last())))
 }
 
-// tables compares the tables with those of a log. What else was changed is doctor's business,
-// and Open's, which refuses it.
-func (f *file) tables(ctx context.Context) error {
+// checkTables compares the tables with those of a log. Open and doctor report other changes of the
+// schema.
+func (f *file) checkTables(ctx context.Context) error {
 	ours := store.Statements()
 	strange := false
 	f.lacks = map[string]bool{"events": true, "tree": true}
@@ -56,7 +56,7 @@ func (f *file) tables(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(f.lacks)) {
 		f.v.find(0, Schema, "the table %s is missing", name)
 	}
-	if strange { // a number may then be anything
+	if strange { // a Seq may then have any type
 		return query(f.conn, `SELECT count(*) FROM events WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
 			if n := stmt.ColumnInt64(0); n > 0 {
 				f.v.find(0, Inserted, "%d events have no number", n)
@@ -71,11 +71,11 @@ func (f *file) tables(ctx context.Context) error {
 	return err
 }
 
-// place reports how others can get at the log without its rules: a changed index or trigger, and another
-// name of the file, which a run refuses, too; and files that everyone can write, which a run warns of.
-func (f *file) place() {
+// checkAccess reports ways to change the log without its rules: a changed index or trigger, or
+// another name of the file. It warns about files that everyone can write.
+func (f *file) checkAccess() {
 	for _, what := range f.changed {
-		if !strings.HasPrefix(what, "the table") { // which tables reports
+		if !strings.HasPrefix(what, "the table") { // checkTables reports tables
 			f.v.find(0, Schema, "%s; the log can be changed or added to as it must not be", what)
 		}
 	}
@@ -88,7 +88,7 @@ func (f *file) place() {
 	}
 }
 
-// measure reads how far the log goes and which parts of it are absent, at one moment.
+// measure reads the size of the log and its absent parts in one transaction.
 func (f *file) measure() (err error) {
 	if err := query(f.conn, `BEGIN`, nil); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f *file) measure() (err error) {
 		return err
 	}
 	if !f.lacks["open_runs"] && !f.lacks["withheld"] {
-		if err := f.derived(); disk.IsBroken(err) {
+		if err := f.readDerived(); disk.IsBroken(err) {
 			f.v.find(0, Unreadable, "the list of open runs: %v", err)
 		} else if err != nil {
 			return err
@@ -126,7 +126,7 @@ func (f *file) measure() (err error) {
 		return nil
 	}
 	err = query(f.conn, `SELECT seq, level, hash FROM absent ORDER BY seq`, func(stmt *sqlite.Stmt) error {
-		f.without(stmt)
+		f.addAbsent(stmt)
 		return nil
 	})
 	if err != nil {
@@ -138,11 +138,11 @@ func (f *file) measure() (err error) {
 	if f.lacks["nodes"] {
 		return nil
 	}
-	return f.nodes()
+	return f.readNodes()
 }
 
-// measureNotes reads which sizes checkpoints are stored for. They are looked at in their places,
-// and so are none that has no place.
+// measureNotes reads the sizes of the stored checkpoints, and reports checkpoints with an
+// impossible size.
 func (f *file) measureNotes() error {
 	if f.lacks["checkpoints"] {
 		return nil
@@ -158,8 +158,8 @@ func (f *file) measureNotes() error {
 	})
 }
 
-// without takes in a row of absent.
-func (f *file) without(stmt *sqlite.Stmt) {
+// addAbsent reads a row of the table absent.
+func (f *file) addAbsent(stmt *sqlite.Stmt) {
 	a := tree.Subtree{Seq: stmt.ColumnInt64(0), Level: stmt.ColumnInt(1)}
 	n := len(f.absent)
 	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
@@ -176,8 +176,8 @@ func (f *file) without(stmt *sqlite.Stmt) {
 	}
 }
 
-// derived reads what the file says beside the events, at the moment at which it is measured.
-func (f *file) derived() error {
+// readDerived reads the derived tables in the same transaction.
+func (f *file) readDerived() error {
 	stored := map[event.RunID]event.Seq{}
 	err := query(f.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
 		if len(stored) == maxStored {
@@ -196,7 +196,7 @@ func (f *file) derived() error {
 			return nil
 		})
 	}
-	// Those whose payload is missing are found in their place.
+	// Other findings report the rows whose payload is missing.
 	return query(f.conn, `
 		SELECT count(*), min(seq)
 		FROM withheld
@@ -208,9 +208,9 @@ func (f *file) derived() error {
 	})
 }
 
-// nodes reads the stored hashes of the tree. In a part of a log not all of them follow from what is
-// there.
-func (f *file) nodes() error {
+// readNodes reads the stored hashes of the tree. In a part of a log some of them do not follow from
+// the events.
+func (f *file) readNodes() error {
 	f.v.nodes = map[place]tlog.Hash{}
 	err := query(f.conn, `SELECT level, n, hash FROM nodes`, func(stmt *sqlite.Stmt) error {
 		level, n := stmt.ColumnInt64(0), stmt.ColumnInt64(1)
@@ -234,10 +234,10 @@ func (f *file) nodes() error {
 	return err
 }
 
-// End compares what else is stored with what follows from the events.
+// End compares the derived tables with the events.
 func (f *file) End(ctx context.Context) error {
 	f.v.compareRuns()
-	f.place()
+	f.checkAccess()
 	if err := f.compareIntents(); err != nil {
 		return err
 	}
@@ -255,22 +255,22 @@ func (f *file) End(ctx context.Context) error {
 	if len(f.v.gone) == 0 {
 		return nil
 	}
-	// What is missing may have been pruned since.
+	// A missing payload may have been pruned since.
 	for e, err := range f.reader.Events(ctx, event.Query{After: event.Seq(f.size), Types: []event.Type{event.LogPruned}}) {
 		if disk.IsBroken(err) {
-			return nil // what cannot be read covers nothing
+			return nil // an unreadable event covers nothing
 		}
 		if err != nil {
 			return err
 		}
 		if e.Class == event.Fact && e.PayloadMatches() {
-			f.v.prune(&e)
+			f.v.applyPruning(&e)
 		}
 	}
 	return nil
 }
 
-// oldTree compares the tree with what schema version 1 stored of it: its size and frontier.
+// oldTree compares the tree with the size and frontier that schema version 1 stored.
 func (f *file) oldTree() error {
 	if f.v.broken {
 		return nil
@@ -279,7 +279,7 @@ func (f *file) oldTree() error {
 		size, b := stmt.ColumnInt64(0), make([]byte, stmt.ColumnLen(1))
 		stmt.ColumnBytes(1, b)
 		switch {
-		case size > f.size: // nothing of that version appends any more
+		case size > f.size: // no program of that version appends now
 			f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and the tree in the file has %d", f.size, size)
 		case size < f.size:
 			f.v.find(event.Seq(size+1), Inserted, "the tree in the file ends with event %d, and the log with %d", size, f.size)
@@ -303,10 +303,9 @@ func (f *file) frontier() (b []byte) {
 	return b
 }
 
-// dropped warns of checkpoints that should be there, however few are left: those of the file are
-// numbered without a gap, each signed line of the anchor is one of them, and one comes with the end
-// of every run.
-func (f *file) dropped() {
+// warnDropped warns about checkpoints that seem to be removed. The stored ones have consecutive
+// ids, each signed line of the anchor is also stored, and each end of a run makes one.
+func (f *file) warnDropped() {
 	if f.v.rep.Withheld > 0 && (f.sizes > 1 || f.v.rep.Anchors > 0) {
 		defer f.v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
 	}

@@ -1,9 +1,9 @@
-// Package verify recomputes every hash of a log from its events and compares the results with what is
-// stored: leaves, tree, checkpoints, and the anchor beside it.
+// Package verify recomputes every hash of a log from its events. It compares the results with the
+// stored leaves, tree and checkpoints, and with the anchor.
 //
-// It promises that damage is in the report, an event's number with it where one is concerned, and that
-// an error means that the log could not be read. It writes nothing and judges no rule of its own; an
-// Auditor does.
+// The package promises that the report names the damage, with the number of a damaged event. An
+// error means that the log could not be read. The package writes nothing. It applies no rules about
+// the meaning of events; an Auditor does.
 package verify
 
 import (
@@ -26,125 +26,142 @@ import (
 // Damage is a kind of damage.
 type Damage string
 
-// What can be found.
+// These are the kinds of damage.
 const (
-	Edited     Damage = "edited"     // an event is not as it was written
-	Deleted    Damage = "deleted"    // events are missing, or a payload is
-	Inserted   Damage = "inserted"   // events that were never written there
-	Reordered  Damage = "reordered"  // events have each other's places
+	Edited     Damage = "edited"     // an event was changed
+	Deleted    Damage = "deleted"    // events or a payload are missing
+	Inserted   Damage = "inserted"   // events were added later
+	Reordered  Damage = "reordered"  // events have exchanged their places
 	Truncated  Damage = "truncated"  // the end is missing
 	Unreadable Damage = "unreadable" // the file is broken there
-	Tree       Damage = "tree"       // a stored hash, or what else is stored beside the events, does not follow from them
-	Checkpoint Damage = "checkpoint" // a checkpoint is not one of this log as it is
-	Anchor     Damage = "anchor"     // a line of the anchor is not
+	Tree       Damage = "tree"       // a stored hash or a derived table does not follow from the events
+	Checkpoint Damage = "checkpoint" // a checkpoint does not match the log
+	Anchor     Damage = "anchor"     // a line of the anchor does not match the log
 	Schema     Damage = "schema"     // the tables are not those of a log
-	Rule       Damage = "rule"       // an Auditor says that what happened must not happen
-	Unsigned   Damage = "unsigned"   // nothing is signed by a key that must have signed
-	Misplaced  Damage = "misplaced"  // the log is not the one that belongs in its place
+	Rule       Damage = "rule"       // an Auditor objects to an event
+	Unsigned   Damage = "unsigned"   // a required signature is missing
+	Misplaced  Damage = "misplaced"  // another log belongs in this place
 )
 
-// Finding is something that is wrong with a log.
+// Finding is one fault of a log.
 type Finding struct {
-	Seq  event.Seq `json:"seq,omitempty"` // of the first event concerned; 0 if no event is
+	// Seq is the first event concerned, or 0.
+	Seq  event.Seq `json:"seq,omitempty"`
 	Kind Damage    `json:"kind"`
-	What string    `json:"what"` // in words
+	// What describes the fault.
+	What string `json:"what"`
 }
 
-// Error makes an error of a finding, for what a Source says of its end.
+// Error makes a Finding an error, for Source.End.
 func (f Finding) Error() string { return string(f.Kind) + ": " + f.What }
 
-// maxFindings is how many findings a report lists; of more, only the number is given.
+// maxFindings is the maximum number of findings in a report. It only counts the others.
 const maxFindings = 100
 
-// Report is what Verify found.
+// Report is the result of a verification.
 type Report struct {
-	Events   int64     // that were read
-	Absent   int64     // that this part of a log lacks; only their hashes came
-	Root     tlog.Hash // of the tree they form
-	FirstBad event.Seq // the first event that is wrong or missing; 0 if none is
-	Findings []Finding // by seq; those that concern no event come last
-	More     int       // findings that are not listed
-	Warnings []string  // what is no damage, and somebody should know
+	// Events is the number of events that were read.
+	Events int64
+	// Absent is the number of events of which this part of a log has only hashes.
+	Absent int64
+	// Root is the root of the tree.
+	Root tlog.Hash
+	// FirstBad is the first wrong or missing event, or 0.
+	FirstBad event.Seq
+	// Findings are ordered by Seq. Those without an event come last.
+	Findings []Finding
+	// More is the number of findings that are not listed.
+	More int
+	// Warnings are not damage, but a person should know them.
+	Warnings []string
 
-	Checkpoints int   // stored with the log, whose root and signature hold
-	Anchors     int   // lines of the anchor, likewise
-	Signed      int64 // how many events a checkpoint covers that a known key signed
-	Cosigned    []Cosignature
+	// Checkpoints is the number of valid stored checkpoints.
+	Checkpoints int
+	// Anchors is the number of valid lines of the anchor.
+	Anchors int
+	// Signed is the number of events that a checkpoint signed by a known key covers.
+	Signed   int64
+	Cosigned []Cosignature
 
-	// Checkpoints of the file, and lines of the anchor, that could not be checked, because they
-	// lie in a part that is absent or damaged. Several for one size count once.
+	// Unchecked and UncheckedAnchors count the stored checkpoints and lines of the anchor in absent
+	// or damaged parts. Several of one size count once.
 	Unchecked, UncheckedAnchors int
 
-	// Checked are the kinds of damage that were looked for; NotChecked are those that the source
-	// does not show, because it lacks what they are found by.
+	// Checked are the kinds of damage that were checked. NotChecked are those that this source
+	// cannot show.
 	Checked, NotChecked []Damage
 
-	Pruned   int64 // payloads that are gone, as an event says
-	Withheld int64 // payloads that did not come with an import
+	// Pruned is the number of payloads that a log.pruned covers.
+	Pruned int64
+	// Withheld is the number of payloads that are absent from an import.
+	Withheld int64
 }
 
-// Cosignature is the newest signature by a known witness under a checkpoint that holds.
+// Cosignature is the newest signature of a known witness under a valid checkpoint.
 type Cosignature struct {
 	Name string    `json:"name"`
 	Size int64     `json:"size"`
 	Time time.Time `json:"time"`
 }
 
-// OK reports whether the log is as it was written.
+// OK reports whether the log has no findings.
 func (r Report) OK() bool { return len(r.Findings) == 0 }
 
-// Options say what a log is compared the log with.
+// Options select the checks.
 type Options struct {
-	Keys  []note.Verifier      // signatures of others are counted, not judged
-	Since *evidence.Checkpoint // one that was kept elsewhere
+	// Keys are the known keys. Signatures of other keys are only counted.
+	Keys []note.Verifier
+	// Since is a checkpoint that was kept elsewhere, or nil.
+	Since *evidence.Checkpoint
 
-	// RequireSignature says that one of the Signers must have signed a checkpoint that holds: a log
-	// without one is damaged. Report.Signed counts theirs alone then. Signers are among the Keys.
+	// RequireSignature requires a valid checkpoint that one of the Signers signed. A log without
+	// one is damaged. Report.Signed then counts only their signatures. Signers must be among the
+	// Keys.
 	RequireSignature bool
 	Signers          []note.Verifier
-	Audit            Auditor // judges what happened; nil judges nothing
+	// Audit judges the events. nil judges nothing.
+	Audit Auditor
 
-	// NoImport says that the file is the log itself: nothing may be withheld or absent then. In
-	// an import it may, and is counted; so who can write a log could hide a payload by
-	// saying that it never came.
+	// NoImport says that the file is the log itself, so no payload may be withheld and no event
+	// absent. An import may have both, and they are counted. Otherwise a person with access to the
+	// log could hide payloads.
 	NoImport bool
 
-	// Place returns an error if the file is not the log that belongs in its place, as far as its user
-	// knows. Nil takes any log.
+	// Place returns an error if another log belongs in the place of this file, as far as the user
+	// knows. nil accepts any log.
 	Place func(context.Context, *store.Reader) error
 
-	// Progress is called now and then with the number of events that have been verified.
+	// Progress is called from time to time with the number of verified events.
 	Progress func(events int64)
 }
 
-// An Auditor judges what happened. Its methods are called from one goroutine, in the order of
-// the events.
+// An Auditor judges the events. One goroutine calls its methods, in the order of the events.
 type Auditor interface {
 	// Wants reports whether Event needs the payloads of events of this type.
 	Wants(event.Type) bool
 
-	// Event takes an event in, which is as it was written, and says which rules it breaks. It
-	// must not keep e. The payload is nil if it is not wanted, or not there.
+	// Event examines an intact event and returns the rules that it breaks. It must not keep e. The
+	// payload is nil if it is not wanted, or missing.
 	Event(e *event.Event) []string
 
-	// Gap is called where events are missing or damaged: what happened there is not known.
+	// Gap is called at the place of missing or damaged events.
 	Gap()
 }
 
-// ErrOtherLog says that a checkpoint is one of another log.
+// ErrOtherLog says that a checkpoint belongs to another log.
 var ErrOtherLog = errors.New("the checkpoint is one of another log")
 
-// Check recomputes every hash of a log from the events themselves and compares the results with
-// what its source has: leaves, tree, checkpoints. An error means that it could not be read; damage
-// is in the report, and so is which kinds of damage this source does not show. The error wraps
-// ErrOtherLog if Options.Since is no checkpoint of this log, and [evidence.ErrCheckpoint] if its
-// signature by a known key is false.
+// Check recomputes every hash of a log from its events. It compares the results with the leaves,
+// tree and checkpoints of its source. The report names the damage, and the kinds of damage that
+// this source cannot show. An error means that the log could not be read. It wraps ErrOtherLog if
+// Options.Since belongs to another log, and [evidence.ErrCheckpoint] if a signature of a known key
+// under it is invalid.
 //
-// It finds edits, deletions, insertions and reorderings by a writer who did not recompute the tree
-// and sign it. Against one who holds the key as well it takes a checkpoint kept elsewhere.
+// Check finds edits, deletions, insertions and reorderings by an attacker who did not recompute and
+// sign the tree. Against an attacker with the key, only a checkpoint kept elsewhere helps.
 func Check(ctx context.Context, src Source, opt Options) (Report, error) {
 	v := &verification{source: src, opt: opt}
-	return v.finish(v.verify(ctx))
+	return v.finish(v.verifySource(ctx))
 }
 
 // find adds a finding.
@@ -167,7 +184,7 @@ func (v *verification) warn(format string, args ...any) {
 	v.rep.Warnings = append(v.rep.Warnings, fmt.Sprintf(format, args...))
 }
 
-// finish puts the report in order. What ended the verification is damage, too, if it says so.
+// finish completes the report. An error that says so is damage.
 func (v *verification) finish(err error) (Report, error) {
 	if errors.Is(err, disk.ErrCorrupt) {
 		v.find(0, Unreadable, "%v", err)
@@ -177,12 +194,12 @@ func (v *verification) finish(err error) (Report, error) {
 		return Report{}, err
 	}
 	v.classify()
-	v.uncovered()
+	v.reportUncovered()
 	if v.last != nil && len(v.rep.Findings) == 0 {
 		v.report(*v.last)
 	}
 	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.Root()
-	for _, k := range v.unknown.list() {
+	for _, k := range v.unknown.sentences() {
 		v.warn("%s", k)
 	}
 	if n := v.clock.back; n > 0 {
@@ -192,7 +209,7 @@ func (v *verification) finish(err error) (Report, error) {
 		}
 		v.warn("the clock went back %s, first by %v at event %d", often, v.clock.by, v.clock.first)
 	}
-	v.unsigned()
+	v.warnUnsigned()
 	if v.opt.RequireSignature && v.rep.Signed == 0 {
 		v.find(0, Unsigned, "no checkpoint that holds is signed by a key that was asked for")
 	}
@@ -203,7 +220,7 @@ func (v *verification) finish(err error) (Report, error) {
 		v.warn("lines of the anchor that could not be checked, in a part that is absent or damaged: %d", n)
 	}
 	if v.file != nil {
-		v.file.dropped()
+		v.file.warnDropped()
 	}
 	if v.broken {
 		v.rep.Root = tlog.Hash{}
@@ -219,12 +236,12 @@ func (v *verification) finish(err error) (Report, error) {
 		}
 		return cmp.Compare(a.Seq, b.Seq)
 	})
-	v.looked()
+	v.listKinds()
 	return v.rep, nil
 }
 
-// looked says which kinds of damage were looked for.
-func (v *verification) looked() {
+// listKinds sets Checked and NotChecked.
+func (v *verification) listKinds() {
 	for _, k := range []Damage{Edited, Deleted, Inserted, Reordered, Truncated, Unreadable, Tree, Checkpoint, Anchor, Schema, Rule, Unsigned, Misplaced} {
 		switch {
 		case slices.Contains(v.head.Lacks, k):
@@ -235,7 +252,7 @@ func (v *verification) looked() {
 	}
 }
 
-// clock watches the times of events.
+// clock checks the times of events.
 type clock struct {
 	last   time.Time
 	writer string
@@ -244,12 +261,11 @@ type clock struct {
 	by     time.Duration
 }
 
-// acrossWriters is how far the times of two processes may lie apart in the wrong order
-// although no clock jumped: an event gets its time when it is recorded and its place when it
-// is written.
+// acrossWriters is the maximum disorder between the times of two processes without a jump of a
+// clock. An event gets its time when it is recorded, and its place when it is written.
 const acrossWriters = 10 * time.Second
 
-func (c *clock) tick(e *event.Event) {
+func (c *clock) addTime(e *event.Event) {
 	by := c.last.Sub(e.Time)
 	if by > 0 && (e.Writer == c.writer || by > acrossWriters) {
 		if c.back++; c.back == 1 {

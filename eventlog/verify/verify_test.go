@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// judge is an Auditor to whom one event is against the rules.
+// judge is an Auditor that objects to one event.
 type judge struct{ against event.Seq }
 
 func (judge) Wants(event.Type) bool { return false }
@@ -26,31 +26,31 @@ func (j judge) Event(e *event.Event) []string {
 	return nil
 }
 
-// tampering is what is done to the pieces of a log, and what every source says of it that shows this
-// kind of damage at all.
+// tampering is a change of the pieces of a log, and the finding of every source that can show this
+// kind of damage.
 type tampering struct {
 	name string
 	do   func(p *pieces)
-	kind verify.Damage // empty: there is none
+	kind verify.Damage // empty means no damage
 	seq  event.Seq     // the first bad event
-	near bool          // or one before it: which checkpoints hold differs
+	near bool          // or an earlier one, because the valid checkpoints differ
 
 	against                  event.Seq
 	pruned, withheld, absent int64
 }
 
 func tamperings() []tampering {
-	swap := func(p *pieces, i, j int) { p.events[i], p.events[j] = p.events[j], p.events[i]; p.number() }
+	swap := func(p *pieces, i, j int) { p.events[i], p.events[j] = p.events[j], p.events[i]; p.renumber() }
 	return []tampering{
 		{name: "nothing", do: func(*pieces) {}},
 		{name: "a payload", do: func(p *pieces) { p.events[at-1].Payload = []byte("x") }, kind: verify.Edited, seq: at},
-		{name: "a payload and its hash", do: func(p *pieces) { leaf := p.events[at-1].LeafHash; p.rewrite(); p.events[at-1].LeafHash = leaf }, kind: verify.Edited, seq: at},
+		{name: "a payload and its hash", do: func(p *pieces) { leaf := p.events[at-1].LeafHash; p.rewriteEvent(); p.events[at-1].LeafHash = leaf }, kind: verify.Edited, seq: at},
 		{name: "a header", do: func(p *pieces) { p.events[at-1].Actor = "user" }, kind: verify.Edited, seq: at},
 		{name: "a leaf", do: func(p *pieces) { p.events[at-1].LeafHash = tlog.Hash{1} }, kind: verify.Edited, seq: at},
 		{name: "an event deleted", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at) }, kind: verify.Deleted, seq: at},
 		{name: "many deleted", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at+300) }, kind: verify.Deleted, seq: at},
-		{name: "deleted and renumbered", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at); p.number() }, kind: verify.Deleted, seq: at},
-		{name: "inserted and renumbered", do: func(p *pieces) { p.events = slices.Insert(p.events, at-1, p.events[7]); p.number() }, kind: verify.Inserted, seq: at},
+		{name: "deleted and renumbered", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at); p.renumber() }, kind: verify.Deleted, seq: at},
+		{name: "inserted and renumbered", do: func(p *pieces) { p.events = slices.Insert(p.events, at-1, p.events[7]); p.renumber() }, kind: verify.Inserted, seq: at},
 		{name: "neighbours swapped", do: func(p *pieces) { swap(p, at-1, at) }, kind: verify.Reordered, seq: at},
 		{name: "far ones swapped", do: func(p *pieces) { swap(p, at-1, size-1) }, kind: verify.Reordered, seq: at},
 		{name: "the end cut", do: func(p *pieces) { p.events = p.events[:at] }, kind: verify.Truncated, seq: at + 1},
@@ -66,14 +66,14 @@ func tamperings() []tampering {
 			c.Note = other.Text() + c.Note[strings.Index(c.Note, "\n\n")+1:]
 			c.Origin = other.Origin
 		}, kind: verify.Checkpoint, near: true, seq: 1},
-		{name: "rewritten with its leaf", do: func(p *pieces) { p.rewrite(); p.bare = true }, kind: verify.Checkpoint, seq: at, near: true},
-		{name: "rewritten, and no checkpoint left", do: func(p *pieces) { p.rewrite(); p.heads = nil }, kind: verify.Anchor, seq: at, near: true},
+		{name: "rewritten with its leaf", do: func(p *pieces) { p.rewriteEvent(); p.bare = true }, kind: verify.Checkpoint, seq: at, near: true},
+		{name: "rewritten, and no checkpoint left", do: func(p *pieces) { p.rewriteEvent(); p.heads = nil }, kind: verify.Anchor, seq: at, near: true},
 		{name: "the list of open runs", do: func(p *pieces) { p.sql = `DELETE FROM open_runs` }, kind: verify.Tree, seq: 4},
 		{name: "the tables", do: func(p *pieces) { p.sql = `ALTER TABLE events ADD COLUMN more TEXT` }, kind: verify.Schema},
 		{name: "a rule", do: func(*pieces) {}, against: 9, kind: verify.Rule, seq: 9},
-		{name: "pruned", do: func(p *pieces) { p.take(at-1, event.Pruned); p.take(5, event.Pruned) }, pruned: 2},
-		{name: "pruned without a word", do: func(p *pieces) { p.take(299, event.Missing) }, kind: verify.Deleted, seq: 300},
-		{name: "withheld", do: func(p *pieces) { p.take(299, event.Masked) }, withheld: 1},
+		{name: "pruned", do: func(p *pieces) { p.removePayload(at-1, event.Pruned); p.removePayload(5, event.Pruned) }, pruned: 2},
+		{name: "pruned without a word", do: func(p *pieces) { p.removePayload(299, event.Missing) }, kind: verify.Deleted, seq: 300},
+		{name: "withheld", do: func(p *pieces) { p.removePayload(299, event.Masked) }, withheld: 1},
 		{name: "a part", do: func(p *pieces) {
 			var r tree.Range
 			for _, e := range p.events[128:256] {
@@ -85,12 +85,12 @@ func tamperings() []tampering {
 	}
 }
 
-// TestSources: the same log says the same of itself wherever it lies, whatever was done to it, or the
-// report says that this source does not show it.
+// TestSources checks that all sources of the same log give the same result for every tampering, or
+// say that they cannot show it.
 func TestSources(t *testing.T) {
 	whole, keys := newPieces(t)
 	for _, d := range tamperings() {
-		p := whole.copy()
+		p := whole.copyPieces()
 		d.do(&p)
 		for name, source := range sources {
 			t.Run(d.name+"/"+name, func(t *testing.T) {
@@ -125,19 +125,20 @@ func (d tampering) check(t *testing.T, rep verify.Report, whole pieces) {
 	if d.name == "nothing" && (rep.Root != whole.root() || rep.Signed != size) {
 		t.Errorf("%+v", rep)
 	}
-	if n := len(rep.Checked) + len(rep.NotChecked); n != 11 { // all kinds but that no signature is asked for
+	// All kinds except for the missing signature and the place.
+	if n := len(rep.Checked) + len(rep.NotChecked); n != 11 {
 		t.Errorf("%d kinds: %q, %q", n, rep.Checked, rep.NotChecked)
 	}
 }
 
-// TestKeptElsewhere: a checkpoint that was kept elsewhere is held against every source.
+// TestKeptElsewhere checks that Options.Since is compared with every source.
 func TestKeptElsewhere(t *testing.T) {
 	whole, keys := newPieces(t)
 	last := whole.heads[len(whole.heads)-1]
 	other := evidence.Checkpoint{Origin: last.Origin + "x", Size: last.Size, Root: last.Root}
-	cut, rewritten := whole.copy(), whole.copy()
+	cut, rewritten := whole.copyPieces(), whole.copyPieces()
 	cut.events, cut.heads, cut.bare = cut.events[:at], cut.heads[:1], true
-	rewritten.rewrite()
+	rewritten.rewriteEvent()
 	rewritten.heads, rewritten.bare = nil, true
 	for name, source := range sources {
 		for _, tc := range []struct {
@@ -156,7 +157,7 @@ func TestKeptElsewhere(t *testing.T) {
 	}
 }
 
-// TestDamagedExport: what is done to the lines of an export.
+// TestDamagedExport changes the lines of an export.
 func TestDamagedExport(t *testing.T) {
 	p, keys := newPieces(t)
 	lines := p.lines(t)

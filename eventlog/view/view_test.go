@@ -32,7 +32,7 @@ func openTest(t *testing.T) *eventlog.Log {
 	return l
 }
 
-// execFile runs statements on a file, as somebody else's program would.
+// execFile executes statements on a file, as another program would.
 func execFile(path, sql string) error {
 	db, err := sqlx.Open("sqlite", path)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 	}
 }
 
-// TestViewKeepsWhatItHasDone: a view that is interrupted goes on where it was.
+// TestViewKeepsWhatItHasDone checks that an interrupted view continues at its position.
 func TestViewKeepsWhatItHasDone(t *testing.T) {
 	defer view.SetPortion(view.SetPortion(3))
 	l := openTest(t)
@@ -131,8 +131,9 @@ func TestViewKeepsWhatItHasDone(t *testing.T) {
 	}
 }
 
-// TestViewOfADamagedLog holds that a view which was made from a damaged event does not outlive the damage, and
-// that a process that works with the log gets none. Keeping such a view breaks it.
+// TestViewOfADamagedLog checks that a view of damaged events is built again after a repair. A
+// process that works with the log must not get such a view. The test kills the mutant that keeps
+// it.
 func TestViewOfADamagedLog(t *testing.T) {
 	l := openTest(t)
 	created := event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"}, map[string]string{"name": "true"})
