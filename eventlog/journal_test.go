@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// bytes, of a new database
+// pageSize is the page size of a new database in bytes.
 const pageSize = 8192
 
 // rollbackJournal returns the journal from which SQLite would restore these pages.

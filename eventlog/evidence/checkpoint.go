@@ -119,7 +119,7 @@ func (c Checkpoint) KeyNames() (names []string) {
 	return names
 }
 
-// needs describes the keys that can verify the checkpoint, by the beginnings of their texts.
+// neededKeys describes the keys that can verify the checkpoint, by the beginnings of their texts.
 func (c Checkpoint) neededKeys() string {
 	names := c.KeyNames()
 	if len(names) == 0 {
