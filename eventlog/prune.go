@@ -26,9 +26,9 @@ type Removal struct {
 //
 // If Prune fails or the process dies, only covered payloads are lost. The same call again continues
 // the work. The error is ErrBusy if another process uses the log all the time, and ErrFull if the
-// disk has no room for the copy that shrinking needs. After both the log stays usable. Other errors
-// are final as those of Append. Other processes cannot write during Prune, so no call should be in
-// progress.
+// disk has no room for the copy that shrinking needs. The log stays usable after these two errors.
+// Any other error ends the log until Reopen. Other processes cannot write during Prune, so no call
+// should be in progress.
 //
 // Views are separate files. Their owner removes them afterwards (view.Remove).
 func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err error) {

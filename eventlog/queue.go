@@ -58,7 +58,8 @@ type queue struct {
 
 	// queued counts all entries so far. completed counts those with a result.
 	queued, completed Mark
-	// The entries after kept, up to and including lost, include all entries that failed with loss.
+	// kept is the last entry before the first failed one, and lost is the last failed one. SyncTo
+	// returns loss, the latest failure, for every mark between them.
 	lost, kept Mark
 	loss       error
 	// err is the error that ended the log. It is nil while the log can be written.
@@ -97,7 +98,7 @@ func (e entry) makesCheckpoint() bool { return e.checkpoint || !e.beforeCheckpoi
 // wantsLateCheckpoint reports whether the next commit must make a checkpoint for the entry.
 func (e entry) wantsLateCheckpoint() bool { return e.beforeCheckpoint && e.endsRun() }
 
-// isLateCheckpoint reports whether the entry is such a checkpoint, for which no caller waits.
+// isLateCheckpoint reports whether the entry is a checkpoint for which no caller waits.
 func (e entry) isLateCheckpoint() bool { return e.checkpoint && e.wait == nil }
 
 func (e entry) endsRun() bool {

@@ -69,7 +69,7 @@ func (o op) String() string {
 type posixDisk struct {
 	now   int // number of the next op
 	acked int
-	// wrote is the writer with the last acknowledgement.
+	// wrote is the number of the writer that acknowledged events last.
 	wrote int
 	files []*inode // by number
 	// names are the entries that are safe.

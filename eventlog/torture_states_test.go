@@ -32,7 +32,7 @@ type crash struct {
 	at    int // number of ops before it
 	fate  string
 	acked int
-	// wrote is the writer with the last acknowledgement.
+	// wrote is the number of the writer that acknowledged events last.
 	wrote int
 	files map[string][]byte
 }

@@ -139,7 +139,7 @@ func TestAuditorSeesTheOrder(t *testing.T) {
 }
 
 // partOf makes a copy of the log a part of itself. It deletes the events from first to last and
-// puts their subtrees into absent.
+// puts their subtrees into the table absent.
 func partOf(t *testing.T, v *victim, first, last int64) string {
 	t.Helper()
 	path := v.copyLog(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestParseHeader parses a whole header back, and refuses headers that are cut or too long.
+// TestParseHeader parses the output of AppendHeader, and refuses headers that are cut or too long.
 func TestParseHeader(t *testing.T) {
 	want := Event{
 		Seq: 7, ID: "id", Time: time.Unix(0, 1795242179123456789), Type: Requested, Class: Fact, Actor: "perlica", Writer: "w", Context: "c",

@@ -26,7 +26,7 @@ type Keys struct {
 	dir string
 	// once guards the reading of the keys.
 	once sync.Once
-	// err is the result of that reading.
+	// err says why the keys could not be read or made.
 	err error
 
 	// private is nil if the user has no pair.

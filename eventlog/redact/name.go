@@ -51,7 +51,7 @@ var (
 		"sig", "signature", "auth", "session_id", "sessionid", "sid", "hmac", "pass", "pw", "jwt", "otp",
 		"access_key", "phpsessid", "jsessionid",
 	}
-	// maybeQueryNames may be secrets there.
+	// maybeQueryNames may be secrets in the query of an address.
 	maybeQueryNames = []string{"key", "code", "ticket", "sign", "session", "hash", "appid", "app_id", "app_key", "k"}
 )
 
