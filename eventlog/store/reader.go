@@ -250,7 +250,7 @@ const (
 )
 
 // Events yields the events that q selects, in the order of their Seq. It ends after an error. It
-// may yield events that are committed meanwhile.
+// may yield events that are committed while it runs.
 func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
 	if q.Run != "" && q.Class == "" && !q.OnlyFacts() {
 		if err := r.narrowToRun(ctx, &q); err != nil {
