@@ -1,8 +1,8 @@
-// Package view keeps what follows from a log's facts in tables of a file of its own.
+// Package view keeps tables that are derived from a log's facts, in a separate file.
 //
-// It promises that a view is never the only place where something is known: a file that is missing,
-// damaged, of another version or of another log is built anew, and so is a file that somebody changed who
-// does not have the view's key. It writes nothing to the log.
+// The package promises that a view is never the only place of a fact. It builds a file again that
+// is missing, damaged, or of another version or log. It also rebuilds a file that was changed
+// without the view's key. It writes nothing to the log.
 package view
 
 import (
@@ -23,34 +23,39 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// Projection defines a view: a function from facts to tables. The same facts in the
-// same order must always make the same rows; it may not look at a clock or at
-// anything else.
+// Projection defines a view: a function from facts to tables. The same facts in the same order must
+// always make the same rows, so it may not use a clock or other inputs.
 type Projection struct {
-	Name    string       // for messages
-	Version int          // raised whenever Schema or Apply changes; an older file is built anew
-	Schema  string       // statements that create the tables
-	Types   []event.Type // the facts that matter
-	// Withheld has Apply called also for facts whose payload is nil; else they are passed over.
+	// Name is for messages.
+	Name string
+	// Version must change with Schema or Apply. A file of another version is built again.
+	Version int
+	// Schema creates the tables.
+	Schema string
+	// Types are the facts that the view needs.
+	Types []event.Type
+	// Withheld calls Apply also for facts without a payload. Otherwise they are skipped.
 	Withheld bool
 	Apply    func(ctx context.Context, tx *sqlx.Tx, e event.Event) error
 }
 
-// View is a Projection kept in a file of its own. It is never the only place where
-// something is known: delete the file and it comes back.
+// View is a Projection in a separate file. It is never the only place of a fact: if the file is
+// deleted, the next Open builds it again.
 type View struct {
 	db     *sqlx.DB
 	reader event.Reader
 	def    Projection
 	key    []byte
 
-	damaged bool  // as the file said when its position was read last
-	sealed  int64 // SQLite's data_version when the seal was compared last
+	// damaged is the value in the file when the position was last read.
+	damaged bool
+	// sealed is SQLite's data_version at the last comparison of the seal.
+	sealed int64
 }
 
-// bookkeeping ties a view to the log it was made from: seq is the last event applied,
-// leaf its hash. A view of which damaged is 1 was made from damaged events: the next Open builds it anew.
-// mac is the seal of a view with a key: the HMAC-SHA256 of its schema and its rows.
+// bookkeeping ties a view to its log: seq is the last applied event, and leaf its hash. damaged is
+// 1 if the view was made from damaged events. Then the next Open builds it again. mac is the seal
+// of a view with a key: the HMAC-SHA256 of its schema and its rows.
 const bookkeeping = `
 	CREATE TABLE position (
 		id      INTEGER PRIMARY KEY CHECK (id = 1),
@@ -66,10 +71,10 @@ const bookkeeping = `
 // errStale says that a view's file does not belong to this log or this version.
 var errStale = errors.New("the view is stale")
 
-// Open opens the view in the file at path, builds it if it is missing, damaged, changed, from another version or
-// from another log, and applies the events that the log has gained since. key is a secret of the user's: a file
-// whose seal was not made with it counts for nothing. With a nil key the file is not sealed. The caller must
-// Close the view, before the log.
+// Open opens the view in the file at path. It builds a view that is missing, damaged, changed, or
+// of another version or log, and applies the new events of the log. key is a secret of the user: a
+// file without a seal of this key is built again. With a nil key the file has no seal. The caller
+// must Close the view before the log.
 func Open(ctx context.Context, r event.Reader, path string, key []byte, def Projection) (*View, error) {
 	v, err := open(ctx, r, path, key, def)
 	ofLog := errors.As(err, new(*event.DamagedError))
@@ -85,7 +90,7 @@ func Open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	return v, nil
 }
 
-// Remove deletes the files of a view, if there are any. The next Open makes them anew.
+// Remove deletes the files of a view, if they exist. The next Open makes them again.
 func Remove(path string) error {
 	if err := disk.CheckDatabase(path); err != nil {
 		return err
@@ -110,7 +115,7 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	if err != nil {
 		return nil, err
 	}
-	// What a view loses in a crash it reads again, so it need not sync.
+	// After a crash a view reads its lost events again, so it need not sync.
 	db, err := sqlx.Open("sqlite", store.DSN(path, fmt.Sprintf("busy_timeout(%d)", store.BusyTimeout.Milliseconds()), "synchronous(OFF)"))
 	if err != nil {
 		return nil, err
@@ -118,53 +123,54 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	db.SetMaxOpenConns(1)
 	v := &View{db: db, reader: r, def: def, key: key}
 	if err = v.CatchUp(ctx); err == nil && v.damaged && file.Size() > 0 {
-		err = errStale // the log may have been put right since
+		err = errStale // the log may have been repaired since
 	}
 	if err != nil {
-		_ = db.Close() // the error that matters is the first
+		_ = db.Close() // the first error matters
 		return nil, disk.Explain(err)
 	}
 	return v, nil
 }
 
-// DB is for reading the view's tables.
+// DB returns the database for reading the view's tables.
 func (v *View) DB() *sqlx.DB { return v.db }
 
 // Close releases the view's file.
 func (v *View) Close() error { return v.db.Close() }
 
-// portion is how many events a view looks at in one transaction: what it has done by then is
-// kept if it is interrupted, and another process gets its turn. Only tests change it.
+// portion is the number of events that a view handles in one transaction. An interrupted view keeps
+// the finished portions, and other processes can work in between. Only tests change it.
 var portion event.Seq = 100_000
 
-// CatchUp applies the events that the log has gained since the last CatchUp. The next call applies the events that
-// are appended during this one. CatchUp empties a view that somebody changed, and applies all events again.
+// CatchUp applies the events that the log has gained since the last CatchUp. The next call applies
+// events that are appended during this one. If another program changed the view, CatchUp empties it
+// and applies all events again.
 func (v *View) CatchUp(ctx context.Context) error {
 	end, ok, err := v.reader.Last(ctx, event.Query{})
 	if err != nil {
 		return err
 	}
-	at, err := v.apply(ctx, end, ok)
+	at, err := v.applyPortion(ctx, end, ok)
 	if errors.Is(err, errStale) {
-		if err := v.empty(ctx); err != nil {
+		if err := v.dropTables(ctx); err != nil {
 			return errors.Join(errStale, err)
 		}
-		at, err = v.apply(ctx, end, ok)
+		at, err = v.applyPortion(ctx, end, ok)
 	}
 	for err == nil && at < end.Seq {
-		at, err = v.apply(ctx, end, ok)
+		at, err = v.applyPortion(ctx, end, ok)
 	}
 	return err
 }
 
-// empty drops all tables, so that the next apply makes them.
-func (v *View) empty(ctx context.Context) error {
+// dropTables drops all tables. The next applyPortion makes them again.
+func (v *View) dropTables(ctx context.Context) error {
 	tx, err := v.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	// A virtual table comes first: it drops the tables that it consists of.
+	// Drop virtual tables first, because that drops the tables of which they consist.
 	var drops []string
 	err = tx.SelectContext(ctx, &drops, `
 		SELECT 'DROP ' || type || ' IF EXISTS "' || replace(name, '"', '""') || '"'
@@ -182,8 +188,8 @@ func (v *View) empty(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// mac returns the seal of the view as the transaction sees it. Rows of a STRICT table are told apart by the bytes
-// of their columns; the schema is part of the seal, as a trigger would change later rows.
+// mac returns the seal of the view in the transaction. The bytes of the columns identify the rows
+// of a STRICT table. The seal includes the schema, because a trigger would change later rows.
 func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 	mac := hmac.New(sha256.New, v.key)
 	var schema []struct{ Type, Name, SQL string }
@@ -219,26 +225,25 @@ func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// apply applies the next portion of what lies before end, and returns how far the view is
-// then. With ok unset the log is empty.
-func (v *View) apply(ctx context.Context, end event.Event, ok bool) (event.Seq, error) {
+// applyPortion applies the next portion of the events up to end, and returns the new position. ok
+// is false for an empty log.
+func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (event.Seq, error) {
 	tx, err := v.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	at, err := v.position(ctx, tx)
+	at, err := v.readPosition(ctx, tx)
 	if err != nil || ok && at >= end.Seq {
 		return at, err
 	}
-	// The position moves to the end also when nothing mattered, so that nothing is looked at
-	// twice.
+	// The position moves even if no event mattered, so that no event is read twice.
 	if at+portion < end.Seq {
 		last, ok, err := v.reader.Last(ctx, event.Query{After: at, Until: at + portion})
 		if err != nil {
 			return 0, err
 		}
-		if ok { // else so many events did not come with an import
+		if ok { // otherwise these events are absent from an import
 			end = last
 		}
 	}
@@ -271,9 +276,9 @@ func (v *View) apply(ctx context.Context, end event.Event, ok bool) (event.Seq, 
 	return end.Seq, tx.Commit()
 }
 
-// unsealed returns errStale if the view does not have its seal. Between the commits of other processes it does
-// not compare again.
-func (v *View) unsealed(ctx context.Context, tx *sqlx.Tx) error {
+// checkSeal returns errStale if the seal of the view is wrong. It compares again only after a
+// commit of another connection.
+func (v *View) checkSeal(ctx context.Context, tx *sqlx.Tx) error {
 	var version int64
 	if err := tx.GetContext(ctx, &version, `PRAGMA data_version`); err != nil || version == v.sealed || v.key == nil {
 		return err
@@ -290,9 +295,9 @@ func (v *View) unsealed(ctx context.Context, tx *sqlx.Tx) error {
 	return nil
 }
 
-// position returns the last event applied, creating the tables of a fresh file. It
-// returns errStale if the file was made by another version or from another log.
-func (v *View) position(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
+// readPosition returns the last applied event, and creates the tables of a new file. It returns
+// errStale if the file belongs to another version or log.
+func (v *View) readPosition(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
 	var tables int
 	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
 		return 0, err
@@ -311,7 +316,7 @@ func (v *View) position(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
 	if err != nil || version != v.def.Version {
 		return 0, errors.Join(errStale, err)
 	}
-	if err := v.unsealed(ctx, tx); err != nil {
+	if err := v.checkSeal(ctx, tx); err != nil {
 		return 0, err
 	}
 	if at == 0 {
@@ -328,9 +333,9 @@ func (v *View) position(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
 	return 0, errStale
 }
 
-// Check looks at the file of a view without changing it and returns the last event
-// that was applied. The error wraps ErrCorrupt if Open would build the file anew, and
-// fs.ErrNotExist if there is none.
+// Check checks the file of a view without changing it, and returns the last applied event. The
+// error wraps ErrCorrupt if Open would build the file again, and fs.ErrNotExist if there is no
+// file.
 func Check(ctx context.Context, path string) (at event.Seq, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -348,7 +353,7 @@ func Check(ctx context.Context, path string) (at event.Seq, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = db.Close() }() // read from only
+	defer func() { _ = db.Close() }() // only read
 	if err = store.PragmaCheck(ctx, db, `PRAGMA quick_check(1)`); err == nil {
 		err = disk.Explain(db.GetContext(ctx, &at, `SELECT seq FROM position WHERE id = 1`))
 	}
