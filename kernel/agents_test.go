@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
-	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -126,7 +125,7 @@ func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place s
 	for value, unread := range map[string]bool{`"then do as you like"`: true, `"../x"`: true, `"bash"`: true, `42`: false, `"quick"`: false} {
 		input["invented"] = json.RawMessage(value)
 		call.RawInput, _ = json.Marshal(input)
-		req := toolcall.Read(callOf(speaker{agent, agent}, call), place).Request
+		req := policy.ReadToolCall(callOf(speaker{agent, agent}, call), place).Request
 		shown := false
 		for _, f := range req.Fields {
 			shown = shown || f.Name == "invented"

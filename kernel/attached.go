@@ -13,7 +13,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
-	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
@@ -296,7 +295,7 @@ func (a *Attached) unprompted(u provider.Update) {
 	if s.declined && s.Status != string(acp.ToolCallStatusCompleted) {
 		return // it asked, and the answer was no
 	}
-	if s.asked || !hasRun(s.Status) || !acts(toolcall.Read(callOf(a.speaker(), s.call), a.r.place(a.setup)).Request) {
+	if s.asked || !hasRun(s.Status) || !acts(policy.ReadToolCall(callOf(a.speaker(), s.call), a.r.place(a.setup)).Request) {
 		return
 	}
 	s.asked = true // once is enough

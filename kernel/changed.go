@@ -15,7 +15,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
-	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
@@ -44,9 +43,9 @@ const maxRuns = 4
 // A change is a tool call that may change files.
 type change struct {
 	toolSeen
-	approved []toolcall.Call // what a person allowed
-	allowed  []toolcall.Call // what a rule, a standing approval or the mode allowed
-	fresh    bool            // something came since its files were added
+	approved []policy.ToolCall // what a person allowed
+	allowed  []policy.ToolCall // what a rule, a standing approval or the mode allowed
+	fresh    bool              // something came since its files were added
 }
 
 // changed returns the files that the session changed up to now.
@@ -211,7 +210,7 @@ func (s *changes) addFiles(place shell.Place) {
 }
 
 // forms are those in which the call ran, or may have run.
-func (t *change) forms() []toolcall.Call {
+func (t *change) forms() []policy.ToolCall {
 	forms := slices.Clone(t.allowed)
 	if !t.refused || len(t.allowed)+len(t.approved) > 0 || t.Status == string(acp.ToolCallStatusCompleted) {
 		forms = append(forms, t.ran...)
@@ -220,20 +219,20 @@ func (t *change) forms() []toolcall.Call {
 }
 
 // covers reports whether a person allowed a form of a tool call, with the same texts.
-func covers(approved []toolcall.Call, form toolcall.Call, place shell.Place) bool {
-	return slices.ContainsFunc(approved, func(a toolcall.Call) bool {
-		read := toolcall.Read(a, place)
+func covers(approved []policy.ToolCall, form policy.ToolCall, place shell.Place) bool {
+	return slices.ContainsFunc(approved, func(a policy.ToolCall) bool {
+		read := policy.ReadToolCall(a, place)
 		shown := append(slices.Clone(a.Diffs), read.Bodies...)
-		written := append(slices.Clone(form.Diffs), toolcall.Read(form, place).Bodies...)
-		return toolcall.Differs([]policy.Request{read.Request}, form, place) == "" && !slices.ContainsFunc(written, func(d toolcall.Diff) bool {
-			return !slices.ContainsFunc(shown, func(s toolcall.Diff) bool { return s.New == d.New && s.Path == d.Path })
+		written := append(slices.Clone(form.Diffs), policy.ReadToolCall(form, place).Bodies...)
+		return policy.Differs([]policy.Request{read.Request}, form, place) == "" && !slices.ContainsFunc(written, func(d policy.Diff) bool {
+			return !slices.ContainsFunc(shown, func(s policy.Diff) bool { return s.New == d.New && s.Path == d.Path })
 		})
 	})
 }
 
 // add adds the files that a form of a tool call changes.
-func (s *changes) add(form toolcall.Call, place shell.Place) {
-	req := toolcall.Read(form, place).Request
+func (s *changes) add(form policy.ToolCall, place shell.Place) {
+	req := policy.ReadToolCall(form, place).Request
 	for _, cmd := range req.Commands {
 		maps.Copy(s.files, shell.Judge(cmd, place).Changed)
 	}

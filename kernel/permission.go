@@ -16,7 +16,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
-	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -88,7 +87,7 @@ func (c *client) judge(p *provider.PermissionRequest) {
 }
 
 // put has a person answer.
-func (c *client) put(a asking, read toolcall.Reading, d policy.Decision) {
+func (c *client) put(a asking, read policy.Reading, d policy.Decision) {
 	q := c.question(a.Tool, unambiguous(a.Options), read, d)
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
@@ -211,7 +210,7 @@ func (c *client) count(a asking, yes bool) {
 }
 
 // question makes what a person is asked of what the agent asked.
-func (c *client) question(call provider.ToolCall, options []acp.PermissionOption, read toolcall.Reading, d policy.Decision) interaction.Question {
+func (c *client) question(call provider.ToolCall, options []acp.PermissionOption, read policy.Reading, d policy.Decision) interaction.Question {
 	req := read.Request
 	q := interaction.Question{
 		Title: call.Title,

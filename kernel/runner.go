@@ -22,7 +22,6 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/policy"
-	"github.com/perlica/perlica/policy/standing"
 )
 
 // Options of Open.
@@ -63,7 +62,7 @@ type Runner struct {
 	looks     sync.RWMutex   // held while the log is looked at
 
 	mu       sync.Mutex // guards what follows
-	standing *standing.View
+	standing *approvals.Standing
 	live     map[event.RunID]*run
 	changes  map[event.SessionID]*changes
 	looking  *time.Timer // runs while live is not empty
@@ -188,7 +187,7 @@ func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.standing == nil {
-		s, err := standing.Open(ctx, &r.log.Reader, r.opt.Paths.Approvals, r.opt.ViewKey)
+		s, err := approvals.OpenStanding(ctx, &r.log.Reader, r.opt.Paths.Approvals, r.opt.ViewKey)
 		if err != nil {
 			return nil, err
 		}

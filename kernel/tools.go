@@ -16,7 +16,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
-	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -26,11 +25,11 @@ type toolSeen struct {
 	call     provider.ToolCall
 	asked    bool
 	refused  bool
-	declined bool            // a question about it was refused before anybody could be asked
-	begun    bool            // it was reported to be under way, or completed
-	approved []asking        // what was asked for and allowed
-	ran      []toolcall.Call // the different forms in which it was reported to run
-	crowded  bool            // there were more than are kept
+	declined bool              // a question about it was refused before anybody could be asked
+	begun    bool              // it was reported to be under way, or completed
+	approved []asking          // what was asked for and allowed
+	ran      []policy.ToolCall // the different forms in which it was reported to run
+	crowded  bool              // there were more than are kept
 }
 
 // maxForms is how many forms of one tool call are compared with what was approved.
@@ -86,7 +85,7 @@ func (s *toolSeen) report(agent speaker) {
 		return
 	}
 	form := callOf(agent, s.call)
-	if slices.ContainsFunc(s.ran, func(r toolcall.Call) bool {
+	if slices.ContainsFunc(s.ran, func(r policy.ToolCall) bool {
 		return r.Title == form.Title && r.Kind == form.Kind && bytes.Equal(r.RawInput, form.RawInput) &&
 			slices.Equal(r.Locations, form.Locations) && slices.Equal(r.Diffs, form.Diffs)
 	}) {
@@ -115,15 +114,15 @@ func (c *client) speaker() speaker {
 }
 
 // callOf is a tool call as policy reads it.
-func callOf(agent speaker, call provider.ToolCall) toolcall.Call {
-	out := toolcall.Call{Provider: agent.provider, Agent: agent.known, Kind: string(call.Kind), Title: call.Title, RawInput: call.RawInput}
+func callOf(agent speaker, call provider.ToolCall) policy.ToolCall {
+	out := policy.ToolCall{Provider: agent.provider, Agent: agent.known, Kind: string(call.Kind), Title: call.Title, RawInput: call.RawInput}
 	for _, l := range call.Locations {
 		out.Locations = append(out.Locations, l.Path)
 	}
 	for _, t := range call.Content {
 		switch {
 		case t.Type == "diff":
-			out.Diffs = append(out.Diffs, toolcall.Diff{Path: t.Path, Old: t.OldText, New: t.NewText})
+			out.Diffs = append(out.Diffs, policy.Diff{Path: t.Path, Old: t.OldText, New: t.NewText})
 		case t.Text != "" && len(t.Text) < 4096: // what is longer is output
 			out.Text = append(out.Text, t.Text)
 		}
@@ -190,7 +189,7 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 			approved = append(approved, c.reading(a).Request)
 		}
 		for _, form := range t.ran {
-			if what := toolcall.Differs(approved, form, place); what != "" {
+			if what := policy.Differs(approved, form, place); what != "" {
 				return "not what was allowed: " + what
 			}
 		}
@@ -288,8 +287,8 @@ func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen b
 }
 
 // read reads a tool call, for policy and for who is asked.
-func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) toolcall.Reading {
-	read := toolcall.Read(callOf(c.speaker(), call), place)
+func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) policy.Reading {
+	read := policy.ReadToolCall(callOf(c.speaker(), call), place)
 	req := &read.Request
 	req.Session = string(c.run.refs.Session)
 	req.Agent, _ = shell.Words(c.run.t.Agent.Command)
@@ -308,7 +307,7 @@ type asking struct {
 }
 
 // reading is the same each time: it looks at nothing but what a holds and at the agent's name.
-func (c *client) reading(a asking) toolcall.Reading {
+func (c *client) reading(a asking) policy.Reading {
 	read := c.read(a.Tool, unambiguous(a.Options), a.place)
 	for i, dir := range a.dirs {
 		if dir != "" {

@@ -1,15 +1,18 @@
-// Package policy judges what an agent asks permission for: allow, deny, or ask a
-// person. It promises that a yes comes from a written rule, a standing approval or
-// the mode the person chose, that it always picks an option that allows once, and
-// that a command which destroys the root, the home, the working directory or a
-// device gets no yes from any of them.
+// Package policy judges an agent's requests: allow, deny, or ask a person.
 //
-// Package shell judges the commands of a request. The package runs nothing and is no
-// sandbox: it knows only what the agent says it will do.
+// A yes comes from a written rule, a standing approval, or the mode that the person chose, and it always picks an option
+// that allows once. No rule, approval or mode says yes to a command that destroys the root, the home, the working
+// directory or a device.
 //
-// Everything is a function of its arguments: paths and time are given by the caller.
-// Only the paths of a request are looked up on disk, so that a rule holds for
-// the file that a link leads to.
+// ReadToolCall reads a tool call once, for the judgement, for the display, and for the comparison with the call that
+// ran. Each field of the input is part of a command, one of the paths, or a field with a role that says whether
+// it was understood. A field that no table knows makes the request unreadable unless it is a number or a
+// word. Tables find a field by its name without regard to case and underscores: first the agent's own table, then
+// the table of all agents.
+//
+// Package shell judges the commands of a request. The package runs nothing and is no sandbox: it knows only the
+// agent's words about its plan. Each result follows from the arguments: the caller gives paths and time. The package
+// looks up only the paths of a request on disk, so that a rule holds for the target of a link.
 package policy
 
 import (

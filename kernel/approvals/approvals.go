@@ -1,7 +1,8 @@
-// Package approvals says which decisions were made by this user here.
+// Package approvals knows the standing approvals in force in a log, and the decisions that this user made on this
+// machine.
 //
-// It promises that a decision that came with a log counts for nothing until the user's own log
-// vouches for it. It decides nothing.
+// A decision that came with a log counts for nothing until the user's own log vouches for it. The package
+// decides nothing.
 package approvals
 
 import (

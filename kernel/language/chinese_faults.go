@@ -30,6 +30,7 @@ func chineseFaults() map[string]string {
 		"the cursor is of a log that was replaced":                               "游标所属的日志已被另一份取代",
 		"the request is too large":                                               "请求过大",
 		"the body must be application/json":                                      "请求体须为“application/json”",
+		"the body must not be compressed":                                        "请求体不得压缩",
 		"this server does not go by that name":                                   "此服务器不用这个名称",
 		"the request cannot be done as it stands":                                "无法照此执行",
 		"a yes takes the word, typed":                                            "同意须输入该词",

@@ -148,7 +148,7 @@ func graveCauses(t *testing.T) (list []string) {
 			}
 		}
 	}
-	sources(t, "../../policy/toolcall/*.go", look)
+	sources(t, "../../policy/*.go", look)
 	sources(t, "../../policy/shell/patch.go", look)
 	if len(list) < 7 {
 		t.Errorf("only %d reasons for asking about a field were found", len(list))

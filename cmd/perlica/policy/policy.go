@@ -20,11 +20,11 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
-	"github.com/perlica/perlica/policy/standing"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -207,8 +207,8 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 		return nil, nil, err
 	}
 	defer cli.CloseShown(log, &err)
-	view, remove, err := project.OpenView(paths.Approvals, func(path string) (*standing.View, error) {
-		return standing.Open(ctx, log, path, p.Dirs.ViewKey())
+	view, remove, err := project.OpenView(paths.Approvals, func(path string) (*approvals.Standing, error) {
+		return approvals.OpenStanding(ctx, log, path, p.Dirs.ViewKey())
 	})
 	if err != nil {
 		return nil, nil, err

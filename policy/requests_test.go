@@ -1,4 +1,4 @@
-package toolcall
+package policy
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -21,7 +20,7 @@ func TestRequests(t *testing.T) {
 	}
 	place := linkedPlace(t)
 	none := policyWith(t)
-	denies := policyWith(t, policy.Rule{Effect: policy.Deny, Path: "outside"}, policy.Rule{Effect: policy.Deny, Command: "sudo ..."})
+	denies := policyWith(t, Rule{Effect: Deny, Path: "outside"}, Rule{Effect: Deny, Command: "sudo ..."})
 	count := 0
 	for row := range strings.Lines(string(rows)) {
 		row = strings.TrimSuffix(row, "\n")
@@ -33,9 +32,9 @@ func TestRequests(t *testing.T) {
 			t.Fatalf("cannot read the row %s", row)
 		}
 		count++
-		r := Read(callOf(t, f, place.Dir), place).Request
-		r.Options = []policy.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
-		for i, d := range []policy.Decision{none.Decide(r, policy.ModeAllow), none.Decide(r, policy.ModeReads), denies.Decide(r, policy.ModeAllow)} {
+		r := ReadToolCall(callOf(t, f, place.Dir), place).Request
+		r.Options = []Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
+		for i, d := range []Decision{none.Decide(r, ModeAllow), none.Decide(r, ModeReads), denies.Decide(r, ModeAllow)} {
 			if want, got := f[2][i], letter(d); !answers(want, got) {
 				t.Errorf("answer %d is %c (%s): %s", i+1, got, d.Why, row)
 			}
@@ -46,9 +45,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func policyWith(t *testing.T, rules ...policy.Rule) *policy.Policy {
+func policyWith(t *testing.T, rules ...Rule) *Policy {
 	t.Helper()
-	p, err := policy.New(rules, nil, time.Now)
+	p, err := New(rules, nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +76,9 @@ func linkedPlace(t *testing.T) shell.Place {
 	return shell.Place{Dir: dir, Home: home, Own: []string{filepath.Join(dir, ".perlica_config")}}
 }
 
-func callOf(t *testing.T, f []string, dir string) Call {
+func callOf(t *testing.T, f []string, dir string) ToolCall {
 	t.Helper()
-	c := Call{Provider: f[0], Kind: f[1], RawInput: json.RawMessage(strings.ReplaceAll(f[4], "$W", dir))}
+	c := ToolCall{Provider: f[0], Kind: f[1], RawInput: json.RawMessage(strings.ReplaceAll(f[4], "$W", dir))}
 	if len(c.RawInput) > 0 && !json.Valid(c.RawInput) {
 		t.Fatalf("no JSON: %s", f[4])
 	}
@@ -95,11 +94,11 @@ func callOf(t *testing.T, f []string, dir string) Call {
 	return c
 }
 
-func letter(d policy.Decision) byte {
+func letter(d Decision) byte {
 	switch {
-	case d.Effect == policy.Allow:
+	case d.Effect == Allow:
 		return 'y'
-	case d.Effect == policy.Ask:
+	case d.Effect == Ask:
 		return '?'
 	case d.Tier == shell.Refused:
 		return 'R'
@@ -111,10 +110,10 @@ func answers(want, got byte) bool {
 	return want == '*' || want == got || want == '?' && got != 'y' || want == 'n' && got == 'R'
 }
 
-// TestEverydayCalls decides the calls of testdata/everyday.txt. It kills the mutants that ask about the
+// TestEverydayCalls decides the calls of testdata/everyday_requests.txt. It kills the mutants that ask about the
 // words of a harmless call, or about every hidden file.
 func TestEverydayCalls(t *testing.T) {
-	rows, err := os.ReadFile(filepath.Join("testdata", "everyday.txt"))
+	rows, err := os.ReadFile(filepath.Join("testdata", "everyday_requests.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +130,9 @@ func TestEverydayCalls(t *testing.T) {
 			t.Fatalf("cannot read the row %s", row)
 		}
 		count++
-		r := Read(callOf(t, []string{f[0], f[1], "", f[2], f[3]}, place.Dir), place).Request
-		r.Options = []policy.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
-		if d := p.Decide(r, policy.ModeAllow); d.Effect != policy.Allow {
+		r := ReadToolCall(callOf(t, []string{f[0], f[1], "", f[2], f[3]}, place.Dir), place).Request
+		r.Options = []Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
+		if d := p.Decide(r, ModeAllow); d.Effect != Allow {
 			asked++
 			t.Logf("asked needlessly (%s): %s", d.Why, row)
 		}

@@ -1,17 +1,15 @@
-package toolcall
+package policy
 
 import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/perlica/perlica/policy"
 )
 
 // grave keeps a field that is understood and about which a person decides.
 func (r *reader) grave(name, value, why string) {
-	r.fields = slices.DeleteFunc(r.fields, func(f policy.Field) bool { return f.Name == name })
-	r.fields = append(r.fields, policy.Field{Name: name, Value: value, Role: policy.Grave, Cause: why})
+	r.fields = slices.DeleteFunc(r.fields, func(f Field) bool { return f.Name == name })
+	r.fields = append(r.fields, Field{Name: name, Value: value, Role: Grave, Cause: why})
 }
 
 // widening are parts of the names of fields that give a tool more rights, or take a guard away.
@@ -148,7 +146,7 @@ func (r *reader) spoken() {
 	}
 	title := strings.TrimSpace(r.call.Title)
 	own := r.call.Kind == "" || r.call.Kind == "other"
-	silent := len(r.paths) == 0 && !slices.ContainsFunc(r.fields, func(f policy.Field) bool { return f.Role != policy.Inert })
+	silent := len(r.paths) == 0 && !slices.ContainsFunc(r.fields, func(f Field) bool { return f.Role != Inert })
 	word := ""
 	switch {
 	case own && (len(r.patched) == 0 || plainName(title) != "applypatch"):

@@ -1,6 +1,4 @@
-// Package standing keeps the approvals in force in a view of the log: those remembered and not
-// revoked. It decides nothing.
-package standing
+package approvals
 
 import (
 	"context"
@@ -15,8 +13,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// View is the view of the standing approvals. Delete its file and it comes back from the log.
-type View struct{ view *view.View }
+// Standing is the view of the standing approvals. Delete its file and it comes back from the log.
+type Standing struct{ view *view.View }
 
 var projection = view.Projection{
 	Name:    "approvals",
@@ -51,18 +49,18 @@ func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	return err
 }
 
-// Open opens the view in the file at path, sealed with the key, and brings it up to date. The caller
+// OpenStanding opens the view in the file at path, sealed with the key, and brings it up to date. The caller
 // must Close it, before the log.
-func Open(ctx context.Context, r *store.Reader, path string, key []byte) (*View, error) {
+func OpenStanding(ctx context.Context, r *store.Reader, path string, key []byte) (*Standing, error) {
 	v, err := view.Open(ctx, r, path, key, projection)
 	if err != nil {
 		return nil, err
 	}
-	return &View{view: v}, nil
+	return &Standing{view: v}, nil
 }
 
 // List returns the approvals that stand now, oldest first, expired ones included.
-func (s *View) List(ctx context.Context) ([]policy.Approval, error) {
+func (s *Standing) List(ctx context.Context) ([]policy.Approval, error) {
 	if err := s.view.CatchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -80,4 +78,4 @@ func (s *View) List(ctx context.Context) ([]policy.Approval, error) {
 }
 
 // Close releases the view's file.
-func (s *View) Close() error { return s.view.Close() }
+func (s *Standing) Close() error { return s.view.Close() }

@@ -1,15 +1,4 @@
-// Package toolcall reads a tool call of an agent: what would run, which files it would touch,
-// and what else it says. There is one reading, and what is judged, what is shown and what is
-// compared with what ran all come from it.
-//
-// It promises that every field of the input is accounted for: it is part of a command, among
-// the paths, or listed as a field whose role says whether it was understood. It refuses to
-// guess: what a table does not know and what is more than a number or a word makes the
-// request one that cannot be read.
-//
-// The one idea: the names of fields are looked up without regard to case and underscores, in
-// a table of all agents and then in one of the agent's own.
-package toolcall
+package policy
 
 import (
 	"cmp"
@@ -17,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Call is a tool call as an agent reports it.
-type Call struct {
+// ToolCall is a tool call as an agent reports it.
+type ToolCall struct {
 	Provider  string // the provider's id, for rules
 	Agent     string // the id of the known agent that it is: some have fields of their own; empty: Provider
 	Kind      string // ACP tool kind
@@ -40,14 +28,14 @@ type Diff struct{ Path, Old, New string }
 type Reading struct {
 	// Request has Provider, Kind, Title, Mode, Commands, HasCommand, Paths, Removes, Changes, Fields,
 	// Guesses and Place.
-	Request policy.Request
+	Request Request
 	// Bodies are texts that the input would put into its file, or take out of it, and that
 	// no diff of the call shows.
 	Bodies []Diff
 }
 
-// Read reads a tool call that is made at a place.
-func Read(c Call, at shell.Place) Reading {
+// ReadToolCall reads a tool call that is made at a place.
+func ReadToolCall(c ToolCall, at shell.Place) Reading {
 	r := &reader{call: c, place: at, names: ofAgent()[cmp.Or(c.Agent, c.Provider)]}
 	for _, path := range c.Locations {
 		r.path(path)
@@ -57,7 +45,7 @@ func Read(c Call, at shell.Place) Reading {
 	}
 	r.input(c.RawInput)
 	r.finish()
-	return Reading{Request: policy.Request{
+	return Reading{Request: Request{
 		Provider: c.Provider, Kind: c.Kind, Title: c.Title, Mode: r.mode,
 		Commands: r.commands, HasCommand: len(r.commands) > 0 || r.lost,
 		Paths: r.paths, Removes: r.removes, Changes: r.changes || len(c.Diffs) > 0, Fields: r.fields, Guesses: r.guesses, Place: at,
@@ -66,7 +54,7 @@ func Read(c Call, at shell.Place) Reading {
 
 // A reader gathers what a tool call says.
 type reader struct {
-	call  Call
+	call  ToolCall
 	place shell.Place
 	names map[string]role
 
@@ -77,15 +65,15 @@ type reader struct {
 	lost     bool // there is a command that cannot be read
 	paths    []string
 	removes  []string
-	fields   []policy.Field
+	fields   []Field
 	guesses  []shell.Command
 	bodies   []Diff
 	mode     string
 
-	given   bool           // the call has an input
-	changes bool           // it names a change of a file
-	deletes bool           // it says that it deletes the files that it names
-	beside  []policy.Field // fields that widen what a command may do, if there is one
+	given   bool    // the call has an input
+	changes bool    // it names a change of a file
+	deletes bool    // it says that it deletes the files that it names
+	beside  []Field // fields that widen what a command may do, if there is one
 
 	patched, unpatched []string // the files that patches name, and those that they remove
 }
@@ -98,13 +86,13 @@ const (
 
 func (r *reader) acts() bool { return r.call.Kind == "execute" }
 
-func (r *reader) field(name, value string, role policy.Role) {
-	r.fields = append(r.fields, policy.Field{Name: name, Value: value, Role: role})
+func (r *reader) field(name, value string, role Role) {
+	r.fields = append(r.fields, Field{Name: name, Value: value, Role: role})
 }
 
 // unread keeps a field that is not understood, and what it may turn out to be.
 func (r *reader) unread(name, value string) {
-	r.field(name, value, policy.Unread)
+	r.field(name, value, Unread)
 	if strings.TrimSpace(value) != "" {
 		r.guesses = append(r.guesses, shell.Command{Text: value})
 	}
@@ -133,7 +121,7 @@ func (r *reader) finish() {
 			r.path(c.Dir)
 		}
 	}
-	slices.SortStableFunc(r.fields, func(a, b policy.Field) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(r.fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 	r.bodies = slices.DeleteFunc(r.bodies, func(b Diff) bool {
 		return slices.ContainsFunc(r.call.Diffs, func(d Diff) bool {
 			return (b.New == "" || strings.Contains(d.New, b.New)) && (b.Old == "" || strings.Contains(d.Old, b.Old))

@@ -1,34 +1,33 @@
-package toolcall
+package policy
 
 import (
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
 
 // Differs says in what a reported call goes beyond the requests that were approved, or "".
 // What the report leaves out is no difference, nor is a shell around the same command.
-func Differs(approved []policy.Request, reported Call, at shell.Place) string {
-	got := Read(reported, at).Request
+func Differs(approved []Request, reported ToolCall, at shell.Place) string {
+	got := ReadToolCall(reported, at).Request
 	for _, c := range got.Commands {
-		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return r.Runs(c, at) }) {
+		if !slices.ContainsFunc(approved, func(r Request) bool { return r.Runs(c, at) }) {
 			return "it ran " + c.String()
 		}
 	}
 	for _, p := range got.Paths {
-		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return hasPath(r, got, p) }) {
+		if !slices.ContainsFunc(approved, func(r Request) bool { return hasPath(r, got, p) }) {
 			return "it touched " + p
 		}
 	}
 	for _, f := range got.Fields {
-		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return hasField(r, f) }) {
+		if !slices.ContainsFunc(approved, func(r Request) bool { return hasField(r, f) }) {
 			return "it was given another " + f.Name
 		}
 	}
-	if acting(got.Kind) && !slices.ContainsFunc(approved, func(r policy.Request) bool { return !milder(r.Kind, got.Kind) }) {
+	if acting(got.Kind) && !slices.ContainsFunc(approved, func(r Request) bool { return !milder(r.Kind, got.Kind) }) {
 		return "it was of kind " + got.Kind
 	}
 	if renamed(approved, reported) {
@@ -39,7 +38,7 @@ func Differs(approved []policy.Request, reported Call, at shell.Place) string {
 
 // hasPath says whether a path is one of the request's, or only where its command starts. Of
 // what only reads and was asked for it does not matter which files it found.
-func hasPath(r, got policy.Request, p string) bool {
+func hasPath(r, got Request, p string) bool {
 	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands, func(c shell.Command) bool { return c.Dir == p })) {
 		return true
 	}
@@ -51,13 +50,13 @@ func hasPath(r, got policy.Request, p string) bool {
 
 // hasField says whether a field of what was reported says what it said before. One that has
 // come new counts only if it is not understood.
-func hasField(r policy.Request, f policy.Field) bool {
-	i := slices.IndexFunc(r.Fields, func(have policy.Field) bool { return plainName(have.Name) == plainName(f.Name) })
+func hasField(r Request, f Field) bool {
+	i := slices.IndexFunc(r.Fields, func(have Field) bool { return plainName(have.Name) == plainName(f.Name) })
 	switch {
-	case f.Role == policy.Inert, f.Role == policy.Grave && f.Name == "title": // a title may change at any time
+	case f.Role == Inert, f.Role == Grave && f.Name == "title": // a title may change at any time
 		return true
 	case i < 0:
-		return f.Role != policy.Unread && f.Role != policy.Grave
+		return f.Role != Unread && f.Role != Grave
 	}
 	return r.Fields[i].Value == f.Value
 }
@@ -76,7 +75,7 @@ func milder(kind, than string) bool {
 
 // renamed says whether a title that was the command has become another. A title that is no
 // command, as "out.txt" or a description, is nothing.
-func renamed(approved []policy.Request, reported Call) bool {
+func renamed(approved []Request, reported ToolCall) bool {
 	title := strings.TrimSpace(reported.Title)
 	if title == "" {
 		return false
@@ -88,7 +87,7 @@ func renamed(approved []policy.Request, reported Call) bool {
 			was = was || shell.Command{Text: r.Title}.SameText(c)
 			new = new && !shell.Command{Text: title}.SameText(c)
 		}
-		new = new && !slices.ContainsFunc(r.Fields, func(f policy.Field) bool { return f.Value == title })
+		new = new && !slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Value == title })
 	}
 	first, _, _ := strings.Cut(title, " ")
 	return was && new && programs()[filepath.Base(first)]

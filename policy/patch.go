@@ -1,11 +1,10 @@
-package toolcall
+package policy
 
 import (
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -25,7 +24,7 @@ func (r *reader) patch(name, s string) {
 			return
 		}
 		if isWord(s) {
-			r.field(name, s, policy.Plain)
+			r.field(name, s, Plain)
 			return
 		}
 		r.unread(name, s)

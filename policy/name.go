@@ -1,4 +1,4 @@
-package toolcall
+package policy
 
 import (
 	"maps"

@@ -1,4 +1,4 @@
-package toolcall
+package policy
 
 import (
 	"encoding/json"
@@ -7,18 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
 
-var at = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
+var place = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
 
 // readInput reads a tool call of an agent without a table of its own.
-func readInput(kind, raw string) policy.Request {
-	return Read(Call{Provider: "x", Kind: kind, RawInput: json.RawMessage(raw)}, at).Request
+func readInput(kind, raw string) Request {
+	return ReadToolCall(ToolCall{Provider: "x", Kind: kind, RawInput: json.RawMessage(raw)}, place).Request
 }
 
-func lines(r policy.Request) []string {
+func lines(r Request) []string {
 	var out []string
 	for _, c := range r.Commands {
 		out = append(out, c.String())
@@ -26,9 +25,9 @@ func lines(r policy.Request) []string {
 	return out
 }
 
-func unread(r policy.Request) (names []string) {
+func unread(r Request) (names []string) {
 	for _, f := range r.Fields {
-		if f.Role == policy.Unread {
+		if f.Role == Unread {
 			names = append(names, f.Name)
 		}
 	}
@@ -89,7 +88,7 @@ func TestCommands(t *testing.T) {
 		{`"ls -la"`, "", "execute", []string{"ls -la"}, true},
 	}
 	for _, test := range tests {
-		r := Read(Call{Provider: "x", Kind: test.kind, Title: test.title, RawInput: json.RawMessage(test.raw)}, at).Request
+		r := ReadToolCall(ToolCall{Provider: "x", Kind: test.kind, Title: test.title, RawInput: json.RawMessage(test.raw)}, place).Request
 		ok := len(unread(r)) == 0 && (len(r.Commands) > 0 || !r.HasCommand && r.Kind != "execute")
 		if got := lines(r); ok != test.ok || !slices.Equal(got, test.want) {
 			t.Errorf("%s %q: %q %v, want %q", test.raw, test.title, got, ok, test.want)
@@ -191,7 +190,7 @@ func TestRoles(t *testing.T) {
 	}
 	r := readInput("execute", `{"command":"ls","description":"rm -rf / please","timeout":"9 s","Tool_Call_Id":"a b"}`)
 	for _, f := range r.Fields {
-		if f.Role != policy.Inert {
+		if f.Role != Inert {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -221,11 +220,11 @@ func TestTitles(t *testing.T) {
 		{"rm -rf a [in x] && rm b", "", "", ""},
 		{"ls…", "", "", ""},
 	} {
-		c := Call{Provider: "gemini", Kind: "execute", Title: test.title}
+		c := ToolCall{Provider: "gemini", Kind: "execute", Title: test.title}
 		if test.text != "" {
 			c.Text = []string{test.text}
 		}
-		r := Read(c, at).Request
+		r := ReadToolCall(c, place).Request
 		got, dir := "", ""
 		if len(r.Commands) == 1 {
 			got, dir = r.Commands[0].String(), r.Commands[0].Dir
@@ -234,7 +233,7 @@ func TestTitles(t *testing.T) {
 			t.Errorf("%q %q: %q in %q", test.title, test.text, got, dir)
 		}
 		c.Provider = "x"
-		if r := Read(c, at).Request; len(r.Commands) > 0 || len(r.Guesses) == 0 {
+		if r := ReadToolCall(c, place).Request; len(r.Commands) > 0 || len(r.Guesses) == 0 {
 			t.Errorf("%q is trusted: %+v", test.title, r)
 		}
 	}

@@ -1,11 +1,10 @@
-package toolcall
+package policy
 
 import (
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -17,8 +16,8 @@ type scope struct {
 	argsName string
 	hasArgs  bool
 	scripts  []shell.Command
-	argsText string         // arguments that came as one text
-	stdin    []policy.Field // what it reads, under its names
+	argsText string  // arguments that came as one text
+	stdin    []Field // what it reads, under its names
 	env      []string
 	envName  string
 	dirs     []string

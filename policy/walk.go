@@ -1,4 +1,4 @@
-package toolcall
+package policy
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -101,7 +100,7 @@ func (r *reader) object(name string, list []member, depth int) {
 			r.grave(full, value, "it gives the tool more rights")
 			continue
 		case beside:
-			r.beside = append(r.beside, policy.Field{Name: full, Value: value})
+			r.beside = append(r.beside, Field{Name: full, Value: value})
 		}
 		if role == unknown && strings.ContainsAny(m.name, "/\\") {
 			r.path(m.name) // a table of files
@@ -128,9 +127,9 @@ func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 	case as == inert:
-		r.field(name, shown(raw), policy.Inert)
+		r.field(name, shown(raw), Inert)
 	case as == text:
-		r.field(name, shown(raw), policy.Plain)
+		r.field(name, shown(raw), Plain)
 	case raw[0] == '{' && as == env:
 		r.assign(name, raw)
 	case raw[0] == '{':
@@ -157,7 +156,7 @@ func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
 	case commands[as] && raw[0] != 't' && raw[0] != 'f':
 		r.garbled(name, string(raw))
 	default: // a number, true or false
-		r.field(name, string(raw), policy.Plain)
+		r.field(name, string(raw), Plain)
 	}
 }
 
@@ -187,7 +186,7 @@ func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
 		r.lost = r.lost || r.acts()
 		return
 	case isWords && len(all) == 0:
-		r.field(name, "[]", policy.Plain)
+		r.field(name, "[]", Plain)
 		return
 	case isWords && strings.TrimSpace(all[0]) != "" && as == argv:
 		s.argv = append(s.argv, all...)
@@ -265,13 +264,13 @@ func (r *reader) text(name, s string, as role) {
 	case args:
 		top.argsText, top.argsName = strings.TrimSpace(top.argsText+" "+s), name
 	case stdin:
-		top.stdin = append(top.stdin, policy.Field{Name: name, Value: s})
+		top.stdin = append(top.stdin, Field{Name: name, Value: s})
 	case input:
 		if isPatch().MatchString(s) {
 			r.patch(name, s)
 			return
 		}
-		top.stdin = append(top.stdin, policy.Field{Name: name, Value: s})
+		top.stdin = append(top.stdin, Field{Name: name, Value: s})
 	case env:
 		r.unread(name, s)
 	case dir:
@@ -281,7 +280,7 @@ func (r *reader) text(name, s string, as role) {
 	case path:
 		r.path(s)
 	case glob:
-		r.field(name, s, policy.Plain)
+		r.field(name, s, Plain)
 		r.glob(s)
 	case patch:
 		r.patch(name, s)
@@ -300,7 +299,7 @@ func (r *reader) text(name, s string, as role) {
 func (r *reader) command(name, s string) {
 	switch {
 	case !r.acts() && slices.Contains(editing, s):
-		r.field(name, s, policy.Plain)
+		r.field(name, s, Plain)
 		r.changes = r.changes || s != "view" && s != "read"
 		r.deletes = r.deletes || s == "delete"
 	case strings.TrimSpace(s) == "":
@@ -313,7 +312,7 @@ func (r *reader) command(name, s string) {
 
 func (r *reader) unknown(name, s string) {
 	if isWord(s) {
-		r.field(name, s, policy.Plain)
+		r.field(name, s, Plain)
 		return
 	}
 	r.unread(name, s)
@@ -386,7 +385,7 @@ var setuid = lazily(`^0*[2-7][0-7]{3}$|^[ugoa]*[+=][rwxt]*s`)
 func (r *reader) switches(name, s string) {
 	if r.call.Kind == "switch_mode" {
 		r.mode = s
-		r.field(name, s, policy.Plain)
+		r.field(name, s, Plain)
 		return
 	}
 	if setuid().MatchString(s) {
@@ -406,7 +405,7 @@ func (r *reader) address(name, s string) {
 	case strings.HasPrefix(lower, "file:"):
 		r.path(s)
 	case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
-		r.field(name, s, policy.Plain)
+		r.field(name, s, Plain)
 	case strings.Contains(s, ":"):
 		r.unread(name, s)
 	default:
