@@ -18,7 +18,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 	"github.com/perlica/perlica/provider/process"
 )
 
@@ -224,14 +223,14 @@ func (s *agentSession) refsNow() event.Refs {
 }
 
 // Sent records a line that is about to be written.
-func (s *agentSession) Sent(f jsonrpc.Frame) error {
+func (s *agentSession) Sent(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.r.log.Record(sentEvent(f, s.refsNow()))
 }
 
 // Received records a line that has come.
-func (s *agentSession) Received(f jsonrpc.Frame) error {
+func (s *agentSession) Received(f provider.Frame) error {
 	select {
 	case s.heard <- struct{}{}:
 	default:

@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Attachment is an agent's session that a client of its own has opened, and whose lines Perlica
@@ -214,7 +213,7 @@ type origins struct {
 const maxOrigins = 4096
 
 // of returns the events' references for a line of the agent that comes now.
-func (o *origins) of(f jsonrpc.Frame, now event.Refs) event.Refs {
+func (o *origins) of(f provider.Frame, now event.Refs) event.Refs {
 	if f.Method != acp.ClientMethodSessionUpdate {
 		return now
 	}
@@ -238,7 +237,7 @@ func (o *origins) of(f jsonrpc.Frame, now event.Refs) event.Refs {
 }
 
 // Received records a line of the agent: of a tool call or a message of an earlier turn with that.
-func (a *Attached) Received(f jsonrpc.Frame) error {
+func (a *Attached) Received(f provider.Frame) error {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	now := a.refsNow()

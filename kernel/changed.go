@@ -16,7 +16,6 @@ import (
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // changes are the files that the agent of a session changed, as far as its lines tell. They follow from the log
@@ -151,7 +150,7 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 	if id, call, ok = provider.ParsePermission(line); ok {
 		return id, call, true
 	}
-	env := jsonrpc.Parse(line)
+	env := provider.ParseMessage(line)
 	call = provider.ToolCall{ID: acp.ToolCallId(env.Method + env.ID), RawInput: env.Params}
 	switch env.Method {
 	case acp.ClientMethodFsWriteTextFile:

@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // reasonBlocked is why Perlica does nothing for an agent.
@@ -135,30 +134,30 @@ func (c *client) setConversation(id string) {
 	c.at.Store(&refs)
 }
 
-var sentTypes = map[jsonrpc.Kind]event.Type{
-	jsonrpc.Request: event.RequestSent, jsonrpc.Notification: event.NotificationSent, jsonrpc.Response: event.ResponseSent,
+var sentTypes = map[provider.FrameKind]event.Type{
+	provider.Request: event.RequestSent, provider.Notification: event.NotificationSent, provider.Response: event.ResponseSent,
 }
 
-func sentEvent(f jsonrpc.Frame, refs event.Refs) event.Event {
+func sentEvent(f provider.Frame, refs event.Refs) event.Event {
 	return event.Event{Type: sentTypes[f.Kind], Class: event.Frame, Actor: "perlica", Refs: refs, Payload: f.Line}
 }
 
-var receivedTypes = map[jsonrpc.Kind]event.Type{
-	jsonrpc.Request: event.NotificationReceived, jsonrpc.Notification: event.NotificationReceived,
-	jsonrpc.Response: event.ResponseReceived, jsonrpc.Malformed: event.LineMalformed,
+var receivedTypes = map[provider.FrameKind]event.Type{
+	provider.Request: event.NotificationReceived, provider.Notification: event.NotificationReceived,
+	provider.Response: event.ResponseReceived, provider.Malformed: event.LineMalformed,
 }
 
 // received takes in that a line has come.
-func (c *client) received(f jsonrpc.Frame) {
+func (c *client) received(f provider.Frame) {
 	select {
 	case c.active <- struct{}{}:
 	default:
 	}
-	c.answered = f.Kind == jsonrpc.Response
+	c.answered = f.Kind == provider.Response
 }
 
-func (r *Runner) receivedEvent(f jsonrpc.Frame, refs event.Refs) event.Event {
-	if f.Kind == jsonrpc.Oversized {
+func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
+	if f.Kind == provider.Oversized {
 		head := f.Line
 		if r.opt.RedactLog {
 			head = r.opt.Redactor.Payload(head) // here: in the event it is base64

@@ -14,7 +14,6 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/provider/jsonrpc"
 	"github.com/perlica/perlica/provider/process"
 )
 
@@ -94,8 +93,8 @@ type Conn struct {
 	mu                 sync.Mutex // guards the fields below; never held during a blocking call
 	err                *Error     // why gone is closed
 	nextID             int64
-	calls              map[string]*pendingCall       // our waiting requests, by jsonrpc.Key of the id
-	pendingPermissions map[string]*PermissionRequest // the agent's waiting requests, by jsonrpc.Key of the id
+	calls              map[string]*pendingCall       // our waiting requests, by IDKey of the id
+	pendingPermissions map[string]*PermissionRequest // the agent's waiting requests, by IDKey of the id
 	prompted           map[string]bool               // runs whose session/prompt was let through
 	session            string                        // the agent's session id, once it is known
 	early              []heldUpdate                  // updates that arrived before the session id was known
@@ -193,9 +192,9 @@ func (c *Conn) failAndKill(e *Error) {
 	_ = c.proc.Kill() // the caller must call End, which returns this error
 }
 
-// parseLine is jsonrpc.Parse. With a Peer it also reads the session id, because there may be several sessions.
-func (c *Conn) parseLine(line []byte) jsonrpc.Message {
-	env := jsonrpc.Parse(line)
+// parseLine is ParseMessage. With a Peer it also reads the session id, because there may be several sessions.
+func (c *Conn) parseLine(line []byte) Message {
+	env := ParseMessage(line)
 	if c.opt.Peer != nil && env.Params != nil {
 		env.Session = sessionOf(env.Params)
 	}
@@ -203,28 +202,28 @@ func (c *Conn) parseLine(line []byte) jsonrpc.Message {
 }
 
 // dispatchLine acts on a line of the agent.
-func (c *Conn) dispatchLine(env jsonrpc.Message) {
+func (c *Conn) dispatchLine(env Message) {
 	peer := c.opt.Peer
 	own := peer != nil && c.isOwnID(env.ID)
-	if own && env.Kind == jsonrpc.Request {
+	if own && env.Kind == Request {
 		c.refuseRequest(env.ID, -32600, "the id is of Perlica's own")
 		c.warnClient("foreign_id", "a request with an id of Perlica's own")
 		return
 	}
 	exchange := c.agent.Model && strings.HasPrefix(env.Method, methodsHTTP)
-	if peer != nil && env.Kind != jsonrpc.Oversized && !own && !exchange {
+	if peer != nil && env.Kind != Oversized && !own && !exchange {
 		peer.Pass(env.Frame)
 	}
 	switch env.Kind {
-	case jsonrpc.Response:
+	case Response:
 		c.handleResponse(env)
-	case jsonrpc.Request:
+	case Request:
 		c.handleRequest(env)
-	case jsonrpc.Notification:
+	case Notification:
 		c.handleNotification(env)
-	case jsonrpc.Malformed:
+	case Malformed:
 		c.handleMalformed(env)
-	case jsonrpc.Oversized:
+	case Oversized:
 		c.failAndKill(&Error{
 			Type: TypeProtocol, Subtype: "oversized_line", cause: ErrProtocol,
 			Message: fmt.Sprintf("the agent sent a line of %d bytes; the limit is %d", env.Length, c.opt.MaxLine),
@@ -237,7 +236,7 @@ func (c *Conn) warnClient(subtype, detail string) {
 }
 
 // handleResponse hands a response to the call that waits for it.
-func (c *Conn) handleResponse(env jsonrpc.Message) {
+func (c *Conn) handleResponse(env Message) {
 	c.mu.Lock()
 	p := c.calls[env.Key]
 	key := env.Key
@@ -270,7 +269,7 @@ func (c *Conn) handleResponse(env jsonrpc.Message) {
 	close(p.arrived)
 }
 
-func (c *Conn) handleNotification(env jsonrpc.Message) {
+func (c *Conn) handleNotification(env Message) {
 	switch env.Method {
 	case acp.ClientMethodSessionUpdate:
 		session, u, ok := parseUpdate(env.Params)
@@ -282,7 +281,7 @@ func (c *Conn) handleNotification(env jsonrpc.Message) {
 	case "$/cancel_request":
 		var v struct{ RequestID json.RawMessage }
 		if c.opt.Peer == nil && json.Unmarshal(env.Params, &v) == nil { // a peer has already received the line
-			c.withdrawPermission(jsonrpc.Key(string(v.RequestID)))
+			c.withdrawPermission(IDKey(string(v.RequestID)))
 		}
 	}
 	// Other notifications need no action. Their lines are on record.
@@ -315,7 +314,7 @@ func (c *Conn) passUpdate(session string, u Update) {
 }
 
 // callAgent sends one request and waits for its response.
-func (c *Conn) callAgent(ctx context.Context, method string, params any) (jsonrpc.Message, error) {
+func (c *Conn) callAgent(ctx context.Context, method string, params any) (Message, error) {
 	return c.beginCall(method, params, nil).waitResponse(ctx)
 }
 
@@ -327,7 +326,7 @@ func (c *Conn) beginCall(method string, params any, right *Call) *pendingCall {
 		p.id = strconv.Quote(c.opt.IDPrefix + p.id)
 	}
 	c.nextID++
-	c.calls[jsonrpc.Key(p.id)] = p
+	c.calls[IDKey(p.id)] = p
 	c.mu.Unlock()
 	line, err := requestLine(p.id, method, params)
 	if err != nil {
@@ -346,15 +345,15 @@ func (c *Conn) timeout(method string) time.Duration {
 }
 
 // checkResponse returns the response, or an error if the response contains one.
-func (c *Conn) checkResponse(env jsonrpc.Message, method, id string) (jsonrpc.Message, error) {
+func (c *Conn) checkResponse(env Message, method, id string) (Message, error) {
 	if env.Error != nil && string(env.Error) != "null" {
-		return jsonrpc.Message{}, c.completeError(method, id, agentError(method, id, env.Error))
+		return Message{}, c.completeError(method, id, agentError(method, id, env.Error))
 	}
 	return env, nil
 }
 
 // decodeResult decodes the result of a response. A missing result counts as null and sets nothing.
-func (c *Conn) decodeResult(env jsonrpc.Message, method string, result any) error {
+func (c *Conn) decodeResult(env Message, method string, result any) error {
 	if env.Result == nil {
 		return nil
 	}

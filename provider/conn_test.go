@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // TestFramesAreByteExact: the record keeps every line byte for byte and in wire order.
@@ -39,14 +37,14 @@ func TestFramesAreByteExact(t *testing.T) {
 	if got := w.lines(false)[2:]; !slices.Equal(got, lines) {
 		t.Errorf("received\n%q, want\n%q", got, lines)
 	}
-	kinds := map[jsonrpc.Kind]int{}
+	kinds := map[FrameKind]int{}
 	for _, f := range w.wire {
 		kinds[f.Kind]++
 		if f.Length != int64(len(f.Line)) {
 			t.Errorf("length %d of %q", f.Length, f.Line)
 		}
 	}
-	if want := (map[jsonrpc.Kind]int{jsonrpc.Request: 3, jsonrpc.Response: 3, jsonrpc.Notification: 2, jsonrpc.Malformed: 5}); !reflect.DeepEqual(kinds, want) {
+	if want := (map[FrameKind]int{Request: 3, Response: 3, Notification: 2, Malformed: 5}); !reflect.DeepEqual(kinds, want) {
 		t.Errorf("%v, want %v", kinds, want)
 	}
 	if got, want := w.warned(), []string{"malformed_line", "malformed_line"}; !slices.Equal(got, want) {
@@ -235,7 +233,7 @@ func TestLineLimit(t *testing.T) {
 			t.Errorf("%#v", got.err)
 		}
 		end(t, c)
-		i := slices.IndexFunc(w.wire, func(f crossed) bool { return f.Kind == jsonrpc.Oversized })
+		i := slices.IndexFunc(w.wire, func(f crossed) bool { return f.Kind == Oversized })
 		if i < 0 {
 			t.Fatal("the line was not recorded")
 		}
@@ -336,7 +334,7 @@ func TestTimeouts(t *testing.T) {
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
-		w := &watcher{sent: func(jsonrpc.Frame) error { cancel(enough); return nil }}
+		w := &watcher{sent: func(Frame) error { cancel(enough); return nil }}
 		c := start(t, child("liar", "hang"), w)
 		_, err := c.Initialize(ctx, "test")
 		var e *Error

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // TestLeavesInTheTurn: if the agent ends during a turn, the error names the cause and the agent's last words.
@@ -70,7 +68,7 @@ func TestAnswerBeforeTheEnd(t *testing.T) {
 	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
 	close(c.gone)
 	for range 100 {
-		p := &pendingCall{conn: c, method: "session/prompt", out: unsent(nil), arrived: make(chan struct{}), answer: jsonrpc.Message{Result: json.RawMessage("{}")}}
+		p := &pendingCall{conn: c, method: "session/prompt", out: unsent(nil), arrived: make(chan struct{}), answer: Message{Result: json.RawMessage("{}")}}
 		close(p.arrived)
 		if _, err := p.waitResponse(t.Context()); err != nil {
 			t.Fatal(err)
@@ -119,7 +117,7 @@ func TestCancel(t *testing.T) {
 // TestLastWordsAreRecorded: all output is recorded until the agent has ended, also during End.
 func TestLastWordsAreRecorded(t *testing.T) {
 	var c *Conn
-	w := &watcher{received: func(f jsonrpc.Frame) error {
+	w := &watcher{received: func(f Frame) error {
 		if f.Method == "_vendor/bye" { // a slow disk: the agent has ended long before
 			<-c.proc.Exited()
 			for range 10_000 {

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 func mustPipe(t *testing.T) (r, w *os.File) {
@@ -52,7 +50,7 @@ func TestSentBeforeBytes(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "hang"), w)
 	r, waiting := tapInput(t, c)
-	w.sent = func(f jsonrpc.Frame) error {
+	w.sent = func(f Frame) error {
 		if waiting() {
 			t.Errorf("bytes left before %s was recorded", f.Line)
 		}
@@ -81,7 +79,7 @@ func TestSentBeforeBytes(t *testing.T) {
 // even an answer.
 func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	ready := make(chan struct{})
-	w := &watcher{received: func(jsonrpc.Frame) error { <-ready; return errors.New("disk full") }}
+	w := &watcher{received: func(Frame) error { <-ready; return errors.New("disk full") }}
 	c := start(t, child("liar", `>{"id":0,"method":"fs/read_text_file","params":{}}`, "hang"), w)
 	_, waiting := tapInput(t, c)
 	close(ready)

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Form is the content of an elicitation/create: fields to fill in, or an address to open.
@@ -37,7 +35,7 @@ func (p *PermissionRequest) Decline() error { return p.sendReply("", formResult{
 
 // requestForm handles an elicitation. It refuses an elicitation that belongs to a request or to nothing,
 // because no turn is running in which a person could be asked.
-func (c *Conn) requestForm(env jsonrpc.Message) {
+func (c *Conn) requestForm(env Message) {
 	var v struct {
 		SessionID string                     `json:"sessionId"`
 		Tool      acp.ToolCallId             `json:"toolCallId"`

@@ -10,34 +10,32 @@ import (
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // handshake maps a method to the function that reads its answer. The answers come before a prompt or between
 // two prompts.
-var handshake = map[string]func(c *Conn, env jsonrpc.Message) (any, error){
-	acp.AgentMethodInitialize: func(c *Conn, env jsonrpc.Message) (any, error) {
+var handshake = map[string]func(c *Conn, env Message) (any, error){
+	acp.AgentMethodInitialize: func(c *Conn, env Message) (any, error) {
 		c.opening.storeOffers(env.Result)
 		r, err := c.readIntroduction(env)
 		return r, err
 	},
-	acp.AgentMethodSessionNew: func(c *Conn, env jsonrpc.Message) (any, error) {
+	acp.AgentMethodSessionNew: func(c *Conn, env Message) (any, error) {
 		var r offer
 		err := c.decodeLenient(env, acp.AgentMethodSessionNew, "sessionId", &r)
 		return c.openedSession(r.SessionID, r.Modes, r.ConfigOptions), err
 	},
-	acp.AgentMethodSessionLoad: func(c *Conn, env jsonrpc.Message) (any, error) {
+	acp.AgentMethodSessionLoad: func(c *Conn, env Message) (any, error) {
 		var r offer
 		err := c.decodeLenient(env, acp.AgentMethodSessionLoad, "", &r)
 		return c.openedSession("s", r.Modes, r.ConfigOptions), err
 	},
-	acp.AgentMethodSessionSetConfigOption: func(c *Conn, env jsonrpc.Message) (any, error) {
+	acp.AgentMethodSessionSetConfigOption: func(c *Conn, env Message) (any, error) {
 		var r offer
 		err := c.decodeLenient(env, acp.AgentMethodSessionSetConfigOption, "", &r)
 		return r, err
 	},
-	acp.AgentMethodSessionList: func(c *Conn, env jsonrpc.Message) (any, error) {
+	acp.AgentMethodSessionList: func(c *Conn, env Message) (any, error) {
 		var r acp.ListSessionsResponse
 		err := c.decodeLenient(env, acp.AgentMethodSessionList, "", &r)
 		return r, err
@@ -115,11 +113,11 @@ func answersOfAgents(t testing.TB) map[string][]string {
 	for _, path := range paths {
 		methods := map[string]string{}
 		for _, l := range must(readRecording(path)) {
-			env := jsonrpc.Parse(l.Line)
+			env := ParseMessage(l.Line)
 			switch {
 			case l.From == "client":
 				methods[env.Key] = env.Method
-			case env.Kind == jsonrpc.Response && env.Result != nil && handshake[methods[env.Key]] != nil:
+			case env.Kind == Response && env.Result != nil && handshake[methods[env.Key]] != nil:
 				answers[methods[env.Key]] = append(answers[methods[env.Key]], string(env.Result))
 			}
 		}
@@ -133,7 +131,7 @@ func shakes(t *testing.T, method, text string) {
 	t.Helper()
 	w := &watcher{}
 	c := &Conn{opt: Options{Client: w}}
-	got, err := handshake[method](c, jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"result":`+text+`}`)))
+	got, err := handshake[method](c, ParseMessage([]byte(`{"jsonrpc":"2.0","id":1,"result":`+text+`}`)))
 	var top map[string]json.RawMessage
 	usable := needed[method] == ""
 	if json.Unmarshal([]byte(text), &top) == nil && !usable {

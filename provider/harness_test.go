@@ -16,7 +16,6 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/provider/jsonrpc"
 	"github.com/perlica/perlica/provider/predictable"
 )
 
@@ -143,14 +142,14 @@ func lieSay(text string) string { return ">" + fmt.Sprintf(lieText, text) }
 
 // crossed is a line and its direction.
 type crossed struct {
-	jsonrpc.Frame
+	Frame
 	sent bool
 }
 
 // watcher is a Recorder and a Client that stores everything. Its function fields are called before it stores
 // an event, by the goroutine that called the watcher.
 type watcher struct {
-	sent, received func(jsonrpc.Frame) error
+	sent, received func(Frame) error
 	update         func(Update)
 	ask            func(*PermissionRequest)
 	drained        func()
@@ -178,7 +177,7 @@ func (w *watcher) note(f func()) {
 	}
 }
 
-func (w *watcher) Sent(f jsonrpc.Frame) error {
+func (w *watcher) Sent(f Frame) error {
 	if w.sent != nil {
 		if err := w.sent(f); err != nil {
 			return err
@@ -188,7 +187,7 @@ func (w *watcher) Sent(f jsonrpc.Frame) error {
 	return nil
 }
 
-func (w *watcher) Received(f jsonrpc.Frame) error {
+func (w *watcher) Received(f Frame) error {
 	if w.received != nil {
 		if err := w.received(f); err != nil {
 			return err

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // lenient decodes data into the value that v points to, by the schema's rules for clients. It skips a list
@@ -140,7 +138,7 @@ type offer struct {
 
 // decodeLenient decodes the result of a response with lenient and warns about the parts that were left out. An
 // unreadable result sets nothing. decodeLenient returns an error only if the needed member has the wrong form.
-func (c *Conn) decodeLenient(env jsonrpc.Message, method, needed string, v any) error {
+func (c *Conn) decodeLenient(env Message, method, needed string, v any) error {
 	if env.Result == nil {
 		return nil
 	}

@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 const (
@@ -30,14 +28,14 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 // nextLine returns the next line without its line feed, in its own memory. For a line over the limit it returns
 // the beginning, the length, the hash and the kind Oversized. The last line may lack a line feed. An error
 // comes only after all data was returned; it is io.EOF at the end.
-func (l *lineReader) nextLine() (jsonrpc.Frame, error) {
+func (l *lineReader) nextLine() (Frame, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil { // the usual case: one copy
 		line := append(make([]byte, 0, len(part)-1), part[:len(part)-1]...)
 		if len(line) > l.max {
 			return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
 		}
-		return jsonrpc.Frame{Line: line, Length: int64(len(line))}, nil
+		return Frame{Line: line, Length: int64(len(line))}, nil
 	}
 	line := append([]byte(nil), part...)
 	for errors.Is(err, bufio.ErrBufferFull) && len(line) <= l.max {
@@ -63,12 +61,12 @@ func (l *lineReader) nextLine() (jsonrpc.Frame, error) {
 	if err == nil {
 		line = line[:len(line)-1]
 	} else if len(line) == 0 {
-		return jsonrpc.Frame{}, err
+		return Frame{}, err
 	} // any other error is returned by the next read, after the buffered data
 	if len(line) > l.max {
 		return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
 	}
-	return jsonrpc.Frame{Line: line, Length: int64(len(line))}, nil
+	return Frame{Line: line, Length: int64(len(line))}, nil
 }
 
 // hasLine reports whether a complete line is buffered.
@@ -77,7 +75,7 @@ func (l *lineReader) hasLine() bool {
 	return bytes.IndexByte(rest, '\n') >= 0
 }
 
-func oversized(line []byte, length int64, sum [sha256.Size]byte) jsonrpc.Frame {
+func oversized(line []byte, length int64, sum [sha256.Size]byte) Frame {
 	head := append([]byte(nil), line[:min(len(line), keptOfOversized)]...)
-	return jsonrpc.Frame{Kind: jsonrpc.Oversized, Line: head, Length: length, SHA256: sum[:]}
+	return Frame{Kind: Oversized, Line: head, Length: length, SHA256: sum[:]}
 }

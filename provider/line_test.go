@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // readLines reads all lines and returns the final error.
-func readLines(r io.Reader, limit int) (frames []jsonrpc.Frame, err error) {
+func readLines(r io.Reader, limit int) (frames []Frame, err error) {
 	l := newLineReader(r, limit)
 	for {
 		f, err := l.nextLine()
@@ -86,7 +84,7 @@ func TestLineReaderLimit(t *testing.T) {
 					}
 				} else {
 					sum := sha256.Sum256(line)
-					if f.Kind != jsonrpc.Oversized || !bytes.Equal(f.Line, line[:min(n, keptOfOversized)]) || !bytes.Equal(f.SHA256, sum[:]) {
+					if f.Kind != Oversized || !bytes.Equal(f.Line, line[:min(n, keptOfOversized)]) || !bytes.Equal(f.SHA256, sum[:]) {
 						t.Errorf("limit %d, length %d: %s, %d kept", limit, n, f.Kind, len(f.Line))
 					}
 				}
@@ -135,7 +133,7 @@ func FuzzLineReader(f *testing.F) {
 				t.Fatalf("line %d: length %d, want %d", i, f.Length, len(want[i]))
 			case len(want[i]) <= limit && (f.Kind != "" || !bytes.Equal(f.Line, want[i])):
 				t.Fatalf("line %d: %s %q, want %q", i, f.Kind, f.Line, want[i])
-			case len(want[i]) > limit && (f.Kind != jsonrpc.Oversized || !bytes.Equal(f.SHA256, sum[:]) || !bytes.Equal(f.Line, want[i][:min(len(want[i]), keptOfOversized)])):
+			case len(want[i]) > limit && (f.Kind != Oversized || !bytes.Equal(f.SHA256, sum[:]) || !bytes.Equal(f.Line, want[i][:min(len(want[i]), keptOfOversized)])):
 				t.Fatalf("line %d: %s, %d kept", i, f.Kind, len(f.Line))
 			}
 		}

@@ -8,14 +8,12 @@ import (
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // handleMalformed handles a line that is not exactly one message. The line counts for nothing. If a message stands
 // in the line next to other text, handleMalformed ends the wait for it: Perlica stops waiting for the response, or
 // refuses the request so that the agent stops waiting.
-func (c *Conn) handleMalformed(env jsonrpc.Message) {
+func (c *Conn) handleMalformed(env Message) {
 	if len(strings.TrimSpace(string(env.Line))) == 0 {
 		return
 	}
@@ -27,7 +25,7 @@ func (c *Conn) handleMalformed(env jsonrpc.Message) {
 	c.mu.Unlock()
 	for _, m := range messagesIn(env.Line) {
 		switch m.Kind {
-		case jsonrpc.Response:
+		case Response:
 			c.mu.Lock()
 			p := c.calls[m.Key]
 			delete(c.calls, m.Key)
@@ -40,7 +38,7 @@ func (c *Conn) handleMalformed(env jsonrpc.Message) {
 				Message: fmt.Sprintf("the agent's answer stands in one line with other text; a line is one message: %q", c.nonMessage),
 			}
 			close(p.arrived)
-		case jsonrpc.Request:
+		case Request:
 			if c.opt.Peer == nil { // otherwise the peer has the line
 				c.refuseRequest(m.ID, -32600, "the request stands in one line with other text; a line is one message")
 			}
@@ -52,7 +50,7 @@ func (c *Conn) handleMalformed(env jsonrpc.Message) {
 const maxObjects = 16
 
 // messagesIn returns the messages that stand in a line next to other text.
-func messagesIn(line []byte) (list []jsonrpc.Message) {
+func messagesIn(line []byte) (list []Message) {
 	for n := 0; n < maxObjects; n++ {
 		at := bytes.IndexByte(line, '{')
 		if at < 0 {
@@ -66,7 +64,7 @@ func messagesIn(line []byte) (list []jsonrpc.Message) {
 			continue
 		}
 		line = line[d.InputOffset():]
-		if m := jsonrpc.Parse(object); m.Kind != jsonrpc.Malformed {
+		if m := ParseMessage(object); m.Kind != Malformed {
 			list = append(list, m)
 		}
 	}
@@ -75,7 +73,7 @@ func messagesIn(line []byte) (list []jsonrpc.Message) {
 
 // failOnEcho reports whether the agent sent one of Perlica's own requests back. It then ends the agent, because a
 // program that repeats its input does not speak the protocol.
-func (c *Conn) failOnEcho(env jsonrpc.Message) bool {
+func (c *Conn) failOnEcho(env Message) bool {
 	c.mu.Lock()
 	p := c.calls[env.Key]
 	c.mu.Unlock()

@@ -6,8 +6,6 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // readOutput is the only reader of the agent's output.
@@ -24,8 +22,8 @@ func (c *Conn) readOutput() {
 			c.outputEnded(err)
 			return
 		}
-		env := jsonrpc.Message{Frame: f}
-		if f.Kind != jsonrpc.Oversized {
+		env := Message{Frame: f}
+		if f.Kind != Oversized {
 			env = c.parseLine(f.Line)
 		}
 		e := c.failure()

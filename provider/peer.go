@@ -7,8 +7,6 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Peer is a second client of the agent, for example an editor. The connection forwards the peer's lines. A
@@ -20,10 +18,10 @@ type Peer interface {
 	// Pass gets each line of the agent after it is recorded and before Perlica acts on it. Lines with an id
 	// of Perlica's own requests and the HTTP exchange of a model agent are left out. Pass handles
 	// $/cancel_request.
-	Pass(jsonrpc.Frame)
+	Pass(Frame)
 	// Local gets a request for files or terminals and reports whether the peer answers it. If it does not,
 	// Perlica refuses the request.
-	Local(jsonrpc.Frame) bool
+	Local(Frame) bool
 	// Client returns the client that handles the updates and questions of a session. It returns nil for an
 	// unknown session: the updates are then only forwarded, and the questions are refused.
 	Client(session string) Client
@@ -38,7 +36,7 @@ func (c *Conn) Carry(line []byte) error {
 
 // CarryPrompt sends a session/prompt of the peer and uses up call.
 func (c *Conn) CarryPrompt(call *Call, line []byte) *PromptCall {
-	env := jsonrpc.Parse(line)
+	env := ParseMessage(line)
 	p := &pendingCall{conn: c, method: acp.AgentMethodSessionPrompt, id: env.ID, arrived: make(chan struct{})}
 	c.mu.Lock()
 	_, twin := c.calls[env.Key]
@@ -77,7 +75,7 @@ func (c *Conn) clientOf(session string) Client {
 
 // isOwnID reports whether id belongs to one of Perlica's own requests.
 func (c *Conn) isOwnID(id string) bool {
-	return c.opt.Peer == nil || strings.HasPrefix(jsonrpc.Key(id), `"`+c.opt.IDPrefix)
+	return c.opt.Peer == nil || strings.HasPrefix(IDKey(id), `"`+c.opt.IDPrefix)
 }
 
 // sessionOf returns the session id in a message's parameters, or "".

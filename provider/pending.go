@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // pendingCall is one of our requests.
@@ -18,7 +16,7 @@ type pendingCall struct {
 	id      string
 	out     *sending
 	arrived chan struct{} // closed after answer or fault is set
-	answer  jsonrpc.Message
+	answer  Message
 	fault   *Error // the reason why the response cannot be read; nil if it can
 }
 
@@ -43,11 +41,11 @@ func requestLine(id, method string, params any) ([]byte, error) {
 
 // waitResponse waits for the response. A session/prompt has no timeout, and wait does not abandon it when ctx is
 // done.
-func (p *pendingCall) waitResponse(ctx context.Context) (jsonrpc.Message, error) {
+func (p *pendingCall) waitResponse(ctx context.Context) (Message, error) {
 	c := p.conn
 	defer func() {
 		c.mu.Lock()
-		delete(c.calls, jsonrpc.Key(p.id))
+		delete(c.calls, IDKey(p.id))
 		c.mu.Unlock()
 	}()
 	if err := p.out.waitSent(c); err != nil {
@@ -77,26 +75,26 @@ func (p *pendingCall) waitResponse(ctx context.Context) (jsonrpc.Message, error)
 		if other != "" {
 			message += fmt.Sprintf("; it wrote a line that is no message: %q", other)
 		}
-		return jsonrpc.Message{}, c.completeError(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
+		return Message{}, c.completeError(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
 	case <-done:
-		return jsonrpc.Message{}, c.completeError(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+		return Message{}, c.completeError(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
 	}
 }
 
 // checkAnswer returns the response or its error. arrived must be closed.
-func (p *pendingCall) checkAnswer() (jsonrpc.Message, error) {
+func (p *pendingCall) checkAnswer() (Message, error) {
 	if p.fault != nil {
-		return jsonrpc.Message{}, p.conn.completeError(p.method, p.id, p.fault)
+		return Message{}, p.conn.completeError(p.method, p.id, p.fault)
 	}
 	return p.conn.checkResponse(p.answer, p.method, p.id)
 }
 
 // responseOr returns the response if it arrived before the agent was gone or deaf. Otherwise it returns err.
-func (p *pendingCall) responseOr(err error) (jsonrpc.Message, error) {
+func (p *pendingCall) responseOr(err error) (Message, error) {
 	select {
 	case <-p.arrived:
 		return p.checkAnswer()
 	default:
-		return jsonrpc.Message{}, p.conn.completeError(p.method, p.id, err)
+		return Message{}, p.conn.completeError(p.method, p.id, err)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // ErrReplied means that a permission request was already answered or withdrawn.
@@ -20,7 +18,7 @@ var ErrReplied = errors.New("the permission request is no longer open")
 // It is answered once: a request without a Form by Select or Cancel, a request with a Form by Fill, Decline
 // or Cancel.
 type PermissionRequest struct {
-	ID      string // the JSON-RPC id as it was written; jsonrpc.Key maps it to a map key
+	ID      string // the JSON-RPC id as it was written; IDKey maps it to a map key
 	Tool    ToolCall
 	Options []acp.PermissionOption
 	Form    *Form // nil for a request for a permission
@@ -138,13 +136,13 @@ func (p *PermissionRequest) sendReply(option acp.PermissionOptionId, result any)
 func (c *Conn) forgetPermission(p *PermissionRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if key := jsonrpc.Key(p.ID); c.pendingPermissions[key] == p {
+	if key := IDKey(p.ID); c.pendingPermissions[key] == p {
 		delete(c.pendingPermissions, key)
 	}
 }
 
 // handleRequest answers a request of the agent, or hands it to the client.
-func (c *Conn) handleRequest(env jsonrpc.Message) {
+func (c *Conn) handleRequest(env Message) {
 	if c.failOnEcho(env) {
 		return
 	}
@@ -184,7 +182,7 @@ const methodSendHTTP = methodsHTTP + "send"
 const methodsHTTP = "_perlica.dev/http/"
 
 // sendHTTP answers a model agent after the description of its request is on disk.
-func (c *Conn) sendHTTP(env jsonrpc.Message) {
+func (c *Conn) sendHTTP(env Message) {
 	client := c.clientOf(sessionOf(env.Params))
 	if client == nil {
 		client = c.opt.Client
@@ -216,8 +214,8 @@ type permissionParams struct {
 
 // ParsePermission decodes a recorded line, if it is a session/request_permission. id is that of the request.
 func ParsePermission(line []byte) (id string, call ToolCall, ok bool) {
-	env := jsonrpc.Parse(line)
-	if env.Kind != jsonrpc.Request || env.Method != acp.ClientMethodSessionRequestPermission {
+	env := ParseMessage(line)
+	if env.Kind != Request || env.Method != acp.ClientMethodSessionRequestPermission {
 		return "", ToolCall{}, false
 	}
 	var v permissionParams
@@ -225,7 +223,7 @@ func ParsePermission(line []byte) (id string, call ToolCall, ok bool) {
 	return env.ID, v.ToolCall, err == nil
 }
 
-func (c *Conn) requestPermission(env jsonrpc.Message) {
+func (c *Conn) requestPermission(env Message) {
 	var v permissionParams
 	// A partly decoded request cannot be judged.
 	if err := json.Unmarshal(env.Params, &v); err != nil || v.ToolCall.partial {
@@ -240,7 +238,7 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 }
 
 // putPermission hands a question to the client of its session.
-func (c *Conn) putPermission(env jsonrpc.Message, session string, p *PermissionRequest) {
+func (c *Conn) putPermission(env Message, session string, p *PermissionRequest) {
 	p.conn, p.done = c, make(chan struct{})
 	client := c.clientOf(session)
 	ours := client != nil

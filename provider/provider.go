@@ -5,23 +5,22 @@
 // in wire order, before it does anything else with the line. No second session/prompt of a run leaves. Every
 // request of an agent gets an answer. No process is left running. The package never touches files or
 // terminals for an agent. It does not know the log, the policy or the questions: it reports lines and asks
-// through two small interfaces, which the kernel implements.
+// through two small interfaces, which the kernel implements. ParseMessage looks only at the members of a JSON-RPC
+// message and never at the parameters of a method.
 //
 // The central idea is the tap. One goroutine reads the agent's output, and one goroutine writes its input.
 // Every line passes through one of the two. The reader itself answers requests and matches responses. The SDK
 // supplies the types of ACP, but not its connection.
 package provider
 
-import "github.com/perlica/perlica/provider/jsonrpc"
-
 // Recorder keeps the lines. An error means that the line could not be recorded. The connection then ends the
 // agent without another byte to it.
 type Recorder interface {
 	// Sent is called with a line before its first byte is written.
-	Sent(jsonrpc.Frame) error
+	Sent(Frame) error
 	// Received is called with each line of the agent before Perlica acts on the line. It may block, which
 	// slows the agent down through its pipe.
-	Received(jsonrpc.Frame) error
+	Received(Frame) error
 }
 
 // Client is told about the agent's messages and is asked for permissions. The goroutine that reads the

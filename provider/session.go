@@ -8,8 +8,6 @@ import (
 	"strconv"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // clientName is the name that Perlica gives to agents.
@@ -32,7 +30,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 
 // readIntroduction reads the answer to initialize. It refuses an agent that states another version of the protocol.
 // An agent that states no version counts as speaking Perlica's version.
-func (c *Conn) readIntroduction(env jsonrpc.Message) (r acp.InitializeResponse, err error) {
+func (c *Conn) readIntroduction(env Message) (r acp.InitializeResponse, err error) {
 	_ = c.decodeLenient(env, acp.AgentMethodInitialize, "", &r) // no member is required
 	stated, verr := Version(env.Result)
 	if verr != nil {

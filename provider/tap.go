@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/coder/acp-go-sdk"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Call is the right to send one session/prompt. It can be used once.
@@ -146,9 +144,9 @@ func (c *Conn) writeError(err error) error {
 
 // permitLine lets through the first session/prompt of a run and every other message. It judges the line itself,
 // so that no method of sending can bypass it. It refuses a line that does not hold exactly one message.
-func (c *Conn) permitLine(env jsonrpc.Message, call *Call) error {
-	if env.Kind == jsonrpc.Malformed || jsonrpc.Divided(env.Line) {
-		return jsonrpc.ErrMessage
+func (c *Conn) permitLine(env Message, call *Call) error {
+	if env.Kind == Malformed || Divided(env.Line) {
+		return ErrMessage
 	}
 	if env.Method != acp.AgentMethodSessionPrompt {
 		return nil

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // prompts counts the session/prompt lines that were sent.
@@ -116,12 +114,12 @@ func TestPromptByAnotherPath(t *testing.T) {
 		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                                   ErrSecondPrompt,
 		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                          ErrSecondPrompt,
 		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                             ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      jsonrpc.ErrMessage,
-		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 jsonrpc.ErrMessage,
-		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     jsonrpc.ErrMessage,
-		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     jsonrpc.ErrMessage,
-		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     jsonrpc.ErrMessage,
-		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: jsonrpc.ErrMessage,
+		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      ErrMessage,
+		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 ErrMessage,
+		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     ErrMessage,
+		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     ErrMessage,
+		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     ErrMessage,
+		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: ErrMessage,
 	} {
 		if err := c.sendLine([]byte(line), nil); !errors.Is(err, want) {
 			t.Errorf("%q: %v", line, err)
@@ -211,7 +209,7 @@ func TestNothingLeft(t *testing.T) {
 func TestPromptIsAwaited(t *testing.T) {
 	var returned, early atomic.Bool
 	var c *Conn
-	w := &watcher{sent: func(f jsonrpc.Frame) error {
+	w := &watcher{sent: func(f Frame) error {
 		if f.Method == "session/prompt" {
 			c.Kill()
 			for range 10_000 {
@@ -250,7 +248,7 @@ func TestFloodOfRequests(t *testing.T) {
 // TestBurstOfRequests: an agent that sends many requests before it reads the answers is not deaf.
 func TestBurstOfRequests(t *testing.T) {
 	const n = 1000
-	w := &watcher{sent: func(f jsonrpc.Frame) error { // slower than the reader
+	w := &watcher{sent: func(f Frame) error { // slower than the reader
 		sum := sha256.Sum256(make([]byte, 50_000))
 		_ = sum
 		return nil
@@ -312,7 +310,7 @@ func TestRecordFails(t *testing.T) {
 		}
 	}
 	t.Run("sent", func(t *testing.T) {
-		w := &watcher{sent: func(f jsonrpc.Frame) error {
+		w := &watcher{sent: func(f Frame) error {
 			if f.Method == "session/prompt" {
 				return full
 			}
@@ -333,7 +331,7 @@ func TestRecordFails(t *testing.T) {
 		}
 	})
 	t.Run("received", func(t *testing.T) {
-		w := &watcher{received: func(f jsonrpc.Frame) error {
+		w := &watcher{received: func(f Frame) error {
 			if strings.Contains(string(f.Line), "second") {
 				return full
 			}

@@ -7,8 +7,6 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
-
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // These are the kinds of session/update that Perlica understands, by the protocol's names. An update of any
@@ -213,8 +211,8 @@ func (u *Update) decodeFields(content []byte) bool {
 // ParseUpdate decodes a recorded line if it is a session/update of the given session. An empty session
 // matches all.
 func ParseUpdate(line []byte, session string) (Update, bool) {
-	env := jsonrpc.Parse(line)
-	if env.Kind != jsonrpc.Notification || env.Method != acp.ClientMethodSessionUpdate {
+	env := ParseMessage(line)
+	if env.Kind != Notification || env.Method != acp.ClientMethodSessionUpdate {
 		return Update{}, false
 	}
 	of, u, ok := parseUpdate(env.Params)
@@ -238,7 +236,7 @@ func UpdateID(line []byte) (id string) {
 	}
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
-	d.ResetBytes(jsonrpc.Parse(line).Params)
+	d.ResetBytes(ParseMessage(line).Params)
 	err := member(d, func(d *jx.Decoder, key []byte) error {
 		if string(key) != "update" {
 			return d.Skip()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // ProbeOptions say how an agent is probed.
@@ -205,10 +204,10 @@ func (p *probe) warn(text string) {
 }
 
 // Sent keeps nothing.
-func (p *probe) Sent(jsonrpc.Frame) error { return nil }
+func (p *probe) Sent(provider.Frame) error { return nil }
 
 // Received keeps nothing.
-func (p *probe) Received(jsonrpc.Frame) error { return nil }
+func (p *probe) Received(provider.Frame) error { return nil }
 
 // Update does nothing: there is no turn.
 func (p *probe) Update(provider.Update) {}

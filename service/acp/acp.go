@@ -90,7 +90,7 @@ type relay struct {
 	client   string     // its name and version
 	agent    acp.InitializeResponse
 	sessions map[string]*session
-	requests map[string]*request         // of the client and of Perlica, that the agent has not answered; by jsonrpc.Key
+	requests map[string]*request         // of the client and of Perlica, that the agent has not answered; by provider.IDKey
 	asked    map[string]*asking          // of the agent, likewise, and the latest questions that are answered
 	answered []string                    // the keys of these, the oldest first
 	opening  map[string]*kernel.Attached // sessions that are being continued: what records their lines

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/perlica/perlica/provider/jsonrpc"
+	"github.com/perlica/perlica/provider"
 )
 
 // named takes in the sessions of the agent's own that an update names: its announcements of subagents, and
 // the calls of tools by which it begins them.
-func (r *relay) named(f jsonrpc.Frame) {
+func (r *relay) named(f provider.Frame) {
 	if !bytes.Contains(f.Line, []byte("subagent")) && !bytes.Contains(f.Line, []byte("ThreadId")) {
 		return
 	}
@@ -25,7 +25,7 @@ func (r *relay) named(f jsonrpc.Frame) {
 			} `json:"rawInput"`
 		} `json:"update"`
 	}
-	_ = json.Unmarshal(jsonrpc.Parse(f.Line).Params, &v) // what has another form names nothing
+	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v) // what has another form names nothing
 	u := v.Update
 	ids := append(u.RawInput.Threads, u.RawInput.Thread)
 	if strings.Contains(u.Kind, "subagent") {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // schema is a JSON schema, as far as those of the protocol use it.
@@ -188,7 +187,7 @@ func TestCorpusFromAgent(t *testing.T) {
 	)
 	script, passed := "", []string{}
 	for _, line := range want {
-		m := jsonrpc.Parse([]byte(line))
+		m := provider.ParseMessage([]byte(line))
 		if m.Method == "session/request_permission" || provider.IsLocal(m.Method) || m.Method == "$/cancel_request" {
 			continue // exceptions, which have tests of their own
 		}
@@ -236,7 +235,7 @@ func TestCorpusFromClient(t *testing.T) {
 	var want []string
 	for _, name := range schemas {
 		for _, line := range lines(t, name, "agent", s, w.path("one")) {
-			m := jsonrpc.Parse([]byte(line))
+			m := provider.ParseMessage([]byte(line))
 			if m.Method == "initialize" || blocked(m) != "" {
 				continue // exceptions, which have tests of their own
 			}
@@ -248,7 +247,7 @@ func TestCorpusFromClient(t *testing.T) {
 		`{"jsonrpc":"2.0" , "id":9007199254740993,"method":"_vendor/asked","params":[1e400]}`)
 	for _, line := range want {
 		w.send(line)
-		if m := jsonrpc.Parse([]byte(line)); m.ID != "" {
+		if m := provider.ParseMessage([]byte(line)); m.ID != "" {
 			w.until(m.ID)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/provider/jsonrpc"
+	"github.com/perlica/perlica/provider"
 )
 
 // TestDeafInFlood: a client that stops reading while the agent floods it does not keep Perlica from its
@@ -67,7 +67,7 @@ func TestHeldBehind(t *testing.T) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		r.agentResponse(jsonrpc.Parse([]byte(`{"id":1,"result":{}}`)).Frame)
+		r.agentResponse(provider.ParseMessage([]byte(`{"id":1,"result":{}}`)).Frame)
 	}()
 	for b := make([]byte, 1<<20); !strings.Contains(string(b[:runtime.Stack(b, true)]), "(*output).hold"); {
 		runtime.Gosched()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/perlica/perlica/interaction/form"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // elicitations are the methods by which an agent has the client fill in a form: ACP's, and its forerunner.
@@ -18,7 +17,7 @@ var elicitations = []string{acp.ClientMethodElicitationCreate, "session/elicitat
 // declined reports whether a request is an elicitation that wants a secret, whose answer would be on record, or that
 // asks for approval and that the policy refuses: the agent then has its answer. No rule and no mode accepts one: only
 // the client does.
-func (r *relay) declined(f jsonrpc.Frame) bool {
+func (r *relay) declined(f provider.Frame) bool {
 	if !slices.Contains(elicitations, f.Method) {
 		return false
 	}
@@ -28,7 +27,7 @@ func (r *relay) declined(f jsonrpc.Frame) bool {
 		Schema  json.RawMessage            `json:"requestedSchema"`
 		Meta    map[string]json.RawMessage `json:"_meta"`
 	}
-	_ = json.Unmarshal(jsonrpc.Parse(f.Line).Params, &v) // what has another form asks for none
+	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v) // what has another form asks for none
 	if _, err := form.Read(v.Message, v.Schema); errors.Is(err, form.ErrSecret) {
 		r.decline(f)
 		return true
@@ -54,6 +53,6 @@ func (r *relay) declined(f jsonrpc.Frame) bool {
 	return true
 }
 
-func (r *relay) decline(f jsonrpc.Frame) {
+func (r *relay) decline(f provider.Frame) {
 	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // as in carry
 }

@@ -8,23 +8,22 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Pass takes a line of the agent, and sends it on unless it is one of the exceptions.
-func (r *relay) Pass(f jsonrpc.Frame) {
+func (r *relay) Pass(f provider.Frame) {
 	r.mu.Lock()
 	at := r.place(f.Session)
 	r.mu.Unlock()
 	switch {
-	case f.Kind == jsonrpc.Response:
+	case f.Kind == provider.Response:
 		r.agentResponse(f)
 		return
-	case f.Kind == jsonrpc.Request && !r.agentRequest(f):
+	case f.Kind == provider.Request && !r.agentRequest(f):
 		return
-	case f.Kind == jsonrpc.Notification && f.Method == cancelRequest && !r.withdrawn(f.Line):
+	case f.Kind == provider.Notification && f.Method == cancelRequest && !r.withdrawn(f.Line):
 		return
-	case f.Kind == jsonrpc.Notification && f.Method == acp.ClientMethodSessionUpdate:
+	case f.Kind == provider.Notification && f.Method == acp.ClientMethodSessionUpdate:
 		r.saidMode(f)
 		r.named(f)
 	}
@@ -32,7 +31,7 @@ func (r *relay) Pass(f jsonrpc.Frame) {
 }
 
 // agentResponse takes the agent's answer to a request of the client.
-func (r *relay) agentResponse(f jsonrpc.Frame) {
+func (r *relay) agentResponse(f provider.Frame) {
 	r.mu.Lock()
 	q := r.requests[f.Key]
 	if q != nil && q.prompt == nil {
@@ -61,7 +60,7 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 		}
 		return
 	case q.method == acp.AgentMethodInitialize:
-		m := jsonrpc.Parse(f.Line)
+		m := provider.ParseMessage(f.Line)
 		if _, err := provider.Version(m.Result); err != nil {
 			r.mu.Lock()
 			r.foreign = err
@@ -77,7 +76,7 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 			r.record(at, true, line)
 			f.Line = line
 		}
-	case q.closes != nil && jsonrpc.Parse(f.Line).Error == nil:
+	case q.closes != nil && provider.ParseMessage(f.Line).Error == nil:
 		held := r.out.hold(f.Line, at.Durable())
 		r.turns.Go(func() {
 			r.freed(q.closes, q.method)
@@ -89,7 +88,7 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 			q.loaded()
 		}
 		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
-		r.opened(q, jsonrpc.Parse(f.Line))
+		r.opened(q, provider.ParseMessage(f.Line))
 		r.out.release(held, f.Line) // the session takes prompts now
 		return
 	}
@@ -97,7 +96,7 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 }
 
 // agentRequest reports whether a request of the agent goes on at once.
-func (r *relay) agentRequest(f jsonrpc.Frame) bool {
+func (r *relay) agentRequest(f provider.Frame) bool {
 	if f.Method == acp.ClientMethodSessionRequestPermission {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -117,8 +116,8 @@ func canceled(line []byte) string {
 	var v struct {
 		Request json.RawMessage `json:"requestId"`
 	}
-	_ = json.Unmarshal(jsonrpc.Parse(line).Params, &v) // what has another form names nothing
-	return jsonrpc.Key(string(v.Request))
+	_ = json.Unmarshal(provider.ParseMessage(line).Params, &v) // what has another form names nothing
+	return provider.IDKey(string(v.Request))
 }
 
 // withdrawn takes in that the agent cancels a request, and reports whether the client has it. A question
@@ -142,7 +141,7 @@ func (r *relay) withdrawn(line []byte) bool {
 }
 
 // saidMode takes in that the agent says its mode itself.
-func (r *relay) saidMode(f jsonrpc.Frame) {
+func (r *relay) saidMode(f provider.Frame) {
 	if !bytes.Contains(f.Line, []byte(modeChanged)) && !bytes.Contains(f.Line, []byte(optionsChanged)) {
 		return
 	}
@@ -173,7 +172,7 @@ type client struct {
 // written.
 func (c client) RequestPermission(p *provider.PermissionRequest) {
 	c.r.mu.Lock()
-	if q := c.r.asked[jsonrpc.Key(p.ID)]; q != nil {
+	if q := c.r.asked[provider.IDKey(p.ID)]; q != nil {
 		q.permission = p
 	}
 	c.r.mu.Unlock()

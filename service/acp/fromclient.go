@@ -8,22 +8,22 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/provider/jsonrpc"
+	"github.com/perlica/perlica/provider"
 )
 
 // fromClient acts upon a line of the client, and sends it on unless it is one of the exceptions.
 func (r *relay) fromClient(line []byte) {
-	m := jsonrpc.Parse(line)
-	if jsonrpc.Divided(line) {
+	m := provider.ParseMessage(line)
+	if provider.Divided(line) {
 		r.refuse(r.home, line, cmp.Or(m.ID, "null"), codeParse, "some programs end a line at a carriage return: this one may have it at its end only")
 		return
 	}
 	switch m.Kind {
-	case jsonrpc.Request:
+	case provider.Request:
 		r.clientRequest(m)
-	case jsonrpc.Notification:
+	case provider.Notification:
 		r.clientNotification(m)
-	case jsonrpc.Response:
+	case provider.Response:
 		r.clientResponse(m)
 	default:
 		if len(strings.TrimSpace(string(line))) > 0 {
@@ -38,7 +38,7 @@ type target struct {
 	Dir     string `json:"cwd"`
 }
 
-func (r *relay) clientRequest(m jsonrpc.Message) {
+func (r *relay) clientRequest(m provider.Message) {
 	var to target
 	_ = json.Unmarshal(m.Params, &to) // what has another form names nothing
 	s := r.session(to.Session)
@@ -96,7 +96,7 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 }
 
 // blocked returns why a request does not go on, or "".
-func blocked(m jsonrpc.Message) string {
+func blocked(m provider.Message) string {
 	if slices.Contains(steered, m.Method) {
 		return m.Method + " would be an input without a record: send it as a session/prompt"
 	}
@@ -113,20 +113,20 @@ func blocked(m jsonrpc.Message) string {
 }
 
 // carry sends a request on.
-func (r *relay) carry(m jsonrpc.Message, q *request) {
+func (r *relay) carry(m provider.Message, q *request) {
 	r.open(m, q)
 	_ = r.conn.Carry(m.Line) // if the agent has gone, serve answers
 }
 
 // open takes in that a request waits for its answer.
-func (r *relay) open(m jsonrpc.Message, q *request) {
+func (r *relay) open(m provider.Message, q *request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests[m.Key] = q
 }
 
 // initialize sends the client's introduction on, without what Perlica does not let it offer.
-func (r *relay) initialize(m jsonrpc.Message, q *request) {
+func (r *relay) initialize(m provider.Message, q *request) {
 	var v struct {
 		Client struct{ Name, Version string } `json:"clientInfo"`
 	}
@@ -159,7 +159,7 @@ func (r *relay) withheld() (names []string) {
 	return names
 }
 
-func (r *relay) clientNotification(m jsonrpc.Message) {
+func (r *relay) clientNotification(m provider.Message) {
 	switch m.Method {
 	case acp.AgentMethodSessionCancel:
 		var v target
@@ -188,7 +188,7 @@ func (r *relay) clientNotification(m jsonrpc.Message) {
 
 // choice sends on that the client chooses a mode or an option: behind what Perlica itself chooses, and
 // behind what of the client waits for that.
-func (s *session) choice(m jsonrpc.Message) {
+func (s *session) choice(m provider.Message) {
 	before, gone := s.last, make(chan struct{})
 	s.last = gone
 	send := func() {
@@ -222,7 +222,7 @@ func closed(c <-chan struct{}) bool {
 }
 
 // chosen takes in that the client chooses a mode.
-func (s *session) chosen(m jsonrpc.Message) {
+func (s *session) chosen(m provider.Message) {
 	var v struct {
 		ModeID, ConfigID string
 		Value            any

@@ -8,13 +8,12 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 	"github.com/perlica/perlica/provider/process"
 )
 
 // Local takes a request for files or terminals, if the client may carry it out. What begins something
 // is judged by the policy, like a tool call of that content; what goes on with it passes.
-func (r *relay) Local(f jsonrpc.Frame) bool {
+func (r *relay) Local(f provider.Frame) bool {
 	if !r.opt.Local {
 		return false
 	}
@@ -109,8 +108,8 @@ func markedLine(line []byte, environ []string) ([]byte, error) {
 }
 
 // localTool is a request for files or a new terminal as the tool call that it amounts to.
-func localTool(f jsonrpc.Frame) (tool provider.ToolCall, ok bool) {
-	params := jsonrpc.Parse(f.Line).Params
+func localTool(f provider.Frame) (tool provider.ToolCall, ok bool) {
+	params := provider.ParseMessage(f.Line).Params
 	var v struct {
 		Path, Content string
 		Command       string

@@ -8,7 +8,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
 
-	"github.com/perlica/perlica/provider/jsonrpc"
+	"github.com/perlica/perlica/provider"
 )
 
 // outsideMethods are the requests of a client from outside that go on. The others would loosen something
@@ -21,7 +21,7 @@ var outsideMethods = []string{
 
 // outside returns why a request of a client from outside does not go on, or "". Such a client may only
 // tighten: it brings no servers and no paths.
-func (r *relay) outside(m jsonrpc.Message) (code int, why string) {
+func (r *relay) outside(m provider.Message) (code int, why string) {
 	if r.opt.Visitor == "" {
 		return 0, ""
 	}

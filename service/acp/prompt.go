@@ -10,7 +10,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // prompt is a session/prompt of the client, from when it came until it is answered.
@@ -34,7 +33,7 @@ type prompt struct {
 }
 
 // prompt begins a turn. It returns when the prompt is on its way, or waits for another.
-func (r *relay) prompt(m jsonrpc.Message, s *session) {
+func (r *relay) prompt(m provider.Message, s *session) {
 	var v promptParams
 	err := json.Unmarshal(m.Params, &v)
 	var id string
@@ -94,7 +93,7 @@ func (p *prompt) run(before <-chan struct{}) {
 	p.endStops(res)
 	r.mu.Lock()
 	held := p.held
-	delete(r.requests, jsonrpc.Key(p.id))
+	delete(r.requests, provider.IDKey(p.id))
 	for i, other := range s.prompts {
 		if other == p {
 			s.prompts = append(s.prompts[:i:i], s.prompts[i+1:]...)

@@ -12,7 +12,6 @@ import (
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // asking is a request of the agent.
@@ -39,7 +38,7 @@ func (q *asking) answeredByClient() bool {
 }
 
 // twin reports whether a request for permission has the id of another that is open. The caller holds mu.
-func (r *relay) twin(f jsonrpc.Frame) bool {
+func (r *relay) twin(f provider.Frame) bool {
 	const method = acp.ClientMethodSessionRequestPermission
 	q := r.asked[f.Key]
 	return q != nil && q.method == method && f.Method == method && !q.replied
@@ -100,7 +99,7 @@ func (p *prompt) asked(n kernel.Asked) {
 		return
 	}
 	r.mu.Lock()
-	q := r.asked[jsonrpc.Key(n.Request)]
+	q := r.asked[provider.IDKey(n.Request)]
 	if q == nil || q.over || q.replied { // it has its answer
 		r.mu.Unlock()
 		return
@@ -133,7 +132,7 @@ func (r *relay) mayAnswer(q interaction.Question) bool {
 func (p *prompt) closed(n kernel.Closed) {
 	r := p.s.r
 	r.mu.Lock()
-	q := r.asked[jsonrpc.Key(n.Request)]
+	q := r.asked[provider.IDKey(n.Request)]
 	tell := q != nil && q.passed && !q.over
 	if q != nil {
 		q.over = true
@@ -157,7 +156,7 @@ func (r *relay) dropped(q *asking) {
 
 // clientResponse takes an answer to a request of the agent. One that comes too late, to a request that
 // the client has not got, or to one of Perlica's own, goes no further.
-func (r *relay) clientResponse(m jsonrpc.Message) {
+func (r *relay) clientResponse(m provider.Message) {
 	r.mu.Lock()
 	q := r.asked[m.Key]
 	judged := q != nil && q.judged
@@ -184,7 +183,7 @@ func (r *relay) clientResponse(m jsonrpc.Message) {
 }
 
 // answer hands the client's answer in. The first answer counts, wherever it comes from.
-func (r *relay) answer(q *asking, with asking, m jsonrpc.Message) {
+func (r *relay) answer(q *asking, with asking, m provider.Message) {
 	var v struct {
 		Outcome struct{ Outcome, OptionID string }
 	}

@@ -7,14 +7,13 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // recorder records each line in the log of the project to whose session it belongs.
 type recorder struct{ r *relay }
 
 // Sent records a line to the agent. That of a prompt lets the lines behind it go.
-func (c recorder) Sent(f jsonrpc.Frame) error {
+func (c recorder) Sent(f provider.Frame) error {
 	at, p, dropped := c.r.sending(f)
 	err := at.Sent(f)
 	if p != nil {
@@ -27,7 +26,7 @@ func (c recorder) Sent(f jsonrpc.Frame) error {
 }
 
 // sending finds what records a line to the agent, and what the client has said in its place.
-func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt, dropped []byte) {
+func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt, dropped []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at = r.home
@@ -35,7 +34,7 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt, droppe
 		at = r.place(f.Session)
 	}
 	switch f.Kind {
-	case jsonrpc.Request:
+	case provider.Request:
 		q := r.requests[f.Key]
 		if q == nil { // one of Perlica's own
 			q = &request{id: f.ID}
@@ -45,7 +44,7 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt, droppe
 			q.at = at
 		}
 		return q.at, q.prompt, nil
-	case jsonrpc.Response:
+	case provider.Response:
 		if q := r.asked[f.Key]; q != nil {
 			at = q.at
 			if string(q.said) != string(f.Line) {
@@ -58,18 +57,18 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt, droppe
 }
 
 // Received records a line of the agent.
-func (c recorder) Received(f jsonrpc.Frame) error { return c.r.receiving(f).Received(f) }
+func (c recorder) Received(f provider.Frame) error { return c.r.receiving(f).Received(f) }
 
-func (r *relay) receiving(f jsonrpc.Frame) *kernel.Attached {
+func (r *relay) receiving(f provider.Frame) *kernel.Attached {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.place(f.Session)
 	switch f.Kind {
-	case jsonrpc.Request:
+	case provider.Request:
 		if !r.twin(f) { // else both get a no, and the client hears of the first's end
 			r.asked[f.Key] = &asking{method: f.Method, at: at, judged: f.Method == acp.ClientMethodSessionRequestPermission}
 		}
-	case jsonrpc.Response:
+	case provider.Response:
 		if q := r.requests[f.Key]; q != nil {
 			if at = q.at; q.own() {
 				delete(r.requests, f.Key)

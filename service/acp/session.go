@@ -13,7 +13,7 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/filelock"
-	"github.com/perlica/perlica/provider/jsonrpc"
+	"github.com/perlica/perlica/provider"
 )
 
 // session is a session of the agent that the client has opened, or, with a parent, one that the
@@ -125,7 +125,7 @@ func (s *session) useless() bool {
 
 // openSession sends on a request that opens a session in a directory, and has its lines recorded
 // there.
-func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
+func (r *relay) openSession(m provider.Message, q *request, to target) {
 	if !filepath.IsAbs(to.Dir) {
 		r.refuse(r.home, m.Line, m.ID, codeParams, fmt.Sprintf("cwd is %q: it must be an absolute path", to.Dir))
 		return
@@ -196,7 +196,7 @@ func (r *relay) recover(place *Place) error {
 }
 
 // opened takes in the answer to a request that opened a session.
-func (r *relay) opened(q *request, m jsonrpc.Message) {
+func (r *relay) opened(q *request, m provider.Message) {
 	o := q.open
 	id := o.session
 	var v struct {

@@ -1,4 +1,4 @@
-package jsonrpc
+package provider
 
 import (
 	"strings"
@@ -34,9 +34,9 @@ func TestKey(t *testing.T) {
 	seen := map[string]int{}
 	for i, group := range groups {
 		for _, id := range group {
-			key := Key(id)
-			if Key(group[0]) != key {
-				t.Errorf("%s and %s: %s and %s", group[0], id, Key(group[0]), key)
+			key := IDKey(id)
+			if IDKey(group[0]) != key {
+				t.Errorf("%s and %s: %s and %s", group[0], id, IDKey(group[0]), key)
 			}
 			if other, ok := seen[key]; ok && other != i {
 				t.Errorf("%s has the key of %s: %s", id, groups[other][0], key)
@@ -45,7 +45,7 @@ func TestKey(t *testing.T) {
 		}
 	}
 	for _, line := range []string{`{"id":1.0,"result":1}`, `{"id":1,"method":"m"}`} {
-		if m := Parse([]byte(line)); m.Key != "1" {
+		if m := ParseMessage([]byte(line)); m.Key != "1" {
 			t.Errorf("%s: key %s", line, m.Key)
 		}
 	}

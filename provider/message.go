@@ -1,6 +1,4 @@
-// Package jsonrpc parses a line as a message of JSON-RPC 2.0. It looks only at the message's own members and
-// never at the parameters of a method.
-package jsonrpc
+package provider
 
 import (
 	"bytes"
@@ -10,21 +8,21 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// Kind classifies a line by the members of its message.
-type Kind string
+// FrameKind classifies a line by the members of its message.
+type FrameKind string
 
 // These are the kinds of lines. An Oversized line has only its beginning.
 const (
-	Request      Kind = "request"
-	Notification Kind = "notification"
-	Response     Kind = "response"
-	Malformed    Kind = "malformed"
-	Oversized    Kind = "oversized"
+	Request      FrameKind = "request"
+	Notification FrameKind = "notification"
+	Response     FrameKind = "response"
+	Malformed    FrameKind = "malformed"
+	Oversized    FrameKind = "oversized"
 )
 
 // Frame is one line as it crossed the wire, without its line feed.
 type Frame struct {
-	Kind   Kind
+	Kind   FrameKind
 	Method string // empty for a response
 	ID     string // the JSON-RPC id as it was written: 7, "seven"
 	Key    string // Key(ID), by which a response is matched to its request
@@ -46,11 +44,11 @@ type Message struct {
 // ErrMessage means that a line is not a message.
 var ErrMessage = errors.New("not a JSON-RPC message")
 
-// Parse reads only the top level of a line. A line is Malformed unless it is one JSON object with the members
+// ParseMessage reads only the top level of a line. A line is Malformed unless it is one JSON object with the members
 // of a JSON-RPC 2.0 message, each at most once. Parse tolerates three deviations: a missing "jsonrpc"; an id
 // of null, which makes a method a notification; and an id without result and error, which is a response
 // without a result. JavaScript agents write such a response when a handler returns nothing.
-func Parse(line []byte) Message {
+func ParseMessage(line []byte) Message {
 	env := Message{Frame: Frame{Line: line, Length: int64(len(line))}}
 	if err := env.parseLine(line); err != nil {
 		return Message{Frame: Frame{Kind: Malformed, Line: line, Length: int64(len(line))}}
@@ -108,7 +106,7 @@ func (env *Message) parseLine(line []byte) error {
 	}
 	if string(id) != "null" {
 		env.ID = string(id)
-		env.Key = Key(env.ID)
+		env.Key = IDKey(env.ID)
 	}
 	switch {
 	case hasMethod && env.ID != "":

@@ -1,4 +1,4 @@
-package jsonrpc
+package provider
 
 import (
 	"encoding/json"
@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Key returns an id in one form for all spellings of the same value, such as "\u0061" and "a", or 1.0, 10e-1
+// IDKey returns an id in one form for all spellings of the same value, such as "\u0061" and "a", or 1.0, 10e-1
 // and 1. It rounds no number. A text that is not a JSON-RPC id is its own key.
-func Key(id string) string {
+func IDKey(id string) string {
 	switch {
 	case id == "":
 		return ""

@@ -1,4 +1,4 @@
-package jsonrpc
+package provider
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 func TestParse(t *testing.T) {
 	for _, tt := range []struct {
 		line   string
-		kind   Kind
+		kind   FrameKind
 		method string
 		id     string
 	}{
@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 		{`{"id":01,"method":"m"}`, Malformed, "", ""},
 		{`{"id":1,"result":{"a":nul}}`, Malformed, "", ""},
 	} {
-		env := Parse([]byte(tt.line))
+		env := ParseMessage([]byte(tt.line))
 		if env.Kind != tt.kind || env.Method != tt.method || env.ID != tt.id {
 			t.Errorf("%s: %s %q %q, want %s %q %q", tt.line, env.Kind, env.Method, env.ID, tt.kind, tt.method, tt.id)
 		}
@@ -65,7 +65,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	env := Parse([]byte(`{"id":1,"params": {"n": 9007199254740993} ,"result":[ 1 ],"error": null }`))
+	env := ParseMessage([]byte(`{"id":1,"params": {"n": 9007199254740993} ,"result":[ 1 ],"error": null }`))
 	for part, want := range map[string]string{
 		string(env.Params): `{"n": 9007199254740993}`, string(env.Result): `[ 1 ]`, string(env.Error): `null`,
 	} {
@@ -88,14 +88,14 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		before := bytes.Clone(line)
-		env := Parse(line)
+		env := ParseMessage(line)
 		if !bytes.Equal(line, before) || !bytes.Equal(env.Line, before) {
 			t.Fatal("the line was changed")
 		}
 		if !utf8.Valid(line) {
 			return // encoding/json replaces invalid UTF-8
 		}
-		members, once := members(line)
+		members, once := lineMembers(line)
 		if members == nil {
 			if env.Kind != Malformed {
 				t.Fatalf("encoding/json refuses it, Parse says %s", env.Kind)
@@ -128,7 +128,7 @@ func FuzzParse(f *testing.F) {
 
 // members returns the members of a JSON object, or nil for another value. once is false if a key of the
 // envelope appears twice.
-func members(line []byte) (m map[string]json.RawMessage, once bool) {
+func lineMembers(line []byte) (m map[string]json.RawMessage, once bool) {
 	if json.Unmarshal(line, &m) != nil {
 		return nil, false
 	}
@@ -147,7 +147,7 @@ func members(line []byte) (m map[string]json.RawMessage, once bool) {
 	return m, true
 }
 
-func kindOf(m map[string]json.RawMessage) Kind {
+func kindOf(m map[string]json.RawMessage) FrameKind {
 	method, hasMethod := m["method"]
 	id, hasID := m["id"]
 	named := hasID && string(id) != "null"
