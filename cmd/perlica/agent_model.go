@@ -8,54 +8,52 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider/model"
 	"github.com/perlica/perlica/provider/process"
 )
 
-func modelCommand(a *cli.App) *cobra.Command {
+func modelCommand(a *frame.App) *cobra.Command {
 	var s model.Settings
 	var api, options, price, schema string
 	var key config.Secret
 	var keyCommand string
 	cmd := &cobra.Command{
-		Use: "model", Annotations: cli.Reads.On(),
+		Use: "model", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Ask a model's HTTP API, one request a prompt, without tools",
 		Long: `An ACP agent that has no tools: it sends one HTTP request for each prompt and passes on what
 the model streams. Nothing is sent twice, whatever fails. 'perlica run --provider NAME' starts
 it for a provider with providers.NAME.model.api; see docs/models.md.`,
 		Example: `  perlica run --provider anthropic-api --model claude-sonnet-4-5 'Say hello.'
   perlica agent model --api openai-chat --base-url http://127.0.0.1:11434/v1 --model qwen3`,
-		Args: cli.Exactly(),
+		Args: frame.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			s.API = model.API(api)
 			if options != "" {
 				if err := json.Unmarshal([]byte(options), &s.Options); err != nil {
-					return exitcode.Usagef("--options is no JSON object: %v", err)
+					return frame.UsageErrorf("--options is no JSON object: %v", err)
 				}
 			}
 			if price != "" {
 				if err := json.Unmarshal([]byte(price), &s.Price); err != nil {
-					return exitcode.Usagef("--price is no JSON object: %v", err)
+					return frame.UsageErrorf("--price is no JSON object: %v", err)
 				}
 			}
 			if schema != "" {
 				s.Schema = json.RawMessage(schema)
 			}
 			if err := s.Check(); err != nil {
-				return exitcode.OneLine(exitcode.Usagef("%v; see docs/models.md", err)) // a client shows the last line of an agent that leaves
+				return frame.OneLineError(frame.UsageErrorf("%v; see docs/models.md", err)) // a client shows the last line of an agent that leaves
 			}
 			if s.Key, s.KeyFrom, err = readKey(a, key); err == nil && keyCommand != "" {
 				s.KeyFrom = "model.key_command, which runs once for each agent process"
 				s.AskKey, err = printedKey(keyCommand)
 			}
 			if err != nil {
-				return exitcode.OneLine(err)
+				return frame.OneLineError(err)
 			}
-			return signals.IgnoreClosedPipe(model.Serve(cmd.Context(), a.Stdin, a.Stdout, s))
+			return frame.Quiet(model.Serve(cmd.Context(), a.Stdin, a.Stdout, s))
 		},
 	}
 	fl := cmd.Flags()
@@ -74,7 +72,7 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 }
 
 // readKey reads the key and says where it comes from. A model may have none.
-func readKey(a *cli.App, s config.Secret) (key, from string, err error) {
+func readKey(a *frame.App, s config.Secret) (key, from string, err error) {
 	switch {
 	case s == (config.Secret{}):
 		return "", "", nil
@@ -97,7 +95,7 @@ func readKey(a *cli.App, s config.Secret) (key, from string, err error) {
 func printedKey(command string) (func(context.Context) (string, error), error) {
 	var argv []string
 	if err := json.Unmarshal([]byte(command), &argv); err != nil || len(argv) == 0 {
-		return nil, exitcode.Usagef("--key-command is not a JSON array of a program and its arguments")
+		return nil, frame.UsageErrorf("--key-command is not a JSON array of a program and its arguments")
 	}
 	return func(ctx context.Context) (string, error) {
 		key, err := process.Secret(ctx, argv)

@@ -14,23 +14,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/export"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/provider/replay"
 )
 
-func replayCommand(a *cli.App) *cobra.Command {
+func replayCommand(a *frame.App) *cobra.Command {
 	var opt replay.Options
-	var f selection.Filter
+	var f frame.EventFilter
 	var check bool
 	cmd := &cobra.Command{
-		Use: "replay FILE", Annotations: cli.Reads.On(),
+		Use: "replay FILE", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Say again what an agent has said, from a record of it",
 		Long: `An ACP agent every word of which comes from a record: a real session as a test of a
 client, without a key and without a network. FILE is what 'perlica session export --replay'
@@ -47,14 +43,14 @@ command line is wrong.`,
 		Example: `  perlica session export my-session --replay yesterday.frames --redact
   perlica agent replay --check yesterday.frames
   perlica run --agent 'perlica agent replay yesterday.frames' 'the same prompt'`,
-		Args: cli.Exactly("FILE"),
+		Args: frame.Exactly("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("speed") && !(opt.Speed > 0 && opt.Speed < math.Inf(1)) {
-				return exitcode.WithHint(exitcode.Usagef("--speed must be more than 0"), "without --speed nothing waits; 1 is the pace of the record, 2 twice as fast")
+				return frame.WithHint(frame.UsageErrorf("--speed must be more than 0"), "without --speed nothing waits; 1 is the pace of the record, 2 twice as fast")
 			}
 			r, err := readRecord(cmd.Context(), args[0], f)
 			if err = export.HintGone(err); err != nil && !check {
-				err = exitcode.OneLine(err) // a client shows the last line of an agent that leaves
+				err = frame.OneLineError(err) // a client shows the last line of an agent that leaves
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -62,7 +58,7 @@ command line is wrong.`,
 			if check {
 				return a.Write(func(w io.Writer) error { return writeRecord(w, r, a.Styles(a.Stdout), term.Width(a.Stdout)) })
 			}
-			return signals.IgnoreClosedPipe(replay.Serve(cmd.Context(), a.Stdin, a.Stdout, r, opt))
+			return frame.Quiet(replay.Serve(cmd.Context(), a.Stdin, a.Stdout, r, opt))
 		},
 	}
 	fl := cmd.Flags()
@@ -77,10 +73,10 @@ command line is wrong.`,
 }
 
 // readRecord reads what a file holds.
-func readRecord(ctx context.Context, path string, f selection.Filter) (r *replay.Record, err error) {
+func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *replay.Record, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, exitcode.WithHint(errors.Unwrap(err), "'perlica session export --replay FILE' writes a record")
+		return nil, frame.WithHint(errors.Unwrap(err), "'perlica session export --replay FILE' writes a record")
 	}
 	defer func() { _ = file.Close() }() // read from only
 	const magic = "SQLite format 3\x00"
@@ -91,28 +87,28 @@ func readRecord(ctx context.Context, path string, f selection.Filter) (r *replay
 	case err != nil && n == 0 && !errors.Is(err, io.EOF):
 		return nil, errors.Unwrap(err)
 	case string(head) == magic && !chosen:
-		return nil, exitcode.WithHint(exitcode.Usagef("it is a whole log"), "choose what is replayed with --session or --run")
+		return nil, frame.WithHint(frame.UsageErrorf("it is a whole log"), "choose what is replayed with --session or --run")
 	case string(head) == magic:
 		r, err = recordOfLog(ctx, path, f)
 	case chosen:
-		return nil, exitcode.WithHint(exitcode.Usagef("--run and --session belong to a log, and this is none"), "of an export or a file of frames everything is replayed")
+		return nil, frame.WithHint(frame.UsageErrorf("--run and --session belong to a log, and this is none"), "of an export or a file of frames everything is replayed")
 	default:
 		r, err = replay.New(replay.Read(io.MultiReader(bytes.NewReader(head[:n]), file)))
 	}
 	switch {
 	case errors.Is(err, replay.ErrNoRecord):
-		err = exitcode.WithHint(err, "'perlica session export --replay FILE' writes one")
+		err = frame.WithHint(err, "'perlica session export --replay FILE' writes one")
 	case err == nil && len(r.Exchanges) == 0:
-		err = exitcode.WithHint(errors.New("no line of the protocol is in it"), "nothing was said; choose another run or session")
+		err = frame.WithHint(errors.New("no line of the protocol is in it"), "nothing was said; choose another run or session")
 	}
 	return r, err
 }
 
 // recordOfLog reads a run or a session of a log.
-func recordOfLog(ctx context.Context, path string, f selection.Filter) (r *replay.Record, err error) {
+func recordOfLog(ctx context.Context, path string, f frame.EventFilter) (r *replay.Record, err error) {
 	log, err := store.OpenReader(ctx, path)
 	if err != nil {
-		return nil, cli.MayNotRead(err, path)
+		return nil, frame.ExplainUnreadable(err, path)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	q, err := f.Query(ctx, log, time.Now())
@@ -134,11 +130,11 @@ func writeRecord(w io.Writer, r *replay.Record, s term.Styles, width int) error 
 	for i, method := range order {
 		order[i] = fmt.Sprintf("%s %d", method, times[method])
 	}
-	_, err := fmt.Fprintf(w, "%s in %s: %s\n", printing.Count(r.Lines, "line"), took(r.Millis), term.Sanitize(strings.Join(order, ", ")))
+	_, err := fmt.Fprintf(w, "%s in %s: %s\n", frame.Count(r.Lines, "line"), took(r.Millis), term.Sanitize(strings.Join(order, ", ")))
 	if err != nil {
 		return err
 	}
-	g := printing.Grid{Head: []string{"TURN", "LINES", "QUESTIONS", "TIME", "END", "PROMPT"}}
+	g := frame.Grid{Head: []string{"TURN", "LINES", "QUESTIONS", "TIME", "END", "PROMPT"}}
 	for i, x := range r.Turns() {
 		end := x.End()
 		if x.Cancelled {
@@ -149,4 +145,4 @@ func writeRecord(w io.Writer, r *replay.Record, s term.Styles, width int) error 
 	return g.Write(w, s, width)
 }
 
-func took(millis int64) string { return printing.Took(time.Duration(millis) * time.Millisecond) }
+func took(millis int64) string { return frame.FormatDuration(time.Duration(millis) * time.Millisecond) }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/run"
 	"github.com/perlica/perlica/kernel/command"
 )
@@ -83,7 +83,7 @@ func TestComingFrom(t *testing.T) {
 			t.Errorf("/%s has no place", command)
 		}
 	}
-	run.Command(cli.New(version)).Flags().VisitAll(func(f *pflag.Flag) {
+	run.Command(frame.NewApp(version)).Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" && !strings.Contains(page, "--"+f.Name) {
 			t.Errorf("our --%s has no place", f.Name)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 // describeForShells makes of the tree of commands what a shell is to offer: descriptions without the marks that
@@ -23,7 +23,7 @@ func describeForShells(root *cobra.Command) {
 			name, usage := pflag.UnquoteUsage(f)
 			f.Usage = usage
 			if _, has := cmd.GetFlagCompletionFunc(f.Name); !has && slices.Contains([]string{"file", "directory", "text"}, name) {
-				cli.CompleteFlag(cmd, f.Name, files)
+				frame.CompleteFlag(cmd, f.Name, files)
 			}
 		})
 		cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
@@ -79,15 +79,15 @@ Where that folder is not yours, put this into ~/.zshrc, behind compinit:
 }
 
 // completionCommand prints the scripts that make shells complete the command line.
-func completionCommand(a *cli.App) *cobra.Command {
+func completionCommand(a *frame.App) *cobra.Command {
 	var list []*cobra.Command
 	for _, shell := range shells {
 		var plain bool
 		cmd := &cobra.Command{
-			Use: shell.name, Annotations: cli.Reads.On(),
+			Use: shell.name, Annotations: frame.ReadOnly.Annotation(),
 			Short: "Print the completion script for " + shell.name,
 			Long:  "Print the script that makes " + shell.name + " complete the command line of perlica.\n\n" + shell.use,
-			Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+			Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				var script bytes.Buffer
 				if err := shell.write(cmd.Root(), &script, !plain); err != nil {
@@ -102,7 +102,7 @@ func completionCommand(a *cli.App) *cobra.Command {
 		cmd.Flags().BoolVar(&plain, "no-descriptions", false, "offer words without what they mean")
 		list = append(list, cmd)
 	}
-	return cli.Group("completion", "Print the script with which a shell completes the command line",
+	return frame.Group("completion", "Print the script with which a shell completes the command line",
 		"Print the script with which a shell completes commands, flags and names. The help for a shell says where\nto put it. See docs/completion.md.", list...)
 }
 

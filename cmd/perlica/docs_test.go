@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/cmd/perlica/acp"
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/run"
 )
 
@@ -64,7 +64,7 @@ func TestFlagsInDocs(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("no markers")
 	}
-	run := run.Command(cli.New(version))
+	run := run.Command(frame.NewApp(version))
 	table := "| flag | meaning |\n|---|---|\n"
 	run.Flags().VisitAll(func(f *pflag.Flag) {
 		name, usage := pflag.UnquoteUsage(f)
@@ -91,7 +91,7 @@ func TestFlagsInDocs(t *testing.T) {
 func TestExitCodesInDocs(t *testing.T) {
 	_, rest, ok := strings.Cut(documents(t)["docs/run.md"], "\n## Exit codes\n")
 	section, _, _ := strings.Cut(rest, "\n## ")
-	help := run.Command(cli.New(version)).Long
+	help := run.Command(frame.NewApp(version)).Long
 	_, codes, ok2 := strings.Cut(help, "Exit codes:")
 	if !ok || !ok2 {
 		t.Fatal("no exit codes")

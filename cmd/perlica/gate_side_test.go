@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -33,8 +33,8 @@ func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 // TestEveryCommandHasASide holds that anyone who adds a command says what an agent may do with it.
 func TestEveryCommandHasASide(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
-		switch cli.SideOf(cmd) {
-		case cli.Reads, cli.Acts, cli.Answers, cli.Runs:
+		switch frame.AccessOf(cmd) {
+		case frame.ReadOnly, frame.PersonOnly, frame.AnswersQuestion, frame.StartsRun:
 		default:
 			t.Errorf("'%s' is on no side: annotate it with reads, acts, answers or runs", cmd.CommandPath())
 		}
@@ -43,19 +43,19 @@ func TestEveryCommandHasASide(t *testing.T) {
 
 // TestSidesOfPersons holds what an agent must never do.
 func TestSidesOfPersons(t *testing.T) {
-	persons := map[string]cli.Side{
-		"perlica chat": cli.Acts, "perlica acp": cli.Acts, "perlica phone": cli.Acts, "perlica send": cli.Acts, "perlica cancel": cli.Acts, "perlica init": cli.Acts, "perlica config trust": cli.Acts, "perlica provider default": cli.Acts,
-		"perlica pending allow": cli.Answers, "perlica pending deny": cli.Answers, "perlica pending choose": cli.Answers,
-		"perlica policy approvals revoke": cli.Acts, "perlica log prune": cli.Acts, "perlica log resolve": cli.Acts, "perlica log open": cli.Acts,
-		"perlica log import": cli.Acts, "perlica log checkpoint": cli.Acts, "perlica log key rotate": cli.Acts,
-		"perlica service": cli.Acts, "perlica service pair": cli.Acts, "perlica service unpair": cli.Acts, "perlica service channel enable": cli.Acts,
-		"perlica service channel disable": cli.Acts, "perlica session new": cli.Acts, "perlica session use": cli.Acts,
-		"perlica web": cli.Acts, "perlica web pair": cli.Acts, "perlica web revoke": cli.Acts, "perlica web token": cli.Acts, "perlica session rename": cli.Acts, "perlica session delete": cli.Acts,
+	persons := map[string]frame.Access{
+		"perlica chat": frame.PersonOnly, "perlica acp": frame.PersonOnly, "perlica phone": frame.PersonOnly, "perlica send": frame.PersonOnly, "perlica cancel": frame.PersonOnly, "perlica init": frame.PersonOnly, "perlica config trust": frame.PersonOnly, "perlica provider default": frame.PersonOnly,
+		"perlica pending allow": frame.AnswersQuestion, "perlica pending deny": frame.AnswersQuestion, "perlica pending choose": frame.AnswersQuestion,
+		"perlica policy approvals revoke": frame.PersonOnly, "perlica log prune": frame.PersonOnly, "perlica log resolve": frame.PersonOnly, "perlica log open": frame.PersonOnly,
+		"perlica log import": frame.PersonOnly, "perlica log checkpoint": frame.PersonOnly, "perlica log key rotate": frame.PersonOnly,
+		"perlica service": frame.PersonOnly, "perlica service pair": frame.PersonOnly, "perlica service unpair": frame.PersonOnly, "perlica service channel enable": frame.PersonOnly,
+		"perlica service channel disable": frame.PersonOnly, "perlica session new": frame.PersonOnly, "perlica session use": frame.PersonOnly,
+		"perlica web": frame.PersonOnly, "perlica web pair": frame.PersonOnly, "perlica web revoke": frame.PersonOnly, "perlica web token": frame.PersonOnly, "perlica session rename": frame.PersonOnly, "perlica session delete": frame.PersonOnly,
 	}
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
 		if want, ok := persons[cmd.CommandPath()]; ok {
 			delete(persons, cmd.CommandPath())
-			if got := cli.SideOf(cmd); got != want {
+			if got := frame.AccessOf(cmd); got != want {
 				t.Errorf("'%s' is on the side %q, not %q", cmd.CommandPath(), got, want)
 			}
 		}
@@ -76,11 +76,11 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 		if len(words) == 0 {
 			return // the chat, the bridge or a run, as the terminal has it
 		}
-		person := cli.SideOf(cmd) == cli.Acts || cli.SideOf(cmd) == cli.Answers
+		person := frame.AccessOf(cmd) == frame.PersonOnly || frame.AccessOf(cmd) == frame.AnswersQuestion
 		for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {
 			words[len(words)-1] = name
 			if refused(words) != person {
-				t.Errorf("%q is on the side %q; package shell says %v", words, cli.SideOf(cmd), !person)
+				t.Errorf("%q is on the side %q; package shell says %v", words, frame.AccessOf(cmd), !person)
 			}
 		}
 	})

@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 // helpCommand is the help for a command, by its name. Another name is an error, as it is without help.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND…]", Annotations: cli.Reads.On(),
+		Use: "help [COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Help about any command",
 		Long:  "Show the help of a command: the same as COMMAND --help.",
 		Example: `  perlica help run
@@ -36,7 +35,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			cmd, rest, err := root.Find(args)
 			switch {
 			case err != nil:
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			case cmd == root && len(rest) > 0:
 				return unknownCommand(root, rest[0])
 			case len(rest) > 0 && cmd.HasSubCommands():
@@ -52,28 +51,28 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
-	bad := exitcode.Usage.With(err)
+	bad := frame.ExitUsage.With(err)
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if run, _, err := cmd.Root().Find([]string{"run"}); err == nil && cmd == cmd.Root() {
 			switch {
 			case run.Flags().Lookup(name) != nil:
-				return exitcode.WithHint(bad, "--%s is a flag of 'perlica run'", name)
+				return frame.WithHint(bad, "--%s is a flag of 'perlica run'", name)
 			case len(name) == 1 && run.Flags().ShorthandLookup(name) != nil:
-				return exitcode.WithHint(bad, "-%s is a flag of 'perlica run'", name)
+				return frame.WithHint(bad, "-%s is a flag of 'perlica run'", name)
 			}
 		}
 		if name == "dry-run" {
-			return exitcode.WithHint(bad, "'perlica policy check' says what would be allowed, and runs nothing")
+			return frame.WithHint(bad, "'perlica policy check' says what would be allowed, and runs nothing")
 		}
 		if near := nearestFlag(cmd, name); near != "" {
-			return exitcode.WithHint(bad, "did you mean --%s? See '%s --help'", near, cmd.CommandPath())
+			return frame.WithHint(bad, "did you mean --%s? See '%s --help'", near, cmd.CommandPath())
 		}
 	case errors.As(err, &value) && value.GetFlag().Value.Type() == "duration":
-		return exitcode.WithHint(bad, "it is a number with a unit: 90s, 10m, 2h")
+		return frame.WithHint(bad, "it is a number with a unit: 90s, 10m, 2h")
 	}
-	return exitcode.WithHint(bad, "see '%s --help'", cmd.CommandPath())
+	return frame.WithHint(bad, "see '%s --help'", cmd.CommandPath())
 }
 
 // nearestFlag is the flag of cmd that a name most likely meant, or "".

@@ -15,7 +15,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 // version is set by the release build.
@@ -32,11 +32,11 @@ func main() {
 	os.Exit(newApp(version).main(os.Args[1:]))
 }
 
-func versionCommand(a *cli.App) *cobra.Command {
+func versionCommand(a *frame.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Annotations: cli.Reads.On(),
+		Use: "version", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Print the version",
-		Args:  cli.Exactly(),
+		Args:  frame.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			return a.Write(func(w io.Writer) error {
 				_, err := fmt.Fprintln(w, versionLine(a))
@@ -47,7 +47,7 @@ func versionCommand(a *cli.App) *cobra.Command {
 }
 
 // versionLine is what 'perlica version' and --version print.
-func versionLine(a *cli.App) string {
+func versionLine(a *frame.App) string {
 	v := a.Version
 	if v == "devel" {
 		if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {

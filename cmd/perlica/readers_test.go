@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -61,7 +61,7 @@ var noLogReaders = map[string]string{
 func TestEveryReaderIsInTheTable(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, words []string) {
 		path := cmd.CommandPath()
-		if cmd.RunE == nil && cmd.Run == nil || cli.SideOf(cmd) != cli.Reads || strings.HasPrefix(path, "perlica completion") {
+		if cmd.RunE == nil && cmd.Run == nil || frame.AccessOf(cmd) != frame.ReadOnly || strings.HasPrefix(path, "perlica completion") {
 			return
 		}
 		if cmd.HasSubCommands() {

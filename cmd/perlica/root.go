@@ -10,10 +10,9 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/acp"
 	"github.com/perlica/perlica/cmd/perlica/chat"
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/config"
 	"github.com/perlica/perlica/cmd/perlica/doctor"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/log"
 	"github.com/perlica/perlica/cmd/perlica/pending"
 	"github.com/perlica/perlica/cmd/perlica/policy"
@@ -30,20 +29,20 @@ import (
 )
 
 // app is an invocation of the program.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
-func newApp(version string) *app { return &app{cli.New(version)} }
+func newApp(version string) *app { return &app{frame.NewApp(version)} }
 
 // unknownCommand is what a first word that is no command leads to. It is never a prompt.
 func unknownCommand(root *cobra.Command, word string) error {
-	err := exitcode.Usagef("there is no command %q", word)
-	if near := cli.NearestCommand(root, word); near != "" {
-		return exitcode.WithHint(err, "did you mean 'perlica %s'?", near)
+	err := frame.UsageErrorf("there is no command %q", word)
+	if near := frame.NearestCommand(root, word); near != "" {
+		return frame.WithHint(err, "did you mean 'perlica %s'?", near)
 	}
 	if strings.ContainsRune(word, ' ') {
-		return exitcode.WithHint(err, "to send a text: perlica run %q", word)
+		return frame.WithHint(err, "to send a text: perlica run %q", word)
 	}
-	return exitcode.WithHint(err, "to send a text: perlica run …; for the commands: perlica --help")
+	return frame.WithHint(err, "to send a text: perlica run …; for the commands: perlica --help")
 }
 
 // main runs a command line and returns the exit code.
@@ -68,7 +67,7 @@ func (a *app) main(args []string) int {
 	if err == nil {
 		err = a.Write(func(io.Writer) error { return out.err })
 	}
-	code, printed := exitcode.Of(err)
+	code, printed := frame.ExitCodeOf(err)
 	if printed {
 		a.Complain(err)
 	}
@@ -106,7 +105,7 @@ func (a *app) root(args []string) *cobra.Command {
 	var flags chat.Flags
 	var serves bool
 	root := &cobra.Command{
-		Use: "perlica", Annotations: cli.Runs.On(),
+		Use: "perlica", Annotations: frame.StartsRun.Annotation(),
 		Short: "Talk to a coding agent, one call an input, on the record",
 		Long: `Perlica stands between you and a coding agent that speaks the Agent Client
 Protocol. One input makes at most one call; nothing is executed here, nothing is
@@ -122,11 +121,11 @@ At a terminal, 'perlica' without a command is the chat.`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// cobra would look after this, with an error that is not known as one of usage.
-			if err := cli.CheckExclusive(cmd); err != nil {
+			if err := frame.CheckExclusive(cmd); err != nil {
 				return err
 			}
 			if err := cmd.ValidateFlagGroups(); err != nil {
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			}
 			if asked, _ := cmd.Flags().GetBool("version"); asked {
 				cmd.RunE = commands["version"](a.App).RunE
@@ -190,7 +189,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 }
 
 // commands are the commands below the root.
-var commands = map[string]func(*cli.App) *cobra.Command{
+var commands = map[string]func(*frame.App) *cobra.Command{
 	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command, "completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
 	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command, "provider": provider.Command,
 	"run": runCommand, "send": watch.SendCommand, "service": serviceCommand, "session": session.Command, "version": versionCommand, "watch": watch.Command,
@@ -202,18 +201,18 @@ func addVersion(cmd *cobra.Command) {
 	cmd.Flags().BoolP("version", "v", false, "version for "+cmd.Name())
 }
 
-func serviceCommand(a *cli.App) *cobra.Command {
+func serviceCommand(a *frame.App) *cobra.Command {
 	return service.Command(a, log.TailCommand(a), web.Beside)
 }
 
 // runCommand is run with --version, as other programs of its kind have it.
-func runCommand(a *cli.App) *cobra.Command {
+func runCommand(a *frame.App) *cobra.Command {
 	cmd := run.Command(a)
 	addVersion(cmd)
 	return cmd
 }
 
-func doctorCommand(a *cli.App) *cobra.Command {
+func doctorCommand(a *frame.App) *cobra.Command {
 	return doctor.Command(a, func(ctx context.Context, p *project.Project) (channels, projects []bridge.Setup) {
 		return service.Setups(a, p), service.Projects(ctx, a, p)
 	})

@@ -13,10 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -26,14 +24,14 @@ import (
 )
 
 // app is an invocation, with the command of this package as its method.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command.
-func Command(a *cli.App) *cobra.Command {
+func Command(a *frame.App) *cobra.Command {
 	var f dialog.Flags
 	var setup string
 	cmd := &cobra.Command{
-		Use: "acp [-- COMMAND ARG…]", Annotations: cli.Acts.On(),
+		Use: "acp [-- COMMAND ARG…]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Stand between an editor and its agent, as an ACP agent",
 		Long: `Be the ACP agent that an editor starts, and start the real one: what the editor
 and the agent say to each other goes on byte for byte, and is on the record. Each prompt
@@ -68,7 +66,7 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 			}
 			if len(args) > 0 {
 				if f.Provider != "" || f.Agent != "" {
-					return exitcode.Usagef("--provider, --agent and a command behind -- exclude each other")
+					return frame.UsageErrorf("--provider, --agent and a command behind -- exclude each other")
 				}
 				f.Agent = agents.CommandLine(args)
 			}
@@ -91,10 +89,10 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 
 func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 	if term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stdout) {
-		return exitcode.WithHint(exitcode.Usagef("this speaks a protocol with an editor, which starts it; there is nothing to type here"),
+		return frame.WithHint(frame.UsageErrorf("this speaks a protocol with an editor, which starts it; there is nothing to type here"),
 			"'perlica acp --setup EDITOR' says what to paste where; 'perlica' talks to an agent in this terminal")
 	}
-	ctx, stop := signals.Catch(ctx, 0)
+	ctx, stop := frame.CatchSignals(ctx, 0)
 	defer stop.Release()
 	go func() { // the first signal ends it, as the end of standard input does
 		select {
@@ -110,7 +108,7 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 	opened := &projects{app: a, choice: choice, flags: f, agent: agent, open: map[string]*acp.Place{}}
 	home, err := opened.at(ctx, p, own)
 	if err != nil {
-		return exitcode.Log.With(err)
+		return frame.ExitLog.With(err)
 	}
 	err = acp.Serve(ctx, acp.Options{
 		In: a.Stdin, Out: a.Stdout, Agent: agent, Dir: p.Dir, Environ: a.Environ, Version: a.Version, Limit: string(p.Mode()),
@@ -122,9 +120,9 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 	record, stopped := (*acp.RecordError)(nil), (*kernel.StoppedError)(nil)
 	switch {
 	case errors.As(err, &record):
-		err = exitcode.InLog(err)
+		err = frame.LogErrorBeforeSend(err)
 	case errors.As(err, &stopped):
-		err = exitcode.OfStop(stopped.Stop).With(nil)
+		err = frame.StopExitCode(stopped.Stop).With(nil)
 	}
 	return errors.Join(err, opened.close())
 }
@@ -133,7 +131,7 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice project.Choice, agent agents.Agent, err error) {
 	here, warning, err := a.Limited(f.ConfigFlags())
 	if err != nil {
-		return nil, nil, choice, agent, exitcode.Usage.With(err)
+		return nil, nil, choice, agent, frame.ExitUsage.With(err)
 	}
 	if warning != "" {
 		a.Note("warning: " + warning)
@@ -151,7 +149,7 @@ func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice projec
 		own, err = project.User(here.Dir, a.Environ, f.ConfigFlags())
 	}
 	if err != nil {
-		err = exitcode.Usage.With(err)
+		err = frame.ExitUsage.With(err)
 	}
 	return here, own, choice, agent, err
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/login"
 )
@@ -49,9 +48,9 @@ func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
 	first := a.AgentArgs[0]
 	switch {
 	case setup != "", !strings.HasPrefix(first, "-") && f.Provider == "" && f.Agent == "":
-		return exitcode.WithHint(exitcode.Usagef("'%s' takes no argument %q", cmd.CommandPath(), first), "an agent's command goes behind --")
+		return frame.WithHint(frame.UsageErrorf("'%s' takes no argument %q", cmd.CommandPath(), first), "an agent's command goes behind --")
 	case !term.IsTerminal(a.Stdin):
-		return exitcode.WithHint(exitcode.Usagef("'%s' has no flag %s: what begins with it are arguments of the agent's, for a login, and that takes a terminal on standard input", cmd.CommandPath(), first),
+		return frame.WithHint(frame.UsageErrorf("'%s' has no flag %s: what begins with it are arguments of the agent's, for a login, and that takes a terminal on standard input", cmd.CommandPath(), first),
 			"see '%s --help'", cmd.CommandPath())
 	}
 	p, own, _, agent, err := a.prepare(f)
@@ -60,19 +59,19 @@ func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
 	}
 	r, done, err := a.Open(cmd.Context(), own)
 	if err != nil {
-		return exitcode.Log.With(err)
+		return frame.ExitLog.With(err)
 	}
-	caught, stop := signals.Outlived()
+	caught, stop := frame.CatchDuringChild()
 	defer stop()
 	code, err := login.InTerminal(cmd.Context(), r, login.Terminal{
 		Agent: agent, Args: a.AgentArgs, Dir: p.Dir, Environ: a.Environ, Limit: string(p.Mode()), Signals: caught,
 		Starts: func(command []string) { a.Note("this terminal is the agent's: " + strings.Join(command, " ")) },
 	})
 	if errors.Is(err, login.ErrRecord) {
-		err = exitcode.Log.With(exitcode.InLog(err))
+		err = frame.ExitLog.With(frame.LogErrorBeforeSend(err))
 	}
 	if err == nil {
-		err = exitcode.OfProgram(code)
+		err = frame.ProgramExit(code)
 	}
 	return errors.Join(err, done())
 }

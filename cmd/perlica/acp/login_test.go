@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 // TestSplit: the agent's arguments begin with the first that is none of the command's, whatever they
@@ -36,7 +36,7 @@ func TestSplit(t *testing.T) {
 		"--cli acp":                                      "--cli acp |",
 		"":                                               "|",
 	} {
-		a := cli.New("test")
+		a := frame.NewApp("test")
 		root := &cobra.Command{Use: "perlica"}
 		root.PersistentFlags().StringVar(&a.ContextFlag, "context", "", "")
 		root.AddCommand(Command(a), &cobra.Command{Use: "other", Run: func(*cobra.Command, []string) {}})

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/agents"
 )
 
@@ -92,7 +92,7 @@ func (a *app) setup(name string, f dialog.Flags) error {
 			return a.Say("%s", e.text(argv))
 		}
 	}
-	return exitcode.WithHint(exitcode.Usagef("--setup: there is no editor %q", name), "it knows %s; in any other, put this in place of the agent's command: %s",
+	return frame.WithHint(frame.UsageErrorf("--setup: there is no editor %q", name), "it knows %s; in any other, put this in place of the agent's command: %s",
 		strings.Join(editors(), ", "), agents.CommandLine(argv))
 }
 

@@ -10,8 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
@@ -64,7 +63,7 @@ func (b *backlog) announce() {
 		return
 	}
 	b.said = true
-	text := printing.Count(len(b.q.Inputs), "queued input") + " held (" + b.held + "): Enter sends"
+	text := frame.Count(len(b.q.Inputs), "queued input") + " held (" + b.held + "): Enter sends"
 	if len(b.q.Inputs) > 1 {
 		text += " them in turn"
 	} else {
@@ -72,7 +71,7 @@ func (b *backlog) announce() {
 	}
 	b.c.note(text + ", /unqueue takes the last back")
 	for i, in := range b.q.Inputs {
-		b.c.note(fmt.Sprintf("%d: %s", i+1, printing.OneLine(in.Text)))
+		b.c.note(fmt.Sprintf("%d: %s", i+1, frame.OneLine(in.Text)))
 	}
 }
 
@@ -119,7 +118,7 @@ func (b *backlog) count() int {
 // add queues an input and says how many are before it. It is on disk when add returns.
 func (b *backlog) add(text string, files []string) (before int, err error) {
 	id := event.InputID(uuid.Must(uuid.NewV7()).String())
-	m := fact.MessageQueued{Text: text, Attachments: files, Source: "chat", Sender: cli.UserName(b.c.a.Getenv)}
+	m := fact.MessageQueued{Text: text, Attachments: files, Source: "chat", Sender: frame.UserName(b.c.a.Getenv)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.typed[id] = text
@@ -142,7 +141,7 @@ func (b *backlog) takeBack(n int) (line string, err error) {
 		return "", errors.New("nothing of that number is queued")
 	}
 	in := b.q.Inputs[n-1]
-	m := fact.MessageWithdrawn{By: cli.UserName(b.c.a.Getenv), Where: "chat"}
+	m := fact.MessageWithdrawn{By: frame.UserName(b.c.a.Getenv), Where: "chat"}
 	if err := queue.Withdraw(context.WithoutCancel(b.c.ctx), b.c.r.Log(), b.q.Session, in.ID, m); err != nil {
 		return "", err
 	}
@@ -166,7 +165,7 @@ func (b *backlog) list() string {
 	}
 	var lines []string
 	for i, in := range b.q.Inputs {
-		lines = append(lines, fmt.Sprintf("%d: %s (%s, %s, %s)", i+1, printing.OneLine(in.Text), in.Sender, in.Source, printing.Short(string(in.ID))))
+		lines = append(lines, fmt.Sprintf("%d: %s (%s, %s, %s)", i+1, frame.OneLine(in.Text), in.Sender, in.Source, frame.ShortID(string(in.ID))))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -207,7 +206,7 @@ func (b *backlog) watch(ctx context.Context) {
 				b.arrive()
 			default:
 				in := b.q.Inputs[n-1]
-				b.c.above(fmt.Sprintf("queued by %s (%s): %s", printing.OneLine(in.Sender), printing.OneLine(in.Source), printing.OneLine(in.Text)))
+				b.c.above(fmt.Sprintf("queued by %s (%s): %s", frame.OneLine(in.Sender), frame.OneLine(in.Source), frame.OneLine(in.Text)))
 			}
 		}
 		b.mu.Unlock()
@@ -217,7 +216,7 @@ func (b *backlog) watch(ctx context.Context) {
 // sendQueued sends the input whose turn it is. What is not called stays in the queue.
 func (c *chat) sendQueued(in queue.Input) {
 	c.setHead(len(in.Attachments), c.backlog.count()-1)
-	fmt.Fprintln(c.a.Stderr, c.prompt()+printing.OneLine(in.Text))
+	fmt.Fprintln(c.a.Stderr, c.prompt()+frame.OneLine(in.Text))
 	c.send(in.Text, kernel.Input{ID: in.ID, Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender})
 }
 
@@ -255,8 +254,8 @@ func (c *chat) enqueue(text string, say func(string)) {
 	case err != nil:
 		say("not queued: " + err.Error())
 	case before == 0:
-		say("queued, sent after this turn: " + printing.OneLine(text) + " (Up takes it back)")
+		say("queued, sent after this turn: " + frame.OneLine(text) + " (Up takes it back)")
 	default:
-		say(fmt.Sprintf("queued behind %d: %s (Up takes it back)", before, printing.OneLine(text)))
+		say(fmt.Sprintf("queued behind %d: %s (Up takes it back)", before, frame.OneLine(text)))
 	}
 }

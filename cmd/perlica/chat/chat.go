@@ -12,13 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/editor"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/remote"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -29,34 +25,34 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // AddFlags adds the flags of a chat to a command.
-func AddFlags(a *cli.App, cmd *cobra.Command, f *Flags) { (&app{a}).addChatFlags(cmd, f) }
+func AddFlags(a *frame.App, cmd *cobra.Command, f *Flags) { (&app{a}).addChatFlags(cmd, f) }
 
 // Run is the chat, until the person leaves it.
-func Run(a *cli.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(cmd, f) }
+func Run(a *frame.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(cmd, f) }
 
 // Flags are the flags of the chat: those of run that make sense there.
 type Flags struct {
 	dialog.Flags
-	Team   remote.Flags
+	Team   dialog.TeamFlags
 	Resume bool   // choose the session from a list
 	First  string // a text that is sent at once
 }
 
 // Command returns the command.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var f Flags
 	cmd := &cobra.Command{
-		Use: "chat [TEXT]", Annotations: cli.Acts.On(),
+		Use: "chat [TEXT]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Talk to the agent, line by line",
 		Long: `Talk to the agent, line by line. Each line that is sent is one input, and makes at most
 one call. The agent lives as long as the chat. TEXT is sent first.
 
 'perlica' without a command is the same, and 'perlica "TEXT"' with a text of several words.`,
-		Args: cli.Between(0, "TEXT"),
+		Args: frame.Between(0, "TEXT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.First = strings.Join(args, "")
 			return a.chat(cmd, f)
@@ -73,7 +69,7 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 	fl.BoolVar(&f.Resume, "resume", false, "choose the session to go on with from a list")
 	cmd.MarkFlagsMutuallyExclusive("resume", "session", "continue")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")
-	remote.AddFlags(cmd, &f.Team)
+	dialog.AddTeamFlags(cmd, &f.Team)
 	dialog.CompleteFlags(a.App, cmd)
 }
 
@@ -117,7 +113,7 @@ type chat struct {
 	now     string               // of the prompt: the agent's model and mode
 	full    string               // of the prompt: how full the agent's context is
 	awaited *kernel.Conversation // whose agent is started; nil: the one that was is left
-	stop    *signals.Stopper     // of the turn under way, or of a command
+	stop    *frame.Stopper       // of the turn under way, or of a command
 	line    *term.Status         // where the turn under way shows what it does
 	edit    *editor.Editor       // nil before the first prompt
 
@@ -131,19 +127,19 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 		return err
 	}
 	if !term.IsTerminal(a.Stderr) {
-		return exitcode.WithHint(exitcode.Usagef("the chat needs a terminal"), "for one input: perlica run")
+		return frame.WithHint(frame.UsageErrorf("the chat needs a terminal"), "for one input: perlica run")
 	}
-	c := &chat{a: a, f: f, styles: term.NewStyles(a.Getenv, true), dumb: cli.IsDumb(a.App)}
+	c := &chat{a: a, f: f, styles: term.NewStyles(a.Getenv, true), dumb: a.HasDumbTerminal()}
 	if c.tty, err = term.OpenTTY(); err != nil {
-		return exitcode.WithHint(exitcode.Usage.With(err), "for one input: perlica run")
+		return frame.WithHint(frame.ExitUsage.With(err), "for one input: perlica run")
 	}
-	signals.BeforeDeath(func() error {
+	frame.BeforeFatalSignal(func() error {
 		c.paste(false)
 		return c.tty.Restore()
 	})
 	defer func() { _ = c.tty.Close() }() // read from only
 	if c.p, err = a.Locate(f.ConfigFlags()); err != nil {
-		return exitcode.Usage.With(err)
+		return frame.ExitUsage.With(err)
 	}
 	c.thoughts = f.Thoughts || c.p.Config.Chat.Thoughts
 	c.ctx, c.cancel = context.WithCancelCause(cmd.Context())
@@ -164,12 +160,12 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	}
 	r, done, err := a.Open(c.ctx, c.p)
 	if err != nil {
-		return exitcode.Log.With(err)
+		return frame.ExitLog.With(err)
 	}
 	c.r = r
 	defer func() {
 		if cerr := done(); cerr != nil && err == nil {
-			err = exitcode.Log.With(cerr)
+			err = frame.ExitLog.With(cerr)
 		}
 	}()
 	c.backlog = &backlog{c: c}
@@ -182,7 +178,7 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 func (c *chat) run() error {
 	recovered, err := c.r.Recover(c.ctx)
 	if err != nil {
-		return exitcode.Log.With(exitcode.InLog(err))
+		return frame.ExitLog.With(frame.LogErrorBeforeSend(err))
 	}
 	for _, res := range recovered {
 		c.note(fmt.Sprintf("an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
@@ -195,10 +191,10 @@ func (c *chat) run() error {
 		})
 	}
 	if err != nil {
-		return exitcode.OfRefusal(err).With(err)
+		return frame.RefusalExitCode(err).With(err)
 	}
 	if err := c.enter(s, ""); err != nil {
-		return exitcode.OfRefusal(err).With(err)
+		return frame.RefusalExitCode(err).With(err)
 	}
 	err = c.tty.Ahead(c.talk)
 	if cerr := c.leave(); err == nil {
@@ -235,7 +231,7 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 	}
 	c.leaveConversation()
 	conv.Lost(func(err error) {
-		c.above(printing.OneLine(err.Error()) + "; your next line starts it again")
+		c.above(frame.OneLine(err.Error()) + "; your next line starts it again")
 	})
 	conv.Warm()
 	held := dialog.HeldFrom(agent, c.a.Environ)
@@ -245,7 +241,7 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 	c.session.ID = conv.Session()
 	c.host = &command.Host{
 		Runner: c.r, Conversation: conv, Agents: c.p.Resolver(), Workspace: c.p.Workspace, Dirs: c.p.Dirs,
-		By: cli.UserName(c.a.Getenv), Where: "chat", Origin: c.a.Origin(),
+		By: frame.UserName(c.a.Getenv), Where: "chat", Origin: c.a.Origin(),
 	}
 	c.host.Cancel = c.cancelTurn
 	if c.workers != nil {
@@ -286,7 +282,7 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	}
 	if first := c.f.First; first != "" {
 		c.setHead(0, c.backlog.count())
-		fmt.Fprintln(c.a.Stderr, c.prompt()+printing.OneLine(first))
+		fmt.Fprintln(c.a.Stderr, c.prompt()+frame.OneLine(first))
 		if leave := c.take(first); leave || c.ctx.Err() != nil {
 			return nil
 		}
@@ -376,14 +372,14 @@ func (c *chat) leave() error {
 	id := c.conv.Session()
 	c.leaveConversation()
 	if n := c.backlog.count(); n > 0 {
-		c.note(printing.Count(n, "queued input") + " stay in this session, and wait for your Enter when you open it again")
+		c.note(frame.Count(n, "queued input") + " stay in this session, and wait for your Enter when you open it again")
 	}
 	if c.turns == 0 {
 		return nil
 	}
 	view, err := c.r.Sessions(context.WithoutCancel(c.ctx))
 	if err != nil {
-		return exitcode.Log.With(exitcode.InLog(err))
+		return frame.ExitLog.With(frame.LogErrorBeforeSend(err))
 	}
 	s, err := view.Find(context.WithoutCancel(c.ctx), string(id))
 	if err = errors.Join(err, view.Close()); err != nil {
@@ -395,13 +391,13 @@ func (c *chat) leave() error {
 
 // farewell names a session and the command that goes on with it.
 func (c *chat) farewell(s sessions.Session) string {
-	id, with := printing.Short(s.ID), ""
+	id, with := frame.ShortID(s.ID), ""
 	if c.f.Agent != "" {
 		with = " with the same --agent"
 	}
 	name := ""
 	if s.Name != "" {
-		name = " (" + printing.OneLine(s.Name) + ")"
+		name = " (" + frame.OneLine(s.Name) + ")"
 	}
 	return fmt.Sprintf("session %s%s: perlica -s %s%s goes on with it", id, name, id, with)
 }

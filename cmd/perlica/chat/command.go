@@ -17,12 +17,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/export"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/markdown"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
-	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/report"
@@ -56,7 +53,7 @@ func (c *chat) do(l command.Line) (leave bool) {
 		return c.doThere(l)
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	stop := signals.New(cancel)
+	stop := frame.NewStopper(cancel)
 	c.under(stop, nil)
 	c.keys.begin(c.events(func() { cancel(context.Canceled) }), c.hangup)
 	out, err := c.host.Do(ctx, l)
@@ -68,7 +65,7 @@ func (c *chat) do(l command.Line) (leave bool) {
 		err = fmt.Errorf("/%s was given up", l.Name)
 	}
 	if hint := c.hint(err); hint != "" {
-		err = exitcode.WithHint(err, "%s", hint)
+		err = frame.WithHint(err, "%s", hint)
 	}
 	if err != nil {
 		c.a.Complain(err)
@@ -203,7 +200,7 @@ func (c *chat) unqueue(number string, say func(string)) {
 	}
 	n, err := strconv.Atoi(number)
 	if number != "last" && (err != nil || n < 1) {
-		say(printing.OneLine(number) + " is no number of a queued input: /queue lists them")
+		say(frame.OneLine(number) + " is no number of a queued input: /queue lists them")
 		return
 	}
 	line, err := c.backlog.takeBack(n)
@@ -211,7 +208,7 @@ func (c *chat) unqueue(number string, say func(string)) {
 		say(err.Error())
 		return
 	}
-	say("taken back: " + printing.OneLine(line))
+	say("taken back: " + frame.OneLine(line))
 	c.stand(line)
 }
 
@@ -256,15 +253,15 @@ func (c *chat) copyAnswer() {
 		answer := turns[0].Answer
 		fmt.Fprintf(c.a.Stderr, "\x1b]52;c;%s\a", base64.StdEncoding.EncodeToString([]byte(answer)))
 		c.note(fmt.Sprintf("%s sent to the clipboard of the terminal; if nothing arrives there, the terminal does not allow OSC 52",
-			printing.Count(utf8.RuneCountInString(answer), "character")))
+			frame.Count(utf8.RuneCountInString(answer), "character")))
 	}
 }
 
 // export writes the record of this session to a file that is not there yet.
 func (c *chat) export(path string) {
-	f := export.Flags{Filter: selection.Filter{Session: string(c.conv.Session())}, Out: c.absolute(path), Format: "jsonl"}
+	f := export.Flags{EventFilter: frame.EventFilter{Session: string(c.conv.Session())}, Out: c.absolute(path), Format: "jsonl"}
 	if _, err := os.Lstat(f.Out); err == nil {
-		c.a.Complain(exitcode.WithHint(fmt.Errorf("%s is there already", path), "choose another name; 'perlica session export -o' replaces files"))
+		c.a.Complain(frame.WithHint(fmt.Errorf("%s is there already", path), "choose another name; 'perlica session export -o' replaces files"))
 		return
 	}
 	_, _ = c.r.Log().Checkpoint(c.ctx) // Without it the export says that no signature covers its end.

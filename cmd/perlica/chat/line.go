@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/editor"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -97,7 +97,7 @@ func (c *chat) editElsewhere(text string) (edited string, err error) {
 		return text, err
 	}
 	b, err := os.ReadFile(f.Name())
-	if err == nil && len(b) > cli.MaxInput {
+	if err == nil && len(b) > frame.MaxInput {
 		err = errors.New("the text is too long")
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/editor"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
@@ -32,7 +32,7 @@ func (c *chat) unfold(number string) error {
 	case number == "last":
 		n = len(c.results)
 	case err != nil, n < 1, n > len(c.results):
-		return fmt.Errorf("%q is no number of a folded result: they go from 1 to %d", printing.OneLine(number), len(c.results))
+		return fmt.Errorf("%q is no number of a folded result: they go from 1 to %d", frame.OneLine(number), len(c.results))
 	}
 	rows, err := c.wholeResult(c.results[n-1])
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *chat) unfold(number string) error {
 	if pager := c.a.Getenv("PAGER"); pager != "" && !c.dumb {
 		return c.pageElsewhere(pager, rows)
 	}
-	text := strings.Split(strings.TrimSuffix(printing.Drawn(rows, c.styles), "\n"), "\n")
+	text := strings.Split(strings.TrimSuffix(frame.RenderRows(rows, c.styles), "\n"), "\n")
 	err = editor.Page(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(term.Height(c.a.Stderr), 2) }, text)
 	if errors.Is(err, io.EOF) {
 		return nil // the next line finds that the terminal is gone
@@ -68,7 +68,7 @@ func (c *chat) wholeResult(of result) ([]card.Row, error) {
 	if input := string(last.Call.RawInput); input != "" && input != "{}" {
 		rows = append(rows, card.Text("input", input, width)...)
 	}
-	whole, _ := printing.Result(last.Call, width, false)
+	whole, _ := frame.ToolResultRows(last.Call, width, false)
 	return append(rows, whole...), nil
 }
 

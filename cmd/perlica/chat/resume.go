@@ -11,8 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/perlica/perlica/cmd/perlica/editor"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
@@ -44,20 +43,20 @@ func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
 			fmt.Fprintln(c.a.Stderr)
 		}
 		if t.Pruned {
-			c.note("a turn that is no longer on record, run " + printing.Short(t.Run))
+			c.note("a turn that is no longer on record, run " + frame.ShortID(t.Run))
 			continue
 		}
-		fmt.Fprintln(c.a.Stderr, c.styles.Dim(t.At.Local().Format(time.DateTime)+" ❯ "+printing.OneLine(t.Text)))
+		fmt.Fprintln(c.a.Stderr, c.styles.Dim(t.At.Local().Format(time.DateTime)+" ❯ "+frame.OneLine(t.Text)))
 		lines := strings.SplitAfter(c.rendered(t.Answer), "\n")
 		if n := len(lines) - shownLines; n > 0 && t.Answer != "" {
-			c.note(fmt.Sprintf("%d lines above: perlica log show %s", n, printing.Short(t.Run)))
+			c.note(fmt.Sprintf("%d lines above: perlica log show %s", n, frame.ShortID(t.Run)))
 			lines = lines[n:]
 		}
 		if t.Answer != "" {
 			fmt.Fprint(c.a.Stderr, strings.Join(lines, ""))
 		}
 		if end := t.Ending(); end != "" {
-			c.note(printing.OneLine(end))
+			c.note(frame.OneLine(end))
 		}
 	}
 }
@@ -119,7 +118,7 @@ func (l *sessionList) dropCurrent(words string) error {
 	if here >= 0 {
 		l.list = slices.Delete(l.list, here, here+1)
 	}
-	searched := fmt.Sprintf("%q", printing.OneLine(words))
+	searched := fmt.Sprintf("%q", frame.OneLine(words))
 	switch {
 	case words != "" && onlyHere:
 		return fmt.Errorf("only this session has %s in it", searched)
@@ -201,10 +200,10 @@ const leastTitle = 20
 func (l *sessionList) row(i, columns int) []string {
 	s := l.list[i]
 	cells := []string{
-		runewidth.FillRight(card.Line(printing.SessionName(s, printing.Short(s.ID)), 24), 8),
-		fmt.Sprintf("%-8s", printing.Ago(s.Used, l.now)),
+		runewidth.FillRight(card.Line(frame.SessionName(s, frame.ShortID(s.ID)), 24), 8),
+		fmt.Sprintf("%-8s", frame.FormatAge(s.Used, l.now)),
 		runewidth.FillRight(card.Line(s.Provider, 16), 10),
-		fmt.Sprintf("%8s", printing.Count(s.Turns, "turn")),
+		fmt.Sprintf("%8s", frame.Count(s.Turns, "turn")),
 	}
 	if cost := l.cost(s.ID); cost != "" {
 		cells = append(cells, cost)
@@ -226,7 +225,7 @@ func (l *sessionList) cost(id event.SessionID) string {
 	e, ok, err := l.c.r.Log().Last(l.ctx, event.Query{Session: id, Types: []event.Type{event.Responded}})
 	if err == nil && ok {
 		if f, err := fact.Decode[fact.Responded](e); err == nil && f.Cost != nil {
-			text = printing.OneLine(f.Cost.String())
+			text = frame.OneLine(f.Cost.String())
 		}
 	}
 	l.costs[id] = text
@@ -255,7 +254,7 @@ func (l *sessionList) number(keys *term.Keys, words string) (s sessions.Session,
 	}
 	n := 0
 	if _, err := fmt.Sscan(line, &n); err != nil || n < 1 || n > len(shown) {
-		return s, fmt.Errorf("%w: %q is no number of the list", errNoChoice, printing.OneLine(line))
+		return s, fmt.Errorf("%w: %q is no number of the list", errNoChoice, frame.OneLine(line))
 	}
 	return shown[n-1], nil
 }
@@ -275,7 +274,7 @@ func (c *chat) resume(words string) {
 // busyHint says who holds a session and how to look at it.
 func busyHint(err error, s sessions.Session) error {
 	if errors.Is(err, filelock.ErrBusy) {
-		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.SessionName(s, printing.Short(s.ID)))
+		return frame.WithHint(err, "to follow it: perlica watch %s", frame.SessionName(s, frame.ShortID(s.ID)))
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/editor"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
@@ -31,12 +31,12 @@ func (c *chat) greet(s sessions.Session, choice fact.SessionConfigured) {
 	}
 	what := "a new session"
 	if s.ID != "" {
-		what = "session " + printing.SessionName(s, printing.Short(s.ID))
+		what = "session " + frame.SessionName(s, frame.ShortID(s.ID))
 		if s.Turns > 0 {
-			what += ", " + printing.Count(s.Turns, "turn")
+			what += ", " + frame.Count(s.Turns, "turn")
 		}
 		if s.Title != "" && s.Title != s.Name {
-			what += ", “" + printing.OneLine(s.Title) + "”"
+			what += ", “" + frame.OneLine(s.Title) + "”"
 		}
 	}
 	what += " with " + c.agent.ID
@@ -44,7 +44,7 @@ func (c *chat) greet(s sessions.Session, choice fact.SessionConfigured) {
 		what += "; /help lists the commands"
 	}
 	c.note(what)
-	if text := printing.Choice(choice); text != "" {
+	if text := frame.DescribeChoices(choice); text != "" {
 		c.note("taken up again as it was chosen in this session, as far as the agent offers it: " + text)
 	}
 }
@@ -82,7 +82,7 @@ func (c *chat) started(conv *kernel.Conversation, hint func(error) string, err e
 	switch {
 	case left:
 	case err != nil:
-		text := c.inset(printing.OneLine(err.Error()) + "; your next line starts the agent again")
+		text := c.inset(frame.OneLine(err.Error()) + "; your next line starts the agent again")
 		if hint := hint(err); hint != "" {
 			text += c.styles.Dim("hint: "+term.Sanitize(hint)) + "\n"
 		}
@@ -91,7 +91,7 @@ func (c *chat) started(conv *kernel.Conversation, hint func(error) string, err e
 		c.showOffers(conv)
 		o, _, _ := conv.Offers()
 		for _, lost := range o.Lost {
-			c.above("as it was chosen in this session before, it cannot be: " + printing.OneLine(lost))
+			c.above("as it was chosen in this session before, it cannot be: " + frame.OneLine(lost))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (c *chat) setHead(files, queued int) {
 	}
 	var beside []string
 	if files > 0 {
-		beside = append(beside, "+"+printing.Count(files, "file"))
+		beside = append(beside, "+"+frame.Count(files, "file"))
 	}
 	if queued > 0 {
 		beside = append(beside, fmt.Sprintf("%d queued", queued))
@@ -116,7 +116,7 @@ func (c *chat) setHead(files, queued int) {
 	if strings.ContainsFunc(name, unicode.IsSpace) {
 		name = strconv.Quote(name)
 	}
-	c.head = c.styles.Dim(printing.OneLine(cmp.Or(name, "new"))) + " " + c.styles.Cyan(printing.OneLine(c.agent.ID)) + " "
+	c.head = c.styles.Dim(frame.OneLine(cmp.Or(name, "new"))) + " " + c.styles.Cyan(frame.OneLine(c.agent.ID)) + " "
 	c.beside = strings.Join(beside, " ")
 }
 
@@ -227,7 +227,7 @@ func newChatView(c *chat, say *dialog.Printer) *chatView {
 	v := &chatView{c: c, alive: c.there != nil || c.prompted && c.conv.Alive()}
 	v.TurnView = dialog.NewTurnView(c.a.App, say, func(tool string) string {
 		if c.there != nil {
-			return "perlica log show " + printing.Short(v.run) + " --team"
+			return "perlica log show " + frame.ShortID(v.run) + " --team"
 		}
 		c.results = append(c.results, result{v.run, tool})
 		return fmt.Sprintf("/show %d", len(c.results))

@@ -7,14 +7,14 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 const canSuspend = true
 
 // signals makes signals end the chat in order, and keeps the terminal right across a stop.
 func (c *chat) signals() (release func()) {
-	signals.SurviveBrokenPipes()
+	frame.SurviveBrokenPipes()
 	ch := make(chan os.Signal, 8)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
@@ -40,8 +40,8 @@ func (c *chat) signals() (release func()) {
 func (c *chat) signal(sig os.Signal) {
 	switch sig {
 	case os.Interrupt:
-		if !c.cancelTurn(signals.StopOf(sig)) {
-			c.quit(signals.StopOf(sig))
+		if !c.cancelTurn(frame.StopOfSignal(sig)) {
+			c.quit(frame.StopOfSignal(sig))
 		}
 	case syscall.SIGCONT:
 		if c.resumed() {
@@ -53,7 +53,7 @@ func (c *chat) signal(sig os.Signal) {
 	case syscall.SIGWINCH:
 		c.resized()
 	default:
-		c.quit(signals.StopOf(sig))
+		c.quit(frame.StopOfSignal(sig))
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *chat) stopped() {
 		c.mu.Lock()
 		c.suspended = again
 		c.mu.Unlock()
-		signals.StopProcess(again)
+		frame.StopProcess(again)
 		c.resumed() // also if the system did not stop it
 		return nil
 	})

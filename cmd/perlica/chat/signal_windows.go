@@ -4,7 +4,7 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 const canSuspend = false
@@ -18,8 +18,8 @@ func (c *chat) signals() (release func()) {
 		for {
 			select {
 			case sig := <-ch:
-				if !c.cancelTurn(signals.StopOf(sig)) {
-					c.quit(signals.StopOf(sig))
+				if !c.cancelTurn(frame.StopOfSignal(sig)) {
+					c.quit(frame.StopOfSignal(sig))
 				}
 			case <-done:
 				signal.Stop(ch)

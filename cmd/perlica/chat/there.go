@@ -11,12 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/remote"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
@@ -36,17 +32,17 @@ type there struct {
 func (c *chat) talkThere() error {
 	return team.Use(c.ctx, c.p, c.a.Version, func(t *team.Team) error {
 		c.there, c.backlog = &there{t: t}, &backlog{c: c}
-		c.host, c.hint = &command.Host{By: cli.UserName(c.a.Getenv), Where: "chat", Team: c.workers}, func(error) string { return "" }
+		c.host, c.hint = &command.Host{By: frame.UserName(c.a.Getenv), Where: "chat", Team: c.workers}, func(error) string { return "" }
 		release := c.signals()
 		defer release()
 		if err := c.openThere(); err != nil {
-			return exitcode.OfRefusal(err).With(err)
+			return frame.RefusalExitCode(err).With(err)
 		}
 		if err := c.tty.Ahead(c.talk); err != nil {
 			return err
 		}
 		if c.there.worker != "" {
-			c.note(fmt.Sprintf("session %s at %s: perlica --team -s %[1]s goes on with it", printing.Short(c.there.session), c.there.worker))
+			c.note(fmt.Sprintf("session %s at %s: perlica --team -s %[1]s goes on with it", frame.ShortID(c.there.session), c.there.worker))
 		}
 		return c.stoppedBy()
 	})
@@ -66,7 +62,7 @@ func (c *chat) openThere() error {
 	}
 	c.beginThere(l.Worker, s.ID)
 	c.session, c.turns = s, s.Turns
-	c.note(fmt.Sprintf("session %s at %s, of the team %s", printing.DescribeSession(s), l.Worker, name))
+	c.note(fmt.Sprintf("session %s at %s, of the team %s", frame.DescribeSession(s), l.Worker, name))
 	c.showEarlier(l, s)
 	return nil
 }
@@ -79,7 +75,7 @@ func (c *chat) beginThere(worker string, session event.SessionID) {
 }
 
 // answerThere hands an input to the team and waits for its result. The session that its worker began is gone on with.
-func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Printer, ask *dialog.Asker, show func(kernel.Notice), stop *signals.Stopper) (kernel.Result, error) {
+func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Printer, ask *dialog.Asker, show func(kernel.Notice), stop *frame.Stopper) (kernel.Result, error) {
 	err := c.there.t.Refresh(ctx) // an admin may have adopted another server since the last line
 	if err != nil {
 		err = c.there.t.Refresh(ctx) // that only reads: the server may have ended the connection since
@@ -95,7 +91,7 @@ func (c *chat) answerThere(ctx context.Context, in kernel.Input, say *dialog.Pri
 	}
 	d.ID, d.Worker, d.Session = uuid.Must(uuid.NewV7()).String(), c.there.worker, c.there.session
 	c.there.input.Store(d.ID)
-	at := remote.Terminal{Say: say, Ask: ask, Show: show, Stop: stop, User: in.Sender}
+	at := dialog.TeamTerminal{Say: say, Ask: ask, Show: show, Stop: stop, User: in.Sender}
 	res, worker, err := at.Answer(ctx, c.there.t, d)
 	c.there.input.Store("")
 	if err == nil && res.Session != "" {
@@ -126,10 +122,10 @@ func (c *chat) doThere(l command.Line) (leave bool) {
 	of := slices.IndexFunc(thereCommands, func(cmd [2]string) bool { return strings.HasPrefix(cmd[0]+" ", "/"+l.Name+" ") })
 	switch {
 	case of < 0:
-		c.a.Complain(exitcode.WithHint(fmt.Errorf("/%s is not for a chat with a team", l.Name), "/help lists what is"))
+		c.a.Complain(frame.WithHint(fmt.Errorf("/%s is not for a chat with a team", l.Name), "/help lists what is"))
 		return false
 	case (l.Args == "") == strings.Contains(thereCommands[of][0], " "):
-		c.a.Complain(exitcode.Usagef("here it is %s", thereCommands[of][0]))
+		c.a.Complain(frame.UsageErrorf("here it is %s", thereCommands[of][0]))
 		return false
 	}
 	switch l.Name {
@@ -159,7 +155,7 @@ func (c *chat) doThere(l command.Line) (leave bool) {
 func (c *chat) stoppedBy() error {
 	var stopped *kernel.StoppedError
 	if errors.As(context.Cause(c.ctx), &stopped) {
-		return exitcode.OfStop(stopped.Stop).With(nil)
+		return frame.StopExitCode(stopped.Stop).With(nil)
 	}
 	return nil
 }

@@ -10,12 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/editor"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/remote"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
@@ -28,8 +25,8 @@ const LongTurn = 10 * time.Second
 
 // fit says what is wrong with a text that is too large to be sent, or no text.
 func fit(text string) error {
-	if len(text) > cli.MaxInput || !utf8.ValidString(text) {
-		return fmt.Errorf("the text is no UTF-8, or has more than %d bytes", cli.MaxInput)
+	if len(text) > frame.MaxInput || !utf8.ValidString(text) {
+		return fmt.Errorf("the text is no UTF-8, or has more than %d bytes", frame.MaxInput)
 	}
 	return nil
 }
@@ -46,7 +43,7 @@ func (c *chat) say(line, text string) {
 			files = append(files, f)
 		}
 	}
-	c.send(line, kernel.Input{Text: text, Attachments: files, Source: "chat", Sender: cli.UserName(c.a.Getenv)})
+	c.send(line, kernel.Input{Text: text, Attachments: files, Source: "chat", Sender: frame.UserName(c.a.Getenv)})
 }
 
 // send gives the agent one input, which is what a line says, and shows what comes of it.
@@ -56,7 +53,7 @@ func (c *chat) send(line string, in kernel.Input) {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.ctx))
 	defer cancel(nil)
-	stop := signals.New(cancel)
+	stop := frame.NewStopper(cancel)
 	f := c.f.Flags
 	f.Thoughts = c.thoughts
 	say := dialog.NewPrinter(ctx, c.a.App, f, stop)
@@ -87,7 +84,7 @@ func (c *chat) send(line string, in kernel.Input) {
 	var err error
 	if c.there == nil {
 		if _, _, ready := c.conv.Offers(); !ready {
-			say.SetStatus("starting " + printing.OneLine(c.agent.ID))
+			say.SetStatus("starting " + frame.OneLine(c.agent.ID))
 		}
 		res, err = c.conv.Run(ctx, t)
 	} else {
@@ -108,8 +105,8 @@ func (c *chat) send(line string, in kernel.Input) {
 			c.a.Complain(fmt.Errorf("the images of the answer are not drawn: %w", derr))
 		}
 	}
-	fmt.Fprintln(c.a.Stderr)       // room before the next prompt
-	var unseen *remote.UnseenError // sent again, it would be called twice
+	fmt.Fprintln(c.a.Stderr)            // room before the next prompt
+	var unseen *dialog.TeamPendingError // sent again, it would be called twice
 	c.keep(line, in.ID != "" || errors.As(err, &unseen), res, err)
 	switch {
 	case res.Stopped != nil:
@@ -150,7 +147,7 @@ func (c *chat) events(interrupt func()) editor.Events {
 }
 
 // turnEvents are what happens at the keyboard during a turn.
-func (c *chat) turnEvents(stop *signals.Stopper, say *dialog.Printer) editor.Events {
+func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) editor.Events {
 	interrupt := func() { stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}) }
 	var escaped sync.Once // Esc asks; only Ctrl-C ends the agent that does not answer
 	on := c.events(interrupt)
@@ -163,7 +160,7 @@ func (c *chat) turnEvents(stop *signals.Stopper, say *dialog.Printer) editor.Eve
 	on.Back = func() string {
 		line, err := c.backlog.takeBack(0)
 		if err == nil {
-			say.Note("taken back: " + printing.OneLine(line))
+			say.Note("taken back: " + frame.OneLine(line))
 		}
 		return line // there may be none
 	}
@@ -171,7 +168,7 @@ func (c *chat) turnEvents(stop *signals.Stopper, say *dialog.Printer) editor.Eve
 }
 
 // under says which turn is under way, or which command, and its status line.
-func (c *chat) under(s *signals.Stopper, line *term.Status) {
+func (c *chat) under(s *frame.Stopper, line *term.Status) {
 	c.mu.Lock()
 	c.stop, c.line = s, line
 	c.mu.Unlock()
@@ -197,7 +194,7 @@ func (c *chat) quit(why kernel.Stop) {
 }
 
 // hangup is called when the terminal is gone.
-func (c *chat) hangup() { c.quit(kernel.Stop{By: streamjson.ByTerminated, Why: signals.HungUp}) }
+func (c *chat) hangup() { c.quit(kernel.Stop{By: streamjson.ByTerminated, Why: frame.HungUp}) }
 
 func causeOf(ctx context.Context) kernel.Stop {
 	var stopped *kernel.StoppedError
@@ -214,7 +211,7 @@ func (c *chat) notify(text string) {
 		_, _ = io.WriteString(c.a.Stderr, "\a")
 	case "osc9":
 		if !c.dumb {
-			_, _ = io.WriteString(c.a.Stderr, "\x1b]9;perlica: "+printing.OneLine(text)+"\a")
+			_, _ = io.WriteString(c.a.Stderr, "\x1b]9;perlica: "+frame.OneLine(text)+"\a")
 		}
 	}
 }

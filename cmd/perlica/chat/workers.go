@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/remote"
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
@@ -96,7 +96,7 @@ func (w *workers) tell(each, all string, list []openThere) {
 		return
 	}
 	for _, o := range list {
-		w.c.above(fmt.Sprintf(each, o.Worker+": "+card.Line(printing.QuestionTitle(o.Question), longestTitle)))
+		w.c.above(fmt.Sprintf(each, o.Worker+": "+card.Line(frame.QuestionTitle(o.Question), longestTitle)))
 	}
 }
 
@@ -145,5 +145,5 @@ func (w *workers) Answer(ctx context.Context, id event.InteractionID, a interact
 	w.mu.Lock()
 	there := w.shown[id]
 	w.mu.Unlock()
-	return remote.OfAnswer(w.link.Answer(ctx, id, there, a))
+	return dialog.TeamAnswerError(w.link.Answer(ctx, id, there, a))
 }

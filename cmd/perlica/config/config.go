@@ -11,20 +11,19 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command with those below it.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return cli.Group("config", "Show, check and trust the configuration",
+	return frame.Group("config", "Show, check and trust the configuration",
 		`Precedence: flags, environment (PERLICA_*), project file, user file, defaults. All of it
 is optional.
 See docs/configuration.md.`,
@@ -34,7 +33,7 @@ See docs/configuration.md.`,
 func (a *app) configShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show [KEY…]", SuggestFor: []string{"get", "list"}, Annotations: cli.Reads.On(),
+		Use: "show [KEY…]", SuggestFor: []string{"get", "list"}, Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show every value and where it comes from",
 		Long: `Show every key that has a value, the value, and the layer that set it. With arguments
 only these keys, and what lies below them. Secrets are masked.
@@ -91,7 +90,7 @@ func broken(problems config.Problems) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return exitcode.Usage.With(problems)
+	return frame.ExitUsage.With(problems)
 }
 
 func (a *app) configShow(keys []string, asJSON bool) error {
@@ -112,7 +111,7 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
-		return exitcode.Quietly(broken(problems))
+		return frame.AlreadyPrinted(broken(problems))
 	}
 	if err := a.Write(func(w io.Writer) error { return writeValues(w, values, a.Styles(a.Stdout)) }); err != nil {
 		return err
@@ -155,7 +154,7 @@ func selectValues(all []config.Value, keys []string) ([]config.Value, error) {
 			}
 		}
 		if len(found) == n {
-			return nil, exitcode.WithHint(fmt.Errorf("no key %q has a value", key), "'perlica config show' lists them all")
+			return nil, frame.WithHint(fmt.Errorf("no key %q has a value", key), "'perlica config show' lists them all")
 		}
 	}
 	return found, nil
@@ -173,13 +172,13 @@ func plainValue(literal string) any {
 func (a *app) configCheckCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "check", Annotations: cli.Reads.On(),
+		Use: "check", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Check the configuration; exit code 2 if it is broken",
 		Long: `Check all files and the environment. Every mistake is printed, with its file and line
 and the nearest key that exists. Also printed: keys that are accepted and do nothing,
 what is probably not meant, and what the project's file may not do before it is trusted.`,
 		Example: `  perlica config check && perlica run "…"`,
-		Args:    cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error { return a.configCheck(asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -196,7 +195,7 @@ func (a *app) configCheck(asJSON bool) error {
 		if err := a.PrintJSON(newConfigReport(p.Config, problems)); err != nil {
 			return err
 		}
-		return exitcode.Quietly(broken(problems))
+		return frame.AlreadyPrinted(broken(problems))
 	}
 	return errors.Join(a.Write(func(w io.Writer) error {
 		for _, lines := range []struct {

@@ -9,8 +9,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
@@ -19,11 +18,11 @@ import (
 func (a *app) configPathCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "path", Annotations: cli.Reads.On(),
+		Use: "path", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show which files are looked at, and where the record lies",
 		Example: `  perlica config path
   perlica config path --json | jq -r '.paths[] | select(.name == "event log").path'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error { return a.configPath(asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -101,10 +100,10 @@ func pathsOf(p *project.Project) ([]namedPath, error) {
 }
 
 // InitCommand returns the command that makes a project's configuration.
-func InitCommand(c *cli.App) *cobra.Command {
+func InitCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return &cobra.Command{
-		Use: "init", Annotations: cli.Acts.On(),
+		Use: "init", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Write .perlica_config with commented defaults",
 		Long: `Make .perlica_config with a config.toml in which every key stands as a comment, with
 its default and what it does. It is not needed: everything works without it.
@@ -113,7 +112,7 @@ It is made at the top of the git work tree, else in the working directory. A fil
 exists is never overwritten.`,
 		Example: `  perlica init
   perlica config show`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error { return a.init() },
 	}
 }
@@ -126,13 +125,13 @@ func (a *app) init() error {
 	}
 	path, err := config.Init(p.Workspace)
 	if errors.Is(err, config.ErrExists) {
-		return exitcode.WithHint(exitcode.Failure.With(err), "nothing was changed; 'perlica config show' says what counts")
+		return frame.WithHint(frame.ExitFailure.With(err), "nothing was changed; 'perlica config show' says what counts")
 	}
 	if err != nil {
 		return err
 	}
 	return a.Write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "Made "+term.Sanitize(cli.ShownPath(p, path))+`: every key as a comment, with its default.
+		_, err := io.WriteString(w, "Made "+term.Sanitize(frame.ShownPath(p, path))+`: every key as a comment, with its default.
 What runs leave behind lies beside it; .gitignore keeps that out of git.
 
 Next:

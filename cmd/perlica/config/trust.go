@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
@@ -19,7 +18,7 @@ import (
 func (a *app) configTrustCommand() *cobra.Command {
 	var yes, revoke bool
 	cmd := &cobra.Command{
-		Use: "trust", Annotations: cli.Acts.On(),
+		Use: "trust", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Let the project's own files count in full",
 		Long: `A project's files come with its repository. Until they are trusted they may only make
 things stricter: commands, environment lists, MCP servers, rules that allow and texts
@@ -31,7 +30,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 		Example: `  perlica config trust
   perlica config trust --yes
   perlica config trust --revoke`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if revoke {
 				p, err := a.WithoutTrust(nil)
@@ -44,9 +43,9 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 					return err
 				}
 				if !trusted {
-					return a.Say("%s was not trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
+					return a.Say("%s was not trusted.", frame.ShownPath(p, p.Workspace.ConfigFile()))
 				}
-				return a.Say("%s is no longer trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
+				return a.Say("%s is no longer trusted.", frame.ShownPath(p, p.Workspace.ConfigFile()))
 			}
 			return a.trust(cmd.Context(), yes)
 		},
@@ -64,9 +63,9 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 	}
 	switch {
 	case p.Config.Project.Digest == "":
-		return exitcode.WithHint(fmt.Errorf("there is nothing to trust: %s does not exist", cli.ShownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
+		return frame.WithHint(fmt.Errorf("there is nothing to trust: %s does not exist", frame.ShownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
 	case p.Config.Project.Trusted:
-		return a.Say("%s is trusted already.", cli.ShownPath(p, p.Workspace.ConfigFile()))
+		return a.Say("%s is trusted already.", frame.ShownPath(p, p.Workspace.ConfigFile()))
 	}
 	if err := a.Write(func(w io.Writer) error { return writeWithheld(w, p, a.Styles(a.Stdout)) }); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 		}
 	}
 	if !yes {
-		return exitcode.WithHint(exitcode.Failure.With(errors.New("not trusted")), "nothing was changed")
+		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")), "nothing was changed")
 	}
 	// What was shown is what is trusted: had the files changed in between, their digest
 	// would be another.

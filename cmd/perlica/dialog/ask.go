@@ -7,8 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -16,10 +15,10 @@ import (
 
 // Asker puts questions to the person at the terminal, one at a time, oldest first.
 type Asker struct {
-	a    *cli.App
+	a    *frame.App
 	r    *kernel.Runner
 	say  *Printer
-	Stop *signals.Stopper
+	Stop *frame.Stopper
 	tty  keyboard // nil: no person sits here
 
 	done func() error // closes what newAsker opened
@@ -56,7 +55,7 @@ type openQuestion struct {
 }
 
 // CanAsk reports whether NewAsker would have a terminal to ask at.
-func CanAsk(a *cli.App) bool {
+func CanAsk(a *frame.App) bool {
 	if !term.IsTerminal(a.Stderr) || !a.Attended() {
 		return false
 	}
@@ -66,24 +65,24 @@ func CanAsk(a *cli.App) bool {
 
 // NewAsker opens the terminal, if there is one to ask on: standard error is one, and the
 // controlling terminal can be opened. Standard input may well be a pipe.
-func NewAsker(a *cli.App, r *kernel.Runner, say *Printer) *Asker {
+func NewAsker(a *frame.App, r *kernel.Runner, say *Printer) *Asker {
 	if !term.IsTerminal(a.Stderr) || !a.Attended() {
 		return NewAskerAt(a, r, say, nil, "terminal")
 	}
-	tty, err := cli.OpenTTY()
+	tty, err := frame.OpenTTY()
 	if err != nil {
 		return NewAskerAt(a, r, say, nil, "terminal")
 	}
 	k := NewAskerAt(a, r, say, tty, "terminal")
 	k.done = tty.Close
 	k.Suspend = func() {
-		say.Status.Aside(func() { _ = tty.Aside(signals.Suspend) }) // a terminal that is gone says so to its reader
+		say.Status.Aside(func() { _ = tty.Aside(frame.Suspend) }) // a terminal that is gone says so to its reader
 	}
 	return k
 }
 
 // NewAskerAt puts questions at a keyboard that somebody else opened; nil is none.
-func NewAskerAt(a *cli.App, r *kernel.Runner, say *Printer, tty keyboard, where string) *Asker {
+func NewAskerAt(a *frame.App, r *kernel.Runner, say *Printer, tty keyboard, where string) *Asker {
 	k := &Asker{a: a, r: r, say: say, tty: tty, where: where, wake: make(chan struct{}, 1)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	if tty != nil {

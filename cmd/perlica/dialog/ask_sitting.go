@@ -11,9 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
@@ -76,7 +74,7 @@ func (s *sitting) screen() (width, height int) {
 // size does not count.
 func (s *sitting) layOut() error {
 	s.width, s.height = s.screen()
-	elsewhere := "perlica pending show " + printing.Short(s.q.ID)
+	elsewhere := "perlica pending show " + frame.ShortID(s.q.ID)
 	if s.k.Away {
 		elsewhere = "perlica team pending"
 	}
@@ -96,7 +94,7 @@ func (s *sitting) draw(first bool) error {
 	if first && len(rows)+len(keys) < s.height-1 {
 		before = "\n"
 	}
-	return s.show(before+printing.Drawn(rows, s.k.say.Styles), keys)
+	return s.show(before+frame.RenderRows(rows, s.k.say.Styles), keys)
 }
 
 // show shows the question, or more of it, and discards everything typed before. The rows about the keys follow when
@@ -122,7 +120,7 @@ func (s *sitting) open(ctx context.Context) error {
 		return err
 	}
 	s.counts = true
-	text := printing.Drawn(s.due, s.k.say.Styles)
+	text := frame.RenderRows(s.due, s.k.say.Styles)
 	if s.due = nil; text != "" {
 		s.below(text)
 	}
@@ -145,12 +143,12 @@ func (s *sitting) explain() {
 	}
 	s.explained = true
 	const why = "Too soon to count: let go, read, press it again."
-	s.below(printing.Drawn([]card.Row{{Head: "  " + card.Line(why, s.width-3), Tone: card.Aside}}, s.k.say.Styles))
+	s.below(frame.RenderRows([]card.Row{{Head: "  " + card.Line(why, s.width-3), Tone: card.Aside}}, s.k.say.Styles))
 }
 
 // next waits for a key, or until the terminal has another size.
 func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err error) {
-	changes, stop := signals.Resizes()
+	changes, stop := frame.TerminalResizes()
 	defer stop()
 	for {
 		if w, h := s.screen(); w != s.width || h != s.height {
@@ -288,7 +286,7 @@ func (s *sitting) meant(ctx context.Context, o interaction.Option) (bool, error)
 // give records the choice. A yes for good takes a second key, a yes to something dangerous the
 // word.
 func (s *sitting) give(ctx context.Context, o interaction.Option) (done bool, err error) {
-	answer := interaction.Answer{Option: o.ID, By: cli.UserName(s.k.a.Getenv), Where: s.k.where, Shown: s.pager.Shown(), Origin: s.k.a.Origin()}
+	answer := interaction.Answer{Option: o.ID, By: frame.UserName(s.k.a.Getenv), Where: s.k.where, Shown: s.pager.Shown(), Origin: s.k.a.Origin()}
 	if o.Always() {
 		if answer.Always, done, err = s.confirmed(ctx); !answer.Always || err != nil {
 			return done, err
@@ -338,7 +336,7 @@ func (s *sitting) value(ctx context.Context) (string, error) {
 func (s *sitting) confirmed(ctx context.Context) (yes, done bool, err error) {
 	rows := card.Note("This allows it for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover.", s.width)
 	keys := card.Note("Press y to confirm, any other key to go back.", s.width)
-	if err := s.show(printing.Drawn(rows, s.k.say.Styles), keys); err != nil {
+	if err := s.show(frame.RenderRows(rows, s.k.say.Styles), keys); err != nil {
 		return false, false, err
 	}
 	s.wait.Drawn(time.Now())

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
@@ -41,7 +41,7 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result)
 			return err
 		}
 		if b.Embedded() && b.Size > 0 && n < len(res.Content) {
-			path, err := saveBlock(p.saveTo, "perlica-"+printing.Short(res.Run), n+1, b)
+			path, err := saveBlock(p.saveTo, "perlica-"+frame.ShortID(res.Run), n+1, b)
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func (p *Printer) explainContent(res kernel.Result) {
 	}
 	var parts []string
 	for _, noun := range nouns {
-		parts = append(parts, printing.Count(counts[noun], noun)+", "+humanize.Bytes(uint64(max(sizes[noun], 0))))
+		parts = append(parts, frame.Count(counts[noun], noun)+", "+humanize.Bytes(uint64(max(sizes[noun], 0))))
 	}
 	switch {
 	case len(parts) > 0 && p.saveTo == "":
@@ -153,7 +153,7 @@ func (p *Printer) explainContent(res kernel.Result) {
 
 // saying prints what an agent says beside its messages, once.
 func (p *Printer) saying(u provider.Update) {
-	text := printing.OneLine(u.Saying())
+	text := frame.OneLine(u.Saying())
 	if text == "" || p.sayings[text] || len(p.sayings) >= mostSayings {
 		return
 	}

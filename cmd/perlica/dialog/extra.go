@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -22,7 +21,7 @@ func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 	fl.StringVar(&f.Session, "resume", "", "continue a `session`: the same as --session")
 	fl.BoolP("print", "p", false, "changes nothing: run always prints the answer and exits")
 	fl.BoolVar(&f.Verbose, "verbose", false, "say on standard error what the agent plans, thinks and does, and the ids")
-	cli.CompleteFlag(cmd, "append-system", cli.NoFiles) // a name without @ would be sent as the text
+	frame.CompleteFlag(cmd, "append-system", frame.NoFiles) // a name without @ would be sent as the text
 	cmd.MarkFlagsMutuallyExclusive("session", "resume")
 	cmd.MarkFlagsMutuallyExclusive("resume", "continue")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
@@ -33,11 +32,11 @@ func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 func (f Flags) Refused(limit string) error {
 	switch {
 	case len(f.Allow) > 0:
-		return exitcode.Usagef("--allow is refused: %s", limit)
+		return frame.UsageErrorf("--allow is refused: %s", limit)
 	case f.SaveTo != "":
-		return exitcode.Usagef("--save-to is refused: %s", limit)
+		return frame.UsageErrorf("--save-to is refused: %s", limit)
 	case f.McpFile != "":
-		return exitcode.Usagef("--mcp-config is refused: %s", limit)
+		return frame.UsageErrorf("--mcp-config is refused: %s", limit)
 	}
 	return nil
 }
@@ -50,7 +49,7 @@ func (f Flags) extend(c *project.Choice) (err error) {
 			return err
 		}
 		if info, err := os.Stat(abs); dir == "" || err != nil || !info.IsDir() {
-			return exitcode.Usagef("--add-dir %s: no such directory", dir)
+			return frame.UsageErrorf("--add-dir %s: no such directory", dir)
 		}
 		c.AddDirs = append(c.AddDirs, abs)
 	}
@@ -60,7 +59,7 @@ func (f Flags) extend(c *project.Choice) (err error) {
 			return err
 		}
 		if c.Servers, err = project.MCPServers(b); err != nil {
-			return exitcode.Usagef("--mcp-config %s: %w", f.McpFile, err)
+			return frame.UsageErrorf("--mcp-config %s: %w", f.McpFile, err)
 		}
 	}
 	c.Append, err = f.system()
@@ -79,9 +78,9 @@ func (f Flags) system() (string, error) {
 	}
 	switch {
 	case f.Append != "" && strings.TrimSpace(text) == "":
-		return "", exitcode.Usagef("--append-system: there is no text")
-	case !utf8.ValidString(text) || len(text) > cli.MaxInput:
-		return "", exitcode.Usagef("--append-system: the text must be UTF-8 of at most %d bytes", cli.MaxInput)
+		return "", frame.UsageErrorf("--append-system: there is no text")
+	case !utf8.ValidString(text) || len(text) > frame.MaxInput:
+		return "", frame.UsageErrorf("--append-system: the text must be UTF-8 of at most %d bytes", frame.MaxInput)
 	}
 	return text, nil
 }

@@ -8,8 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -47,7 +46,7 @@ func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 		if errors.As(err, &broken) {
 			err = fmt.Errorf("%s: %w", broken.Path, broken.Err)
 		}
-		return nil, exitcode.Usagef("%s: %w", flag, err)
+		return nil, frame.UsageErrorf("%s: %w", flag, err)
 	}
 	return bytes.TrimPrefix(c.text, []byte("\xef\xbb\xbf")), c.err
 }
@@ -63,7 +62,7 @@ func (f *Files) open(path string) content {
 			return
 		}
 		defer func() { _ = file.Close() }() // read from only
-		b, err := io.ReadAll(io.LimitReader(file, cli.MaxInput+1))
+		b, err := io.ReadAll(io.LimitReader(file, frame.MaxInput+1))
 		done <- content{b, err}
 	}()
 	select {

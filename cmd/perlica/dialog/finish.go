@@ -10,8 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -24,7 +23,7 @@ import (
 func (p *Printer) Finish(res kernel.Result, err error) {
 	defer func() { _ = p.Status.Close() }() // a terminal that is gone shows nothing
 	if p.format != "text" {
-		rec := streamjson.NewResult(res, err, exitcode.ErrorType(err))
+		rec := streamjson.NewResult(res, err, frame.RefusalErrorType(err))
 		if p.Misfit != nil && !rec.IsError {
 			rec.IsError, rec.Error = true, &provider.Error{Provider: res.Provider, Message: p.Misfit.Error(), Type: "schema"}
 		}
@@ -58,13 +57,13 @@ func (p *Printer) Explain(res kernel.Result) {
 	p.explainEnd(res)
 	p.explainContent(res)
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
-		p.wrong(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", printing.Count(n, "question")),
+		p.wrong(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", frame.Count(n, "question")),
 			"to allow ordinary commands: --permissions allow; to allow one: --allow 'COMMAND'; to be asked later, in 'perlica pending': --wait-permissions 10m")
 	}
 	for _, u := range res.Unasked {
-		text := fmt.Sprintf("%s (%s): %s", printing.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), printing.OneLine(u.Why))
+		text := fmt.Sprintf("%s (%s): %s", frame.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), frame.OneLine(u.Why))
 		if u.FreedBy != "" {
-			text += " (question " + printing.Short(string(u.FreedBy)) + ")"
+			text += " (question " + frame.ShortID(string(u.FreedBy)) + ")"
 		}
 		if p.strict && u.FreedBy == "" {
 			p.wrong(text, "")
@@ -105,12 +104,12 @@ func (p *Printer) explainEnd(res kernel.Result) {
 	}
 	switch {
 	case res.Err != nil && res.Err.Subtype == kernel.IntentLost:
-		p.wrong("the outcome is unknown: "+printing.Message(res.Err),
+		p.wrong("the outcome is unknown: "+frame.ProviderMessage(res.Err),
 			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log verify' says what the log lost")
 	case res.Outcome == kernel.OutcomeUnknown:
-		p.wrong("the outcome is unknown: "+printing.Message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
+		p.wrong("the outcome is unknown: "+frame.ProviderMessage(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
 	case res.Err != nil:
-		p.wrong(printing.Message(res.Err), p.errorHint(res, show))
+		p.wrong(frame.ProviderMessage(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:
 		p.wrong("the call failed; how is no longer on record", show)
 	case res.Stopped != nil:
@@ -120,7 +119,7 @@ func (p *Printer) explainEnd(res kernel.Result) {
 	case res.StopReason == "max_tokens", res.StopReason == "max_turn_requests":
 		p.wrong("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
 	case res.StopReason != "" && res.StopReason != "end_turn":
-		p.Note("the turn ended with the agent's reason " + printing.OneLine(res.StopReason))
+		p.Note("the turn ended with the agent's reason " + frame.OneLine(res.StopReason))
 	}
 }
 
@@ -179,17 +178,17 @@ func AgentHint(err error, id string, adHoc bool, held Held) string {
 		if limited().MatchString(e.Message) {
 			return "the agent reports a limit of its account: wait, or use another account or model"
 		}
-		return printing.LoginHint(id, adHoc, names)
+		return frame.LoginHint(id, adHoc, names)
 	case provider.TypeStart:
-		if exitcode.IsManyOpen(e) {
-			return exitcode.HintOf(e)
+		if frame.IsTooManyOpenFiles(e) {
+			return frame.HintOf(e)
 		}
 		if adHoc {
 			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
 		}
 		return "see 'perlica provider show " + id + "'"
 	case provider.TypeTimeout:
-		hint := printing.TimeoutHint(id, adHoc)
+		hint := frame.TimeoutHint(id, adHoc)
 		if !adHoc {
 			hint += "; 'perlica provider test " + id + "' tries it"
 		}

@@ -14,9 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -79,28 +77,28 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 // Check refuses values that no later step would.
 func (f Flags) Check() error {
 	if f.Empty != "" { // a variable that is not set: without an id, for one, a second run would call again
-		return exitcode.Usagef("--%s is empty", f.Empty)
+		return frame.UsageErrorf("--%s is empty", f.Empty)
 	}
 	switch policy.Mode(f.Permissions) {
 	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
 	default:
-		return exitcode.Usagef("--permissions is ask, reads, deny or allow, not %q", f.Permissions)
+		return frame.UsageErrorf("--permissions is ask, reads, deny or allow, not %q", f.Permissions)
 	}
 	if f.Timeout < 0 {
-		return exitcode.Usagef("--timeout is negative: %s", f.Timeout)
+		return frame.UsageErrorf("--timeout is negative: %s", f.Timeout)
 	}
 	if f.WaitPermissions < 0 {
-		return exitcode.Usagef("--wait-permissions is negative: %s", f.WaitPermissions)
+		return frame.UsageErrorf("--wait-permissions is negative: %s", f.WaitPermissions)
 	}
 	if len(f.InputID) > 200 || !utf8.ValidString(f.InputID) || strings.ContainsFunc(f.InputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return exitcode.Usagef("--input-id is at most 200 bytes of UTF-8 without control characters")
+		return frame.UsageErrorf("--input-id is at most 200 bytes of UTF-8 without control characters")
 	}
 	if _, err := process.Environ(nil, f.Env); err != nil {
-		return exitcode.Usagef("--env: %w", err)
+		return frame.UsageErrorf("--env: %w", err)
 	}
 	if f.SaveTo != "" {
 		if info, err := os.Stat(f.SaveTo); err == nil && !info.IsDir() {
-			return exitcode.Usagef("--save-to %s: no directory", f.SaveTo)
+			return frame.UsageErrorf("--save-to %s: no directory", f.SaveTo)
 		}
 	}
 	return nil
@@ -117,7 +115,7 @@ func (f Flags) Rules() (rules []policy.Rule, err error) {
 		for _, command := range of.commands {
 			rule := policy.Rule{Effect: of.effect, Command: command, Reason: of.flag + " of this run", Origin: of.flag}
 			if err := rule.Check(); err != nil || strings.TrimSpace(command) == "" {
-				return nil, exitcode.Usagef("%s %q: %w", of.flag, command, cmp.Or(err, errors.New("it names no command")))
+				return nil, frame.UsageErrorf("%s %q: %w", of.flag, command, cmp.Or(err, errors.New("it names no command")))
 			}
 			rules = append(rules, rule)
 		}
@@ -166,15 +164,15 @@ func (f Flags) Choice() (c project.Choice, err error) {
 			return c, err
 		}
 		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
-			return c, exitcode.Usagef("--cwd %s: no such directory", f.Cwd)
+			return c, frame.UsageErrorf("--cwd %s: no such directory", f.Cwd)
 		}
 	}
 	return c, f.extend(&c)
 }
 
 // Input is a text as what is to be answered.
-func (f Flags) Input(a *cli.App, text string) kernel.Input {
-	return kernel.Input{ID: event.InputID(f.InputID), Text: text, Attachments: f.Attach, Source: "run", Sender: cli.UserName(a.Getenv)}
+func (f Flags) Input(a *frame.App, text string) kernel.Input {
+	return kernel.Input{ID: event.InputID(f.InputID), Text: text, Attachments: f.Attach, Source: "run", Sender: frame.UserName(a.Getenv)}
 }
 
 // Find finds the session that -s or -c names, or that of the run that -s names; without either it is a new one.
@@ -184,13 +182,13 @@ func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, 
 	}
 	view, err := r.Sessions(ctx)
 	if err != nil {
-		return sessions.Session{}, exitcode.InLog(err)
+		return sessions.Session{}, frame.LogErrorBeforeSend(err)
 	}
 	defer func() { err = errors.Join(err, view.Close()) }()
 	if f.Cont {
 		s, err := view.Latest(ctx)
 		if errors.Is(err, sessions.ErrNoSession) {
-			err = exitcode.WithHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
+			err = frame.WithHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
 		}
 		return s, err
 	}
@@ -213,11 +211,11 @@ func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Ru
 	var other *project.OtherAgentError
 	switch {
 	case errors.As(err, &gone):
-		err = exitcode.Usage.With(goneHint(ctx, r, f, s, err))
+		err = frame.ExitUsage.With(goneHint(ctx, r, f, s, err))
 	case errors.As(err, &other):
-		err = exitcode.WithHint(exitcode.Usage.With(err), "leave out -s and -c for a new session")
+		err = frame.WithHint(frame.ExitUsage.With(err), "leave out -s and -c for a new session")
 	case err != nil:
-		err = exitcode.Usage.With(err)
+		err = frame.ExitUsage.With(err)
 	}
 	return agent, err
 }
@@ -230,16 +228,16 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session
 	case rerr != nil:
 		return errors.Join(err, rerr)
 	case len(command) == 0:
-		return exitcode.WithHint(err, "if it was begun with --agent, say --agent again")
+		return frame.WithHint(err, "if it was begun with --agent, say --agent again")
 	case filepath.Base(command[0]) != s.Provider:
-		return exitcode.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
+		return frame.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
 	}
-	return exitcode.WithHint(err, "it was begun with --agent; to go on with the same agent: %s",
-		agents.CommandLine(append(strings.Fields(f.Program), "-s", printing.SessionName(s, printing.Short(s.ID)), "--agent", agents.CommandLine(command))))
+	return frame.WithHint(err, "it was begun with --agent; to go on with the same agent: %s",
+		agents.CommandLine(append(strings.Fields(f.Program), "-s", frame.SessionName(s, frame.ShortID(s.ID)), "--agent", agents.CommandLine(command))))
 }
 
 // CompleteFlags gives shells the values of the flags of run, as far as a command has them.
-func CompleteFlags(a *cli.App, cmd *cobra.Command) {
+func CompleteFlags(a *frame.App, cmd *cobra.Command) {
 	fixed := func(values ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	}
@@ -251,7 +249,7 @@ func CompleteFlags(a *cli.App, cmd *cobra.Command) {
 		"resume":        a.CompleteSessions,
 	} {
 		if cmd.Flags().Lookup(flag) != nil { // the chat has fewer
-			cli.CompleteFlag(cmd, flag, f)
+			frame.CompleteFlag(cmd, flag, f)
 		}
 	}
 }

@@ -12,9 +12,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
@@ -26,7 +24,7 @@ import (
 // Printer shows a run: the answer on standard output, everything else on standard error.
 // Its methods are called by one goroutine at a time.
 type Printer struct {
-	a        *cli.App
+	a        *frame.App
 	format   string
 	quiet    bool
 	newline  bool // ends the answer, wherever it goes
@@ -34,7 +32,7 @@ type Printer struct {
 	verbose  bool // the ids, the plan and the beginning of each tool, too
 	Styles   term.Styles
 	Status   *term.Status
-	stop     *signals.Stopper // stopped when standard output is closed
+	stop     *frame.Stopper // stopped when standard output is closed
 
 	raw    io.Writer    // standard output
 	out    io.Writer    // of the answer; sanitized if it is a terminal
@@ -70,7 +68,7 @@ type Printer struct {
 }
 
 // NewPrinter returns a printer for one run; a closed standard output stops it through stop.
-func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper) *Printer {
+func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper) *Printer {
 	p := &Printer{
 		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts || f.Verbose, verbose: f.Verbose, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
 		Styles: term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr)),
@@ -142,7 +140,7 @@ func (p *Printer) row(text string, beside int) string {
 	if w := term.Width(p.a.Stderr); w > 0 {
 		return card.Line(text, max(w-beside, 1))
 	}
-	return printing.OneLine(text)
+	return frame.OneLine(text)
 }
 
 // Line prints a line on standard error, above the status line. Where both streams are one file, the line waits for
@@ -184,11 +182,11 @@ func (p *Printer) Show(n kernel.Notice) {
 		p.showStatus()
 		p.closedLine(n)
 	case kernel.Decided:
-		p.Note(fmt.Sprintf("%s: %s (%s)", n.Effect, card.Line(n.What(), mostJudged), printing.OneLine(n.Why)))
+		p.Note(fmt.Sprintf("%s: %s (%s)", n.Effect, card.Line(n.What(), mostJudged), frame.OneLine(n.Why)))
 	case kernel.Blocked:
-		p.Note("refused: " + printing.OneLine(n.Method) + ": Perlica touches no files and runs no commands for an agent")
+		p.Note("refused: " + frame.OneLine(n.Method) + ": Perlica touches no files and runs no commands for an agent")
 	case kernel.Warned:
-		p.Note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + printing.OneLine(n.Detail))
+		p.Note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + frame.OneLine(n.Detail))
 	}
 }
 
@@ -264,7 +262,7 @@ func sameFile(a, b *os.File) bool {
 // outputFailed stops the turn: the answer has no reader any more.
 func (p *Printer) outputFailed(err error) {
 	p.Closed = true
-	if signals.IsClosedPipe(err) {
+	if frame.IsClosedPipe(err) {
 		p.stop.Stop(kernel.Stop{By: streamjson.ByPipe, Why: "standard output was closed"})
 		return
 	}
@@ -338,7 +336,7 @@ func (p *Printer) showStatus() {
 			if len(p.Tools) > 1 {
 				more = fmt.Sprintf(" (and %d more)", len(p.Tools)-1)
 			}
-			p.SetStatus("running: " + printing.OneLine(title) + more)
+			p.SetStatus("running: " + frame.OneLine(title) + more)
 			return
 		}
 	default:
@@ -351,10 +349,10 @@ func (p *Printer) closedLine(n kernel.Closed) {
 	if n.Answer == nil {
 		why := strings.ReplaceAll(string(n.Reason), "_", " ")
 		if n.Question.Why != "" && n.Reason == interaction.Unattended {
-			why += "; " + printing.OneLine(n.Question.Why)
+			why += "; " + frame.OneLine(n.Question.Why)
 		}
 		if len(n.Question.Allow) > 0 && n.Reason == interaction.Unattended {
-			why += "; " + printing.OneLine(printing.AllowFlags(n.Question.Allow)) + " would allow it"
+			why += "; " + frame.OneLine(frame.AllowFlags(n.Question.Allow)) + " would allow it"
 		}
 		p.Note(fmt.Sprintf("no answer: %s (%s)", title, why))
 		return

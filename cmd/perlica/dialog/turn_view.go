@@ -11,9 +11,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"github.com/dustin/go-humanize"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/markdown"
-	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -23,7 +22,7 @@ import (
 // TurnView shows a turn of a conversation, in the chat and to those who watch: the answer as
 // Markdown where the terminal can, the rest as run does, and plans, diffs and usage beside it.
 type TurnView struct {
-	A      *cli.App
+	A      *frame.App
 	Say    *Printer
 	stream *markdown.Stream // nil: the answer goes out as it comes
 	open   bool             // the answer so far does not end with a newline
@@ -46,11 +45,11 @@ type toolShown struct {
 
 // NewTurnView returns the view of one turn, which prints through say. folded says how all of a tool
 // call's result can be seen.
-func NewTurnView(a *cli.App, say *Printer, folded func(tool string) string) *TurnView {
+func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *TurnView {
 	v := &TurnView{A: a, Say: say, calls: map[acp.ToolCallId]*toolShown{}, folded: folded}
 	say.beside = true
 	v.quick = term.StatusWidth(a.Stderr, a.Getenv) != nil
-	if term.IsTerminal(a.Stdout) && !cli.IsDumb(a) {
+	if term.IsTerminal(a.Stdout) && !a.HasDumbTerminal() {
 		styles := term.NewStyles(a.Getenv, true)
 		if v.quick && sameTerminal(a.Stdout, a.Stderr) {
 			v.stream = markdown.NewLiveStream(say.raw, say.Status, styles, func() (int, int) { return term.Width(a.Stdout), term.Height(a.Stdout) })
@@ -129,7 +128,7 @@ func (v *TurnView) endThought() {
 func (v *TurnView) thoughtLines(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.TrimSpace(line) != "" {
-			v.Say.Line(v.Say.Styles.Dim(card.Marked("  "+printing.OneLine(line), term.Width(v.A.Stderr))))
+			v.Say.Line(v.Say.Styles.Dim(card.Marked("  "+frame.OneLine(line), term.Width(v.A.Stderr))))
 		}
 	}
 }
@@ -164,11 +163,11 @@ func (v *TurnView) tool(t provider.ToolCall) {
 
 // result shows what a tool call led to, folded.
 func (v *TurnView) result(t provider.ToolCall) {
-	width := cmp.Or(term.Width(v.A.Stderr), printing.UnknownWidth)
-	rows, more := printing.Result(t, width, true)
-	text := printing.Drawn(rows, v.Say.Styles)
+	width := cmp.Or(term.Width(v.A.Stderr), frame.DefaultWidth)
+	rows, more := frame.ToolResultRows(t, width, true)
+	text := frame.RenderRows(rows, v.Say.Styles)
 	if more > 0 {
-		text += "  " + v.Say.Styles.Dim(card.Line("… "+printing.Count(more, "more line")+": "+v.folded(string(t.ID)), width-2)) + "\n"
+		text += "  " + v.Say.Styles.Dim(card.Line("… "+frame.Count(more, "more line")+": "+v.folded(string(t.ID)), width-2)) + "\n"
 	}
 	if text != "" {
 		v.Say.Line(strings.TrimSuffix(text, "\n"))
@@ -178,7 +177,7 @@ func (v *TurnView) result(t provider.ToolCall) {
 // changed counts the lines that a tool call added and removed.
 func changed(t provider.ToolCall) string {
 	added, removed := 0, 0
-	for _, c := range printing.Changes(t) {
+	for _, c := range frame.ToolChanges(t) {
 		count := map[string]int{}
 		for line := range strings.Lines(c.Old) {
 			count[line]++
@@ -228,7 +227,7 @@ func (v *TurnView) showPlan(entries []acp.PlanEntry) {
 	}
 	step := fmt.Sprintf("plan %d/%d", done, len(entries))
 	if now != "" {
-		step += ": " + printing.OneLine(now)
+		step += ": " + frame.OneLine(now)
 	}
 	if !v.quick && step != v.step && v.step != "" {
 		v.Say.Line(step)
@@ -285,7 +284,7 @@ func (v *TurnView) Usage(res kernel.Result) string {
 		parts = append(parts, "context "+full)
 	}
 	if res.Cost != nil && res.Cost.Amount >= 0.005 {
-		parts = append(parts, printing.OneLine(res.Cost.String())+" so far")
+		parts = append(parts, frame.OneLine(res.Cost.String())+" so far")
 	}
 	if res.Duration >= 2*time.Second {
 		parts = append(parts, res.Duration.Round(time.Second).String())

@@ -13,9 +13,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/checkup"
@@ -27,18 +25,18 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Setups says how the bridge's channels are set up, and how the projects are that its bot serves besides.
 type Setups func(ctx context.Context, p *project.Project) (channels, projects []service.Setup)
 
 // Command returns the command.
-func Command(c *cli.App, setups Setups) *cobra.Command {
+func Command(c *frame.App, setups Setups) *cobra.Command {
 	a := &app{c}
 	var format string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "doctor", Annotations: cli.Reads.On(),
+		Use: "doctor", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Check what runs depend on; exit code 1 if something is broken",
 		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
 did not end, the agents, the messaging bridge, and the team's hub. Each result is ok, warn or fail, and
@@ -48,13 +46,13 @@ Nothing is changed: files are opened read-only, no run is recovered, no agent is
 and what is made to try whether a folder can be written is removed again.`,
 		Example: `  perlica doctor
   perlica doctor --format json | jq '.checks[] | select(.status != "ok")'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				format = "json"
 			}
 			if format != "text" && format != "json" {
-				return exitcode.Usagef("--format is text or json, not %q", format)
+				return frame.UsageErrorf("--format is text or json, not %q", format)
 			}
 			return a.doctor(cmd.Context(), setups, format == "json")
 		},
@@ -62,7 +60,7 @@ and what is made to try whether a folder can be written is removed again.`,
 	cmd.Flags().StringVar(&format, "format", "text", "the `format`: text or json")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	cmd.MarkFlagsMutuallyExclusive("json", "format")
-	cli.CompleteFlag(cmd, "format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -99,7 +97,7 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 		channels, projects := setups(ctx, p)
 		a.checkBridge(ctx, p, service.Checkup{Lock: p.Workspace.Service().Lock, Setups: channels, Projects: projects}, take)
 		if opt, terr := team.OptionsOf(p, "", a.Version); terr == nil { // else no hub is configured
-			opt.Checkup(ctx, exitcode.HintOf, take)
+			opt.Checkup(ctx, frame.HintOf, take)
 		}
 	}
 	rep.OK = rep.Failed == 0
@@ -112,7 +110,7 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 		})
 	}
 	if failed == nil && !rep.OK {
-		failed = exitcode.Failure.With(nil)
+		failed = frame.ExitFailure.With(nil)
 	}
 	return failed
 }
@@ -136,11 +134,11 @@ func (a *app) checkBridge(ctx context.Context, p *project.Project, c service.Che
 func (r doctorReport) verdict() string {
 	switch {
 	case r.Failed > 0 && r.Warned > 0:
-		return fmt.Sprintf("%s broken, %s.", printing.Count(r.Failed, "thing"), printing.Count(r.Warned, "warning"))
+		return fmt.Sprintf("%s broken, %s.", frame.Count(r.Failed, "thing"), frame.Count(r.Warned, "warning"))
 	case r.Failed > 0:
-		return fmt.Sprintf("%s broken.", printing.Count(r.Failed, "thing"))
+		return fmt.Sprintf("%s broken.", frame.Count(r.Failed, "thing"))
 	case r.Warned > 0:
-		return fmt.Sprintf("Nothing is broken, %s.", printing.Count(r.Warned, "warning"))
+		return fmt.Sprintf("Nothing is broken, %s.", frame.Count(r.Warned, "warning"))
 	}
 	return "Everything is in order."
 }
@@ -154,9 +152,9 @@ func writeCheck(w io.Writer, c checkup.Check, s term.Styles, width int) error {
 		room = max(width-indent, name)
 	}
 	next := "\n" + strings.Repeat(" ", indent)
-	text := mark + "  " + runewidth.FillRight(c.Name, name) + strings.Join(card.Rows(printing.OneLine(c.Detail), room), next)
+	text := mark + "  " + runewidth.FillRight(c.Name, name) + strings.Join(card.Rows(frame.OneLine(c.Detail), room), next)
 	if c.Hint != "" {
-		for _, row := range card.Rows("hint: "+printing.OneLine(c.Hint), room) {
+		for _, row := range card.Rows("hint: "+frame.OneLine(c.Hint), room) {
 			text += next + s.Dim(row)
 		}
 	}

@@ -15,11 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
@@ -35,19 +31,19 @@ func formatNames() []string { return slices.Sorted(maps.Keys(exportFormats())) }
 
 // Flags are the flags of log export.
 type Flags struct {
-	selection.Filter // run, session, since and before of it
-	Out              string
-	raw              bool
-	Format           string
-	replay           string // the file of --replay
-	redact           bool
+	frame.EventFilter // run, session, since and before of it
+	Out               string
+	raw               bool
+	Format            string
+	replay            string // the file of --replay
+	redact            bool
 }
 
 // Command is log export.
-func Command(a *cli.App) *cobra.Command {
+func Command(a *frame.App) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
-		Use: "export", Annotations: cli.Reads.On(),
+		Use: "export", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Write the log, or a part of it, so that others can check it",
 		Long: `Write the log, or some of its events, as JSON lines from which anybody can recompute
 the log's root, without the database and without Perlica: an event a line, and for what
@@ -68,12 +64,12 @@ Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
 		Example: `  perlica log export -o log.jsonl
   perlica log export --run 1a2b3c4d -o run.jsonl
   perlica log export --session my-session --since 7d | gzip > week.jsonl.gz`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return Run(cmd.Context(), a, f)
 		},
 	}
-	selection.AddReferences(a, cmd, &f.Filter)
+	frame.AddReferenceFlags(a, cmd, &f.EventFilter)
 	AddFlags(cmd, &f)
 	return cmd
 }
@@ -84,32 +80,32 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl.StringVarP(&f.Out, "output", "o", "-", "write to this `file`, when all of it is right; - is standard output")
 	fl.BoolVar(&f.raw, "raw", false, "export payloads also where the redaction rules find a secret in them")
 	fl.StringVar(&f.Format, "format", "jsonl", "the `format`: "+strings.Join(formatNames(), ", "))
-	cli.CompleteFlag(cmd, "format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Run is log export and session export.
-func Run(ctx context.Context, a *cli.App, f Flags) error {
+func Run(ctx context.Context, a *frame.App, f Flags) error {
 	if _, ok := exportFormats()[f.Format]; !ok {
-		return exitcode.WithHint(exitcode.Usagef("there is no format %q", f.Format), "there is %s", strings.Join(formatNames(), ", "))
+		return frame.WithHint(frame.UsageErrorf("there is no format %q", f.Format), "there is %s", strings.Join(formatNames(), ", "))
 	}
 	write := Write
 	switch {
 	case f.replay != "":
 		write, f.Out = writeReplay, f.replay
 	case f.redact:
-		return exitcode.WithHint(exitcode.Usagef("--redact belongs to --replay"), "an export that can be checked withholds a payload with a secret as a whole")
+		return frame.WithHint(frame.UsageErrorf("--redact belongs to --replay"), "an export that can be checked withholds a payload with a secret as a whole")
 	}
 	left := "nothing was written"
 	if f.Out == "-" {
 		left = "what was written has no end"
 	}
-	return signals.Interruptible(ctx, left, func(ctx context.Context) error {
+	return frame.Interruptible(ctx, left, func(ctx context.Context) error {
 		return a.Reading(ctx, func(log *store.Reader, p *project.Project) error { return write(ctx, a, log, p, f) })
 	})
 }
 
 // Write writes a part of a log that is open.
-func Write(ctx context.Context, a *cli.App, log *store.Reader, p *project.Project, f Flags) error {
+func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Project, f Flags) error {
 	write := exportFormats()[f.Format]
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
@@ -139,10 +135,10 @@ func Write(ctx context.Context, a *cli.App, log *store.Reader, p *project.Projec
 	})
 	done()
 	if errors.Is(err, disk.ErrCorrupt) {
-		return exitcode.WithHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
+		return frame.WithHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
 	}
 	if err != nil {
-		return signals.IgnoreClosedPipe(err)
+		return frame.Quiet(err)
 	}
 	if got != nil {
 		a.Note("exported " + Tally(*got))
@@ -151,17 +147,17 @@ func Write(ctx context.Context, a *cli.App, log *store.Reader, p *project.Projec
 }
 
 // redactorOf masks by the built-in rules and the project's.
-func redactorOf(a *cli.App, p *project.Project) (*redact.Redactor, error) {
+func redactorOf(a *frame.App, p *project.Project) (*redact.Redactor, error) {
 	// With a mistake in the configuration some of its patterns may be missing.
 	if _, err := a.Locate(nil); err != nil {
-		return nil, exitcode.WithHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
+		return nil, frame.WithHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
 	}
 	return p.Redactor()
 }
 
 // Tally says how much of a log an export holds.
 func Tally(got export.Summary) string {
-	text := fmt.Sprintf("%d of %s", got.Events, printing.Count(int(got.Size), "event"))
+	text := fmt.Sprintf("%d of %s", got.Events, frame.Count(int(got.Size), "event"))
 	if got.Pruned > 0 {
 		text += fmt.Sprintf(", %d of them pruned", got.Pruned)
 	}

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/provider/replay"
@@ -30,7 +28,7 @@ func AddReplayFlags(cmd *cobra.Command, f *Flags) {
 }
 
 // writeReplay writes the lines of a session as a file of frames.
-func writeReplay(ctx context.Context, a *cli.App, log *store.Reader, p *project.Project, f Flags) error {
+func writeReplay(ctx context.Context, a *frame.App, log *store.Reader, p *project.Project, f Flags) error {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
@@ -51,7 +49,7 @@ func writeReplay(ctx context.Context, a *cli.App, log *store.Reader, p *project.
 	if err != nil {
 		return HintGone(err)
 	}
-	a.Note("wrote " + printing.Count(n, "line") + " of the protocol")
+	a.Note("wrote " + frame.Count(n, "line") + " of the protocol")
 	return nil
 }
 
@@ -62,7 +60,7 @@ func withoutSecrets(frames iter.Seq2[replay.Frame, error], mask func([]byte) []b
 			if err == nil {
 				masked := mask(f.Line)
 				if !masks && string(masked) != string(f.Line) {
-					err = exitcode.WithHint(fmt.Errorf("a secret seems to be in the line of event %d", f.Seq),
+					err = frame.WithHint(fmt.Errorf("a secret seems to be in the line of event %d", f.Seq),
 						"--redact masks what is found; --raw writes everything as it is")
 				}
 				f.Line = masked
@@ -80,5 +78,5 @@ func HintGone(err error) error {
 	if !errors.As(err, &gone) {
 		return err
 	}
-	return exitcode.WithHint(err, "what was pruned is gone: choose a session or a run without it; what was masked is in an export with --raw, or in 'perlica session export --replay'")
+	return frame.WithHint(err, "what was pruned is gone: choose a session or a run without it; what was masked is in an export with --raw, or in 'perlica session export --replay'")
 }

@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
@@ -24,7 +23,7 @@ func (a *app) logCheckpointCommand() *cobra.Command {
 	var asJSON bool
 	var urls, keys []string
 	cmd := &cobra.Command{
-		Use: "checkpoint", Annotations: cli.Acts.On(),
+		Use: "checkpoint", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Sign the log as it is now, and print the signed note",
 		Long: `Sign the tree over all events of the log with your key, store the signed note with the
 log and in the anchor beside it, and print it. The end of every run does the same.
@@ -42,7 +41,7 @@ Exit codes: 0 signed, and by every witness; 1 not.`,
 		Example: `  perlica log checkpoint
   perlica log checkpoint > checkpoint.txt
   perlica log checkpoint --witness https://witness.example/w1 --witness-key 'witness.example+…'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := witnesses(urls, keys)
 			if err != nil {
@@ -55,8 +54,8 @@ Exit codes: 0 signed, and by every witness; 1 not.`,
 	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
 	fl.StringArrayVar(&urls, "witness", nil, "have the witness at this `URL` (its submission prefix) sign, too; may be repeated")
 	fl.StringArrayVar(&keys, "witness-key", nil, "a witness's verifier `KEY`; if one is given, only what such keys signed counts; may be repeated")
-	cli.CompleteFlag(cmd, "witness", cli.NoFiles)
-	cli.CompleteFlag(cmd, "witness-key", cli.NoFiles)
+	frame.CompleteFlag(cmd, "witness", frame.NoFiles)
+	frame.CompleteFlag(cmd, "witness-key", frame.NoFiles)
 	return cmd
 }
 
@@ -66,11 +65,11 @@ func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
 		return nil, err
 	}
 	if len(urls) == 0 && len(keys) > 0 {
-		return nil, exitcode.Usagef("--witness-key is for --witness, and there is none")
+		return nil, frame.UsageErrorf("--witness-key is for --witness, and there is none")
 	}
 	for _, u := range urls {
 		if err := witness.CheckURL(u); err != nil {
-			return nil, exitcode.Usagef("--witness: %w", err)
+			return nil, frame.UsageErrorf("--witness: %w", err)
 		}
 		list = append(list, &witness.Witness{URL: u, Keys: known})
 	}
@@ -112,7 +111,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 	c, err := r.Log().Checkpoint(ctx)
 	switch {
 	case c.Size == 0 && err == nil:
-		return exitcode.WithHint(errors.New("the log is empty: there is nothing to sign"), "the first 'perlica run' fills it")
+		return frame.WithHint(errors.New("the log is empty: there is nothing to sign"), "the first 'perlica run' fills it")
 	case err != nil && c.Note == "":
 		return err
 	case err != nil: // it is signed and stored
@@ -137,7 +136,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 		return err
 	})
 	if err == nil && failed != nil {
-		err = exitcode.WithHint(failed, "%s", witnessHint(failed))
+		err = frame.WithHint(failed, "%s", witnessHint(failed))
 	}
 	return err
 }

@@ -10,17 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/export"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	logexport "github.com/perlica/perlica/eventlog/export"
 )
 
 func (a *app) logImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "import FILE DB", Annotations: cli.Acts.On(),
+		Use: "import FILE DB", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a log of what 'perlica log export' wrote",
 		Long: `Make a new database DB of an export, with the same events, numbers and hashes. FILE is
 JSON lines as 'perlica log export' writes them; - is standard input.
@@ -37,9 +35,9 @@ Exit codes: 0 it was imported; 1 it was not.`,
 		Example: `  perlica log import run.jsonl run.db
   gunzip -c week.jsonl.gz | perlica log import - week.db
   perlica log verify run.db`,
-		Args: cli.Exactly("FILE", "DB"),
+		Args: frame.Exactly("FILE", "DB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return signals.Interruptible(cmd.Context(), "nothing was written", func(ctx context.Context) error {
+			return frame.Interruptible(cmd.Context(), "nothing was written", func(ctx context.Context) error {
 				return a.logImport(ctx, args[0], args[1])
 			})
 		},
@@ -67,9 +65,9 @@ func (a *app) logImport(ctx context.Context, file, db string) (err error) {
 	var taken *fs.PathError
 	switch {
 	case errors.As(err, &bad):
-		return exitcode.WithHint(fmt.Errorf("%s: %w", file, err), "nothing was imported; export the log again, or ask for the file again")
+		return frame.WithHint(fmt.Errorf("%s: %w", file, err), "nothing was imported; export the log again, or ask for the file again")
 	case errors.Is(err, fs.ErrExist) && errors.As(err, &taken):
-		return exitcode.WithHint(fmt.Errorf("%s exists", term.Sanitize(taken.Path)), "import makes a new log: choose another name, or move that away")
+		return frame.WithHint(fmt.Errorf("%s exists", term.Sanitize(taken.Path)), "import makes a new log: choose another name, or move that away")
 	case err != nil:
 		return err
 	}

@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
@@ -18,7 +17,7 @@ import (
 )
 
 func (a *app) logKeyCommand() *cobra.Command {
-	return cli.Group("key", "Show or replace the key that signs checkpoints",
+	return frame.Group("key", "Show or replace the key that signs checkpoints",
 		`Checkpoints of your logs are signed with an Ed25519 key of yours. It is made by the first
 run, in your own directories, where only you may read it. See docs/evidence.md.`,
 		a.logKeyShowCommand(), a.logKeyRotateCommand())
@@ -39,7 +38,7 @@ type shownKey struct {
 func (a *app) logKeyShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show", Annotations: cli.Reads.On(),
+		Use: "show", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Print the verifier keys of this context's log",
 		Long: `Print by which keys the checkpoints of this context's log can be verified: the one in use,
 and those that it replaced. They are no secret: give them to those who check checkpoints and
@@ -50,7 +49,7 @@ A verifier key is made of the log's name, the key's id and the public key, as
 https://c2sp.org/signed-note has it. The same key signs all your logs, each under its name.`,
 		Example: `  perlica log key show
   perlica log key show --json | jq -r '.keys[] | select(.retired | not).key'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 				k, err := evidence.ReadKeys(p.Dirs.KeyDir())
@@ -76,13 +75,13 @@ func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *project
 		return s, err
 	}
 	if s.Origin == "" {
-		return s, exitcode.WithHint(errors.New("the log is empty: it has no name yet"), "the first 'perlica run' gives it one")
+		return s, frame.WithHint(errors.New("the log is empty: it has no name yet"), "the first 'perlica run' gives it one")
 	}
 	for i, key := range k.VerifierKeys(s.Origin) {
 		s.Keys = append(s.Keys, shownKey{Key: key, Retired: i > 0})
 	}
 	if len(s.Keys) == 0 {
-		return s, exitcode.WithHint(fmt.Errorf("there is no key yet: %s", s.File), "the next 'perlica run' makes it, or 'perlica log checkpoint'")
+		return s, frame.WithHint(fmt.Errorf("there is no key yet: %s", s.File), "the next 'perlica run' makes it, or 'perlica log checkpoint'")
 	}
 	return s, nil
 }
@@ -103,7 +102,7 @@ func (k shownKeys) write(w io.Writer, s term.Styles) error {
 
 func (a *app) logKeyRotateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "rotate", Annotations: cli.Acts.On(),
+		Use: "rotate", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Replace the key by a new one",
 		Long: `Make a new key for the checkpoints of all your logs. What the old one signed still counts
 here: its public half is kept. Its private half is gone, and with it the means to sign in
@@ -112,7 +111,7 @@ its name.
 Those who verify your checkpoints elsewhere need the new verifier key: 'perlica log key
 show' prints it.`,
 		Example: `  perlica log key rotate`,
-		Args:    cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.LocateToRead()
 			if err != nil {

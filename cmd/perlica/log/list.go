@@ -3,8 +3,7 @@ package log
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -12,7 +11,7 @@ import (
 func (a *app) logListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(),
+		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
 		Short:   "List the logs of all projects in which you used Perlica",
 		Long: `List the logs of all projects in which you used Perlica, by folder. A project is on the
@@ -20,7 +19,7 @@ list from the first command that opens its log for work, or trusts it; commands 
 read put nothing there. What is gone, or was moved, stays on the list and is marked so.`,
 		Example: `  perlica log list
   perlica log list --json | jq -r '.[] | select(.gone | not).project'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error { return a.logList(asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
@@ -42,7 +41,7 @@ func (a *app) logList(asJSON bool) error {
 		a.Note("there is no log yet; the first 'perlica run' in a project makes one")
 		return nil
 	}
-	g := printing.Grid{Head: []string{"CONTEXT", "LOG", "PROJECT"}}
+	g := frame.Grid{Head: []string{"CONTEXT", "LOG", "PROJECT"}}
 	for _, u := range list {
 		g.Add(u.Context, map[bool]string{true: "gone", false: "in place"}[u.Gone], u.Dir)
 	}

@@ -13,10 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/export"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
@@ -24,15 +22,15 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // TailCommand returns the command that shows and follows the newest events.
-func TailCommand(a *cli.App) *cobra.Command { return (&app{a}).logTailCommand() }
+func TailCommand(a *frame.App) *cobra.Command { return (&app{a}).logTailCommand() }
 
 // Command returns the command with those below it.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	cmd := cli.Group("log", "Read, search, verify and prune the event log",
+	cmd := frame.Group("log", "Read, search, verify and prune the event log",
 		`The event log is the record of everything: who asked what, every line between
 Perlica and the agent, every question and who answered it, and how each call ended.
 It is append-only: nothing on it is changed or reordered. These commands read it; only
@@ -57,7 +55,7 @@ const typeWidth = 25
 func eventLine(e event.Event, s term.Styles, width int) string {
 	typ := runewidth.FillRight(string(e.Type), typeWidth)
 	refs := lineRefs(e)
-	text := printing.OneLine(report.Summarize(e, nil))
+	text := frame.OneLine(report.Summarize(e, nil))
 	plain := fmt.Sprintf("%s %6d  %s  %s", e.Time.Local().Format(lineTime), e.Seq, typ, refs)
 	if width > 0 {
 		text = runewidth.Truncate(text, max(width-runewidth.StringWidth(plain)-2, 20), "…")
@@ -79,11 +77,11 @@ func eventLine(e event.Event, s term.Styles, width int) string {
 func lineRefs(e event.Event) string {
 	switch {
 	case e.Interaction != "":
-		return "question " + printing.OneLine(printing.Short(e.Interaction))
+		return "question " + frame.OneLine(frame.ShortID(e.Interaction))
 	case e.Run != "":
-		return "run " + printing.OneLine(printing.Short(e.Run))
+		return "run " + frame.OneLine(frame.ShortID(e.Run))
 	case e.Session != "":
-		return "session " + printing.OneLine(printing.Short(e.Session))
+		return "session " + frame.OneLine(frame.ShortID(e.Session))
 	}
 	return "-"
 }
@@ -154,7 +152,7 @@ func verifiers(keys []string, flag string) (list []note.Verifier, err error) {
 		}
 		v, err := evidence.NewVerifier(k)
 		if err != nil {
-			return nil, exitcode.WithHint(exitcode.Usagef("%s: %w", flag, err), "a verifier key is one word, such as 'perlica log key show' prints")
+			return nil, frame.WithHint(frame.UsageErrorf("%s: %w", flag, err), "a verifier key is one word, such as 'perlica log key show' prints")
 		}
 		list = append(list, v)
 	}

@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -27,7 +24,7 @@ import (
 func (a *app) logOpenCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "open", Annotations: cli.Acts.On(),
+		Use: "open", Annotations: frame.PersonOnly.Annotation(),
 		Short: "List the runs without an outcome, or with an unknown one",
 		Long: `List the runs that wait for something: those under way, and those whose outcome is
 unknown and that nobody has judged yet. Of each it says what is known: whether the prompt
@@ -39,7 +36,7 @@ is unknown. Nothing is ever sent again. What became of such a run only a person 
 out; 'perlica log resolve' puts the judgement on record and takes the run off this list.`,
 		Example: `  perlica log open
   perlica log open --json | jq -r '.[] | select(.alive | not) | .run_id'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.logOpen(cmd.Context(), asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
@@ -91,14 +88,14 @@ func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
 		} else if o.Outcome == "" {
 			state = s.Yellow("no outcome yet")
 		}
-		fmt.Fprintf(w, "%s  %s\n", s.Bold("run "+printing.OneLine(printing.Short(o.Run))), state)
+		fmt.Fprintf(w, "%s  %s\n", s.Bold("run "+frame.OneLine(frame.ShortID(o.Run))), state)
 		known := o.Known
 		if o.Alive {
 			known = ""
 		}
-		_ = printing.WriteFields(w, s, "  ", 8, [][2]string{ // Flush tells
+		_ = frame.WriteFields(w, s, "  ", 8, [][2]string{ // Flush tells
 			{"when", o.At.Local().Format(time.DateTime)},
-			{"session", printing.Short(o.Session)},
+			{"session", frame.ShortID(o.Session)},
 			{"provider", o.Provider},
 			{"input", beginOf(o.Text)},
 			{"prompt", promptState(o)},
@@ -107,7 +104,7 @@ func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
 			{"known", known},
 		})
 		if !o.Alive {
-			fmt.Fprintln(w, s.Dim("  to settle it: perlica log resolve "+printing.Short(o.Run)+" --sent|--not-sent --note TEXT"))
+			fmt.Fprintln(w, s.Dim("  to settle it: perlica log resolve "+frame.ShortID(o.Run)+" --sent|--not-sent --note TEXT"))
 		}
 	}
 	return w.Flush()
@@ -134,7 +131,7 @@ func cameBack(o report.OpenRun) string {
 	if !o.Sent {
 		return ""
 	}
-	text := printing.Count(o.Lines, "line")
+	text := frame.Count(o.Lines, "line")
 	if o.Answered {
 		text += ", among them an answer"
 	}
@@ -158,7 +155,7 @@ func (a *app) logResolveCommand() *cobra.Command {
 	var sent, notSent bool
 	var note string
 	cmd := &cobra.Command{
-		Use: "resolve RUN --sent | --not-sent --note TEXT", Annotations: cli.Acts.On(),
+		Use: "resolve RUN --sent | --not-sent --note TEXT", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Put on record what became of a run whose outcome is unknown",
 		Long: `Put a person's judgement on record: whether the prompt of a run whose outcome is unknown
 was sent, and how that was found out. It changes nothing else: nothing is sent, and the
@@ -166,15 +163,15 @@ input's id stays used. A later judgement takes the place of an earlier one; both
 the log. RUN is named as for 'perlica log show'.`,
 		Example: `  perlica log resolve 1a2b3c4d --sent --note "the commit it made is there"
   perlica log resolve job-17 --not-sent --note "the provider's list of requests has none"`,
-		Args: cli.Exactly("RUN"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
+		Args: frame.Exactly("RUN"), ValidArgsFunction: frame.CompleteFirst(frame.CompleteRuns(a.App)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case sent == notSent:
-				return exitcode.WithHint(exitcode.Usagef("either --sent or --not-sent"), "%s", cmd.UseLine())
+				return frame.WithHint(frame.UsageErrorf("either --sent or --not-sent"), "%s", cmd.UseLine())
 			case strings.TrimSpace(note) == "":
-				return exitcode.WithHint(exitcode.Usagef("--note says how it was found out"), "%s", cmd.UseLine())
+				return frame.WithHint(frame.UsageErrorf("--note says how it was found out"), "%s", cmd.UseLine())
 			}
-			return a.logResolve(cmd.Context(), args[0], fact.Resolved{Sent: sent, Note: note, By: cli.UserName(a.Getenv)})
+			return a.logResolve(cmd.Context(), args[0], fact.Resolved{Sent: sent, Note: note, By: frame.UserName(a.Getenv)})
 		},
 	}
 	cmd.Flags().BoolVar(&sent, "sent", false, "the prompt reached the agent")
@@ -187,7 +184,7 @@ func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error
 	var run event.RunID
 	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
 		run, err = report.FindRun(ctx, log, ref)
-		return selection.NotFound("run", ref, err)
+		return frame.ReferenceError("run", ref, err)
 	})
 	if err != nil {
 		return err
@@ -195,11 +192,11 @@ func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error
 	err = a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error { return r.Resolve(ctx, run, f) })
 	switch {
 	case errors.Is(err, kernel.ErrOutcomeKnown), errors.Is(err, kernel.ErrNoCall):
-		return exitcode.WithHint(err, "only an unknown outcome is judged; perlica log show %s", printing.Short(run))
+		return frame.WithHint(err, "only an unknown outcome is judged; perlica log show %s", frame.ShortID(run))
 	case errors.Is(err, kernel.ErrUnderWay):
-		return exitcode.WithHint(err, "its outcome is yet to come")
+		return frame.WithHint(err, "its outcome is yet to come")
 	case errors.Is(err, kernel.ErrNoOutcome):
-		return exitcode.WithHint(err, "its process is gone: 'perlica log open' puts the outcome on record, that it is unknown")
+		return frame.WithHint(err, "its process is gone: 'perlica log open' puts the outcome on record, that it is unknown")
 	case err != nil:
 		return err
 	}
@@ -207,5 +204,5 @@ func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error
 	if f.Sent {
 		verdict = "was sent"
 	}
-	return a.Say("on record: %s says that the prompt of run %s %s", f.By, printing.Short(run), verdict)
+	return a.Say("on record: %s says that the prompt of run %s %s", f.By, frame.ShortID(run), verdict)
 }

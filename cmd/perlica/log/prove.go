@@ -16,8 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
@@ -31,7 +30,7 @@ func (a *app) logProveCommand() *cobra.Command {
 	var out string
 	var consistency bool
 	cmd := &cobra.Command{
-		Use: "prove SEQ|EVENT-ID|QUESTION | --consistency OLD [NEW]", Annotations: cli.Reads.On(),
+		Use: "prove SEQ|EVENT-ID|QUESTION | --consistency OLD [NEW]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Make a proof that somebody without the log can check",
 		Long: `Make a file that proves one event to somebody who has nothing but it and your verifier
 key: the event itself, the hashes that lead from it to the root of the log's tree, and the
@@ -52,9 +51,9 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
   perlica log prove --consistency kept-elsewhere.txt -o since-then.proof`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if consistency {
-				return cli.Between(1, "OLD", "NEW")(cmd, args)
+				return frame.Between(1, "OLD", "NEW")(cmd, args)
 			}
-			return cli.Exactly("SEQ, EVENT-ID or QUESTION")(cmd, args)
+			return frame.Exactly("SEQ, EVENT-ID or QUESTION")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
@@ -107,14 +106,14 @@ func prove(ctx context.Context, log *store.Reader, consistency bool, args []stri
 		p, err := eventlog.Prove(ctx, log, seq)
 		switch {
 		case errors.Is(err, eventlog.ErrNoCheckpoint):
-			return nil, nil, exitcode.WithHint(err, "'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
+			return nil, nil, frame.WithHint(err, "'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
 		case err != nil:
 			return nil, nil, err
 		}
 		list = append(list, p)
 	}
 	if err := list.Whole(); err != nil {
-		return nil, nil, exitcode.WithHint(fmt.Errorf("the question has no reply on the log: %w", err),
+		return nil, nil, frame.WithHint(fmt.Errorf("the question has no reply on the log: %w", err),
 			"'perlica log prove SEQ' proves one event; its request is event %d, its end event %d", seqs[0], seqs[1])
 	}
 	return list, []evidence.Checkpoint{list.Newest()}, nil
@@ -139,10 +138,10 @@ func findSeqs(ctx context.Context, log *store.Reader, ref string) (list []event.
 	q, err := report.FindQuestion(ctx, log, ref)
 	switch {
 	case errors.Is(err, report.ErrNoQuestion):
-		return nil, exitcode.WithHint(fmt.Errorf("there is no event and no question %q on the log", ref),
+		return nil, frame.WithHint(fmt.Errorf("there is no event and no question %q on the log", ref),
 			"'perlica log tail' shows the numbers of events, 'perlica log show' the ids of questions")
 	case errors.Is(err, report.ErrAmbiguousQuestion):
-		return nil, exitcode.WithHint(err, "give more of the id, from its end")
+		return nil, frame.WithHint(err, "give more of the id, from its end")
 	case err != nil:
 		return nil, err
 	}
@@ -163,7 +162,7 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 			return nil, nil, err
 		}
 		if list[i], err = parseKept(b); err != nil {
-			return nil, nil, exitcode.WithHint(fmt.Errorf("%s: %w", name, err), "it must be a signed note as 'perlica log checkpoint' prints it")
+			return nil, nil, frame.WithHint(fmt.Errorf("%s: %w", name, err), "it must be a signed note as 'perlica log checkpoint' prints it")
 		}
 	}
 	if len(files) == 1 {
@@ -172,7 +171,7 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 			return nil, nil, err
 		}
 		if !ok {
-			return nil, nil, exitcode.WithHint(fmt.Errorf("no checkpoint on the log covers the %d events of %s", list[0].Size, files[0]),
+			return nil, nil, frame.WithHint(fmt.Errorf("no checkpoint on the log covers the %d events of %s", list[0].Size, files[0]),
 				"'perlica log checkpoint' makes one; if there are fewer events by now, 'perlica log verify' says what was lost")
 		}
 		list[1] = c
@@ -180,9 +179,9 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 	p, err := eventlog.ProveConsistency(ctx, log, list[0], list[1])
 	switch {
 	case errors.Is(err, evidence.ErrCheckpoint) && list[0].Size > list[1].Size:
-		err = exitcode.WithHint(err, "the earlier one comes first; if %s is, the log has become shorter: keep both", files[0])
+		err = frame.WithHint(err, "the earlier one comes first; if %s is, the log has become shorter: keep both", files[0])
 	case errors.Is(err, evidence.ErrCheckpoint):
-		err = exitcode.WithHint(err, "a checkpoint that the log no longer fits is evidence: keep it. --context chooses another log")
+		err = frame.WithHint(err, "a checkpoint that the log no longer fits is evidence: keep it. --context chooses another log")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -246,7 +245,7 @@ func (a *app) verifyProof(file string, keys []string, asJSON bool) error {
 		v.Damage = err.Error()
 	}
 	if err = a.Show(asJSON, v, v.write); err == nil && !v.OK {
-		err = exitcode.Failure.With(nil)
+		err = frame.ExitFailure.With(nil)
 	}
 	return err
 }
@@ -309,7 +308,7 @@ func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	}
 	list := k.Verifiers(origin)
 	if len(list) == 0 {
-		return nil, exitcode.WithHint(exitcode.Usagef("--key is missing, and there is no key of yours"), "whose log it is gets the key from 'perlica log key show'")
+		return nil, frame.WithHint(frame.UsageErrorf("--key is missing, and there is no key of yours"), "whose log it is gets the key from 'perlica log key show'")
 	}
 	return list, nil
 }

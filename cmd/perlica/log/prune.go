@@ -8,11 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
@@ -22,15 +18,15 @@ import (
 )
 
 type pruneFlags struct {
-	selection.Filter // run, session and before
-	keep, why        string
-	yes, dryRun      bool
+	frame.EventFilter // run, session and before
+	keep, why         string
+	yes, dryRun       bool
 }
 
 func (a *app) logPruneCommand() *cobra.Command {
 	var f pruneFlags
 	cmd := &cobra.Command{
-		Use: "prune --before TIME | --run RUN | --session SESSION", Annotations: cli.Acts.On(),
+		Use: "prune --before TIME | --run RUN | --session SESSION", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Remove payloads for good, and keep their hashes",
 		Long: `Remove what events say, and keep that they happened: inputs, answers, questions and the
 lines of the protocol are gone from the log's files and from the views beside it;
@@ -48,7 +44,7 @@ logs/ are not touched. See docs/retention.md.`,
 		Example: `  perlica log prune --before 90d --dry-run
   perlica log prune --before 2026-01-01 --keep facts --yes
   perlica log prune --session customer-17 --why "erasure request 4711"`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.logPrune(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
@@ -59,18 +55,18 @@ logs/ are not touched. See docs/retention.md.`,
 	fl.StringVar(&f.why, "why", "", "a `text` for the record")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	fl.BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be removed, and remove nothing")
-	cli.CompleteFlag(cmd, "run", selection.CompleteRuns(a.App))
-	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
-	cli.CompleteFlag(cmd, "keep", cobra.FixedCompletions([]string{"facts"}, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "run", frame.CompleteRuns(a.App))
+	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
+	frame.CompleteFlag(cmd, "keep", cobra.FixedCompletions([]string{"facts"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	if f.Before == "" && f.Run == "" && f.Session == "" {
-		return exitcode.WithHint(exitcode.Usagef("what is to be removed? --before, --run or --session says it"), "--dry-run says what would be")
+		return frame.WithHint(frame.UsageErrorf("what is to be removed? --before, --run or --session says it"), "--dry-run says what would be")
 	}
 	if f.keep != "" && f.keep != "facts" {
-		return exitcode.Usagef("--keep is facts, not %q", f.keep)
+		return frame.UsageErrorf("--keep is facts, not %q", f.keep)
 	}
 	var p event.Pruning
 	var s store.Selection
@@ -84,7 +80,7 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	if err != nil {
 		return pruneErr(err)
 	}
-	what := fmt.Sprintf("%s of %s", printing.Count(int(s.Events), "payload"), inBytes(s.Bytes))
+	what := fmt.Sprintf("%s of %s", frame.Count(int(s.Events), "payload"), inBytes(s.Bytes))
 	if f.dryRun {
 		return a.Say("this would remove %s, of events up to %d", what, p.Until)
 	}
@@ -94,8 +90,8 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 			return err
 		}
 	}
-	p.By, p.Why = cli.UserName(a.Getenv), f.why
-	return signals.Interruptible(ctx, "some of it may be removed: the same command completes it", func(ctx context.Context) error {
+	p.By, p.Why = frame.UserName(a.Getenv), f.why
+	return frame.Interruptible(ctx, "some of it may be removed: the same command completes it", func(ctx context.Context) error {
 		return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
 			done, err := r.Prune(ctx, p)
 			if err != nil {
@@ -133,22 +129,22 @@ func (a *app) sayPruned(done eventlog.Removal) error {
 		return a.Say("nothing was left to remove; the log's files were rewritten: %s, now %s", inBytes(done.Before), inBytes(done.After))
 	}
 	return a.Say("removed %s of %s; the log's files took %s and take %s now",
-		printing.Count(int(done.Events), "payload"), inBytes(done.Bytes), inBytes(done.Before), inBytes(done.After))
+		frame.Count(int(done.Events), "payload"), inBytes(done.Bytes), inBytes(done.Before), inBytes(done.After))
 }
 
 // pruneErr says what to do about what keeps payloads from being removed.
 func pruneErr(err error) error {
 	switch {
 	case errors.Is(err, disk.ErrUnfinished):
-		return exitcode.WithHint(err, "nothing was removed; 'perlica log open' tells what is known of it and ends what has died")
+		return frame.WithHint(err, "nothing was removed; 'perlica log open' tells what is known of it and ends what has died")
 	case errors.Is(err, kernel.ErrUnderWay):
-		return exitcode.WithHint(err, "nothing was removed: wait until no run of this context is under way, then try again")
+		return frame.WithHint(err, "nothing was removed: wait until no run of this context is under way, then try again")
 	case errors.Is(err, kernel.ErrPruning):
-		return exitcode.WithHint(err, "another process does it; wait for it")
+		return frame.WithHint(err, "another process does it; wait for it")
 	case errors.Is(err, disk.ErrBusy):
-		return exitcode.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it goes on where this one ended")
+		return frame.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it goes on where this one ended")
 	case errors.Is(err, disk.ErrFull):
-		return exitcode.WithHint(err, "make room on the disk, then run the same command again: it goes on where this one ended")
+		return frame.WithHint(err, "make room on the disk, then run the same command again: it goes on where this one ended")
 	}
 	return err
 }
@@ -158,7 +154,7 @@ func inBytes(n int64) string {
 	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
 	switch {
 	case n < 10*kib:
-		return printing.Count(int(n), "byte")
+		return frame.Count(int(n), "byte")
 	case n < 10*mib:
 		return fmt.Sprintf("%d KiB", n/kib)
 	case n < 10*gib:

@@ -9,9 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
@@ -23,11 +21,11 @@ import (
 const runsDefault = 20
 
 func (a *app) logRunsCommand() *cobra.Command {
-	var f selection.Filter
+	var f frame.EventFilter
 	var providerID string
 	n := runsDefault
 	cmd := &cobra.Command{
-		Use: "runs", Annotations: cli.Reads.On(),
+		Use: "runs", Annotations: frame.ReadOnly.Annotation(),
 		Short: "List the runs: when, who, what came of it, and the first words",
 		Long: `List the runs, a line each, the newest last: when the input came, by whom and in which
 session, the provider, how it ended and how long it took, how many questions were asked, how
@@ -36,7 +34,7 @@ input. The newest 20 are listed; with --since or --before, all that match.`,
 		Example: `  perlica log runs
   perlica log runs --since yesterday
   perlica log runs --provider claude --json | jq -r '.[].run_id'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("lines") && (f.Since != "" || f.Before != "") {
 				n = -1
@@ -53,12 +51,12 @@ input. The newest 20 are listed; with --since or --before, all that match.`,
 	fl.StringVar(&providerID, "provider", "", "only runs of this `provider`")
 	fl.IntVarP(&n, "lines", "n", runsDefault, "how many runs, the newest; -1 for all")
 	fl.BoolVar(&f.Json, "json", false, "print a JSON array")
-	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
-	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
+	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	return cmd
 }
 
-func (a *app) logRuns(ctx context.Context, log event.Reader, f selection.Filter, q report.RunsQuery) error {
+func (a *app) logRuns(ctx context.Context, log event.Reader, f frame.EventFilter, q report.RunsQuery) error {
 	selected, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
@@ -82,12 +80,12 @@ func (a *app) logRuns(ctx context.Context, log event.Reader, f selection.Filter,
 }
 
 // runsGrid has a row for each run.
-func runsGrid(list []report.Run) printing.Grid {
-	g := printing.Grid{Head: []string{"WHEN", "RUN", "SESSION", "BY", "PROVIDER", "OUTCOME", "TOOK", "ASKED", "TOOLS", "COST", "TEXT"}}
+func runsGrid(list []report.Run) frame.Grid {
+	g := frame.Grid{Head: []string{"WHEN", "RUN", "SESSION", "BY", "PROVIDER", "OUTCOME", "TOOK", "ASKED", "TOOLS", "COST", "TEXT"}}
 	for _, r := range list {
 		took, asked, tools, cost := "", "", "", ""
 		if r.DurationMS > 0 {
-			took = printing.Took(time.Duration(r.DurationMS) * time.Millisecond)
+			took = frame.FormatDuration(time.Duration(r.DurationMS) * time.Millisecond)
 		}
 		if r.Asked > 0 {
 			asked = fmt.Sprintf("%d: %d yes, %d no", r.Asked, r.Allowed, r.Denied)
@@ -98,7 +96,7 @@ func runsGrid(list []report.Run) printing.Grid {
 		if r.Cost != nil {
 			cost = r.Cost.String()
 		}
-		g.Add(r.At.Local().Format(shortTime), printing.Short(r.Run), printing.Short(r.Session), r.By, r.Provider,
+		g.Add(r.At.Local().Format(shortTime), frame.ShortID(r.Run), frame.ShortID(r.Session), r.By, r.Provider,
 			outcomeWord(r.Outcome), took, asked, tools, cost, firstWords(r))
 	}
 	g.DropEmpty("")

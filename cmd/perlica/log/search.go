@@ -13,11 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
@@ -40,7 +36,7 @@ const searchDefault = 20
 func (a *app) logSearchCommand() *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
-		Use: "search WORDS...", Annotations: cli.Reads.On(),
+		Use: "search WORDS...", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Find words in what was asked, answered, done and decided",
 		Long: `Find words in the facts of the log: inputs, answers and errors, tool calls, questions
 with all that was to be judged, decisions, and the names of sessions. The newest is
@@ -62,17 +58,17 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
   perlica log search timeout -n 1 --json | jq -r .run_id`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return exitcode.WithHint(exitcode.Usagef("'%s' needs WORDS", cmd.CommandPath()), "%s", cmd.UseLine())
+				return frame.WithHint(frame.UsageErrorf("'%s' needs WORDS", cmd.CommandPath()), "%s", cmd.UseLine())
 			}
 			return nil
 		},
-		ValidArgsFunction: cli.NoFiles,
+		ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.logSearch(cmd.Context(), args, f)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitcode.WithHint(exitcode.Usage.With(err), "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
+		return frame.WithHint(frame.ExitUsage.With(err), "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&f.since, "since", "", "only what happened since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
@@ -83,9 +79,9 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 	fl.IntVarP(&f.n, "lines", "n", searchDefault, "how many; -1 for all")
 	addTeamFlag(cmd, &f.team)
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line")
-	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
-	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
-	cli.CompleteFlag(cmd, "kind", cobra.FixedCompletions(strings.Split(kindNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
+	frame.CompleteFlag(cmd, "kind", cobra.FixedCompletions(strings.Split(kindNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -101,15 +97,15 @@ func kindNames() string {
 func (f searchFlags) wanted(phrases []string, now time.Time) (w report.Wanted, err error) {
 	w = report.Wanted{Phrases: phrases, Provider: f.provider}
 	if f.n == 0 || f.n < -1 {
-		return w, exitcode.Usagef("-n %d: it is a number of hits, or -1 for all", f.n)
+		return w, frame.UsageErrorf("-n %d: it is a number of hits, or -1 for all", f.n)
 	}
 	for _, name := range f.kinds {
 		if !slices.Contains(report.Kinds(), report.Kind(name)) {
-			return w, exitcode.WithHint(exitcode.Usagef("there is no kind %q", name), "the kinds are %s", kindNames())
+			return w, frame.WithHint(frame.UsageErrorf("there is no kind %q", name), "the kinds are %s", kindNames())
 		}
 		w.Kinds = append(w.Kinds, report.Kind(name))
 	}
-	w.Since, w.Before, err = selection.Times(f.since, f.before, now)
+	w.Since, w.Before, err = frame.ParseTimeRange(f.since, f.before, now)
 	return w, err
 }
 
@@ -136,7 +132,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 		defer func() { err = errors.Join(err, s.Close()); remove() }()
 		if f.session != "" {
 			if w.Session, err = s.FindSession(ctx, f.session); err != nil {
-				return selection.NotFound("session", f.session, err)
+				return frame.ReferenceError("session", f.session, err)
 			}
 		}
 		return a.printHits(inLog(s.Find(ctx, w), ""), f)
@@ -178,7 +174,7 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 		a.Note("the index cannot be written where it belongs, so each search makes it anew; make the folder writable to keep it")
 	}
 	if errors.Is(err, disk.ErrBusy) {
-		err = exitcode.WithHint(err, "another search is making the index; try again when it is done")
+		err = frame.WithHint(err, "another search is making the index; try again when it is done")
 	}
 	return s, remove, err
 }
@@ -187,13 +183,13 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 func (a *app) printHits(hits iter.Seq2[found, error], f searchFlags) error {
 	n, err := a.writeHits(hits, f)
 	if errors.Is(err, report.ErrNoWords) {
-		return exitcode.WithHint(exitcode.Usagef("%w", err), "a word has a letter or a digit; other signs are not searched for")
+		return frame.WithHint(frame.UsageErrorf("%w", err), "a word has a letter or a digit; other signs are not searched for")
 	}
 	if err == nil && n == 0 {
 		a.Note("nothing was found")
-		return exitcode.Failure.With(nil) // as grep has it
+		return frame.ExitFailure.With(nil) // as grep has it
 	}
-	return signals.IgnoreClosedPipe(err)
+	return frame.Quiet(err)
 }
 
 func (a *app) writeHits(hits iter.Seq2[found, error], f searchFlags) (n int, err error) {
@@ -225,13 +221,13 @@ func hitLines(h found, s term.Styles) string {
 	e := h.Event
 	head := fmt.Sprintf("%s %6d  %-8s  %s", e.Time.Local().Format(lineTime), e.Seq, h.Kind, lineRuns(e))
 	if e.Run != "" {
-		head += "  session " + printing.Short(string(e.Session))
+		head += "  session " + frame.ShortID(string(e.Session))
 	}
 	if h.worker != "" {
 		head += "  at " + h.worker
 	}
 	if h.Provider != "" {
-		head += "  " + printing.OneLine(h.Provider)
+		head += "  " + frame.OneLine(h.Provider)
 	}
 	var b strings.Builder
 	b.WriteString(s.Dim(head) + "\n    ")
@@ -248,9 +244,9 @@ func hitLines(h found, s term.Styles) string {
 // lineRuns names the run of an event, else its session: what log show takes.
 func lineRuns(e event.Event) string {
 	if e.Run != "" {
-		return "run " + printing.OneLine(printing.Short(e.Run))
+		return "run " + frame.OneLine(frame.ShortID(e.Run))
 	}
-	return "session " + printing.OneLine(printing.Short(e.Session))
+	return "session " + frame.OneLine(frame.ShortID(e.Session))
 }
 
 // hit is what --json prints.

@@ -13,10 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -25,10 +22,10 @@ import (
 )
 
 func (a *app) logShowCommand() *cobra.Command {
-	var f selection.Filter
+	var f frame.EventFilter
 	var inTeam bool
 	cmd := &cobra.Command{
-		Use: "show [RUN | SESSION | QUESTION | SEQ | EVENT-ID]", Annotations: cli.Reads.On(),
+		Use: "show [RUN | SESSION | QUESTION | SEQ | EVENT-ID]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show a run as a story, a session's runs, a question, or one event in full",
 		Long: `Show what the log holds about one thing; without an argument, about the last run.
 
@@ -48,22 +45,22 @@ copies of all workers' logs on the team's hub: see docs/team.md.`,
   perlica log show 1a2b3c4d --type 'interaction.*'
   perlica log show my-session --since 2h
   perlica log show 1a2b3c4d --json > run.ndjson`,
-		Args: cli.Between(0, "RUN, SESSION, QUESTION, SEQ or EVENT-ID"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
+		Args: frame.Between(0, "RUN, SESSION, QUESTION, SEQ or EVENT-ID"), ValidArgsFunction: frame.CompleteFirst(frame.CompleteRuns(a.App)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if inTeam {
-				return signals.IgnoreClosedPipe(a.showOfTeam(cmd.Context(), strings.Join(args, ""), len(args) == 0, f))
+				return frame.Quiet(a.showOfTeam(cmd.Context(), strings.Join(args, ""), len(args) == 0, f))
 			}
 			return a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
-				return signals.IgnoreClosedPipe(a.logShow(cmd.Context(), log, strings.Join(args, ""), len(args) == 0, f))
+				return frame.Quiet(a.logShow(cmd.Context(), log, strings.Join(args, ""), len(args) == 0, f))
 			})
 		},
 	}
-	selection.AddFlags(a.App, cmd, &f)
+	frame.AddEventFilterFlags(a.App, cmd, &f)
 	addTeamFlag(cmd, &inTeam)
 	return cmd
 }
 
-func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bool, f selection.Filter) error {
+func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bool, f frame.EventFilter) error {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
@@ -75,7 +72,7 @@ func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bo
 		found, err = report.FindRecord(ctx, log, ref)
 	}
 	if err != nil {
-		return selection.NotFound("run, session, question or event", ref, err)
+		return frame.ReferenceError("run, session, question or event", ref, err)
 	}
 	out := a.eventWriter(a.Stdout, f.Json)
 	if last && !f.Json && len(f.Types) == 0 {
@@ -103,7 +100,7 @@ func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bo
 }
 
 // noteOthers says how many runs the filters match, where the last of them is shown and there are more.
-func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f selection.Filter) error {
+func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f frame.EventFilter) error {
 	counter, ok := log.(interface {
 		Count(ctx context.Context, q event.Query) (int, error)
 	})
@@ -192,8 +189,8 @@ func (a *app) tellRun(ctx context.Context, log event.Reader, out *eventWriter, r
 // eventInFull is one event with all its fields and its payload.
 func eventInFull(e event.Event, s term.Styles) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, printing.OneLine(string(e.Type)))))
-	_ = printing.WriteFields(&b, s, "  ", 12, [][2]string{ // a strings.Builder takes all
+	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, frame.OneLine(string(e.Type)))))
+	_ = frame.WriteFields(&b, s, "  ", 12, [][2]string{ // a strings.Builder takes all
 		{"event_id", e.ID},
 		{"time", e.Time.Local().Format(time.RFC3339Nano)},
 		{"class", string(e.Class)},
@@ -206,7 +203,7 @@ func eventInFull(e event.Event, s term.Styles) string {
 		{"trace", string(e.Trace)},
 		{"question", string(e.Interaction)},
 		{"input", string(e.Input)},
-		{"payload", fmt.Sprintf("%s, sha256 %x", printing.Count(int(e.PayloadLen), "byte"), e.PayloadSHA256)},
+		{"payload", fmt.Sprintf("%s, sha256 %x", frame.Count(int(e.PayloadLen), "byte"), e.PayloadSHA256)},
 		{"leaf", e.LeafHash.String()},
 	})
 	b.WriteString("\n" + term.Sanitize(payloadInFull(e)))

@@ -13,10 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -27,12 +24,12 @@ import (
 )
 
 func (a *app) logStatsCommand() *cobra.Command {
-	var f selection.Filter
+	var f frame.EventFilter
 	var q report.StatsQuery
 	var by string
 	var inTeam bool
 	cmd := &cobra.Command{
-		Use: "stats", Annotations: cli.Reads.On(),
+		Use: "stats", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Count runs, questions, tools, tokens and cost by day, person, session or project",
 		Long: `Count what the log holds: runs and calls and how they ended, questions and who answered
 them, requests that were refused, tools that ran unasked, tokens and cost, by the day of
@@ -46,7 +43,7 @@ there are is said.`,
 		Example: `  perlica log stats --since 30d
   perlica log stats --by person --since tuesday
   perlica log stats --provider claude --json | jq .total`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.logStats(cmd.Context(), f, q, by, inTeam) },
 	}
 	fl := cmd.Flags()
@@ -56,14 +53,14 @@ there are is said.`,
 	fl.StringVar(&q.Provider, "provider", "", "only runs of this provider, by its `name`")
 	addTeamFlag(cmd, &inTeam)
 	fl.BoolVar(&f.Json, "json", false, "print one JSON object")
-	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
-	cli.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"day", "person", "session", "project", "worker"}, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	frame.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"day", "person", "session", "project", "worker"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQuery, by string, inTeam bool) (err error) {
+func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQuery, by string, inTeam bool) (err error) {
 	q.Zone = time.Local
-	if q.Since, q.Before, err = selection.Times(f.Since, f.Before, time.Now()); err != nil {
+	if q.Since, q.Before, err = frame.ParseTimeRange(f.Since, f.Before, time.Now()); err != nil {
 		return err
 	}
 	stats := report.Stats{Groups: []report.Group{}, Answers: []report.Answers{}}
@@ -72,13 +69,13 @@ func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQu
 	case "person", "session":
 		q.By = by
 	default:
-		return exitcode.Usagef("--by is day, person, session, project or worker, not %q", by)
+		return frame.UsageErrorf("--by is day, person, session, project or worker, not %q", by)
 	}
 	switch {
 	case by == "project" && inTeam:
-		return exitcode.WithHint(exitcode.Usagef("--by project is about this machine's own logs, without --team"), "with --team it is day, person, session or worker")
+		return frame.WithHint(frame.UsageErrorf("--by project is about this machine's own logs, without --team"), "with --team it is day, person, session or worker")
 	case by == "worker" && !inTeam:
-		return exitcode.Usagef("--by worker needs --team")
+		return frame.UsageErrorf("--by worker needs --team")
 	case inTeam:
 		err = a.statsOfTeam(ctx, &stats, q, by)
 	case by == "project":
@@ -141,22 +138,22 @@ func statsOf(ctx context.Context, path string, q report.StatsQuery) (report.Stat
 		return report.Stats{}, err
 	}
 	stats, err := report.ReadStats(ctx, log, q)
-	cli.CloseShown(log, &err)
+	frame.CloseShown(log, &err)
 	return stats, err
 }
 
 // statsGrid has a row for each day and provider, or for each share.
-func statsGrid(stats report.Stats, by string) printing.Grid {
+func statsGrid(stats report.Stats, by string) frame.Grid {
 	of := []string{strings.ToUpper(by)}
 	if by == "day" {
 		of = append(of, "PROVIDER")
 	}
-	g := printing.Grid{Head: append(of, "RUNS", "CALLS", "OK", "ERROR", "UNKNOWN", "ASKED", "YES", "NO", "NOBODY", "BLOCKED", "UNASKED", "TOKENS", "COST")}
+	g := frame.Grid{Head: append(of, "RUNS", "CALLS", "OK", "ERROR", "UNKNOWN", "ASKED", "YES", "NO", "NOBODY", "BLOCKED", "UNASKED", "TOKENS", "COST")}
 	rows := 0
 	for _, x := range stats.Shares {
 		name := x.Of
 		if by == "session" {
-			name = cmp.Or(x.Name, printing.Short(x.Of))
+			name = cmp.Or(x.Name, frame.ShortID(x.Of))
 		}
 		g.Add(statsRow(x.Numbers, name)...)
 		rows++
@@ -183,7 +180,7 @@ func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats, by st
 	}
 	var lines []string
 	if n := stats.Total.NoOutcome; n > 0 {
-		lines = append(lines, fmt.Sprintf("without an outcome: %s", printing.Count(n, "run")))
+		lines = append(lines, fmt.Sprintf("without an outcome: %s", frame.Count(n, "run")))
 	}
 	for _, x := range stats.Answers {
 		how := "answered by " + strings.TrimSpace(x.Kind+" "+x.Who)
@@ -193,10 +190,10 @@ func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats, by st
 		lines = append(lines, how+": "+strconv.Itoa(x.N))
 	}
 	if stats.Withheld > 0 {
-		lines = append(lines, fmt.Sprintf("%s were removed: what they said is not counted", printing.Count(stats.Withheld, "payload")))
+		lines = append(lines, fmt.Sprintf("%s were removed: what they said is not counted", frame.Count(stats.Withheld, "payload")))
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(w, printing.OneLine(line)); err != nil {
+		if _, err := fmt.Fprintln(w, frame.OneLine(line)); err != nil {
 			return err
 		}
 	}

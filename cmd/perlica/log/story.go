@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -47,8 +47,8 @@ func (n *storyteller) tell(step report.Step) {
 	case report.StepTool:
 		n.tool(step, w)
 	case report.StepAsked:
-		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim(fmt.Sprintf("  question %s, event %d", printing.OneLine(printing.Short(w.ID)), step.Seq)))
-		n.raw(printing.Drawn(card.Lay(w.Question, printing.UnknownWidth).Rows[1:], n.s))
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(frame.QuestionTitle(w.Question))+n.s.Dim(fmt.Sprintf("  question %s, event %d", frame.OneLine(frame.ShortID(w.ID)), step.Seq)))
+		n.raw(frame.RenderRows(card.Lay(w.Question, frame.DefaultWidth).Rows[1:], n.s))
 	case report.StepClosed:
 		n.line(step.At, n.closed(w)+n.s.Dim(fmt.Sprintf(", event %d", step.Seq)))
 	case report.StepOutcome:
@@ -58,7 +58,7 @@ func (n *storyteller) tell(step report.Step) {
 		if w.Bad {
 			style = n.s.Red
 		}
-		n.line(step.At, style(printing.OneLine(w.Words())+": ")+printing.OneLine(w.Text))
+		n.line(step.At, style(frame.OneLine(w.Words())+": ")+frame.OneLine(w.Text))
 		n.unasked(w)
 	}
 }
@@ -97,7 +97,7 @@ func (n *storyteller) raw(text string) {
 var sgr = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\x1b\[[0-9;]*m)+`) })
 
 func (n *storyteller) input(at time.Time, in report.StepInput) {
-	_ = printing.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below
+	_ = frame.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below
 		{"run", string(in.Run)},
 		{"session", string(in.Session)},
 		{"input", string(in.Input)},
@@ -114,13 +114,13 @@ func (n *storyteller) input(at time.Time, in report.StepInput) {
 		n.line(at, n.s.Dim("what was asked is no longer on record"))
 		return
 	}
-	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", printing.OneLine(in.Sender), printing.OneLine(in.Source))))
+	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", frame.OneLine(in.Sender), frame.OneLine(in.Source))))
 	n.block(in.Text, false)
 	for _, path := range in.Attachments {
-		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+printing.OneLine(path))
+		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+frame.OneLine(path))
 	}
 	for _, rule := range in.Rules {
-		n.line(time.Time{}, "  "+n.s.Dim("rule of this run: ")+printing.OneLine(rule))
+		n.line(time.Time{}, "  "+n.s.Dim("rule of this run: ")+frame.OneLine(rule))
 	}
 }
 
@@ -133,12 +133,12 @@ func (n *storyteller) tool(step report.Step, t report.StepTool) {
 	case t.Status == "completed":
 		mark = n.s.Green("✓")
 	}
-	text := mark + " " + printing.OneLine(title)
+	text := mark + " " + frame.OneLine(title)
 	if t.Kind != "" {
-		text += n.s.Dim(" (" + printing.OneLine(t.Kind) + ")")
+		text += n.s.Dim(" (" + frame.OneLine(t.Kind) + ")")
 	}
 	if t.Status != "" {
-		text += n.s.Dim(" " + strings.ReplaceAll(printing.OneLine(t.Status), "_", " "))
+		text += n.s.Dim(" " + strings.ReplaceAll(frame.OneLine(t.Status), "_", " "))
 	}
 	if code, ok := t.Call.ExitCode(); ok {
 		text += n.s.Dim(fmt.Sprintf(", exit code %d", code))
@@ -147,10 +147,10 @@ func (n *storyteller) tool(step report.Step, t report.StepTool) {
 	if !t.Call.Over() {
 		return
 	}
-	rows, more := printing.Result(t.Call, printing.UnknownWidth, true)
-	n.raw(printing.Drawn(rows, n.s))
+	rows, more := frame.ToolResultRows(t.Call, frame.DefaultWidth, true)
+	n.raw(frame.RenderRows(rows, n.s))
 	if more > 0 {
-		n.line(time.Time{}, n.s.Dim(fmt.Sprintf("… %s: perlica log show %d", printing.Count(more, "more line"), step.Seq)))
+		n.line(time.Time{}, n.s.Dim(fmt.Sprintf("… %s: perlica log show %d", frame.Count(more, "more line"), step.Seq)))
 	}
 }
 
@@ -162,37 +162,37 @@ func (n *storyteller) unasked(note report.StepNote) {
 	}
 	var rows []card.Row
 	for _, l := range u.Call.Locations {
-		rows = append(rows, card.Text("path", l.Path, printing.UnknownWidth)...)
+		rows = append(rows, card.Text("path", l.Path, frame.DefaultWidth)...)
 	}
-	changes := printing.Changes(u.Call)
+	changes := frame.ToolChanges(u.Call)
 	for _, d := range changes {
-		rows = append(rows, card.Diff(d, printing.UnknownWidth)...)
+		rows = append(rows, card.Diff(d, frame.DefaultWidth)...)
 	}
 	if input := string(u.Call.RawInput); len(changes) == 0 && input != "" && input != "{}" {
-		rows = append(rows, card.Text("input", input, printing.UnknownWidth)...)
+		rows = append(rows, card.Text("input", input, frame.DefaultWidth)...)
 	}
-	n.raw(printing.Drawn(rows, n.s))
+	n.raw(frame.RenderRows(rows, n.s))
 	if u.Always.ID == "" {
 		return
 	}
-	n.line(time.Time{}, "freed by a yes for good to “"+printing.QuestionTitle(u.Always)+"”"+n.s.Dim("  question "+printing.OneLine(printing.Short(u.Always.ID))))
+	n.line(time.Time{}, "freed by a yes for good to “"+frame.QuestionTitle(u.Always)+"”"+n.s.Dim("  question "+frame.OneLine(frame.ShortID(u.Always.ID))))
 	if a := u.Yes; a != nil {
-		label := printing.OneLine(a.Option)
+		label := frame.OneLine(a.Option)
 		for _, o := range u.Always.Options {
 			if o.ID == a.Option {
 				label = card.Label(o, 60)
 			}
 		}
-		n.line(time.Time{}, fmt.Sprintf("  %s answered from %s at %s: %s", printing.OneLine(a.By), printing.OneLine(a.Where), u.YesAt.Local().Format(lineTime), n.s.Bold(label)))
+		n.line(time.Time{}, fmt.Sprintf("  %s answered from %s at %s: %s", frame.OneLine(a.By), frame.OneLine(a.Where), u.YesAt.Local().Format(lineTime), n.s.Bold(label)))
 	}
 }
 
 func (n *storyteller) closed(c report.StepClosed) string {
-	which := n.s.Dim("  question " + printing.OneLine(printing.Short(c.Question.ID)))
+	which := n.s.Dim("  question " + frame.OneLine(frame.ShortID(c.Question.ID)))
 	if c.Answer == nil {
-		return n.s.Red("! no one answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
+		return n.s.Red("! no one answered: "+strings.ReplaceAll(frame.OneLine(string(c.Reason)), "_", " ")) + which
 	}
-	label := printing.OneLine(c.Answer.Option)
+	label := frame.OneLine(c.Answer.Option)
 	allows := true
 	for _, o := range c.Question.Options {
 		if o.ID == c.Answer.Option {
@@ -204,7 +204,7 @@ func (n *storyteller) closed(c report.StepClosed) string {
 		mark = n.s.Red("! ")
 	}
 	return fmt.Sprintf("%s%s answers from %s: %s, after %s%s",
-		mark, printing.OneLine(c.Answer.By), printing.OneLine(c.Answer.Where), n.s.Bold(label), printing.Took(c.Took), which)
+		mark, frame.OneLine(c.Answer.By), frame.OneLine(c.Answer.Where), n.s.Bold(label), frame.FormatDuration(c.Took), which)
 }
 
 func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
@@ -222,15 +222,15 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 			n.line(at, n.s.Cyan("the answer:"))
 			n.block(o.Text, false)
 		}
-		text := n.s.Green("responded") + ": " + printing.OneLine(o.StopReason) + " after " + printing.Took(o.Duration)
+		text := n.s.Green("responded") + ": " + frame.OneLine(o.StopReason) + " after " + frame.FormatDuration(o.Duration)
 		if o.First > 0 {
-			text += ", first update after " + printing.Took(o.First)
+			text += ", first update after " + frame.FormatDuration(o.First)
 		}
 		if in, out, ok := o.Tokens(); ok {
 			text += fmt.Sprintf(", %d tokens in, %d out", in, out)
 		}
 		if o.Cost != nil {
-			text += ", " + printing.OneLine(o.Cost.String())
+			text += ", " + frame.OneLine(o.Cost.String())
 		}
 		n.line(at, text)
 		return
@@ -239,13 +239,13 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 	if o.Outcome == kernel.OutcomeUnknown {
 		what = "outcome unknown"
 	}
-	text := n.s.Red(what) + ": " + printing.OneLine(printing.Message(o.Err))
+	text := n.s.Red(what) + ": " + frame.OneLine(frame.ProviderMessage(o.Err))
 	if o.Duration > 0 { // otherwise nobody saw the end
-		text += " after " + printing.Took(o.Duration)
+		text += " after " + frame.FormatDuration(o.Duration)
 	}
 	n.line(at, text)
 	if o.Known != "" {
-		n.line(time.Time{}, "  "+printing.OneLine(o.Known))
+		n.line(time.Time{}, "  "+frame.OneLine(o.Known))
 	}
 	if !o.Shown && o.Text != "" {
 		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))

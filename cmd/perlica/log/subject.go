@@ -10,8 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/disk"
 	logexport "github.com/perlica/perlica/eventlog/export"
@@ -67,7 +66,7 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 	begin, _ := buffered.Peek(512) // of a shorter one it is all
 	if s.export = logexport.IsExport(string(begin)); !s.export {
 		if name == "-" {
-			return s, exitcode.WithHint(errors.New("standard input is no export of a log"), "what 'perlica log export' writes is verified so; a log is verified as a FILE")
+			return s, frame.WithHint(errors.New("standard input is no export of a log"), "what 'perlica log export' writes is verified so; a log is verified as a FILE")
 		}
 		return s, s.Close()
 	}
@@ -88,16 +87,16 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, string, error) {
 	if len(args) > 0 {
 		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-			return nil, args[0], exitcode.WithHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
+			return nil, args[0], frame.WithHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
 		}
 		log, err := store.OpenReader(ctx, args[0])
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = noLogAtError{args[0]}
 		case errors.Is(err, disk.ErrForeign):
-			err = exitcode.WithHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since")
+			err = frame.WithHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since")
 		}
-		return log, args[0], cli.MayNotRead(err, args[0])
+		return log, args[0], frame.ExplainUnreadable(err, args[0])
 	}
 	p, err := a.LocateToRead()
 	if err != nil {

@@ -15,10 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/selection"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
@@ -36,11 +33,11 @@ const movedPoll = 2 * time.Second
 const tailDefault = 20
 
 func (a *app) logTailCommand() *cobra.Command {
-	var f selection.Filter
+	var f frame.EventFilter
 	var n int
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "tail", Annotations: cli.Reads.On(),
+		Use: "tail", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show the newest events, oldest of them first",
 		Long: `Show the newest events of the log, one line each, the oldest of them first: time,
 seq, type, what the event is about, and what it says. With -f it goes on to show what
@@ -52,10 +49,10 @@ all events that match are shown, unless -n says how many.`,
   perlica log tail -f --facts
   perlica log tail --type 'llm.*' --type policy.decided --since 7d
   perlica log tail -n 1 --type llm.responded --json | jq -r .payload.text`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < -1 {
-				return exitcode.Usagef("-n %d: it is a number of events, or -1 for all", n)
+				return frame.UsageErrorf("-n %d: it is a number of events, or -1 for all", n)
 			}
 			if !cmd.Flags().Changed("lines") && (f.Since != "" || f.Before != "") {
 				n = -1
@@ -65,11 +62,11 @@ all events that match are shown, unless -n says how many.`,
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", tailDefault, "how many events; -1 for all")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added, until Ctrl-C")
-	selection.AddFlags(a.App, cmd, &f)
+	frame.AddEventFilterFlags(a.App, cmd, &f)
 	return cmd
 }
 
-func (a *app) logTail(ctx context.Context, f selection.Filter, n int, follow bool) (err error) {
+func (a *app) logTail(ctx context.Context, f frame.EventFilter, n int, follow bool) (err error) {
 	if follow {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -86,12 +83,12 @@ func (a *app) logTail(ctx context.Context, f selection.Filter, n int, follow boo
 	if err != nil {
 		return err
 	}
-	defer cli.CloseShown(log, &err)
+	defer frame.CloseShown(log, &err)
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
 	}
-	err = signals.IgnoreClosedPipe(a.tailTo(ctx, a.Stdout, log, q, f.Json, n, follow))
+	err = frame.Quiet(a.tailTo(ctx, a.Stdout, log, q, f.Json, n, follow))
 	if follow && ctx.Err() != nil {
 		return nil // the person ended it
 	}
@@ -170,7 +167,7 @@ func (o *eventWriter) follow(ctx context.Context, log *store.Reader, changes *st
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return exitcode.WithHint(disk.ErrMoved, "'perlica log tail -f' follows what is in its place now")
+		return frame.WithHint(disk.ErrMoved, "'perlica log tail -f' follows what is in its place now")
 	}
 	return err
 }

@@ -11,8 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/service/team"
@@ -58,7 +57,7 @@ func errLeftOut(some bool) error {
 	if !some {
 		return nil
 	}
-	return exitcode.Failure.With(nil)
+	return frame.ExitFailure.With(nil)
 }
 
 // statsOfTeam counts the runs of the copies, and notes which could not be read.
@@ -126,7 +125,7 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 			})
 		}
 		if f.session != "" && len(all) == 0 {
-			return exitcode.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team' lists them")
+			return frame.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team' lists them")
 		}
 		err := a.printHits(newest(all), f)
 		return cmp.Or(err, errLeftOut(missing)) // which printing may have found
@@ -181,9 +180,9 @@ func newest(searches []iter.Seq2[found, error]) iter.Seq2[found, error] {
 }
 
 // showOfTeam shows what ref names in the copies, or the newest run of all.
-func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection.Filter) error {
+func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.EventFilter) error {
 	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
-		return exitcode.WithHint(exitcode.Usagef("the number of an event counts in one log, and --team is about several"), "give the event's whole id")
+		return frame.WithHint(frame.UsageErrorf("the number of an event counts in one log, and --team is about several"), "give the event's whole id")
 	}
 	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
 		var at *hub.CopyReader
@@ -205,7 +204,7 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 			}
 		}
 		if at == nil {
-			return exitcode.WithHint(fmt.Errorf("no copy has a run, session, question or event %q", ref),
+			return frame.WithHint(fmt.Errorf("no copy has a run, session, question or event %q", ref),
 				"'perlica log search --team WORDS' and 'perlica session list --team' show what there is")
 		}
 		a.Note("from the copy of the log of " + at.Worker)
@@ -215,7 +214,7 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f selection
 
 // placeIn looks for what ref names in a copy, or for its last run of those that the filter leaves, and returns when that
 // began.
-func placeIn(ctx context.Context, l *hub.CopyReader, ref string, last bool, f selection.Filter) (time.Time, error) {
+func placeIn(ctx context.Context, l *hub.CopyReader, ref string, last bool, f frame.EventFilter) (time.Time, error) {
 	q, err := f.Query(ctx, l, time.Now())
 	if err != nil {
 		return time.Time{}, err

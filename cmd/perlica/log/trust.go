@@ -11,8 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/logtrust"
@@ -26,7 +25,7 @@ type trustFlags struct {
 func (a *app) logTrustCommand() *cobra.Command {
 	var f trustFlags
 	cmd := &cobra.Command{
-		Use: "trust [FILE]", Annotations: cli.Acts.On(),
+		Use: "trust [FILE]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Let a log that was not made here be used",
 		Long: `A log answers for the agent: an input that it holds is not called again. One that came
 with a clone or from another machine may hold answers that no agent gave, so it is only read
@@ -40,7 +39,7 @@ and 'perlica log show' read it.`,
 		Example: `  perlica log trust
   perlica log trust --key "$KEY"
   perlica log trust --below ~/src --yes`,
-		Args: cli.Between(0, "FILE"),
+		Args: frame.Between(0, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.logTrust(cmd.Context(), f, args) },
 	}
 	cmd.Flags().StringVar(&f.below, "below", "", "all logs of projects below this `directory`")
@@ -57,7 +56,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 	var paths []string
 	switch {
 	case f.below != "" && len(args) > 0:
-		return exitcode.Usagef("FILE and --below exclude each other")
+		return frame.UsageErrorf("FILE and --below exclude each other")
 	case f.below != "":
 		if paths, err = logsBelow(f.below); err != nil {
 			return err
@@ -90,7 +89,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 		}
 	}
 	if refused > 0 {
-		return exitcode.WithHint(exitcode.Failure.With(errors.New("not trusted")), "what is not trusted can be read; nothing of it is used")
+		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")), "what is not trusted can be read; nothing of it is used")
 	}
 	return nil
 }
@@ -126,7 +125,7 @@ func logsBelow(dir string) (paths []string, err error) {
 func (a *app) trustLog(ctx context.Context, known logtrust.Store, path string, f trustFlags) (trusted bool, err error) {
 	log, err := store.OpenReader(ctx, path)
 	if err != nil {
-		return false, cli.MayNotRead(err, path)
+		return false, frame.ExplainUnreadable(err, path)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	var unknown *logtrust.UnknownError
@@ -140,7 +139,7 @@ func (a *app) trustLog(ctx context.Context, known logtrust.Store, path string, f
 	if err != nil {
 		return false, err
 	}
-	if err := a.Write(func(w io.Writer) error { return cli.WriteLog(w, about, a.Styles(a.Stdout)) }); err != nil {
+	if err := a.Write(func(w io.Writer) error { return frame.WriteLogIdentity(w, about, a.Styles(a.Stdout)) }); err != nil {
 		return false, err
 	}
 	yes := f.yes

@@ -14,9 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/disk"
@@ -41,7 +39,7 @@ type verifyFlags struct {
 func (a *app) logVerifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
-		Use: "verify [FILE]", Annotations: cli.Reads.On(),
+		Use: "verify [FILE]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Recompute every hash of the log and say what holds",
 		Long: `Recompute the log from its events: every payload's hash, every event's leaf, and the
 root of the RFC 6962 Merkle tree over all of them; then compare with what is stored, with
@@ -60,22 +58,22 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
   perlica log verify /backup/eventlog.db --json
   perlica log verify --since kept-elsewhere.txt
   perlica log verify run.jsonl`,
-		Args: cli.Between(0, "FILE"),
+		Args: frame.Between(0, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.team {
 				if len(args) > 0 || f.since+f.proof != "" || len(f.keys) > 0 || f.requireSignature {
-					return exitcode.WithHint(exitcode.Usagef("--team goes with --json alone"), "'perlica team fetch WORKER' makes a FILE of one copy")
+					return frame.WithHint(frame.UsageErrorf("--team goes with --json alone"), "'perlica team fetch WORKER' makes a FILE of one copy")
 				}
 				return a.verifyTeam(cmd.Context(), f.json)
 			}
 			if f.proof != "" {
 				if len(args) > 0 || f.since != "" {
-					return exitcode.WithHint(exitcode.Usagef("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
+					return frame.WithHint(frame.UsageErrorf("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
 				}
 				return a.verifyProof(f.proof, f.keys, f.json)
 			}
 			if f.since == "-" && len(args) > 0 && args[0] == "-" {
-				return exitcode.Usagef("FILE and --since cannot both be standard input")
+				return frame.UsageErrorf("FILE and --since cannot both be standard input")
 			}
 			return a.logVerify(cmd.Context(), args, f)
 		},
@@ -128,7 +126,7 @@ func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error
 		return err
 	}
 	if err = a.Show(f.json, v, v.write); err == nil && !v.OK {
-		err = exitcode.Failure.With(nil)
+		err = frame.ExitFailure.With(nil)
 	}
 	return err
 }
@@ -173,9 +171,9 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 		v.unreadable(err)
 		return v, nil
 	case errors.Is(err, verify.ErrOtherLog):
-		return v, exitcode.WithHint(err, "every log has a name of its own, the first line of its checkpoints")
+		return v, frame.WithHint(err, "every log has a name of its own, the first line of its checkpoints")
 	case errors.Is(err, evidence.ErrCheckpoint):
-		return v, exitcode.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
+		return v, frame.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
 	case err != nil:
 		return v, err
 	}
@@ -201,7 +199,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	}
 	c, err := parseKept(text)
 	if err != nil {
-		return opt, exitcode.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "a checkpoint is what 'perlica log checkpoint' prints")
+		return opt, frame.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "a checkpoint is what 'perlica log checkpoint' prints")
 	}
 	opt.Since = &c
 	return opt, nil
@@ -366,12 +364,12 @@ func (v verified) writeSigned(line func(format string, args ...any)) {
 	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0:
 		line("signed: nothing; keep the number and the root elsewhere, to tell later whether the log was rewritten")
 	case v.Signed == 0:
-		line("signed: nothing by a key that is known here; %s and %s of the anchor hold", printing.Count(v.Checkpoints, "checkpoint"), printing.Count(v.Anchors, "line"))
+		line("signed: nothing by a key that is known here; %s and %s of the anchor hold", frame.Count(v.Checkpoints, "checkpoint"), frame.Count(v.Anchors, "line"))
 	default:
-		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, printing.Count(v.Checkpoints, "checkpoint"), printing.Count(v.Anchors, "line"))
+		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, frame.Count(v.Checkpoints, "checkpoint"), frame.Count(v.Anchors, "line"))
 	}
 	if v.Uncovered > 0 {
-		line("not covered: %s behind event %d, which no key that is asked for has signed", printing.Count(int(v.Uncovered), "event"), v.Signed)
+		line("not covered: %s behind event %d, which no key that is asked for has signed", frame.Count(int(v.Uncovered), "event"), v.Signed)
 	}
 	for _, n := range []struct {
 		n    int64
@@ -384,7 +382,7 @@ func (v verified) writeSigned(line func(format string, args ...any)) {
 			if strings.HasPrefix(n.what, "absent") {
 				thing = "event"
 			}
-			line(n.what, printing.Count(int(n.n), thing))
+			line(n.what, frame.Count(int(n.n), thing))
 		}
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/report"
@@ -69,7 +68,7 @@ func (a *app) verifyCopies(ctx context.Context, t *team.Team, asJSON bool) error
 		})
 	}
 	if err == nil && !sound {
-		err = exitcode.Failure.With(nil)
+		err = frame.ExitFailure.With(nil)
 	}
 	return err
 }
@@ -82,7 +81,7 @@ func copiesText(list []verifiedCopy, s term.Styles) string {
 	}
 	for _, c := range list {
 		if c.OK {
-			line("%s %s: %s, signed up to event %d", s.Green("OK"), c.Worker, printing.Count(int(c.Events), "event"), c.Signed)
+			line("%s %s: %s, signed up to event %d", s.Green("OK"), c.Worker, frame.Count(int(c.Events), "event"), c.Signed)
 		} else {
 			line("%s %s: %s", s.Red("DAMAGED"), c.Worker, term.Sanitize(c.Problem))
 		}

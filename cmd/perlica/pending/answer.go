@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
@@ -24,7 +22,7 @@ import (
 func (a *app) pendingAllowCommand() *cobra.Command {
 	var word string
 	cmd := &cobra.Command{
-		Use: "allow ID", Annotations: cli.Answers.On(),
+		Use: "allow ID", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Say yes to a question, this once",
 		Long: `Say yes to a question: the first of the agent's options that allows once. The ID is
 always needed, so that a yes never goes to another question than the one that was read.
@@ -34,13 +32,13 @@ Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it an
 2 usage, or an agent's process answered, which is refused.`,
 		Example: `  perlica pending allow 3f2a91bc
   perlica pending allow 3f2a91bc --word delete`,
-		Args: cli.Exactly("ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
+		Args: frame.Exactly("ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answerPending(cmd.Context(), args, interaction.Answer{Text: word}, func(q interaction.Question) (interaction.Option, error) {
 				o, ok := q.First("allow_once")
 				if !ok {
-					return o, exitcode.WithHint(errors.New("the agent offers no way to allow this once"),
-						"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good", printing.Short(q.ID))
+					return o, frame.WithHint(errors.New("the agent offers no way to allow this once"),
+						"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good", frame.ShortID(q.ID))
 				}
 				return o, nil
 			})
@@ -52,18 +50,18 @@ Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it an
 
 func (a *app) pendingDenyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "deny [ID]", Annotations: cli.Answers.On(),
+		Use: "deny [ID]", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Say no to a question, this once",
 		Long: `Say no to a question: the first of the agent's options that rejects once; where it
 offers none, it is told that its request was cancelled. If exactly one question waits, ID
 may be left out: a no can be asked for again.`,
-		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
+		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answerPending(cmd.Context(), args, interaction.Answer{}, func(q interaction.Question) (interaction.Option, error) {
 				o, ok := q.Refusal()
 				if !ok { // asked by an earlier version
-					return o, exitcode.WithHint(errors.New("the agent offers no way to reject this once"),
-						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", printing.Short(q.ID))
+					return o, frame.WithHint(errors.New("the agent offers no way to reject this once"),
+						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", frame.ShortID(q.ID))
 				}
 				return o, nil
 			})
@@ -75,7 +73,7 @@ func (a *app) pendingChooseCommand() *cobra.Command {
 	var answer interaction.Answer
 	var text string
 	cmd := &cobra.Command{
-		Use: "choose ID N|OPTION-ID|LABEL", Annotations: cli.Answers.On(),
+		Use: "choose ID N|OPTION-ID|LABEL", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Answer a question with any of its options",
 		Long: `Answer a question with one of its options: by its number in 'perlica pending show',
 by its id, or by its exact label. Nothing else is understood: free text chooses nothing.
@@ -87,18 +85,18 @@ with --text.`,
   perlica pending choose 3f2a91bc 1 --text main
   perlica pending choose 3f2a91bc allow_always --always
   perlica pending choose 3f2a91bc "Yes, and tell me more"`,
-		Args: cli.Exactly("ID", "N|OPTION-ID|LABEL"), ValidArgsFunction: a.completeChoice,
+		Args: frame.Exactly("ID", "N|OPTION-ID|LABEL"), ValidArgsFunction: a.completeChoice,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer.Text = cmp.Or(answer.Text, text)
 			return a.answerPending(cmd.Context(), args, answer, func(q interaction.Question) (interaction.Option, error) {
 				o, err := q.Choose(args[1])
 				switch given := cmd.Flags().Changed("text"); {
 				case err != nil:
-					err = exitcode.WithHint(err, "'perlica pending show %s' lists the options", printing.Short(q.ID))
+					err = frame.WithHint(err, "'perlica pending show %s' lists the options", frame.ShortID(q.ID))
 				case o.Text && !given:
-					err = exitcode.Usagef("that option asks for a text: give it with --text")
+					err = frame.UsageErrorf("that option asks for a text: give it with --text")
 				case given && !o.Text:
-					err = exitcode.Usagef("that option asks for no text: leave out --text")
+					err = frame.UsageErrorf("that option asks for no text: leave out --text")
 				}
 				return o, err
 			})
@@ -148,7 +146,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	if err != nil {
 		return err
 	}
-	answer.Option, answer.By, answer.Where = o.ID, cli.UserName(a.Getenv), "pending"
+	answer.Option, answer.By, answer.Where = o.ID, frame.UserName(a.Getenv), "pending"
 	answer.Origin = a.Origin()
 	if !o.Text && (q.Word == "" || !o.Allows()) {
 		answer.Text = ""
@@ -162,11 +160,11 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	if err != nil {
 		return a.answerErr(q, o, err)
 	}
-	if err := a.Say("answered %s: %s", printing.Short(q.ID), card.Given(o, answer, 0)); err != nil {
+	if err := a.Say("answered %s: %s", frame.ShortID(q.ID), card.Given(o, answer, 0)); err != nil {
 		return err
 	}
 	return a.Write(func(w io.Writer) error {
-		_, err := io.WriteString(w, printing.Drawn(card.Lay(q, a.cardWidth()).Rows, a.Styles(a.Stdout)))
+		_, err := io.WriteString(w, frame.RenderRows(card.Lay(q, a.cardWidth()).Rows, a.Styles(a.Stdout)))
 		return err
 	})
 }
@@ -176,17 +174,17 @@ func (a *app) answerErr(q interaction.Question, o interaction.Option, err error)
 	var taken *interaction.TakenError
 	switch {
 	case errors.As(err, &taken):
-		return exitcode.WithHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s", printing.Short(q.Refs.Run))
+		return frame.WithHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s", frame.ShortID(q.Refs.Run))
 	case errors.Is(err, interaction.ErrAgent):
-		return exitcode.WithHint(exitcode.Usage.With(err), "answer in a terminal of your own, which no agent has started")
+		return frame.WithHint(frame.ExitUsage.With(err), "answer in a terminal of your own, which no agent has started")
 	case errors.Is(err, interaction.ErrWord):
-		return exitcode.WithHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", printing.Short(q.ID))
+		return frame.WithHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", frame.ShortID(q.ID))
 	case errors.Is(err, interaction.ErrAlways):
-		return exitcode.WithHint(err, "perlica pending choose %s %d --always", printing.Short(q.ID), slices.Index(q.Options, o)+1)
+		return frame.WithHint(err, "perlica pending choose %s %d --always", frame.ShortID(q.ID), slices.Index(q.Options, o)+1)
 	case errors.Is(err, kernel.ErrRunGone):
-		return exitcode.WithHint(err, "perlica log show %s tells what is known; nothing is sent again", printing.Short(q.Refs.Run))
+		return frame.WithHint(err, "perlica log show %s tells what is known; nothing is sent again", frame.ShortID(q.Refs.Run))
 	case errors.Is(err, kernel.ErrNotWoken):
-		return exitcode.WithHint(err, "it is seen as soon as that process looks again; it may be suspended")
+		return frame.WithHint(err, "it is seen as soon as that process looks again; it may be suspended")
 	}
 	return err
 }

@@ -12,9 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
@@ -25,14 +23,14 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command with those below it. It lists what waits where nothing more is said: a
 // person who is called to answer types no more than that.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	list := a.pendingListCommand()
-	cmd := cli.Group("pending", "See and answer the questions that wait",
+	cmd := frame.Group("pending", "See and answer the questions that wait",
 		`A question waits as long as the run that asked it lives and nobody has answered: at the
 terminal of that run, and with these commands from anywhere else. The first answer wins,
 and is on the log before the agent is told.
@@ -62,11 +60,11 @@ func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]str
 	err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 		open, err := a.openQuestions(cmd.Context(), log, p)
 		for _, q := range open {
-			ids = append(ids, printing.Short(q.ID)+"\t"+printing.QuestionTitle(q))
+			ids = append(ids, frame.ShortID(q.ID)+"\t"+frame.QuestionTitle(q))
 		}
 		return err
 	})
-	return cli.Completed(ids, err)
+	return frame.Completed(ids, err)
 }
 
 // pendingQuestion is a question as the JSON of these commands has it.
@@ -82,21 +80,21 @@ type pendingQuestion struct {
 
 func newPendingQuestion(q interaction.Question) pendingQuestion {
 	return pendingQuestion{
-		Question: q, Short: printing.Short(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
+		Question: q, Short: frame.ShortID(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
 	}
 }
 
 func (a *app) pendingListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(),
+		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
 		Short:   "List the questions that wait for an answer",
 		Long: `List the questions of this context that wait for an answer, the oldest first: those
 of runs whose process lives. The last column ends with the run, for 'perlica log show'.`,
 		Example: `  perlica pending list
   perlica pending list --json | jq -r '.[].short_id'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var open []interaction.Question
 			err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) (err error) {
@@ -126,13 +124,13 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 		return nil
 	}
 	now := time.Now()
-	g := printing.Grid{Head: []string{"QUESTION", "ASKED", "PROVIDER", "RUN", "TITLE"}}
+	g := frame.Grid{Head: []string{"QUESTION", "ASKED", "PROVIDER", "RUN", "TITLE"}}
 	for _, q := range open {
 		title := card.Line(q.Title, 0)
 		if q.Word != "" {
 			title = "(needs a word) " + title // ahead of what may be cut off
 		}
-		g.Add(printing.Short(q.ID), printing.Took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, printing.Short(q.Refs.Run), title)
+		g.Add(frame.ShortID(q.ID), frame.FormatDuration(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, frame.ShortID(q.Refs.Run), title)
 	}
 	return a.Table(g)
 }
@@ -140,12 +138,12 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 func (a *app) pendingShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show [ID]", Annotations: cli.Reads.On(),
+		Use: "show [ID]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show a question: all that is to be judged, and the options",
 		Long: `Show a question with all that is to be judged, its options, and how to answer it. If
 exactly one question waits, ID may be left out. A question that is over is shown with
 how it ended.`,
-		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
+		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 				q, err := a.findQuestion(cmd.Context(), log, p, args)
@@ -174,9 +172,9 @@ func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Pr
 		q, err := report.FindQuestion(ctx, log, args[0])
 		switch {
 		case errors.Is(err, report.ErrNoQuestion):
-			err = exitcode.WithHint(fmt.Errorf("there is no question %q in this context", args[0]), "see 'perlica pending list'")
+			err = frame.WithHint(fmt.Errorf("there is no question %q in this context", args[0]), "see 'perlica pending list'")
 		case errors.Is(err, report.ErrAmbiguousQuestion):
-			err = exitcode.WithHint(err, "give more of the id, from its end")
+			err = frame.WithHint(err, "give more of the id, from its end")
 		}
 		return q, err
 	}
@@ -187,7 +185,7 @@ func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Pr
 	case len(open) == 0:
 		return interaction.Question{}, errors.New("no question waits")
 	case len(open) > 1:
-		return interaction.Question{}, exitcode.WithHint(exitcode.Usagef("%d questions wait; which one is meant?", len(open)), "see 'perlica pending list'")
+		return interaction.Question{}, frame.WithHint(frame.UsageErrorf("%d questions wait; which one is meant?", len(open)), "see 'perlica pending list'")
 	}
 	return open[0], nil
 }
@@ -218,7 +216,7 @@ func (a *app) cardWidth() int {
 	if w := term.Width(a.Stdout); w > 0 {
 		return w
 	}
-	return printing.UnknownWidth
+	return frame.DefaultWidth
 }
 
 // renderPending is a question for somebody who is not at its terminal.
@@ -226,12 +224,12 @@ func renderPending(p pendingQuestion, s term.Styles, width int, now time.Time) s
 	var b strings.Builder
 	q := p.Question
 	c := card.Lay(q, width)
-	b.WriteString(printing.Drawn(append(c.Rows, c.Options...), s))
+	b.WriteString(frame.RenderRows(append(c.Rows, c.Options...), s))
 	note := func(format string, args ...any) {
-		b.WriteString(printing.Drawn(card.Note(fmt.Sprintf(format, args...), width), s))
+		b.WriteString(frame.RenderRows(card.Note(fmt.Sprintf(format, args...), width), s))
 	}
 	note("question %s, run %s, asked %s ago, open until %s",
-		p.Short, printing.Short(p.Run), printing.Took(max(0, now.Sub(q.Asked)).Round(time.Second)), q.Expires.Local().Format(time.DateTime))
+		p.Short, frame.ShortID(p.Run), frame.FormatDuration(max(0, now.Sub(q.Asked)).Round(time.Second)), q.Expires.Local().Format(time.DateTime))
 	if !p.Open {
 		note("closed: %s", p.Ended)
 		return b.String()

@@ -11,9 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
@@ -21,7 +19,7 @@ import (
 )
 
 func (a *app) policyApprovalsCommand() *cobra.Command {
-	return cli.Group("approvals", "List and revoke what a person told Perlica to remember",
+	return frame.Group("approvals", "List and revoke what a person told Perlica to remember",
 		`An approval is a standing yes or no that a person gave at a question: for a session or
 for the context, for exactly one command or path. Rules of the configuration come first.`,
 		a.approvalsListCommand(), a.approvalsRevokeCommand())
@@ -60,12 +58,12 @@ func (a *app) listApprovals(ctx context.Context, expired bool) ([]listedApproval
 func (a *app) approvalsListCommand() *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(),
+		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
 		Short:   "List the standing approvals, oldest first",
 		Example: `  perlica policy approvals list
   perlica policy approvals list --all --json`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := a.listApprovals(cmd.Context(), all)
 			if err != nil {
@@ -79,9 +77,9 @@ func (a *app) approvalsListCommand() *cobra.Command {
 				return nil
 			}
 			now := time.Now()
-			g := printing.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
+			g := frame.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
 			for _, l := range list {
-				g.Add(printing.Short(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, printing.Ago(l.Made, now), l.until(), l.what())
+				g.Add(frame.ShortID(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, frame.FormatAge(l.Made, now), l.until(), l.what())
 			}
 			return a.Table(g)
 		},
@@ -115,17 +113,17 @@ func (l listedApproval) what() string {
 func (a *app) approvalsRevokeCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "revoke ID | --all", Annotations: cli.Acts.On(),
+		Use: "revoke ID | --all", Annotations: frame.PersonOnly.Annotation(),
 		Short: "End a standing approval, or all of them",
 		Long: `End a standing approval: from then on it answers nothing, in runs that are under way,
 too. ID is its id, or a unique beginning or end of it. What it was and that it was
 revoked stays on the log.`,
 		Example: `  perlica policy approvals revoke 1a2b3c4d
   perlica policy approvals revoke --all`,
-		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeApprovals),
+		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeApprovals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
-				return exitcode.WithHint(exitcode.Usagef("either an ID or --all"), "see 'perlica policy approvals list'")
+				return frame.WithHint(frame.UsageErrorf("either an ID or --all"), "see 'perlica policy approvals list'")
 			}
 			return a.revokeApprovals(cmd.Context(), args)
 		},
@@ -147,7 +145,7 @@ func (a *app) revokeApprovals(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		one, err := report.FindApproval(list, args[0])
 		if errors.Is(err, report.ErrNoApproval) || errors.Is(err, report.ErrAmbiguousApproval) {
-			err = exitcode.WithHint(err, "see 'perlica policy approvals list --all'")
+			err = frame.WithHint(err, "see 'perlica policy approvals list --all'")
 		}
 		if err != nil {
 			return err
@@ -159,14 +157,14 @@ func (a *app) revokeApprovals(ctx context.Context, args []string) error {
 		return nil
 	}
 	err = a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
-		return r.RevokeApprovals(ctx, list, cli.UserName(a.Getenv))
+		return r.RevokeApprovals(ctx, list, frame.UserName(a.Getenv))
 	})
 	if err != nil {
 		return err
 	}
 	return a.Write(func(w io.Writer) error {
 		for _, x := range list {
-			if _, err := fmt.Fprintln(w, printing.OneLine(fmt.Sprintf("revoked %s: %s %s", printing.Short(x.ID), x.Effect, x))); err != nil {
+			if _, err := fmt.Fprintln(w, frame.OneLine(fmt.Sprintf("revoked %s: %s %s", frame.ShortID(x.ID), x.Effect, x))); err != nil {
 				return err
 			}
 		}
@@ -182,7 +180,7 @@ func (a *app) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]str
 	}
 	var ids []string
 	for _, l := range list {
-		ids = append(ids, printing.Short(l.ID)+"\t"+printing.OneLine(l.what()))
+		ids = append(ids, frame.ShortID(l.ID)+"\t"+frame.OneLine(l.what()))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }

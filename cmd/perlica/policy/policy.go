@@ -15,9 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/approvals"
@@ -28,12 +26,12 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command with those below it.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return cli.Group("policy", "See what would be decided, and what was remembered",
+	return frame.Group("policy", "See what would be decided, and what was remembered",
 		`Policy answers an agent's questions where it can: rules of the configuration first, then
 what a person told Perlica to remember, then the mode of --permissions. It is no sandbox:
 it judges what an agent asks for, not what it does. See docs/permissions.md.`,
@@ -51,7 +49,7 @@ type checkFlags struct {
 func (a *app) policyCheckCommand() *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
-		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: cli.Reads.On(),
+		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Say what would be decided about a request",
 		Long: `Say what would be decided if an agent asked for permission to run a command or to touch a
 path: the effect, what decided, why, and the tier of the command. Nothing is run, asked
@@ -67,7 +65,7 @@ the effect, and 2 for a request that makes no sense.`,
   perlica policy check 'cd build && rm -rf *' --permissions allow
   perlica policy check --kind edit --path README.md --provider claude
   test "$(perlica policy check --json -- make deploy | jq -r .effect)" = deny`,
-		ValidArgsFunction: cli.NoFiles,
+		ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.policyCheck(cmd.Context(), f, args)
 		},
@@ -80,10 +78,10 @@ the effect, and 2 for a request that makes no sense.`,
 	fl.StringVarP(&f.session, "session", "s", "", "the `session` it would happen in, for what was remembered for one session")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	cli.CompleteFlag(cmd, "kind", cobra.FixedCompletions(toolKinds, cobra.ShellCompDirectiveNoFileComp))
-	cli.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
-	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
-	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
+	frame.CompleteFlag(cmd, "kind", cobra.FixedCompletions(toolKinds, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
 	return cmd
 }
 
@@ -128,17 +126,17 @@ func (f checkFlags) check(args []string) error {
 	switch policy.Mode(f.permissions) {
 	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
 	default:
-		return exitcode.Usagef("--permissions is ask, reads, deny or allow, not %q", f.permissions)
+		return frame.UsageErrorf("--permissions is ask, reads, deny or allow, not %q", f.permissions)
 	}
 	switch {
 	case !known:
-		return exitcode.Usagef("there is no kind %q; the kinds are %s", f.kind, strings.Join(toolKinds, ", "))
+		return frame.UsageErrorf("there is no kind %q; the kinds are %s", f.kind, strings.Join(toolKinds, ", "))
 	case len(args) == 0 && len(f.paths) == 0 && f.kind == "":
-		return exitcode.WithHint(exitcode.Usagef("there is nothing to check"), "perlica policy check -- git push -f, or --kind edit --path FILE")
+		return frame.WithHint(frame.UsageErrorf("there is nothing to check"), "perlica policy check -- git push -f, or --kind edit --path FILE")
 	case len(args) == 0 && f.kind == "":
-		return exitcode.WithHint(exitcode.Usagef("a path without a command needs --kind"), "--kind read, edit, delete, move or search")
+		return frame.WithHint(frame.UsageErrorf("a path without a command needs --kind"), "--kind read, edit, delete, move or search")
 	case len(args) == 1 && strings.TrimSpace(args[0]) == "":
-		return exitcode.Usagef("the command is empty")
+		return frame.UsageErrorf("the command is empty")
 	}
 	return nil
 }
@@ -206,7 +204,7 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 	if err != nil {
 		return nil, nil, err
 	}
-	defer cli.CloseShown(log, &err)
+	defer frame.CloseShown(log, &err)
 	view, remove, err := project.OpenView(paths.Approvals, func(path string) (*approvals.Standing, error) {
 		return approvals.OpenStanding(ctx, log, path, p.Dirs.ViewKey())
 	})
@@ -258,7 +256,7 @@ func (c checked) decidedBy() string {
 	case c.Rule != nil:
 		return "a rule"
 	case c.Approval != nil:
-		return fmt.Sprintf("the standing approval %s, said %s on %s", printing.Short(c.Approval.ID), c.Approval.By, c.Approval.Made.Local().Format(time.DateOnly))
+		return fmt.Sprintf("the standing approval %s, said %s on %s", frame.ShortID(c.Approval.ID), c.Approval.By, c.Approval.Made.Local().Format(time.DateOnly))
 	case c.By == policy.ByTier:
 		return "the tier of the request"
 	}
@@ -274,7 +272,7 @@ func (c checked) write(w io.Writer, s term.Styles) error {
 	if word != "" {
 		word += " (a person may say yes this once by typing it)"
 	}
-	return printing.WriteFields(w, s, "  ", 8, [][2]string{
+	return frame.WriteFields(w, s, "  ", 8, [][2]string{
 		{"by", c.decidedBy()},
 		{"why", c.Why},
 		{"tier", string(c.Tier)},
@@ -283,7 +281,7 @@ func (c checked) write(w io.Writer, s term.Styles) error {
 		{"kind", c.Kind},
 		{"command", strings.Join(c.Commands, "; ")},
 		{"path", strings.Join(c.Paths, ", ")},
-		{"allow", printing.AllowFlags(c.Allow)},
+		{"allow", frame.AllowFlags(c.Allow)},
 		{"word", word},
 	})
 }

@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/agents"
 )
 
@@ -21,13 +20,13 @@ const oldestNode = 22
 func (a *app) providerInstallCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "install NAME", Annotations: cli.Acts.On(),
+		Use: "install NAME", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Install an agent of the registry, after a yes",
 		Long: `Show the command that installs an agent, or the adapter through which it speaks the Agent
 Client Protocol. After a yes, run that command. Perlica changes nothing else.`,
 		Example:           `  perlica provider install claude`,
-		Args:              cli.Exactly("NAME"),
-		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		Args:              frame.Exactly("NAME"),
+		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.providerInstall(cmd.Context(), args[0], yes) },
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the command without a question")
@@ -49,11 +48,11 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 	}
 	argv := l.Installer
 	if argv == nil || l.State == agents.Disabled {
-		return exitcode.WithHint(fmt.Errorf("there is no command that installs %s", l.ID), "see 'perlica provider show %s'", l.ID)
+		return frame.WithHint(fmt.Errorf("there is no command that installs %s", l.ID), "see 'perlica provider show %s'", l.ID)
 	}
 	program, err := res.Find(argv[0])
 	if err != nil {
-		return exitcode.WithHint(fmt.Errorf("%s installs %s, and %s is not on PATH", l.Install, l.ID, argv[0]), "%s", installerHint(argv[0]))
+		return frame.WithHint(fmt.Errorf("%s installs %s, and %s is not on PATH", l.Install, l.ID, argv[0]), "%s", installerHint(argv[0]))
 	}
 	if argv[0] == "npm" {
 		a.checkNode(ctx, res)
@@ -75,7 +74,7 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 		return err
 	}
 	if l.State != agents.Installed {
-		return exitcode.WithHint(fmt.Errorf("the command ended well, and %s is not on PATH", l.Command[0]),
+		return frame.WithHint(fmt.Errorf("the command ended well, and %s is not on PATH", l.Command[0]),
 			"put the folder into which %s installs programs on PATH", argv[0])
 	}
 	return a.Say("%s is installed: %s\nto log in: %s", l.ID, agents.CommandLine(l.Command), l.Login)

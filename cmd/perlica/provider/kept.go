@@ -10,9 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
@@ -23,7 +21,7 @@ func (a *app) providerSessionsCommand() *cobra.Command {
 	var f testFlags
 	var all bool
 	cmd := &cobra.Command{
-		Use: "sessions [NAME]", Annotations: cli.Runs.On(),
+		Use: "sessions [NAME]", Annotations: frame.StartsRun.Annotation(),
 		Short: "List the sessions that an agent keeps itself; no prompt is sent",
 		Long: `Start an agent and list the sessions of its own that it keeps for this project, where it
 offers that (ACP's session/list): also those that were made without Perlica. Without a name
@@ -33,11 +31,11 @@ PERLICA is the session in which Perlica has the agent's; 'perlica session delete
 --from-agent' deletes both.`,
 		Example: `  perlica provider sessions claude
   perlica provider sessions codex --all --json | jq -r '.[].id'`,
-		Args:              cli.Between(0, "NAME"),
-		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		Args:              frame.Between(0, "NAME"),
+		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.agent != "" && len(args) > 0 {
-				return exitcode.Usagef("give a NAME or --agent, not both")
+				return frame.UsageErrorf("give a NAME or --agent, not both")
 			}
 			return a.providerSessions(cmd.Context(), f, strings.Join(args, ""), all)
 		},
@@ -69,7 +67,7 @@ func (a *app) providerSessions(ctx context.Context, f testFlags, name string, al
 	var more bool
 	err = v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
 		if info.AgentCapabilities.SessionCapabilities.List == nil {
-			return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s does not offer to list its sessions", v.agent.ID), "'perlica session list' lists those of Perlica"))
+			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s does not offer to list its sessions", v.agent.ID), "'perlica session list' lists those of Perlica"))
 		}
 		dir := v.project.Dir
 		if all {
@@ -133,14 +131,14 @@ func (v *visit) printKept(list []keptSession, all bool) error {
 	if all {
 		head = append(head, "DIRECTORY")
 	}
-	g := printing.Grid{Head: head}
+	g := frame.Grid{Head: head}
 	for _, s := range list {
 		own, used := "", s.Updated
 		if s.Session != "" {
-			own = printing.Short(s.Session)
+			own = frame.ShortID(s.Session)
 		}
 		if at, err := time.Parse(time.RFC3339, s.Updated); err == nil {
-			used = printing.Ago(at, time.Now())
+			used = frame.FormatAge(at, time.Now())
 		}
 		row := []string{s.ID, own, used, s.Title}
 		if all {

@@ -12,10 +12,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/agents"
@@ -28,7 +25,7 @@ import (
 func (a *app) providerLoginCommand() *cobra.Command {
 	var env []string
 	cmd := &cobra.Command{
-		Use: "login NAME [LOGIN]", Annotations: cli.Acts.On(),
+		Use: "login NAME [LOGIN]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Log in to an agent by one of the ways that it offers",
 		Long: `Start an agent, ask it which logins it offers, and use one: LOGIN is the id of one of
 them, and can be left out where there is one only. No prompt is sent.
@@ -41,8 +38,8 @@ That a login began and how it ended is on your own log ('perlica log tail --user
 what was typed or shown. The exit code is that of the agent's program, or 1.`,
 		Example: `  perlica provider login claude
   perlica provider login codex chatgpt`,
-		Args:              cli.Between(1, "NAME", "LOGIN"),
-		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		Args:              frame.Between(1, "NAME", "LOGIN"),
+		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.visiting(cmd.Context(), args[0], env, func(v *visit) error { return v.login(cmd.Context(), strings.Join(args[1:], "")) })
 		},
@@ -54,13 +51,13 @@ what was typed or shown. The exit code is that of the agent's program, or 1.`,
 func (a *app) providerLogoutCommand() *cobra.Command {
 	var env []string
 	cmd := &cobra.Command{
-		Use: "logout NAME", Annotations: cli.Acts.On(),
+		Use: "logout NAME", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Have an agent end its login",
 		Long: `Start an agent and have it end the login that it has. Not every agent offers that. That it
 was asked and what came of it is on your own log.`,
 		Example:           `  perlica provider logout codex`,
-		Args:              cli.Exactly("NAME"),
-		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		Args:              frame.Exactly("NAME"),
+		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.visiting(cmd.Context(), args[0], env, func(v *visit) error { return v.logout(cmd.Context()) })
 		},
@@ -85,10 +82,10 @@ func (a *app) visiting(ctx context.Context, name string, env []string, do func(*
 		return err
 	}
 	if v.agent.Model || v.agent.ID == agents.Predictable {
-		return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s has no login", v.agent.ID), "see 'perlica provider show %s'", v.agent.ID))
+		return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s has no login", v.agent.ID), "see 'perlica provider show %s'", v.agent.ID))
 	}
 	if v.own, err = project.User(v.project.Dir, a.Environ, nil); err != nil {
-		return exitcode.Usage.With(err)
+		return frame.ExitUsage.With(err)
 	}
 	v.options.TerminalLogins = true
 	return do(v)
@@ -115,7 +112,7 @@ func (a *app) visit(f testFlags, name string) (*visit, error) {
 
 // talk calls do with the running agent, until Ctrl-C.
 func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
-	return signals.Interruptible(ctx, "the agent was ended; it may have done what it was asked for", func(ctx context.Context) error {
+	return frame.Interruptible(ctx, "the agent was ended; it may have done what it was asked for", func(ctx context.Context) error {
 		var refused error // by do itself, not by the agent
 		r := agents.Visit(ctx, v.agent, v.options, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 			err := do(ctx, c, info)
@@ -136,9 +133,9 @@ func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Con
 			fmt.Fprintln(v.Stderr, v.Styles(v.Stderr).Dim("standard error")+"\n"+indented(r.Stderr))
 		}
 		if r.Err.Type == provider.TypeTimeout {
-			return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", printing.TimeoutHint(v.agent.ID, false)))
+			return frame.ExitFailure.With(frame.WithHint(r.Err, "%s", frame.TimeoutHint(v.agent.ID, false)))
 		}
-		return exitcode.Failure.With(r.Err)
+		return frame.ExitFailure.With(r.Err)
 	})
 }
 
@@ -146,7 +143,7 @@ func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Con
 func (v *visit) byAgent(ctx context.Context, what fact.Login, do func() error) error {
 	r, done, err := v.Open(ctx, v.own)
 	if err != nil {
-		return exitcode.Log.With(err)
+		return frame.ExitLog.With(err)
 	}
 	what.Provider, what.Command, what.Cwd = v.agent.ID, v.agent.Command, v.project.Dir
 	return errors.Join(logged(login.ByAgent(ctx, r, what, do)), done())
@@ -155,7 +152,7 @@ func (v *visit) byAgent(ctx context.Context, what fact.Login, do func() error) e
 // logged gives an error of the log its exit code.
 func logged(err error) error {
 	if errors.Is(err, login.ErrRecord) {
-		return exitcode.Log.With(exitcode.InLog(err))
+		return frame.ExitLog.With(frame.LogErrorBeforeSend(err))
 	}
 	return err
 }
@@ -163,7 +160,7 @@ func logged(err error) error {
 func (v *visit) logout(ctx context.Context) error {
 	err := v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 		if info.AgentCapabilities.Auth.Logout == nil {
-			return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no logout", v.agent.ID), "use the agent's own command: see 'perlica provider show %s'", v.agent.ID))
+			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s offers no logout", v.agent.ID), "use the agent's own command: see 'perlica provider show %s'", v.agent.ID))
 		}
 		return v.byAgent(ctx, fact.Login{Method: acp.AgentMethodLogout}, func() error { return c.Logout(ctx) })
 	})
@@ -179,7 +176,7 @@ func (v *visit) login(ctx context.Context, id string) error {
 		if chosen, err = v.choose(info.AuthMethods, id); err != nil || chosen.Agent == nil {
 			return err
 		}
-		v.Note(fmt.Sprintf("%s logs in by itself: %s; it may open a browser, and Ctrl-C ends it", v.agent.ID, printing.OneLine(chosen.Agent.Name)))
+		v.Note(fmt.Sprintf("%s logs in by itself: %s; it may open a browser, and Ctrl-C ends it", v.agent.ID, frame.OneLine(chosen.Agent.Name)))
 		what := fact.Login{Method: acp.AgentMethodAuthenticate, Login: chosen.Agent.Id}
 		return v.byAgent(ctx, what, func() error { return c.Authenticate(ctx, chosen.Agent.Id) })
 	})
@@ -202,18 +199,18 @@ func (v *visit) choose(list []acp.AuthMethod, id string) (acp.AuthMethod, error)
 		if own == id || id == "" && len(list) == 1 {
 			return m, nil
 		}
-		rows = append(rows, row{printing.OneLine(own), printing.OneLine(name)})
+		rows = append(rows, row{frame.OneLine(own), frame.OneLine(name)})
 	}
 	if len(list) == 0 {
-		return acp.AuthMethod{}, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", printing.LoginHint(v.agent.ID, false, v.agent.HeldBack(v.Environ, nil))))
+		return acp.AuthMethod{}, frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", frame.LoginHint(v.agent.ID, false, v.agent.HeldBack(v.Environ, nil))))
 	}
 	if err := v.Write(func(w io.Writer) error { return writeRows(w, v.Styles(v.Stdout), rows) }); err != nil {
 		return acp.AuthMethod{}, err
 	}
 	if id == "" {
-		return acp.AuthMethod{}, exitcode.WithHint(exitcode.Usagef("%s offers %d logins, which are above", v.agent.ID, len(list)), "name one: 'perlica provider login %s %s'", v.agent.ID, rows[0].name)
+		return acp.AuthMethod{}, frame.WithHint(frame.UsageErrorf("%s offers %d logins, which are above", v.agent.ID, len(list)), "name one: 'perlica provider login %s %s'", v.agent.ID, rows[0].name)
 	}
-	return acp.AuthMethod{}, exitcode.Usagef("%s offers no login %q; those that it offers are above", v.agent.ID, id)
+	return acp.AuthMethod{}, frame.UsageErrorf("%s offers no login %q; those that it offers are above", v.agent.ID, id)
 }
 
 // loginOf is a login's id, and its name with what it takes.
@@ -233,23 +230,23 @@ func loginOf(m acp.AuthMethod) (id, name string) {
 func (v *visit) variables(m *acp.AuthMethodEnvVarInline) error {
 	var names []string
 	for _, one := range m.Vars {
-		names = append(names, printing.OneLine(one.Name))
+		names = append(names, frame.OneLine(one.Name))
 	}
 	hint := fmt.Sprintf("set it, and hand it to the agent by '--env %s' or providers.%s.adapter.env_allowlist", strings.Join(names, " --env "), v.agent.ID)
 	if m.Link != nil {
-		hint += "; it is had at " + printing.OneLine(*m.Link)
+		hint += "; it is had at " + frame.OneLine(*m.Link)
 	}
-	return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("this login of %s is the environment's %s", v.agent.ID, strings.Join(names, ", ")), "%s", hint))
+	return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("this login of %s is the environment's %s", v.agent.ID, strings.Join(names, ", ")), "%s", hint))
 }
 
 // terminal runs the agent's program in this terminal, with the arguments that it named for its login.
 func (v *visit) terminal(ctx context.Context, m *acp.AuthMethodTerminalInline) error {
 	if !term.IsTerminal(v.Stdin) || !term.IsTerminal(v.Stderr) {
-		return exitcode.Usagef("this login of %s takes a terminal", v.agent.ID)
+		return frame.UsageErrorf("this login of %s takes a terminal", v.agent.ID)
 	}
 	env, err := environOf(m.Env)
 	if err != nil {
-		return exitcode.Failure.With(err)
+		return frame.ExitFailure.With(err)
 	}
 	var shown strings.Builder
 	for _, kv := range redact.Args(env) {
@@ -265,16 +262,16 @@ func (v *visit) terminal(ctx context.Context, m *acp.AuthMethodTerminalInline) e
 	}
 	r, done, err := v.Open(ctx, v.own)
 	if err != nil {
-		return exitcode.Log.With(err)
+		return frame.ExitLog.With(err)
 	}
-	caught, stop := signals.Outlived()
+	caught, stop := frame.CatchDuringChild()
 	defer stop()
 	code, err := login.InTerminal(ctx, r, login.Terminal{
 		Agent: v.agent, Args: m.Args, Env: env, Dir: v.project.Dir, Environ: v.Environ, Limit: string(v.project.Mode()), Signals: caught,
 		Starts: func([]string) {},
 	})
 	if err = logged(err); err == nil {
-		err = exitcode.OfProgram(code)
+		err = frame.ProgramExit(code)
 	}
 	return errors.Join(err, done())
 }

@@ -16,10 +16,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
@@ -37,7 +34,7 @@ type testFlags struct {
 func (a *app) providerTestCommand() *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
-		Use: "test [NAME]", Annotations: cli.Runs.On(),
+		Use: "test [NAME]", Annotations: frame.StartsRun.Annotation(),
 		Short: "Start an agent, open a session, and report; no prompt is sent",
 		Long: `Start an agent, initialize it, open a session, put it into the mode in which a run would
 prompt it, and end it. No prompt is sent, so no call is spent and no model is asked.
@@ -49,11 +46,11 @@ ready for a prompt.`,
 		Example: `  perlica provider test claude
   perlica provider test --agent 'my-agent --acp'
   perlica provider test codex --json | jq .steps`,
-		Args:              cli.Between(0, "NAME"),
-		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		Args:              frame.Between(0, "NAME"),
+		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.agent != "" && len(args) > 0 {
-				return exitcode.Usagef("give a NAME or --agent, not both")
+				return frame.UsageErrorf("give a NAME or --agent, not both")
 			}
 			return a.providerTest(cmd.Context(), f, strings.Join(args, ""))
 		},
@@ -81,14 +78,14 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 			return err
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return exitcode.Usagef("--cwd %s: no such directory", f.cwd)
+			return frame.UsageErrorf("--cwd %s: no such directory", f.cwd)
 		}
 	}
 	redactor, err := p.Redactor()
 	if err != nil {
 		return err
 	}
-	ctx, stop := signals.Catch(ctx, 0)
+	ctx, stop := frame.CatchSignals(ctx, 0)
 	defer stop.Release()
 	go func() {
 		select {
@@ -112,9 +109,9 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	case r.Err == nil:
 		return nil
 	case f.json:
-		return exitcode.Failure.With(nil)
+		return frame.ExitFailure.With(nil)
 	}
-	return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", probeHint(r, f.agent != "", agent.HeldBack(a.Environ, r.Err.LoginVars))))
+	return frame.ExitFailure.With(frame.WithHint(r.Err, "%s", probeHint(r, f.agent != "", agent.HeldBack(a.Environ, r.Err.LoginVars))))
 }
 
 // modelNeeds looks at what a model without an agent needs, and has it asked for; the error is the first thing
@@ -126,7 +123,7 @@ func (a *app) modelNeeds(ctx context.Context, p *project.Project, agent *agents.
 	list := p.Resolver().Requirements(ctx, agent.ID, true, p.Dirs, a.Getenv)
 	for _, n := range list {
 		if !n.OK {
-			return list, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s is not ready, its %s: %s", agent.ID, n.Name, n.Detail), "%s", n.Hint))
+			return list, frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s is not ready, its %s: %s", agent.ID, n.Name, n.Detail), "%s", n.Hint))
 		}
 	}
 	return list, p.Resolver().UseModel(agent, "", nil, p.Dirs, a.Getenv)
@@ -151,12 +148,12 @@ func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent a
 func probeHint(r agents.ProbeReport, adHoc bool, held []string) string {
 	switch r.Err.Type {
 	case provider.TypeAuth:
-		return printing.LoginHint(r.Provider, adHoc, held)
+		return frame.LoginHint(r.Provider, adHoc, held)
 	case provider.TypeTimeout:
-		return printing.TimeoutHint(r.Provider, adHoc)
+		return frame.TimeoutHint(r.Provider, adHoc)
 	case provider.TypeStart:
-		if exitcode.IsManyOpen(r.Err) {
-			return exitcode.HintOf(r.Err)
+		if frame.IsTooManyOpenFiles(r.Err) {
+			return frame.HintOf(r.Err)
 		}
 		return "see 'perlica provider show " + r.Provider + "'"
 	}
@@ -299,7 +296,7 @@ func optionRow(o acp.SessionConfigOption, selected map[string]string) row {
 	if v, ok := selected[id]; ok {
 		now = v
 	}
-	return row{"option " + printing.OneLine(id), fmt.Sprintf("%s, of: %s", now, strings.Join(values, ", "))}
+	return row{"option " + frame.OneLine(id), fmt.Sprintf("%s, of: %s", now, strings.Join(values, ", "))}
 }
 
 func steps(list []agents.ProbeStep) string {

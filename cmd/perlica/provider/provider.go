@@ -11,8 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/agents"
@@ -22,12 +21,12 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command with those below it.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return cli.Group("provider", "List, show, test and choose agents; log in to them",
+	return frame.Group("provider", "List, show, test and choose agents; log in to them",
 		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
 of the configuration, or the built-in one. See docs/agents.md.`,
 		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerSessionsCommand(), a.providerDefaultCommand(),
@@ -48,14 +47,14 @@ func (a *app) configured() (*project.Project, error) {
 func (a *app) providerListCommand() *cobra.Command {
 	var asJSON, installed bool
 	cmd := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(), Aliases: []string{"ls"},
+		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"},
 		Short: "List the agents that Perlica knows, and which are installed",
 		Long: `List the agents of the registry and of the configuration. The one that is used when none
 is named has a star.`,
 		Example: `  perlica provider list
   perlica provider list --installed
   perlica provider list --json | jq -r '.providers[] | select(.default).id'`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.providerList(cmd.Context(), installed, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -82,7 +81,7 @@ func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
 			Providers []agents.Listing `json:"providers"`
 		}{list})
 	}
-	g := printing.Grid{Head: []string{"", "ID", "NAME", "STATE", "HOW"}}
+	g := frame.Grid{Head: []string{"", "ID", "NAME", "STATE", "HOW"}}
 	for _, l := range list {
 		star, how := "", agents.CommandLine(l.Command)
 		if l.Default {
@@ -130,7 +129,7 @@ func needs(list []agents.Requirement) string {
 func (a *app) providerDefaultCommand() *cobra.Command {
 	var user bool
 	cmd := &cobra.Command{
-		Use: "default [NAME]", Annotations: cli.Acts.On(),
+		Use: "default [NAME]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Show or choose the agent that is used when none is named",
 		Long: `Without a name, print the agent that is used when none is named, and why.
 
@@ -140,8 +139,8 @@ project that was trusted stays trusted.`,
 		Example: `  perlica provider default
   perlica provider default claude
   perlica provider default --user codex`,
-		Args:              cli.Between(0, "NAME"),
-		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		Args:              frame.Between(0, "NAME"),
+		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				p, err := a.configured()
@@ -204,7 +203,7 @@ func (a *app) setDefault(name string, user bool) error {
 	if before != "" && before != name {
 		was = fmt.Sprintf(" (was %q)", before)
 	}
-	if err := a.Say("%s: %s = %q%s", cli.ShownPath(p, file), defaultKey, name, was); err != nil {
+	if err := a.Say("%s: %s = %q%s", frame.ShownPath(p, file), defaultKey, name, was); err != nil {
 		return err
 	}
 	return a.checkDefault(l, name)
@@ -237,14 +236,14 @@ func (a *app) checkDefault(l agents.Listing, name string) error {
 func (a *app) providerShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show NAME", Annotations: cli.Reads.On(),
+		Use: "show NAME", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show how an agent is started, installed and logged in",
 		Long: `Show everything that is known of an agent without starting it: its command line and
 where it comes from, which variables of the environment it is given (their names, never
 their values), how it is made to ask, and how to install it and log in.`,
 		Example:           `  perlica provider show claude`,
-		Args:              cli.Exactly("NAME"),
-		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		Args:              frame.Exactly("NAME"),
+		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.providerShow(args[0], asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -16,12 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/remote"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
@@ -32,21 +28,21 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).runCommand() }
+func Command(a *frame.App) *cobra.Command { return (&app{a}).runCommand() }
 
 // Run sends the input that args, a file or standard input hold, as the command does with these flags.
-func Run(a *cli.App, cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []string) error {
+func Run(a *frame.App, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
 	return (&app{a}).run(cmd, f, tf, args)
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f dialog.Flags
-	var tf remote.Flags
+	var tf dialog.TeamFlags
 	cmd := &cobra.Command{
-		Use: "run [TEXT… | -]", Annotations: cli.Runs.On(),
+		Use: "run [TEXT… | -]", Annotations: frame.StartsRun.Annotation(),
 		Aliases: []string{"exec"},
 		Short:   "Send one input to the agent, print the answer, exit",
 		Long: `Send one input to the agent, print the answer on standard output, exit.
@@ -85,8 +81,8 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
 	fl.StringVar(&f.SchemaFile, "schema", "", "exit code 1 if the answer is not JSON of the JSON Schema in this `file`")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
-	remote.AddFlags(cmd, &tf)
-	remote.AddRunFlags(cmd, &tf)
+	dialog.AddTeamFlags(cmd, &tf)
+	dialog.AddTeamRunFlags(cmd, &tf)
 	dialog.AddExtraFlags(cmd, &f)
 	dialog.CompleteFlags(a.App, cmd)
 	return cmd
@@ -94,7 +90,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 
 // run is the command: it gathers what the kernel needs, lets it run the turn, and turns
 // the result into output and an exit code.
-func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []string) error {
+func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
 	dialog.Warm()
 	f.Program = cmd.CommandPath()
 	if f.Json {
@@ -106,12 +102,12 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []st
 		}
 	})
 	if !slices.Contains([]string{"text", "json", "stream-json"}, f.Format) {
-		return exitcode.Usagef("--output-format is text, json or stream-json, not %q", f.Format)
+		return frame.UsageErrorf("--output-format is text, json or stream-json, not %q", f.Format)
 	}
 	if cmd.Flags().Changed("timeout") && f.Timeout == 0 {
-		return exitcode.WithHint(exitcode.Usagef("--timeout 0s is not a time above zero"), "without --timeout the call may take as long as it likes")
+		return frame.WithHint(frame.UsageErrorf("--timeout 0s is not a time above zero"), "without --timeout the call may take as long as it likes")
 	}
-	ctx, stop := signals.Catch(cmd.Context(), f.Timeout)
+	ctx, stop := frame.CatchSignals(cmd.Context(), f.Timeout)
 	defer stop.Release()
 	say := dialog.NewPrinter(ctx, a.App, f, stop)
 	stop.Tell(say.Stopping)
@@ -120,7 +116,7 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []st
 	if f.SchemaFile != "" {
 		var err error
 		if s, err = readSchema(f); err != nil {
-			return exitcode.OfRefusal(err).With(err)
+			return frame.RefusalExitCode(err).With(err)
 		}
 		f.Schema = s.text
 	}
@@ -132,19 +128,19 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []st
 	}
 	say.Finish(res, err)
 	if err != nil {
-		return exitcode.OfRefusal(err).With(err)
+		return frame.RefusalExitCode(err).With(err)
 	}
-	code := exitcode.OfRun(res, f.Strict)
+	code := frame.RunExitCode(res, f.Strict)
 	if say.Failed != nil {
-		return max(code, exitcode.Failure).With(exitcode.WithHint(fmt.Errorf("standard output: %w", say.Failed),
+		return max(code, frame.ExitFailure).With(frame.WithHint(fmt.Errorf("standard output: %w", say.Failed),
 			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
 	if say.Unsaved != nil {
-		return max(code, exitcode.Failure).With(exitcode.WithHint(fmt.Errorf("--save-to: %w", say.Unsaved),
+		return max(code, frame.ExitFailure).With(frame.WithHint(fmt.Errorf("--save-to: %w", say.Unsaved),
 			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
-	if misfit != nil && slices.Contains([]exitcode.Code{0, exitcode.Strict, exitcode.Unanswered}, code) { // the others come first
-		return exitcode.Failure.With(exitcode.WithHint(misfit, "nothing is sent again; the answer is on record: perlica log show %s", res.Run))
+	if misfit != nil && slices.Contains([]frame.ExitCode{0, frame.ExitStrict, frame.ExitUnanswered}, code) { // the others come first
+		return frame.ExitFailure.With(frame.WithHint(misfit, "nothing is sent again; the answer is on record: perlica log show %s", res.Run))
 	}
 	if code != 0 {
 		return code.With(nil)
@@ -153,7 +149,7 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []st
 }
 
 // answer gathers the input and lets the kernel answer it.
-func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf remote.Flags, args []string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	if err := f.Check(); err != nil {
 		return kernel.Result{}, err
 	}
@@ -164,7 +160,7 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 	}
 	p, limit, err := a.Limited(f.ConfigFlags())
 	if err != nil {
-		return kernel.Result{}, exitcode.Usage.With(err)
+		return kernel.Result{}, frame.ExitUsage.With(err)
 	}
 	rules, err := f.Rules()
 	if err != nil {
@@ -183,7 +179,7 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 		if errors.As(err, &stopped) {
 			return kernel.Result{}, err
 		}
-		return kernel.Result{}, exitcode.Usage.With(err)
+		return kernel.Result{}, frame.ExitUsage.With(err)
 	}
 	if w := p.Config.Withheld; len(w) > 0 {
 		say.Note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
@@ -202,7 +198,7 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 }
 
 // answerHere lets the kernel answer the input.
-func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	t, end := a.launch(p, f)
 	defer func() {
 		if err := end(); err != nil {
@@ -211,12 +207,12 @@ func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags
 	}()
 	r, done, err := a.Open(ctx, p)
 	if err != nil {
-		return kernel.Result{}, exitcode.NotOpened(err)
+		return kernel.Result{}, frame.LogNotOpened(err)
 	}
 	res, err := a.runTurn(ctx, p, r, f, t, text, stop, say)
 	cerr := done()
 	if errors.Is(cerr, disk.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
-		return res, exitcode.Log.With(cerr)
+		return res, frame.ExitLog.With(cerr)
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
 		say.Note("warning: closing the log: " + cerr.Error()) // the outcome is on disk
@@ -226,7 +222,7 @@ func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags
 
 // launch begins to start the agent while the log is opened, if nothing on the log says which agent it is
 // or that none is needed. Not before the first log is made: an agent that is older than all that it could
-// touch would pass for one that did not start this (see cli.App.PersonOnly). What is wrong with the choice
+// touch would pass for one that did not start this (see frame.App.PersonOnly). What is wrong with the choice
 // is said when the log is open, as it is without this.
 func (a *app) launch(p *project.Project, f dialog.Flags) (t kernel.Turn, end func() error) {
 	end = func() error { return nil }
@@ -255,12 +251,12 @@ func (a *app) launch(p *project.Project, f dialog.Flags) (t kernel.Turn, end fun
 }
 
 // runTurn recovers what earlier processes left, chooses session and agent, and runs.
-func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn, text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	var recovered []kernel.Result
 	if r.Unfinished() {
 		var err error
 		if recovered, err = r.Recover(ctx); err != nil {
-			return kernel.Result{}, exitcode.InLog(err)
+			return kernel.Result{}, frame.LogErrorBeforeSend(err)
 		}
 	}
 	for _, res := range recovered {
@@ -291,7 +287,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	asker := dialog.NewAsker(a.App, r, say)
 	defer asker.Close()
 	t.Setup, t.Wait, t.Input, t.Rules = p.Setup(c, agent, session), f.Wait, f.Input(a.App, text), f.RuleTexts()
-	if choice := printing.Choice(t.Earlier); choice != "" {
+	if choice := frame.DescribeChoices(t.Earlier); choice != "" {
 		say.Note("taken up again as it was chosen in this session, as far as the agent offers it: " + choice)
 	}
 	t.Permissions, t.AnswerIn = p.Answering(asker.Available(), f.WaitPermissions)
@@ -312,7 +308,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	var other *kernel.InputConflictError
 	if errors.As(err, &other) {
-		err = exitcode.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s", printing.Short(other.Run))
+		err = frame.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s", frame.ShortID(other.Run))
 	}
 	return res, err
 }
@@ -355,11 +351,11 @@ func (a *app) text(f dialog.Flags, args []string, say *dialog.Printer, called fu
 	}
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "", exitcode.WithHint(errors.New("there is no text to send"), `perlica run "your question", or pipe it in`)
+		return "", frame.WithHint(errors.New("there is no text to send"), `perlica run "your question", or pipe it in`)
 	case !utf8.ValidString(text):
-		return "", exitcode.WithHint(errors.New("the text is not valid UTF-8, so it cannot be sent as it is"), "add binary files with --attach")
-	case len(text) > cli.MaxInput:
-		return "", fmt.Errorf("the text has %d bytes; the limit is %d", len(text), cli.MaxInput)
+		return "", frame.WithHint(errors.New("the text is not valid UTF-8, so it cannot be sent as it is"), "add binary files with --attach")
+	case len(text) > frame.MaxInput:
+		return "", fmt.Errorf("the text has %d bytes; the limit is %d", len(text), frame.MaxInput)
 	}
 	return text, nil
 }
@@ -373,7 +369,7 @@ func (a *app) readStdin(stop <-chan kernel.Stop, called func() error) (string, e
 	}
 	done := make(chan read, 1)
 	go func() { // ends with the process at the latest
-		b, err := io.ReadAll(io.LimitReader(a.Stdin, cli.MaxInput+1))
+		b, err := io.ReadAll(io.LimitReader(a.Stdin, frame.MaxInput+1))
 		done <- read{b, err}
 	}()
 	silent := time.After(silentInput)
@@ -409,6 +405,6 @@ func (a *app) called(ctx context.Context, p *project.Project, id string) error {
 	if _, ok, err := log.Last(ctx, event.Query{Input: event.InputID(id), Types: []event.Type{event.Requested}}); err != nil || !ok {
 		return nil
 	}
-	return exitcode.WithHint(exitcode.Usagef("the input %s was called before, and standard input has no end: its text cannot be compared", id),
+	return frame.WithHint(frame.UsageErrorf("the input %s was called before, and standard input has no end: its text cannot be compared", id),
 		"give </dev/null if there is no more text; the recorded result: perlica log show %s", id)
 }

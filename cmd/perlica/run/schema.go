@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
@@ -32,16 +32,16 @@ func readSchema(f dialog.Flags) (*schema, error) {
 	if err := cmp.Or(strict.Check(b), json.Unmarshal(b, &s)); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) && kind.Field == "" { // it would name a type of the library's
-			return nil, exitcode.Usagef("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path, kind.Value)
+			return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path, kind.Value)
 		}
-		return nil, exitcode.Usagef("--schema %s is not a JSON Schema: %v", path, err)
+		return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: %v", path, err)
 	}
 	if name := unknownType(b); name != "" { // nothing would be of it, and the call is made by then
-		return nil, exitcode.Usagef("--schema %s: there is no type %q in JSON Schema", path, name)
+		return nil, frame.UsageErrorf("--schema %s: there is no type %q in JSON Schema", path, name)
 	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
-		return nil, exitcode.WithHint(exitcode.Usagef("--schema %s: %v", path, err), "a schema has all it refers to in itself; nothing is fetched")
+		return nil, frame.WithHint(frame.UsageErrorf("--schema %s: %v", path, err), "a schema has all it refers to in itself; nothing is fetched")
 	}
 	return &schema{b, resolved}, nil
 }

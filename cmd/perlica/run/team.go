@@ -3,17 +3,15 @@ package run
 import (
 	"context"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/remote"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
 )
 
 // answerThere hands the input to the team and waits for its result.
-func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flags, tf remote.Flags, text string, stop *signals.Stopper, say *dialog.Printer) (res kernel.Result, err error) {
+func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flags, tf dialog.TeamFlags, text string, stop *frame.Stopper, say *dialog.Printer) (res kernel.Result, err error) {
 	d, err := tf.Draft(p, f, text)
 	if err != nil {
 		return res, err
@@ -22,12 +20,12 @@ func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flag
 	defer giveUp()
 	stop.Tell(giveUp)
 	err = team.Use(opening, p, a.Version, func(t *team.Team) error {
-		if err := remote.In(opening, t, &d, f.Session, say.Note); err != nil {
+		if err := dialog.ContinueTeamSession(opening, t, &d, f.Session, say.Note); err != nil {
 			return err
 		}
 		ask := dialog.NewAsker(a.App, nil, say)
 		defer ask.Close()
-		res, _, err = remote.Terminal{Say: say, Ask: ask, Stop: stop, User: cli.UserName(a.Getenv)}.Answer(ctx, t, d)
+		res, _, err = dialog.TeamTerminal{Say: say, Ask: ask, Stop: stop, User: frame.UserName(a.Getenv)}.Answer(ctx, t, d)
 		return err
 	})
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {

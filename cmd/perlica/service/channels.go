@@ -12,9 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -35,7 +33,7 @@ var errNoChannel = errors.New("no channel is enabled")
 func servedChannels(p *project.Project) (names []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Service.Channels)) {
 		if channels[name] == nil {
-			return nil, exitcode.Usage.With(exitcode.WithHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'"))
+			return nil, frame.ExitUsage.With(frame.WithHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(channels)) {
@@ -44,7 +42,7 @@ func servedChannels(p *project.Project) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, exitcode.WithHint(exitcode.Usage.With(errNoChannel), "'perlica service channel enable local'")
+		return nil, frame.WithHint(frame.ExitUsage.With(errNoChannel), "'perlica service channel enable local'")
 	}
 	return names, nil
 }
@@ -76,7 +74,7 @@ func (a *app) openChannels(p *project.Project, paired func(channel, contact stri
 			continue
 		}
 		if err != nil {
-			return nil, nil, done, exitcode.Usage.With(fmt.Errorf("channel %s: %w", name, err))
+			return nil, nil, done, frame.ExitUsage.With(fmt.Errorf("channel %s: %w", name, err))
 		}
 		opens = append(opens, func() (channel.Channel, error) {
 			c, err := open()
@@ -97,17 +95,17 @@ func (a *app) openChannels(p *project.Project, paired func(channel, contact stri
 }
 
 func (a *app) serviceChannelCommand() *cobra.Command {
-	names := cli.CompleteFirst(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names := frame.CompleteFirst(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return slices.Sorted(maps.Keys(channels)), cobra.ShellCompDirectiveNoFileComp
 	})
 	list := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(), Aliases: []string{"ls"}, Short: "List the channels", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"}, Short: "List the channels", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error {
 			p, err := a.Locate(nil)
 			if err != nil {
 				return err
 			}
-			g := printing.Grid{Head: []string{"CHANNEL", "ENABLED", "SET UP"}}
+			g := frame.Grid{Head: []string{"CHANNEL", "ENABLED", "SET UP"}}
 			for _, name := range slices.Sorted(maps.Keys(channels)) {
 				state := "yes"
 				if _, err := channels[name](a, p, nil); err != nil {
@@ -120,26 +118,26 @@ func (a *app) serviceChannelCommand() *cobra.Command {
 	}
 	toggle := func(word string, on bool) *cobra.Command {
 		return &cobra.Command{
-			Use: word + " NAME", Annotations: cli.Acts.On(), Short: strings.ToUpper(word[:1]) + word[1:] + " a channel, in the project's configuration",
-			Args: cli.Exactly("NAME"), ValidArgsFunction: names,
+			Use: word + " NAME", Annotations: frame.PersonOnly.Annotation(), Short: strings.ToUpper(word[:1]) + word[1:] + " a channel, in the project's configuration",
+			Args: frame.Exactly("NAME"), ValidArgsFunction: names,
 			RunE: func(_ *cobra.Command, args []string) error { return a.toggleChannel(args[0], on) },
 		}
 	}
 	test := &cobra.Command{
-		Use: "test NAME", Annotations: cli.Reads.On(), Short: "See whether a channel can be opened and read",
+		Use: "test NAME", Annotations: frame.ReadOnly.Annotation(), Short: "See whether a channel can be opened and read",
 		Long: `Open a channel, ask its platform who it is there, and read for a moment. Nothing is
 taken: the bridge reads the same messages again. While a bridge runs, 'perlica service
 status' tells instead.`,
-		Args: cli.Exactly("NAME"), ValidArgsFunction: names,
+		Args: frame.Exactly("NAME"), ValidArgsFunction: names,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.testChannel(cmd.Context(), args[0]) },
 	}
-	return cli.Group("channel", "See, choose and try the channels of the bridge", "",
+	return frame.Group("channel", "See, choose and try the channels of the bridge", "",
 		list, toggle("enable", true), toggle("disable", false), test)
 }
 
 func checkChannel(name string) error {
 	if channels[name] == nil {
-		return exitcode.WithHint(exitcode.Usagef("there is no channel %q", name), "see 'perlica service channel list'")
+		return frame.WithHint(frame.UsageErrorf("there is no channel %q", name), "see 'perlica service channel list'")
 	}
 	return nil
 }
@@ -192,11 +190,11 @@ func (a *app) testChannel(ctx context.Context, name string) error {
 		return err
 	}
 	if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held != nil {
-		return exitcode.WithHint(held, "'perlica service status' says how its channels are")
+		return frame.WithHint(held, "'perlica service status' says how its channels are")
 	}
 	open, err := channels[name](a, p, nil)
 	if err != nil {
-		return exitcode.Usage.With(err)
+		return frame.ExitUsage.With(err)
 	}
 	c, err := open()
 	if err != nil {
@@ -219,7 +217,7 @@ func tryChannel(ctx context.Context, c channel.Channel) (who string, err error) 
 		if err != nil {
 			return "", err
 		}
-		who = "; there it is " + printing.OneLine(name)
+		who = "; there it is " + frame.OneLine(name)
 	}
 	moment, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -9,9 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/store"
@@ -50,7 +48,7 @@ type serviceReport struct {
 func (a *app) serviceStatusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status", Annotations: cli.Reads.On(), Short: "Show how the bridge is", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Use: "status", Annotations: frame.ReadOnly.Annotation(), Short: "Show how the bridge is", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.records(cmd.Context(), func(r *service.Records, log *store.Reader, p *project.Project) error {
 				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
@@ -95,24 +93,24 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		}
 		for _, s := range a.setups(p) {
 			if s.Err != nil {
-				fmt.Fprintf(w, "channel %s: not set up: %s\n", term.Sanitize(s.Name), printing.OneLine(s.Err.Error()))
+				fmt.Fprintf(w, "channel %s: not set up: %s\n", term.Sanitize(s.Name), frame.OneLine(s.Err.Error()))
 			}
 		}
 		perhaps := ""
 		if rep.Unknown > 0 {
 			perhaps = fmt.Sprintf(" (of which %d may have been sent before)", rep.Unknown)
 		}
-		contacts := printing.Count(len(rep.Contacts), "contact")
+		contacts := frame.Count(len(rep.Contacts), "contact")
 		if n := len(rep.Unconfirmed); n > 0 {
 			contacts += fmt.Sprintf(" and %d on record only", n)
 		}
 		fmt.Fprintf(w, "%s, %s without an outcome, %s, %d to be sent%s\n", contacts,
-			printing.Count(rep.Waiting, "message"), printing.Count(rep.Questions, "open question"), rep.Unsent, perhaps)
+			frame.Count(rep.Waiting, "message"), frame.Count(rep.Questions, "open question"), rep.Unsent, perhaps)
 		if rep.LastWhy != "" {
 			fmt.Fprintf(w, "sending failed: %s\n", term.Sanitize(rep.LastWhy))
 		}
 		if rep.Failed > 0 {
-			fmt.Fprintf(w, "%s could not be sent and %s given up\n", printing.Count(rep.Failed, "message"), map[bool]string{true: "was", false: "were"}[rep.Failed == 1])
+			fmt.Fprintf(w, "%s could not be sent and %s given up\n", frame.Count(rep.Failed, "message"), map[bool]string{true: "was", false: "were"}[rep.Failed == 1])
 		}
 		_, err := fmt.Fprintf(w, "strangers ignored: %d\n", rep.Ignored)
 		return err
@@ -122,7 +120,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 // writeServed says how the projects and the channels are.
 func writeServed(w io.Writer, rep serviceReport) {
 	for _, p := range rep.Projects {
-		fmt.Fprintf(w, "project %s: %s\n", printing.OneLine(p.Name), printing.OneLine(p.State))
+		fmt.Fprintf(w, "project %s: %s\n", frame.OneLine(p.Name), frame.OneLine(p.State))
 	}
 	for _, c := range rep.Channels {
 		state := "well"
@@ -138,7 +136,7 @@ func writeServed(w io.Writer, rep serviceReport) {
 func (a *app) serviceContactsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "contacts", Annotations: cli.Reads.On(), Short: "List who is paired", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Use: "contacts", Annotations: frame.ReadOnly.Annotation(), Short: "List who is paired", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, others := []service.Contact{}, []service.Contact{}
 			err := a.records(cmd.Context(), func(r *service.Records, _ *store.Reader, _ *project.Project) error {
@@ -162,7 +160,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 				a.Note("no one is paired; 'perlica service pair' shows a code")
 				return nil
 			}
-			g := printing.Grid{Head: []string{"CONTACT", "RIGHTS", "PAIRED", "NAME"}}
+			g := frame.Grid{Head: []string{"CONTACT", "RIGHTS", "PAIRED", "NAME"}}
 			for _, c := range list {
 				g.Add(contactRef(c, list), c.Rights.Shown(), c.Paired.Local().Format(time.DateTime), c.Name)
 			}
@@ -175,8 +173,8 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 
 func (a *app) serviceUnpairCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "unpair CONTACT", Annotations: cli.Acts.On(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
-		Args: cli.Exactly("CONTACT"),
+		Use: "unpair CONTACT", Annotations: frame.PersonOnly.Annotation(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
+		Args: frame.Exactly("CONTACT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
@@ -184,10 +182,10 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 					return err
 				}
 				return a.Writing(cmd.Context(), func(r *kernel.Runner, _ *project.Project) error {
-					if err := records.Unpair(cmd.Context(), r.Log(), found, cli.UserName(a.Getenv)); err != nil {
+					if err := records.Unpair(cmd.Context(), r.Log(), found, frame.UserName(a.Getenv)); err != nil {
 						return err
 					}
-					return a.Say("%s is not paired any more", printing.OneLine(found.Label()))
+					return a.Say("%s is not paired any more", frame.OneLine(found.Label()))
 				})
 			})
 		},
@@ -196,7 +194,7 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 
 // unconfirmed says of a contact that it has no rights, and what to do.
 func unconfirmed(c service.Contact) string {
-	return printing.OneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(), service.Confirming(c)))
+	return frame.OneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(), service.Confirming(c)))
 }
 
 // contactRef is what findContact takes for a contact of a list, as short as it can be.
@@ -235,10 +233,10 @@ func findContact(ctx context.Context, ref string, lists ...func(context.Context)
 		case 1:
 			return called[0], nil
 		default:
-			return service.Contact{}, exitcode.WithHint(fmt.Errorf("%d contacts call themselves %q", len(called), called[0].Name), "name one as 'perlica service contacts' shows it")
+			return service.Contact{}, frame.WithHint(fmt.Errorf("%d contacts call themselves %q", len(called), called[0].Name), "name one as 'perlica service contacts' shows it")
 		}
 	}
-	return service.Contact{}, exitcode.WithHint(fmt.Errorf("there is no contact %q", ref), "see 'perlica service contacts'")
+	return service.Contact{}, frame.WithHint(fmt.Errorf("there is no contact %q", ref), "see 'perlica service contacts'")
 }
 
 // confirmContact lets a contact count that is on record only.
@@ -252,9 +250,9 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 			return err
 		}
 		if err := records.Confirm(ctx, c); err != nil {
-			return exitcode.WithHint(err, "%s", service.Confirming(c))
+			return frame.WithHint(err, "%s", service.Confirming(c))
 		}
-		return a.Say("%s is paired, with the rights %s", printing.OneLine(c.Label()), c.Rights.Shown())
+		return a.Say("%s is paired, with the rights %s", frame.OneLine(c.Label()), c.Rights.Shown())
 	})
 }
 
@@ -319,7 +317,7 @@ func (i *invitation) look(ctx context.Context, paired bool) string {
 		return i.say("no one is paired: 'perlica service pair' shows a code")
 	}
 	i.left--
-	if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), cli.UserName(i.a.Getenv), now); err != nil {
+	if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), frame.UserName(i.a.Getenv), now); err != nil {
 		return ""
 	}
 	i.screen.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
@@ -20,7 +18,7 @@ import (
 func (a *app) servicePairCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
-		Use: "pair [CONTACT]", Annotations: cli.Acts.On(), Short: "Show a code with which somebody is paired",
+		Use: "pair [CONTACT]", Annotations: frame.PersonOnly.Annotation(), Short: "Show a code with which somebody is paired",
 		Long: `Show a code of six digits. The contact that sends it to a channel of the bridge within five
 minutes is paired. It counts once, and replaces the code before.
 
@@ -30,20 +28,20 @@ since the log was copied, or written by an earlier version. It gets the rights o
 Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
 admin changes what stays and, with approve, answers everybody's questions.`,
 		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
-		Args:    cli.Between(0, "CONTACT"), ValidArgsFunction: cli.NoFiles,
+		Args:    frame.Between(0, "CONTACT"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if cmd.Flags().Changed("rights") {
-					return exitcode.Usagef("a contact that is confirmed has the rights on record: --rights is for a new one")
+					return frame.UsageErrorf("a contact that is confirmed has the rights on record: --rights is for a new one")
 				}
 				return a.confirmContact(cmd.Context(), args[0])
 			}
 			rs, err := access.Parse(rights, "contact", access.OfContacts())
 			if err != nil {
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			}
 			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
-				code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
+				code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, frame.UserName(a.Getenv), time.Now())
 				if err != nil {
 					return err
 				}
@@ -64,15 +62,15 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 
 func (a *app) serviceRightsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "rights CONTACT RIGHTS", Annotations: cli.Acts.On(), Short: "Change what a contact may do",
+		Use: "rights CONTACT RIGHTS", Annotations: frame.PersonOnly.Annotation(), Short: "Change what a contact may do",
 		Long: `Give a paired contact other rights, out of ask, approve and admin, in place of those that it
 has. They count from its next message or answer on; its session stays.`,
 		Example: "  perlica service rights local:alice ask,approve,admin",
-		Args:    cli.Exactly("CONTACT", "RIGHTS"), ValidArgsFunction: cli.NoFiles,
+		Args:    frame.Exactly("CONTACT", "RIGHTS"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rights, err := access.Parse(args[1], "contact", access.OfContacts())
 			if err != nil {
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			}
 			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 				c, err := findContact(cmd.Context(), args[0], records.Contacts)
@@ -80,10 +78,10 @@ has. They count from its next message or answer on; its session stays.`,
 					return err
 				}
 				return a.Writing(cmd.Context(), func(r *kernel.Runner, _ *project.Project) error {
-					if err := records.Grant(cmd.Context(), r.Log(), c, rights, cli.UserName(a.Getenv)); err != nil {
+					if err := records.Grant(cmd.Context(), r.Log(), c, rights, frame.UserName(a.Getenv)); err != nil {
 						return err
 					}
-					return a.Say("%s has the rights %s", printing.OneLine(c.Label()), rights.Shown())
+					return a.Say("%s has the rights %s", frame.OneLine(c.Label()), rights.Shown())
 				})
 			})
 		},
@@ -104,14 +102,14 @@ func (a *app) showLink(ctx context.Context, p *project.Project, code string) err
 	defer cancel()
 	link, err := a.pairingLink(ctx, p, name, code)
 	if err != nil { // the code can be typed
-		a.Note("no address of the bot: " + printing.OneLine(err.Error()))
+		a.Note("no address of the bot: " + frame.OneLine(err.Error()))
 		return nil
 	}
 	a.Note("or open this on the phone: " + link)
 	if !term.IsTerminal(a.Stderr) {
 		return nil
 	}
-	return printing.WriteQR(a.Stderr, link)
+	return frame.WriteQR(a.Stderr, link)
 }
 
 func (a *app) pairingLink(ctx context.Context, p *project.Project, name, code string) (string, error) {

@@ -19,8 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -31,7 +30,7 @@ func (a *app) phoneCommand() *cobra.Command {
 	var name string
 	var wait time.Duration
 	cmd := &cobra.Command{
-		Use: "phone", Annotations: cli.Acts.On(), Short: "Be the phone of the bridge's local channel",
+		Use: "phone", Annotations: frame.PersonOnly.Annotation(), Short: "Be the phone of the bridge's local channel",
 		Long: `Each line that is typed is a message to the bridge of this project; what it sends is
 printed. It needs no account and no network: the way to try 'perlica service'.
 
@@ -40,13 +39,13 @@ message that was printed. Ctrl-D leaves.
 
 A phone is who it is by a token that the bridge gives it, not by its name. It is kept in your own
 folder for state, for each project and NAME.`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {
-				name = cli.UserName(a.Getenv)
+				name = frame.UserName(a.Getenv)
 			}
 			if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
-				return exitcode.Usagef("--as %q: a name in one line and without slashes is needed", name)
+				return frame.UsageErrorf("--as %q: a name in one line and without slashes is needed", name)
 			}
 			return a.phone(cmd.Context(), name, wait)
 		},
@@ -145,7 +144,7 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 	go func() { // ends with standard input, or with the process
 		defer close(lines)
 		in := bufio.NewScanner(a.Stdin)
-		in.Buffer(nil, cli.MaxInput)
+		in.Buffer(nil, frame.MaxInput)
 		for in.Scan() {
 			lines <- in.Text()
 		}
@@ -224,9 +223,9 @@ func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-ch
 		case err != nil:
 			return err
 		case held == nil && time.Since(begun) > startTime:
-			return exitcode.WithHint(errors.New("no bridge runs for this project"), "start it in another terminal: 'perlica service'")
+			return frame.WithHint(errors.New("no bridge runs for this project"), "start it in another terminal: 'perlica service'")
 		case held != nil && time.Since(begun) > listenTime:
-			return exitcode.WithHint(errors.New("the bridge of this project does not serve the channel local"),
+			return frame.WithHint(errors.New("the bridge of this project does not serve the channel local"),
 				"'perlica service channel enable local', and start the bridge anew")
 		}
 	}
@@ -242,7 +241,7 @@ func (a *app) flush(ctx context.Context, p *project.Project, phone *local.Phone)
 			return nil
 		}
 		if held, err := service.Holder(p.Workspace.Service().Lock); err != nil || held == nil {
-			return errors.Join(err, exitcode.WithHint(errors.New("the bridge is gone, and does not have all that was typed"),
+			return errors.Join(err, frame.WithHint(errors.New("the bridge is gone, and does not have all that was typed"),
 				"start it in another terminal, 'perlica service', and type it again"))
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
@@ -53,7 +53,7 @@ func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (open
 	}
 	c, err := telegram.New(opt)
 	if err != nil {
-		return nil, exitcode.WithHint(err, "see docs/channel-telegram.md")
+		return nil, frame.WithHint(err, "see docs/channel-telegram.md")
 	}
 	return func() (channel.Channel, error) { return c, nil }, nil
 }
@@ -66,7 +66,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 		return nil, err
 	}
 	if s.ReplyURL == "" {
-		return nil, exitcode.WithHint(errors.New("the address for the replies of the webhook: there is none"),
+		return nil, frame.WithHint(errors.New("the address for the replies of the webhook: there is none"),
 			"set service.webhook.reply_url in %s", agents.CommandLine([]string{p.Dirs.ConfigFile()}))
 	}
 	opt := webhook.Options{
@@ -77,7 +77,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 		opt.Files, opt.Accept = filesOf(p, "webhook"), paired
 	}
 	if err := webhook.Check(opt); err != nil {
-		return nil, exitcode.WithHint(err, "see docs/channel-webhook.md")
+		return nil, frame.WithHint(err, "see docs/channel-webhook.md")
 	}
 	return func() (channel.Channel, error) { return webhook.Open(opt) }, nil
 }
@@ -93,9 +93,9 @@ func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChann
 	c, err := imessage.New(imessage.Options{Command: s.Command, SMS: s.SMS, System: a.System})
 	switch {
 	case errors.Is(err, imessage.ErrSystem):
-		return nil, exitcode.WithHint(err, "'perlica service channel list' shows the others")
+		return nil, frame.WithHint(err, "'perlica service channel list' shows the others")
 	case errors.Is(err, imessage.ErrNoCommand):
-		return nil, exitcode.WithHint(err, "'brew install steipete/tap/imsg', or name it in service.imessage.command")
+		return nil, frame.WithHint(err, "'brew install steipete/tap/imsg', or name it in service.imessage.command")
 	case err != nil:
 		return nil, err
 	}
@@ -111,12 +111,12 @@ func (a *app) secret(p *project.Project, what string, s config.Secret, name, how
 	case err == nil:
 		return v, nil
 	case errors.As(err, &shared):
-		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", agents.CommandLine([]string{shared.Path}))
+		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", agents.CommandLine([]string{shared.Path}))
 	case errors.Is(err, config.ErrNoSecret) && s.Env != "":
-		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), "set it where the bridge is started")
+		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err), "set it where the bridge is started")
 	case errors.Is(err, config.ErrNoSecret):
 		path := s.Path(p.Dirs, name)
-		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), how, agents.CommandLine([]string{filepath.Dir(path)}), agents.CommandLine([]string{path}))
+		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err), how, agents.CommandLine([]string{filepath.Dir(path)}), agents.CommandLine([]string{path}))
 	}
 	return "", fmt.Errorf("%s: %w", what, err)
 }
@@ -128,11 +128,11 @@ func (a *app) setups(p *project.Project) (list []service.Setup) {
 		return nil // which is no mistake unless the bridge is started
 	}
 	if err != nil {
-		return []service.Setup{{Name: "names", Err: err, Hint: exitcode.HintIn(err)}}
+		return []service.Setup{{Name: "names", Err: err, Hint: frame.ExplicitHint(err)}}
 	}
 	for _, name := range names {
 		_, err := channels[name](a, p, nil)
-		list = append(list, service.Setup{Name: name, Err: err, Hint: exitcode.HintIn(err), Left: len(names) > 1 && errors.Is(err, imessage.ErrSystem)})
+		list = append(list, service.Setup{Name: name, Err: err, Hint: frame.ExplicitHint(err), Left: len(names) > 1 && errors.Is(err, imessage.ErrSystem)})
 	}
 	return list
 }

@@ -11,9 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
@@ -209,7 +207,7 @@ func (a *app) stateOf(ctx context.Context, f fact.ServedProject, bridge *service
 }
 
 // Projects says of each project that a bot serves beside its own whether it does.
-func Projects(ctx context.Context, a *cli.App, p *project.Project) (list []service.Setup) {
+func Projects(ctx context.Context, a *frame.App, p *project.Project) (list []service.Setup) {
 	found, err := (&app{a}).projects(ctx, p)
 	if err != nil {
 		return []service.Setup{{Name: "projects", Err: err}}
@@ -226,11 +224,11 @@ func Projects(ctx context.Context, a *cli.App, p *project.Project) (list []servi
 
 func (a *app) serviceAddCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "add PROJECT", Annotations: cli.Acts.On(), Short: "Have this project's bot serve another project, too",
+		Use: "add PROJECT", Annotations: frame.PersonOnly.Annotation(), Short: "Have this project's bot serve another project, too",
 		Long: `Have the bot of this project serve the one in the folder PROJECT, too, from its next start on. Each
 keeps its own log, contacts and rights: pair in each. A contact of several goes from one to
 another with /project.`,
-		Example: "  perlica service add ../shop", Args: cli.Exactly("PROJECT"),
+		Example: "  perlica service add ../shop", Args: frame.Exactly("PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			other, err := a.other(args[0])
 			if err != nil {
@@ -241,7 +239,7 @@ another with /project.`,
 				return err
 			}
 			if sameFile(p.Workspace.Root, other.Workspace.Root) {
-				return exitcode.Usagef("%s is the project whose bot it is: it is served anyway", printing.OneLine(args[0]))
+				return frame.UsageErrorf("%s is the project whose bot it is: it is served anyway", frame.OneLine(args[0]))
 			}
 			_, done, err := a.Open(cmd.Context(), other) // it is made, or trusted, here and not by a bridge without a terminal
 			if err != nil {
@@ -257,18 +255,18 @@ another with /project.`,
 			if err := a.record(cmd.Context(), p, f, bot.Add); err != nil {
 				return err
 			}
-			a.Note("pair there, too: 'perlica service pair' in " + printing.OneLine(f.Project))
-			return a.Say("%s: added; a bridge that runs has to be started anew", printing.OneLine(f.Project))
+			a.Note("pair there, too: 'perlica service pair' in " + frame.OneLine(f.Project))
+			return a.Say("%s: added; a bridge that runs has to be started anew", frame.OneLine(f.Project))
 		},
 	}
 }
 
 func (a *app) serviceRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove PROJECT", Annotations: cli.Acts.On(), Short: "Have this project's bot no longer serve another project",
+		Use: "remove PROJECT", Annotations: frame.PersonOnly.Annotation(), Short: "Have this project's bot no longer serve another project",
 		Long: `Have the bot of this project no longer serve another one, named as 'perlica service projects' does or
 by its folder. What waits there stays on its record, and is answered when a bridge serves it again.`,
-		Example: "  perlica service remove shop", Args: cli.Exactly("PROJECT"),
+		Example: "  perlica service remove shop", Args: frame.Exactly("PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.Locate(nil)
 			if err != nil {
@@ -286,9 +284,9 @@ by its folder. What waits there stays on its record, and is answered when a brid
 				if err := a.record(cmd.Context(), p, f, bot.Remove); err != nil {
 					return err
 				}
-				return a.Say("%s: removed; a bridge that runs has to be started anew", printing.OneLine(f.Project))
+				return a.Say("%s: removed; a bridge that runs has to be started anew", frame.OneLine(f.Project))
 			}
-			return exitcode.WithHint(fmt.Errorf("the bot of this project does not serve %q beside it", args[0]), "see 'perlica service projects'")
+			return frame.WithHint(fmt.Errorf("the bot of this project does not serve %q beside it", args[0]), "see 'perlica service projects'")
 		},
 	}
 }
@@ -296,8 +294,8 @@ by its folder. What waits there stays on its record, and is answered when a brid
 func (a *app) serviceProjectsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "projects", Annotations: cli.Reads.On(), Short: "List the projects that this project's bot serves beside it",
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Use: "projects", Annotations: frame.ReadOnly.Annotation(), Short: "List the projects that this project's bot serves beside it",
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.Locate(nil)
 			if err != nil {
@@ -311,7 +309,7 @@ func (a *app) serviceProjectsCommand() *cobra.Command {
 				a.Note("it serves this project alone; 'perlica service add PROJECT' adds another")
 				return nil
 			}
-			g := printing.Grid{Head: []string{"NAME", "STATE", "FOLDER"}}
+			g := frame.Grid{Head: []string{"NAME", "STATE", "FOLDER"}}
 			for _, s := range list {
 				g.Add(s.Name, s.State, s.Project)
 			}
@@ -329,7 +327,7 @@ func (a *app) other(dir string) (*project.Project, error) {
 		return nil, err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, exitcode.Usagef("there is no folder %s", printing.OneLine(dir))
+		return nil, frame.UsageErrorf("there is no folder %s", frame.OneLine(dir))
 	}
 	return a.FindProject(dir, nil)
 }
@@ -340,7 +338,7 @@ func (a *app) record(ctx context.Context, p *project.Project, f fact.ServedProje
 	if f.Home, err = homeOf(p); err != nil {
 		return err
 	}
-	f.By = cli.UserName(a.Getenv)
+	f.By = frame.UserName(a.Getenv)
 	own, err := project.User(p.Dir, a.Environ, nil)
 	if err != nil {
 		return err

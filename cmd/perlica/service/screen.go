@@ -11,8 +11,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/service"
 )
@@ -56,7 +55,7 @@ func (n observing) Handle(context.Context, slog.Record) error {
 }
 
 func newServiceScreen(a *app) *serviceScreen {
-	s := &serviceScreen{a: a, live: term.IsTerminal(a.Stderr) && !cli.IsDumb(a.App), happened: make(chan struct{}, 1)}
+	s := &serviceScreen{a: a, live: term.IsTerminal(a.Stderr) && !a.HasDumbTerminal(), happened: make(chan struct{}, 1)}
 	if s.log = slog.New(printed{a}); s.live {
 		s.log = slog.New(observing{slog.DiscardHandler, s.happened})
 	}
@@ -113,7 +112,7 @@ func (s *serviceScreen) render(l service.Live, pairing string) string {
 	styles := s.a.Styles(s.a.Stderr)
 	var lines []string
 	line := func(style func(string) string, label, format string, args ...any) {
-		text := fmt.Sprintf("  %-9s ", label) + printing.OneLine(fmt.Sprintf(format, args...))
+		text := fmt.Sprintf("  %-9s ", label) + frame.OneLine(fmt.Sprintf(format, args...))
 		if text = runewidth.Truncate(text, s.width()-1, "…"); style != nil {
 			text = style(text)
 		}
@@ -134,13 +133,13 @@ func (s *serviceScreen) render(l service.Live, pairing string) string {
 		}
 	}
 	if l.Queued > 0 {
-		line(nil, "waiting", "%s of %s to be answered", printing.Count(l.Queued, "message"), printing.Count(l.InLine, "contact"))
+		line(nil, "waiting", "%s of %s to be answered", frame.Count(l.Queued, "message"), frame.Count(l.InLine, "contact"))
 	}
 	if l.Held > 0 {
-		line(nil, "held", "%s until who wrote confirms", printing.Count(l.Held, "message"))
+		line(nil, "held", "%s until who wrote confirms", frame.Count(l.Held, "message"))
 	}
 	if l.Unsent > 0 {
-		line(nil, "sending", "%s", printing.Count(l.Unsent, "message"))
+		line(nil, "sending", "%s", frame.Count(l.Unsent, "message"))
 	}
 	for _, c := range l.Channels {
 		switch {
@@ -164,7 +163,7 @@ func (s *serviceScreen) render(l service.Live, pairing string) string {
 		line(styles.Yellow, "contacts", "%d on record only, without rights: 'perlica service contacts'", n)
 	}
 	if most := max(term.Height(s.a.Stderr), 4) - 2; len(lines) > most && term.Height(s.a.Stderr) > 0 {
-		lines = append(lines[:most], fmt.Sprintf("  and %s\n", printing.Count(len(lines)-most, "line")))
+		lines = append(lines[:most], fmt.Sprintf("  and %s\n", frame.Count(len(lines)-most, "line")))
 	}
 	return strings.Join(lines, "")
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/access"
 )
@@ -21,7 +21,7 @@ func TestScreenRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = null.Close() }() // nothing was written
-	a := &app{&cli.App{Stderr: null, Getenv: func(string) string { return "" }}}
+	a := &app{&frame.App{Stderr: null, Getenv: func(string) string { return "" }}}
 	s := newServiceScreen(a)
 	ada := service.Contact{Channel: "telegram", ID: "4711471147", Name: "Ada Lovelace", Rights: access.Rights{access.Ask, access.Approve, access.Admin}}
 	twin := service.Contact{Channel: "telegram", ID: "1", Name: "Twin"}

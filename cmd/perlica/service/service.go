@@ -13,9 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
@@ -29,26 +27,28 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Beside starts what goes on beside the bridge until ctx is done, and says on lines of its own what there is
 // to say. wait returns when it is over.
-type Beside func(ctx context.Context, a *cli.App, say func(string)) (wait func() error, err error)
+type Beside func(ctx context.Context, a *frame.App, say func(string)) (wait func() error, err error)
 
 // PhoneCommand returns the command that is a phone of the local channel.
-func PhoneCommand(a *cli.App) *cobra.Command { return (&app{a}).phoneCommand() }
+func PhoneCommand(a *frame.App) *cobra.Command { return (&app{a}).phoneCommand() }
 
 // Serve runs the bridge, and what goes on beside it, until a signal ends it.
-func Serve(ctx context.Context, a *cli.App, beside Beside) error { return (&app{a}).serve(ctx, beside) }
+func Serve(ctx context.Context, a *frame.App, beside Beside) error {
+	return (&app{a}).serve(ctx, beside)
+}
 
 // Setups says of each channel that is to be served whether all is there that it needs.
-func Setups(a *cli.App, p *project.Project) []service.Setup { return (&app{a}).setups(p) }
+func Setups(a *frame.App, p *project.Project) []service.Setup { return (&app{a}).setups(p) }
 
 // Command returns the command with those below it; tail shows and follows events, beside goes on beside the
 // bridge.
-func Command(c *cli.App, tail *cobra.Command, beside Beside) *cobra.Command {
+func Command(c *frame.App, tail *cobra.Command, beside Beside) *cobra.Command {
 	a := &app{c}
-	cmd := cli.Group("service", "Let people drive the agent from a phone",
+	cmd := frame.Group("service", "Let people drive the agent from a phone",
 		`Run the messaging bridge in the foreground: it takes messages from its channels,
 acknowledges them, answers them one after the other, and asks its questions there.
 
@@ -60,13 +60,13 @@ ends at once, and the next start tells what is known. SIGHUP reads the configura
 		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
 		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(), serviceLogsCommand(tail))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), beside) }
-	cmd.Annotations = cli.Acts.On()
+	cmd.Annotations = frame.PersonOnly.Annotation()
 	return cmd
 }
 
 // serve runs the bridge until a signal ends it.
 func (a *app) serve(ctx context.Context, beside Beside) (err error) {
-	signals.SurviveBrokenPipes()
+	frame.SurviveBrokenPipes()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	p, err := a.Locate(nil)
@@ -84,7 +84,7 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 	}
 	// The lock comes first: a second bridge learns of the first, not of its sockets.
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
-		return exitcode.WithHint(held, "see 'perlica service status'")
+		return frame.WithHint(held, "see 'perlica service status'")
 	}
 	added, ever, err := a.added(ctx, p)
 	if err != nil {

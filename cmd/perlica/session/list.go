@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -20,7 +19,7 @@ import (
 func (a *app) sessionListCommand() *cobra.Command {
 	var all, asJSON, inTeam bool
 	cmd := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(),
+		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
 		Short:   "List the sessions, the last used first, and what runs in them",
 		Long: `List the sessions, the last used first. A star marks the current one. Where a process
@@ -31,14 +30,14 @@ the team's hub have them: -s goes on with any.`,
 		Example: `  perlica session list
   perlica session list --all --json | jq -r '.[].id'
   perlica session list --json | jq -r '.[] | select(.run_id).id'   # where a turn is under way`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if inTeam {
 				return a.sessionsOfTeam(cmd.Context(), asJSON)
 			}
 			list := []listed{}
 			err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
-				return cli.ViewSessions(cmd.Context(), log, p, func(view *sessions.View) (err error) {
+				return frame.ViewSessions(cmd.Context(), log, p, func(view *sessions.View) (err error) {
 					list, err = listSessions(cmd.Context(), view, log, p, all)
 					return err
 				})
@@ -134,20 +133,20 @@ func (a *app) printSessions(list []listed, all bool) error {
 		return nil
 	}
 	now := time.Now()
-	g := printing.Grid{Head: []string{" ", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
+	g := frame.Grid{Head: []string{" ", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
 	for _, s := range list {
 		mark := " "
 		if s.Current {
 			mark = "*"
 		}
-		used := printing.Ago(s.Used, now)
+		used := frame.FormatAge(s.Used, now)
 		switch {
 		case s.Run != "":
 			used = "a turn is under way (" + s.HeldBy + ")"
 		case s.HeldBy != "":
 			used = "open (" + s.HeldBy + ")"
 		}
-		g.Add(mark, printing.SessionName(s.Session, printing.Short(s.ID)), s.Provider, strconv.Itoa(s.Turns), used, s.Title)
+		g.Add(mark, frame.SessionName(s.Session, frame.ShortID(s.ID)), s.Provider, strconv.Itoa(s.Turns), used, s.Title)
 	}
 	return a.Table(g)
 }

@@ -8,10 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -21,12 +18,12 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command with those below it.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return cli.Group("session", "List, make and choose sessions",
+	return frame.Group("session", "List, make and choose sessions",
 		`A session is a conversation with one provider: 'perlica run -s REF' and -c continue
 one. REF is a session's name, its id, or a unique beginning or end of the id. Every run
 without -s or -c makes a session of its own, which is listed with --all only.`,
@@ -55,19 +52,19 @@ func (a *app) foundSession(ctx context.Context, ref string) (s sessions.Session,
 func (a *app) sessionNewCommand() *cobra.Command {
 	var provider string
 	cmd := &cobra.Command{
-		Use: "new [NAME]", Annotations: cli.Acts.On(),
+		Use: "new [NAME]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a session, select it, and print its id",
 		Long: `Make a session and make it the current one. It stays with its provider: the one that
 --provider names, else the default one. Its id is printed.`,
 		Example: `  perlica session new
   perlica session new refactoring --provider claude
   id=$(perlica session new); perlica run -s "$id" "hello"`,
-		Args: cli.Between(0, "NAME"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Between(0, "NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := ""
 			if len(args) > 0 {
 				if name = args[0]; name == "" {
-					return exitcode.Usagef("a session's name cannot be empty")
+					return frame.UsageErrorf("a session's name cannot be empty")
 				}
 			}
 			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
@@ -76,7 +73,7 @@ func (a *app) sessionNewCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	return cmd
 }
 
@@ -86,7 +83,7 @@ func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *project.Proje
 		agent, err = p.Resolver().Named(provider)
 	}
 	if err != nil {
-		return exitcode.Usage.With(err)
+		return frame.ExitUsage.With(err)
 	}
 	if agent.Why != "" {
 		a.Note("it is " + agent.ID + "'s: " + agent.Why)
@@ -103,16 +100,16 @@ func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *project.Proje
 
 func (a *app) sessionUseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "use REF", Annotations: cli.Acts.On(),
+		Use: "use REF", Annotations: frame.PersonOnly.Annotation(),
 		Short:   "Make a session the current one",
 		Example: `  perlica session use refactoring`,
-		Args:    cli.Exactly("REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		Args:    frame.Exactly("REF"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				if err := r.SelectSession(cmd.Context(), s.ID); err != nil {
 					return err
 				}
-				return a.Say("the current session is %s", printing.DescribeSession(s))
+				return a.Say("the current session is %s", frame.DescribeSession(s))
 			})
 		},
 	}
@@ -121,11 +118,11 @@ func (a *app) sessionUseCommand() *cobra.Command {
 func (a *app) sessionCurrentCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "current", Annotations: cli.Reads.On(),
+		Use: "current", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Print the id of the current session",
 		Long: `Print the id of the session that 'session new' or 'session use' selected last. Exit
 code 1 if there is none.`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) error {
 				s, err := current(cmd.Context(), view)
@@ -146,25 +143,25 @@ code 1 if there is none.`,
 func current(ctx context.Context, view *sessions.View) (sessions.Session, error) {
 	s, err := view.Current(ctx)
 	if errors.Is(err, sessions.ErrNoSession) {
-		err = exitcode.WithHint(errors.New("no session is selected"), "'perlica session use REF' selects one, 'perlica session new' makes one")
+		err = frame.WithHint(errors.New("no session is selected"), "'perlica session use REF' selects one, 'perlica session new' makes one")
 	}
 	return s, err
 }
 
 func (a *app) sessionRenameCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "rename REF NAME", Annotations: cli.Acts.On(),
+		Use: "rename REF NAME", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Give a session a name",
 		Long: `Give a session a name. One that a run made for itself is thereby kept: it is listed
 without --all from then on.`,
 		Example: `  perlica session rename 1a2b3c4d refactoring`,
-		Args:    cli.Exactly("REF", "NAME"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		Args:    frame.Exactly("REF", "NAME"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				if err := r.RenameSession(cmd.Context(), s.ID, args[1]); err != nil {
 					return err
 				}
-				return a.Say("%s is called %s now", printing.SessionName(s, string(s.ID)), args[1])
+				return a.Say("%s is called %s now", frame.SessionName(s, string(s.ID)), args[1])
 			})
 		},
 	}
@@ -173,7 +170,7 @@ without --all from then on.`,
 func (a *app) sessionDeleteCommand() *cobra.Command {
 	var kept bool
 	cmd := &cobra.Command{
-		Use: "delete REF", Annotations: cli.Acts.On(),
+		Use: "delete REF", Annotations: frame.PersonOnly.Annotation(),
 		Aliases: []string{"rm"},
 		Short:   "Take a session off the lists; the log keeps it",
 		Long: `Take a session off every list. It cannot be continued any more; what happened in it
@@ -185,7 +182,7 @@ itself, where it offers that (ACP's session/delete). What it was asked and answe
 the log. If it does not offer that or fails, the session stays on the lists.`,
 		Example: `  perlica session delete 1a2b3c4d
   perlica session delete refactoring --from-agent`,
-		Args: cli.Exactly("REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		Args: frame.Exactly("REF"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sessionDelete(cmd.Context(), args[0], kept) },
 	}
 	cmd.Flags().BoolVar(&kept, "from-agent", false, "have the agent delete what it keeps of the session, too")
@@ -204,35 +201,35 @@ func (a *app) sessionDelete(ctx context.Context, ref string, kept bool) error {
 		}
 		agent, err := p.Agent(project.Choice{}, s)
 		if err != nil {
-			return exitcode.Usage.With(exitcode.WithHint(err, "without --from-agent it goes off the lists alone; nothing was deleted"))
+			return frame.ExitUsage.With(frame.WithHint(err, "without --from-agent it goes off the lists alone; nothing was deleted"))
 		}
 		n := 0
-		err = signals.Interruptible(ctx, "the agent may have deleted what it was asked to", func(ctx context.Context) error {
+		err = frame.Interruptible(ctx, "the agent may have deleted what it was asked to", func(ctx context.Context) error {
 			n, err = r.DeleteKept(ctx, p.Setup(project.Choice{}, agent, s))
 			return err
 		})
-		also = fmt.Sprintf("; %s deleted %s of its own", agent.ID, printing.Count(n, "session"))
+		also = fmt.Sprintf("; %s deleted %s of its own", agent.ID, frame.Count(n, "session"))
 		switch {
 		case err == nil, errors.Is(err, filelock.ErrBusy):
 			return err
 		case n > 0:
-			err = fmt.Errorf("%w; %s of its own were deleted before", err, printing.Count(n, "session"))
+			err = fmt.Errorf("%w; %s of its own were deleted before", err, frame.Count(n, "session"))
 		}
-		return exitcode.WithHint(err, "without --from-agent the session goes off the lists alone; it is still on them")
+		return frame.WithHint(err, "without --from-agent the session goes off the lists alone; it is still on them")
 	})
 	if errors.Is(err, filelock.ErrBusy) {
 		why := "a run is under way in it"
 		if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
 			why = busy.Error()
 		}
-		return exitcode.WithHint(fmt.Errorf("%s is busy: %s", printing.SessionName(s, string(s.ID)), why),
+		return frame.WithHint(fmt.Errorf("%s is busy: %s", frame.SessionName(s, string(s.ID)), why),
 			"wait for it, or stop it; nothing was deleted")
 	}
 	if err != nil {
 		return err
 	}
 	return a.Say("deleted %s: it is off the lists; its %s on the log: perlica log show %s%s",
-		printing.SessionName(s, string(s.ID)), stay(s.Turns), s.ID, also)
+		frame.SessionName(s, string(s.ID)), stay(s.Turns), s.ID, also)
 }
 
 // stay says that so many turns remain.
@@ -240,5 +237,5 @@ func stay(turns int) string {
 	if turns == 1 {
 		return "1 turn stays"
 	}
-	return printing.Count(turns, "turn") + " stay"
+	return frame.Count(turns, "turn") + " stay"
 }

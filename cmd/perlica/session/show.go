@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/export"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
@@ -30,7 +29,7 @@ func (a *app) sessionShowCommand() *cobra.Command {
 	var asJSON bool
 	var n int
 	cmd := &cobra.Command{
-		Use: "show [REF]", Annotations: cli.Reads.On(),
+		Use: "show [REF]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show a session and its turns: inputs and answers",
 		Long: `Show what is known of a session, and its newest turns: each input and its answer.
 Without REF it is the current one; -n says how many turns, --json has all of them unless
@@ -38,7 +37,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 		Example: `  perlica session show
   perlica session show refactoring -n 3
   perlica session show refactoring --json | jq -r '.turn_list[].answer'`,
-		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		Args: frame.Between(0, "REF"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.ViewingSessions(cmd.Context(), func(view *sessions.View, log *store.Reader) error {
 				s, err := a.sessionToShow(cmd.Context(), view, args)
@@ -69,7 +68,7 @@ const turnsDefault = 20
 func (a *app) sessionExportCommand() *cobra.Command {
 	var f export.Flags
 	cmd := &cobra.Command{
-		Use: "export [REF]", Annotations: cli.Reads.On(),
+		Use: "export [REF]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Write the record of a session, so that others can check it",
 		Long: `Write all events of a session; without REF, of the current one. It is the same as
 'perlica log export --session REF', which says what is written and what is withheld.
@@ -81,7 +80,7 @@ writes it as it is.`,
 		Example: `  perlica session export -o session.jsonl
   perlica session export refactoring --replay refactoring.frames --redact
   perlica session export refactoring --format html -o refactoring.html`,
-		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		Args: frame.Between(0, "REF"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) (err error) {
 				if len(args) > 0 && args[0] != "" {
@@ -112,7 +111,7 @@ func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []str
 
 func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
-	_ = printing.WriteFields(w, s, "", 9, [][2]string{ // Flush tells
+	_ = frame.WriteFields(w, s, "", 9, [][2]string{ // Flush tells
 		{"session", string(x.ID)},
 		{"name", x.Name},
 		{"provider", x.Provider},
@@ -123,11 +122,11 @@ func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []repo
 	})
 	older := max(0, x.Turns-len(turns))
 	if older > 0 {
-		fmt.Fprintf(w, "\n%s\n", s.Dim(fmt.Sprintf("(%s before these: -n -1 shows all)", printing.Count(older, "turn"))))
+		fmt.Fprintf(w, "\n%s\n", s.Dim(fmt.Sprintf("(%s before these: -n -1 shows all)", frame.Count(older, "turn"))))
 	}
 	for i, t := range turns {
 		fmt.Fprintf(w, "\n%s\n", s.Bold(fmt.Sprintf("turn %d", older+i+1))+s.Dim(fmt.Sprintf("  %s  %s  run %s",
-			t.At.Local().Format(time.DateTime), printing.OneLine(t.Sender), printing.Short(t.Run))))
+			t.At.Local().Format(time.DateTime), frame.OneLine(t.Sender), frame.ShortID(t.Run))))
 		writeTurnText(w, s, t)
 		if text := strings.TrimRight(t.Answer, "\n"); text != "" {
 			fmt.Fprintln(w, term.Sanitize(text))
@@ -137,7 +136,7 @@ func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []repo
 			style = s.Red
 		}
 		if end := t.Ending(); end != "" {
-			fmt.Fprintln(w, style("("+printing.OneLine(end)+")"))
+			fmt.Fprintln(w, style("("+frame.OneLine(end)+")"))
 		}
 	}
 	return w.Flush()

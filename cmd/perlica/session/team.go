@@ -8,9 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
@@ -56,7 +54,7 @@ func (a *app) sessionsOfTeam(ctx context.Context, asJSON bool) error {
 	slices.SortStableFunc(list, func(a, b workersSession) int { return b.Used.Compare(a.Used) })
 	err = a.printWorkers(list, asJSON)
 	if err == nil && missing {
-		err = exitcode.Failure.With(nil)
+		err = frame.ExitFailure.With(nil)
 	}
 	return err
 }
@@ -70,9 +68,9 @@ func (a *app) printWorkers(list []workersSession, asJSON bool) error {
 		return nil
 	}
 	now := time.Now()
-	g := printing.Grid{Head: []string{"WORKER", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
+	g := frame.Grid{Head: []string{"WORKER", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
 	for _, s := range list {
-		g.Add(s.Worker, printing.SessionName(s.Session, printing.Short(s.ID)), s.Provider, strconv.Itoa(s.Turns), printing.Ago(s.Used, now), s.Title)
+		g.Add(s.Worker, frame.SessionName(s.Session, frame.ShortID(s.ID)), s.Provider, strconv.Itoa(s.Turns), frame.FormatAge(s.Used, now), s.Title)
 	}
 	return a.Table(g)
 }
@@ -82,7 +80,7 @@ func sessionsOf(ctx context.Context, l *hub.CopyReader) (list []sessions.Session
 	if err != nil {
 		return nil, err
 	}
-	err = cli.ViewSessionsAt(ctx, l, path, nil, func(view *sessions.View) (err error) {
+	err = frame.ViewSessionsAt(ctx, l, path, nil, func(view *sessions.View) (err error) {
 		list, err = view.List(ctx, true)
 		return err
 	})

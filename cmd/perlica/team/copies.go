@@ -13,9 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/project"
@@ -39,7 +37,7 @@ func audit() verify.Auditor { return &report.Audit{} }
 func (a *app) keepCommand() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
-		Use: "keep", Annotations: cli.Acts.On(),
+		Use: "keep", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Verify the copies of all workers' logs, and cosign what is sound",
 		Long: `Verify the copies of all workers' logs on the hub: every hash is computed again, every
 signed checkpoint compared, the rules of the contract judged. The newest checkpoint of each
@@ -49,7 +47,7 @@ before: what that is stands in its own log. Its own copy is verified and not cos
 A copy is read from its beginning at the start and once an hour, else only what is new.`,
 		Example: `  perlica team keep
   perlica team keep --once     # exit code 1 if a copy is not what it should be`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.keep(cmd.Context(), t, once) })
 		},
@@ -104,10 +102,10 @@ func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
 // tellVerdicts says what changed, and returns an error if a copy is not what it should be.
 func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err error) {
 	for _, v := range list {
-		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, printing.Count(int(v.Size), "event"), v.Checkpoint, v.Cosigned)
+		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, frame.Count(int(v.Size), "event"), v.Checkpoint, v.Cosigned)
 		if v.Problem != "" {
 			text = v.Worker + ": " + v.Problem
-			err = exitcode.WithHint(errors.New("not all copies are what they should be"), toVerify)
+			err = frame.WithHint(errors.New("not all copies are what they should be"), toVerify)
 		}
 		if said[v.Worker] != text {
 			said[v.Worker] = text
@@ -120,7 +118,7 @@ func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err erro
 func (a *app) fetchCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "fetch WORKER", Annotations: cli.Reads.On(),
+		Use: "fetch WORKER", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Write the copy of a worker's log to a file",
 		Long: `Verify the copy of a worker's log and write it to a file, up to its newest signed
 checkpoint, with the signatures of those that keep the copies. The file is an export:
@@ -128,7 +126,7 @@ checkpoint, with the signatures of those that keep the copies. The file is an ex
 log of it. A copy that is not sound is not written.`,
 		Example: `  perlica team fetch build1
   perlica team fetch build1 -o - | perlica log verify -`,
-		Args: cli.Exactly("WORKER"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly("WORKER"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				return a.fetch(cmd.Context(), t, args[0], file)
@@ -146,7 +144,7 @@ func (a *app) fetch(ctx context.Context, t *team.Team, worker, file string) erro
 	err := a.WriteTo(file, func(w io.Writer) (err error) {
 		v, sum, err = t.Fetch(ctx, worker, w, audit)
 		if err == nil && !v.Sound() {
-			err = exitcode.WithHint(fmt.Errorf("the copy of %s is not what it should be: %s", worker, v.Problem), toVerify)
+			err = frame.WithHint(fmt.Errorf("the copy of %s is not what it should be: %s", worker, v.Problem), toVerify)
 		}
 		return err
 	})
@@ -160,7 +158,7 @@ func (a *app) fetch(ctx context.Context, t *team.Team, worker, file string) erro
 	for _, key := range append(t.LogKeys(worker, v.Origin), t.WitnessKeys()...) {
 		keys = append(keys, "--key '"+key+"'")
 	}
-	count, command := fmt.Sprintf("%s of %s, of %d on the hub", printing.Count(int(sum.Events), "event"), worker, v.Size), "perlica log verify "+file+" "+strings.Join(keys, " ")
+	count, command := fmt.Sprintf("%s of %s, of %d on the hub", frame.Count(int(sum.Events), "event"), worker, v.Size), "perlica log verify "+file+" "+strings.Join(keys, " ")
 	if file == "-" {
 		a.lines(count + "; verify them anywhere: " + command)
 		return nil

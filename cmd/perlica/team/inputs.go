@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
@@ -27,7 +25,7 @@ func (a *app) inputsCommand() *cobra.Command {
 	var most int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "inputs [ID]", Annotations: cli.Reads.On(),
+		Use: "inputs [ID]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "List the newest inputs and what has become of them, or show one",
 		Long: `List the newest inputs and what has become of them, or show one with its result.
 
@@ -35,10 +33,10 @@ States: waiting (its time has not come), queued, claimed, responded, provider_er
 outcome_unknown, refused (by its owner, without a call), withdrawn, adopted (closed by an
 adoption: unknown), resolved (a person's opinion), lost (in no queue and no claim: somebody
 changed the database).`,
-		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if state != "" && !slices.Contains(states, state) {
-				return exitcode.Usagef("--state is one of %s", strings.Join(states, ", "))
+				return frame.UsageErrorf("--state is one of %s", strings.Join(states, ", "))
 			}
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if len(args) > 0 {
@@ -51,7 +49,7 @@ changed the database).`,
 				if asJSON {
 					return a.PrintJSON(append([]hub.Status{}, list...))
 				}
-				g := printing.Grid{Head: []string{"INPUT", "SUBMITTED", "FROM", "PROJECT", "STATE", "WORKER"}}
+				g := frame.Grid{Head: []string{"INPUT", "SUBMITTED", "FROM", "PROJECT", "STATE", "WORKER"}}
 				for _, s := range list {
 					g.Add(s.ID, s.Submitted.Local().Format(time.DateTime), s.Sender, s.Project, s.State, s.Worker)
 				}
@@ -62,7 +60,7 @@ changed the database).`,
 	cmd.Flags().StringVar(&state, "state", "", "only inputs in this `state`")
 	cmd.Flags().IntVar(&most, "limit", 50, "how many, a `number`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cli.CompleteFlag(cmd, "state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -93,7 +91,7 @@ func (a *app) showInput(ctx context.Context, t *team.Team, id string, asJSON boo
 		}
 		for _, row := range rows {
 			if row[1] != "" {
-				if _, err := fmt.Fprintln(w, st.Dim(row[0]), printing.OneLine(row[1])); err != nil {
+				if _, err := fmt.Fprintln(w, st.Dim(row[0]), frame.OneLine(row[1])); err != nil {
 					return err
 				}
 			}
@@ -104,9 +102,9 @@ func (a *app) showInput(ctx context.Context, t *team.Team, id string, asJSON boo
 
 func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel ID", Annotations: cli.Acts.On(),
+		Use: "cancel ID", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Withdraw an input that waits, or have its worker stop it",
-		Args:  cli.Exactly("ID"), ValidArgsFunction: cli.NoFiles,
+		Args:  frame.Exactly("ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				s, err := find(cmd.Context(), t, args[0])
@@ -116,7 +114,7 @@ func (a *app) cancelCommand() *cobra.Command {
 				if s.Ended() {
 					return fmt.Errorf("the input is over: %s", s.State)
 				}
-				withdrawn, err := t.Cancel(cmd.Context(), args[0], cli.UserName(a.Getenv), "terminal")
+				withdrawn, err := t.Cancel(cmd.Context(), args[0], frame.UserName(a.Getenv), "terminal")
 				switch {
 				case err != nil:
 					return err
@@ -132,12 +130,12 @@ func (a *app) cancelCommand() *cobra.Command {
 func (a *app) resolveCommand() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
-		Use: "resolve ID", Annotations: cli.Acts.On(),
+		Use: "resolve ID", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Close an input whose owner does not come back, by your opinion",
 		Long: `Close an input whose owner does not come back. That is an opinion beside the record: it
 moves nothing, and is overtaken by what the owner's log says if it comes back after all.
 To have it done again, submit a new input under a new id, with "replaces" naming this one.`,
-		Args: cli.Exactly("ID"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly("ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				s, err := find(cmd.Context(), t, args[0])
@@ -145,7 +143,7 @@ To have it done again, submit a new input under a new id, with "replaces" naming
 				case err != nil:
 					return err
 				case s.State != hub.Claimed && s.State != hub.Adopted && s.State != hub.Lost && s.State != "outcome_unknown":
-					return exitcode.WithHint(fmt.Errorf("the input is %s", s.State), "what waits is withdrawn: perlica team cancel %s", args[0])
+					return frame.WithHint(fmt.Errorf("the input is %s", s.State), "what waits is withdrawn: perlica team cancel %s", args[0])
 				}
 				if err := t.Resolve(cmd.Context(), args[0], note); err != nil {
 					return err

@@ -10,10 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/remote"
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
@@ -41,9 +39,9 @@ const silence = 15 * time.Second
 func (a *app) statusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status", Annotations: cli.Reads.On(),
+		Use: "status", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Say how the hub, its inputs and its workers are",
-		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				s, err := gather(cmd.Context(), t)
@@ -111,9 +109,9 @@ func (s statusJSON) text(st term.Styles) string {
 func (a *app) workersCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "workers", Annotations: cli.Reads.On(),
+		Use: "workers", Annotations: frame.ReadOnly.Annotation(),
 		Short: "List the workers: what they serve, and when they were last heard of",
-		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				list, now, err := t.Hub.Workers(cmd.Context())
@@ -123,9 +121,9 @@ func (a *app) workersCommand() *cobra.Command {
 				if asJSON {
 					return a.PrintJSON(append([]hub.Worker{}, list...))
 				}
-				g := printing.Grid{Head: []string{"WORKER", "HEARD", "SLOTS", "PROJECTS", "LABELS"}}
+				g := frame.Grid{Head: []string{"WORKER", "HEARD", "SLOTS", "PROJECTS", "LABELS"}}
 				for _, w := range list {
-					g.Add(w.Name, printing.Took(max(0, now.Sub(w.Heard)).Round(time.Second))+" ago", fmt.Sprint(w.Slots), strings.Join(w.Projects, ","), strings.Join(w.Labels, ","))
+					g.Add(w.Name, frame.FormatDuration(max(0, now.Sub(w.Heard)).Round(time.Second))+" ago", fmt.Sprint(w.Slots), strings.Join(w.Projects, ","), strings.Join(w.Labels, ","))
 				}
 				return a.Table(g)
 			})
@@ -139,14 +137,14 @@ func (a *app) pendingCommand() *cobra.Command {
 	var text string
 	var always, asJSON bool
 	answer := &cobra.Command{
-		Use: "choose ID N", Annotations: cli.Answers.On(),
+		Use: "choose ID N", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Answer a question by the number of an option",
 		Long: `Answer a question by the number of an option, as 'perlica team pending' lists them. ID is
 the beginning of the SHA-256 of the question as it is listed, and is signed with the answer:
 if somebody changed the question on the hub, the answer does not count.
 
 The worker that asked decides whether an answer counts: the first one on its log does.`,
-		Args: cli.Exactly("ID", "N"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly("ID", "N"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.PersonOnly("an answer to a question of the team"); err != nil {
 				return err
@@ -159,14 +157,14 @@ The worker that asked decides whether an answer counts: the first one on its log
 	answer.Flags().StringVar(&text, "text", "", "the `text` that an option takes, or the word that a yes takes")
 	answer.Flags().BoolVar(&always, "always", false, "a yes for good is meant")
 	list := &cobra.Command{
-		Use: "list", Annotations: cli.Reads.On(), Aliases: []string{"ls"},
+		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"},
 		Short: "List the open questions of all workers, with their options",
-		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.listQuestions(cmd.Context(), t, asJSON) })
 		},
 	}
-	cmd := cli.Group("pending", "List the open questions of all workers, and answer them", `List the open questions of all workers, and answer them.
+	cmd := frame.Group("pending", "List the open questions of all workers, and answer them", `List the open questions of all workers, and answer them.
 
 'perlica team pending' alone is 'perlica team pending list'.`, list, answer)
 	cmd.RunE = list.RunE
@@ -195,7 +193,7 @@ type openJSON struct {
 // idOf is an input's id, which its sender chose, as it may stand in a line: without room for what looks like a command.
 func idOf(input string) string {
 	const most = 40
-	r := []rune(printing.OneLine(input))
+	r := []rune(frame.OneLine(input))
 	if len(r) > most {
 		r = append(r[:most-1], '…')
 	}
@@ -234,13 +232,13 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 
 // drawn is a question with its options, as wide as standard output is.
 func (a *app) drawn(q interaction.Question) string {
-	c := card.Lay(q, cmp.Or(max(term.Width(a.Stdout), 0), printing.UnknownWidth))
-	return printing.Drawn(append(c.Rows, c.Options...), a.Styles(a.Stdout))
+	c := card.Lay(q, cmp.Or(max(term.Width(a.Stdout), 0), frame.DefaultWidth))
+	return frame.RenderRows(append(c.Rows, c.Options...), a.Styles(a.Stdout))
 }
 
 func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
 	if len(id) < nameLength {
-		return exitcode.WithHint(exitcode.Usagef("a question is named by at least %d digits, not %q", nameLength, id), "perlica team pending shows the open ones with their names")
+		return frame.WithHint(frame.UsageErrorf("a question is named by at least %d digits, not %q", nameLength, id), "perlica team pending shows the open ones with their names")
 	}
 	open, err := team.OpenQuestions(ctx, t, "")
 	if err != nil {
@@ -253,18 +251,18 @@ func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string,
 		}
 	}
 	if len(found) != 1 {
-		return exitcode.WithHint(fmt.Errorf("no open question is named %s", id), "perlica team pending shows the open ones, each with the name by which it is answered as it is shown")
+		return frame.WithHint(fmt.Errorf("no open question is named %s", id), "perlica team pending shows the open ones, each with the name by which it is answered as it is shown")
 	}
 	q := found[0]
 	option, err := q.Choose(choice)
 	if err != nil {
-		return exitcode.Usage.With(err)
+		return frame.ExitUsage.With(err)
 	}
-	ans := interaction.Answer{Option: option.ID, Text: text, By: cli.UserName(a.Getenv), Where: "terminal", Always: always}
+	ans := interaction.Answer{Option: option.ID, Text: text, By: frame.UserName(a.Getenv), Where: "terminal", Always: always}
 	if err := q.Check(ans); err != nil {
-		return exitcode.Usage.With(err)
+		return frame.ExitUsage.With(err)
 	}
-	if err := remote.OfAnswer(t.Answer(ctx, q.There, ans)); err != nil {
+	if err := dialog.TeamAnswerError(t.Answer(ctx, q.There, ans)); err != nil {
 		return err
 	}
 	return a.Say("answered %s: %s", nameOf(q), card.Given(option, ans, 0))

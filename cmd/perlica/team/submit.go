@@ -17,9 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/kernel"
@@ -48,7 +46,7 @@ const maxLine = team.MaxInput * 2
 func (a *app) submitCommand() *cobra.Command {
 	var file, name string
 	cmd := &cobra.Command{
-		Use: "submit -f FILE", Annotations: cli.Acts.On(),
+		Use: "submit -f FILE", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Hand many inputs to the team",
 		Long: `Hand many inputs to the team: a JSON object a line, with text and, if wanted, id, files,
 project, provider, labels, permissions, priority (higher first), not_before (RFC 3339) and
@@ -58,19 +56,19 @@ knows is not submitted again; under another text it is an error.
 With --json each id is printed with what it came to: new, there or differs.`,
 		Example: `  perlica team submit -f inputs.ndjson
   jq -c '{id: .number|tostring, text: .title}' issues.json | perlica team submit -f -`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print one JSON object a line")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "read the inputs from a `file`; - is standard input")
 	cmd.Flags().StringVar(&name, "project", "", "the project of lines that name none, by its `name`; else that of this folder")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {
-			return exitcode.WithHint(exitcode.Usagef("'perlica team submit' needs a file"), "perlica team submit -f inputs.ndjson; one input: perlica run --team")
+			return frame.WithHint(frame.UsageErrorf("'perlica team submit' needs a file"), "perlica team submit -f inputs.ndjson; one input: perlica run --team")
 		}
 		return a.with(cmd.Context(), func(t *team.Team, p *project.Project) error {
 			in, err := a.open(file, cmp.Or(name, p.Name()))
 			if err != nil {
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			}
 			defer in.close()
 			return a.submit(cmd.Context(), t, in, *asJSON)
@@ -225,7 +223,7 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 	total := 0
 	for _, err := range in.drafts() {
 		if err != nil {
-			return exitcode.Usage.With(err)
+			return frame.ExitUsage.With(err)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -234,10 +232,10 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 		status.Set(fmt.Sprintf("checked %d", total))
 	}
 	if total == 0 {
-		return exitcode.Usage.With(errors.New("there is no input"))
+		return frame.ExitUsage.With(errors.New("there is no input"))
 	}
 	handed := 0
-	ctx, stop := signals.Catch(ctx, 0)
+	ctx, stop := frame.CatchSignals(ctx, 0)
 	defer stop.Release()
 	counts, unsure, err := a.handOver(ctx, stop.First, t, in, func(came []submitted, n int) error {
 		handed = n
@@ -266,14 +264,14 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &fate):
-		return exitcode.WithHint(exitcode.Unknown.With(err), "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
+		return frame.WithHint(frame.ExitUnknown.With(err), "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
 	case errors.As(err, &stopped):
-		return exitcode.WithHint(exitcode.OfStop(stopped.Stop).With(fmt.Errorf("%s: %d of %d inputs were handed over", stopped.Stop.Why, handed, total)),
+		return frame.WithHint(frame.StopExitCode(stopped.Stop).With(fmt.Errorf("%s: %d of %d inputs were handed over", stopped.Stop.Why, handed, total)),
 			"the same file can be submitted again if its lines have ids; a line without one is a new input each time")
 	case err != nil:
 		return err
 	case counts[hub.Differs] > 0:
-		return exitcode.WithHint(errors.New("some ids are those of other inputs"), "another input takes another id; --json says which")
+		return frame.WithHint(errors.New("some ids are those of other inputs"), "another input takes another id; --json says which")
 	}
 	return nil
 }

@@ -15,9 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
@@ -25,12 +23,12 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the commands.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return cli.Group("team", "Work with several machines over one hub",
+	return frame.Group("team", "Work with several machines over one hub",
 		`Work with several machines over one hub, a PostgreSQL database (15 or newer). Each
 input is taken by one machine, for ever, and called at most once there, on that
 machine's own log.
@@ -63,7 +61,7 @@ func (a *app) with(ctx context.Context, f func(t *team.Team, p *project.Project)
 func (a *app) initCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: "init [URL]", Annotations: cli.Acts.On(),
+		Use: "init [URL]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a team of an empty database, or bring its schema up to date",
 		Long: `Make a team of the database at URL, or at team.url: a schema "perlica" and the roles
 perlica_member and perlica_admin, which cannot log in. Nothing else is installed. Your
@@ -72,7 +70,7 @@ key becomes that of the first admin; 'perlica team join NAME' makes you a member
 Where there is a team its schema is brought up to the version of this Perlica.`,
 		Example: `  perlica team init postgres:///perlica?host=/var/run/postgresql
   perlica team init --name website 'postgres://db.example.org/perlica?sslmode=verify-full'`,
-		Args: cli.Between(0, "URL"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Between(0, "URL"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt, _, err := a.options(strings.Join(args, ""))
 			if err != nil {
@@ -97,12 +95,12 @@ Where there is a team its schema is brought up to the version of this Perlica.`,
 func (a *app) joinCommand() *cobra.Command {
 	var url string
 	cmd := &cobra.Command{
-		Use: "join NAME", Annotations: cli.Acts.On(),
+		Use: "join NAME", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Ask to belong to the team, under a name",
 		Long: `Ask to belong to the team, under a name that is this machine's from then on. An admin
 confirms it with 'perlica team confirm NAME', and compares the key that is printed here.
 The first admin's own key needs no confirmation.`,
-		Args: cli.Exactly("NAME"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt, p, err := a.options(url)
 			if err != nil {
@@ -132,18 +130,18 @@ func (a *app) confirmCommand() *cobra.Command {
 	var key string
 	rights := []string{team.Ask, team.Approve}
 	cmd := &cobra.Command{
-		Use: "confirm [NAME]", Annotations: cli.Acts.On(),
+		Use: "confirm [NAME]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a member of a machine that asks to join; without NAME, list those that ask",
 		Long: `Make a member of a machine that asks to join. Compare its key with the one that
 'perlica team join' printed there, or give that one with --key: anyone who has the
 database's password can ask under any name.
 
 Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin.`,
-		Args: cli.Between(0, "NAME"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Between(0, "NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, r := range rights {
 				if !slices.Contains([]string{team.Ask, team.Approve, team.Admin}, r) {
-					return exitcode.Usagef("--rights are ask, approve and admin, not %q", r)
+					return frame.UsageErrorf("--rights are ask, approve and admin, not %q", r)
 				}
 			}
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
@@ -156,13 +154,13 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 				}
 				i := slices.IndexFunc(asked, func(r hub.JoinRequest) bool { return r.Name == args[0] })
 				if i < 0 {
-					return exitcode.WithHint(fmt.Errorf("%s does not ask to join", args[0]), "perlica team confirm lists who does")
+					return frame.WithHint(fmt.Errorf("%s does not ask to join", args[0]), "perlica team confirm lists who does")
 				}
 				if key == "" {
 					yes, err := a.Confirm(cmd.Context(), fmt.Sprintf("%s, who logs in as %s, has the key %s\nIs that the key that 'perlica team join' printed there?", asked[i].Name, asked[i].Login, asked[i].Key))
 					switch {
 					case err != nil:
-						return exitcode.WithHint(err, "--key KEY confirms the one that 'perlica team join' printed there")
+						return frame.WithHint(err, "--key KEY confirms the one that 'perlica team join' printed there")
 					case !yes:
 						return errors.New("not confirmed")
 					}
@@ -185,7 +183,7 @@ func (a *app) listRequests(asked []hub.JoinRequest) error {
 		a.Note("no machine asks to join")
 		return nil
 	}
-	g := printing.Grid{Head: []string{"NAME", "LOGIN", "KEY"}}
+	g := frame.Grid{Head: []string{"NAME", "LOGIN", "KEY"}}
 	for _, r := range asked {
 		g.Add(r.Name, r.Login, r.Key)
 	}
@@ -194,13 +192,13 @@ func (a *app) listRequests(asked []hub.JoinRequest) error {
 
 func (a *app) leaveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "leave NAME", Annotations: cli.Acts.On(),
+		Use: "leave NAME", Annotations: frame.PersonOnly.Annotation(),
 		Short: "End a membership, as an admin",
 		Long: `End a membership. The hub takes nothing more from it at once; workers pin that within
 a minute. What it submitted and is claimed already goes on. What it has claimed itself
 the hub hears no more of: it is named, for 'perlica team resolve'. Revoke its role's
 password, too.`,
-		Args: cli.Exactly("NAME"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if err := t.Leave(cmd.Context(), args[0]); err != nil {
@@ -219,16 +217,16 @@ password, too.`,
 func (a *app) membersCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "members", Annotations: cli.Reads.On(),
+		Use: "members", Annotations: frame.ReadOnly.Annotation(),
 		Short: "List the members that this machine knows, with their rights and keys",
-		Args:  cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				list := t.Members()
 				if asJSON {
 					return a.PrintJSON(list) // this machine is one of them
 				}
-				g := printing.Grid{Head: []string{"NAME", "RIGHTS", "LOGIN", "KEY"}}
+				g := frame.Grid{Head: []string{"NAME", "RIGHTS", "LOGIN", "KEY"}}
 				for _, m := range list {
 					rights := strings.Join(m.Rights, ",")
 					if m.Gone {
@@ -247,7 +245,7 @@ func (a *app) membersCommand() *cobra.Command {
 func (a *app) adoptCommand() *cobra.Command {
 	var even, yes bool
 	cmd := &cobra.Command{
-		Use: "adopt", Annotations: cli.Acts.On(),
+		Use: "adopt", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Go on with a server that was promoted or restored",
 		Long: `Go on with the server that team.url names although it is not the one on which the
 present generation began: a promoted standby, or a restored backup, may have
@@ -257,7 +255,7 @@ once, and their outcome is shown when they report it.
 
 An id that was chosen by hand is promised one call within a generation. Ids that this
 hub has never seen cannot be known: submit under a new id what must not be done twice.`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if !yes {
@@ -274,7 +272,7 @@ hub has never seen cannot be known: submit under a new id what must not be done 
 					return err
 				}
 				return a.Say("generation %s: closed %s that waited and %s that workers own", t.State().Generation,
-					printing.Count(done.Queued, "input"), printing.Count(done.Claimed, "input"))
+					frame.Count(done.Queued, "input"), frame.Count(done.Claimed, "input"))
 			})
 		},
 	}
@@ -292,7 +290,7 @@ func directory(p *project.Project, dir string) (string, error) {
 		dir = filepath.Join(p.Dir, dir)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", exitcode.Usagef("%s: no such directory", dir)
+		return "", frame.UsageErrorf("%s: no such directory", dir)
 	}
 	return dir, nil
 }
@@ -300,7 +298,7 @@ func directory(p *project.Project, dir string) (string, error) {
 // lines writes a note on standard error for each.
 func (a *app) lines(text string) {
 	_ = a.Write(func(io.Writer) error { // in order with what is printed
-		_, err := fmt.Fprintln(a.Stderr, "perlica: "+printing.OneLine(text))
+		_, err := fmt.Fprintln(a.Stderr, "perlica: "+frame.OneLine(text))
 		return err
 	})
 }

@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
@@ -20,7 +19,7 @@ func (a *app) workCommand() *cobra.Command {
 	var opt team.WorkerOptions
 	var projects []string
 	cmd := &cobra.Command{
-		Use: "work", Annotations: cli.Acts.On(),
+		Use: "work", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Take inputs of the team and have them answered here",
 		Long: `Take inputs of the team and have them answered here, by the agents, rules and
 permissions of the projects that are served: those of team.projects, of --project, or the
@@ -31,14 +30,14 @@ SIGTERM or Ctrl-C takes no more inputs and waits for those under way; a second o
 their agents.`,
 		Example: `  perlica team work
   perlica team work -n 4 --label gpu --project website=/srv/website`,
-		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opt.Slots < 1 {
-				return exitcode.Usagef("-n is at least 1")
+				return frame.UsageErrorf("-n is at least 1")
 			}
 			for _, l := range opt.Labels {
 				if err := hub.CheckName(l); err != nil {
-					return exitcode.Usagef("--label: %w", err)
+					return frame.UsageErrorf("--label: %w", err)
 				}
 			}
 			return a.with(cmd.Context(), func(t *team.Team, p *project.Project) (err error) {
@@ -61,7 +60,7 @@ func serve(p *project.Project, given []string) (dirs map[string]string, err erro
 	for _, g := range given {
 		name, dir, ok := strings.Cut(g, "=")
 		if !ok || name == "" {
-			return nil, exitcode.Usagef("--project is NAME=DIR, not %q", g)
+			return nil, frame.UsageErrorf("--project is NAME=DIR, not %q", g)
 		}
 		if dirs[name], err = directory(p, dir); err != nil {
 			return nil, err

@@ -8,9 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -18,17 +16,17 @@ import (
 )
 
 // CancelCommand returns the command that stops a turn of another process.
-func CancelCommand(c *cli.App) *cobra.Command {
+func CancelCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return &cobra.Command{
-		Use: "cancel [RUN]", Annotations: cli.Acts.On(),
+		Use: "cancel [RUN]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Stop a turn, whatever process it happens in",
 		Long: `Stop the turn that is under way: its agent is asked to cancel, as with Ctrl-C in its own
 terminal, and its process reports how it ended. RUN is its run's id, or the beginning or end of
 it; without it there must be one only. The stop is on record when this command returns.`,
 		Example: `  perlica cancel
   perlica cancel 3f2a91bc`,
-		Args: cli.Between(0, "RUN"), ValidArgsFunction: cli.NoFiles,
+		Args: frame.Between(0, "RUN"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
 				return a.cancel(cmd.Context(), r, p, args)
@@ -50,19 +48,19 @@ func (a *app) cancel(ctx context.Context, r *kernel.Runner, p *project.Project, 
 	var names []string
 	for _, u := range unfinished {
 		id := string(u.Run)
-		if u.Alive && (len(args) == 0 || strings.HasPrefix(id, args[0]) || strings.HasSuffix(id, args[0]) || strings.HasPrefix(printing.Short(id), args[0])) {
-			live, names = append(live, u.Run), append(names, printing.Short(id))
+		if u.Alive && (len(args) == 0 || strings.HasPrefix(id, args[0]) || strings.HasSuffix(id, args[0]) || strings.HasPrefix(frame.ShortID(id), args[0])) {
+			live, names = append(live, u.Run), append(names, frame.ShortID(id))
 		}
 	}
 	switch {
 	case len(live) == 0 && len(args) > 0:
-		return exitcode.WithHint(fmt.Errorf("no turn of run %s is under way", printing.OneLine(args[0])), "for what was said and done: perlica log show %s", printing.OneLine(args[0]))
+		return frame.WithHint(fmt.Errorf("no turn of run %s is under way", frame.OneLine(args[0])), "for what was said and done: perlica log show %s", frame.OneLine(args[0]))
 	case len(live) == 0:
 		return errors.New("no turn is under way")
 	case len(live) > 1:
-		return exitcode.Usage.With(fmt.Errorf("%d turns are under way: name one: %s", len(live), strings.Join(names, ", ")))
+		return frame.ExitUsage.With(fmt.Errorf("%d turns are under way: name one: %s", len(live), strings.Join(names, ", ")))
 	}
-	by := cli.UserName(a.Getenv)
+	by := frame.UserName(a.Getenv)
 	if err := r.CancelRun(ctx, live[0], kernel.Stop{By: streamjson.ByUser, Why: "perlica cancel by " + by, Person: by}); err != nil {
 		return err
 	}

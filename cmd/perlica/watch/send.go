@@ -14,9 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
@@ -28,12 +26,12 @@ import (
 )
 
 // SendCommand returns the command that queues an input for a chat.
-func SendCommand(c *cli.App) *cobra.Command {
+func SendCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var id string
 	var files []string
 	cmd := &cobra.Command{
-		Use: "send SESSION (TEXT… | -)", Annotations: cli.Acts.On(),
+		Use: "send SESSION (TEXT… | -)", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Put an input into the queue of a chat in another terminal",
 		Long: `Put an input into the queue of a session that is open in a chat. The chat sends it when it
 is its turn, as what is queued there: after an answer, or when the person at the chat confirms
@@ -43,11 +41,11 @@ watch SESSION' shows it. With - the text is read from standard input.
 Where no chat is open nothing is queued: 'perlica run -s SESSION' sends an input there.`,
 		Example: `  perlica send refactoring "and run the tests"
   git diff | perlica send --input-id "$id" 3f2a91bc -`,
-		Args: cli.AtLeast("SESSION", "TEXT"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		Args: frame.AtLeast("SESSION", "TEXT"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.text(args[1:])
 			if err != nil {
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			}
 			return a.send(cmd.Context(), args[0], event.InputID(id), text, files)
 		},
@@ -61,7 +59,7 @@ Where no chat is open nothing is queued: 'perlica run -s SESSION' sends an input
 func (a *app) text(args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "-" {
-		b, err := io.ReadAll(io.LimitReader(a.Stdin, cli.MaxInput+1))
+		b, err := io.ReadAll(io.LimitReader(a.Stdin, frame.MaxInput+1))
 		if err != nil {
 			return "", fmt.Errorf("standard input: %w", err)
 		}
@@ -70,14 +68,14 @@ func (a *app) text(args []string) (string, error) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return "", errors.New("there is no text to send")
-	case !utf8.ValidString(text), len(text) > cli.MaxInput:
-		return "", fmt.Errorf("the text is no UTF-8, or has more than %d bytes", cli.MaxInput)
+	case !utf8.ValidString(text), len(text) > frame.MaxInput:
+		return "", fmt.Errorf("the text is no UTF-8, or has more than %d bytes", frame.MaxInput)
 	}
 	return text, nil
 }
 
 func (a *app) send(ctx context.Context, ref string, id event.InputID, text string, files []string) error {
-	m := fact.MessageQueued{Text: text, Source: "send", Sender: cli.UserName(a.Getenv)}
+	m := fact.MessageQueued{Text: text, Source: "send", Sender: frame.UserName(a.Getenv)}
 	for _, f := range files {
 		path, err := filepath.Abs(f)
 		if err != nil {
@@ -110,7 +108,7 @@ func (a *app) send(ctx context.Context, ref string, id event.InputID, text strin
 			}
 		}
 		if _, err := r.Digest(kernel.Input{Text: text, Attachments: m.Attachments}); err != nil {
-			return exitcode.Usage.With(err) // a file that cannot be read
+			return frame.ExitUsage.With(err) // a file that cannot be read
 		}
 		if err := queue.Add(ctx, r.Log(), s.ID, id, m); err != nil {
 			return err
@@ -123,7 +121,7 @@ func (a *app) send(ctx context.Context, ref string, id event.InputID, text strin
 		if i := slices.IndexFunc(q.Inputs, func(in queue.Input) bool { return in.ID == id }); i >= 0 {
 			place = fmt.Sprintf("number %d in its queue", i+1)
 		}
-		return a.Say("input %s is on record, %s; to follow the session: perlica watch %s", id, place, printing.Short(string(s.ID)))
+		return a.Say("input %s is on record, %s; to follow the session: perlica watch %s", id, place, frame.ShortID(string(s.ID)))
 	})
 }
 
@@ -142,10 +140,10 @@ func (a *app) chatHolds(p *project.Project, s sessions.Session) error {
 	if held && by == "chat" {
 		return nil
 	}
-	name := printing.SessionName(s, printing.Short(s.ID))
+	name := frame.SessionName(s, frame.ShortID(s.ID))
 	if !held {
-		return exitcode.WithHint(fmt.Errorf("session %s is not open in a chat; nothing was queued", name), "to send it now: perlica run -s %s …", printing.Short(s.ID))
+		return frame.WithHint(fmt.Errorf("session %s is not open in a chat; nothing was queued", name), "to send it now: perlica run -s %s …", frame.ShortID(s.ID))
 	}
-	return exitcode.WithHint(fmt.Errorf("session %s is open, but not in a chat: a %s has it; nothing was queued", name, cmp.Or(by, "run")),
-		"to send it afterwards: perlica run --wait -s %s …", printing.Short(s.ID))
+	return frame.WithHint(fmt.Errorf("session %s is open, but not in a chat: a %s has it; nothing was queued", name, cmp.Or(by, "run")),
+		"to send it afterwards: perlica run --wait -s %s …", frame.ShortID(s.ID))
 }

@@ -15,10 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -29,15 +27,15 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var turns int
 	var thoughts, inTeam bool
 	cmd := &cobra.Command{
-		Use: "watch [SESSION]", Annotations: cli.Reads.On(),
+		Use: "watch [SESSION]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Follow a living session from another terminal",
 		Long: `Follow a session: what is asked and answered in it, tool calls and questions, whatever
 process they happen in, until Ctrl-C. SESSION is a name, an id, or a unique beginning or
@@ -51,7 +49,7 @@ With --team SESSION is a worker's, as the copies of their logs on the team's hub
 is shown is as far behind as the copy. 'perlica team pending' answers its questions.`,
 		Example: `  perlica watch
   perlica watch refactoring -n 5`,
-		Args: cli.Between(0, "SESSION"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		Args: frame.Between(0, "SESSION"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if inTeam {
 				return a.watchTeam(cmd.Context(), args, turns, thoughts)
@@ -70,7 +68,7 @@ is shown is as far behind as the copy. 'perlica team pending' answers its questi
 func untilStopped(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	signals.SurviveBrokenPipes()
+	frame.SurviveBrokenPipes()
 	err := f(ctx)
 	if ctx.Err() != nil && !errors.As(err, new(*event.DamagedError)) {
 		return nil
@@ -109,7 +107,7 @@ func (a *app) follow(ctx context.Context, s sessions.Session, worker string, tho
 		where = ", at " + worker
 		w.say.Elsewhere = " --team"
 	}
-	w.note("watching %s with %s%s; Ctrl-C ends it", printing.DescribeSession(s), s.Provider, where)
+	w.note("watching %s with %s%s; Ctrl-C ends it", frame.DescribeSession(s), s.Provider, where)
 	for n, err := range notices(ctx) {
 		if err != nil {
 			return err
@@ -121,7 +119,7 @@ func (a *app) follow(ctx context.Context, s sessions.Session, worker string, tho
 
 // sessionToWatch finds the session that is named, or the one that was used last.
 func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
-	err = cli.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
+	err = frame.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
 		s, err = named(ctx, view, args)
 		return err
 	})
@@ -150,7 +148,7 @@ type watcher struct {
 
 func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
 	// What stops a run, Ctrl-C at a question or a closed pipe, ends the watching.
-	stop := &signals.Stopper{First: make(chan kernel.Stop, 1), OnStop: end, End: func(error) { end() }}
+	stop := &frame.Stopper{First: make(chan kernel.Stop, 1), OnStop: end, End: func(error) { end() }}
 	w := &watcher{a: a, say: dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Thoughts: thoughts}, stop)}
 	w.view = w.newView("")
 	w.asker = dialog.NewAsker(a.App, nil, w.say)
@@ -189,11 +187,11 @@ func (w *watcher) show(n kernel.Notice) {
 	case kernel.Asked:
 		w.say.Show(n)
 		if n.Answerable && w.worker != "" {
-			w.note("%s; 'perlica team pending' answers it", printing.QuestionTitle(n.Question))
+			w.note("%s; 'perlica team pending' answers it", frame.QuestionTitle(n.Question))
 			n.Answerable = false // here
 		}
 		if n.Answerable && !w.asker.Available() {
-			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.Short(n.ID))
+			w.note("%s; answer with 'perlica pending show %s'", frame.QuestionTitle(n.Question), frame.ShortID(n.ID))
 		}
 		w.asker.Show(n)
 	case kernel.Closed:
@@ -223,7 +221,7 @@ func (w *watcher) show(n kernel.Notice) {
 
 // newView is the view of a turn.
 func (w *watcher) newView(run event.RunID) *dialog.TurnView {
-	return dialog.NewTurnView(w.a.App, w.say, func(string) string { return "perlica log show " + printing.Short(run) + w.say.Elsewhere })
+	return dialog.NewTurnView(w.a.App, w.say, func(string) string { return "perlica log show " + frame.ShortID(run) + w.say.Elsewhere })
 }
 
 // received shows what was asked, and by whom.
@@ -231,12 +229,12 @@ func (w *watcher) received(n kernel.Received) {
 	w.view = w.newView(n.Run)
 	w.say.Status.Restart()
 	s := w.say.Styles
-	who := fmt.Sprintf("%s (%s)  ", printing.OneLine(n.Input.Sender), printing.OneLine(n.Input.Source))
+	who := fmt.Sprintf("%s (%s)  ", frame.OneLine(n.Input.Sender), frame.OneLine(n.Input.Source))
 	if n.Pruned || n.Damage != "" {
 		who = ""
 	}
 	w.say.Status.Print(func(out io.Writer) {
-		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %srun %s", n.At.Local().Format(time.DateTime), who, printing.Short(n.Run))))
+		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %srun %s", n.At.Local().Format(time.DateTime), who, frame.ShortID(n.Run))))
 		switch {
 		case n.Damage != "":
 			fmt.Fprintln(out, s.Red(n.Damage))
@@ -265,7 +263,7 @@ func (w *watcher) freed(n kernel.Freed) {
 	w.end()
 	switch {
 	case n.Run != "":
-		w.note("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", printing.Short(n.Run))
+		w.note("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", frame.ShortID(n.Run))
 	case w.held:
 		w.note("%s has left the session", w.by)
 	}

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 // usualAddress is listened on where nothing says where.
@@ -27,12 +27,12 @@ func (f settings) resolve(getenv func(string) string) (*address, error) {
 	var err error
 	if f.by != "" {
 		if proxy, err = network(f.by); err != nil {
-			return nil, exitcode.Usagef("--behind-proxy %q is no address and no network", f.by)
+			return nil, frame.UsageErrorf("--behind-proxy %q is no address and no network", f.by)
 		}
 	}
 	if f.url != "" {
 		if public, err = url.Parse(f.url); err != nil || public.Host == "" || public.Scheme != "http" && public.Scheme != "https" || public.RawQuery != "" || public.Fragment != "" {
-			return nil, exitcode.Usagef("--public-url %q is no http or https address", f.url)
+			return nil, frame.UsageErrorf("--public-url %q is no http or https address", f.url)
 		}
 	}
 	if at.tls, err = certificate(f.cert, f.key, getenv); err != nil {
@@ -65,10 +65,10 @@ func (at *address) open(f settings, proxy netip.Prefix, public *url.URL) error {
 	}
 	switch {
 	case at.tls == nil && !proxy.IsValid() && !ip.IsLoopback():
-		return exitcode.WithHint(exitcode.Usagef("%s can be reached from other machines, and nothing there is encrypted", at.Addr()),
+		return frame.WithHint(frame.UsageErrorf("%s can be reached from other machines, and nothing there is encrypted", at.Addr()),
 			"--tls-cert and --tls-key, or --behind-proxy with the address of a proxy that speaks TLS; 127.0.0.1 is this machine alone")
 	case ip.IsUnspecified() && public == nil:
-		return exitcode.WithHint(exitcode.Usagef("%s has no name of its own", at.Addr()), "--public-url says how browsers ask for it")
+		return frame.WithHint(frame.UsageErrorf("%s has no name of its own", at.Addr()), "--public-url says how browsers ask for it")
 	}
 	names := []string{"127.0.0.1", "localhost", "[::1]"}
 	if !ip.IsLoopback() && !ip.IsUnspecified() {
@@ -124,7 +124,7 @@ func certificate(cert, key string, getenv func(string) string) (*tls.Config, err
 	}
 	pair, err := tls.LoadX509KeyPair(home(cert), home(key))
 	if err != nil {
-		return nil, exitcode.WithHint(exitcode.Usagef("the certificate cannot be used: %w", err), "--tls-cert and --tls-key name a pair of PEM files")
+		return nil, frame.WithHint(frame.UsageErrorf("the certificate cannot be used: %w", err), "--tls-cert and --tls-key name a pair of PEM files")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

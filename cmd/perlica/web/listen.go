@@ -19,9 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
@@ -58,7 +56,7 @@ func (f settings) from(p *project.Project) settings {
 
 // listen serves the page and HTTP until a signal ends it.
 func (a *app) listen(ctx context.Context, f settings) (err error) {
-	signals.SurviveBrokenPipes()
+	frame.SurviveBrokenPipes()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	here, own, err := a.projects(f.only)
@@ -81,7 +79,7 @@ func (a *app) listen(ctx context.Context, f settings) (err error) {
 
 // Beside serves the page beside the bridge, if the user's configuration says so, until ctx is done; say is told
 // where. The caller must call wait behind that, which returns when all is closed.
-func Beside(ctx context.Context, c *cli.App, say func(string)) (wait func() error, err error) {
+func Beside(ctx context.Context, c *frame.App, say func(string)) (wait func() error, err error) {
 	a := &app{c}
 	here, own, err := a.projects("")
 	if err != nil || own.Config.Service.Web == "" {
@@ -186,7 +184,7 @@ func (a *app) here(only string) (*project.Project, error) {
 		_, err = os.ReadDir(dir)
 	}
 	if err != nil {
-		return nil, exitcode.Usagef("--only: %w", err)
+		return nil, frame.UsageErrorf("--only: %w", err)
 	}
 	p, err := a.FindProject(dir, nil)
 	if err == nil {
@@ -272,9 +270,9 @@ type address struct {
 func listenError(addr string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return exitcode.WithHint(fmt.Errorf("%s is taken: another program, or another 'perlica web', listens there", addr), "--listen chooses another address")
+		return frame.WithHint(fmt.Errorf("%s is taken: another program, or another 'perlica web', listens there", addr), "--listen chooses another address")
 	case errors.Is(err, syscall.EACCES):
-		return exitcode.WithHint(fmt.Errorf("%s may not be listened on: %w", addr, err), "--listen chooses another port; those below 1024 are the system's")
+		return frame.WithHint(fmt.Errorf("%s may not be listened on: %w", addr, err), "--listen chooses another port; those below 1024 are the system's")
 	}
-	return exitcode.WithHint(fmt.Errorf("cannot listen on %s: %w", addr, err), "--listen takes HOST:PORT")
+	return frame.WithHint(fmt.Errorf("cannot listen on %s: %w", addr, err), "--listen takes HOST:PORT")
 }

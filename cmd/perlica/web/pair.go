@@ -12,9 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -29,7 +27,7 @@ const defaultRights = "read,ask,approve"
 func (a *app) pairCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
-		Use: "pair", Annotations: cli.Acts.On(), Short: "Let a browser in",
+		Use: "pair", Annotations: frame.PersonOnly.Annotation(), Short: "Let a browser in",
 		Long: `Show an address that lets one browser in. It counts once, for two minutes and five tries, and
 replaces the one before. The browser shows a word, and so does this terminal, which then asks:
 y pairs the browser, any other key refuses it.
@@ -38,11 +36,11 @@ y pairs the browser, any other key refuses it.
 
 ` + rightsHelp,
 		Example: "  perlica web pair\n  perlica web pair --rights read",
-		Args:    cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rs, err := access.Parse(rights, "browser", access.OfDevices())
 			if err != nil {
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			}
 			if err := a.canAsk(); err != nil {
 				return err
@@ -97,29 +95,29 @@ func served(p *project.Project) (string, error) {
 	}
 	at := filelock.Holder(path).By
 	if !held || at == "" {
-		return "", exitcode.WithHint(errors.New("nothing serves the page now"), "start 'perlica web'; the first time it pairs a browser by itself")
+		return "", frame.WithHint(errors.New("nothing serves the page now"), "start 'perlica web'; the first time it pairs a browser by itself")
 	}
 	return at, nil
 }
 
 // canAsk fails where no one can press a key.
 func (a *app) canAsk() error {
-	tty, err := cli.OpenTTY()
+	tty, err := frame.OpenTTY()
 	if err == nil {
 		err = tty.Close()
 	}
 	if err != nil || !term.IsTerminal(a.Stderr) {
-		return exitcode.WithHint(exitcode.Usagef("a browser is paired at a terminal, where a key is pressed; there is none"), "run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
+		return frame.WithHint(frame.UsageErrorf("a browser is paired at a terminal, where a key is pressed; there is none"), "run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
 	}
 	return nil
 }
 
 // invite opens a pairing, shows the address that a browser is to open, and asks about the one that does.
 func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Rights, at string) error {
-	by := cli.UserName(a.Getenv)
+	by := frame.UserName(a.Getenv)
 	p, err := d.OpenPairing(ctx, rights, by)
 	if errors.Is(err, device.ErrTooMany) {
-		return exitcode.WithHint(err, "see 'perlica web devices'; then 'perlica web revoke NAME'")
+		return frame.WithHint(err, "see 'perlica web devices'; then 'perlica web revoke NAME'")
 	}
 	if err != nil {
 		return err
@@ -130,7 +128,7 @@ func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Right
 		return err
 	}
 	if reachable(at) {
-		if err := a.Write(func(w io.Writer) error { return printing.WriteQR(w, address) }); err != nil {
+		if err := a.Write(func(w io.Writer) error { return frame.WriteQR(w, address) }); err != nil {
 			return err
 		}
 	}
@@ -150,9 +148,9 @@ func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Right
 	case err != nil:
 		return notPaired(err)
 	case !yes:
-		return exitcode.Failure.With(errors.New("the browser was refused"))
+		return frame.ExitFailure.With(errors.New("the browser was refused"))
 	}
-	return a.Say("%s (%s) is paired, with the rights %s", printing.OneLine(dev.Name), dev.ID, dev.Rights.Shown())
+	return a.Say("%s (%s) is paired, with the rights %s", frame.OneLine(dev.Name), dev.ID, dev.Rights.Shown())
 }
 
 // notPaired says why no browser was paired.
@@ -160,7 +158,7 @@ func notPaired(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.New("two minutes have passed")
 	}
-	return exitcode.WithHint(fmt.Errorf("no browser was paired: %w", err), "'perlica web pair' shows another address")
+	return frame.WithHint(fmt.Errorf("no browser was paired: %w", err), "'perlica web pair' shows another address")
 }
 
 // describe shows what is known of a browser that asks to be paired.
@@ -171,7 +169,7 @@ func (a *app) describe(asks fact.WebPairingRequested, rights access.Rights) {
 		{"name   ", asks.Name}, {"browser", asks.Browser}, {"address", asks.Address}, {"rights ", rights.Shown()},
 		{"word   ", asks.Word + " (yours, if its page shows this word)"},
 	} {
-		fmt.Fprintln(a.Stderr, " ", s.Dim(row[0]), printing.OneLine(row[1]))
+		fmt.Fprintln(a.Stderr, " ", s.Dim(row[0]), frame.OneLine(row[1]))
 	}
 }
 

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -21,13 +19,13 @@ import (
 )
 
 // app is an invocation, with the commands of this package as its methods.
-type app struct{ *cli.App }
+type app struct{ *frame.App }
 
 // Command returns the command with those below it.
-func Command(c *cli.App) *cobra.Command {
+func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var f settings
-	cmd := cli.Group("web", "Show the page to browsers, and serve HTTP to programs",
+	cmd := frame.Group("web", "Show the page to browsers, and serve HTTP to programs",
 		`Serve the page and HTTP in the foreground: what runs, what asks and what happened, in all
 projects in which you used Perlica; --only DIR shows one. It listens on this machine alone
 unless something else is said, and shows nothing to anyone who was not let in: the first
@@ -41,7 +39,7 @@ ends at once. See docs/web.md and docs/http.md.`,
 		a.pairCommand(), a.devicesCommand(), a.revokeCommand(), a.tokenCommand())
 	addListenFlags(cmd, &f)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.listen(cmd.Context(), f) }
-	cmd.Annotations = cli.Acts.On()
+	cmd.Annotations = frame.PersonOnly.Annotation()
 	return cmd
 }
 
@@ -64,7 +62,7 @@ func (a *app) judging(ctx context.Context, f func(d *device.Devices, p *project.
 func (a *app) devicesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "devices", Annotations: cli.Reads.On(), Short: "List the browsers and programs that may come in", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		Use: "devices", Annotations: frame.ReadOnly.Annotation(), Short: "List the browsers and programs that may come in", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := a.devices(cmd.Context())
 			if err = a.OrNone(err); err != nil {
@@ -77,9 +75,9 @@ func (a *app) devicesCommand() *cobra.Command {
 				a.Note("nothing is paired; 'perlica web pair' lets a browser in, 'perlica web token' a program")
 				return nil
 			}
-			g := printing.Grid{Head: []string{"NAME", "ID", "KIND", "RIGHTS", "PAIRED", "BROWSER"}}
+			g := frame.Grid{Head: []string{"NAME", "ID", "KIND", "RIGHTS", "PAIRED", "BROWSER"}}
 			for _, d := range list {
-				g.Add(printing.OneLine(d.Name), d.ID, string(d.Kind), d.Rights.Shown(), d.Paired.Local().Format(time.DateTime), printing.OneLine(d.Browser))
+				g.Add(frame.OneLine(d.Name), d.ID, string(d.Kind), d.Rights.Shown(), d.Paired.Local().Format(time.DateTime), frame.OneLine(d.Browser))
 			}
 			return a.Table(g)
 		},
@@ -101,32 +99,32 @@ func (a *app) devices(ctx context.Context) (list []device.Device, err error) {
 
 func (a *app) revokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Annotations: cli.Acts.On(), Short: "Keep a browser or a program out from now on",
+		Use: "revoke NAME", Annotations: frame.PersonOnly.Annotation(), Short: "Keep a browser or a program out from now on",
 		Long: `Take the rights of a browser or a program away, which is named as 'perlica web devices' shows
 it, or by its id. What it is being sent ends within a second.`,
 		Example: "  perlica web revoke phone",
-		Args:    cli.Exactly("NAME"),
-		ValidArgsFunction: cli.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		Args:    frame.Exactly("NAME"),
+		ValidArgsFunction: frame.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			list, err := a.devices(cmd.Context())
 			var names []string
 			for _, d := range list {
-				names = append(names, printing.OneLine(d.Name)+"\t"+string(d.Kind))
+				names = append(names, frame.OneLine(d.Name)+"\t"+string(d.Kind))
 			}
-			return cli.Completed(names, err)
+			return frame.Completed(names, err)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.judging(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
-				found, err := d.Revoke(cmd.Context(), args[0], cli.UserName(a.Getenv))
+				found, err := d.Revoke(cmd.Context(), args[0], frame.UserName(a.Getenv))
 				var several *device.AmbiguousError
 				switch {
 				case errors.Is(err, device.ErrNoDevice):
-					return exitcode.WithHint(fmt.Errorf("there is no device %q", args[0]), "see 'perlica web devices'")
+					return frame.WithHint(fmt.Errorf("there is no device %q", args[0]), "see 'perlica web devices'")
 				case errors.As(err, &several):
-					return exitcode.WithHint(err, "name one by its id, as 'perlica web devices' shows it")
+					return frame.WithHint(err, "name one by its id, as 'perlica web devices' shows it")
 				case err != nil:
 					return err
 				}
-				return a.Say("%s (%s) may not come in any more", printing.OneLine(found.Name), found.ID)
+				return a.Say("%s (%s) may not come in any more", frame.OneLine(found.Name), found.ID)
 			})
 		},
 	}
@@ -135,25 +133,25 @@ it, or by its id. What it is being sent ends within a second.`,
 func (a *app) tokenCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
-		Use: "token NAME", Annotations: cli.Acts.On(), Short: "Make the token of a program",
+		Use: "token NAME", Annotations: frame.PersonOnly.Annotation(), Short: "Make the token of a program",
 		Long: `Print a new token, once: only its hash is kept. A program sends it with each request, as
 "Authorization: Bearer TOKEN". 'perlica web revoke NAME' ends it.
 
 ` + rightsHelp,
 		Example: "  perlica web token ci --rights ask\n  perlica web token dashboard --rights read",
-		Args:    cli.Exactly("NAME"), ValidArgsFunction: cli.NoFiles,
+		Args:    frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rs, err := access.Parse(rights, "program", access.OfDevices())
 			if err != nil {
-				return exitcode.Usage.With(err)
+				return frame.ExitUsage.With(err)
 			}
 			return a.judging(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
-				token, _, err := d.NewToken(cmd.Context(), args[0], rs, cli.UserName(a.Getenv))
+				token, _, err := d.NewToken(cmd.Context(), args[0], rs, frame.UserName(a.Getenv))
 				switch {
 				case errors.Is(err, device.ErrName):
-					return exitcode.WithHint(exitcode.Usagef("%q cannot be the name: %w", args[0], err), "see 'perlica web devices'")
+					return frame.WithHint(frame.UsageErrorf("%q cannot be the name: %w", args[0], err), "see 'perlica web devices'")
 				case errors.Is(err, device.ErrTooMany):
-					return exitcode.WithHint(err, "see 'perlica web devices'; then 'perlica web revoke NAME'")
+					return frame.WithHint(err, "see 'perlica web devices'; then 'perlica web revoke NAME'")
 				case err != nil:
 					return err
 				}

@@ -1,4 +1,4 @@
-package printing
+package frame
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 
 var errWhen = errors.New("a point in time is a duration such as 90s, 2h or 7d, words such as yesterday, tuesday or \"2 weeks ago\", a date such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
 
-// ParseWhen reads a point in time: so long before now, a day in words, or a date or time in now's
+// ParseTime reads a point in time: so long before now, a day in words, or a date or time in now's
 // zone. A day begins at its midnight. Words are read here: parsers of dates find some in any text and
 // compile their expressions at each start.
-func ParseWhen(text string, now time.Time) (time.Time, error) {
+func ParseTime(text string, now time.Time) (time.Time, error) {
 	t, err := parseAnyWhen(text, now)
 	if err == nil && (t.Year() < 1700 || t.Year() > 2200) { // nanoseconds since 1970 must fit 64 bits
 		err = fmt.Errorf("%q: %w; and it lies between 1700 and 2200", text, errWhen)

@@ -1,5 +1,4 @@
-// Package selection says which part of the record a command means: by run, session, time and type.
-package selection
+package frame
 
 import (
 	"context"
@@ -12,17 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// Filter says which events are wanted.
-type Filter struct {
+// EventFilter says which events are wanted.
+type EventFilter struct {
 	Run, Session  string
 	Types         []string
 	Since, Before string
@@ -30,53 +26,53 @@ type Filter struct {
 	Json          bool
 }
 
-// AddFlags adds all flags of a filter.
-func AddFlags(a *cli.App, cmd *cobra.Command, f *Filter) {
-	AddReferences(a, cmd, f)
+// AddEventFilterFlags adds all flags of a filter.
+func AddEventFilterFlags(a *App, cmd *cobra.Command, f *EventFilter) {
+	AddReferenceFlags(a, cmd, f)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.Types, "type", nil, "only events of this `type`; may be repeated, and a glob such as 'llm.*'")
 	fl.BoolVar(&f.facts, "facts", false, "only facts, without the lines of the protocol")
 	fl.BoolVar(&f.Json, "json", false, "one JSON object a line, with the whole payload")
-	cli.CompleteFlag(cmd, "type", completeTypes)
+	CompleteFlag(cmd, "type", completeTypes)
 }
 
-// AddReferences adds the flags that say which run, which session and which time.
-func AddReferences(a *cli.App, cmd *cobra.Command, f *Filter) {
+// AddReferenceFlags adds the flags that say which run, which session and which time.
+func AddReferenceFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "", "only events of this `session`: its id, the beginning or end of it, or its name")
 	fl.StringVar(&f.Since, "since", "", "only events since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.Before, "before", "", "only events before this `time`")
-	cli.CompleteFlag(cmd, "run", CompleteRuns(a))
-	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
+	CompleteFlag(cmd, "run", CompleteRuns(a))
+	CompleteFlag(cmd, "session", a.CompleteSessions)
 }
 
 // Query makes the filter a query on the log.
-func (f Filter) Query(ctx context.Context, log event.Reader, now time.Time) (q event.Query, err error) {
+func (f EventFilter) Query(ctx context.Context, log event.Reader, now time.Time) (q event.Query, err error) {
 	if q.Types, err = matchTypes(f.Types); err != nil {
 		return q, err
 	}
 	if f.facts {
 		q.Class = event.Fact
 	}
-	if q.Since, q.Before, err = Times(f.Since, f.Before, now); err != nil {
+	if q.Since, q.Before, err = ParseTimeRange(f.Since, f.Before, now); err != nil {
 		return q, err
 	}
 	if f.Run != "" {
 		if q.Run, err = report.FindRun(ctx, log, f.Run); err != nil {
-			return q, NotFound("run", f.Run, err)
+			return q, ReferenceError("run", f.Run, err)
 		}
 	}
 	if f.Session != "" {
 		if q.Session, err = report.FindSession(ctx, log, f.Session); err != nil {
-			return q, NotFound("session", f.Session, err)
+			return q, ReferenceError("session", f.Session, err)
 		}
 	}
 	return q, nil
 }
 
-// Times reads what --since and --before say; nothing is the zero time.
-func Times(since, before string, now time.Time) (from, to time.Time, err error) {
+// ParseTimeRange reads what --since and --before say; nothing is the zero time.
+func ParseTimeRange(since, before string, now time.Time) (from, to time.Time, err error) {
 	for _, t := range []struct {
 		flag, text string
 		to         *time.Time
@@ -84,8 +80,8 @@ func Times(since, before string, now time.Time) (from, to time.Time, err error) 
 		if t.text == "" {
 			continue
 		}
-		if *t.to, err = printing.ParseWhen(t.text, now); err != nil {
-			return from, to, exitcode.Usagef("%s %w", t.flag, err)
+		if *t.to, err = ParseTime(t.text, now); err != nil {
+			return from, to, UsageErrorf("%s %w", t.flag, err)
 		}
 	}
 	return from, to, nil
@@ -100,14 +96,14 @@ type missingError struct {
 func (e *missingError) Error() string { return e.text }
 func (e *missingError) Unwrap() error { return e.cause }
 
-// NotFound says in the words of the command line that a reference leads nowhere.
-func NotFound(what, ref string, err error) error {
+// ReferenceError says in the words of the command line that a reference leads nowhere.
+func ReferenceError(what, ref string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNotFound):
-		return exitcode.WithHint(&missingError{fmt.Sprintf("there is no %s %q on the log", what, ref), err},
+		return WithHint(&missingError{fmt.Sprintf("there is no %s %q on the log", what, ref), err},
 			"'perlica log tail' and 'perlica session list --all' show what there is; --context chooses another log")
 	case errors.Is(err, report.ErrAmbiguousRef):
-		return exitcode.WithHint(fmt.Errorf("more than one %s matches %q", what, ref), "give more of the id")
+		return WithHint(fmt.Errorf("more than one %s matches %q", what, ref), "give more of the id")
 	}
 	return err
 }
@@ -120,7 +116,7 @@ func matchTypes(patterns []string) ([]event.Type, error) {
 		for _, t := range event.Known().Types() {
 			ok, err := path.Match(p, string(t))
 			if err != nil {
-				return nil, exitcode.Usagef("--type %q: %w", p, err)
+				return nil, UsageErrorf("--type %q: %w", p, err)
 			}
 			any = any || ok
 			if ok && !slices.Contains(found, t) {
@@ -128,7 +124,7 @@ func matchTypes(patterns []string) ([]event.Type, error) {
 			}
 		}
 		if !any {
-			return nil, exitcode.WithHint(exitcode.Usagef("there is no event type %q", p), "%s", nearestTypes(p))
+			return nil, WithHint(UsageErrorf("there is no event type %q", p), "%s", nearestTypes(p))
 		}
 	}
 	return found, nil
@@ -164,7 +160,7 @@ func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 }
 
 // CompleteRuns gives shells the newest runs.
-func CompleteRuns(a *cli.App) cobra.CompletionFunc {
+func CompleteRuns(a *App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const newest = 20
 		var names []string
@@ -174,10 +170,10 @@ func CompleteRuns(a *cli.App) cobra.CompletionFunc {
 				if err != nil {
 					return err
 				}
-				names = append(names, string(e.Run)+"\t"+printing.OneLine(report.Summarize(e, nil)))
+				names = append(names, string(e.Run)+"\t"+OneLine(report.Summarize(e, nil)))
 			}
 			return nil
 		})
-		return cli.Completed(names, err)
+		return Completed(names, err)
 	}
 }

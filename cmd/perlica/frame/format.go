@@ -1,6 +1,4 @@
-// Package printing holds the words and tables in which commands print what the kernel knows: counts, times,
-// ids, questions, the grid. It decides nothing and prints nothing itself.
-package printing
+package frame
 
 import (
 	"cmp"
@@ -35,8 +33,8 @@ func AllowFlags(commands []string) string {
 	return strings.Join(flags, " ")
 }
 
-// Message is what went wrong with an agent, in a line.
-func Message(e *provider.Error) string {
+// ProviderMessage is what went wrong with an agent, in a line.
+func ProviderMessage(e *provider.Error) string {
 	if e == nil {
 		return "no more is known"
 	}
@@ -77,8 +75,8 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// UnknownWidth is how wide a question is where the width of the reader's screen is not known.
-const UnknownWidth = 80
+// DefaultWidth is how wide a question is where the width of the reader's screen is not known.
+const DefaultWidth = 80
 
 // QuestionTitle is a question in a line.
 func QuestionTitle(q interaction.Question) string {
@@ -86,8 +84,8 @@ func QuestionTitle(q interaction.Question) string {
 	return card.Line(q.Subject.Provider+" asks: "+title, 0)
 }
 
-// Drawn is rows of a question as they are printed.
-func Drawn(rows []card.Row, s term.Styles) string {
+// RenderRows is rows of a question as they are printed.
+func RenderRows(rows []card.Row, s term.Styles) string {
 	var b strings.Builder
 	for _, r := range rows {
 		head, text := r.Head, r.Text
@@ -125,8 +123,8 @@ func tinted(r card.Row, head, text string, color func(string) string) (string, s
 	return color(head), text
 }
 
-// Took is a duration as people read it.
-func Took(d time.Duration) string {
+// FormatDuration is a duration as people read it.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
@@ -136,8 +134,8 @@ func Took(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Ago says how long ago something was, in the largest unit that fits.
-func Ago(at, now time.Time) string {
+// FormatAge says how long ago something was, in the largest unit that fits.
+func FormatAge(at, now time.Time) string {
 	d := now.Sub(at)
 	switch {
 	case d < time.Minute:
@@ -152,14 +150,14 @@ func Ago(at, now time.Time) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// Short is the end of an id: enough to name it, and random, where its beginning is a time.
-func Short[T ~string](id T) string {
+// ShortID is the end of an id: enough to name it, and random, where its beginning is a time.
+func ShortID[T ~string](id T) string {
 	s := string(id)
 	return s[max(0, len(s)-8):]
 }
 
-// Choice says which mode, model and options were chosen in a session; it is empty if none were.
-func Choice(c fact.SessionConfigured) string {
+// DescribeChoices says which mode, model and options were chosen in a session; it is empty if none were.
+func DescribeChoices(c fact.SessionConfigured) string {
 	var parts []string
 	if c.Mode != "" {
 		parts = append(parts, "mode "+OneLine(cmp.Or(c.ModeName, c.Mode)))

@@ -1,4 +1,4 @@
-package cli
+package frame
 
 import (
 	"context"
@@ -14,8 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
@@ -36,8 +34,8 @@ func (a *App) WithoutTrust(settings map[string]string) (*project.Project, error)
 	}), settings)
 }
 
-// WriteLog shows what a person is to trust.
-func WriteLog(w io.Writer, l logtrust.Log, s term.Styles) error {
+// WriteLogIdentity shows what a person is to trust.
+func WriteLogIdentity(w io.Writer, l logtrust.Log, s term.Styles) error {
 	keys := "no checkpoint: nothing of it is signed"
 	if len(l.Keys) > 0 {
 		keys = strings.Join(l.Keys, ", ")
@@ -47,7 +45,7 @@ func WriteLog(w io.Writer, l logtrust.Log, s term.Styles) error {
 		{"log   ", l.Path}, {"name  ", l.Origin}, {"made  ", at(l.Made)},
 		{"newest", fmt.Sprintf("%s, event %d", at(l.Newest), l.Events)}, {"key   ", keys},
 	} {
-		if _, err := fmt.Fprintln(w, s.Dim(row[0]), printing.OneLine(row[1])); err != nil {
+		if _, err := fmt.Fprintln(w, s.Dim(row[0]), OneLine(row[1])); err != nil {
 			return err
 		}
 	}
@@ -59,14 +57,14 @@ func WriteLog(w io.Writer, l logtrust.Log, s term.Styles) error {
 func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtrust.UnknownError, err error) error {
 	hint := "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust"
 	if p.Dir != p.Workspace.Root { // it was found above, and perhaps is not what was meant
-		hint += "; or leave it: " + exitcode.OwnProject
+		hint += "; or leave it: " + NewProjectHint
 	}
-	err = exitcode.WithHint(err, "%s", hint)
+	err = WithHint(err, "%s", hint)
 	if !term.IsTerminal(a.Stdin) || !term.IsTerminal(a.Stderr) || !a.Attended() {
 		return err
 	}
 	fmt.Fprintln(a.Stderr, "perlica: "+term.Sanitize(unknown.Error()))
-	if werr := WriteLog(a.Stderr, unknown.Log, a.Styles(a.Stderr)); werr != nil {
+	if werr := WriteLogIdentity(a.Stderr, unknown.Log, a.Styles(a.Stderr)); werr != nil {
 		return errors.Join(err, werr)
 	}
 	yes, cerr := a.Confirm(ctx, "Trust this log?")
@@ -108,7 +106,7 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 	err := a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) error {
 		list, err := view.List(cmd.Context(), false)
 		for _, s := range list {
-			names = append(names, printing.SessionName(s, string(s.ID))+"\t"+printing.OneLine(s.Title))
+			names = append(names, SessionName(s, string(s.ID))+"\t"+OneLine(s.Title))
 		}
 		return err
 	})
@@ -193,11 +191,11 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 	p, err := find(dir, environ, settings)
 	p.Environ, p.Attended = a.Environ, term.IsTerminal(a.Stderr)
 	if a.UserFlag && a.ContextFlag != "" {
-		return p, exitcode.Usagef("--user and --context exclude each other: the user's own log has one context")
+		return p, UsageErrorf("--user and --context exclude each other: the user's own log has one context")
 	}
 	var bad *config.ContextNameError
 	if a.ContextFlag != "" && errors.As(config.CheckContextName(a.ContextFlag), &bad) {
-		return p, exitcode.Usagef("--context %q: %s", bad.Name, bad.Reason)
+		return p, UsageErrorf("--context %q: %s", bad.Name, bad.Reason)
 	}
 	return p, err
 }
@@ -233,7 +231,7 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 		}
 	}
 	if err != nil {
-		return nil, nil, exitcode.InLog(err)
+		return nil, nil, LogErrorBeforeSend(err)
 	}
 	if paths, err := p.Workspace.Context(p.Config.ContextID); err == nil {
 		if exposed := disk.Exposed(paths.EventLog); exposed != "" {
@@ -252,18 +250,18 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, co
 		if a.UserFlag {
 			made = "the first standing approval, or contact or browser that is paired, makes it"
 		}
-		err = exitcode.WithHint(err, "%s", made)
+		err = WithHint(err, "%s", made)
 	}
-	return r, paths, MayNotRead(err, paths.EventLog)
+	return r, paths, ExplainUnreadable(err, paths.EventLog)
 }
 
-// MayNotRead says of an error that the system does not let this user read the log: no write
+// ExplainUnreadable says of an error that the system does not let this user read the log: no write
 // was asked for.
-func MayNotRead(err error, path string) error {
+func ExplainUnreadable(err error, path string) error {
 	if !errors.Is(err, disk.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	return exitcode.WithHint(fmt.Errorf("the event log cannot be opened for reading: %s", path),
+	return WithHint(fmt.Errorf("the event log cannot be opened for reading: %s", path),
 		"whose it is can read it; in a folder that you may not write, you can while no process has it open")
 }
 
@@ -292,7 +290,7 @@ func shownDamage(log *store.Reader, err error) error {
 	if damaged == nil || errors.Is(err, disk.ErrCorrupt) {
 		return err
 	}
-	if _, printed := exitcode.Of(err); err != nil && !printed {
+	if _, printed := ExitCodeOf(err); err != nil && !printed {
 		return damaged
 	}
 	return errors.Join(err, damaged)

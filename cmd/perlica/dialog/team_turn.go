@@ -1,5 +1,4 @@
-// Package remote is an input that a team answers, as it is seen at a terminal.
-package remote
+package dialog
 
 import (
 	"cmp"
@@ -11,10 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -23,18 +19,18 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Terminal is where an input is shown that a team answers, and where its questions are answered.
-type Terminal struct {
-	Say  *dialog.Printer
-	Ask  *dialog.Asker       // of Say
+// TeamTerminal is where an input is shown that a team answers, and where its questions are answered.
+type TeamTerminal struct {
+	Say  *Printer
+	Ask  *Asker              // of Say
 	Show func(kernel.Notice) // shows what the run says; nil: Say.Show
-	Stop *signals.Stopper    // stops the input
+	Stop *frame.Stopper      // stops the input
 	User string              // who sits there
 }
 
-// remote is an input that a team answers.
-type remote struct {
-	Terminal
+// teamTurn is an input that a team answers.
+type teamTurn struct {
+	TeamTerminal
 	t    *team.Team
 	id   string
 	live *team.Live
@@ -51,15 +47,15 @@ type remote struct {
 	gone    bool      // the run's beginning is shown
 }
 
-// An UnseenError says that an input was taken by the team, and that its end was not waited for.
-type UnseenError struct{ error }
+// TeamPendingError says that the team has accepted an input and that this process did not wait for its end.
+type TeamPendingError struct{ error }
 
 // Unwrap returns why.
-func (e *UnseenError) Unwrap() error { return e.error }
+func (e *TeamPendingError) Unwrap() error { return e.error }
 
 // Answer hands an input to a team and waits for its result, as a Runner does on this machine. worker is the one that
 // answered, where there is one. The error is an *UnseenError where the input was taken.
-func (at Terminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res kernel.Result, worker string, err error) {
+func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res kernel.Result, worker string, err error) {
 	live, err := t.Live(ctx)
 	if err != nil {
 		return res, "", err
@@ -70,8 +66,8 @@ func (at Terminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res 
 	drafts := []team.Draft{d}
 	came, err := t.Submit(ctx, drafts)
 	var fate *team.FateError
-	r := &remote{
-		Terminal: at, t: t, id: drafts[0].ID, live: live, open: map[event.InteractionID]hub.Question{},
+	r := &teamTurn{
+		TeamTerminal: at, t: t, id: drafts[0].ID, live: live, open: map[event.InteractionID]hub.Question{},
 		overdue: time.Now().Add(untaken), came: map[event.InteractionID]time.Time{}, said: map[event.InteractionID]bool{}, seen: map[event.InteractionID]bool{}, past: map[event.InteractionID]bool{},
 	}
 	switch {
@@ -83,7 +79,7 @@ func (at Terminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res 
 		return res, "", err
 	}
 	if came[r.id] == hub.Differs {
-		return res, "", exitcode.WithHint(exitcode.Usagef("the input %s was submitted before with another text or other attachments", r.id), "another input takes another --input-id")
+		return res, "", frame.WithHint(frame.UsageErrorf("the input %s was submitted before with another text or other attachments", r.id), "another input takes another --input-id")
 	}
 	at.Say.Elsewhere = " --team"
 	at.Stop.Tell(at.Say.StoppingElsewhere)
@@ -97,7 +93,7 @@ func unknown(id, why string) kernel.Result {
 }
 
 // wait waits for the input's end. A stop cancels it there.
-func (r *remote) wait(ctx context.Context, before bool) (res kernel.Result, worker string, err error) {
+func (r *teamTurn) wait(ctx context.Context, before bool) (res kernel.Result, worker string, err error) {
 	under, end := context.WithCancel(ctx)
 	defer end()
 	stopped := make(chan kernel.Stop, 1)
@@ -125,14 +121,14 @@ func (r *remote) wait(ctx context.Context, before bool) (res kernel.Result, work
 		if errors.As(err, &cause) {
 			r.Say.Line("perlica: the input goes on at its worker: perlica team inputs " + r.id)
 		}
-		return res, s.Worker, &UnseenError{err}
+		return res, s.Worker, &TeamPendingError{err}
 	}
 	res, err = r.result(s, why, before)
 	return res, s.Worker, err
 }
 
 // cancel has the input stopped, as soon as the hub can be reached.
-func (r *remote) cancel(ctx context.Context) {
+func (r *teamTurn) cancel(ctx context.Context) {
 	for {
 		_, err := r.t.Cancel(ctx, r.id, r.User, "terminal")
 		if err == nil || ctx.Err() != nil {
@@ -147,7 +143,7 @@ func (r *remote) cancel(ctx context.Context) {
 }
 
 // result is what has become of the input, as run has it.
-func (r *remote) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel.Result, error) {
+func (r *teamTurn) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel.Result, error) {
 	switch s.State {
 	case hub.Withdrawn:
 		return kernel.Result{}, &kernel.StoppedError{Stop: cmpStop(stopped, kernel.Stop{By: "user", Why: "withdrawn from the queue"})}
@@ -172,7 +168,7 @@ func (r *remote) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel
 		if found.Stopped != nil {
 			return kernel.Result{}, &kernel.StoppedError{Stop: cmpStop(stopped, *found.Stopped)}
 		}
-		return kernel.Result{}, exitcode.WithHint(exitcode.Failure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)), "a new input takes a new id")
+		return kernel.Result{}, frame.WithHint(frame.ExitFailure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)), "a new input takes a new id")
 	}
 	res := found.Kernel()
 	res.Replayed = before
@@ -186,9 +182,9 @@ func (r *remote) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel
 }
 
 // finish shows what the copy has not shown of a run that is over.
-func (r *remote) finish(res kernel.Result) {
+func (r *teamTurn) finish(res kernel.Result) {
 	if !r.gone {
-		r.Terminal.Show(kernel.Started{Result: res})
+		r.TeamTerminal.Show(kernel.Started{Result: res})
 	}
 	rest, ok := r.live.Rest(res.Text)
 	if !ok {
@@ -196,7 +192,7 @@ func (r *remote) finish(res kernel.Result) {
 		rest = "\n" + res.Text
 	}
 	if rest != "" {
-		r.Terminal.Show(kernel.Updated{Update: provider.Update{Kind: provider.AgentMessageChunk, Text: rest}})
+		r.TeamTerminal.Show(kernel.Updated{Update: provider.Update{Kind: provider.AgentMessageChunk, Text: rest}})
 	}
 	for _, w := range res.Warnings {
 		r.Say.Note("warning: " + w)
@@ -217,7 +213,7 @@ const untaken = 10 * time.Second
 const copyWait = 2 * time.Second
 
 // look shows what changed while the input is waited for.
-func (r *remote) look(s hub.Status, open []hub.Question) {
+func (r *teamTurn) look(s hub.Status, open []hub.Question) {
 	if s.State != r.does && !s.Ended() {
 		r.does = s.State
 		r.Say.SetStatus(cmp.Or(map[string]string{hub.Claimed: s.Worker + " is working", hub.Queued: "waiting for a worker", hub.Waiting: "waiting for its time"}[s.State], s.State))
@@ -244,7 +240,7 @@ func (r *remote) look(s hub.Status, open []hub.Question) {
 			r.show(kernel.Asked{Question: shown, Answerable: mine})
 			switch {
 			case !mine:
-				r.Say.Note(printing.QuestionTitle(shown) + "; it waits for a member with the right to approve")
+				r.Say.Note(frame.QuestionTitle(shown) + "; it waits for a member with the right to approve")
 			case !r.Ask.Available():
 				r.Say.Note("it waits for an answer; 'perlica team pending' gives one")
 			}
@@ -259,7 +255,7 @@ func (r *remote) look(s hub.Status, open []hub.Question) {
 
 // notice shows what the run says, by the copy of the worker's log. A question that can be answered is shown when the hub
 // has it, too, and its end when either says so first.
-func (r *remote) notice(n kernel.Notice) {
+func (r *teamTurn) notice(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Started:
 		r.gone = true
@@ -278,7 +274,7 @@ func (r *remote) notice(n kernel.Notice) {
 }
 
 // end shows the end of a question, once, and before it a question that was not seen while it was open.
-func (r *remote) end(n kernel.Closed) {
+func (r *teamTurn) end(n kernel.Closed) {
 	id := n.Question.ID
 	if r.past[id] {
 		return
@@ -292,7 +288,7 @@ func (r *remote) end(n kernel.Closed) {
 }
 
 // closed shows how a question ended.
-func (r *remote) closed(q hub.Question) {
+func (r *teamTurn) closed(q hub.Question) {
 	var n kernel.Closed
 	_ = json.Unmarshal(q.Question, &n.Question) // it was read before
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -303,13 +299,13 @@ func (r *remote) closed(q hub.Question) {
 	r.end(n)
 }
 
-func (r *remote) show(n kernel.Notice) {
+func (r *teamTurn) show(n kernel.Notice) {
 	r.Ask.Show(n)
-	r.Terminal.Show(n)
+	r.TeamTerminal.Show(n)
 }
 
 // answer proposes an answer that was given here.
-func (r *remote) answer(ctx context.Context, q interaction.Question, a interaction.Answer) error {
+func (r *teamTurn) answer(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	list, err := r.t.Hub.Questions(ctx, "", r.id)
 	if err != nil {
 		return err

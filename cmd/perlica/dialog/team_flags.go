@@ -1,4 +1,4 @@
-package remote
+package dialog
 
 import (
 	"cmp"
@@ -7,14 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
 )
 
-// Flags are the flags of run and the chat that hand inputs to a team.
-type Flags struct {
+// TeamFlags are the flags of run and the chat that hand inputs to a team.
+type TeamFlags struct {
 	on        bool
 	project   string
 	labels    []string
@@ -22,16 +21,16 @@ type Flags struct {
 	notBefore string
 }
 
-// AddFlags adds the flags that run and the chat share.
-func AddFlags(cmd *cobra.Command, f *Flags) {
+// AddTeamFlags adds the flags that run and the chat share.
+func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.on, "team", false, "hand inputs to the team of team.url, and wait for their results; see docs/team.md")
 	fl.StringVar(&f.project, "team-project", "", "with --team: the project, by its `name` in the team; else that of this folder")
 	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
 }
 
-// AddRunFlags adds those of run alone.
-func AddRunFlags(cmd *cobra.Command, f *Flags) {
+// AddTeamRunFlags adds those of run alone.
+func AddTeamRunFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.IntVar(&f.priority, "team-priority", 0, "with --team: inputs of a higher `number` are taken first")
 	fl.StringVar(&f.notBefore, "team-not-before", "", "with --team: not to be taken before this `time`, RFC 3339")
@@ -43,59 +42,59 @@ var alone = []string{"agent", "env", "cwd", "add-dir", "model", "mode", "allow",
 
 // Meant reports whether inputs go to the team: where --team says so, or, without it, team.default. The error is one of
 // flags that do not go together.
-func (f Flags) Meant(cmd *cobra.Command, p *project.Project) (bool, error) {
+func (f TeamFlags) Meant(cmd *cobra.Command, p *project.Project) (bool, error) {
 	on := f.on
 	if fl := cmd.Flags().Lookup("team"); fl == nil || !fl.Changed {
 		on = p.Config.Team.Default && fl != nil
 	}
 	for _, name := range alone {
-		if on && changed(cmd, name) {
-			return on, exitcode.WithHint(exitcode.Usagef("--%s and --team exclude each other: the worker's own settings count", name), "--team=false runs it here")
+		if on && flagChanged(cmd, name) {
+			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other: the worker's own settings count", name), "--team=false runs it here")
 		}
 	}
 	for _, name := range []string{"continue", "resume"} {
-		if on && changed(cmd, name) {
-			return on, exitcode.WithHint(exitcode.Usagef("--%s and --team exclude each other", name), "-s names the session: perlica session list --team; --team=false goes on with one of this machine")
+		if on && flagChanged(cmd, name) {
+			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other", name), "-s names the session: perlica session list --team; --team=false goes on with one of this machine")
 		}
 	}
 	for _, name := range []string{"team-project", "team-label", "team-priority", "team-not-before"} {
-		if !on && changed(cmd, name) {
-			return on, exitcode.Usagef("--%s goes with --team", name)
+		if !on && flagChanged(cmd, name) {
+			return on, frame.UsageErrorf("--%s goes with --team", name)
 		}
 	}
 	return on, nil
 }
 
-func changed(cmd *cobra.Command, name string) bool {
+func flagChanged(cmd *cobra.Command, name string) bool {
 	fl := cmd.Flags().Lookup(name)
 	return fl != nil && fl.Changed
 }
 
 // Draft is a text as an input of the team, as the flags have it.
-func (f Flags) Draft(p *project.Project, df dialog.Flags, text string) (d team.Draft, err error) {
+func (f TeamFlags) Draft(p *project.Project, df Flags, text string) (d team.Draft, err error) {
 	d = team.Draft{
 		ID: df.InputID, Text: text, Project: f.Project(p), Provider: df.Provider, Permissions: df.Permissions, Labels: f.labels, Priority: f.priority,
 	}
 	if f.notBefore != "" {
 		if d.NotBefore, err = time.Parse(time.RFC3339, f.notBefore); err != nil {
-			return d, exitcode.Usagef("--team-not-before is a time such as 2026-12-24T18:00:00Z, not %q", f.notBefore)
+			return d, frame.UsageErrorf("--team-not-before is a time such as 2026-12-24T18:00:00Z, not %q", f.notBefore)
 		}
 	}
 	for _, path := range df.Attach {
 		file, err := team.ReadFile(path)
 		if err != nil {
-			return d, exitcode.Usagef("--attach: %w", err)
+			return d, frame.UsageErrorf("--attach: %w", err)
 		}
 		d.Attachments = append(d.Attachments, file)
 	}
 	if err := d.Check(); err != nil {
-		return d, exitcode.Usage.With(err)
+		return d, frame.ExitUsage.With(err)
 	}
 	return d, nil
 }
 
-// In has an input go on with a session that is named, if one is.
-func In(ctx context.Context, t *team.Team, d *team.Draft, session string, note func(string)) error {
+// ContinueTeamSession has an input go on with a session that is named, if one is.
+func ContinueTeamSession(ctx context.Context, t *team.Team, d *team.Draft, session string, note func(string)) error {
 	if session == "" {
 		return nil
 	}
@@ -108,4 +107,4 @@ func In(ctx context.Context, t *team.Team, d *team.Draft, session string, note f
 }
 
 // Project is the project of the inputs.
-func (f Flags) Project(p *project.Project) string { return cmp.Or(f.project, p.Name()) }
+func (f TeamFlags) Project(p *project.Project) string { return cmp.Or(f.project, p.Name()) }

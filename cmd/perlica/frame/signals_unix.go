@@ -1,6 +1,6 @@
 //go:build unix
 
-package signals
+package frame
 
 import (
 	"errors"
@@ -45,16 +45,16 @@ func Suspend() error {
 	return nil
 }
 
-// Resizes tells when the terminal may have another size, until stop is called.
-func Resizes() (changes <-chan os.Signal, stop func()) {
+// TerminalResizes tells when the terminal may have another size, until stop is called.
+func TerminalResizes() (changes <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGWINCH)
 	return ch, func() { signal.Stop(ch) }
 }
 
-// BeforeDeath calls restore when a signal is about to end the process that no other code handles, such as SIGQUIT.
+// BeforeFatalSignal calls restore when a signal is about to end the process that no other code handles, such as SIGQUIT.
 // The signal then takes its usual effect. The goroutine lives as long as the process.
-func BeforeDeath(restore func() error) {
+func BeforeFatalSignal(restore func() error) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGVTALRM,
 		syscall.SIGXCPU, syscall.SIGTRAP, syscall.SIGSYS)

@@ -1,4 +1,4 @@
-package cli
+package frame
 
 import (
 	"cmp"
@@ -13,8 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -24,33 +22,36 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// A Side says what a process of an agent may do with a command. Each command has one, where it
-// is made; one without is refused to agents.
-type Side string
+// An Access says whether a process that descends from an agent may use a command. The function that makes a command
+// sets its Access. An agent may not use a command that has none.
+type Access string
 
 const (
-	sideKey = "side"
+	accessKey = "access"
 
-	// Reads changes nothing that a person decides.
-	Reads Side = "reads"
-	// Acts answers, grants, trusts, revokes, resolves, prunes, changes a key or a setting, or makes
-	// an input at another front end: it is refused.
-	Acts Side = "acts"
-	// Answers is acts, and who tried is on the record of the question.
-	Answers Side = "answers"
-	// Runs makes a run of its own, which is never looser than the agent's.
-	Runs Side = "runs"
+	// ReadOnly is the Access of a command that changes nothing that a person decides. An agent may use it.
+	ReadOnly Access = "read-only"
+	// PersonOnly is the Access of a command that decides something in a person's place: it answers, grants, trusts,
+	// revokes, resolves or prunes, changes a key or a setting, or makes an input at another front end. An agent may
+	// not use it.
+	PersonOnly Access = "person-only"
+	// AnswersQuestion is the Access of a command that answers a question. An agent's attempt is refused later, and the
+	// question's record names the agent.
+	AnswersQuestion Access = "answers-question"
+	// StartsRun is the Access of a command that makes a run. A run that an agent starts is never looser than the
+	// agent's own.
+	StartsRun Access = "starts-run"
 )
 
-// On is the annotation of a command of this side.
-func (s Side) On() map[string]string { return map[string]string{sideKey: string(s)} }
+// Annotation returns the annotations of a command with this Access.
+func (s Access) Annotation() map[string]string { return map[string]string{accessKey: string(s)} }
 
-// SideOf is the side of a command. What cobra makes itself changes nothing.
-func SideOf(cmd *cobra.Command) Side {
+// AccessOf returns the Access of a command. Cobra's own completion command changes nothing.
+func AccessOf(cmd *cobra.Command) Access {
 	if cmd.Parent() == cmd.Root() && cmd.Name() == cobra.ShellCompRequestCmd {
-		return Reads
+		return ReadOnly
 	}
-	return Side(cmd.Annotations[sideKey])
+	return Access(cmd.Annotations[accessKey])
 }
 
 // byAgentError refuses a command to a process of an agent.
@@ -65,8 +66,8 @@ func (e *byAgentError) Error() string {
 
 // Gate refuses a command that is on the person's side to a process of an agent.
 func (a *App) Gate(cmd *cobra.Command) error {
-	switch SideOf(cmd) {
-	case Reads, Runs, Answers:
+	switch AccessOf(cmd) {
+	case ReadOnly, StartsRun, AnswersQuestion:
 		return nil
 	}
 	return a.PersonOnly("'" + cmd.CommandPath() + "'")
@@ -81,9 +82,9 @@ func (a *App) PersonOnly(what string) error {
 	agent, ok, err := a.agentAbove()
 	switch {
 	case err != nil:
-		return exitcode.WithHint(exitcode.Usage.With(fmt.Errorf("%s is refused: %w", what, err)), elsewhere)
+		return WithHint(ExitUsage.With(fmt.Errorf("%s is refused: %w", what, err)), elsewhere)
 	case ok:
-		return exitcode.WithHint(exitcode.Usage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
+		return WithHint(ExitUsage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
 	}
 	return needsTerminal(what)
 }
@@ -211,7 +212,7 @@ func needsTerminal(what string) error {
 	if line, _ := descent.Self(); !line.Hidden { // an error was seen by agentAbove
 		return nil
 	}
-	return terminalOr(exitcode.WithHint(exitcode.Usage.With(fmt.Errorf(
+	return terminalOr(WithHint(ExitUsage.With(fmt.Errorf(
 		"%s takes a terminal here: this process is in a namespace of its own, and an agent may have made it", what)), elsewhere))
 }
 
@@ -232,10 +233,10 @@ func (a *App) MayAnswer(r *kernel.Runner, q interaction.Question) error {
 	}
 	pid, err := r.Questions().Asker(q.Writer)
 	if err != nil && line.Partial {
-		return exitcode.WithHint(exitcode.Usage.With(err), "answer where the process that asked can be seen, outside of this container")
+		return WithHint(ExitUsage.With(err), "answer where the process that asked can be seen, outside of this container")
 	}
 	if err == nil && pid != 0 {
-		if err := mayAnswer(line, pid, printing.Short(q.ID)); err != nil {
+		if err := mayAnswer(line, pid, ShortID(q.ID)); err != nil {
 			return err
 		}
 	}
@@ -248,7 +249,7 @@ func mayAnswer(line descent.Line, asked int, question string) error {
 	if !errors.As(line.Apart(asked), &apart) {
 		return nil
 	}
-	refusal := exitcode.WithHint(exitcode.Usage.With(apart),
+	refusal := WithHint(ExitUsage.With(apart),
 		"answer in the terminal in which process %d runs, on the phone or on the page; for a container: docker exec -it CONTAINER perlica pending allow %s",
 		asked, question)
 	if apart.Terminal {

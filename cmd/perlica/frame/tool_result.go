@@ -1,4 +1,4 @@
-package printing
+package frame
 
 import (
 	"strings"
@@ -14,11 +14,11 @@ const (
 	foldedOutput = 4
 )
 
-// Result is what a tool call led to, as rows of a screen so many columns wide: what it changed, then
+// ToolResultRows is what a tool call led to, as rows of a screen so many columns wide: what it changed, then
 // what it printed. Where it is folded more is the number of lines, or of rows of a change, that are
 // left out.
-func Result(t provider.ToolCall, width int, folded bool) (rows []card.Row, more int) {
-	for _, d := range Changes(t) {
+func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Row, more int) {
+	for _, d := range ToolChanges(t) {
 		diff := card.Diff(d, width)
 		if n := len(diff) - foldedDiff; folded && n > 1 {
 			diff, more = diff[:foldedDiff], more+n
@@ -44,9 +44,9 @@ func Result(t provider.ToolCall, width int, folded bool) (rows []card.Row, more 
 	return append(rows, output...), more + cut
 }
 
-// Changes are the changes to files that a tool call made, as far as the agent shows them: one that has
+// ToolChanges are the changes to files that a tool call made, as far as the agent shows them: one that has
 // failed made none.
-func Changes(t provider.ToolCall) (list []interaction.Diff) {
+func ToolChanges(t provider.ToolCall) (list []interaction.Diff) {
 	for _, c := range t.Content {
 		if c.Type == "diff" && t.Status != "failed" {
 			list = append(list, interaction.Diff{Path: c.Path, Old: c.OldText, New: c.NewText})

@@ -1,4 +1,4 @@
-package exitcode_test
+package frame_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
 // misuse is an error that knows its hint and that the command line is wrong.
@@ -18,15 +18,15 @@ func (m misuse) Usage() bool { return m.usage }
 
 // TestErrorsKnowTheirHint checks that an error brings its own hint and the code of usage errors.
 func TestErrorsKnowTheirHint(t *testing.T) {
-	for usage, want := range map[bool]exitcode.Code{true: exitcode.Usage, false: exitcode.Failure} {
+	for usage, want := range map[bool]frame.ExitCode{true: frame.ExitUsage, false: frame.ExitFailure} {
 		err := fmt.Errorf("hub: %w", misuse{usage})
-		if got := exitcode.HintOf(err); got != "do it otherwise" {
+		if got := frame.HintOf(err); got != "do it otherwise" {
 			t.Errorf("hint: got %q", got)
 		}
-		if code, _ := exitcode.Of(err); exitcode.Code(code) != want {
+		if code, _ := frame.ExitCodeOf(err); frame.ExitCode(code) != want {
 			t.Errorf("usage %v: got code %d, want %d", usage, code, want)
 		}
-		if got := exitcode.OfRefusal(err); got != want {
+		if got := frame.RefusalExitCode(err); got != want {
 			t.Errorf("refusal, usage %v: got code %d, want %d", usage, got, want)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package signals turns signals, a timeout and a closed pipe into the two steps of stopping a turn, and
-// suspends the process as its terminal would.
-package signals
+package frame
 
 import (
 	"context"
@@ -26,11 +24,11 @@ type Stopper struct {
 	OnStop func() // called at the first step
 }
 
-// Catch makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
+// CatchSignals makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
 // not kill Perlica in the middle of a turn: writing to it fails instead.
-func Catch(ctx context.Context, timeout time.Duration) (context.Context, *Stopper) {
+func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, *Stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	s := New(cancel)
+	s := NewStopper(cancel)
 	ch := make(chan os.Signal, 2)
 	SurviveBrokenPipes()
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -46,7 +44,7 @@ func Catch(ctx context.Context, timeout time.Duration) (context.Context, *Stoppe
 		for {
 			select {
 			case sig := <-ch:
-				s.Stop(StopOf(sig))
+				s.Stop(StopOfSignal(sig))
 			case <-timer:
 				timer = nil
 				s.Stop(kernel.Stop{By: streamjson.ByTimeout, Why: "--timeout " + timeout.String() + " passed"})
@@ -62,8 +60,8 @@ func Catch(ctx context.Context, timeout time.Duration) (context.Context, *Stoppe
 // HungUp is why a turn is stopped when its terminal is gone.
 const HungUp = "the terminal was closed"
 
-// StopOf is what a signal means to a turn.
-func StopOf(sig os.Signal) kernel.Stop {
+// StopOfSignal is what a signal means to a turn.
+func StopOfSignal(sig os.Signal) kernel.Stop {
 	switch sig {
 	case os.Interrupt:
 		return kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}
@@ -73,8 +71,8 @@ func StopOf(sig os.Signal) kernel.Stop {
 	return kernel.Stop{By: streamjson.ByTerminated, Why: "terminated"}
 }
 
-// New returns a stopper that no signal reaches; end ends the agent.
-func New(end context.CancelCauseFunc) *Stopper {
+// NewStopper returns a stopper that no signal reaches; end ends the agent.
+func NewStopper(end context.CancelCauseFunc) *Stopper {
 	return &Stopper{First: make(chan kernel.Stop, 1), End: end}
 }
 
@@ -109,9 +107,9 @@ func (s *Stopper) Tell(f func()) {
 	}
 }
 
-// Outlived catches what would end this process before the program that it runs in its terminal, until
+// CatchDuringChild catches what would end this process before the program that it runs in its terminal, until
 // stop is called. What is ignored stays so, for the program, too.
-func Outlived() (caught <-chan os.Signal, stop func()) {
+func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 4)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
@@ -137,8 +135,8 @@ func Interruptible(ctx context.Context, left string, f func(ctx context.Context)
 	return err
 }
 
-// IgnoreClosedPipe drops the error of a pipe that its reader closed: that reader has had enough.
-func IgnoreClosedPipe(err error) error {
+// Quiet drops the error of a pipe that its reader closed: that reader has had enough.
+func Quiet(err error) error {
 	if IsClosedPipe(err) {
 		return nil
 	}

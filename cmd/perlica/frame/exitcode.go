@@ -1,6 +1,4 @@
-// Package exitcode maps the errors of the command line to exit codes, and says what to do about them. No other
-// package names an exit code by its number.
-package exitcode
+package frame
 
 import (
 	"cmp"
@@ -22,35 +20,35 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Code is the exit code of a process. The errors of a command line get theirs here and nowhere
+// ExitCode is the exit code of a process. The errors of a command line get theirs here and nowhere
 // else.
-type Code int
+type ExitCode int
 
 // The exit codes; ARCHITECTURE.md says what each means to a script.
 const (
-	Failure     Code = 1
-	Usage       Code = 2 // or configuration
-	Timeout     Code = 3
-	Session     Code = 4 // there is none, or it is busy
-	Unanswered  Code = 5
-	Unknown     Code = 6 // the outcome
-	Log         Code = 7 // could not be written, and nothing was sent
-	Login       Code = 8
-	Strict      Code = 9
-	Interrupted Code = 130
-	Terminated  Code = 143
+	ExitFailure     ExitCode = 1
+	ExitUsage       ExitCode = 2 // or configuration
+	ExitTimeout     ExitCode = 3
+	ExitSession     ExitCode = 4 // there is none, or it is busy
+	ExitUnanswered  ExitCode = 5
+	ExitUnknown     ExitCode = 6 // the outcome
+	ExitLog         ExitCode = 7 // could not be written, and nothing was sent
+	ExitLogin       ExitCode = 8
+	ExitStrict      ExitCode = 9
+	ExitInterrupted ExitCode = 130
+	ExitTerminated  ExitCode = 143
 )
 
-// Error ends the process with a code. Its error, if any, is printed first.
-type Error struct {
-	code Code
+// ExitError ends the process with a code. Its error, if any, is printed first.
+type ExitError struct {
+	code ExitCode
 	err  error
 }
 
 // With returns an error that ends the process with the code. err is printed first; nil: nothing is.
-func (c Code) With(err error) error { return &Error{c, err} }
+func (c ExitCode) With(err error) error { return &ExitError{c, err} }
 
-func (e *Error) Error() string {
+func (e *ExitError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
 	}
@@ -58,11 +56,11 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns the error that is printed.
-func (e *Error) Unwrap() error { return e.err }
+func (e *ExitError) Unwrap() error { return e.err }
 
-// Usagef marks an error as the fault of the command line.
-func Usagef(format string, args ...any) error {
-	return Usage.With(fmt.Errorf(format, args...))
+// UsageErrorf marks an error as the fault of the command line.
+func UsageErrorf(format string, args ...any) error {
+	return ExitUsage.With(fmt.Errorf(format, args...))
 }
 
 // hinted adds what to do to an error that says what is wrong.
@@ -78,10 +76,10 @@ func WithHint(err error, format string, args ...any) error {
 	return &hinted{err, fmt.Sprintf(format, args...)}
 }
 
-// Of returns the exit code that an error of a command ends the process with, 0 for none, and
+// ExitCodeOf returns the exit code that an error of a command ends the process with, 0 for none, and
 // whether it is printed.
-func Of(err error) (code int, printed bool) {
-	var exit *Error
+func ExitCodeOf(err error) (code int, printed bool) {
+	var exit *ExitError
 	switch {
 	case err == nil:
 		return 0, false
@@ -92,7 +90,7 @@ func Of(err error) (code int, printed bool) {
 }
 
 // codeOfFault is the exit code of an error that has none of its own.
-func codeOfFault(err error) Code {
+func codeOfFault(err error) ExitCode {
 	var problems config.Problems
 	var workspace *config.WorkspaceError
 	var context *config.ContextNameError
@@ -100,61 +98,61 @@ func codeOfFault(err error) Code {
 	switch {
 	case errors.As(err, &problems), errors.As(err, &workspace), errors.As(err, &context),
 		errors.As(err, &misuse) && misuse.Usage():
-		return Usage
+		return ExitUsage
 	}
-	return Failure
+	return ExitFailure
 }
 
-// OfStop is the exit code of a run that was stopped, 0 if that does not matter.
-func OfStop(s kernel.Stop) Code {
+// StopExitCode is the exit code of a run that was stopped, 0 if that does not matter.
+func StopExitCode(s kernel.Stop) ExitCode {
 	switch s.By {
 	case streamjson.ByUser, streamjson.ByPipe:
-		return Interrupted
+		return ExitInterrupted
 	case streamjson.ByTerminated:
-		return Terminated
+		return ExitTerminated
 	case streamjson.ByTimeout:
-		return Timeout
+		return ExitTimeout
 	case streamjson.ByOutput:
-		return Failure
+		return ExitFailure
 	}
 	return 0
 }
 
-// OfProgram is the exit code of a program that ran in Perlica's place, as an error that is not printed;
+// ProgramExit is the exit code of a program that ran in Perlica's place, as an error that is not printed;
 // nil if it is 0.
-func OfProgram(code int) error {
+func ProgramExit(code int) error {
 	if code == 0 {
 		return nil
 	}
-	return Code(code).With(nil)
+	return ExitCode(code).With(nil)
 }
 
-// OfRun is the exit code of a run that has a result; the first that applies.
-func OfRun(res kernel.Result, strict bool) Code {
+// RunExitCode is the exit code of a run that has a result; the first that applies.
+func RunExitCode(res kernel.Result, strict bool) ExitCode {
 	if res.Stopped != nil {
-		if code := OfStop(*res.Stopped); code != 0 {
+		if code := StopExitCode(*res.Stopped); code != 0 {
 			return code
 		}
 	}
 	switch {
 	case res.Outcome == kernel.OutcomeUnknown:
-		return Unknown
+		return ExitUnknown
 	case res.Err != nil && res.Err.Type == provider.TypeAuth:
-		return Login
+		return ExitLogin
 	case streamjson.Failed(res):
-		return Failure
+		return ExitFailure
 	case strict && len(res.Unasked) > res.Freed():
-		return Strict
+		return ExitStrict
 	case res.Permissions.Unanswered > 0:
-		return Unanswered
+		return ExitUnanswered
 	}
 	return 0
 }
 
-// OfRefusal is the exit code of a run that was not accepted, or whose log failed before
+// RefusalExitCode is the exit code of a run that was not accepted, or whose log failed before
 // anything was sent.
-func OfRefusal(err error) Code {
-	var exit *Error
+func RefusalExitCode(err error) ExitCode {
+	var exit *ExitError
 	var log *logError
 	var write *eventlog.WriteError
 	var input *kernel.InputError
@@ -165,39 +163,39 @@ func OfRefusal(err error) Code {
 		return exit.code
 	case errors.Is(err, sessions.ErrNoSession), errors.Is(err, sessions.ErrAmbiguous), errors.Is(err, filelock.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
-		return Session
+		return ExitSession
 	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, disk.ErrClosed), errors.Is(err, disk.ErrCorrupt):
-		return Log
+		return ExitLog
 	case errors.As(err, &input), errors.As(err, &other):
-		return Usage
+		return ExitUsage
 	case errors.As(err, &stopped):
-		return max(OfStop(stopped.Stop), Failure)
+		return max(StopExitCode(stopped.Stop), ExitFailure)
 	}
 	return codeOfFault(err)
 }
 
-// ErrorType is the type that the JSON of a run that was not accepted gives its error.
-func ErrorType(err error) provider.ErrorType {
-	switch OfRefusal(err) {
-	case Usage:
+// RefusalErrorType is the type that the JSON of a run that was not accepted gives its error.
+func RefusalErrorType(err error) provider.ErrorType {
+	switch RefusalExitCode(err) {
+	case ExitUsage:
 		return "usage"
-	case Log:
+	case ExitLog:
 		return provider.TypeRecord
 	}
 	return "perlica"
 }
 
-// Quietly keeps an error's code and leaves out its words, which were printed as JSON.
-func Quietly(err error) error {
-	var exit *Error
+// AlreadyPrinted keeps an error's code and leaves out its words, which were printed as JSON.
+func AlreadyPrinted(err error) error {
+	var exit *ExitError
 	if errors.As(err, &exit) {
 		return exit.code.With(nil)
 	}
 	return err
 }
 
-// HintIn is what to do about an error, as far as the error says it.
-func HintIn(err error) string {
+// ExplicitHint is what to do about an error, as far as the error says it.
+func ExplicitHint(err error) string {
 	var h *hinted
 	if errors.As(err, &h) {
 		return h.hint
@@ -208,7 +206,7 @@ func HintIn(err error) string {
 // HintOf is what to do about an error, "" where that is not known.
 func HintOf(err error) string {
 	var agent *agents.Error
-	if hint := HintIn(err); hint != "" {
+	if hint := ExplicitHint(err); hint != "" {
 		return hint
 	}
 	if errors.As(err, &agent) {
@@ -217,8 +215,8 @@ func HintOf(err error) string {
 	return cmp.Or(hintOfPlace(err), hintOfLog(err), ownHint(err), hintOfFault(err))
 }
 
-// OwnProject is how to work below a project that cannot be used, or that is not meant.
-const OwnProject = "'mkdir .perlica_config' makes a project of the working directory"
+// NewProjectHint is how to work below a project that cannot be used, or that is not meant.
+const NewProjectHint = "'mkdir .perlica_config' makes a project of the working directory"
 
 // hintOfPlace knows what to do where the user's or the project's folders cannot be used.
 func hintOfPlace(err error) string {
@@ -229,20 +227,20 @@ func hintOfPlace(err error) string {
 		return "let this user read it; where HOME is another user's, set HOME or PERLICA_HOME"
 	case errors.Is(err, config.ErrRootDirectory):
 		return "work in the project's folder, or name it: --project DIR"
-	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsManyOpen(err): // those have hints of their own
-		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " + OwnProject
+	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsTooManyOpenFiles(err): // those have hints of their own
+		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " + NewProjectHint
 	}
 	return ""
 }
 
-// OneLine returns an error that says an error and its hint in one line. Its exit code is the same.
-func OneLine(err error) error {
+// OneLineError returns an error that says an error and its hint in one line. Its exit code is the same.
+func OneLineError(err error) error {
 	hint := HintOf(err)
 	if hint == "" {
 		return err
 	}
-	code, _ := Of(err) // with the error itself its hint would be printed again
-	return Code(code).With(fmt.Errorf("%v; hint: %s", err, hint))
+	code, _ := ExitCodeOf(err) // with the error itself its hint would be printed again
+	return ExitCode(code).With(fmt.Errorf("%v; hint: %s", err, hint))
 }
 
 // hintOfFault knows what to do about the faults that any command can meet.
@@ -278,7 +276,7 @@ func hintOfLog(err error) string {
 		return "move it away, if it is not yours: it may have come with the project"
 	case errors.Is(err, disk.ErrNoLocks):
 		return "a log needs a disk with working locks; on a network disk its lock service may be down"
-	case IsManyOpen(err):
+	case IsTooManyOpenFiles(err):
 		return "raise the limit of open files (ulimit -n), or end what has so many open"
 	case errors.As(err, &linked):
 		return linked.Hint()
@@ -314,18 +312,18 @@ type logError struct{ error }
 // Unwrap returns the log's error.
 func (e *logError) Unwrap() error { return e.error }
 
-// NotOpened gives an error of opening a run's log its exit code.
-func NotOpened(err error) error {
+// LogNotOpened gives an error of opening a run's log its exit code.
+func LogNotOpened(err error) error {
 	if errors.Is(err, config.ErrRootDirectory) {
-		return Usage.With(err)
+		return ExitUsage.With(err)
 	}
-	return Log.With(err)
+	return ExitLog.With(err)
 }
 
-// InLog marks an error of the event log before anything was sent.
-func InLog(err error) error { return &logError{err} }
+// LogErrorBeforeSend marks an error of the event log before anything was sent.
+func LogErrorBeforeSend(err error) error { return &logError{err} }
 
-// IsManyOpen reports whether this process, or the machine, can open no more files.
-func IsManyOpen(err error) bool {
+// IsTooManyOpenFiles reports whether this process, or the machine, can open no more files.
+func IsTooManyOpenFiles(err error) bool {
 	return errors.Is(err, disk.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

@@ -1,6 +1,10 @@
-// Package cli is what all commands share: the streams and the environment of one invocation, the project it
-// works in, who may use a command, and how commands are put together. It knows no command.
-package cli
+// Package frame holds everything that several commands share. It gives a command its streams, its project and its
+// log, and it decides whether an agent's process may use the command. It reads the shared flags and prints texts,
+// tables and JSON. It turns every error into an exit code and a hint, and every signal into a stop of the turn.
+//
+// Package frame knows no single command and imports no front end. No other package writes an exit code as a number,
+// except for the process of the built-in agent.
+package frame
 
 import (
 	"bytes"
@@ -20,7 +24,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/kernel/config"
 )
@@ -41,8 +44,8 @@ type App struct {
 	UserFlag    bool     // --user: the user's own log in place of a project's
 }
 
-// New returns the invocation that this process is.
-func New(version string) *App {
+// NewApp returns the invocation that this process is.
+func NewApp(version string) *App {
 	return &App{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Getenv: os.Getenv, System: runtime.GOOS}
 }
 
@@ -57,7 +60,7 @@ func CheckExclusive(cmd *cobra.Command) (err error) {
 				}
 			}
 			if len(given) > 1 {
-				err = exitcode.Usagef("%s exclude each other", strings.Join(given, " and "))
+				err = UsageErrorf("%s exclude each other", strings.Join(given, " and "))
 			}
 		}
 	})
@@ -78,9 +81,9 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 		}
 		return errors.Join(f(out), out.Close())
 	case isOfTheLog(name):
-		return exitcode.WithHint(exitcode.Usagef("%s lies where logs are kept", name), "choose another name for --output")
+		return WithHint(UsageErrorf("%s lies where logs are kept", name), "choose another name for --output")
 	case err == nil && precious(name) != "":
-		return exitcode.WithHint(exitcode.Usagef("%s is %s, and would be replaced", name, precious(name)), "choose another name for --output")
+		return WithHint(UsageErrorf("%s is %s, and would be replaced", name, precious(name)), "choose another name for --output")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -143,16 +146,16 @@ var anchorBegins = sync.OnceValue(func() *regexp.Regexp {
 // unknown word is an error with a suggestion.
 func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Annotations: Reads.On(), Short: short, Long: long,
+		Use: use, Annotations: ReadOnly.Annotation(), Short: short, Long: long,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			err := exitcode.Usagef("there is no command '%s %s'", cmd.CommandPath(), args[0])
+			err := UsageErrorf("there is no command '%s %s'", cmd.CommandPath(), args[0])
 			if near := NearestCommand(cmd, args[0]); near != "" {
-				return exitcode.WithHint(err, "did you mean '%s %s'?", cmd.CommandPath(), near)
+				return WithHint(err, "did you mean '%s %s'?", cmd.CommandPath(), near)
 			}
-			return exitcode.WithHint(err, "see '%s --help'", cmd.CommandPath())
+			return WithHint(err, "see '%s --help'", cmd.CommandPath())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -190,9 +193,9 @@ func Between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return exitcode.WithHint(exitcode.Usagef("'%s' needs %s", cmd.CommandPath(), strings.Join(names[len(args):least], " and ")), "%s", cmd.UseLine())
+			return WithHint(UsageErrorf("'%s' needs %s", cmd.CommandPath(), strings.Join(names[len(args):least], " and ")), "%s", cmd.UseLine())
 		case len(args) > len(names):
-			return exitcode.WithHint(exitcode.Usagef("'%s' takes no argument %q", cmd.CommandPath(), args[len(names)]), "%s", cmd.UseLine())
+			return WithHint(UsageErrorf("'%s' takes no argument %q", cmd.CommandPath(), args[len(names)]), "%s", cmd.UseLine())
 		}
 		return nil
 	}

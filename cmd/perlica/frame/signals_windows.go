@@ -1,4 +1,4 @@
-package signals
+package frame
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ func IsClosedPipe(err error) bool {
 // Suspend does nothing: there is no job control.
 func Suspend() error { return nil }
 
-// Resizes tells nothing here: the size is looked at with each key.
-func Resizes() (changes <-chan os.Signal, stop func()) { return nil, func() {} }
+// TerminalResizes tells nothing here: the size is looked at with each key.
+func TerminalResizes() (changes <-chan os.Signal, stop func()) { return nil, func() {} }
 
-// BeforeDeath does nothing: Windows has no such signals.
-func BeforeDeath(func() error) {}
+// BeforeFatalSignal does nothing: Windows has no such signals.
+func BeforeFatalSignal(func() error) {}

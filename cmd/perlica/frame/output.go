@@ -1,4 +1,4 @@
-package cli
+package frame
 
 import (
 	"context"
@@ -12,9 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction/card"
@@ -45,14 +42,14 @@ func (a *App) Piped() bool {
 func OpenTTY() (*term.TTY, error) {
 	tty, err := term.OpenTTY()
 	if err == nil {
-		signals.BeforeDeath(tty.Restore)
+		BeforeFatalSignal(tty.Restore)
 	}
 	return tty, err
 }
 
 // Confirm asks a question that one key answers. Only y is a yes.
 func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error) {
-	noTerminal := exitcode.WithHint(exitcode.Usage.With(errors.New("there is no terminal to ask on")), "--yes answers in its place")
+	noTerminal := WithHint(ExitUsage.With(errors.New("there is no terminal to ask on")), "--yes answers in its place")
 	if !term.IsTerminal(a.Stderr) {
 		return false, noTerminal
 	}
@@ -99,7 +96,7 @@ func (a *App) Show(asJSON bool, v any, f func(w io.Writer, s term.Styles) error)
 }
 
 // Table prints a table, no wider than the terminal.
-func (a *App) Table(g printing.Grid) error {
+func (a *App) Table(g Grid) error {
 	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
 }
 
@@ -120,8 +117,8 @@ func (a *App) Note(text string) {
 	_, _ = io.WriteString(a.Stderr, text+"\n") // there is no other place to say so
 }
 
-// IsDumb reports whether the terminal is one that cannot be drawn on.
-func IsDumb(a *App) bool { return a.Getenv("TERM") == "dumb" }
+// HasDumbTerminal reports whether the terminal is one that cannot be drawn on.
+func (a *App) HasDumbTerminal() bool { return a.Getenv("TERM") == "dumb" }
 
 // wrapped wraps a text at words on a terminal. Elsewhere a line stays a line.
 func (a *App) wrapped(text string) string {
@@ -144,14 +141,14 @@ func (a *App) Complain(err error) {
 		}
 		fmt.Fprintln(a.Stderr, a.wrapped("  "+line))
 	}
-	if hint := exitcode.HintOf(err); hint != "" {
+	if hint := HintOf(err); hint != "" {
 		fmt.Fprintln(a.Stderr, styles.Dim(a.wrapped("hint: "+hint)))
 	}
 }
 
 // Write is for what a command prints: an error of standard output ends it.
 func (a *App) Write(f func(w io.Writer) error) error {
-	if err := f(a.Stdout); err != nil && !signals.IsClosedPipe(err) {
+	if err := f(a.Stdout); err != nil && !IsClosedPipe(err) {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil
