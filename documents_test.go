@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/doc"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,23 +24,19 @@ var (
 	mdLink     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// TestArchitectureNamesWhatExists looks up every file, folder and test that ARCHITECTURE.md
-// names, and the tests of docs/security-web.md.
+// TestArchitectureNamesWhatExists looks up each file, folder and test that ARCHITECTURE.md names, and each test that
+// docs/security-web.md names. It also limits the words of ARCHITECTURE.md.
 func TestArchitectureNamesWhatExists(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string]bool{}
-	folders := map[string]bool{}
 	for _, s := range sources(t) {
 		for _, d := range s.ast.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && s.test {
 				tests[f.Name.Name] = true
 			}
-		}
-		for dir := s.dir; dir != "."; dir = path.Dir(dir) {
-			folders[dir] = true
 		}
 	}
 	threats, err := os.ReadFile("docs/security-web.md")
@@ -56,13 +54,46 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 			t.Errorf("ARCHITECTURE.md names %s, which does not exist", m[1])
 		}
 	}
-	for dir := range folders {
-		if !strings.Contains(string(text), "`"+dir+"`") && dir != "cmd" {
-			t.Errorf("ARCHITECTURE.md says nothing of the folder %s", dir)
-		}
+	if n := len(bytes.Fields(text)); n > 5100 {
+		t.Errorf("ARCHITECTURE.md has %d words, want at most 5100", n)
 	}
-	if n := bytes.Count(text, []byte("\n")); n > 300 {
-		t.Errorf("ARCHITECTURE.md has %d lines; more than 300 are not read", n)
+}
+
+// TestCodeMap compares the code map of ARCHITECTURE.md with the first sentence of each package comment.
+func TestCodeMap(t *testing.T) {
+	lines := map[string]string{}
+	for _, s := range sources(t) {
+		if s.test || s.ast.Doc == nil || strings.HasSuffix(s.dir, "test") {
+			continue
+		}
+		sentence := new(doc.Package).Synopsis(s.ast.Doc.Text())
+		for _, start := range []string{"Package " + path.Base(s.dir) + " ", "Command " + path.Base(s.dir) + " ", path.Base(s.dir) + " "} {
+			sentence = strings.TrimPrefix(sentence, start)
+		}
+		lines[s.dir] = fmt.Sprintf("- `%s` %s\n", s.dir, sentence)
+	}
+	var list strings.Builder
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		list.WriteString(lines[dir])
+	}
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- begin of the map: go test . -update -->\n", "<!-- end of the map -->\n"
+	before, rest, ok := strings.Cut(string(page), begin)
+	old, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("ARCHITECTURE.md has no marks around its code map")
+	}
+	if old == list.String() {
+		return
+	}
+	if !*update {
+		t.Fatal("the code map of ARCHITECTURE.md differs from the package comments: run go test . -update")
+	}
+	if err := os.WriteFile("ARCHITECTURE.md", []byte(before+begin+list.String()+end+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -209,7 +209,7 @@ func TestDependencies(t *testing.T) {
 	if len(direct) < 10 {
 		t.Fatalf("only %v are required", direct)
 	}
-	_, table, _ := strings.Cut(string(text), "\n## 9 Dependencies\n")
+	_, table, _ := strings.Cut(string(text), "\n## 13 Dependencies\n")
 	var said []string
 	for l := range strings.SplitSeq(table, "\n") {
 		if row := strings.Split(l, "|"); len(row) > 3 {
