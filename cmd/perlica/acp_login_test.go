@@ -72,15 +72,15 @@ func TestLogin(t *testing.T) {
 // TestLoginSignals: what a terminal sends reaches the agent, which decides; Perlica outlives it. A signal
 // to Perlica alone is passed on.
 func TestLoginSignals(t *testing.T) {
-	term := func(s *screen) {
+	term := func(s *terminal) {
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
 	}
-	interrupt := func(s *screen) { s.press("\x03") }
+	interrupt := func(s *terminal) { s.press("\x03") }
 	for name, c := range map[string]struct {
 		trap string
-		send func(s *screen)
+		send func(s *terminal)
 		code int
 		want string
 	}{

@@ -16,7 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/provider/replay"
 )
@@ -56,7 +56,7 @@ command line is wrong.`,
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			if check {
-				return a.Write(func(w io.Writer) error { return writeRecord(w, r, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+				return a.Write(func(w io.Writer) error { return writeRecord(w, r, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 			}
 			return frame.Quiet(replay.Serve(cmd.Context(), a.Stdin, a.Stdout, r, opt))
 		},
@@ -119,7 +119,7 @@ func recordOfLog(ctx context.Context, path string, f frame.EventFilter) (r *repl
 }
 
 // writeRecord says what is in a record.
-func writeRecord(w io.Writer, r *replay.Record, s term.Styles, width int) error {
+func writeRecord(w io.Writer, r *replay.Record, s screen.Styles, width int) error {
 	var order []string
 	times := map[string]int{}
 	for _, x := range r.Exchanges {
@@ -130,7 +130,7 @@ func writeRecord(w io.Writer, r *replay.Record, s term.Styles, width int) error 
 	for i, method := range order {
 		order[i] = fmt.Sprintf("%s %d", method, times[method])
 	}
-	_, err := fmt.Fprintf(w, "%s in %s: %s\n", frame.Count(r.Lines, "line"), took(r.Millis), term.Sanitize(strings.Join(order, ", ")))
+	_, err := fmt.Fprintf(w, "%s in %s: %s\n", frame.Count(r.Lines, "line"), took(r.Millis), screen.Sanitize(strings.Join(order, ", ")))
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func attack(filler string) string {
 }
 
 // lastPage turns the pages of a question and returns how many there are.
-func (s *screen) lastPage() (pages int) {
+func (s *terminal) lastPage() (pages int) {
 	s.w.t.Helper()
 	for from := s.from; ; {
 		pages++

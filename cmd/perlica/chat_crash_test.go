@@ -16,7 +16,7 @@ func (w *world) scripted(scenario string) {
 }
 
 // kill ends perlica as nothing else does. Its agent goes with it, and the log is whole.
-func (s *screen) kill() {
+func (s *terminal) kill() {
 	s.w.t.Helper()
 	s.signal(syscall.SIGKILL)
 	s.wait()
@@ -64,7 +64,7 @@ func TestChatKilled(t *testing.T) {
 	for _, c := range []struct {
 		name, scenario, keys string
 		until                []string // an event's type, and what is in it
-		then                 func(w *world, s *screen)
+		then                 func(w *world, s *terminal)
 		unknown, calls       int // calls < 0: it may have left
 	}{
 		{name: "while the agent starts", scenario: "[initialize]\n@hang", keys: "hello\r", until: []string{"inbound.message.received"}},
@@ -77,19 +77,19 @@ func TestChatKilled(t *testing.T) {
 		{name: "at the first chunk", keys: "@say begun\x0a@hang\r", until: []string{"acp.notification.received", "begun"}, unknown: 1, calls: 1},
 		{name: "while the answer streams", keys: "@stream 1000000 100\r", until: []string{"acp.notification.received", "agent_message_chunk"}, unknown: 1, calls: 1},
 		{name: "after the answer to a question", keys: question + "\x0a@hang\r", until: []string{"interaction.requested"}, unknown: 1, calls: 1,
-			then: func(w *world, s *screen) {
+			then: func(w *world, s *terminal) {
 				s.ask("Run it")
 				s.press("y")
 				w.until(1, "acp.reply.sent", `"option":"allow-once"`)
 			}},
 		{name: "while it is cancelled", keys: "@ignore cancel\x0a@hang\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1,
-			then: func(w *world, s *screen) {
+			then: func(w *world, s *terminal) {
 				s.press("\x03")
 				w.until(1, "acp.notification.sent", "session/cancel")
 			}},
 		{name: "after the outcome", keys: "hello\r", until: []string{"llm.single_call.enforced"}, calls: 1},
 		{name: "while it leaves", scenario: "[session/close]\n@hang", keys: "hello\r", until: []string{"llm.single_call.enforced"}, calls: 1,
-			then: func(w *world, s *screen) {
+			then: func(w *world, s *terminal) {
 				s.expect("You said: hello")
 				s.prompt("") // a key of the turn is none of the line
 				s.press("\x04")
@@ -118,7 +118,7 @@ func TestChatKilled(t *testing.T) {
 // TestChatKilledAtAQuestion: it is closed everywhere, with the true reason, whether somebody
 // had answered it or not.
 func TestChatKilledAtAQuestion(t *testing.T) {
-	asked := func(w *world) (s, other *screen, id string) {
+	asked := func(w *world) (s, other *terminal, id string) {
 		s = w.chat()
 		s.press(question + "\r")
 		s.ask("Run it")
@@ -206,7 +206,7 @@ func TestChatAgentKilled(t *testing.T) {
 		other := w.terminal(nil, "watch")
 		other.ask("Run it")
 		w.killAgent()
-		for _, screen := range []*screen{s, other} {
+		for _, screen := range []*terminal{s, other} {
 			screen.expect("no answer: Run it (agent gone)")
 			screen.expect("the outcome is unknown")
 		}
@@ -265,13 +265,13 @@ func (w *world) killAgent() {
 // TestAnswererKilled: what a killed process had put on record counts, though it heard of nothing;
 // else the question is still open. The agent gets one answer.
 func TestAnswererKilled(t *testing.T) {
-	asked := func(w *world) (s *screen, id string) {
+	asked := func(w *world) (s *terminal, id string) {
 		s = w.chat()
 		s.press(question + "\r")
 		s.ask("Run it")
 		return s, pendingID.FindStringSubmatch(s.text())[1]
 	}
-	ends := func(w *world, s *screen, option string) {
+	ends := func(w *world, s *terminal, option string) {
 		s.expect("permission: " + option)
 		s.prompt("")
 		s.bye()

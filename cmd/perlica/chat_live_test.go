@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
 // TestChatLive: words are shown as they come, drawn again as what they turn out to be, and all of
@@ -95,7 +95,7 @@ func broken(text string, columns int) []string {
 	rows := []string{""}
 	for _, r := range text {
 		last := len(rows) - 1
-		if term.Columns(rows[last]+string(r)) > columns {
+		if screen.TextWidth(rows[last]+string(r)) > columns {
 			rows = append(rows, string(r))
 		} else {
 			rows[last] += string(r)

@@ -114,7 +114,7 @@ func TestChatQueueOff(t *testing.T) {
 }
 
 // queued waits for the end of a prompt that says what waits.
-func (s *screen) queued(text string) {
+func (s *terminal) queued(text string) {
 	s.w.t.Helper()
 	s.expect("predictable ask " + text)
 }

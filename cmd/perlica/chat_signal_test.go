@@ -11,7 +11,7 @@ import (
 )
 
 // shell runs an interactive shell on a terminal, with perlica at hand as "$PERLICA_TEST".
-func (w *world) shell() *screen {
+func (w *world) shell() *terminal {
 	w.t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -28,7 +28,7 @@ func (w *world) shell() *screen {
 
 // suspend presses Ctrl-Z and fails unless the shell gets its terminal as it was; of the status
 // line, if there is one, nothing stays.
-func (s *screen) suspend(status ...string) {
+func (s *terminal) suspend(status ...string) {
 	s.w.t.Helper()
 	for _, text := range status {
 		s.expect("\r" + text)
@@ -49,7 +49,7 @@ func (s *screen) suspend(status ...string) {
 }
 
 // leaveShell ends the shell.
-func (s *screen) leaveShell() {
+func (s *terminal) leaveShell() {
 	s.w.t.Helper()
 	s.expect("shell: ")
 	s.press("exit\n")

@@ -14,7 +14,7 @@ import (
 )
 
 // chat starts a chat on a terminal and waits for its first prompt.
-func (w *world) chat(args ...string) *screen {
+func (w *world) chat(args ...string) *terminal {
 	w.t.Helper()
 	s := w.terminal(nil, append([]string{"chat"}, args...)...)
 	s.expect("predictable ask ❯ \x1b[K") // the agent has opened its session
@@ -22,13 +22,13 @@ func (w *world) chat(args ...string) *screen {
 }
 
 // prompt waits for a prompt in which the text stands.
-func (s *screen) prompt(text string) {
+func (s *terminal) prompt(text string) {
 	s.w.t.Helper()
 	s.finds(`predictable( [a-z]+)?( \d+%)?( \+?\d+ [a-z]+)* ❯ ` + regexp.QuoteMeta(text) + `\x1b\[K`)
 }
 
 // send types a line, Enter and waits for what the agent says.
-func (s *screen) send(line, answer string) {
+func (s *terminal) send(line, answer string) {
 	s.w.t.Helper()
 	s.press(line)
 	s.press("\r")
@@ -37,7 +37,7 @@ func (s *screen) send(line, answer string) {
 }
 
 // bye leaves with Ctrl-D.
-func (s *screen) bye() {
+func (s *terminal) bye() {
 	s.w.t.Helper()
 	s.press("\x04")
 	s.exits(0)

@@ -18,10 +18,10 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/policy"
 	"github.com/perlica/perlica/cmd/perlica/provider"
 	"github.com/perlica/perlica/cmd/perlica/run"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/cmd/perlica/service"
 	"github.com/perlica/perlica/cmd/perlica/session"
 	"github.com/perlica/perlica/cmd/perlica/team"
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/cmd/perlica/watch"
 	"github.com/perlica/perlica/cmd/perlica/web"
 	"github.com/perlica/perlica/kernel/project"
@@ -139,7 +139,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 				return nil
 			}
 			switch {
-			case len(args) == 1 && strings.ContainsRune(args[0], ' ') && term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stderr):
+			case len(args) == 1 && strings.ContainsRune(args[0], ' ') && screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stderr):
 				flags.First = args[0]
 			case len(args) > 0:
 				return unknownCommand(cmd, args[0])
@@ -156,7 +156,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 			case a.Piped(): // the chat needs a terminal; what is piped in is one input
 				flags.Format = "text"
 				return run.Run(a.App, cmd, flags.Flags, flags.Team, nil)
-			case term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stderr), cmd.Flags().NFlag() > 0: // its flags mean it
+			case screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stderr), cmd.Flags().NFlag() > 0: // its flags mean it
 				if err := a.PersonOnly("the chat"); err != nil {
 					return err
 				}

@@ -16,11 +16,11 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"github.com/perlica/perlica/cmd/perlica/term/termtest"
+	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// screen is a terminal with perlica on it.
-type screen struct {
+// terminal is a terminal on which perlica runs.
+type terminal struct {
 	*job
 	pty   *os.File
 	name  string        // of the terminal
@@ -34,13 +34,13 @@ type screen struct {
 
 // terminal runs perlica on a terminal of its own. The standard streams that prepare sets
 // are not the terminal.
-func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *screen {
+func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *terminal {
 	w.t.Helper()
 	return w.terminalOf(200, 50, prepare, args...)
 }
 
 // terminalOf is terminal with a size.
-func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args ...string) *screen {
+func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args ...string) *terminal {
 	w.t.Helper()
 	p, tty, err := pty.Open()
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 	}
 	cmd.Stderr = tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
-	s := &screen{pty: p, name: tty.Name(), ended: make(chan struct{}), size: [2]int{int(columns), int(rows)}}
+	s := &terminal{pty: p, name: tty.Name(), ended: make(chan struct{}), size: [2]int{int(columns), int(rows)}}
 	s.job = w.startCmd(cmd)
 	_ = tty.Close() // the child has it
 	go func() {
@@ -86,7 +86,7 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 }
 
 // exits fails unless the job ends with the code. Everything has been shown then.
-func (s *screen) exits(code int) {
+func (s *terminal) exits(code int) {
 	s.w.t.Helper()
 	s.job.exits(code)
 	select {
@@ -97,7 +97,7 @@ func (s *screen) exits(code int) {
 }
 
 // text is everything that was shown.
-func (s *screen) text() string {
+func (s *terminal) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.seen)
@@ -106,7 +106,7 @@ func (s *screen) text() string {
 var sgr = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // expect waits until the text is shown, in whatever color, behind what was expected before.
-func (s *screen) expect(text string) {
+func (s *terminal) expect(text string) {
 	s.w.t.Helper()
 	s.w.eventually(fmt.Sprintf("the terminal shows %q", text), func() error {
 		all := sgr.ReplaceAllString(s.text(), "")
@@ -120,7 +120,7 @@ func (s *screen) expect(text string) {
 }
 
 // finds waits until something that the pattern fits is shown, like expect.
-func (s *screen) finds(pattern string) (groups []string) {
+func (s *terminal) finds(pattern string) (groups []string) {
 	s.w.t.Helper()
 	re := regexp.MustCompile(pattern)
 	s.w.eventually(fmt.Sprintf("the terminal shows %q", pattern), func() error {
@@ -137,14 +137,14 @@ func (s *screen) finds(pattern string) (groups []string) {
 }
 
 // drawn is the terminal as a person sees it who has not changed its size.
-func (s *screen) drawn() *termtest.Terminal {
-	t := termtest.New(s.size[0], s.size[1])
+func (s *terminal) drawn() *screentest.Terminal {
+	t := screentest.New(s.size[0], s.size[1])
 	_, _ = t.Write([]byte(s.text())) // it takes all
 	return t
 }
 
 // sees waits until a person sees the text, in rows, or could scroll back to it.
-func (s *screen) sees(text string) {
+func (s *terminal) sees(text string) {
 	s.w.t.Helper()
 	s.w.eventually(fmt.Sprintf("somebody sees %q", text), func() error {
 		if all := s.drawn().All(); !strings.Contains(all, text) {
@@ -155,7 +155,7 @@ func (s *screen) sees(text string) {
 }
 
 // press types.
-func (s *screen) press(keys string) {
+func (s *terminal) press(keys string) {
 	s.w.t.Helper()
 	if _, err := s.pty.WriteString(keys); err != nil {
 		s.w.t.Fatal(err)
@@ -163,7 +163,7 @@ func (s *screen) press(keys string) {
 }
 
 // pressNow is press, and what is expected next is shown after it.
-func (s *screen) pressNow(keys string) {
+func (s *terminal) pressNow(keys string) {
 	s.w.t.Helper()
 	s.from = len(sgr.ReplaceAllString(s.text(), ""))
 	s.press(keys)
@@ -171,7 +171,7 @@ func (s *screen) pressNow(keys string) {
 
 // ask waits until a question is shown. What is typed from then on is not lost: the end of its last line, that behind
 // the keys, comes when what was typed before has been thrown away.
-func (s *screen) ask(parts ...string) {
+func (s *terminal) ask(parts ...string) {
 	s.w.t.Helper()
 	for _, p := range parts {
 		s.expect(p)
@@ -181,7 +181,7 @@ func (s *screen) ask(parts ...string) {
 }
 
 // taken types, and waits until that has been read.
-func (s *screen) taken(keys string) {
+func (s *terminal) taken(keys string) {
 	s.w.t.Helper()
 	s.press(keys)
 	tty, err := os.OpenFile(s.name, os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -199,7 +199,7 @@ func (s *screen) taken(keys string) {
 }
 
 // shows fails if the terminal has not shown the text by now.
-func (s *screen) shows(text string) {
+func (s *terminal) shows(text string) {
 	s.w.t.Helper()
 	if !strings.Contains(s.text(), text) {
 		s.w.t.Errorf("the terminal does not show %q: %q", text, s.text())

@@ -78,7 +78,7 @@ func TestTerminalKeys(t *testing.T) {
 }
 
 // confirmed goes back once from the confirmation of a yes for good, and then gives it.
-func (s *screen) confirmed(key string) {
+func (s *terminal) confirmed(key string) {
 	const confirm = "This allows it for good: the agent will not ask again, and Perlica cannot limit"
 	s.expect(confirm)
 	s.expect("back.\r\n")
@@ -155,7 +155,7 @@ func TestTerminalShowsAll(t *testing.T) {
 // it does not count, and a key that denies counts at once. The second key of a yes for good is held to the same.
 func TestTerminalHeldKey(t *testing.T) {
 	const tooSoon = "Too soon to count"
-	hold := func(s *screen, key string, until func(text string) bool) {
+	hold := func(s *terminal, key string, until func(text string) bool) {
 		t.Helper()
 		last := time.Now()
 		for !until(s.text()) {

@@ -164,7 +164,7 @@ func TestServiceScreen(t *testing.T) {
 	s.expect("  stopping")
 	w.run("pending", "deny").exits(0)
 	s.exits(0)
-	all := strings.ReplaceAll(s.text(), "\x1b[K\x1b[C\x1b[J\r", "\x1b[J") // term.ClearBelow
+	all := strings.ReplaceAll(s.text(), "\x1b[K\x1b[C\x1b[J\r", "\x1b[J") // screen.ClearBelow
 	if sgr.MatchString(all) {
 		t.Errorf("colors in spite of NO_COLOR: %q", all)
 	}

@@ -47,7 +47,7 @@ func (w *world) serving(at string) *device.Devices {
 var pairCode = regexp.MustCompile(`/#pair=([A-Z0-9]+)`)
 
 // asks has a browser with the address of the screen ask to be paired, and returns its handle.
-func (s *screen) asks(d *device.Devices, key devicetest.Key) (handle string) {
+func (s *terminal) asks(d *device.Devices, key devicetest.Key) (handle string) {
 	s.w.t.Helper()
 	s.finds(pairCode.String())
 	code := pairCode.FindStringSubmatch(s.text())[1]
@@ -68,7 +68,7 @@ func (s *screen) asks(d *device.Devices, key devicetest.Key) (handle string) {
 
 // confirms presses a key until it is taken: what is typed before the question can be answered is
 // thrown away.
-func (s *screen) confirms(key, answer string) {
+func (s *terminal) confirms(key, answer string) {
 	s.w.t.Helper()
 	s.w.eventually("the key is taken", func() error {
 		if strings.Contains(s.text(), "[y/N]\x1b[22m "+answer) || strings.Contains(s.text(), "[y/N] "+answer) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
@@ -88,7 +88,7 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 }
 
 func (a *app) serve(ctx context.Context, f dialog.Flags) error {
-	if term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stdout) {
+	if screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stdout) {
 		return frame.WithHint(frame.UsageErrorf("this speaks a protocol with an editor, which starts it; there is nothing to type here"),
 			"'perlica acp --setup EDITOR' says what to paste where; 'perlica' talks to an agent in this terminal")
 	}
@@ -114,7 +114,7 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 		In: a.Stdin, Out: a.Stdout, Agent: agent, Dir: p.Dir, Environ: a.Environ, Version: a.Version, Limit: string(p.Mode()),
 		Answers: acp.Answers(p.Config.Editor.Answers), Local: p.Config.Editor.ClientTools == "judge", Origin: a.Origin(), Home: home.Runner, Open: opened.find,
 		Log: func(format string, args ...any) {
-			a.Note(term.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
+			a.Note(screen.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
 		},
 	})
 	record, stopped := (*acp.RecordError)(nil), (*kernel.StoppedError)(nil)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/login"
 )
 
@@ -49,7 +49,7 @@ func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
 	switch {
 	case setup != "", !strings.HasPrefix(first, "-") && f.Provider == "" && f.Agent == "":
 		return frame.WithHint(frame.UsageErrorf("'%s' takes no argument %q", cmd.CommandPath(), first), "an agent's command goes behind --")
-	case !term.IsTerminal(a.Stdin):
+	case !screen.IsTerminal(a.Stdin):
 		return frame.WithHint(frame.UsageErrorf("'%s' has no flag %s: what begins with it are arguments of the agent's, for a login, and that takes a terminal on standard input", cmd.CommandPath(), first),
 			"see '%s --help'", cmd.CommandPath())
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/command"
@@ -81,9 +80,9 @@ type chat struct {
 	r       *kernel.Runner // nil: a team answers
 	there   *there         // that team; nil: the agent is here
 	workers *workers       // of the user's team; nil: there is none
-	styles  term.Styles
+	styles  screen.Styles
 	dumb    bool
-	tty     *term.TTY
+	tty     *screen.TTY
 	keys    *chatKeys // how the terminal is shared during a turn
 
 	ctx    context.Context // ends when the chat has to leave
@@ -114,8 +113,8 @@ type chat struct {
 	full    string               // of the prompt: how full the agent's context is
 	awaited *kernel.Conversation // whose agent is started; nil: the one that was is left
 	stop    *frame.Stopper       // of the turn under way, or of a command
-	line    *term.Status         // where the turn under way shows what it does
-	edit    *editor.Editor       // nil before the first prompt
+	line    *screen.StatusLine   // where the turn under way shows what it does
+	edit    *screen.Editor       // nil before the first prompt
 
 	suspended chan struct{} // closed when the process has been continued; nil: it was not stopped by its user
 }
@@ -126,11 +125,11 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	if err := f.Check(); err != nil {
 		return err
 	}
-	if !term.IsTerminal(a.Stderr) {
+	if !screen.IsTerminal(a.Stderr) {
 		return frame.WithHint(frame.UsageErrorf("the chat needs a terminal"), "for one input: perlica run")
 	}
-	c := &chat{a: a, f: f, styles: term.NewStyles(a.Getenv, true), dumb: a.HasDumbTerminal()}
-	if c.tty, err = term.OpenTTY(); err != nil {
+	c := &chat{a: a, f: f, styles: screen.NewStyles(a.Getenv, true), dumb: a.HasDumbTerminal()}
+	if c.tty, err = screen.OpenTTY(); err != nil {
 		return frame.WithHint(frame.ExitUsage.With(err), "for one input: perlica run")
 	}
 	frame.BeforeFatalSignal(func() error {
@@ -185,7 +184,7 @@ func (c *chat) run() error {
 	}
 	s, err := c.f.Find(c.ctx, c.r)
 	if c.f.Resume {
-		err = c.tty.Session(func(keys *term.Keys) (err error) {
+		err = c.tty.Session(func(keys *screen.Keys) (err error) {
 			s, err = c.chooseSession(c.ctx, keys, "")
 			return err
 		})
@@ -259,7 +258,7 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 }
 
 // talk reads and answers lines with the terminal in raw mode.
-func (c *chat) talk(keys *term.Keys) (err error) {
+func (c *chat) talk(keys *screen.Keys) (err error) {
 	edit, err := c.newEditor(keys)
 	if err != nil {
 		return err
@@ -297,7 +296,7 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 		switch {
 		case errors.Is(err, errQueued):
 			continue
-		case errors.Is(err, editor.ErrInterrupted):
+		case errors.Is(err, screen.ErrInterrupted):
 			if interrupted && line == "" {
 				return nil
 			}
@@ -321,7 +320,7 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 
 // readLine reads a line, or fails with errQueued: an input of another process is to be sent first,
 // and what was typed stands in the next line.
-func (c *chat) readLine(edit *editor.Editor) (string, error) {
+func (c *chat) readLine(edit *screen.Editor) (string, error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
 	defer c.backlog.reading(func() { cancel(errQueued) })()

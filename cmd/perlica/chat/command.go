@@ -19,8 +19,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/markdown"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -134,9 +133,9 @@ func (c *chat) print(text string) {
 
 func (c *chat) rendered(text string) string {
 	if c.dumb {
-		return term.Sanitize(text) + "\n"
+		return screen.Sanitize(text) + "\n"
 	}
-	return markdown.Render(text, c.styles, term.Width(c.a.Stderr))
+	return screen.RenderMarkdown(text, c.styles, screen.TerminalWidth(c.a.Stderr))
 }
 
 // effect does the chat's part of a command.
@@ -362,7 +361,7 @@ func (c *chat) pathsBy(path, mark string, fits func(name, base string) bool) (wo
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !fits(name, base) || !strings.HasPrefix(base, ".") && strings.HasPrefix(name, ".") || name != term.Sanitize(name) {
+		if !fits(name, base) || !strings.HasPrefix(base, ".") && strings.HasPrefix(name, ".") || name != screen.Sanitize(name) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(c.absolute(dir), name)); err == nil && info.IsDir() {

@@ -15,22 +15,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/project"
 )
 
-func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
-	history := editor.History{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
+func (c *chat) newEditor(keys *screen.Keys) (*screen.Editor, error) {
+	history := screen.LineHistory{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 	past, err := history.Load()
 	if err != nil {
 		c.note("warning: the history of this project cannot be read: " + err.Error())
 	}
 	warned := false
-	o := editor.Options{
+	o := screen.EditorOptions{
 		Out: c.a.Stderr, Dumb: c.dumb, Styles: c.styles, Past: past,
-		Size: func() (int, int) { return term.Width(c.a.Stderr), term.Height(c.a.Stderr) },
+		Size: func() (int, int) { return screen.TerminalWidth(c.a.Stderr), screen.TerminalHeight(c.a.Stderr) },
 		Keep: func(entry string) {
 			if err := history.Add(entry); err != nil && !warned {
 				warned = true
@@ -45,7 +44,7 @@ func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
 	if canSuspend {
 		o.Suspend = c.suspend
 	}
-	return editor.New(keys, o)
+	return screen.NewEditor(keys, o)
 }
 
 // workspaceKey names the workspace in the user's own files.
@@ -109,17 +108,17 @@ func (c *chat) editElsewhere(text string) (edited string, err error) {
 // chatKeys shares the terminal during a turn: what is typed is for the next line, until a
 // question is put.
 type chatKeys struct {
-	keys *term.Keys
-	edit *editor.Editor
+	keys *screen.Keys
+	edit *screen.Editor
 
 	mu     sync.Mutex // guards what follows
-	on     editor.Events
+	on     screen.AheadEvents
 	gone   func() // the terminal is
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func (k *chatKeys) begin(on editor.Events, gone func()) {
+func (k *chatKeys) begin(on screen.AheadEvents, gone func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.on, k.gone = on, gone
@@ -174,11 +173,11 @@ func (k *chatKeys) calm(ctx context.Context) {
 
 // Session gives the keys to a question. What was typed for the next line stays; what is typed
 // between line and question belongs to neither.
-func (k *chatKeys) Session(f func(*term.Keys) error) error {
+func (k *chatKeys) Session(f func(*screen.Keys) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cancel == nil {
-		return term.ErrClosed
+		return screen.ErrClosed
 	}
 	k.pause()
 	defer k.collect()

@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/report"
@@ -42,7 +41,7 @@ func (c *chat) unfold(number string) error {
 		return c.pageElsewhere(pager, rows)
 	}
 	text := strings.Split(strings.TrimSuffix(frame.RenderRows(rows, c.styles), "\n"), "\n")
-	err = editor.Page(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(term.Height(c.a.Stderr), 2) }, text)
+	err = screen.ShowPages(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(screen.TerminalHeight(c.a.Stderr), 2) }, text)
 	if errors.Is(err, io.EOF) {
 		return nil // the next line finds that the terminal is gone
 	}
@@ -63,7 +62,7 @@ func (c *chat) wholeResult(of result) ([]card.Row, error) {
 	if last == nil {
 		return nil, errors.New("it is no longer on record")
 	}
-	width := max(term.Width(c.a.Stderr), card.MinWidth)
+	width := max(screen.TerminalWidth(c.a.Stderr), card.MinWidth)
 	rows := card.Text("tool", last.Title, width)
 	if input := string(last.Call.RawInput); input != "" && input != "{}" {
 		rows = append(rows, card.Text("input", input, width)...)

@@ -10,9 +10,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/fact"
@@ -62,7 +61,7 @@ func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
 }
 
 // chooseSession lets the person choose a session, first among those with the words, or fails with errNoChoice.
-func (c *chat) chooseSession(ctx context.Context, keys *term.Keys, words string) (s sessions.Session, err error) {
+func (c *chat) chooseSession(ctx context.Context, keys *screen.Keys, words string) (s sessions.Session, err error) {
 	view, err := c.r.Sessions(ctx)
 	if err != nil {
 		return s, err
@@ -79,12 +78,12 @@ func (c *chat) chooseSession(ctx context.Context, keys *term.Keys, words string)
 	if c.dumb {
 		return choice.number(keys, words)
 	}
-	i, err := editor.Pick(ctx, keys, editor.List{
+	i, err := screen.Pick(ctx, keys, screen.PickList{
 		Out: c.a.Stderr, Styles: c.styles, Title: "go on with", Words: words,
-		Size: func() (int, int) { return term.Width(c.a.Stderr), term.Height(c.a.Stderr) },
+		Size: func() (int, int) { return screen.TerminalWidth(c.a.Stderr), screen.TerminalHeight(c.a.Stderr) },
 		Find: choice.find, Row: choice.row,
 	})
-	if errors.Is(err, editor.ErrInterrupted) {
+	if errors.Is(err, screen.ErrInterrupted) {
 		return s, errNoChoice
 	}
 	if err != nil {
@@ -209,11 +208,11 @@ func (l *sessionList) row(i, columns int) []string {
 		cells = append(cells, cost)
 	}
 	head := strings.Join(cells, "  ") + "  "
-	for len(cells) > 1 && columns-term.Columns(head) < leastTitle {
+	for len(cells) > 1 && columns-screen.TextWidth(head) < leastTitle {
 		cells = cells[:len(cells)-1]
 		head = strings.Join(cells, "  ") + "  "
 	}
-	return []string{head, l.c.styles.Dim(card.Line(s.Title, max(columns-term.Columns(head), 1)))}
+	return []string{head, l.c.styles.Dim(card.Line(s.Title, max(columns-screen.TextWidth(head), 1)))}
 }
 
 // cost is what the agent last said that the session has cost.
@@ -233,7 +232,7 @@ func (l *sessionList) cost(id event.SessionID) string {
 }
 
 // number lets the person choose by number, where the terminal cannot move its cursor.
-func (l *sessionList) number(keys *term.Keys, words string) (s sessions.Session, err error) {
+func (l *sessionList) number(keys *screen.Keys, words string) (s sessions.Session, err error) {
 	var shown []sessions.Session
 	for _, i := range l.find(words) {
 		shown = append(shown, l.list[i])
@@ -241,12 +240,12 @@ func (l *sessionList) number(keys *term.Keys, words string) (s sessions.Session,
 	shown = shown[:min(len(shown), 20)]
 	for i, s := range shown {
 		at := slices.IndexFunc(l.list, func(o sessions.Session) bool { return o.ID == s.ID })
-		fmt.Fprintf(l.c.a.Stderr, "%2d  %s\n", i+1, strings.Join(l.row(at, max(term.Width(l.c.a.Stderr), 40)-5), ""))
+		fmt.Fprintf(l.c.a.Stderr, "%2d  %s\n", i+1, strings.Join(l.row(at, max(screen.TerminalWidth(l.c.a.Stderr), 40)-5), ""))
 	}
 	fmt.Fprint(l.c.a.Stderr, "number: ")
 	line, err := keys.Line(l.ctx)
 	fmt.Fprintln(l.c.a.Stderr)
-	if errors.Is(err, term.ErrInterrupted) || errors.Is(err, term.ErrEscaped) {
+	if errors.Is(err, screen.ErrInterrupted) || errors.Is(err, screen.ErrEscaped) {
 		return s, errNoChoice
 	}
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"unicode"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -53,7 +52,7 @@ func (c *chat) greet(s sessions.Session, choice fact.SessionConfigured) {
 func (c *chat) note(text string) { fmt.Fprint(c.a.Stderr, c.inset(text)) }
 
 func (c *chat) inset(text string) string {
-	return c.styles.Dim(card.Marked("perlica: "+text, term.Width(c.a.Stderr))) + "\n"
+	return c.styles.Dim(card.Marked("perlica: "+text, screen.TerminalWidth(c.a.Stderr))) + "\n"
 }
 
 // above is note while somebody may be writing a line, or a turn be under way.
@@ -84,7 +83,7 @@ func (c *chat) started(conv *kernel.Conversation, hint func(error) string, err e
 	case err != nil:
 		text := c.inset(frame.OneLine(err.Error()) + "; your next line starts the agent again")
 		if hint := hint(err); hint != "" {
-			text += c.styles.Dim("hint: "+term.Sanitize(hint)) + "\n"
+			text += c.styles.Dim("hint: "+screen.Sanitize(hint)) + "\n"
 		}
 		c.printAbove(text)
 	default:
@@ -176,7 +175,7 @@ func (c *chat) prompt() string {
 	defer c.mu.Unlock()
 	head, mark := c.head, c.styles.Bold("❯")
 	for _, part := range []string{c.styles.Dim(c.now), c.styles.Dim(c.full), c.beside} {
-		if term.Columns(part) > 0 {
+		if screen.TextWidth(part) > 0 {
 			head += part + " "
 		}
 	}
@@ -209,7 +208,7 @@ func (c *chat) resized() {
 }
 
 // drawn is what may be on the terminal.
-func (c *chat) drawn() (*editor.Editor, *term.Status) {
+func (c *chat) drawn() (*screen.Editor, *screen.StatusLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.edit, c.line

@@ -11,9 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
-	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/streamjson"
@@ -142,12 +141,12 @@ func (c *chat) keep(line string, queued bool, res kernel.Result, err error) {
 }
 
 // events are what happens at the keyboard during a command.
-func (c *chat) events(interrupt func()) editor.Events {
-	return editor.Events{Interrupt: interrupt, Typed: func(string) {}}
+func (c *chat) events(interrupt func()) screen.AheadEvents {
+	return screen.AheadEvents{Interrupt: interrupt, Typed: func(string) {}}
 }
 
 // turnEvents are what happens at the keyboard during a turn.
-func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) editor.Events {
+func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) screen.AheadEvents {
 	interrupt := func() { stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}) }
 	var escaped sync.Once // Esc asks; only Ctrl-C ends the agent that does not answer
 	on := c.events(interrupt)
@@ -168,7 +167,7 @@ func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) editor.Event
 }
 
 // under says which turn is under way, or which command, and its status line.
-func (c *chat) under(s *frame.Stopper, line *term.Status) {
+func (c *chat) under(s *frame.Stopper, line *screen.StatusLine) {
 	c.mu.Lock()
 	c.stop, c.line = s, line
 	c.mu.Unlock()

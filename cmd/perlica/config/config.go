@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -122,7 +122,7 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 
 // writeValues prints values as they could stand in a file, to the byte: a grid would touch
 // their spaces.
-func writeValues(w io.Writer, values []config.Value, s term.Styles) error {
+func writeValues(w io.Writer, values []config.Value, s screen.Styles) error {
 	const widest = 32 // a longer value pushes its origin to the right
 	keys, literals := 0, 0
 	for _, v := range values {
@@ -205,7 +205,7 @@ func (a *app) configCheck(asJSON bool) error {
 			{"note", p.Config.Notes}, {"warning", p.Config.Warnings}, {"not trusted yet, left aside", p.Config.Withheld},
 		} {
 			for _, l := range lines.lines {
-				if _, err := fmt.Fprintln(w, term.Sanitize(lines.what+": "+l)); err != nil {
+				if _, err := fmt.Fprintln(w, screen.Sanitize(lines.what+": "+l)); err != nil {
 					return err
 				}
 			}
@@ -225,7 +225,7 @@ func (a *app) completeKeys(*cobra.Command, []string, string) ([]string, cobra.Sh
 	}
 	var keys []string
 	for _, v := range p.Config.Values() {
-		keys = append(keys, v.Key+"\t"+term.Sanitize(v.Value))
+		keys = append(keys, v.Key+"\t"+screen.Sanitize(v.Value))
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp
 }

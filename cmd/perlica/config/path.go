@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -61,7 +61,7 @@ func (a *app) configPath(asJSON bool) error {
 	s := a.Styles(a.Stdout)
 	return a.Write(func(w io.Writer) error {
 		for _, f := range paths {
-			line := runewidth.FillRight(f.Name, 16) + term.Sanitize(f.Path)
+			line := runewidth.FillRight(f.Name, 16) + screen.Sanitize(f.Path)
 			if !f.Exists {
 				line += s.Dim("  (not there)")
 			}
@@ -131,7 +131,7 @@ func (a *app) init() error {
 		return err
 	}
 	return a.Write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "Made "+term.Sanitize(frame.ShownPath(p, path))+`: every key as a comment, with its default.
+		_, err := io.WriteString(w, "Made "+screen.Sanitize(frame.ShownPath(p, path))+`: every key as a comment, with its default.
 What runs leave behind lies beside it; .gitignore keeps that out of git.
 
 Next:

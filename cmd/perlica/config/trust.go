@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -87,7 +87,7 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 }
 
 // writeWithheld shows what would begin to count.
-func writeWithheld(w io.Writer, p *project.Project, s term.Styles) error {
+func writeWithheld(w io.Writer, p *project.Project, s screen.Styles) error {
 	var b strings.Builder
 	if len(p.Config.Withheld) == 0 {
 		b.WriteString("The project's files loosen nothing: all of them counts already.\n")
@@ -95,7 +95,7 @@ func writeWithheld(w io.Writer, p *project.Project, s term.Styles) error {
 		b.WriteString("This would begin to count:\n")
 	}
 	for _, line := range p.Config.Withheld {
-		b.WriteString("  " + s.Yellow(term.Sanitize(line)) + "\n")
+		b.WriteString("  " + s.Yellow(screen.Sanitize(line)) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 )
@@ -45,7 +45,7 @@ type Asker struct {
 // keyboard is where questions are answered.
 type keyboard interface {
 	// Session calls f with the terminal in raw mode and nothing typed ahead.
-	Session(f func(*term.Keys) error) error
+	Session(f func(*screen.Keys) error) error
 }
 
 // openQuestion is a question with its end.
@@ -56,17 +56,17 @@ type openQuestion struct {
 
 // CanAsk reports whether NewAsker would have a terminal to ask at.
 func CanAsk(a *frame.App) bool {
-	if !term.IsTerminal(a.Stderr) || !a.Attended() {
+	if !screen.IsTerminal(a.Stderr) || !a.Attended() {
 		return false
 	}
-	tty, err := term.OpenTTY()
+	tty, err := screen.OpenTTY()
 	return err == nil && tty.Close() == nil
 }
 
 // NewAsker opens the terminal, if there is one to ask on: standard error is one, and the
 // controlling terminal can be opened. Standard input may well be a pipe.
 func NewAsker(a *frame.App, r *kernel.Runner, say *Printer) *Asker {
-	if !term.IsTerminal(a.Stderr) || !a.Attended() {
+	if !screen.IsTerminal(a.Stderr) || !a.Attended() {
 		return NewAskerAt(a, r, say, nil, "terminal")
 	}
 	tty, err := frame.OpenTTY()
@@ -178,10 +178,10 @@ func (k *Asker) put(q *openQuestion) {
 			return
 		}
 	}
-	err := k.tty.Session(func(keys *term.Keys) error {
+	err := k.tty.Session(func(keys *screen.Keys) error {
 		for {
 			err := (&sitting{k: k, q: q.Question, keys: keys}).run(ctx)
-			if !errors.Is(err, term.ErrSuspended) {
+			if !errors.Is(err, screen.ErrSuspended) {
 				return err
 			}
 			if k.Suspend(); ctx.Err() != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -23,7 +23,7 @@ import (
 type sitting struct {
 	k    *Asker
 	q    interaction.Question
-	keys *term.Keys
+	keys *screen.Keys
 
 	width, height int // of the screen that pager is for
 	pager         *card.Pager
@@ -60,7 +60,7 @@ func (s *sitting) run(ctx context.Context) error {
 
 // screen is the size of the terminal. One that does not say is taken for the usual one.
 func (s *sitting) screen() (width, height int) {
-	width, height = term.Width(s.k.a.Stderr), term.Height(s.k.a.Stderr)
+	width, height = screen.TerminalWidth(s.k.a.Stderr), screen.TerminalHeight(s.k.a.Stderr)
 	if width <= 0 {
 		width = 80
 	}
@@ -147,7 +147,7 @@ func (s *sitting) explain() {
 }
 
 // next waits for a key, or until the terminal has another size.
-func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err error) {
+func (s *sitting) next(ctx context.Context) (key screen.Key, resized bool, err error) {
 	changes, stop := frame.TerminalResizes()
 	defer stop()
 	for {
@@ -169,7 +169,7 @@ func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err err
 		}
 		s.counted, s.counts = s.counts, false
 		s.wait.Input(time.Now())
-		if err == nil && key.Kind == term.KeyRune {
+		if err == nil && key.Kind == screen.KeyRune {
 			alone, err := s.keys.Alone(ctx)
 			if err != nil {
 				return key, false, err
@@ -183,7 +183,7 @@ func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err err
 }
 
 // nextUnless waits for a key, for another size of the terminal, or for the end of the wait.
-func (s *sitting) nextUnless(ctx context.Context, changes <-chan os.Signal) (term.Key, error) {
+func (s *sitting) nextUnless(ctx context.Context, changes <-chan os.Signal) (screen.Key, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -205,14 +205,14 @@ func (s *sitting) nextUnless(ctx context.Context, changes <-chan os.Signal) (ter
 }
 
 // press does what a key says and reports whether the question is done with here.
-func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error) {
+func (s *sitting) press(ctx context.Context, key screen.Key) (done bool, err error) {
 	switch {
-	case key.Kind == term.KeyCtrlZ:
-		return false, term.ErrSuspended
-	case key.Kind == term.KeyCtrlC:
+	case key.Kind == screen.KeyCtrlZ:
+		return false, screen.ErrSuspended
+	case key.Kind == screen.KeyCtrlC:
 		s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted at a question"})
 		return true, nil
-	case key.Kind == term.KeyEsc, isRune(key, 'n', 'N'):
+	case key.Kind == screen.KeyEsc, isRune(key, 'n', 'N'):
 		o, ok := s.q.Refusal()
 		if ok {
 			return s.give(ctx, o)
@@ -236,8 +236,8 @@ func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error
 	return s.choose(ctx, o, true)
 }
 
-func isRune(key term.Key, runes ...rune) bool {
-	return key.Kind == term.KeyRune && slices.Contains(runes, key.Rune)
+func isRune(key screen.Key, runes ...rune) bool {
+	return key.Kind == screen.KeyRune && slices.Contains(runes, key.Rune)
 }
 
 // turned draws another page, which takes its time to be read.
@@ -300,7 +300,7 @@ func (s *sitting) give(ctx context.Context, o interaction.Option) (done bool, er
 	}
 	s.due, s.explained = s.pager.Keys(), false // other rows stand below them by now
 	s.wait.Input(time.Now())
-	if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
+	if errors.Is(err, screen.ErrEscaped) || errors.Is(err, screen.ErrInterrupted) {
 		return false, nil
 	}
 	if err != nil {
@@ -349,7 +349,7 @@ func (s *sitting) confirmed(ctx context.Context) (yes, done bool, err error) {
 			if yes, err := s.meant(ctx, interaction.Option{}); yes || err != nil {
 				return yes, false, err
 			}
-		case key.Kind == term.KeyCtrlC, key.Kind == term.KeyCtrlZ:
+		case key.Kind == screen.KeyCtrlC, key.Kind == screen.KeyCtrlZ:
 			done, err = s.press(ctx, key)
 			return false, done, err
 		default:
@@ -385,7 +385,7 @@ func (k *Asker) record(ctx context.Context, q interaction.Question, answer inter
 
 // byNumber is the option that a digit chooses. Questions with more than nine options are
 // answered by 'perlica pending choose'.
-func byNumber(key term.Key, q interaction.Question) (interaction.Option, bool) {
+func byNumber(key screen.Key, q interaction.Question) (interaction.Option, bool) {
 	n, ok := key.Digit()
 	if !ok || n < 1 || n > len(q.Options) {
 		return interaction.Option{}, false

@@ -13,7 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -60,7 +60,7 @@ const mostDrawn = 8
 
 // Draw draws the images of an answer on the terminal of standard error, where that can. They are taken from the record.
 func (p *Printer) Draw(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
-	columns, drawn := term.Width(p.a.Stderr), 0
+	columns, drawn := screen.TerminalWidth(p.a.Stderr), 0
 	if columns == 0 || embedded(res.Content) == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -86,10 +86,10 @@ func (p *Printer) Explain(res kernel.Result) {
 
 // wrong prints what went wrong, and what to do about it.
 func (p *Printer) wrong(text, hint string) {
-	rows := card.Marked("perlica: "+text, term.Width(p.a.Stderr))
+	rows := card.Marked("perlica: "+text, screen.TerminalWidth(p.a.Stderr))
 	p.Line(p.Styles.Red("perlica:") + strings.TrimPrefix(rows, "perlica:"))
 	if hint != "" {
-		p.Line(p.Styles.Dim("hint: " + term.Sanitize(hint))) // commands to be copied, and no words of an agent
+		p.Line(p.Styles.Dim("hint: " + screen.Sanitize(hint))) // commands to be copied, and no words of an agent
 	}
 }
 

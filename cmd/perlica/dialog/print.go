@@ -13,7 +13,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -30,20 +30,20 @@ type Printer struct {
 	newline  bool // ends the answer, wherever it goes
 	thoughts bool
 	verbose  bool // the ids, the plan and the beginning of each tool, too
-	Styles   term.Styles
-	Status   *term.Status
+	Styles   screen.Styles
+	Status   *screen.StatusLine
 	stop     *frame.Stopper // stopped when standard output is closed
 
-	raw    io.Writer    // standard output
-	out    io.Writer    // of the answer; sanitized if it is a terminal
-	Answer *term.Writer // out, if it is a terminal
-	n      int          // of stream-json
-	Closed bool         // standard output is, or cannot be written
-	Failed error        // why, unless its reader went away
-	open   bool         // the answer so far does not end with a newline
-	shared bool         // both streams are one file, and no terminal
-	held   []string     // lines for standard error that wait for the end of a line of the answer
-	ended  bool         // the answer is whole
+	raw    io.Writer          // standard output
+	out    io.Writer          // of the answer; sanitized if it is a terminal
+	Answer *screen.SafeWriter // out, if it is a terminal
+	n      int                // of stream-json
+	Closed bool               // standard output is, or cannot be written
+	Failed error              // why, unless its reader went away
+	open   bool               // the answer so far does not end with a newline
+	shared bool               // both streams are one file, and no terminal
+	held   []string           // lines for standard error that wait for the end of a line of the answer
+	ended  bool               // the answer is whole
 
 	Tools   map[acp.ToolCallId]string // titles of tool calls that run
 	Waiting int                       // open questions
@@ -71,22 +71,22 @@ type Printer struct {
 func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper) *Printer {
 	p := &Printer{
 		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts || f.Verbose, verbose: f.Verbose, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
-		Styles: term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr)),
+		Styles: screen.NewStyles(a.Getenv, screen.IsTerminal(a.Stderr)),
 		Tools:  map[acp.ToolCallId]string{}, sayings: map[string]bool{},
 	}
 	var width func() int
 	if !f.IgnoreClosedPipe && f.Format == "text" {
-		width = term.StatusWidth(a.Stderr, a.Getenv)
+		width = screen.StatusWidth(a.Stderr, a.Getenv)
 	}
-	p.Status = term.NewStatus(a.Stderr, width, p.Styles, term.SystemClock())
+	p.Status = screen.NewStatusLine(a.Stderr, width, p.Styles, screen.SystemClock())
 	p.raw = patientWriter{ctx, a.Stdout}
 	if info, err := a.Stdout.Stat(); err == nil && info.Mode().IsRegular() { // a file has no reader to wait for
 		p.raw = a.Stdout
 	}
 	p.out = p.raw
-	p.shared = f.Format == "text" && sameFile(a.Stdout, a.Stderr) && !term.IsTerminal(a.Stdout)
-	if term.IsTerminal(a.Stdout) {
-		p.Answer = term.NewWriter(p.Status.Through(p.raw))
+	p.shared = f.Format == "text" && sameFile(a.Stdout, a.Stderr) && !screen.IsTerminal(a.Stdout)
+	if screen.IsTerminal(a.Stdout) {
+		p.Answer = screen.NewSafeWriter(p.Status.Through(p.raw))
 		p.out = p.Answer
 	}
 	return p
@@ -132,12 +132,12 @@ func (p *Printer) Note(text string) {
 	if p.quiet {
 		return
 	}
-	p.Line(p.Styles.Dim(card.Marked("perlica: "+text, term.Width(p.a.Stderr))))
+	p.Line(p.Styles.Dim(card.Marked("perlica: "+text, screen.TerminalWidth(p.a.Stderr))))
 }
 
 // row makes a text of an agent's fit for a row of a terminal in which something stands beside it.
 func (p *Printer) row(text string, beside int) string {
-	if w := term.Width(p.a.Stderr); w > 0 {
+	if w := screen.TerminalWidth(p.a.Stderr); w > 0 {
 		return card.Line(text, max(w-beside, 1))
 	}
 	return frame.OneLine(text)
@@ -201,7 +201,7 @@ func (p *Printer) update(n kernel.Updated) {
 		}
 	case n.Kind == provider.AgentThoughtChunk:
 		if p.thoughts && strings.TrimSpace(n.Text) != "" {
-			p.Line(p.Styles.Dim(term.Sanitize(strings.TrimRight(n.Text, "\n"))))
+			p.Line(p.Styles.Dim(screen.Sanitize(strings.TrimRight(n.Text, "\n"))))
 		}
 		p.SetStatus("thinking")
 	case n.Tool != nil:
@@ -291,7 +291,7 @@ func (p *Printer) toolOver(t provider.ToolCall, outcome string) {
 		if t.Failed() {
 			mark = p.Styles.Red("✗")
 		}
-		p.Line(mark + " " + p.Styles.Dim(p.row(title, 2+term.Columns(outcome))+outcome))
+		p.Line(mark + " " + p.Styles.Dim(p.row(title, 2+screen.TextWidth(outcome))+outcome))
 	}
 	delete(p.Tools, t.ID)
 	p.showStatus()

@@ -12,8 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/markdown"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
@@ -24,9 +23,9 @@ import (
 type TurnView struct {
 	A      *frame.App
 	Say    *Printer
-	stream *markdown.Stream // nil: the answer goes out as it comes
-	open   bool             // the answer so far does not end with a newline
-	quick  bool             // there is a status line
+	stream *screen.MarkdownStream // nil: the answer goes out as it comes
+	open   bool                   // the answer so far does not end with a newline
+	quick  bool                   // there is a status line
 
 	thought strings.Builder
 	calls   map[acp.ToolCallId]*toolShown
@@ -48,13 +47,13 @@ type toolShown struct {
 func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *TurnView {
 	v := &TurnView{A: a, Say: say, calls: map[acp.ToolCallId]*toolShown{}, folded: folded}
 	say.beside = true
-	v.quick = term.StatusWidth(a.Stderr, a.Getenv) != nil
-	if term.IsTerminal(a.Stdout) && !a.HasDumbTerminal() {
-		styles := term.NewStyles(a.Getenv, true)
+	v.quick = screen.StatusWidth(a.Stderr, a.Getenv) != nil
+	if screen.IsTerminal(a.Stdout) && !a.HasDumbTerminal() {
+		styles := screen.NewStyles(a.Getenv, true)
 		if v.quick && sameTerminal(a.Stdout, a.Stderr) {
-			v.stream = markdown.NewLiveStream(say.raw, say.Status, styles, func() (int, int) { return term.Width(a.Stdout), term.Height(a.Stdout) })
+			v.stream = screen.NewLiveMarkdownStream(say.raw, say.Status, styles, func() (int, int) { return screen.TerminalWidth(a.Stdout), screen.TerminalHeight(a.Stdout) })
 		} else {
-			v.stream = markdown.NewStream(say.Status.Through(say.raw), styles, func() int { return term.Width(a.Stdout) })
+			v.stream = screen.NewMarkdownStream(say.Status.Through(say.raw), styles, func() int { return screen.TerminalWidth(a.Stdout) })
 		}
 		say.out, say.Answer = v.stream, nil
 	}
@@ -63,7 +62,7 @@ func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *T
 
 // sameTerminal reports whether two files are one terminal.
 func sameTerminal(a, b *os.File) bool {
-	if !term.IsTerminal(a) || !term.IsTerminal(b) {
+	if !screen.IsTerminal(a) || !screen.IsTerminal(b) {
 		return false
 	}
 	return runtime.GOOS == "windows" || sameFile(a, b) // a process has one console on Windows
@@ -128,7 +127,7 @@ func (v *TurnView) endThought() {
 func (v *TurnView) thoughtLines(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.TrimSpace(line) != "" {
-			v.Say.Line(v.Say.Styles.Dim(card.Marked("  "+frame.OneLine(line), term.Width(v.A.Stderr))))
+			v.Say.Line(v.Say.Styles.Dim(card.Marked("  "+frame.OneLine(line), screen.TerminalWidth(v.A.Stderr))))
 		}
 	}
 }
@@ -163,7 +162,7 @@ func (v *TurnView) tool(t provider.ToolCall) {
 
 // result shows what a tool call led to, folded.
 func (v *TurnView) result(t provider.ToolCall) {
-	width := cmp.Or(term.Width(v.A.Stderr), frame.DefaultWidth)
+	width := cmp.Or(screen.TerminalWidth(v.A.Stderr), frame.DefaultWidth)
 	rows, more := frame.ToolResultRows(t, width, true)
 	text := frame.RenderRows(rows, v.Say.Styles)
 	if more > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/project"
@@ -86,7 +86,7 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 			rep.Warned++
 		}
 		if !asJSON && failed == nil {
-			failed = a.Write(func(w io.Writer) error { return writeCheck(w, c, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+			failed = a.Write(func(w io.Writer) error { return writeCheck(w, c, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 		}
 	}
 	checkup.Checkup{
@@ -144,7 +144,7 @@ func (r doctorReport) verdict() string {
 }
 
 // writeCheck prints one result, and its hint below it. width is the width of the terminal in columns; 0 means no limit.
-func writeCheck(w io.Writer, c checkup.Check, s term.Styles, width int) error {
+func writeCheck(w io.Writer, c checkup.Check, s screen.Styles, width int) error {
 	mark := map[checkup.Status]string{checkup.OK: s.Green("ok  "), checkup.Warn: s.Yellow("warn"), checkup.Fail: s.Red("FAIL")}[c.Status]
 	const name, indent = 20, 26
 	room := math.MaxInt

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/export"
@@ -125,7 +125,7 @@ func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Proj
 	opt := &job.opt
 	progress, done := a.Progress(ctx, "exporting", log)
 	defer done()
-	if f.Out != "-" || !term.IsTerminal(a.Stdout) { // else its lines are progress enough
+	if f.Out != "-" || !screen.IsTerminal(a.Stdout) { // else its lines are progress enough
 		opt.Progress = progress
 	}
 	var got *export.Summary

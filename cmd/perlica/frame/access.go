@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -218,7 +218,7 @@ func needsTerminal(what string) error {
 
 // terminalOr returns refusal where no terminal controls this process.
 func terminalOr(refusal error) error {
-	tty, err := term.OpenTTY()
+	tty, err := screen.OpenTTY()
 	if err != nil {
 		return refusal
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/agents"
@@ -85,7 +85,7 @@ func QuestionTitle(q interaction.Question) string {
 }
 
 // RenderRows is rows of a question as they are printed.
-func RenderRows(rows []card.Row, s term.Styles) string {
+func RenderRows(rows []card.Row, s screen.Styles) string {
 	var b strings.Builder
 	for _, r := range rows {
 		head, text := r.Head, r.Text
@@ -185,7 +185,7 @@ func DescribeSession(s sessions.Session) string {
 }
 
 // WriteFields writes named values below each other; an empty one is left out.
-func WriteFields(w io.Writer, s term.Styles, indent string, width int, fields [][2]string) error {
+func WriteFields(w io.Writer, s screen.Styles, indent string, width int, fields [][2]string) error {
 	for _, f := range fields {
 		if f[1] == "" {
 			continue

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction/card"
 )
 
@@ -29,7 +29,7 @@ const (
 func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
 
 // Write prints the table. width is the width of the terminal in columns; 0 means no limit.
-func (g *Grid) Write(w io.Writer, s term.Styles, width int) error {
+func (g *Grid) Write(w io.Writer, s screen.Styles, width int) error {
 	all := append([][]string{g.Head}, g.rows...)
 	widths, least := make([]int, len(g.Head)), make([]int, len(g.Head))
 	for _, row := range all {
@@ -108,7 +108,7 @@ func gridLines(row []string, widths []int) []string {
 }
 
 // writeBlocks prints each row as a block: a line for each cell that has a text, after the name of its column.
-func (g *Grid) writeBlocks(w io.Writer, s term.Styles, width int) error {
+func (g *Grid) writeBlocks(w io.Writer, s screen.Styles, width int) error {
 	name := 0
 	for _, head := range g.Head {
 		name = max(name, runewidth.StringWidth(head))

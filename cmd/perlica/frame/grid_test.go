@@ -6,7 +6,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
 // TestGridWidths: a table has all its words at each width, no line is wider than the screen, and no word breaks
@@ -17,7 +17,7 @@ func TestGridWidths(t *testing.T) {
 		g.Add("9d00ed9f", "3 min ago", "why does the parser lose the last line")
 		g.Add("mychat", "just now", "重写 解析器 的 测试")
 		var b strings.Builder
-		if err := g.Write(&b, term.Styles{}, width); err != nil {
+		if err := g.Write(&b, screen.Styles{}, width); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {
@@ -38,7 +38,7 @@ func TestGridToAFile(t *testing.T) {
 	g := Grid{Head: []string{"ID", "TITLE"}}
 	g.Add("a", strings.Repeat("word ", 100)+"end")
 	var b strings.Builder
-	if err := g.Write(&b, term.Styles{}, 0); err != nil {
+	if err := g.Write(&b, screen.Styles{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(b.String(), "\n"); got != 2 {

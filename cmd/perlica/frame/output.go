@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/config"
@@ -35,12 +35,12 @@ func UserName(getenv func(string) string) string {
 // Piped reports whether standard input is something to read: a pipe, a socket or a file.
 func (a *App) Piped() bool {
 	info, err := a.Stdin.Stat()
-	return err == nil && !term.IsTerminal(a.Stdin) && info.Mode()&os.ModeCharDevice == 0
+	return err == nil && !screen.IsTerminal(a.Stdin) && info.Mode()&os.ModeCharDevice == 0
 }
 
 // OpenTTY opens the controlling terminal. A signal that ends the process restores its mode first.
-func OpenTTY() (*term.TTY, error) {
-	tty, err := term.OpenTTY()
+func OpenTTY() (*screen.TTY, error) {
+	tty, err := screen.OpenTTY()
 	if err == nil {
 		BeforeFatalSignal(tty.Restore)
 	}
@@ -50,7 +50,7 @@ func OpenTTY() (*term.TTY, error) {
 // Confirm asks a question that one key answers. Only y is a yes.
 func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error) {
 	noTerminal := WithHint(ExitUsage.With(errors.New("there is no terminal to ask on")), "--yes answers in its place")
-	if !term.IsTerminal(a.Stderr) {
+	if !screen.IsTerminal(a.Stderr) {
 		return false, noTerminal
 	}
 	tty, err := OpenTTY()
@@ -59,9 +59,9 @@ func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error
 	}
 	defer func() { _ = tty.Close() }() // read from only
 	fmt.Fprint(a.Stderr, a.Styles(a.Stderr).Bold(question)+" [y/N] ")
-	err = tty.Session(func(keys *term.Keys) error {
+	err = tty.Session(func(keys *screen.Keys) error {
 		key, err := keys.Next(ctx)
-		yes = key.Kind == term.KeyRune && (key.Rune == 'y' || key.Rune == 'Y')
+		yes = key.Kind == screen.KeyRune && (key.Rune == 'y' || key.Rune == 'Y')
 		return err
 	})
 	fmt.Fprintln(a.Stderr, map[bool]string{true: "yes", false: "no"}[yes])
@@ -88,7 +88,7 @@ func (a *App) PrintJSON(v any) error {
 }
 
 // Show prints what a command found: as JSON, or as f writes it for people.
-func (a *App) Show(asJSON bool, v any, f func(w io.Writer, s term.Styles) error) error {
+func (a *App) Show(asJSON bool, v any, f func(w io.Writer, s screen.Styles) error) error {
 	if asJSON {
 		return a.PrintJSON(v)
 	}
@@ -97,19 +97,21 @@ func (a *App) Show(asJSON bool, v any, f func(w io.Writer, s term.Styles) error)
 
 // Table prints a table, no wider than the terminal.
 func (a *App) Table(g Grid) error {
-	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 }
 
 // Say prints one line that tells what was done.
 func (a *App) Say(format string, args ...any) error {
 	return a.Write(func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, term.Sanitize(fmt.Sprintf(format, args...)))
+		_, err := fmt.Fprintln(w, screen.Sanitize(fmt.Sprintf(format, args...)))
 		return err
 	})
 }
 
 // Styles is the style for what is printed to f.
-func (a *App) Styles(f *os.File) term.Styles { return term.NewStyles(a.Getenv, term.IsTerminal(f)) }
+func (a *App) Styles(f *os.File) screen.Styles {
+	return screen.NewStyles(a.Getenv, screen.IsTerminal(f))
+}
 
 // Note prints a line on standard error that is no error.
 func (a *App) Note(text string) {
@@ -122,15 +124,15 @@ func (a *App) HasDumbTerminal() bool { return a.Getenv("TERM") == "dumb" }
 
 // wrapped wraps a text at words on a terminal. Elsewhere a line stays a line.
 func (a *App) wrapped(text string) string {
-	if width := term.Width(a.Stderr); width > 0 {
+	if width := screen.TerminalWidth(a.Stderr); width > 0 {
 		return card.Marked(text, width)
 	}
-	return term.Sanitize(text)
+	return screen.Sanitize(text)
 }
 
 // Complain prints an error and its hint.
 func (a *App) Complain(err error) {
-	styles := term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr))
+	styles := screen.NewStyles(a.Getenv, screen.IsTerminal(a.Stderr))
 	// A log that died reports its error once more on Close.
 	lines := slices.Compact(strings.Split(strings.TrimRight(err.Error(), "\n"), "\n"))
 	for i, line := range lines {
@@ -165,7 +167,7 @@ func (a *App) Aside(c *config.Config) {
 		{"warning: ", c.Warnings},
 	} {
 		for _, l := range lines.lines {
-			fmt.Fprintln(a.Stderr, s.Yellow("perlica: ")+term.Sanitize(lines.what+l))
+			fmt.Fprintln(a.Stderr, s.Yellow("perlica: ")+screen.Sanitize(lines.what+l))
 		}
 	}
 	if len(c.Withheld) > 0 {
@@ -185,7 +187,7 @@ func (a *App) Progress(ctx context.Context, doing string, log *store.Reader) (f 
 			of = fmt.Sprintf(" of %d", size)
 		}
 	}
-	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
 	return func(seq int64) { status.Set(fmt.Sprintf("%s: event %d%s", doing, seq, of)) },
 		func() { _ = status.Close() } // a terminal that is gone shows nothing
 }

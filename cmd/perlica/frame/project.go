@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -35,7 +35,7 @@ func (a *App) WithoutTrust(settings map[string]string) (*project.Project, error)
 }
 
 // WriteLogIdentity shows what a person is to trust.
-func WriteLogIdentity(w io.Writer, l logtrust.Log, s term.Styles) error {
+func WriteLogIdentity(w io.Writer, l logtrust.Log, s screen.Styles) error {
 	keys := "no checkpoint: nothing of it is signed"
 	if len(l.Keys) > 0 {
 		keys = strings.Join(l.Keys, ", ")
@@ -60,10 +60,10 @@ func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtr
 		hint += "; or leave it: " + NewProjectHint
 	}
 	err = WithHint(err, "%s", hint)
-	if !term.IsTerminal(a.Stdin) || !term.IsTerminal(a.Stderr) || !a.Attended() {
+	if !screen.IsTerminal(a.Stdin) || !screen.IsTerminal(a.Stderr) || !a.Attended() {
 		return err
 	}
-	fmt.Fprintln(a.Stderr, "perlica: "+term.Sanitize(unknown.Error()))
+	fmt.Fprintln(a.Stderr, "perlica: "+screen.Sanitize(unknown.Error()))
 	if werr := WriteLogIdentity(a.Stderr, unknown.Log, a.Styles(a.Stderr)); werr != nil {
 		return errors.Join(err, werr)
 	}
@@ -163,7 +163,7 @@ func (a *App) Locate(settings map[string]string) (*project.Project, error) {
 // FindProject finds the project of another directory than the working directory.
 func (a *App) FindProject(dir string, settings map[string]string) (*project.Project, error) {
 	p, err := project.Find(dir, a.Environ, settings)
-	p.Attended = term.IsTerminal(a.Stderr)
+	p.Attended = screen.IsTerminal(a.Stderr)
 	return p, err
 }
 
@@ -189,7 +189,7 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 		}
 	}
 	p, err := find(dir, environ, settings)
-	p.Environ, p.Attended = a.Environ, term.IsTerminal(a.Stderr)
+	p.Environ, p.Attended = a.Environ, screen.IsTerminal(a.Stderr)
 	if a.UserFlag && a.ContextFlag != "" {
 		return p, UsageErrorf("--user and --context exclude each other: the user's own log has one context")
 	}
@@ -214,7 +214,7 @@ func (a *App) LocateToRead() (*project.Project, error) {
 			return p, err
 		}
 	}
-	fmt.Fprintf(a.Stderr, "perlica: warning: the configuration has mistakes, see 'perlica config check': %s\n", term.Sanitize(problems[0].Error()))
+	fmt.Fprintf(a.Stderr, "perlica: warning: the configuration has mistakes, see 'perlica config check': %s\n", screen.Sanitize(problems[0].Error()))
 	return p, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/witness"
@@ -131,7 +131,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 		out.Witnesses = append(out.Witnesses, entry)
 	}
 	out.Note = c.Note
-	err = a.Show(asJSON, out, func(w io.Writer, _ term.Styles) error {
+	err = a.Show(asJSON, out, func(w io.Writer, _ screen.Styles) error {
 		_, err := io.WriteString(w, c.Note)
 		return err
 	})

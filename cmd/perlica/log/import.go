@@ -12,7 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	logexport "github.com/perlica/perlica/eventlog/export"
 )
 
@@ -67,7 +67,7 @@ func (a *app) logImport(ctx context.Context, file, db string) (err error) {
 	case errors.As(err, &bad):
 		return frame.WithHint(fmt.Errorf("%s: %w", file, err), "nothing was imported; export the log again, or ask for the file again")
 	case errors.Is(err, fs.ErrExist) && errors.As(err, &taken):
-		return frame.WithHint(fmt.Errorf("%s exists", term.Sanitize(taken.Path)), "import makes a new log: choose another name, or move that away")
+		return frame.WithHint(fmt.Errorf("%s exists", screen.Sanitize(taken.Path)), "import makes a new log: choose another name, or move that away")
 	case err != nil:
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
@@ -86,15 +86,15 @@ func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *project
 	return s, nil
 }
 
-func (k shownKeys) write(w io.Writer, s term.Styles) error {
-	_, err := fmt.Fprintf(w, "%s %s\n%s %s\n", s.Dim("file   "), term.Sanitize(k.File), s.Dim("log    "), term.Sanitize(k.Origin))
+func (k shownKeys) write(w io.Writer, s screen.Styles) error {
+	_, err := fmt.Fprintf(w, "%s %s\n%s %s\n", s.Dim("file   "), screen.Sanitize(k.File), s.Dim("log    "), screen.Sanitize(k.Origin))
 	for _, key := range k.Keys {
 		word := s.Green("in use ")
 		if key.Retired {
 			word = s.Dim("retired")
 		}
 		if err == nil {
-			_, err = fmt.Fprintln(w, word, term.Sanitize(key.Key))
+			_, err = fmt.Fprintln(w, word, screen.Sanitize(key.Key))
 		}
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel/report"
@@ -52,7 +52,7 @@ const storyTime = lineTime + " MST"
 const typeWidth = 25
 
 // eventLine is an event on one line, cut to width columns if width is not 0.
-func eventLine(e event.Event, s term.Styles, width int) string {
+func eventLine(e event.Event, s screen.Styles, width int) string {
 	typ := runewidth.FillRight(string(e.Type), typeWidth)
 	refs := lineRefs(e)
 	text := frame.OneLine(report.Summarize(e, nil))

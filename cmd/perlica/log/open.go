@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
@@ -76,7 +76,7 @@ func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 	return a.Write(func(w io.Writer) error { return writeOpenRuns(w, a.Styles(a.Stdout), list) })
 }
 
-func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
+func writeOpenRuns(out io.Writer, s screen.Styles, list []report.OpenRun) error {
 	w := bufio.NewWriter(out)
 	for i, o := range list {
 		if i > 0 {

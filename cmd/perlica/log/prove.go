@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
@@ -313,13 +313,13 @@ func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	return list, nil
 }
 
-func (v checkedProof) write(w io.Writer, s term.Styles) error {
-	file := term.Sanitize(v.File)
+func (v checkedProof) write(w io.Writer, s screen.Styles) error {
+	file := screen.Sanitize(v.File)
 	if !v.OK {
-		_, err := fmt.Fprintf(w, "%s %s\n%s\n", s.Red("NOT PROVEN"), file, term.Sanitize(v.Damage))
+		_, err := fmt.Fprintf(w, "%s %s\n%s\n", s.Red("NOT PROVEN"), file, screen.Sanitize(v.Damage))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s %s\nlog:        %s\ncheckpoint: %d events, root %s\n", s.Green("PROVEN"), file, term.Sanitize(v.Origin), v.Size, v.Root)
+	_, err := fmt.Fprintf(w, "%s %s\nlog:        %s\ncheckpoint: %d events, root %s\n", s.Green("PROVEN"), file, screen.Sanitize(v.Origin), v.Size, v.Root)
 	for _, by := range v.Signed {
 		how := "signed by:  " + by.Name
 		switch {
@@ -329,7 +329,7 @@ func (v checkedProof) write(w io.Writer, s term.Styles) error {
 			how += " (the key in your own file: --key checks by one that you were given)"
 		}
 		if err == nil {
-			_, err = fmt.Fprintln(w, term.Sanitize(how))
+			_, err = fmt.Fprintln(w, screen.Sanitize(how))
 		}
 	}
 	if err != nil {
@@ -346,7 +346,7 @@ func (v checkedProof) write(w io.Writer, s term.Styles) error {
 	for i, e := range events {
 		said := fmt.Sprintf("Event %d is on the log exactly as it stands here.", e.Seq)
 		if e.Payload == nil {
-			said = fmt.Sprintf("Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and anyone who has the bytes can compare them.", e.Seq, term.Sanitize(e.Withheld))
+			said = fmt.Sprintf("Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and anyone who has the bytes can compare them.", e.Seq, screen.Sanitize(e.Withheld))
 		}
 		if i > 0 {
 			said = "\n" + said

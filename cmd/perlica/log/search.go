@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -114,7 +114,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 	if err != nil {
 		return err
 	}
-	if width := term.Width(a.Stdout); width > 0 {
+	if width := screen.TerminalWidth(a.Stdout); width > 0 {
 		w.Width = max(width-8, 30) // indented, and with an ellipsis at either end
 	}
 	if f.team {
@@ -161,7 +161,7 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
 	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
 	used := ""
 	s, remove, err := project.OpenView(at, func(path string) (*report.Search, error) {
@@ -217,7 +217,7 @@ func (a *app) writeHits(hits iter.Seq2[found, error], f searchFlags) (n int, err
 }
 
 // hitLines is a hit for people: where it is, and what was found.
-func hitLines(h found, s term.Styles) string {
+func hitLines(h found, s screen.Styles) string {
 	e := h.Event
 	head := fmt.Sprintf("%s %6d  %-8s  %s", e.Time.Local().Format(lineTime), e.Seq, h.Kind, lineRuns(e))
 	if e.Run != "" {
@@ -232,7 +232,7 @@ func hitLines(h found, s term.Styles) string {
 	var b strings.Builder
 	b.WriteString(s.Dim(head) + "\n    ")
 	for _, p := range h.Excerpt {
-		text := strings.NewReplacer("\n", " ", "\t", " ").Replace(term.Sanitize(p.Text))
+		text := strings.NewReplacer("\n", " ", "\t", " ").Replace(screen.Sanitize(p.Text))
 		if p.Mark {
 			text = s.Bold(s.Red(text))
 		}

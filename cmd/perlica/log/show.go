@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
@@ -187,7 +187,7 @@ func (a *app) tellRun(ctx context.Context, log event.Reader, out *eventWriter, r
 }
 
 // eventInFull is one event with all its fields and its payload.
-func eventInFull(e event.Event, s term.Styles) string {
+func eventInFull(e event.Event, s screen.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, frame.OneLine(string(e.Type)))))
 	_ = frame.WriteFields(&b, s, "  ", 12, [][2]string{ // a strings.Builder takes all
@@ -206,7 +206,7 @@ func eventInFull(e event.Event, s term.Styles) string {
 		{"payload", fmt.Sprintf("%s, sha256 %x", frame.Count(int(e.PayloadLen), "byte"), e.PayloadSHA256)},
 		{"leaf", e.LeafHash.String()},
 	})
-	b.WriteString("\n" + term.Sanitize(payloadInFull(e)))
+	b.WriteString("\n" + screen.Sanitize(payloadInFull(e)))
 	return b.String()
 }
 

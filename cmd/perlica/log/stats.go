@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/config"
@@ -98,7 +98,9 @@ func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQ
 	case stats.Total.Runs == 0:
 		a.Note("no run matches")
 	default:
-		err = a.Write(func(w io.Writer) error { return writeStats(w, a.Styles(a.Stdout), term.Width(a.Stdout), stats, by) })
+		err = a.Write(func(w io.Writer) error {
+			return writeStats(w, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout), stats, by)
+		})
 	}
 	return cmp.Or(err, damaged, errLeftOut(len(stats.NotCounted) > 0))
 }
@@ -170,7 +172,7 @@ func statsGrid(stats report.Stats, by string) frame.Grid {
 	return g
 }
 
-func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats, by string) error {
+func writeStats(w io.Writer, s screen.Styles, width int, stats report.Stats, by string) error {
 	g := statsGrid(stats, by)
 	if width > 0 { // a script counts on every column
 		g.DropEmpty("", "0")

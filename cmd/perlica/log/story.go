@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
@@ -19,7 +19,7 @@ import (
 // storyteller writes a run's steps for people. Flush returns its writer's error.
 type storyteller struct {
 	w *bufio.Writer
-	s term.Styles
+	s screen.Styles
 
 	start time.Time
 	begun bool
@@ -74,7 +74,7 @@ func (n *storyteller) line(at time.Time, text string) {
 
 // block writes a text of several lines, set off.
 func (n *storyteller) block(text string, dim bool) {
-	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(text), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(screen.Sanitize(text), "\n"), "\n") {
 		if dim {
 			line = n.s.Dim(line)
 		}

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/disk"
 	logexport "github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/store"
@@ -118,7 +118,7 @@ func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
 // verifyWithProgress verifies and shows on a terminal how far it is.
 func (a *app) verifyWithProgress(ctx context.Context, log subject, opt verify.Options) (verify.Report, error) {
-	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
 	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
 	shown := int64(0)
 	opt.Progress = func(n int64) {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -195,12 +195,12 @@ func beginOfTail(ctx context.Context, log *store.Reader, q event.Query, n int) (
 type eventWriter struct {
 	w      *bufio.Writer
 	json   *json.Encoder // nil: lines for people
-	styles term.Styles
+	styles screen.Styles
 	width  int
 }
 
 func (a *app) eventWriter(w io.Writer, asJSON bool) *eventWriter {
-	out := &eventWriter{w: bufio.NewWriter(w), styles: a.Styles(a.Stdout), width: term.Width(a.Stdout)}
+	out := &eventWriter{w: bufio.NewWriter(w), styles: a.Styles(a.Stdout), width: screen.TerminalWidth(a.Stdout)}
 	if asJSON {
 		out.json = json.NewEncoder(out.w)
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
@@ -266,13 +266,13 @@ func (v *verified) take(rep verify.Report) {
 // shownFindings is how many findings are printed; --json has more.
 const shownFindings = 20
 
-func (v verified) write(w io.Writer, s term.Styles) error {
+func (v verified) write(w io.Writer, s screen.Styles) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if v.OK {
-		line("%s %s%s", s.Green("OK"), term.Sanitize(v.File), v.imported())
+		line("%s %s%s", s.Green("OK"), screen.Sanitize(v.File), v.imported())
 	} else {
-		line("%s %s%s", s.Red("DAMAGED"), term.Sanitize(v.File), v.imported())
+		line("%s %s%s", s.Red("DAMAGED"), screen.Sanitize(v.File), v.imported())
 		if v.FirstBad > 0 {
 			line("first bad event: seq %d", v.FirstBad)
 		}
@@ -281,7 +281,7 @@ func (v verified) write(w io.Writer, s term.Styles) error {
 				v.More += len(v.Findings) - i
 				break
 			}
-			line("%s: %s", f.Kind, term.Sanitize(f.What))
+			line("%s: %s", f.Kind, screen.Sanitize(f.What))
 		}
 		if v.More > 0 {
 			line("and %d more", v.More)
@@ -301,10 +301,10 @@ func (v verified) write(w io.Writer, s term.Styles) error {
 		line("not checked, because an export has none: %s", strings.Join(what, ", "))
 	}
 	for _, run := range v.Open {
-		line("open:   run %s has an intent and no outcome", term.Sanitize(string(run)))
+		line("open:   run %s has an intent and no outcome", screen.Sanitize(string(run)))
 	}
 	for _, text := range v.Warnings {
-		line("warning: %s", term.Sanitize(text))
+		line("warning: %s", screen.Sanitize(text))
 	}
 	switch {
 	case v.OK:

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/service/team"
@@ -73,7 +73,7 @@ func (a *app) verifyCopies(ctx context.Context, t *team.Team, asJSON bool) error
 	return err
 }
 
-func copiesText(list []verifiedCopy, s term.Styles) string {
+func copiesText(list []verifiedCopy, s screen.Styles) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if len(list) == 0 {
@@ -83,16 +83,16 @@ func copiesText(list []verifiedCopy, s term.Styles) string {
 		if c.OK {
 			line("%s %s: %s, signed up to event %d", s.Green("OK"), c.Worker, frame.Count(int(c.Events), "event"), c.Signed)
 		} else {
-			line("%s %s: %s", s.Red("DAMAGED"), c.Worker, term.Sanitize(c.Problem))
+			line("%s %s: %s", s.Red("DAMAGED"), c.Worker, screen.Sanitize(c.Problem))
 		}
 		for i, f := range c.Findings {
 			if i > 0 && i < shownFindings { // the first is the problem
-				line("  %s: %s", f.Kind, term.Sanitize(f.What))
+				line("  %s: %s", f.Kind, screen.Sanitize(f.What))
 			}
 		}
 		writeCosigned(c.Cosigned, func(format string, args ...any) { line("  "+format, args...) })
 		for _, text := range c.Warnings {
-			line("  warning: %s", term.Sanitize(text))
+			line("  warning: %s", screen.Sanitize(text))
 		}
 	}
 	return b.String()
@@ -101,6 +101,6 @@ func copiesText(list []verifiedCopy, s term.Styles) string {
 // writeCosigned tells which known witnesses cosigned.
 func writeCosigned(list []verify.Cosignature, line func(format string, args ...any)) {
 	for _, c := range list {
-		line("cosigned: up to event %d by %s, %s", c.Size, term.Sanitize(c.Name), c.Time.Format(time.RFC3339))
+		line("cosigned: up to event %d by %s, %s", c.Size, screen.Sanitize(c.Name), c.Time.Format(time.RFC3339))
 	}
 }

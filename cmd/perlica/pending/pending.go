@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
@@ -154,7 +154,7 @@ how it ended.`,
 				if err != nil {
 					return err
 				}
-				return a.Show(asJSON, shown, func(w io.Writer, s term.Styles) error {
+				return a.Show(asJSON, shown, func(w io.Writer, s screen.Styles) error {
 					_, err := io.WriteString(w, renderPending(shown, s, a.cardWidth(), time.Now()))
 					return err
 				})
@@ -213,14 +213,14 @@ func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *projec
 
 // cardWidth is how wide a question is printed to standard output.
 func (a *app) cardWidth() int {
-	if w := term.Width(a.Stdout); w > 0 {
+	if w := screen.TerminalWidth(a.Stdout); w > 0 {
 		return w
 	}
 	return frame.DefaultWidth
 }
 
 // renderPending is a question for somebody who is not at its terminal.
-func renderPending(p pendingQuestion, s term.Styles, width int, now time.Time) string {
+func renderPending(p pendingQuestion, s screen.Styles, width int, now time.Time) string {
 	var b strings.Builder
 	q := p.Question
 	c := card.Lay(q, width)

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/project"
@@ -263,7 +263,7 @@ func (c checked) decidedBy() string {
 	return "the mode " + string(c.Mode)
 }
 
-func (c checked) write(w io.Writer, s term.Styles) error {
+func (c checked) write(w io.Writer, s screen.Styles) error {
 	style := map[policy.Effect]func(string) string{policy.Allow: s.Green, policy.Ask: s.Yellow, policy.Deny: s.Red}[c.Effect]
 	if _, err := fmt.Fprintln(w, style(string(c.Effect))); err != nil {
 		return err

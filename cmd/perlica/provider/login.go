@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
@@ -241,7 +241,7 @@ func (v *visit) variables(m *acp.AuthMethodEnvVarInline) error {
 
 // terminal runs the agent's program in this terminal, with the arguments that it named for its login.
 func (v *visit) terminal(ctx context.Context, m *acp.AuthMethodTerminalInline) error {
-	if !term.IsTerminal(v.Stdin) || !term.IsTerminal(v.Stderr) {
+	if !screen.IsTerminal(v.Stdin) || !screen.IsTerminal(v.Stderr) {
 		return frame.UsageErrorf("this login of %s takes a terminal", v.agent.ID)
 	}
 	env, err := environOf(m.Env)
@@ -254,7 +254,7 @@ func (v *visit) terminal(ctx context.Context, m *acp.AuthMethodTerminalInline) e
 		shown.WriteString(name + "=" + agents.CommandLine([]string{value}) + " ")
 	}
 	shown.WriteString(agents.CommandLine(redact.Args(slices.Concat(v.agent.Command, m.Args))))
-	if err := v.Say("%s", term.Sanitize(shown.String())); err != nil {
+	if err := v.Say("%s", screen.Sanitize(shown.String())); err != nil {
 		return err
 	}
 	if yes, err := v.Confirm(ctx, "Run this command of the agent's in this terminal?"); err != nil || !yes {

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/provider"
@@ -188,7 +188,7 @@ func indented(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	lines = lines[max(0, len(lines)-20):]
 	for i, l := range lines {
-		lines[i] = "  " + term.Sanitize(l)
+		lines[i] = "  " + screen.Sanitize(l)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
@@ -155,7 +155,7 @@ project that was trusted stays trusted.`,
 				if err := a.Say("%s", agent.ID); err != nil {
 					return err
 				}
-				fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(why)))
+				fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+screen.Sanitize(why)))
 				return nil
 			}
 			return a.setDefault(args[0], user)
@@ -228,7 +228,7 @@ func (a *app) checkDefault(l agents.Listing, name string) error {
 		notes = append(notes, l.Why+"; "+l.Hint)
 	}
 	for _, n := range notes {
-		fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Yellow("perlica: ")+term.Sanitize(n))
+		fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Yellow("perlica: ")+screen.Sanitize(n))
 	}
 	return nil
 }
@@ -284,7 +284,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 type row struct{ name, text string }
 
 // writeRows prints the rows that have a text.
-func writeRows(w io.Writer, s term.Styles, rows []row) error {
+func writeRows(w io.Writer, s screen.Styles, rows []row) error {
 	width := 0
 	for _, r := range rows {
 		width = max(width, len(r.name)+2)
@@ -293,7 +293,7 @@ func writeRows(w io.Writer, s term.Styles, rows []row) error {
 		if r.text == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, s.Dim(runewidth.FillRight(r.name, width))+term.Sanitize(r.text)); err != nil {
+		if _, err := fmt.Fprintln(w, s.Dim(runewidth.FillRight(r.name, width))+screen.Sanitize(r.text)); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
@@ -81,7 +81,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 	if rep.Projects, err = a.projects(ctx, p); err != nil {
 		return err
 	}
-	return a.Show(asJSON, rep, func(w io.Writer, _ term.Styles) error {
+	return a.Show(asJSON, rep, func(w io.Writer, _ screen.Styles) error {
 		if rep.Holder != nil {
 			fmt.Fprintf(w, "running: process %d, since %s\n", rep.Holder.PID, rep.Holder.Since.Local().Format(time.DateTime))
 		} else {
@@ -93,7 +93,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		}
 		for _, s := range a.setups(p) {
 			if s.Err != nil {
-				fmt.Fprintf(w, "channel %s: not set up: %s\n", term.Sanitize(s.Name), frame.OneLine(s.Err.Error()))
+				fmt.Fprintf(w, "channel %s: not set up: %s\n", screen.Sanitize(s.Name), frame.OneLine(s.Err.Error()))
 			}
 		}
 		perhaps := ""
@@ -107,7 +107,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		fmt.Fprintf(w, "%s, %s without an outcome, %s, %d to be sent%s\n", contacts,
 			frame.Count(rep.Waiting, "message"), frame.Count(rep.Questions, "open question"), rep.Unsent, perhaps)
 		if rep.LastWhy != "" {
-			fmt.Fprintf(w, "sending failed: %s\n", term.Sanitize(rep.LastWhy))
+			fmt.Fprintf(w, "sending failed: %s\n", screen.Sanitize(rep.LastWhy))
 		}
 		if rep.Failed > 0 {
 			fmt.Fprintf(w, "%s could not be sent and %s given up\n", frame.Count(rep.Failed, "message"), map[bool]string{true: "was", false: "were"}[rep.Failed == 1])
@@ -128,7 +128,7 @@ func writeServed(w io.Writer, rep serviceReport) {
 			state = c.Error
 		}
 		if rep.Holder != nil && c.Served || c.Error != "" {
-			fmt.Fprintf(w, "channel %s: %s\n", term.Sanitize(c.Name), term.Sanitize(state))
+			fmt.Fprintf(w, "channel %s: %s\n", screen.Sanitize(c.Name), screen.Sanitize(state))
 		}
 	}
 }
@@ -281,16 +281,16 @@ type invitation struct {
 	a       *app
 	log     *eventlog.Log
 	records *service.Records
-	screen  *serviceScreen
+	view    *serviceView
 	code    string
 	left    int
 	said    string // last, of how a code is had
 }
 
-func newInvitation(a *app, log *eventlog.Log, records *service.Records, screen *serviceScreen) *invitation {
-	i := &invitation{a: a, log: log, records: records, screen: screen, left: invitations}
+func newInvitation(a *app, log *eventlog.Log, records *service.Records, view *serviceView) *invitation {
+	i := &invitation{a: a, log: log, records: records, view: view, left: invitations}
 	// A reader of the system's journal is not meant to pair.
-	if !term.IsTerminal(a.Stderr) && a.Getenv("JOURNAL_STREAM") != "" {
+	if !screen.IsTerminal(a.Stderr) && a.Getenv("JOURNAL_STREAM") != "" {
 		i.left = 0
 	}
 	return i
@@ -320,7 +320,7 @@ func (i *invitation) look(ctx context.Context, paired bool) string {
 	if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), frame.UserName(i.a.Getenv), now); err != nil {
 		return ""
 	}
-	i.screen.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)
+	i.view.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)
 	return i.invite()
 }
 
@@ -333,7 +333,7 @@ func (i *invitation) invite() string {
 func (i *invitation) say(text string) string {
 	if i.said != text {
 		i.said = text
-		i.screen.log.Info(text)
+		i.view.log.Info(text)
 	}
 	return text
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -106,7 +106,7 @@ func (a *app) showLink(ctx context.Context, p *project.Project, code string) err
 		return nil
 	}
 	a.Note("or open this on the phone: " + link)
-	if !term.IsTerminal(a.Stderr) {
+	if !screen.IsTerminal(a.Stderr) {
 		return nil
 	}
 	return frame.WriteQR(a.Stderr, link)

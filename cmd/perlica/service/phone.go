@@ -20,7 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
@@ -78,9 +78,9 @@ func (h *handset) show(m local.Arrived) {
 			}
 		}
 	}
-	text := term.Sanitize(m.Text)
+	text := screen.Sanitize(m.Text)
 	if m.File != "" {
-		text += fmt.Sprintf("\n[file %s, %d bytes]", term.Sanitize(m.File), len(m.Content))
+		text += fmt.Sprintf("\n[file %s, %d bytes]", screen.Sanitize(m.File), len(m.Content))
 	}
 	fmt.Fprintf(h.a.Stdout, "%s %s\n", styles.Dim(head), strings.ReplaceAll(text, "\n", "\n   "))
 }

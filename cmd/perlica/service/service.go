@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
@@ -96,8 +96,8 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeChannels()) }()
-	screen := newServiceScreen(a)
-	opt := options(a, p, runner, paths, list, screen.log)
+	view := newServiceView(a)
+	opt := options(a, p, runner, paths, list, view.log)
 	opt.Team = a.team(p)
 	if opt.Team != nil {
 		defer func() { err = errors.Join(err, opt.Team.Close()) }()
@@ -116,12 +116,12 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 		r.all, r.whole, r.reloads = all, all, reloads
 	}
 	during, end := context.WithCancel(ctx)
-	wait, err := beside(during, a.App, func(text string) { screen.log.Info(text) })
+	wait, err := beside(during, a.App, func(text string) { view.log.Info(text) })
 	if err != nil {
 		end()
 		return errors.Join(err, r.whole.Close(context.WithoutCancel(ctx)))
 	}
-	err = a.serveOpen(ctx, stop, r, screen)
+	err = a.serveOpen(ctx, stop, r, view)
 	end()
 	return errors.Join(err, wait())
 }
@@ -177,14 +177,14 @@ type serviceSignals struct {
 }
 
 // serveOpen runs an open bridge with all that stands beside it, and closes it.
-func (a *app) serveOpen(ctx context.Context, stop func(), r *running, screen *serviceScreen) (err error) {
+func (a *app) serveOpen(ctx context.Context, stop func(), r *running, view *serviceView) (err error) {
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
 	sig := serviceSignals{make(chan os.Signal, 1), ctx.Done(), stop}
 	signal.Notify(sig.reload, syscall.SIGHUP)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		a.beside(beside, r, screen, sig)
+		a.beside(beside, r, view, sig)
 	}()
 	err = r.whole.Run(ctx)
 	end()
@@ -195,38 +195,38 @@ func (a *app) serveOpen(ctx context.Context, stop func(), r *running, screen *se
 
 // beside is what goes on while the bridge runs and while it stops: the view, pairing, the
 // watchdog, reloading.
-func (a *app) beside(ctx context.Context, r *running, screen *serviceScreen, sig serviceSignals) {
+func (a *app) beside(ctx context.Context, r *running, view *serviceView, sig serviceSignals) {
 	notify := newNotifier(a.Getenv)
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	defer screen.close()
-	invitation := newInvitation(a, r.runner.Log(), r.home.Records(), screen)
+	defer view.close()
+	invitation := newInvitation(a, r.runner.Log(), r.home.Records(), view)
 	for {
 		live, err := r.whole.Live(ctx)
 		if err == nil {
 			notify.send("WATCHDOG=1")
-			screen.show(live, invitation.look(ctx, len(live.Contacts) > 0))
+			view.show(live, invitation.look(ctx, len(live.Contacts) > 0))
 		}
-		wait.Reset(min(screen.every(live), notify.every))
+		wait.Reset(min(view.every(live), notify.every))
 		select {
 		case <-wait.C:
-		case <-screen.happened: // what the bridge records it has not done yet
+		case <-view.happened: // what the bridge records it has not done yet
 			select {
 			case <-time.After(screenSoon):
 			case <-ctx.Done():
 			}
 		case <-sig.reload:
-			if screen.live && !term.IsTerminal(a.Stderr) { // its terminal was closed
+			if view.live && !screen.IsTerminal(a.Stderr) { // its terminal was closed
 				sig.stop()
 				continue
 			}
-			a.reload(r, screen)
+			a.reload(r, view)
 		case <-sig.stopping:
 			sig.stopping = nil
 			sig.stop() // a second signal is a crash, of which the next start tells the truth
 			notify.send("STOPPING=1")
-			screen.stopping = true
-			screen.log.Info("stopping: turns under way may end")
+			view.stopping = true
+			view.log.Info("stopping: turns under way may end")
 		case <-ctx.Done():
 			return
 		}
@@ -234,17 +234,17 @@ func (a *app) beside(ctx context.Context, r *running, screen *serviceScreen, sig
 }
 
 // reload takes in the configuration again; one with mistakes changes nothing.
-func (a *app) reload(r *running, screen *serviceScreen) {
+func (a *app) reload(r *running, view *serviceView) {
 	p, err := a.Locate(nil)
 	if err != nil {
-		screen.log.Warn("the configuration was not read again", "error", err.Error())
+		view.log.Warn("the configuration was not read again", "error", err.Error())
 		return
 	}
 	r.home.Set(serviceSettings(p))
 	for _, reload := range r.reloads {
 		reload()
 	}
-	screen.log.Info("the configuration was read again; channels and agents stay as they are")
+	view.log.Info("the configuration was read again; channels and agents stay as they are")
 }
 
 func serviceSettings(p *project.Project) service.Settings {
@@ -269,7 +269,7 @@ func (h printed) Handle(_ context.Context, r slog.Record) error {
 		line += fmt.Sprintf(" %s=%q", at.Key, at.Value.String())
 		return true
 	})
-	_, err := fmt.Fprintln(h.a.Stderr, term.Sanitize(line))
+	_, err := fmt.Fprintln(h.a.Stderr, screen.Sanitize(line))
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
@@ -51,7 +51,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 				if err != nil {
 					return err
 				}
-				return a.Show(asJSON, shownSession{s, append([]report.Turn{}, turns...)}, func(w io.Writer, styles term.Styles) error {
+				return a.Show(asJSON, shownSession{s, append([]report.Turn{}, turns...)}, func(w io.Writer, styles screen.Styles) error {
 					return writeSession(w, styles, s, turns)
 				})
 			})
@@ -109,7 +109,7 @@ func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []str
 	return view.Find(ctx, args[0])
 }
 
-func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []report.Turn) error {
+func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
 	_ = frame.WriteFields(w, s, "", 9, [][2]string{ // Flush tells
 		{"session", string(x.ID)},
@@ -129,7 +129,7 @@ func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []repo
 			t.At.Local().Format(time.DateTime), frame.OneLine(t.Sender), frame.ShortID(t.Run))))
 		writeTurnText(w, s, t)
 		if text := strings.TrimRight(t.Answer, "\n"); text != "" {
-			fmt.Fprintln(w, term.Sanitize(text))
+			fmt.Fprintln(w, screen.Sanitize(text))
 		}
 		style := s.Yellow
 		if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
@@ -143,7 +143,7 @@ func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []repo
 }
 
 // writeTurnText writes what was asked. Errors are the writer's to keep.
-func writeTurnText(w io.Writer, s term.Styles, t report.Turn) {
+func writeTurnText(w io.Writer, s screen.Styles, t report.Turn) {
 	if t.Damage != "" {
 		fmt.Fprintln(w, s.Red(t.Damage))
 		if t.Text == "" {
@@ -156,7 +156,7 @@ func writeTurnText(w io.Writer, s term.Styles, t report.Turn) {
 			return
 		}
 	}
-	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(t.Text), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(screen.Sanitize(t.Text), "\n"), "\n") {
 		fmt.Fprintln(w, s.Cyan("> ")+line)
 	}
 }

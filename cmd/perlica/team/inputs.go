@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
@@ -78,7 +78,7 @@ func (a *app) showInput(ctx context.Context, t *team.Team, id string, asJSON boo
 	if err != nil {
 		return err
 	}
-	return a.Show(asJSON, s, func(w io.Writer, st term.Styles) error {
+	return a.Show(asJSON, s, func(w io.Writer, st screen.Styles) error {
 		rows := [][2]string{
 			{"input     ", s.ID}, {"submitted ", s.Submitted.Local().Format(time.DateTime) + " by " + s.Sender}, {"project   ", s.Project},
 			{"generation", s.Generation}, {"state     ", s.State}, {"worker    ", s.Worker}, {"closed by ", s.By}, {"note      ", s.Note}, {"replaces  ", s.Replaces},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/project"
@@ -48,7 +48,7 @@ func (a *app) statusCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.Show(asJSON, s, func(w io.Writer, st term.Styles) error {
+				return a.Show(asJSON, s, func(w io.Writer, st screen.Styles) error {
 					_, err := io.WriteString(w, s.text(st))
 					return err
 				})
@@ -80,7 +80,7 @@ func gather(ctx context.Context, t *team.Team) (s statusJSON, err error) {
 	return s, err
 }
 
-func (s statusJSON) text(st term.Styles) string {
+func (s statusJSON) text(st screen.Styles) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintln(&b, st.Dim(fmt.Sprintf("%-11s", name)), fmt.Sprintf(format, args...))
@@ -232,7 +232,7 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 
 // drawn is a question with its options, as wide as standard output is.
 func (a *app) drawn(q interaction.Question) string {
-	c := card.Lay(q, cmp.Or(max(term.Width(a.Stdout), 0), frame.DefaultWidth))
+	c := card.Lay(q, cmp.Or(max(screen.TerminalWidth(a.Stdout), 0), frame.DefaultWidth))
 	return frame.RenderRows(append(c.Rows, c.Options...), a.Styles(a.Stdout))
 }
 

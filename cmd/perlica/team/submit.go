@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -218,7 +218,7 @@ func bar(done, whole int) string {
 
 // submit checks all inputs, then hands them over and says what they came to.
 func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
-	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
 	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
 	total := 0
 	for _, err := range in.drafts() {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
@@ -243,7 +243,7 @@ func (w *watcher) received(n kernel.Received) {
 			fmt.Fprintln(out, s.Dim("(its text was removed)"))
 			return
 		}
-		for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(n.Input.Text), "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimRight(screen.Sanitize(n.Input.Text), "\n"), "\n") {
 			fmt.Fprintln(out, s.Cyan("> ")+line)
 		}
 	})

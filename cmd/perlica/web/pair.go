@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
@@ -106,7 +106,7 @@ func (a *app) canAsk() error {
 	if err == nil {
 		err = tty.Close()
 	}
-	if err != nil || !term.IsTerminal(a.Stderr) {
+	if err != nil || !screen.IsTerminal(a.Stderr) {
 		return frame.WithHint(frame.UsageErrorf("a browser is paired at a terminal, where a key is pressed; there is none"), "run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
 	}
 	return nil

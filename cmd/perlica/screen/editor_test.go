@@ -1,0 +1,174 @@
+package screen
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// feed returns the pieces as reads, and then the end of the terminal.
+func feed(pieces ...string) readFunc {
+	return func(_ context.Context, wait time.Duration) ([]byte, error) {
+		if len(pieces) == 0 {
+			if wait > 0 {
+				return nil, nil
+			}
+			return nil, io.EOF
+		}
+		p := pieces[0]
+		pieces = pieces[1:]
+		return []byte(p), nil
+	}
+}
+
+func keysOf(t *testing.T, read readFunc) (keys []key) {
+	t.Helper()
+	var d decoder
+	for {
+		k, err := d.next(t.Context(), read)
+		if err != nil {
+			return keys
+		}
+		keys = append(keys, k)
+	}
+}
+
+func runeKey(r rune) key { return key{kind: keyRune, rune: r} }
+
+// TestDecode: keys are told apart, a paste is one key however it arrives, and sequences that
+// are not known do nothing.
+func TestDecode(t *testing.T) {
+	up, enter := key{kind: typedControl, control: 16}, key{kind: typedControl, control: 13}
+	paste := key{kind: keyPaste, text: "a\nb\n中\x1b[A"}
+	many := strings.Repeat("text\r", 100)
+	for name, c := range map[string]struct {
+		pieces []string
+		want   []key
+	}{
+		"text":            {[]string{"a中😀"}, []key{runeKey('a'), runeKey('中'), runeKey('😀')}},
+		"cut character":   {[]string{"\xe4\xb8", "\xad"}, []key{runeKey('中')}},
+		"arrow":           {[]string{"\x1b[A\x1bOA"}, []key{up, up}},
+		"cut arrow":       {[]string{"\x1b", "[", "A"}, []key{up}},
+		"word":            {[]string{"\x1b[1;5D\x1bb"}, []key{{kind: keyMeta, control: 'b'}, {kind: keyMeta, control: 'b'}}},
+		"delete":          {[]string{"\x1b[3~"}, []key{{kind: keyDelete}}},
+		"Linux console":   {[]string{"\x1b[[A\x1b[1;1:3A\x1b[?1Aa"}, []key{runeKey('a')}},
+		"unknown":         {[]string{"\x1b[99;1Y\x1bZa"}, []key{runeKey('a')}},
+		"Esc alone":       {[]string{"\x1b"}, []key{{kind: keyEscape}}},
+		"Shift-Tab":       {[]string{"\x1b[Z"}, []key{{kind: keyBackTab}}},
+		"line break":      {[]string{"\n\x1b\r"}, []key{{kind: keyNewline}, {kind: keyNewline}}},
+		"paste":           {[]string{"x\x1b[200~a\rb\r\n中\x1b[A\x1b[201~y"}, []key{runeKey('x'), paste, runeKey('y')}},
+		"cut paste":       {[]string{"\x1b[20", "0~a\rb", "\r\n中\x1b[A\x1b[2", "01~"}, []key{paste}},
+		"burst":           {[]string{many, "more\r"}, []key{{kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n") + "more\n"}}},
+		"burst, then key": {[]string{many + "\x03"}, []key{{kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n")}, {kind: typedControl, control: 3}}},
+		"lines":           {[]string{"a\rb"}, []key{{kind: keyLines, text: "a\nb"}}},
+		"cut lines":       {[]string{"a\r\n\tb\xe4\xb8", "\xad\r"}, []key{{kind: keyLines, text: "a\n\tb中\n"}}},
+		"lines, then key": {[]string{"\x15a\rb\x03c"}, []key{{kind: typedControl, control: 21}, {kind: keyLines, text: "a\nb"}, {kind: typedControl, control: 3}, runeKey('c')}},
+		"Enter last":      {[]string{"a\r", "b\r\n", "\r"}, []key{runeKey('a'), enter, runeKey('b'), enter, {kind: keyNewline}, enter}},
+		"Alt-Enter":       {[]string{"a\x1b\rb"}, []key{runeKey('a'), {kind: keyNewline}, runeKey('b')}},
+		"editor":          {[]string{"\x18", "\x05"}, []key{{kind: typedControl, control: markEdit}}},
+		"our own marks":   {[]string{"\x1d\x1ea"}, []key{runeKey('a')}},
+		"no UTF-8":        {[]string{"\xffa\xc3("}, []key{runeKey('a'), runeKey('(')}},
+		"bidirectional":   {[]string{"\u202ea"}, []key{runeKey('a')}},
+		"paste, no UTF-8": {[]string{"\x1b[200~a\xff\x1b[201~"}, []key{{kind: keyPaste, text: "a\ufffd"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := keysOf(t, feed(c.pieces...)); !slices.Equal(got, c.want) {
+				t.Errorf("got  %v\nwant %v", got, c.want)
+			}
+		})
+	}
+}
+
+// FuzzDecode: whatever is typed ends, and Enter within a paste is none.
+func FuzzDecode(f *testing.F) {
+	f.Add("a\x1b[200~x\ry\x1b[201~\r", uint8(2))
+	f.Add("\xfe\r\x95\xff", uint8(0)) // once taken for a paste
+	f.Fuzz(func(t *testing.T, typed string, step uint8) {
+		var pieces []string
+		n := int(step)%9 + 1
+		for i := 0; i < len(typed); i += n {
+			pieces = append(pieces, typed[i:min(i+n, len(typed))])
+		}
+		for _, k := range keysOf(t, feed(pieces...)) {
+			if k.kind == keyPaste && strings.ContainsRune(k.text, '\r') {
+				t.Errorf("%q: %v", typed, k)
+			}
+		}
+	})
+}
+
+// TestLayout: rows are as wide as they are on a terminal, and the cursor stands where the next
+// character goes.
+func TestLayout(t *testing.T) {
+	for name, c := range map[string]struct {
+		text        string
+		pos         int
+		rows        string
+		row, column int
+	}{
+		"plain":        {"hello", 5, "> hello", 0, 7},
+		"inside":       {"hello", 2, "> hello", 0, 4},
+		"wide":         {"中文", 1, "> 中文", 0, 4},
+		"emoji":        {"a😀b", 2, "> a😀b", 0, 5},
+		"full width":   {"，。", 2, "> ，。", 0, 6},
+		"combining":    {"e\u0301x", 3, "> e\u0301x", 0, 4},
+		"lines":        {"a\nb", 3, "> a|  b", 1, 3},
+		"broken":       {"12345678ab", 10, "> 12345678|ab", 1, 2},
+		"wide at edge": {"1234567中", 8, "> 1234567|中", 1, 2},
+		"full":         {"12345678", 8, "> 12345678|", 1, 0},
+		"control":      {"a\x01b", 3, "> a·b", 0, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, row, column := layout("> ", []rune(c.text), c.pos, 10)
+			if got := strings.Join(rows, "|"); got != c.rows || row != c.row || column != c.column {
+				t.Errorf("%q at %d,%d, want %q at %d,%d", got, row, column, c.rows, c.row, c.column)
+			}
+		})
+	}
+}
+
+// TestFold: a label stands for its text until it is changed.
+func TestFold(t *testing.T) {
+	var e Editor
+	if got := e.fold("one line\x07\n"); got != "one line" {
+		t.Errorf("a line became %q", got)
+	}
+	a, b := e.fold("1\n2"), e.fold(strings.Repeat("x", 5000))
+	if a != "[pasted 2 lines #1]" || b != "[pasted 5 KB #2]" {
+		t.Errorf("%q, %q", a, b)
+	}
+	if got := e.unfold("a " + a + b + a); got != "a 1\n2"+strings.Repeat("x", 5000)+"1\n2" {
+		t.Errorf("unfolded %.40q", got)
+	}
+	if got := e.unfold("[pasted 2 lines #9]"); got != "[pasted 2 lines #9]" {
+		t.Errorf("unfolded %q", got)
+	}
+}
+
+// TestHistory: entries survive, with their line breaks, and the file does not grow for ever.
+func TestHistory(t *testing.T) {
+	h := LineHistory{Path: filepath.Join(t.TempDir(), "state", "history")}
+	if past, err := h.Load(); len(past) != 0 || err != nil {
+		t.Errorf("%q, %v", past, err)
+	}
+	for _, s := range []string{"one", "two\nlines 中"} {
+		if err := h.Add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if past, err := h.Load(); !slices.Equal(past, []string{"one", "two\nlines 中"}) || err != nil {
+		t.Errorf("%q, %v", past, err)
+	}
+	if err := h.rewrite(slices.Repeat([]string{"x"}, 3*maxPast)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if past, err := h.Load(); len(past) != maxPast || err != nil {
+			t.Errorf("%d entries, %v", len(past), err)
+		}
+	}
+}

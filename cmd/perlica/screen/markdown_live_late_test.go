@@ -1,0 +1,117 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// resizeLate gives the terminal another size as tmux does: at once where that has not happened for a quarter of a
+// second, and else the program hears of it when that has passed.
+func (s *stage) resizeLate(columns, rows int) {
+	s.resized = s.now
+	s.screen.Resize(columns, rows)
+	s.late = [2]int{columns, rows}
+	if s.telling {
+		return
+	}
+	s.tell()
+}
+
+func (s *stage) tell() {
+	if s.late == [2]int{s.columns, s.rows} {
+		return
+	}
+	s.columns, s.rows, s.telling = s.late[0], s.late[1], true
+	s.status.Resized()
+	s.timers = append(s.timers, &stageTimer{s.now.Add(250 * time.Millisecond), func() {
+		s.telling = false
+		s.tell()
+	}})
+}
+
+// seeds is how many runs a test makes: a few where all of it is short, as with the race detector.
+func seeds() uint64 {
+	if testing.Short() {
+		return 5
+	}
+	return 40
+}
+
+// TestLiveResizeLate: a terminal that has another size than it says, for seconds and again, shows all of a text once, and
+// what stood above it.
+func TestLiveResizeLate(t *testing.T) {
+	for seed := range seeds() {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		s := newStage(Styles{}, 100, 30)
+		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
+		s.sayLate(t, rnd, numbered(600, func(i int) string { return map[bool]string{true: " 中，\n", false: " "}[i%9 == 0] }))
+		all := strings.Join(strings.Fields(strings.ReplaceAll(s.screen.All(), "中，", "")), "") + "w"
+		for i := range 600 {
+			if n := strings.Count(all, fmt.Sprintf("w%dw", i)); n != 1 {
+				t.Errorf("seed %d: w%d is shown %d times", seed, i, n)
+			}
+		}
+		if n := strings.Count(all, "above"); n != 1 || strings.Contains(all, "working") {
+			t.Errorf("seed %d: what stood above is shown %d times", seed, n)
+		}
+		if t.Failed() {
+			t.Fatal(s.screen.All())
+		}
+	}
+}
+
+// TestLiveResizeInFlight: what was drawn before the program heard of another size, and arrives after the change, may leave
+// rows twice, but takes nothing away.
+func TestLiveResizeInFlight(t *testing.T) {
+	twice := 0
+	for seed := range seeds() {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		s := newStage(Styles{}, 100, 30)
+		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
+		s.slow = true
+		s.sayLate(t, rnd, numbered(600, func(i int) string { return map[bool]string{true: " 中，\n", false: " "}[i%9 == 0] }))
+		all := strings.Join(strings.Fields(strings.ReplaceAll(s.screen.All(), "中，", "")), "") + "w"
+		for i := range 600 {
+			n := strings.Count(all, fmt.Sprintf("w%dw", i))
+			if n < 1 {
+				t.Errorf("seed %d: w%d is lost", seed, i)
+			}
+			twice += min(max(n-1, 0), 1)
+		}
+		if strings.Count(all, "above") != 1 {
+			t.Errorf("seed %d: what stood above is lost", seed)
+		}
+		if t.Failed() {
+			t.Fatal(s.screen.All())
+		}
+	}
+	t.Logf("%d of %d words are there twice", twice, 600*seeds())
+}
+
+// sayLate writes a text while the terminal's size changes.
+func (s *stage) sayLate(t *testing.T, rnd *rand.Rand, text string) {
+	t.Helper()
+	for i := 0; text != ""; i++ {
+		n := min(7, len(text))
+		if s.slow && len(s.flight) > 0 && s.now.Sub(s.resized) > time.Second || !s.slow && i%120 < 40 && rnd.IntN(10) == 0 {
+			s.resizeLate(31+rnd.IntN(90), 12+rnd.IntN(30))
+		}
+		for j := range 10 {
+			if j == 1 {
+				s.land() // a resize may have come before
+			}
+			s.pass(time.Duration(rnd.IntN(6)) * time.Millisecond)
+		}
+		if _, err := s.MarkdownStream.Write([]byte(text[:n])); err != nil {
+			t.Fatal(err)
+		}
+		text = text[n:]
+	}
+	s.pass(time.Second)
+	s.end(t)
+	s.land()
+}

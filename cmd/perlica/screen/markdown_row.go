@@ -1,0 +1,74 @@
+package screen
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// rowsOf sets text in rows of at most that many columns, as a [LiveText] draws them: tabs become
+// spaces, and what is styled across two rows is styled in both.
+func rowsOf(text string, columns int) (rows []string) {
+	columns = max(columns, 2)
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if strings.Contains(line, "\t") {
+			line = untab(line)
+		}
+		if TextWidth(line) <= columns {
+			rows = append(rows, line)
+			continue
+		}
+		rows = breakLine(rows, line, columns)
+	}
+	if text == "" {
+		return nil
+	}
+	return rows
+}
+
+const tabStop = 8
+
+// untab puts spaces in the place of tabs, as a terminal shows them.
+func untab(line string) string {
+	var b strings.Builder
+	column := 0
+	for i, part := range strings.Split(line, "\t") {
+		if i > 0 {
+			n := tabStop - column%tabStop
+			b.WriteString(strings.Repeat(" ", n))
+			column += n
+		}
+		b.WriteString(part)
+		column += TextWidth(part)
+	}
+	return b.String()
+}
+
+func breakLine(rows []string, line string, columns int) []string {
+	styles := "" // all that have been set in the line
+	start, used := 0, 0
+	carry := ""
+	for i := 0; i < len(line); {
+		if line[i] == '\x1b' {
+			n := strings.IndexByte(line[i:], 'm') + 1
+			if n == 0 {
+				n = 1
+			}
+			styles += line[i : i+n]
+			i += n
+			continue
+		}
+		_, n := utf8.DecodeRuneInString(line[i:])
+		w := TextWidth(line[i : i+n])
+		if used+w > columns && used > 0 {
+			end := ""
+			if styles != "" {
+				end = "\x1b[0m"
+			}
+			rows = append(rows, carry+line[start:i]+end)
+			start, used, carry = i, 0, styles
+		}
+		i, used = i+n, used+w
+	}
+	return append(rows, carry+line[start:])
+}

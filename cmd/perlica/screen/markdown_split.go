@@ -1,0 +1,271 @@
+package screen
+
+import "strings"
+
+// blockKind says what a block is.
+type blockKind int
+
+// The kinds.
+const (
+	blockProse blockKind = iota // whatever Markdown makes of it
+	blockBlank                  // lines without text
+	blockOpen                   // the line that opens a fence
+	blockCode                   // a line within
+	blockShut                   // the line that closes it
+	blockRaw                    // a piece of a line too long to wait for
+)
+
+// markdownBlock is a piece of a text that can be shown without what follows.
+type markdownBlock struct {
+	kind blockKind
+	text string
+}
+
+// maxBlock is how much text waits for its end.
+const maxBlock = 64 << 10
+
+// splitter cuts a text into blocks. The zero value is ready.
+type splitter struct {
+	rest    string // without a newline, as far as scanned
+	scanned int
+	block   strings.Builder
+	kind    openKind
+	base    int  // of a list: how far its marker is indented
+	blank   bool // of a list: its last line was blank
+	nested  fence
+	fence   fence
+	raw     bool // in a line too long to wait for
+}
+
+type openKind int
+
+const (
+	noBlock openKind = iota
+	paragraph
+	item
+)
+
+// fence is what opened a code block; its zero value is none.
+type fence struct {
+	mark   byte
+	length int
+	indent int
+	lang   string
+}
+
+// Feed takes a piece of the text and returns the blocks that are finished by it.
+func (s *splitter) Feed(text string) (done []markdownBlock) {
+	s.rest += text
+	for {
+		i := strings.IndexByte(s.rest[s.scanned:], '\n')
+		if i < 0 {
+			break
+		}
+		line := s.rest[:s.scanned+i+1]
+		s.rest, s.scanned = s.rest[len(line):], 0
+		done = s.line(done, line)
+	}
+	s.scanned = len(s.rest)
+	if len(s.rest) > maxBlock || s.raw && s.rest != "" {
+		done = append(s.end(done), markdownBlock{blockRaw, s.rest}) // the beginning of a line that may never end
+		s.raw, s.rest, s.scanned = true, "", 0
+	}
+	return done
+}
+
+// Flush returns what is left as if the text ended here.
+func (s *splitter) Flush() (done []markdownBlock) {
+	if s.rest != "" {
+		done = s.line(done, s.rest)
+	}
+	done = s.end(done)
+	*s = splitter{}
+	return done
+}
+
+// pending is what is not finished.
+func (s *splitter) pending() string { return s.block.String() + s.rest }
+
+// cut cuts the beginning of what is not finished, as if the text ended there.
+func (s *splitter) cut(text string) []markdownBlock {
+	t := splitter{fence: s.fence}
+	return append(t.Feed(text), t.Flush()...)
+}
+
+// end finishes the block that is being collected. Blank lines at the end of a list are none of
+// it.
+func (s *splitter) end(done []markdownBlock) []markdownBlock {
+	text := s.block.String()
+	s.block.Reset()
+	s.kind, s.blank, s.nested = noBlock, false, fence{}
+	if text == "" {
+		return done
+	}
+	body := text
+	for {
+		i := strings.LastIndexByte(strings.TrimSuffix(body, "\n"), '\n') + 1
+		if i == 0 || !isBlank(body[i:]) {
+			break
+		}
+		body = body[:i]
+	}
+	done = append(done, markdownBlock{blockProse, body})
+	if body != text {
+		done = append(done, markdownBlock{blockBlank, text[len(body):]})
+	}
+	return done
+}
+
+// line takes one line with its end.
+func (s *splitter) line(done []markdownBlock, line string) []markdownBlock {
+	switch {
+	case s.raw:
+		s.raw = false
+		return append(done, markdownBlock{blockRaw, line})
+	case s.fence.mark != 0:
+		if s.fence.closedBy(line) {
+			s.fence = fence{}
+			return append(done, markdownBlock{blockShut, line})
+		}
+		return append(done, markdownBlock{blockCode, line})
+	case s.block.Len()+len(line) > maxBlock:
+		done = s.end(done)
+	}
+	switch {
+	case s.nested.mark != 0:
+		if s.nested.closedBy(line) {
+			s.nested = fence{}
+		}
+		s.block.WriteString(line)
+		return done
+	case isBlank(line):
+		if s.kind == item {
+			s.blank = true
+			s.block.WriteString(line)
+			return done
+		}
+		return append(s.end(done), markdownBlock{blockBlank, line})
+	}
+	if s.kind != noBlock && s.interrupts(line) {
+		done = s.end(done)
+	}
+	return s.begin(done, line)
+}
+
+// interrupts reports whether a line that is not blank ends the block before it.
+func (s *splitter) interrupts(line string) bool {
+	indent := indentOf(line)
+	if s.kind == item {
+		_, marked := marker(line)
+		return marked && indent <= s.base || indent == 0 && (s.blank || opensFence(line).mark != 0 || isHeading(line))
+	}
+	m, marked := marker(line)
+	return indent < 4 && (opensFence(line).mark != 0 || isHeading(line) || marked && (m == "-" || m == "*" || m == "+" || m == "1." || m == "1)"))
+}
+
+// begin adds a line to the block, or begins one with it.
+func (s *splitter) begin(done []markdownBlock, line string) []markdownBlock {
+	f := opensFence(line)
+	if s.kind == noBlock {
+		switch _, marked := marker(line); {
+		case indentOf(line) < 4 && f.mark != 0:
+			s.fence = f
+			return append(done, markdownBlock{blockOpen, line})
+		case isHeading(line):
+			return append(done, markdownBlock{blockProse, line})
+		case marked:
+			s.kind, s.base = item, indentOf(line)
+		default:
+			s.kind = paragraph
+		}
+	}
+	if s.kind == item {
+		s.blank = false
+		if f.mark == 0 {
+			f = opensFence(afterMarker(line))
+		}
+		s.nested = f
+	}
+	s.block.WriteString(line)
+	return done
+}
+
+func isBlank(line string) bool { return strings.TrimSpace(line) == "" }
+
+// indentOf is how many columns of space a line begins with.
+func indentOf(line string) int {
+	n := 0
+	for _, c := range []byte(line) {
+		switch c {
+		case ' ':
+			n++
+		case '\t':
+			n += 4 - n%4
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+func isHeading(line string) bool {
+	line = strings.TrimLeft(line, " ")
+	text := strings.TrimLeft(line, "#")
+	n := len(line) - len(text)
+	return n >= 1 && n <= 6 && (isBlank(text) || text[0] == ' ' || text[0] == '\t')
+}
+
+// opensFence returns the fence that a line opens, if it does.
+func opensFence(line string) fence {
+	body := strings.TrimLeft(line, " \t")
+	if body == "" || body[0] != '`' && body[0] != '~' {
+		return fence{}
+	}
+	info := strings.TrimLeft(body, body[:1])
+	f := fence{mark: body[0], length: len(body) - len(info), indent: indentOf(line), lang: strings.TrimSpace(info)}
+	if f.length < 3 || f.mark == '`' && strings.Contains(info, "`") {
+		return fence{}
+	}
+	return f
+}
+
+func (f fence) closedBy(line string) bool {
+	body := strings.TrimSpace(line)
+	return len(body) >= f.length && strings.Trim(body, string(f.mark)) == ""
+}
+
+// marker returns the marker of a list's item, if a line begins with one.
+func marker(line string) (string, bool) {
+	body := strings.TrimLeft(line, " \t")
+	if indentOf(line) > 8 || body == "" {
+		return "", false
+	}
+	n := 1
+	if strings.IndexByte("-*+", body[0]) < 0 {
+		for n = 0; n < len(body) && body[n] >= '0' && body[n] <= '9'; n++ {
+		}
+		if n == 0 || n > 9 || n == len(body) || body[n] != '.' && body[n] != ')' {
+			return "", false
+		}
+		n++
+	}
+	if rest := body[n:]; isBlank(rest) || rest[0] != ' ' && rest[0] != '\t' || isRule(body) {
+		return "", false
+	}
+	return body[:n], true
+}
+
+// afterMarker is what stands behind the marker of an item.
+func afterMarker(line string) string {
+	m, ok := marker(line)
+	if !ok {
+		return line
+	}
+	return strings.TrimPrefix(strings.TrimLeft(line, " \t"), m)
+}
+
+// isRule reports whether a line is a thematic break, such as * * *.
+func isRule(line string) bool {
+	text := strings.Join(strings.Fields(line), "")
+	return len(text) >= 3 && strings.IndexByte("-*_", text[0]) >= 0 && strings.Trim(text, text[:1]) == ""
+}

@@ -1,0 +1,57 @@
+package screen
+
+import (
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// strikeParser parses text between two pairs of tildes. A single tilde, which GitHub's Markdown takes
+// too, is a home directory or an estimate. The parser that comes with goldmark is not used: its
+// package compiles regular expressions at each start.
+type strikeParser struct{}
+
+var kindStrike = ast.NewNodeKind("Strike")
+
+type strike struct{ ast.BaseInline }
+
+func (*strike) Kind() ast.NodeKind              { return kindStrike }
+func (n *strike) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
+
+func (strikeParser) Trigger() []byte { return []byte{'~'} }
+
+func (strikeParser) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	before := block.PrecendingCharacter()
+	line, segment := block.PeekLine()
+	d := parser.ScanDelimiter(line, before, 2, tildes{})
+	if d == nil || d.OriginalLength != 2 || before == '~' {
+		return nil
+	}
+	d.Segment = segment.WithStop(segment.Start + d.OriginalLength)
+	block.Advance(d.OriginalLength)
+	pc.PushDelimiter(d)
+	return d
+}
+
+// tildes is the parser.DelimiterProcessor.
+type tildes struct{}
+
+func (tildes) IsDelimiter(b byte) bool                        { return b == '~' }
+func (tildes) CanOpenCloser(open, end *parser.Delimiter) bool { return open.Char == end.Char }
+func (tildes) OnMatch(int) ast.Node                           { return &strike{} }
+
+// task takes the box off the text of an item that is a task, and returns it as it is drawn.
+func task(spans []span) (box string, rest []span) {
+	text, n := "", 0
+	for ; n < len(spans) && len(text) < len("[ ] ") && spans[n].style == 0; n++ {
+		text += spans[n].text
+	}
+	for mark, box := range map[string]string{"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "} {
+		if strings.HasPrefix(text, mark) {
+			return box, append([]span{{text[len(mark):], 0}}, spans[n:]...)
+		}
+	}
+	return "", spans
+}

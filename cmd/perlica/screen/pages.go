@@ -1,0 +1,57 @@
+package screen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/chzyer/readline"
+)
+
+// ShowPages writes rows that are no wider than the terminal, and waits at the end of each screen: the space
+// bar goes on, Enter by one row; q, Esc and Ctrl-C end it. It fails with io.EOF if the terminal is
+// gone, and with ctx's error.
+func ShowPages(ctx context.Context, keys *Keys, out io.Writer, height func() int, rows []string) error {
+	var dec decoder
+	defer func() { keys.Unread(dec.buf) }() // typed ahead
+	read := func(ctx context.Context, wait time.Duration) ([]byte, error) { return keys.Read(ctx, wait) }
+	for shown, next := 0, height()-1; ; {
+		next = max(1, min(next, len(rows)-shown))
+		if _, err := io.WriteString(out, strings.Join(rows[shown:shown+next], "\n")+"\n"); err != nil {
+			return err
+		}
+		if shown += next; shown == len(rows) {
+			return nil
+		}
+		hint := fmt.Sprintf("-- %d of %d rows: Space, Enter, q --", shown, len(rows))
+		if _, err := io.WriteString(out, hint); err != nil {
+			return err
+		}
+		for next = 0; next == 0; {
+			k, err := dec.next(ctx, read)
+			if err != nil {
+				return err
+			}
+			next = goOn(k, height()-1)
+		}
+		if _, err := io.WriteString(out, "\r"+strings.Repeat(" ", len(hint))+"\r"); err != nil || next < 0 {
+			return err
+		}
+	}
+}
+
+// goOn is how many rows a key asks for: 0 for none, less to end.
+func goOn(k key, screen int) int {
+	switch {
+	case k.kind == keyEscape, k.kind == keyRune && (k.rune == 'q' || k.rune == 'Q'),
+		k.kind == typedControl && (k.control == readline.CharInterrupt || k.control == readline.CharDelete):
+		return -1
+	case k.kind == keyRune && k.rune == ' ':
+		return max(screen, 1)
+	case k.kind == typedControl && (k.control == readline.CharEnter || k.control == readline.CharNext):
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,150 @@
+package screen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/chzyer/readline"
+)
+
+// PickList is what [Pick] lets a person choose from.
+type PickList struct {
+	Out    io.Writer         // the terminal, which keeps turning \n into \r\n
+	Size   func() (w, h int) // its columns and rows
+	Styles Styles
+	Title  string
+	Words  string                          // that are searched first
+	Find   func(words string) []int        // the rows that fit what was typed, in the order in which they are shown
+	Row    func(row, columns int) []string // a row's text, fit for a terminal; a second one is drawn dim
+}
+
+// mostRows is how many rows of a List are shown at once.
+const mostRows = 12
+
+// Pick shows a list until a row is chosen, and searches it while words are typed. It fails with
+// [ErrInterrupted] for Esc and Ctrl-C, with io.EOF if the terminal is gone, and with ctx's error.
+func Pick(ctx context.Context, keys *Keys, l PickList) (row int, err error) {
+	p := picker{l: l, words: []rune(l.Words)}
+	p.found = l.Find(l.Words)
+	defer p.erase()
+	var dec decoder
+	defer func() { keys.Unread(dec.buf) }() // typed ahead
+	read := func(ctx context.Context, wait time.Duration) ([]byte, error) { return keys.Read(ctx, wait) }
+	for {
+		p.draw()
+		k, err := dec.next(ctx, read)
+		if err != nil {
+			return 0, err
+		}
+		if chosen, err := p.key(k); chosen || err != nil {
+			if err == nil {
+				row = p.found[p.at]
+			}
+			return row, err
+		}
+	}
+}
+
+type picker struct {
+	l     PickList
+	words []rune
+	found []int
+	at    int    // of found
+	head  string // the row of the words, as it is drawn
+}
+
+// key does what a key means, and reports whether a row was chosen.
+func (p *picker) key(k key) (chosen bool, err error) {
+	typed := p.words
+	switch {
+	case k.kind == keyEscape, k.kind == typedControl && k.control == readline.CharInterrupt:
+		return false, ErrInterrupted
+	case k.kind == typedControl && k.control == readline.CharDelete && len(p.words) == 0:
+		return false, ErrInterrupted
+	case k.kind == typedControl && k.control == readline.CharEnter:
+		return len(p.found) > 0, nil
+	case k.kind == typedControl && k.control == readline.CharPrev:
+		p.at = max(p.at-1, 0)
+		return false, nil
+	case k.kind == typedControl && k.control == readline.CharNext:
+		p.at = max(min(p.at+1, len(p.found)-1), 0)
+		return false, nil
+	case k.kind == keyRune:
+		p.words = append(p.words, k.rune)
+	case k.kind == keyPaste, k.kind == keyLines:
+		p.words = append(p.words, []rune(strings.Join(strings.Fields(visible(k.text)), " "))...)
+	case k.kind == typedControl && k.control == readline.CharCtrlU:
+		p.words = nil
+	case k.kind == typedControl && (k.control == readline.CharBackspace || k.control == readline.CharCtrlH):
+		p.words = p.words[:max(len(p.words)-1, 0)]
+	}
+	if len(typed) != len(p.words) {
+		p.found, p.at = p.l.Find(string(p.words)), 0
+	}
+	return false, nil
+}
+
+func (p *picker) draw() {
+	w, h := p.l.Size()
+	if w < 1 {
+		w = 80
+	}
+	most := mostRows
+	if h > 0 {
+		most = max(min(most, h-3), 1)
+	}
+	first := max(0, p.at-most+1)
+	head := ending(p.l.Title+" ❯ "+string(p.words), w-1)
+	lines := []string{p.l.Styles.Bold(head)}
+	for i := first; i < min(first+most, len(p.found)); i++ {
+		mark, row := "  ", p.l.Row(p.found[i], w-3)
+		if i == p.at {
+			mark = p.l.Styles.Cyan("❯ ")
+			row[0] = p.l.Styles.Bold(row[0])
+		}
+		lines = append(lines, mark+strings.Join(row, ""))
+	}
+	hint := fmt.Sprintf("%d of them; type to search, ↑ ↓ and Enter choose, Esc leaves", len(p.found))
+	if len(p.found) == 0 {
+		hint = "nothing is found; Backspace and Ctrl-U take words back, Esc leaves"
+	}
+	lines = append(lines, p.l.Styles.Dim(fitting(hint, w-1)))
+	back := fmt.Sprintf("\r\x1b[%dA\x1b[%dC", len(lines)-1, max(TextWidth(head), 1)) // where words are typed
+	_, _ = io.WriteString(p.l.Out, p.home(w)+strings.Join(lines, "\n")+back)         // a terminal that is gone is noticed by its reader
+	p.head = head
+}
+
+// home goes to the beginning of the list, also where a narrower terminal has broken its first row, and clears
+// it.
+func (p *picker) home(columns int) string {
+	if up := TextRows(p.head, columns) - 1; up > 0 {
+		return fmt.Sprintf("\r\x1b[%dA", up) + ClearBelow
+	}
+	return "\r" + ClearBelow
+}
+
+// erase takes the list away, and leaves the cursor where it began.
+func (p *picker) erase() {
+	w, _ := p.l.Size()
+	_, _ = io.WriteString(p.l.Out, p.home(w))
+}
+
+// fitting is the beginning of a text that fits into the columns, ending its end.
+func fitting(text string, columns int) string {
+	r := []rune(text)
+	for len(r) > 0 && TextWidth(string(r)) > columns {
+		r = r[:len(r)-1]
+	}
+	return string(r)
+}
+
+func ending(text string, columns int) string {
+	r := []rune(text)
+	for len(r) > 0 && TextWidth(string(r)) > columns {
+		r = r[1:]
+	}
+	return string(r)
+}

@@ -1,0 +1,141 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Sanitize returns s with everything a terminal would obey made visible: control
+// characters as their pictures (␛), C1 controls and bidirectional overrides as
+// \u009b, bytes that are no UTF-8 as \xff. Newline, tab and \r\n stay, and so does
+// every other character: letters of any script, emoji, combining marks, brackets.
+func Sanitize(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !harmless(r) }) {
+		return s
+	}
+	out, rest := sanitize(nil, []byte(s))
+	return string(flush(out, rest))
+}
+
+// SafeWriter sanitizes a stream for a terminal as [Sanitize] does a string, however it
+// is cut into writes. It is for one goroutine.
+type SafeWriter struct {
+	w       io.Writer
+	pending []byte // a \r, or the beginning of a rune, at the end of the last write
+	buf     []byte
+	last    byte // last byte written; 0 before the first
+}
+
+// NewSafeWriter returns a Writer to w.
+func NewSafeWriter(w io.Writer) *SafeWriter { return &SafeWriter{w: w} }
+
+// Write passes p on, made harmless. At most the last three bytes wait for the next
+// Write or Close.
+func (w *SafeWriter) Write(p []byte) (int, error) {
+	in := p
+	if len(w.pending) > 0 {
+		in = append(w.pending, p...)
+	}
+	out, rest := sanitize(w.buf[:0], in)
+	w.pending = append([]byte(nil), rest...)
+	w.buf = out[:0]
+	if err := w.emit(out); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close writes what is pending, and a newline if the text did not end with one. It
+// does not close the underlying writer. After Close the Writer may be used again.
+func (w *SafeWriter) Close() error {
+	out := flush(w.buf[:0], w.pending)
+	w.pending = nil
+	if len(out) > 0 {
+		w.last = out[len(out)-1]
+	}
+	if w.last != 0 && w.last != '\n' {
+		out = append(out, '\n')
+	}
+	return w.emit(out)
+}
+
+func (w *SafeWriter) emit(out []byte) error {
+	if len(out) == 0 {
+		return nil
+	}
+	if _, err := w.w.Write(out); err != nil {
+		return err
+	}
+	w.last = out[len(out)-1]
+	return nil
+}
+
+// sanitize appends p to out and returns what cannot be judged before more comes.
+func sanitize(out, p []byte) (done, rest []byte) {
+	for i := 0; i < len(p); {
+		c := p[i]
+		switch {
+		case c == '\r' && i+1 == len(p):
+			return out, p[i:]
+		case c == '\r' && p[i+1] == '\n':
+			out = append(out, '\r', '\n')
+			i += 2
+			continue
+		case c < utf8.RuneSelf:
+			out = appendRune(out, rune(c))
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(p[i:])
+		if r == utf8.RuneError && n == 1 {
+			if !utf8.FullRune(p[i:]) {
+				return out, p[i:]
+			}
+			out = fmt.Appendf(out, `\x%02x`, c)
+		} else {
+			out = appendRune(out, r)
+		}
+		i += n
+	}
+	return out, nil
+}
+
+// flush appends what turned out to have no continuation.
+func flush(out, rest []byte) []byte {
+	for _, c := range rest {
+		if c < utf8.RuneSelf {
+			out = appendRune(out, rune(c))
+		} else {
+			out = fmt.Appendf(out, `\x%02x`, c)
+		}
+	}
+	return out
+}
+
+func appendRune(out []byte, r rune) []byte {
+	switch {
+	case harmless(r):
+		return utf8.AppendRune(out, r)
+	case r < ' ':
+		return utf8.AppendRune(out, '␀'+r)
+	case r == 0x7f:
+		return utf8.AppendRune(out, '␡')
+	}
+	return fmt.Appendf(out, `\u%04x`, r)
+}
+
+// harmless reports whether a terminal shows r and does nothing else. A \r reaches
+// it only when it stands alone.
+func harmless(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return true
+	case r < ' ', r >= 0x7f && r <= 0x9f: // C0, DEL, C1
+		return false
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides
+		return false
+	}
+	return true
+}

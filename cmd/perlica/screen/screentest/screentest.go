@@ -1,0 +1,249 @@
+// Package screentest is a terminal for tests. It shows the drawing of a program as a person would see it.
+//
+// It promises the little that Perlica sends: text of any width, lines that are broken where they
+// leave the screen, the cursor moved up and right, what follows it cleared, and a history of what has left the
+// screen. Any other sequence is an error, so that a test fails which sends one.
+package screentest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Terminal is a screen with its history. It is for one goroutine.
+type Terminal struct {
+	Strange []string // sequences that it does not know
+
+	width, height int
+	lines         []line // from the oldest; those above the screen are history
+	row, column   int    // of the cursor, in lines
+	noWrap        bool
+	pending       string // the beginning of a sequence or of a character
+}
+
+// line is a row. One that the terminal has broken goes on in the next.
+type line struct {
+	cells  []string // a wide character takes two, of which the second is ""
+	broken bool
+}
+
+// New returns an empty terminal of a size.
+func New(columns, rows int) *Terminal {
+	return &Terminal{width: columns, height: rows, lines: make([]line, 1)}
+}
+
+// Write shows text.
+func (t *Terminal) Write(p []byte) (int, error) {
+	text := t.pending + string(p)
+	t.pending = ""
+	for text != "" {
+		if text[0] == '\x1b' {
+			n := t.sequence(text)
+			if n == 0 {
+				t.pending = text
+				break
+			}
+			text = text[n:]
+			continue
+		}
+		if !utf8.FullRuneInString(text) {
+			t.pending = text
+			break
+		}
+		r, n := utf8.DecodeRuneInString(text)
+		t.put(r)
+		text = text[n:]
+	}
+	return len(p), nil
+}
+
+func (t *Terminal) put(r rune) {
+	switch r {
+	case '\n':
+		t.row++
+		t.grow()
+		t.column = 0
+		return
+	case '\r':
+		t.column = 0
+		return
+	case '\a':
+		return
+	case '\b':
+		t.column = max(t.column-1, 0)
+		return
+	case '\t':
+		t.column = min((t.column/8+1)*8, t.width-1)
+		return
+	}
+	c := runewidth.Condition{StrictEmojiNeutral: true}
+	w := c.RuneWidth(r)
+	cells := &t.lines[t.row].cells
+	if w == 0 {
+		if t.column > 0 && t.column <= len(*cells) {
+			(*cells)[t.column-1] += string(r)
+		}
+		return
+	}
+	if t.column+w > t.width {
+		if t.noWrap {
+			t.column = t.width - w
+		} else {
+			t.lines[t.row].broken = true
+			t.row, t.column = t.row+1, 0
+			t.grow()
+			cells = &t.lines[t.row].cells
+		}
+	}
+	for len(*cells) < t.column+w {
+		*cells = append(*cells, " ")
+	}
+	(*cells)[t.column] = string(r)
+	if w == 2 {
+		(*cells)[t.column+1] = ""
+	}
+	t.column += w
+}
+
+func (t *Terminal) grow() {
+	for len(t.lines) <= t.row {
+		t.lines = append(t.lines, line{})
+	}
+}
+
+// top is the first line on the screen.
+func (t *Terminal) top() int { return max(len(t.lines)-t.height, 0) }
+
+// sequence obeys a sequence and returns its length, 0 if more of it must come.
+func (t *Terminal) sequence(text string) int {
+	if len(text) < 2 {
+		return 0
+	}
+	if text[1] == ']' {
+		return strings.IndexByte(text, '\a') + 1
+	}
+	if text[1] != '[' {
+		t.Strange = append(t.Strange, text[:2])
+		return 2
+	}
+	n := strings.IndexFunc(text[2:], func(r rune) bool { return r >= '@' && r <= '~' })
+	if n < 0 {
+		return 0
+	}
+	params, end := text[2:2+n], text[2+n]
+	count, _ := strconv.Atoi(params)
+	cells := &t.lines[t.row].cells
+	switch {
+	case end == 'm', params == "?2004" && (end == 'h' || end == 'l'):
+	case end == 'A':
+		t.row = max(t.row-max(count, 1), t.top())
+	case end == 'C':
+		t.column = min(t.column+max(count, 1), t.width-1)
+	case end == 'K' && params == "":
+		*cells = (*cells)[:min(t.column, len(*cells))]
+		t.lines[t.row].broken = false
+	case end == 'J' && params == "" && t.row == t.top() && t.column == 0:
+		t.keep()
+	case end == 'J' && params == "":
+		*cells = (*cells)[:min(t.column, len(*cells))]
+		t.lines[t.row].broken = false
+		for i := t.row + 1; i < len(t.lines); i++ {
+			t.lines[i] = line{}
+		}
+	case params == "?7" && (end == 'h' || end == 'l'):
+		t.noWrap = end == 'l'
+	default:
+		t.Strange = append(t.Strange, text[:3+n])
+	}
+	return 3 + n
+}
+
+// keep clears a whole screen as tmux does: what stands on it goes into the history.
+func (t *Terminal) keep() {
+	used := len(t.lines)
+	for used > t.row && len(t.lines[used-1].cells) == 0 {
+		used--
+	}
+	t.lines = t.lines[:used]
+	t.row = used
+	for len(t.lines) < used+t.height {
+		t.lines = append(t.lines, line{})
+	}
+}
+
+// Resize gives the terminal another size. Lines are broken anew where it breaks them.
+func (t *Terminal) Resize(columns, rows int) {
+	var lines []line
+	row, column := 0, 0
+	for i := 0; i < len(t.lines); i++ {
+		whole, at := t.lines[i].cells, -1
+		if i == t.row {
+			at = t.column
+		}
+		for t.lines[i].broken && i+1 < len(t.lines) {
+			i++
+			if i == t.row {
+				at = len(whole) + t.column
+			}
+			whole = append(slices.Clone(whole), t.lines[i].cells...)
+		}
+		for len(whole) > columns {
+			n := columns
+			if whole[n] == "" {
+				n--
+			}
+			if at >= 0 && at < n {
+				row, column = len(lines), at
+			}
+			lines = append(lines, line{cells: slices.Clone(whole[:n]), broken: true})
+			whole, at = whole[n:], at-n
+		}
+		if at >= 0 {
+			row, column = len(lines), min(at, columns) // behind the last character of a full row it stays there
+		}
+		lines = append(lines, line{cells: slices.Clone(whole)})
+	}
+	t.lines, t.width, t.height = lines, columns, rows
+	t.row, t.column = row, column
+	for len(t.lines)-1 > t.row && len(t.lines) > t.height && len(t.lines[len(t.lines)-1].cells) == 0 {
+		t.lines = t.lines[:len(t.lines)-1]
+	}
+	t.grow()
+}
+
+// All is everything that was shown, with what has left the screen. Rows that the terminal has
+// broken are one line; empty ones at the end are left out.
+func (t *Terminal) All() string { return text(t.lines) }
+
+// Screen is what the screen shows, row by row.
+func (t *Terminal) Screen() []string {
+	var rows []string
+	for _, l := range t.lines[t.top():] {
+		rows = append(rows, strings.TrimRight(strings.Join(l.cells, ""), " "))
+	}
+	return rows
+}
+
+// Cursor is where the cursor is on the screen.
+func (t *Terminal) Cursor() (row, column int) { return t.row - t.top(), t.column }
+
+// History is what has left the screen.
+func (t *Terminal) History() string { return text(t.lines[:t.top()]) }
+
+func text(lines []line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		row := strings.Join(l.cells, "")
+		if l.broken {
+			b.WriteString(row)
+			continue
+		}
+		fmt.Fprintln(&b, strings.TrimRight(row, " "))
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}

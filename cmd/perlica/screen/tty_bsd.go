@@ -1,0 +1,37 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package screen
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+const (
+	ioctlGet = unix.TIOCGETA
+	ioctlSet = unix.TIOCSETA
+)
+
+func (d *device) discard() error {
+	const fread = 1 // FREAD of sys/fcntl.h: what was received and not read
+	return unix.IoctlSetPointerInt(d.fd, unix.TIOCFLUSH, fread)
+}
+
+// wait waits for keys or for the wake pipe, at most ms milliseconds unless that is
+// -1. It is select(2), because poll(2) does not know terminals on macOS.
+func (d *device) wait(ms int) (ready bool, err error) {
+	top := max(d.fd, d.wakeR)
+	if top >= unix.FD_SETSIZE {
+		return false, unix.EMFILE
+	}
+	var set unix.FdSet
+	set.Zero()
+	set.Set(d.fd)
+	set.Set(d.wakeR)
+	var timeout *unix.Timeval
+	if ms >= 0 {
+		tv := unix.NsecToTimeval(int64(ms) * 1e6)
+		timeout = &tv
+	}
+	n, err := unix.Select(top+1, &set, nil, nil, timeout)
+	return err == nil && n > 0 && set.IsSet(d.fd), err
+}

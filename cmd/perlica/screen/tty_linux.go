@@ -1,0 +1,19 @@
+package screen
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGet = unix.TCGETS
+	ioctlSet = unix.TCSETS
+)
+
+func (d *device) discard() error {
+	return unix.IoctlSetInt(d.fd, unix.TCFLSH, unix.TCIFLUSH)
+}
+
+// wait waits for keys or for the wake pipe, at most ms milliseconds unless that is -1.
+func (d *device) wait(ms int) (ready bool, err error) {
+	fds := []unix.PollFd{{Fd: int32(d.fd), Events: unix.POLLIN}, {Fd: int32(d.wakeR), Events: unix.POLLIN}}
+	_, err = unix.Poll(fds, ms)
+	return fds[0].Revents != 0, err
+}

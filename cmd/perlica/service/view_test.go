@@ -1,0 +1,53 @@
+package service
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
+)
+
+// TestScreenRows: all that is shown of the usual fits 80 columns, with names and without ids, and counts who
+// waits.
+func TestScreenRows(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }() // nothing was written
+	a := &app{&frame.App{Stderr: null, Getenv: func(string) string { return "" }}}
+	s := newServiceView(a)
+	ada := service.Contact{Channel: "telegram", ID: "4711471147", Name: "Ada Lovelace", Rights: access.Rights{access.Ask, access.Approve, access.Admin}}
+	twin := service.Contact{Channel: "telegram", ID: "1", Name: "Twin"}
+	other := service.Contact{Channel: "telegram", ID: "2", Name: "Twin"}
+	text := s.render(service.Live{
+		Status: service.Status{
+			Since: time.Now(), Unsent: 12, Contacts: []service.Contact{ada, twin, other}, Unconfirmed: []service.Contact{ada, twin},
+			Channels: []service.ChannelStatus{{Name: "imessage", Error: leftOut, Since: time.Now()}},
+		},
+		Turns: []string{"Ada Lovelace (telegram): hello"}, Questions: []string{"Ada Lovelace (telegram): Run the tests"}, Queued: 30, InLine: 20,
+	}, (&invitation{code: "123456"}).invite())
+	for row := range strings.Lines(text) {
+		if n := runewidth.StringWidth(strings.TrimSuffix(row, "\n")); n > 80 || strings.Contains(row, "…") {
+			t.Errorf("%d columns: %s", n, row)
+		}
+	}
+	for _, want := range []string{
+		"  waiting   30 messages of 20 contacts to be answered\n", "  sending   12 messages\n", "  contacts  2 on record only",
+		"  pairing   send 123 456 to a channel", "  contact   Ada Lovelace (telegram): ask, approve, admin\n",
+		"  contact   Twin (telegram:1)", "  contact   Twin (telegram:2)", "  question  Ada Lovelace (telegram): Run the tests\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, ada.ID) {
+		t.Errorf("an id is shown:\n%s", text)
+	}
+}
