@@ -23,22 +23,23 @@ import (
 	"github.com/perlica/perlica/service/acp"
 )
 
-// acpPath is where ACP clients come in: the only path that is upgraded to another protocol.
+// acpPath is the path for ACP clients. Only this path is upgraded to another protocol.
 const acpPath = "/acp"
 
-// acp is the front end for ACP clients on other machines: what an editor has on this machine, over a
-// WebSocket. A text message is a message of ACP. Each connection has an agent of its own; when either
-// side ends, or the device is revoked, turns under way are cancelled.
+// acp serves an ACP client on another machine as 'perlica acp' serves an editor on this machine,
+// over a WebSocket. One text message is one ACP message. Each connection has its own agent. When
+// either side ends, or the device is revoked, acp cancels the running turns.
 func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	if err := r.only("provider"); err != nil {
 		return err
 	}
-	if !r.visitor.Token { // a browser's has no way to sign a WebSocket: what comes so is none of a person's
-		return forbidden.is("this is for programs, which have a token")
+	// A browser cannot sign a WebSocket, so a browser's credential does not prove a person here.
+	if !r.visitor.Token {
+		return forbidden.problem("this is for programs, which have a token")
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Upgrade", "websocket")
-		return upgrade.is("ask for a WebSocket")
+		return upgrade.problem("ask for a WebSocket")
 	}
 	opt, err := s.acpOptions(r)
 	if err != nil {
@@ -48,29 +49,35 @@ func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	case s.clients <- struct{}{}:
 		defer func() { <-s.clients }()
 	default:
-		return tooMany.is("as many ACP clients are connected as agents may run")
+		return tooMany.problem("as many ACP clients are connected as agents may run")
 	}
 	select {
 	case <-s.stopping:
-		return stoppingNow.is("nothing was sent")
+		return stoppingNow.problem("nothing was sent")
 	default:
 	}
-	s.turns.Add(1) // Close waits for it
+	// Close waits for this connection.
+	s.turns.Add(1)
 	defer s.turns.Done()
-	w.Header().Set("Acp-Connection-Id", uuid.Must(uuid.NewV7()).String()) // ACP's draft of this transport has it
+	// The ACP draft of this transport requires this header.
+	w.Header().Set("Acp-Connection-Id", uuid.Must(uuid.NewV7()).String())
 	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
-		return nil // it has answered
+		// Accept has already answered.
+		return nil
 	}
-	defer func() { _ = conn.CloseNow() }() // where it was closed in order this does nothing
+	// CloseNow does nothing after an orderly close.
+	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(inputBody)
-	status, why := s.relay(r, conn, opt)
-	_ = conn.Close(status, why) // the client may be gone
+	status, why := s.relayMessages(r, conn, opt)
+	// The client may be gone.
+	_ = conn.Close(status, why)
 	return nil
 }
 
-// relay carries messages until an end, and says how the connection is closed.
-func (s *Server) relay(r *request, conn *websocket.Conn, opt acp.Options) (websocket.StatusCode, string) {
+// relayMessages carries messages until one side ends. It returns the status and the reason for the
+// close.
+func (s *Server) relayMessages(r *request, conn *websocket.Conn, opt acp.Options) (websocket.StatusCode, string) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	defer end(nil)
 	revoked := s.opt.Devices.Revoked(r.visitor.ID)
@@ -86,11 +93,12 @@ func (s *Server) relay(r *request, conn *websocket.Conn, opt acp.Options) (webso
 		}
 	}()
 	in, lines := io.Pipe()
-	defer func() { _ = in.Close() }() // the reader of the connection ends with it
+	// Closing the pipe ends the goroutine that reads the connection.
+	defer func() { _ = in.Close() }()
 	read := make(chan error, 1)
-	// A context that ends would close the connection before it can be said why.
-	go func() { read <- s.receive(context.WithoutCancel(ctx), conn, lines) }()
-	go s.ping(ctx, conn, end)
+	// An ended context would close the connection before relayMessages can send a reason.
+	go func() { read <- s.readMessages(context.WithoutCancel(ctx), conn, lines) }()
+	go s.pingClient(ctx, conn, end)
 	opt.In, opt.Out = in, &sender{ctx: ctx, conn: conn, patience: s.opt.Patience}
 	err := acp.Serve(ctx, opt)
 	switch {
@@ -103,7 +111,8 @@ func (s *Server) relay(r *request, conn *websocket.Conn, opt acp.Options) (webso
 		return websocket.StatusInternalError, "the agent, or the record, came to its end"
 	}
 	select {
-	case err := <-read: // nil: the client has closed
+	case err := <-read:
+		// A nil error means that the client has closed the connection.
 		if err != nil {
 			return websocket.StatusUnsupportedData, err.Error()
 		}
@@ -112,17 +121,19 @@ func (s *Server) relay(r *request, conn *websocket.Conn, opt acp.Options) (webso
 	return websocket.StatusNormalClosure, ""
 }
 
-// errRevoked is why a device's connections end.
+// errRevoked is the cause when a device's connections end.
 var errRevoked = errors.New("the device was revoked")
 
-// receive writes each message as a line, until there are no more. A line feed in a message is a blank
-// between its parts, and goes on as one.
-func (s *Server) receive(ctx context.Context, conn *websocket.Conn, lines *io.PipeWriter) error {
-	defer func() { _ = lines.Close() }() // its error is nil
+// readMessages writes each message as a line until the connection ends. A line feed inside a
+// message is white space between JSON tokens, so readMessages replaces it by a blank.
+func (s *Server) readMessages(ctx context.Context, conn *websocket.Conn, lines *io.PipeWriter) error {
+	// Close of a PipeWriter always returns nil.
+	defer func() { _ = lines.Close() }()
 	for {
 		kind, message, err := conn.Read(ctx)
 		if err != nil {
-			return nil // the client is gone, or has sent too much and was told
+			// The client is gone, or it sent too much and was told so.
+			return nil
 		}
 		if kind != websocket.MessageText {
 			return errors.New("a message of ACP is a text message")
@@ -137,13 +148,14 @@ func (s *Server) receive(ctx context.Context, conn *websocket.Conn, lines *io.Pi
 			return c
 		}, message), '\n')
 		if _, err := lines.Write(message); err != nil {
-			return nil // the other side has ended
+			// The other side has ended.
+			return nil
 		}
 	}
 }
 
-// ping ends the connection of a client that is gone without a word.
-func (s *Server) ping(ctx context.Context, conn *websocket.Conn, end context.CancelCauseFunc) {
+// pingClient ends the connection of a client that disappeared without closing.
+func (s *Server) pingClient(ctx context.Context, conn *websocket.Conn, end context.CancelCauseFunc) {
 	beat := time.NewTicker(s.opt.Heartbeat)
 	defer beat.Stop()
 	for {
@@ -156,20 +168,21 @@ func (s *Server) ping(ctx context.Context, conn *websocket.Conn, end context.Can
 		err := conn.Ping(alive)
 		cancel()
 		if err != nil {
-			_ = conn.CloseNow() // receive ends, and with it all
+			// readMessages then returns, and the whole connection ends.
+			_ = conn.CloseNow()
 			return
 		}
 	}
 }
 
-// sender sends lines as messages.
+// sender sends lines as WebSocket messages.
 type sender struct {
 	ctx      context.Context
 	conn     *websocket.Conn
 	patience time.Duration
 }
 
-// Write sends whole lines. A client has so long to take each.
+// Write sends whole lines. A client must accept each line within patience.
 func (c *sender) Write(b []byte) (int, error) {
 	for line := range bytes.Lines(b) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.patience)
@@ -182,21 +195,21 @@ func (c *sender) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// acpOptions are those of a client's connection: the agent is the one of the project in which the server
-// was started, or the one of its providers that the query names.
+// acpOptions returns the options of a client's connection. The agent belongs to the project in
+// which the server was started. The query may name another provider of this project.
 func (s *Server) acpOptions(r *request) (acp.Options, error) {
-	home, err := s.logs.one(r.Context(), s.logs.here())
+	home, err := s.logs.oneLog(r.Context(), s.logs.here())
 	if err != nil {
 		return acp.Options{}, err
 	}
-	runner, here, err := home.work(r.Context())
+	runner, here, err := home.openRunner(r.Context())
 	if err != nil {
 		return acp.Options{}, err
 	}
 	choice := project.Choice{Provider: r.URL.Query().Get("provider")}
 	agent, err := here.Agent(choice, sessions.Session{})
 	if err != nil {
-		return acp.Options{}, unfit.of(err)
+		return acp.Options{}, unfit.wrap(err)
 	}
 	answers := acp.AnswersNone
 	if r.visitor.Rights.Has(access.Approve) {
@@ -210,7 +223,7 @@ func (s *Server) acpOptions(r *request) (acp.Options, error) {
 			if err != nil {
 				return nil, err
 			}
-			runner, p, err := l.work(context.WithoutCancel(ctx))
+			runner, p, err := l.openRunner(context.WithoutCancel(ctx))
 			if err != nil {
 				return nil, err
 			}
@@ -228,8 +241,8 @@ func (s *Server) acpOptions(r *request) (acp.Options, error) {
 	}, nil
 }
 
-// holding returns the log of the project in which a directory lies, of several the innermost's, and the
-// directory without links.
+// holding returns the log of the project that contains a directory, and the directory without
+// links. If several projects contain it, holding takes the innermost one.
 func (ls *logs) holding(ctx context.Context, dir string) (*eventLog, string, error) {
 	outside := fmt.Errorf("cwd lies in no project that GET /v1/contexts lists: %w", fs.ErrNotExist)
 	real, err := filepath.EvalSymlinks(dir)
@@ -253,6 +266,6 @@ func (ls *logs) holding(ctx context.Context, dir string) (*eventLog, string, err
 	if at.Project == "" {
 		return nil, "", outside
 	}
-	l, err := ls.one(ctx, at)
+	l, err := ls.oneLog(ctx, at)
 	return l, real, err
 }

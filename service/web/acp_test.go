@@ -25,7 +25,7 @@ type client struct {
 	ids  int
 }
 
-// acpMessage is a message of ACP of which some members matter.
+// acpMessage holds the tested members of an ACP message.
 type acpMessage struct {
 	ID     json.RawMessage
 	Method string
@@ -33,7 +33,8 @@ type acpMessage struct {
 		SessionID string
 		Update    struct {
 			SessionUpdate string
-			Content       json.RawMessage // a block's is an object, a tool call's an array
+			// Content is an object for a block and an array for a tool call.
+			Content json.RawMessage
 		}
 	}
 	Result struct {
@@ -47,13 +48,13 @@ type acpMessage struct {
 	}
 }
 
-// dial asks for a WebSocket.
+// dial opens a WebSocket to the server.
 func (w *world) dial(token, query string, change ...func(http.Header)) (*client, *http.Response, error) {
 	w.t.Helper()
 	return w.dialAt(w.http.URL, token, query, change...)
 }
 
-// dialAt asks the server, or a proxy before it, for a WebSocket.
+// dialAt opens a WebSocket to the server or to a proxy before it.
 func (w *world) dialAt(at, token, query string, change ...func(http.Header)) (*client, *http.Response, error) {
 	w.t.Helper()
 	header := http.Header{"Authorization": {"Bearer " + token}}
@@ -71,7 +72,7 @@ func (w *world) dialAt(at, token, query string, change ...func(http.Header)) (*c
 	return &client{w: w, ctx: ctx, conn: conn}, res, nil
 }
 
-// connect is dial where it has to succeed; the client says who it is.
+// connect opens and initializes a connection. It fails the test on an error.
 func (w *world) connect(token string, query ...string) *client {
 	w.t.Helper()
 	c, _, err := w.dial(token, strings.Join(query, ""))
@@ -79,7 +80,7 @@ func (w *world) connect(token string, query ...string) *client {
 	return c.initialize()
 }
 
-// initialize says who the client is.
+// initialize sends the client's name and capabilities.
 func (c *client) initialize() *client {
 	c.w.t.Helper()
 	m, _ := c.call("initialize", `{"protocolVersion":1,"clientInfo":{"name":"other","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true}}`)
@@ -89,10 +90,11 @@ func (c *client) initialize() *client {
 	return c
 }
 
-// said is the text of a message, or "".
+// said returns the text of a message, or "".
 func (m acpMessage) said() string {
 	var block struct{ Text string }
-	_ = json.Unmarshal(m.Params.Update.Content, &block) // what is no block says nothing
+	// Only a block has a text.
+	_ = json.Unmarshal(m.Params.Update.Content, &block)
 	return block.Text
 }
 
@@ -121,7 +123,7 @@ func (c *client) begin(method, params string) (id string) {
 	return id
 }
 
-// until returns the answer to a request, and what was said before it.
+// until returns the answer to a request and the text of the updates before it.
 func (c *client) until(id string) (m acpMessage, text string) {
 	c.w.t.Helper()
 	for {
@@ -138,7 +140,7 @@ func (c *client) call(method, params string) (m acpMessage, text string) {
 	return c.until(c.begin(method, params))
 }
 
-// session opens one in a directory.
+// session opens a session in a directory.
 func (c *client) session(dir string) string {
 	c.w.t.Helper()
 	m, _ := c.call("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, dir))
@@ -152,7 +154,7 @@ func inSession(id, text string) string {
 	return fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, id, text)
 }
 
-// closed waits for the end of the connection, and returns its status.
+// closed waits for the end of the connection and returns its status.
 func (c *client) closed() websocket.StatusCode {
 	c.w.t.Helper()
 	for {
@@ -162,7 +164,7 @@ func (c *client) closed() websocket.StatusCode {
 	}
 }
 
-// refused fails unless a request is refused with a code, and with these words.
+// refused fails unless the server refuses a request with this code and these words.
 func (c *client) refused(method, params string, code int, words string) {
 	c.w.t.Helper()
 	if m, _ := c.call(method, params); m.Error == nil || m.Error.Code != code || !strings.Contains(m.Error.Message, words) {
@@ -170,7 +172,7 @@ func (c *client) refused(method, params string, code int, words string) {
 	}
 }
 
-// facts are what the events of a type say.
+// facts returns the payloads of the events of a type.
 func facts[T any](w *world, dir string, kind event.Type) (list []T) {
 	w.t.Helper()
 	log := w.reader(dir)
@@ -184,8 +186,8 @@ func facts[T any](w *world, dir string, kind event.Type) (list []T) {
 	return list
 }
 
-// TestACP: a client has a turn, sees what the agent says, and answers what it asks, under the name of its
-// program.
+// TestACP checks that a client can run a turn, reads the agent's updates, and answers the agent's
+// question. The record names the client's program.
 func TestACP(t *testing.T) {
 	w := newWorld(t, 2, namedProvider(t, "keeps", t.TempDir()))
 	c := w.connect(w.token, "?provider=keeps")
@@ -213,7 +215,8 @@ func TestACP(t *testing.T) {
 	again := w.connect(w.token, "?provider=keeps")
 	var m acpMessage
 	var text string
-	for m.Result.StopReason == "" { // until the connection before has ended its agent, and freed the session
+	// The earlier connection must first end its agent and free the session.
+	for m.Result.StopReason == "" {
 		if m, _ := again.call("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, id, w.dirs[1])); m.Error != nil {
 			t.Fatalf("%+v", *m.Error)
 		}
@@ -230,7 +233,7 @@ func TestACP(t *testing.T) {
 	}
 }
 
-// TestACPWithoutApprove: who may only ask is not asked.
+// TestACPWithoutApprove checks that a client without the right approve receives no question.
 func TestACPWithoutApprove(t *testing.T) {
 	w := newWorld(t, 1)
 	c := w.connect(w.newToken("asks", access.Ask))
@@ -245,10 +248,12 @@ func TestACPWithoutApprove(t *testing.T) {
 	}
 }
 
-// TestACPTightensOnly: what a client from outside could loosen is refused, and nothing of it is sent.
+// TestACPTightensOnly checks that the server refuses every loosening request of a client and
+// forwards no part of it.
 func TestACPTightensOnly(t *testing.T) {
 	w := newWorld(t, 1)
-	w.ask(w.dirs[0], "@say Hello") // a project to have sessions in
+	// This creates a project for the sessions.
+	w.ask(w.dirs[0], "@say Hello")
 	c := w.connect(w.token)
 	id := c.session(w.dirs[0])
 	sent := w.count(w.dirs[0], event.Requested)
@@ -299,7 +304,7 @@ func TestACPTightensOnly(t *testing.T) {
 	}
 }
 
-// TestACPRefused: what no client sends gets no WebSocket.
+// TestACPRefused checks that a request of another kind gets no WebSocket.
 func TestACPRefused(t *testing.T) {
 	w := newWorld(t, 1)
 	for name, c := range map[string]struct {
@@ -333,7 +338,8 @@ func TestACPRefused(t *testing.T) {
 	w.signed(key, id, "GET", acpPath, nil).problem(forbidden)
 }
 
-// TestACPMessages: what is no message of ACP, or too long, ends the connection and nothing else.
+// TestACPMessages checks that an invalid or overlong message ends its own connection and nothing
+// else.
 func TestACPMessages(t *testing.T) {
 	w := newWorld(t, 1)
 	c := w.connect(w.token)
@@ -357,8 +363,8 @@ func TestACPMessages(t *testing.T) {
 	}
 }
 
-// TestACPEnds: a revoked program is out, with its turn; so is each when the server stops. A turn whose
-// client is gone is cancelled.
+// TestACPEnds checks that a revoked program loses its connection and its turn. A stopping server
+// ends all connections. A turn is cancelled when its client is gone.
 func TestACPEnds(t *testing.T) {
 	for name, end := range map[string]struct {
 		by     func(w *world, c *client)
@@ -384,7 +390,8 @@ func TestACPEnds(t *testing.T) {
 			if got := c.closed(); got != end.status {
 				t.Errorf("the connection ends with %v", got)
 			}
-			if name == "stopped" { // the stream ends, too
+			// The stream ends, too.
+			if name == "stopped" {
 				check(t, w.server.Close(t.Context()))
 			} else if e := other.event(); e["outcome"] == "completed" {
 				t.Errorf("%v", e)

@@ -24,7 +24,7 @@ import (
 	"github.com/perlica/perlica/service/web/page"
 )
 
-// TestAttacks: what comes from elsewhere gets nothing, whatever credential it has.
+// TestAttacks checks that a request from a foreign page or host is refused with any credential.
 func TestAttacks(t *testing.T) {
 	w := newWorld(t, 1)
 	set := func(name, value string) func(*http.Request) {
@@ -80,21 +80,23 @@ func TestAttacks(t *testing.T) {
 		})
 	}
 	for _, change := range []func(*http.Request){host("evil.example"), set("Origin", "https://evil.example")} {
-		w.do("GET", "/healthz", nil, change).want(200) // it says nothing but that it lives
+		// The answer reveals only that the server is alive.
+		w.do("GET", "/healthz", nil, change).want(200)
 	}
 	if runs := items(w.do("GET", "/v1/runs", nil).object(), "runs"); len(runs) > 0 {
 		t.Errorf("something was sent: %v", runs)
 	}
 }
 
-// raw sends bytes and returns the status of the answer; 0: the connection was closed.
+// raw sends bytes and returns the status of the answer. 0 means that the connection was closed.
 func (w *world) raw(text string) int {
 	w.t.Helper()
 	c, err := net.Dial("tcp", w.http.Listener.Addr().String())
 	check(w.t, err)
 	defer c.Close()
 	check(w.t, c.SetDeadline(time.Now().Add(longest)))
-	_, _ = io.WriteString(c, text) // it may have hung up
+	// The server may have closed the connection.
+	_, _ = io.WriteString(c, text)
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return 0
@@ -103,8 +105,8 @@ func (w *world) raw(text string) int {
 	return res.StatusCode
 }
 
-// TestRawRequests: paths with dots, double lengths, broken headers and bodies that are too large lead
-// nowhere, and nothing that is sent gets into a header of the answer or as a line into the trail.
+// TestRawRequests checks that the server rejects paths with dots, repeated lengths, broken headers
+// and large bodies. No sent text becomes a header of the answer or a line of the debug trail.
 func TestRawRequests(t *testing.T) {
 	var trail safeBuffer
 	w := newWorld(t, 1, func(o *Options) {
@@ -141,7 +143,8 @@ func TestRawRequests(t *testing.T) {
 	}
 }
 
-// TestSlowRequests: who reads a stream slowly is let go after a while, and holds up no other.
+// TestSlowRequests checks that the server drops a client that reads its stream slowly. The other
+// streams are not delayed.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, func(o *Options) { o.Patience = time.Second })
@@ -164,7 +167,8 @@ func TestSlowRequests(t *testing.T) {
 		line, err := in.ReadString('\n')
 		check(t, err)
 		if strings.Contains(line, "run.finished") {
-			break // it follows, and reads no more
+			// The client follows now and reads nothing further.
+			break
 		}
 	}
 	w.ask(w.dirs[0], "@say "+strings.Repeat("x", 1<<20))
@@ -178,7 +182,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// following is how many streams there are.
+// following returns the number of streams.
 func (w *world) following() int {
 	w.server.logs.mu.Lock()
 	defer w.server.logs.mu.Unlock()
@@ -187,7 +191,7 @@ func (w *world) following() int {
 		l.mu.Lock()
 		if f := l.feed; f != nil {
 			f.mu.Lock()
-			n += len(f.bells)
+			n += len(f.followers)
 			f.mu.Unlock()
 		}
 		l.mu.Unlock()
@@ -195,8 +199,9 @@ func (w *world) following() int {
 	return n
 }
 
-// TestDeviceSigns: a browser's answer counts with its signature over what was shown, which is on record;
-// without it, or with that of another choice, it does not.
+// TestDeviceSigns checks that a browser's answer counts only with a signature over the shown
+// content. The signature is on record. An answer without it, or with the signature of another
+// choice, does not count.
 func TestDeviceSigns(t *testing.T) {
 	w := newWorld(t, 1)
 	key := devicetest.NewKey()
@@ -236,7 +241,8 @@ func (w *world) signed(key devicetest.Key, id, method, path string, body any) *r
 	})
 }
 
-// pair pairs a device over HTTP, as a browser and a person at the terminal do, and returns its id.
+// pair pairs a device over HTTP and returns its id. It plays both the browser and the person at the
+// terminal.
 func (w *world) pair(key devicetest.Key, name string, rights ...access.Right) string {
 	w.t.Helper()
 	p, err := w.devices.OpenPairing(w.t.Context(), rights, "test")
@@ -246,7 +252,8 @@ func (w *world) pair(key devicetest.Key, name string, rights ...access.Right) st
 	if begun.header.Get("Clear-Site-Data") != `"storage"` {
 		w.t.Errorf("%v", begun.header)
 	}
-	w.do("POST", "/v1/pairing/begin", object{"code": p.Code}, without).problem(forbidden) // it counts once
+	// A code counts once.
+	w.do("POST", "/v1/pairing/begin", object{"code": p.Code}, without).problem(forbidden)
 	handle := begun.object()["pairing"]
 	word := w.do("POST", "/v1/pairing", object{"pairing": handle, "name": name, "key": key.JWK()}, without).want(202).object()["word"]
 	asks, err := p.Wait(w.t.Context())

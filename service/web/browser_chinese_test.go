@@ -20,17 +20,19 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// english is a function of the page that lists what of it is English but for some words.
+// english is a JavaScript function that lists the English texts of the page except the given words.
+//
+// //go:embed testdata/english.js
 //
 //go:embed testdata/english.js
 var english string
 
-// names are what is called the same in every language, and what the test calls its own.
+// names lists the names that are the same in every language, and the test's own names.
 var names = []string{"@ask execute", "@thought", "Hm.", "@error", "@say", "Clean up", "Run the tests", "Perlica", "perlica", "https", "localhost", "Web Push", "MB", "ms",
 	"project-0", "project-1", "program", "predictable", "claude", "broken", "rm -rf /", "sudo", "make", "root", "none", "fs/read_text_file", "go test ./...", "test", "auto", "Fails", "Change it", "@exit", "@hang", "command=",
-	"database disk image is malformed"} // what SQLite says
+	"database disk image is malformed"} // a message of SQLite
 
-// reads makes a tab one of a browser whose user reads these languages.
+// reads sets the preferred languages of a tab's browser.
 func (p *tab) reads(languages string) {
 	p.t.Helper()
 	agent := js[string](p, "navigator.userAgent")
@@ -40,8 +42,8 @@ func (p *tab) reads(languages string) {
 	}))
 }
 
-// chinese fails for what of a view is English, or looks wrong.
-// What SQLite says of the damaged log is on the page when that was found.
+// chinese fails for each English text of a view and for each fault of its appearance. The message
+// of SQLite about the damaged log may be on the page.
 func (p *tab) chinese(view string, more ...string) {
 	p.t.Helper()
 	js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
@@ -54,10 +56,10 @@ func (p *tab) chinese(view string, more ...string) {
 	p.looks(view)
 }
 
-// testChinese: nothing of ours is English on the page of somebody who reads Chinese, whatever is shown there.
+// testChinese checks that every view of the page is Chinese for a reader of Chinese.
 func testChinese(t *testing.T, b *browser) {
 	tabs := map[string]*tab{}
-	for name, size := range map[string][]int64{"手机": phone, "电脑": desk} {
+	for name, size := range map[string][]int64{"手机": phone, "电脑": desktop} {
 		p := b.open(nil, size)
 		tabs[name] = p
 		p.reads("zh-CN,zh")
@@ -72,7 +74,8 @@ func testChinese(t *testing.T, b *browser) {
 		p.do(chromedp.Navigate("about:blank"))
 		b.pair(p, name, true, access.Read, access.Ask, access.Approve, access.Admin)
 		p.wait("document.querySelector('.link-state.live')")
-		if name == "电脑" { // a browser whose user reads English, but chose Chinese on the page
+		// This browser prefers English, but its user chose Chinese on the page.
+		if name == "电脑" {
 			p.reads("en-GB,en")
 			p.visit("#/devices")
 			p.wait("document.querySelector('select[name=language]')")
@@ -122,7 +125,8 @@ func testChinese(t *testing.T, b *browser) {
 			p.wait("document.querySelector($?)", view.there)
 			p.chinese(view.name, "zzz", "Done", "(web:"+tokens[0].ID+")", "reject-once", "ask")
 		}
-		p.visit(b.sessionAt(died)) // and what comes while the page looks
+		// The next events arrive while the page is open.
+		p.visit(b.sessionAt(died))
 		p.wait("document.querySelector('.turn .outcome')")
 		was := js[int](p, "document.querySelectorAll('.turn .outcome').length")
 		b.send("@mode auto\n@exit 3", died)

@@ -11,13 +11,14 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// testDevices: an administrator's page lists the devices and revokes one, whose page is out at once; a
-// device that signs out is not known any more.
+// testDevices checks that an administrator's page lists the devices and revokes one. The revoked
+// page is out at once. A device that signs out is unknown afterwards.
 func testDevices(t *testing.T, b *browser) {
-	boss := b.paired("desk", desk, access.Read, access.Admin)
+	boss := b.paired("desk", desktop, access.Read, access.Admin)
 	lost := b.paired("lost phone", phone)
 	boss.visit("#/devices")
-	boss.wait("document.querySelectorAll('#others li').length === 2") // the program, too
+	// The list includes the program.
+	boss.wait("document.querySelectorAll('#others li').length === 2")
 	boss.looks("devices")
 	boss.show("list")
 	boss.click("#others button[aria-label='Revoke: lost phone']")
@@ -31,14 +32,15 @@ func testDevices(t *testing.T, b *browser) {
 	}
 	boss.click("#self .danger")
 	boss.click("dialog button[value=yes]")
-	boss.do(chromedp.WaitVisible(chromedp.CSS("input[name=code]"))) // the page is another one
+	// The page has changed to the pairing form.
+	boss.do(chromedp.WaitVisible(chromedp.CSS("input[name=code]")))
 	if n := len(b.devicesNamed("desk")); n != 0 {
 		t.Error("who signed out may still come in")
 	}
 }
 
-// testChoices: once an agent has said what it offers, its model and its mode are chosen with the next
-// input; modes in which it asks less are not offered.
+// testChoices checks that a known model and mode can be chosen with the next input. The page does
+// not offer modes in which the agent asks less.
 func testChoices(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	p.visit("#/new")
@@ -56,7 +58,8 @@ func testChoices(t *testing.T, b *browser) {
 	}
 	js[any](p, "document.querySelector('select[name=mode]').value = 'plan'; void (document.querySelector('select[name=model]').value = 'large')")
 	session := js[string](p, "location.hash.split('/')[2].split('?')[0]")
-	for n := 2; n < 5; n++ { // what is chosen stays while turns end, after each of which the offers are read again
+	// A choice stays while turns end. The page reads the offers again after each turn.
+	for n := 2; n < 5; n++ {
 		b.send("@say between", session)
 		p.wait(fmt.Sprintf("document.querySelectorAll('.turn .outcome').length === %d", n))
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// elsewhere tries from a page of another port what a page can do to this server, and lists what came of it.
+// elsewhere tries several requests to this server from a page of another port. It lists their
+// results.
 const elsewhere = `(async (at, input) => {
 	const got = {};
 	const tried = async (name, f) => { got[name] = await f().catch((err) => 'refused: ' + err.name); };
@@ -65,17 +66,17 @@ const elsewhere = `(async (at, input) => {
 	return got;
 })($?, $?)`
 
-// testElsewhere: a page of another port of the same host, in the browser that is paired, reads nothing, sends nothing, and
-// shows nothing of this server in a frame.
+// testElsewhere uses a page of another port of the same host in the paired browser. This page can
+// read and send nothing and cannot frame the server's page.
 func testElsewhere(t *testing.T, b *browser) {
-	own := b.paired("desk", desk)
+	own := b.paired("desk", desktop)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, "<!DOCTYPE html><title>Elsewhere</title><body>")
 	}))
 	t.Cleanup(other.Close)
 	before := len(items(b.do("GET", "/v1/runs", nil).object(), "runs"))
-	p := b.open(own, desk) // the same profile
+	p := b.open(own, desktop) // the same profile
 	for _, name := range []string{"127.0.0.1", "localhost"} {
 		p.do(chromedp.Navigate(strings.Replace(other.URL, "127.0.0.1", name, 1)))
 		got := js[map[string]string](p, elsewhere, b.http.URL+"/", fmt.Sprintf(`{"project":%q,"text":"@say no"}`, b.dirs[0]))
@@ -104,5 +105,6 @@ func testElsewhere(t *testing.T, b *browser) {
 		t.Errorf("%d inputs came from elsewhere", n-before)
 	}
 	own.front()
-	own.wait("document.querySelector('.link-state.live')") // who is paired goes on
+	// The paired page still works.
+	own.wait("document.querySelector('.link-state.live')")
 }

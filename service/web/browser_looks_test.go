@@ -12,15 +12,18 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// looks is a function of the page that lists what is wrong with how it looks.
+// looks is a JavaScript function that lists the faults of the page's appearance.
+//
+// //go:embed testdata/looks.js
 //
 //go:embed testdata/looks.js
 var looks string
 
-// testKeyboard: everything can be done without a mouse.
+// testKeyboard checks that every action works without a mouse.
 func testKeyboard(t *testing.T, b *browser) {
-	p := b.paired("desk", desk)
-	for _, size := range [][]int64{{360, 740}, phone, desk} { // where nothing is to be shown, too, a button is as high as all buttons
+	p := b.paired("desk", desktop)
+	// A button on an empty view has the usual height, too.
+	for _, size := range [][]int64{{360, 740}, phone, desktop} {
 		p.do(chromedp.EmulateViewport(size[0], size[1]))
 		p.wait("document.querySelector('.empty a.button')")
 		p.show(fmt.Sprintf("quiet-%d", size[0]))
@@ -28,7 +31,7 @@ func testKeyboard(t *testing.T, b *browser) {
 			t.Errorf("at a width of %d the button is %g high", size[0], high)
 		}
 	}
-	// press goes from one element to the next until one fits, and presses a key there.
+	// press moves the focus until an element matches, and presses a key there.
 	press := func(selector, key string) {
 		t.Helper()
 		for range 60 {
@@ -48,7 +51,8 @@ func testKeyboard(t *testing.T, b *browser) {
 	press("a[href='#/new']", kb.Enter)
 	p.wait("document.activeElement.matches('.composer textarea')")
 	p.do(chromedp.KeyEvent(`@ask execute "Build it" command=make`))
-	p.sees("project-0") // without a project there is nothing to send to
+	// An input needs a project.
+	p.sees("project-0")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.wait("document.querySelector($?)", ready)
 	press(".question .yes:not(.remember)", kb.Enter)
@@ -64,13 +68,13 @@ func testKeyboard(t *testing.T, b *browser) {
 	p.sees("此设备")
 }
 
-// hostile is what an agent says that wants to be more than text.
+// hostile is agent text with active content.
 const hostile = "<script>window.owned = 1</script> <img src=x onerror=\"window.owned = 2\"> [click](javascript:window.owned=3) " +
 	"<svg onload=\"window.owned = 4\"> ![i](https://evil.example/i.png) [ok](https://good.example/a) \\x1b[31mred \\u202eevil\\u202c &amp; <b>x</b>"
 
-// testHostile: an agent's words are text, in all places where they stand.
+// testHostile checks that the page shows an agent's words as plain text in every place.
 func testHostile(t *testing.T, b *browser) {
-	p := b.paired("desk", desk)
+	p := b.paired("desk", desktop)
 	session, _ := b.send("@say "+hostile+"\n@thought "+hostile+"\n@tool read \"<script>window.owned=5</script>\" text=\"<svg onload=window.owned=6>\"\n"+
 		"@plan \"<img src=x onerror=window.owned=7>\"\n@ask execute \"<script>window.owned=8</script>\" command=\"echo <script>window.owned=9</script>\" options=a:allow_once:<b>yes</b>,c:reject_once", "")
 	p.visit(b.sessionAt(session))
@@ -99,7 +103,7 @@ func testHostile(t *testing.T, b *browser) {
 	}
 }
 
-// looks fails for each thing that is wrong with how the page looks.
+// looks fails for each fault of the page's appearance.
 func (p *tab) looks(where string) {
 	p.t.Helper()
 	for _, wrong := range js[[]string](p, "("+looks+")()") {
@@ -107,13 +111,14 @@ func (p *tab) looks(where string) {
 	}
 }
 
-// testLooks: on a phone and at a desk, dark and light, every view can be read, reached and pressed.
+// testLooks checks that every view can be read, reached and pressed on a phone and on a desktop,
+// dark and light.
 func testLooks(t *testing.T, b *browser) {
 	session, run := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
 		"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\n@tokens 1200 300", "")
 	_, asking := b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
 	_ = asking
-	for _, size := range [][]int64{phone, desk} {
+	for _, size := range [][]int64{phone, desktop} {
 		p := b.paired(map[int64]string{390: "phone", 1280: "desk"}[size[0]], size)
 		for _, scheme := range []string{"light", "dark"} {
 			p.like(scheme)

@@ -10,7 +10,8 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// testPairing: a browser becomes a device, its key stays in it, and a code counts once.
+// testPairing checks that a browser becomes a device, that its key stays in the browser, and that a
+// code counts once.
 func testPairing(t *testing.T, b *browser) {
 	p := b.open(nil, phone)
 	p.do(chromedp.Navigate(b.http.URL + "/"))
@@ -53,7 +54,7 @@ func testPairing(t *testing.T, b *browser) {
 	p.sees("does not accept this device")
 }
 
-// testRefusedPairing: what the terminal refuses does not come in.
+// testRefusedPairing checks that a browser stays out after the terminal has refused it.
 func testRefusedPairing(t *testing.T, b *browser) {
 	p := b.open(nil, phone)
 	b.pair(p, "stranger", false, access.Read)

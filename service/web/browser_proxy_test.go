@@ -18,8 +18,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// testBelowPath: behind a proxy that shows it below a path the page is paired, follows, sends and answers; the proxy may take
-// the path away, or leave it.
+// testBelowPath checks pairing, following, sending and answering through a proxy that serves the
+// page below a path. The proxy may remove the path or leave it.
 func testBelowPath(t *testing.T, b *browser) {
 	for _, takes := range []bool{true, false} {
 		var to *url.URL
@@ -30,7 +30,7 @@ func testBelowPath(t *testing.T, b *browser) {
 			}
 		}})
 		defer proxy.Close()
-		below := b.behind(proxy.URL, "/perlica")
+		below := b.throughProxy(proxy.URL, "/perlica")
 		var err error
 		to, err = url.Parse(below.http.URL)
 		check(t, err)
@@ -39,7 +39,7 @@ func testBelowPath(t *testing.T, b *browser) {
 	}
 }
 
-// testProxies: behind the proxies that docs/web.md names, with the lines that stand there.
+// testProxies checks the proxies of docs/web.md with the configurations from that page.
 func testProxies(t *testing.T, b *browser) {
 	for name, c := range map[string]struct {
 		program, base string
@@ -72,7 +72,7 @@ func testProxies(t *testing.T, b *browser) {
 			at := l.Addr().String()
 			check(t, l.Close())
 			here := &browser{t: t, ctx: b.ctx, world: b.world}
-			below := here.behind("http://"+at, c.base)
+			below := here.throughProxy("http://"+at, c.base)
 			dir := t.TempDir()
 			config := filepath.Join(dir, "config")
 			check(t, os.WriteFile(config, []byte(c.config(at, strings.TrimPrefix(below.http.URL, "http://"))), 0o600))
@@ -85,7 +85,8 @@ func testProxies(t *testing.T, b *browser) {
 			cmd.Stderr = os.Stderr
 			check(t, cmd.Start())
 			t.Cleanup(func() {
-				_ = cmd.Process.Kill() // it has no children
+				// The process has no children.
+				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
 			})
 			for end := time.Now().Add(longest); ; {
@@ -101,7 +102,7 @@ func testProxies(t *testing.T, b *browser) {
 	}
 }
 
-// docsBlock is the block of docs/web.md that begins with a line, with some words replaced by others.
+// docsBlock returns the block of docs/web.md that begins with a line. It replaces some words.
 func docsBlock(t *testing.T, begins string, others ...string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/web.md")
@@ -114,20 +115,21 @@ func docsBlock(t *testing.T, begins string, others ...string) string {
 	return strings.NewReplacer(others...).Replace(begins + block)
 }
 
-// nginx is a whole configuration around a location.
+// nginx returns a complete configuration around a location.
 func nginx(at, location string) string {
 	return "daemon off;\nmaster_process off;\npid pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\nclient_body_temp_path t1;\nproxy_temp_path t2;\n" +
 		"fastcgi_temp_path t3;\nuwsgi_temp_path t4;\nscgi_temp_path t5;\nserver {\nlisten " + at + ";\n" + location + "}\n}\n"
 }
 
-// behind is a world that a proxy shows at an address, below a path.
-func (b *browser) behind(proxy, base string) *browser {
+// throughProxy returns a world that a proxy serves at an address, below a path.
+func (b *browser) throughProxy(proxy, base string) *browser {
 	return &browser{t: b.t, ctx: b.ctx, proxy: proxy + base + "/", world: newWorld(b.t, 1, withPage, func(o *Options) {
 		o.Base, o.Hosts = base, []string{strings.TrimPrefix(proxy, "http://")}
 	})}
 }
 
-// works has a page paired, an input sent, its turn followed, a question answered, and an ACP client connected.
+// works pairs a page, sends an input, follows its turn, answers a question, and connects an ACP
+// client.
 func (b *browser) works() {
 	b.t.Helper()
 	p := b.paired("phone", phone)
@@ -150,5 +152,6 @@ func (b *browser) works() {
 	c, _, err := b.world.dialAt(strings.TrimSuffix(b.proxy, "/"), b.world.token, "")
 	check(b.t, err)
 	c.initialize()
-	p.do(chromedp.Navigate("about:blank")) // its stream ends
+	// The blank page ends the stream.
+	p.do(chromedp.Navigate("about:blank"))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// change is a request to change a file of so many lines, which is asked about.
+// change returns an input that asks to change a file of this many lines. The change needs a
+// permission.
 func change(lines int) string {
 	var old, changed strings.Builder
 	for i := range lines {
@@ -25,7 +26,7 @@ func change(lines int) string {
 	return fmt.Sprintf("@ask edit \"Change all\" path=/etc/big.txt old=%q new=%q", old.String(), changed.String())
 }
 
-// ready is the button of a yes that may be pressed.
+// ready selects the button of a yes that can be pressed.
 const ready = ".question[data-still] .yes:not(.remember):not([aria-disabled]):not([disabled])"
 
 // read scrolls through the page to its end as a person does.
@@ -44,7 +45,7 @@ func (p *tab) read() {
 	})()`)
 }
 
-// answerOf is what is on record as the answer to the only question of a run.
+// answerOf returns the recorded answer to the only question of a run.
 func (w *world) answerOf(run string) object {
 	w.t.Helper()
 	o := w.do("GET", "/v1/events?after=0&limit=1000&type=answer&run="+run, nil, func(r *http.Request) { r.Header.Set("Accept", "application/json") }).want(200).object()
@@ -56,7 +57,7 @@ func (w *world) answerOf(run string) object {
 	return answer
 }
 
-// ended waits until a run has its outcome, and returns what the agent said.
+// ended waits for a run's outcome and returns the agent's text.
 func (w *world) ended(p *tab, run string) string {
 	w.t.Helper()
 	return js[string](p, `(async () => {
@@ -69,14 +70,15 @@ func (w *world) ended(p *tab, run string) string {
 	})()`, run)
 }
 
-// testQuestion: a yes is possible when all of the question was on the screen, and no sooner.
+// testQuestion checks that a yes is possible only after the whole question was on the screen.
 func testQuestion(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	_, run := b.send(change(150), "")
 	p.sees("Change all")
 	p.show("question")
 	p.wait("document.querySelector('.question[data-still] .yes[aria-disabled=true]')")
-	p.click(".question .yes") // it shows what is still to be seen, and answers nothing
+	// This click scrolls to the unseen part and does not answer.
+	p.click(".question .yes")
 	js[any](p, "scrollTo(0, document.documentElement.scrollHeight)")
 	p.wait("document.querySelector('.unread-yet:not([hidden])')")
 	if n := len(items(b.do("GET", "/v1/questions", nil).object(), "questions")); n != 1 {
@@ -100,9 +102,9 @@ func testQuestion(t *testing.T, b *browser) {
 	}
 }
 
-// testRace: of two answers one counts, and the other page says whose it was.
+// testRace checks that one of two answers counts and that the other page names its sender.
 func testRace(t *testing.T, b *browser) {
-	one, two := b.paired("one", phone), b.paired("two", desk)
+	one, two := b.paired("one", phone), b.paired("two", desktop)
 	_, run := b.send(`@ask execute "Build it" command=make`, "")
 	for _, p := range []*tab{one, two} {
 		p.sees("Build it")
@@ -125,7 +127,7 @@ func testRace(t *testing.T, b *browser) {
 	}
 }
 
-// offline cuts a page off, or connects it again.
+// offline cuts the page's network or connects it again.
 func (p *tab) offline(cut bool) {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -135,7 +137,7 @@ func (p *tab) offline(cut bool) {
 	}))
 }
 
-// testOffline: an answer that does not arrive fails where one can see it.
+// testOffline checks that the page shows the failure of an answer that does not arrive.
 func testOffline(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	_, run := b.send(`@ask execute "Build it" command=make`, "")
@@ -156,10 +158,11 @@ func testOffline(t *testing.T, b *browser) {
 	b.ended(p, run)
 }
 
-// testEarly: a tap and a key say no yes before the buttons have stood still for a while, nor shortly after another one, nor
-// while they repeat; and a no counts at once. The page's timers stand still until the test has them go on.
+// testEarly checks that no tap and no key says yes before the buttons have stood still for a while.
+// The same holds shortly after another press and for a repeating key. A no counts at once. The test
+// controls the page's timers.
 func testEarly(t *testing.T, b *browser) {
-	p := b.paired("desk", desk)
+	p := b.paired("desk", desktop)
 	js[any](p, `(() => {
 		const real = setTimeout;
 		globalThis.held = [];
@@ -172,7 +175,8 @@ func testEarly(t *testing.T, b *browser) {
 	yes := ".question .yes:not(.remember):not([aria-disabled])"
 	early := func(what string) {
 		t.Helper()
-		p.sees("Too soon to count") // it is said once
+		// The page says so once.
+		p.sees("Too soon to count")
 		if js[bool](p, "Boolean(document.querySelector('.question .options button[disabled]'))") {
 			t.Errorf("%s: an answer is on its way", what)
 		}
@@ -196,9 +200,9 @@ func testEarly(t *testing.T, b *browser) {
 	}
 }
 
-// testDangerous: what is refused takes the word, and a yes for good a second yes.
+// testDangerous checks that a refused command needs the typed word, and a lasting yes a second yes.
 func testDangerous(t *testing.T, b *browser) {
-	p := b.paired("desk", desk)
+	p := b.paired("desk", desktop)
 	_, run := b.send(`@ask execute "Clean up" command="sudo rm -rf /" options=a:allow_once,b:allow_always,c:reject_once`, "")
 	p.sees("Clean up")
 	p.read()

@@ -12,19 +12,21 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// fill writes lines into the field for the next input: Enter would send the first of them.
+// fill sets the text of the field for the next input. Typing would send the first line at the first
+// Enter.
 func (p *tab) fill(text string) {
 	p.t.Helper()
 	p.click(".composer textarea")
 	js[any](p, "void (document.activeElement.value = $?)", text)
 }
 
-// turns are the texts of a session's turns.
+// turns is an expression for the texts of a session's turns.
 const turns = "[...document.querySelectorAll('.turn')].map((el) => el.innerText).join('\\n----\\n')"
 
-// testTurn: an input is written and sent, its turn is shown as it comes, then its story and the log.
+// testTurn checks an input on the page: it is written and sent, its turn appears as it arrives, and
+// then its story and the log.
 func testTurn(t *testing.T, b *browser) {
-	p := b.paired("desk", desk)
+	p := b.paired("desk", desktop)
 	p.visit("#/new")
 	p.wait("document.querySelector('select[name=provider] option')")
 	p.show("new")
@@ -60,7 +62,8 @@ func testTurn(t *testing.T, b *browser) {
 		};
 	})()`)
 	p.visit("#/record")
-	p.wait("window.release") // the list of runs is answered behind the search
+	// The list of runs arrives after the search.
+	p.wait("window.release")
 	p.write("input[name=q]", "bold")
 	p.click("form .primary")
 	p.wait("document.querySelector('mark')")
@@ -76,13 +79,13 @@ func testTurn(t *testing.T, b *browser) {
 	p.show("numbers")
 }
 
-// hide makes the page think that nobody sees it, or that somebody does.
+// hide makes the page hidden or visible.
 func (p *tab) hide(hidden bool) {
 	p.t.Helper()
 	js[any](p, "Object.defineProperty(document, 'hidden', {value: $?, configurable: true}); void document.dispatchEvent(new Event('visibilitychange'))", hidden)
 }
 
-// lines checks that numbered lines are on the page, each once.
+// lines checks that each numbered line is on the page once.
 func (p *tab) lines(n int) {
 	p.t.Helper()
 	got := js[string](p, "[...document.querySelectorAll('.turn .markdown')].map((el) => el.textContent).join('\\n')")
@@ -93,7 +96,7 @@ func (p *tab) lines(n int) {
 	}
 }
 
-// testAsleep: a page that was not looked at while 5,000 updates came misses none, and doubles none.
+// testAsleep checks that a page that was hidden during 5,000 updates shows each of them once.
 func testAsleep(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	session, run := b.send("first", "")
@@ -113,8 +116,8 @@ func testAsleep(t *testing.T, b *browser) {
 	p.show("awake")
 }
 
-// testNetworks: a phone whose connections break again and again in a turn, as where it changes networks, misses no
-// update, and doubles none.
+// testNetworks checks that a phone with broken connections shows each update once, as after changes
+// of its network.
 func testNetworks(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	session, run := b.send("@delay 1ms\n@stream 3000 20", "")
@@ -129,7 +132,8 @@ func testNetworks(t *testing.T, b *browser) {
 	p.wait("document.querySelector('.link-state.live')")
 }
 
-// testKilled: the server goes away in the middle of a turn, and the page goes on with the next one.
+// testKilled checks that the page continues with the next server after the first one ended during a
+// turn.
 func testKilled(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	session, _ := b.send("@stream 300 20\n@hang", "")
@@ -145,11 +149,12 @@ func testKilled(t *testing.T, b *browser) {
 	p.lines(300)
 }
 
-// testTwoTabs: two tabs of one device, of which one sleeps, lose and double nothing while the server goes away twice in one
-// stream; a device that is revoked in the middle of another is out in both.
+// testTwoTabs checks two tabs of one device, one of them asleep. Both show each update once,
+// although the server's connections break twice in one stream. Revoking the device in another
+// stream ends both tabs.
 func testTwoTabs(t *testing.T, b *browser) {
-	one := b.paired("desk", desk)
-	two := b.open(one, desk)
+	one := b.paired("desk", desktop)
+	two := b.open(one, desktop)
 	two.do(chromedp.Navigate(b.http.URL + "/"))
 	two.wait("document.querySelector('.link-state.live')")
 	session, _ := b.send("@stream 4000 20 every=1ms", "")
@@ -182,13 +187,15 @@ func testTwoTabs(t *testing.T, b *browser) {
 	}
 }
 
-// many is how many events the session of testMany has; make bench takes 10,000.
+// many is the number of events of the session in testMany; 'make bench' uses 10,000.
 var many = flag.Int("many", 2000, "how many events are in the session of TestBrowser/many")
 
-// testMany: a session of many events is shown whole, and the page stays one that scrolls.
+// testMany checks that the page shows a session of many events completely and still scrolls
+// smoothly.
 func testMany(t *testing.T, b *browser) {
-	p := b.paired("desk", desk)
-	texts, tools := *many*6/10, *many*3/20 // of two events each, and the turns have some
+	p := b.paired("desk", desktop)
+	// A tool call has two events, and the turns have a few of their own.
+	texts, tools := *many*6/10, *many*3/20
 	session, _ := b.send(fmt.Sprintf("@stream %d 30", texts), "")
 	p.visit(b.sessionAt(session))
 	p.wait("document.querySelectorAll('.turn .outcome').length === 1")
@@ -202,7 +209,8 @@ func testMany(t *testing.T, b *browser) {
 	if n := js[int](p, "document.querySelectorAll('.tool').length"); n != tools {
 		t.Errorf("%d tools", n)
 	}
-	p.front() // a page behind another one draws nothing
+	// A covered page draws nothing.
+	p.front()
 	measured := js[[]float64](p, `(async () => {
 		let longest = 0;
 		const watch = new PerformanceObserver((list) => { for (const e of list.getEntries()) longest = Math.max(longest, e.duration); });
@@ -238,10 +246,10 @@ func testMany(t *testing.T, b *browser) {
 	})`))
 }
 
-// testBeside: what an agent sends beside text is said: pictures, links, notices, titles, reasons to stop that nobody
-// knows. Nothing of it is fetched.
+// testBeside checks that the page names the agent's other contents: pictures, links, notices,
+// titles and unknown stop reasons. The page loads none of them.
 func testBeside(t *testing.T, b *browser) {
-	p := b.paired("desk", desk)
+	p := b.paired("desk", desktop)
 	p.visit("#/new")
 	p.wait("document.querySelector('select[name=provider] option')")
 	const chunk = `@update {"sessionUpdate":"agent_message_chunk","content":{`

@@ -26,9 +26,9 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// TestBrowser is the page in a real browser: one Chromium for all of it, and a profile of its own for
-// each device. A page behind another one draws nothing, and so they go one after the other. The race detector
-// does not take them: the browser's whole protocol is minutes of compiling.
+// TestBrowser tests the page in one real Chromium. Each device has its own profile. The tests run
+// one after the other because a covered page draws nothing. The race detector excludes them:
+// compiling the browser's whole protocol takes minutes.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser is started")
@@ -46,7 +46,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// chromium starts the browser, which ends with the test.
+// chromium starts the browser. The browser ends with the test.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
 	name := ""
@@ -61,8 +61,8 @@ func chromium(t *testing.T) context.Context {
 		t.Skip("there is no Chromium here: the page is not tested")
 	}
 	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("ignore-certificate-errors", true), // a service worker takes https
-		// Without a person there is no address bar to type in: its two hidden pages would take half of the time.
+		chromedp.Flag("ignore-certificate-errors", true), // a service worker needs https
+		// A test types into no address bar. The bar's two hidden pages would take half of the time.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,WebUIOmniboxPopup,WebUIOmniboxAimPopup,SpareRendererForSitePerProcess")}
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
@@ -75,37 +75,40 @@ func chromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// browser is where the devices of one test are.
+// browser holds the world and the devices of one test.
 type browser struct {
 	*world
 	t     *testing.T
 	ctx   context.Context
-	proxy string // the address at which a proxy shows the page; empty: there is none
+	proxy string // address of a proxy that shows the page; empty without a proxy
 }
 
-// tab is a page that is open in a profile.
+// tab is an open page in a profile.
 type tab struct {
 	t   *testing.T
 	w   *world
 	ctx context.Context
 
-	pairing func(view string) // is called on the views of a pairing; nil: nothing looks at them
+	// pairing is called on each view of a pairing. It may be nil.
+	pairing func(view string)
 
-	mu     sync.Mutex
-	errors []string // what went wrong on the page
-	worker string   // the id of its service worker's registration
+	mu sync.Mutex
+	// errors lists the errors of the page.
+	errors []string
+	// worker is the id of the service worker's registration.
+	worker string
 }
 
-// within is how long a test waits for what must come: a loaded machine is slow.
+// within limits the wait for an expected state. It is long because a loaded machine is slow.
 const within = 2 * time.Minute
 
-// phone and desk are the sizes of screens.
+// phone and desktop are the sizes of screens.
 var (
-	phone = []int64{390, 844}
-	desk  = []int64{1280, 800}
+	phone   = []int64{390, 844}
+	desktop = []int64{1280, 800}
 )
 
-// open opens a tab: in a profile of its own, or beside one that has a profile.
+// open opens a tab: in a new profile, or in the profile of another tab.
 func (b *browser) open(beside *tab, size []int64) *tab {
 	b.t.Helper()
 	p := &tab{t: b.t, w: b.world}
@@ -125,7 +128,8 @@ func (b *browser) open(beside *tab, size []int64) *tab {
 		}
 	})
 	p.ctx = ctx
-	check(b.t, chromedp.Do(ctx)) // the tab lives as long as the context of its first action
+	// The tab lives as long as the context of its first action.
+	check(b.t, chromedp.Do(ctx))
 	var emulated []chromedp.EmulateViewportOption
 	if size[0] < 800 {
 		emulated = append(emulated, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulatePortrait)
@@ -134,7 +138,7 @@ func (b *browser) open(beside *tab, size []int64) *tab {
 	return p
 }
 
-// heard takes what the browser says of errors.
+// heard records the browser's reports of errors.
 func (p *tab) heard(ev any) {
 	text := ""
 	switch e := ev.(type) {
@@ -172,7 +176,7 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// js returns what an expression of JavaScript is.
+// js returns the value of a JavaScript expression.
 func js[T any](p *tab, expression string, args ...any) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, within)
@@ -184,7 +188,7 @@ func js[T any](p *tab, expression string, args ...any) T {
 	return v
 }
 
-// fill puts values into an expression, each as JSON in the place of a question mark after a dollar sign.
+// fill replaces each "$?" of an expression by a value in JSON.
 func fill(expression string, args []any) string {
 	for _, a := range args {
 		b, _ := json.Marshal(a) // strings and numbers
@@ -211,8 +215,8 @@ func (p *tab) sees(text string) {
 	p.wait("document.body.innerText.includes($?)", text)
 }
 
-// click presses the mouse on an element, as soon as it is there. What arrives above it, or is drawn anew, may take it away
-// from under the mouse: then the mouse is released elsewhere, and it is tried again.
+// click presses the mouse on an element as soon as it exists. A new or redrawn element may move it
+// away from the mouse. click then releases the mouse elsewhere and tries again.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	for end := time.Now().Add(within); ; {
@@ -242,7 +246,7 @@ func (p *tab) click(selector string) {
 	}
 }
 
-// left is the left button, pressed once.
+// left describes one press of the left button.
 func left(p *input.DispatchMouseEventParams) { p.Button, p.ClickCount = input.MouseButtonLeft, 1 }
 
 // write types into a field.
@@ -252,7 +256,7 @@ func (p *tab) write(selector, text string) {
 	p.do(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// front brings the page before the others: one behind them draws nothing.
+// front brings the page to the front, because a covered page draws nothing.
 func (p *tab) front() {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -272,7 +276,7 @@ func (p *tab) like(scheme string) {
 	}))
 }
 
-// show keeps a picture of the page in the folder that PERLICA_SCREENSHOTS names.
+// show stores a picture of the page in the folder that PERLICA_SCREENSHOTS names.
 func (p *tab) show(name string) {
 	dir := os.Getenv("PERLICA_SCREENSHOTS")
 	if dir == "" {
@@ -300,7 +304,7 @@ func (b *browser) paired(name string, size []int64, rights ...access.Right) *tab
 	return p
 }
 
-// pair pairs a page as a person at both sides does. It returns the code.
+// pair pairs a page, playing the person at both sides. It returns the code.
 func (b *browser) pair(p *tab, name string, yes bool, rights ...access.Right) (code string) {
 	b.t.Helper()
 	pairing, err := b.devices.OpenPairing(b.t.Context(), rights, "test")
@@ -327,7 +331,7 @@ func (b *browser) pair(p *tab, name string, yes bool, rights ...access.Right) (c
 	return pairing.Code
 }
 
-// devicesNamed are the devices of a name.
+// devicesNamed returns the devices with a name.
 func (w *world) devicesNamed(name string) (list []device.Device) {
 	w.t.Helper()
 	all, err := device.List(w.t.Context(), &w.user.Log().Reader)
@@ -340,7 +344,7 @@ func (w *world) devicesNamed(name string) (list []device.Device) {
 	return list
 }
 
-// sessionAt is the address of a session on the page.
+// sessionAt returns the address of a session on the page.
 func (w *world) sessionAt(id string) string {
 	return "#/session/" + id + "?project=" + strings.ReplaceAll(w.dirs[0], "/", "%2F") + "&context=default"
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// overTLS starts the server anew, over https: over plain http there is no service worker.
+// overTLS restarts the server over https, because a service worker needs https.
 func (b *browser) overTLS() {
 	b.t.Helper()
 	stop(b.t, b.server, b.http)
@@ -27,26 +27,26 @@ func (b *browser) overTLS() {
 	b.start()
 }
 
-// controlled waits until the service worker of this version answers for the page.
+// controlled waits until the service worker of this version controls the page.
 func (p *tab) controlled() {
 	p.t.Helper()
 	p.wait("navigator.serviceWorker.controller && navigator.serviceWorker.controller.state === 'activated'")
 }
 
-// kept are the paths that the service worker has kept.
+// kept returns the paths that the service worker has cached.
 func (p *tab) kept() []string {
 	p.t.Helper()
 	return js[[]string](p, "caches.open('shell').then((c) => c.keys()).then((all) => all.map((r) => new URL(r.url).pathname).sort())")
 }
 
-// reload loads the page again, from wherever it comes.
+// reload loads the page again, from the cache or the server.
 func (p *tab) reload() {
 	p.t.Helper()
 	p.do(chromedp.Reload())
 }
 
-// testShell: without the server the page opens and says so; nothing of what the server said is kept,
-// and an answer fails where one can see it. A newer page takes the place of the one that was kept.
+// testShell checks that the page opens without the server and says so. The page keeps none of the
+// server's answers. It shows the failure of an answer. A newer page replaces the cached one.
 func testShell(t *testing.T, b *browser) {
 	b.overTLS()
 	p := b.paired("phone", phone)
@@ -85,7 +85,8 @@ func testShell(t *testing.T, b *browser) {
 	b.opt.Page = newer(t, b.opt.Page)
 	b.again()
 	p.reload()
-	p.sees("Now or never") // of the newer page
+	// This text belongs to the newer page.
+	p.sees("Now or never")
 	p.wait("caches.open('shell').then((c) => c.match('newer.js')).then((r) => Boolean(r)).then((there) => { window.there = there; }) && window.there")
 	p.unplug()
 	p.reload()
@@ -97,7 +98,7 @@ func testShell(t *testing.T, b *browser) {
 	}
 }
 
-// unplug ends the server as a killed one ends.
+// unplug ends the server like a killed process.
 func (p *tab) unplug() {
 	p.t.Helper()
 	p.w.http.CloseClientConnections()
@@ -105,7 +106,7 @@ func (p *tab) unplug() {
 	p.wait("document.querySelector('.link-state:not(.live)')")
 }
 
-// newer is the next version of the page: another text, and a module more.
+// newer returns the next version of the page with another text and another module.
 func newer(t *testing.T, page fs.FS) fs.FS {
 	t.Helper()
 	next := fstest.MapFS{"newer.js": {Data: []byte("export const newer = true;\n")}}
@@ -127,14 +128,14 @@ func newer(t *testing.T, page fs.FS) fs.FS {
 	return next
 }
 
-// installable says why the page cannot be installed.
+// installable returns the reasons why the page cannot be installed.
 func (p *tab) installable() (wrong []string) {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		res, err := cdp.Call(ctx, t, cdppage.GetInstallabilityErrors, cdp.Empty{})
 		if err == nil {
 			for _, e := range res.InstallabilityErrors {
-				if e.ErrorID != "in-incognito" { // the test's profile is one
+				if e.ErrorID != "in-incognito" { // the test's profile is incognito
 					wrong = append(wrong, e.ErrorID)
 				}
 			}
@@ -144,8 +145,9 @@ func (p *tab) installable() (wrong []string) {
 	return wrong
 }
 
-// testPush: the page subscribes, the server wakes the device, and each push shows a notification. A
-// browser subscribes at its maker's push service only: that one call is the test's.
+// testPush checks that the page subscribes, the server wakes the device, and each push shows a
+// notification. A browser subscribes only at its maker's push service, so the test replaces this
+// one call.
 func testPush(t *testing.T, b *browser) {
 	service, option := withPush(t)
 	option(&b.opt)
@@ -216,7 +218,7 @@ func (p *tab) deliver(text string) {
 	}))
 }
 
-// tap has the service worker told that its notification was tapped on.
+// tap tells the service worker that its notification was tapped.
 func (p *tab) tap() {
 	p.t.Helper()
 	all, err := chromedp.Targets(p.ctx)
@@ -236,7 +238,8 @@ func (p *tab) tap() {
 	p.t.Fatal("the service worker is not running")
 }
 
-// testIPhone: there the page asks to be installed first, and does not use up the code.
+// testIPhone checks that the page on an iPhone asks for its installation first and does not use up
+// the code.
 func testIPhone(t *testing.T, b *browser) {
 	p := b.open(nil, phone)
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -254,6 +257,7 @@ func testIPhone(t *testing.T, b *browser) {
 	if code := js[string](p, "document.querySelector('input[name=code]').value"); code != pairing.Code {
 		t.Errorf("the code to be taken along is %q", code)
 	}
-	p.click("button.primary") // to go on here all the same: it was not used up
+	// The code is still valid here.
+	p.click("button.primary")
 	p.wait("document.querySelector('input[name=device]')")
 }

@@ -13,20 +13,22 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// cursor is up to where a client has seen the logs. It names each by its place and by the log that lay
-// there, both shortened, so that a log that was replaced is not taken for the one before.
+// cursor records how far a client has seen the logs. It identifies each log by its place and its
+// origin, both shortened. A replaced log therefore does not pass for the earlier one.
 type cursor map[string]mark
 
-// mark is up to where one log was seen.
+// mark records how far a client has seen one log.
 type mark struct {
-	origin string // the log's, shortened; empty: it had no event
+	// origin is the log's shortened origin. It is empty if the log had no event.
+	origin string
 	seq    event.Seq
 }
 
-// beginning is the cursor ahead of all events.
+// beginning is the cursor before all events.
 const beginning = "0"
 
-// short is a name as a cursor has it: that two of a user's are shortened alike is as good as impossible.
+// short shortens a name for a cursor. A collision between two names of one user is practically
+// impossible.
 func short(name string) string {
 	if name == "" {
 		return ""
@@ -37,7 +39,7 @@ func short(name string) string {
 
 func (p place) short() string { return short(p.Project + "\x00" + p.Context) }
 
-// parseCursor reads what String wrote.
+// parseCursor reads the text that String wrote.
 func parseCursor(text string) (cursor, error) {
 	c := cursor{}
 	if text == beginning {
@@ -46,11 +48,11 @@ func parseCursor(text string) (cursor, error) {
 	for part := range strings.SplitSeq(text, "-") {
 		f := strings.Split(part, ".")
 		if len(f) != 3 || len(f[0]) != 12 || len(f[1]) != 12 && f[1] != "" {
-			return nil, badRequest.is("the cursor is none that was handed out")
+			return nil, badRequest.problem("the cursor is none that was handed out")
 		}
 		seq, err := strconv.ParseInt(f[2], 36, 64)
 		if err != nil || seq < 0 {
-			return nil, badRequest.is("the cursor is none that was handed out")
+			return nil, badRequest.problem("the cursor is none that was handed out")
 		}
 		c[f[0]] = mark{f[1], event.Seq(seq)}
 	}
@@ -68,12 +70,12 @@ func (c cursor) String() string {
 	return strings.Join(parts, "-")
 }
 
-// part is one log in the text of a cursor.
+// part returns the text of one log in a cursor.
 func (c cursor) part(at string) string {
 	return at + "." + c[at].origin + "." + strconv.FormatInt(int64(c[at].seq), 36)
 }
 
-// around is the text of the cursor ahead of the number of one log's event, and behind it.
+// around returns the text of the cursor before and after the number of one log's event.
 func (c cursor) around(at string) (ahead, behind string) {
 	for _, other := range slices.Sorted(maps.Keys(c)) {
 		switch {
@@ -86,8 +88,8 @@ func (c cursor) around(at string) (ahead, behind string) {
 	return ahead + at + "." + c[at].origin + ".", behind
 }
 
-// reach is the place of a log in a cursor: behind which event the client goes on. Of a log that was
-// replaced it is an error.
+// reach returns the mark of a log in a cursor: the client continues after this event. If the log
+// was replaced, reach returns an error.
 func (c cursor) reach(ctx context.Context, l *eventLog, log logReader) (mark, error) {
 	origin, err := log.Origin(ctx)
 	if err != nil {
@@ -97,7 +99,7 @@ func (c cursor) reach(ctx context.Context, l *eventLog, log logReader) (mark, er
 	was, ok := c[l.short()]
 	switch {
 	case ok && was.origin != "" && was.origin != now.origin:
-		p := logReplaced.is("begin anew, without a cursor")
+		p := logReplaced.problem("begin anew, without a cursor")
 		p.Project, p.Context = l.Project, l.Context
 		return now, p
 	case ok:
@@ -105,7 +107,7 @@ func (c cursor) reach(ctx context.Context, l *eventLog, log logReader) (mark, er
 	}
 	last, _, err := log.Last(ctx, event.Query{})
 	if err == nil && now.seq > last.Seq {
-		p := logReplaced.is(fmt.Sprintf("the log has %d events, and the cursor %d: begin anew, without a cursor", last.Seq, now.seq))
+		p := logReplaced.problem(fmt.Sprintf("the log has %d events, and the cursor %d: begin anew, without a cursor", last.Seq, now.seq))
 		p.Project, p.Context = l.Project, l.Context
 		return now, p
 	}

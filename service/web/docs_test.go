@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// The page of the documentation whose end is made of the description.
+// httpPage is the page of the documentation with an end that is generated from the description.
 const httpPage = "../../docs/http.md"
 
-// kindsOfProblems are all that there are.
+// kindsOfProblems lists all kinds of problems.
 var kindsOfProblems = []kind{
 	badRequest, unauthorized, forbidden, foreignOrigin, notFound, badMethod, inputDiffers, questionClosed, questionOther, sessionBusy,
 	runOver, whichContext, logUnknown, logReplaced, tooLarge, mediaType, misdirected, unfit, wordNeeded, alwaysNeeded, tooMany, internal,
 	configuration, logFailed, stoppingNow, upgrade,
 }
 
-// TestHTTPPage: docs/http.md lists what is served and every kind of problem.
+// TestHTTPPage checks that docs/http.md lists every route and every kind of problem.
 func TestHTTPPage(t *testing.T) {
 	text, err := os.ReadFile(httpPage)
 	check(t, err)
@@ -104,7 +104,7 @@ func writeRoute(b *strings.Builder, doc object, method, path string, op object) 
 	}
 }
 
-// contents says what a body is.
+// contents describes a body.
 func contents(of object) string {
 	var list []string
 	content := of["content"].(object)
@@ -115,7 +115,7 @@ func contents(of object) string {
 	return strings.Join(list, ", or ")
 }
 
-// named is the schema that is referred to, as a link behind a text.
+// named returns the referenced schema as a link after a text.
 func named(schema object, ahead string) string {
 	ref, ok := schema["$ref"].(string)
 	if !ok {
@@ -149,7 +149,7 @@ func writeSchema(b *strings.Builder, name string, schema object) {
 	}
 }
 
-// typeOf is a member's type in words.
+// typeOf returns a member's type in words.
 func typeOf(schema object) string {
 	if link := named(schema, ""); link != "" {
 		return link
@@ -187,14 +187,14 @@ func code(values []any) string {
 	return strings.Join(list, ", ")
 }
 
-// cell is a text as it may stand in a table.
+// cell escapes a text for a table.
 func cell(s string) string {
 	return strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(s, "\n", " "), "|", "\\|"))
 }
 
 var fenced = regexp.MustCompile("(?s)```(sh|python|go)\n(.*?)```")
 
-// TestExamples: the programs in docs/http.md do what it says.
+// TestExamples checks that the programs in docs/http.md do what the page promises.
 func TestExamples(t *testing.T) {
 	text, err := os.ReadFile(httpPage)
 	check(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// chosen are the filters of a stream.
+// chosen holds the filters of a stream.
 type chosen struct {
 	session event.SessionID
 	run     event.RunID
@@ -26,7 +26,7 @@ func (c chosen) has(l line) bool {
 	return (c.session == "" || l.session == c.session) && (c.run == "" || l.run == c.run) && (len(c.kinds) == 0 || slices.Contains(c.kinds, l.kind))
 }
 
-// events is a stream, or one page, of what happens.
+// events serves a stream of events, or one page of recorded events.
 func (s *Server) events(w http.ResponseWriter, r *request) error {
 	if err := r.only("project", "context", "session", "run", "type", "after", "limit"); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	return s.stream(w, r, list, after, want)
 }
 
-// asksForJSON reports whether a page is wanted in place of a stream.
+// asksForJSON reports whether the client wants a page instead of a stream.
 func asksForJSON(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		switch kind, _, _ := mime.ParseMediaType(part); kind {
@@ -61,8 +61,8 @@ func asksForJSON(accept string) bool {
 	return false
 }
 
-// span returns between which events of a log those lie that have the run and the session; ok is false if there are
-// none. Where it does not matter whose they are last is 0.
+// span returns the first and last event of a log that belong to the run and the session. ok is
+// false if the log has no such event. Without a run and a session, last is 0.
 func (c chosen) span(ctx context.Context, log logReader) (first, last event.Seq, ok bool, err error) {
 	q := event.Query{Run: c.run, Session: c.session}
 	if q.Run == "" && q.Session == "" {
@@ -76,10 +76,12 @@ func (c chosen) span(ctx context.Context, log logReader) (first, last event.Seq,
 	for e, err := range log.Events(ctx, q) {
 		return e.Seq, newest.Seq, true, err
 	}
-	return 0, 0, false, nil // it was pruned in between
+	// The event was pruned in the meantime.
+	return 0, 0, false, nil
 }
 
-// marks returns up to where a client has seen each log: without a cursor up to its end.
+// marks returns how far a client has seen each log. If the client sent no cursor, each mark is the
+// end of its log.
 func marks(ctx context.Context, list []*eventLog, after string) (cursor, map[*eventLog]mark, []unreadable, error) {
 	c := cursor{}
 	if after != "" {
@@ -111,7 +113,7 @@ func marks(ctx context.Context, list []*eventLog, after string) (cursor, map[*ev
 	return c, of, bad, nil
 }
 
-// eventsPage is one page of what is on record behind the cursor, log by log.
+// eventsPage writes one page of the recorded events after the cursor, log by log.
 func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog, after string, want chosen, n int) error {
 	c, of, bad, err := marks(r.Context(), list, cmp.Or(after, beginning))
 	if err != nil {
@@ -129,7 +131,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 		if !ok || answer.More {
 			continue
 		}
-		log, err := l.read(r.Context())
+		log, err := l.openReader(r.Context())
 		var first, last event.Seq
 		there := false
 		if err == nil {
@@ -156,8 +158,9 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 	return reply(w, http.StatusOK, answer)
 }
 
-// recordedLines yields the lines behind an event and up to another, 0 for the newest, and returns up to
-// where that was: if yield is false, up to the line before.
+// recordedLines yields the lines after one event up to another event; 0 stands for the newest
+// event. It returns the last event that it yielded. If yield returns false, recordedLines returns
+// the event before.
 func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo event.Seq, yield func(line) bool) (event.Seq, error) {
 	if upTo == 0 {
 		last, _, err := log.Last(ctx, event.Query{})

@@ -22,7 +22,7 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// stream is one of events, as a client reads it.
+// stream is a client's view of a stream of events.
 type stream struct {
 	w      *world
 	body   io.ReadCloser
@@ -31,7 +31,7 @@ type stream struct {
 	cursor string
 }
 
-// follow opens a stream; last is the cursor at which it goes on.
+// follow opens a stream. The stream continues at the cursor last.
 func (w *world) follow(path, last string, change ...func(*http.Request)) *stream {
 	w.t.Helper()
 	req := w.request("GET", path, nil)
@@ -57,7 +57,7 @@ func (s *stream) close() {
 	_ = s.body.Close()
 }
 
-// next reads one event with its name; the name is "end" when the stream has ended.
+// next reads one event with its name. The name is "end" at the end of the stream.
 func (s *stream) next() (name string, data object) {
 	s.w.t.Helper()
 	for {
@@ -104,7 +104,7 @@ func (s *stream) event() object {
 	}
 }
 
-// until reads events up to one of a type, and returns them but for states, each with its cursor.
+// until reads events up to one of a type and returns them with their cursors. It skips states.
 func (s *stream) until(kind string) (list []string, cursors []string) {
 	s.w.t.Helper()
 	for {
@@ -125,8 +125,8 @@ func (w *world) ask(dir, text string) object {
 	return w.do("POST", "/v1/inputs", object{"project": dir, "text": text, "wait": true}).want(200).object()
 }
 
-// TestCursor: a stream that goes on at any cursor of another misses nothing of any log and repeats
-// nothing, whether it comes from the ring or from the log.
+// TestCursor checks that a stream that continues at any cursor of another stream misses no event of
+// any log and repeats none. It reads from the ring or from the log.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	for name, ring := range map[string]int{"ring": 0, "log": 1} {
@@ -152,7 +152,8 @@ func TestCursor(t *testing.T) {
 				}
 				s.close()
 				want := slices.Clone(all[i+1:])
-				slices.Sort(want) // the logs are read side by side
+				// The server reads the logs at the same time.
+				slices.Sort(want)
 				slices.Sort(got)
 				if !slices.Equal(got, want) {
 					t.Errorf("after %s: %q, want %q", all[i], got, want)
@@ -174,8 +175,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestPagesOfOne: pages of one run or session have what of all events is theirs, in order, whatever lies between and
-// around them.
+// TestPagesOfOne checks that the pages of one run or session contain all its events in order. Other
+// events lie between and around them.
 func TestPagesOfOne(t *testing.T) {
 	w := newWorld(t, 1)
 	var runs []string
@@ -208,7 +209,7 @@ func TestPagesOfOne(t *testing.T) {
 	}
 }
 
-// TestFilters: a stream of a session, a run or a type has nothing else.
+// TestFilters checks that a stream of a session, a run or a type contains only its events.
 func TestFilters(t *testing.T) {
 	w := newWorld(t, 1)
 	one, two := w.ask(w.dirs[0], "@say one"), w.ask(w.dirs[0], "@say two")
@@ -227,7 +228,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestRevokedInMidStream: a stream ends when its device is revoked, and when the server stops.
+// TestRevokedInMidStream checks that a stream ends when its device is revoked and when the server
+// stops.
 func TestRevokedInMidStream(t *testing.T) {
 	w := newWorld(t, 1, func(o *Options) { o.Heartbeat = 10 * time.Millisecond })
 	token, dev, err := w.devices.NewToken(t.Context(), "phone", access.Rights{access.Read}, "test")
@@ -252,8 +254,8 @@ func TestRevokedInMidStream(t *testing.T) {
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "x"}).problem(stoppingNow)
 }
 
-// TestReplacedLog: a stream says that another log lies in the place of the one that it followed, and a
-// cursor of the one before is refused.
+// TestReplacedLog checks that a stream reports the replacement of its log, and that a cursor of the
+// earlier log is refused.
 func TestReplacedLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -288,7 +290,7 @@ func TestReplacedLog(t *testing.T) {
 	w.do("GET", "/v1/events?after="+before, nil).problem(logReplaced)
 }
 
-// record puts an input on a project's log that was never called.
+// record puts an input on a project's log without a call.
 func (w *world) record(dir, text string) {
 	w.t.Helper()
 	p, err := project.Find(dir, w.environ, nil)
@@ -302,7 +304,8 @@ func (w *world) record(dir, text string) {
 	check(w.t, done())
 }
 
-// TestDamagedLog: a log that cannot be read is said to be so, and the others are shown as without it.
+// TestDamagedLog checks that an unreadable log is reported and that the other logs are shown as
+// usual.
 func TestDamagedLog(t *testing.T) {
 	w := newWorld(t, 3)
 	sent := w.ask(w.dirs[0], "@say fine")
@@ -335,8 +338,8 @@ func TestDamagedLog(t *testing.T) {
 	w.do("GET", "/metrics", nil).want(200)
 }
 
-// TestForgedLog holds that no answer has a text that was forged, and that each answer about such a log says that it is
-// damaged: also one that leaves the event out. A list that forgets the damage of a log breaks it.
+// TestForgedLog checks that no answer contains a forged text. Each answer about such a log reports
+// the damage, even if it omits the event. A list that forgets the damage of a log fails this test.
 func TestForgedLog(t *testing.T) {
 	for name, change := range map[string]string{
 		"payload": `payload = CAST(replace(payload, '100 euro', '900 euro') AS BLOB)`,

@@ -16,14 +16,16 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// line is what a follower is sent of an entry of a log: read and encoded once for all of them.
+// line is the message that followers receive for one entry of a log. It is read and encoded once
+// for all followers.
 type line struct {
 	seq     event.Seq
 	session event.SessionID
 	run     event.RunID
 	kind    string
-	state   bool // no entry of the log, but who holds a session now
-	data    []byte
+	// state marks a line that is no log entry: it reports the current holder of a session.
+	state bool
+	data  []byte
 }
 
 func newLine(at place, e kernel.Entry) (line, error) {
@@ -35,31 +37,42 @@ func newLine(at place, e kernel.Entry) (line, error) {
 	return out, err
 }
 
-// feed is the one reader of a log for all who follow it, while there is at least one. It keeps the
-// newest lines in a ring of a bounded size; those who need older ones read the log.
+// feed is the single reader of a log for all its followers. It exists while the log has at least
+// one follower. It keeps the newest lines in a ring of bounded size. Followers that need older
+// lines read the log.
 type feed struct {
 	cancel context.CancelFunc
-	over   chan struct{} // closed when the reader has ended
-	most   int           // bytes of lines that are kept
-	behind *behind
-	out    *outflow
+	// over is closed when the reader has ended.
+	over    chan struct{}
+	most    int // bytes of kept lines
+	backlog *backlog
+	out     *outflow
 
-	mu      sync.Mutex // guards what follows
-	base    event.Seq  // the ring has all lines behind this event
-	first   int64      // the number of the ring's first line
-	ring    []line
-	bytes   int
-	states  map[event.SessionID]line // who holds a session in which a turn is under way
-	err     error                    // why it ended
-	waiting int                      // of bells those that are true
-	bells   map[*follower]bool       // who follows; true: it has had all lines, and waits for the next
+	// mu guards the fields below.
+	mu sync.Mutex
+	// base is the last event that the ring does not contain.
+	base event.Seq
+	// first is the number of the ring's first line.
+	first int64
+	ring  []line
+	bytes int
+	// states holds, for each session with a running turn, the line that names the session's holder.
+	states map[event.SessionID]line
+	// err is the reason why the feed ended.
+	err error
+	// waiting counts the true values in followers.
+	waiting int
+	// followers holds all followers. A true value means that the follower has all lines and waits
+	// for the next one.
+	followers map[*follower]bool
 }
 
-// follow returns the log's feed with one follower more, which must leave it.
+// follow returns the log's feed and adds the follower to it. The follower must leave the feed
+// later.
 func (l *eventLog) follow(f *follower, log logReader) (*feed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.feed != nil && l.feed.join(f) {
+	if l.feed != nil && l.feed.addFollower(f) {
 		return l.feed, nil
 	}
 	last, _, err := log.Last(context.Background(), event.Query{})
@@ -68,24 +81,24 @@ func (l *eventLog) follow(f *follower, log logReader) (*feed, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.feed = &feed{
-		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq, behind: newBehind(), out: l.outflow,
-		states: map[event.SessionID]line{}, bells: map[*follower]bool{f: false},
+		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq, backlog: newBacklog(), out: l.outflow,
+		states: map[event.SessionID]line{}, followers: map[*follower]bool{f: false},
 	}
-	go l.feed.run(ctx, l.place, log, l.used.Log, l.info, l.paths.Locks)
+	go l.feed.readLog(ctx, l.place, log, l.used.Log, l.info, l.paths.Locks)
 	return l.feed, nil
 }
 
-// lookAgain is how often it is looked whether there are other logs, or other files, than before.
+// lookAgain is the interval between two checks for new logs and replaced files.
 const lookAgain = 2 * time.Second
 
-// run reads the log until the last follower has left, or the log's file is another one.
-func (f *feed) run(ctx context.Context, at place, log logReader, path string, info os.FileInfo, locks string) {
+// readLog reads the log until the last follower has left or the log's file was replaced.
+func (f *feed) readLog(ctx context.Context, at place, log logReader, path string, info os.FileInfo, locks string) {
 	defer close(f.over)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer f.cancel()
-	if info != nil { // it is a file
-		beside.Go(func() { f.watch(ctx, path, info) })
+	if info != nil { // a file
+		beside.Go(func() { f.watchFile(ctx, path, info) })
 	}
 	for e, err := range (&kernel.Reading{Log: log, Locks: locks, At: f.base}).Follow(ctx) {
 		var one line
@@ -93,16 +106,16 @@ func (f *feed) run(ctx context.Context, at place, log logReader, path string, in
 			one, err = newLine(at, e)
 		}
 		if err != nil {
-			f.fail(err)
+			f.failFollowers(err)
 			return
 		}
-		f.put(one)
+		f.addLine(one)
 	}
-	f.fail(context.Canceled)
+	f.failFollowers(context.Canceled)
 }
 
-// watch ends the feed when the log's file is another one.
-func (f *feed) watch(ctx context.Context, path string, info os.FileInfo) {
+// watchFile ends the feed when the log's file was replaced.
+func (f *feed) watchFile(ctx context.Context, path string, info os.FileInfo) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -118,9 +131,9 @@ func (f *feed) watch(ctx context.Context, path string, info os.FileInfo) {
 	}
 }
 
-// put adds a line and rings its followers.
-func (f *feed) put(one line) {
-	f.out.happens()
+// addLine adds a line and notifies the followers.
+func (f *feed) addLine(one line) {
+	f.out.noteNews()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ring, f.bytes = append(f.ring, one), f.bytes+len(one.data)
@@ -140,65 +153,65 @@ func (f *feed) put(one line) {
 	case one.kind == "session.freed":
 		delete(f.states, one.session)
 	}
-	f.ringBells()
+	f.notifyFollowers()
 }
 
-// waits has a follower woken with the next line. The caller holds mu.
-func (f *feed) waits(one *follower) {
-	if waits, follows := f.bells[one]; follows && !waits {
-		f.bells[one] = true
+// awaitLine marks a follower for a notification at the next line. The caller holds mu.
+func (f *feed) awaitLine(one *follower) {
+	if waits, follows := f.followers[one]; follows && !waits {
+		f.followers[one] = true
 		f.waiting++
 	}
 }
 
-// tryAgain is waits for one that could not read the log now.
+// tryAgain marks a follower that could not read the log for a notification at the next line.
 func (f *feed) tryAgain(one *follower) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.waits(one)
+	f.awaitLine(one)
 }
 
-// fail ends the feed for those who follow it.
-func (f *feed) fail(err error) {
+// failFollowers ends the feed with an error for all its followers.
+func (f *feed) failFollowers(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = err
-	f.ringBells()
+	f.notifyFollowers()
 }
 
-// ringBells wakes the followers that wait: each line of a flood would wake all the others again and again.
-// The caller holds mu.
-func (f *feed) ringBells() {
+// notifyFollowers wakes only the waiting followers. During a flood of lines the other followers are
+// still busy and need no notification. The caller holds mu.
+func (f *feed) notifyFollowers() {
 	if f.waiting == 0 {
 		return
 	}
-	for one, waits := range f.bells {
+	for one, waits := range f.followers {
 		if waits {
-			f.bells[one] = false
-			one.ring()
+			f.followers[one] = false
+			one.notify()
 		}
 	}
 	f.waiting = 0
 }
 
-// join adds a follower, unless the feed has ended.
-func (f *feed) join(one *follower) bool {
+// addFollower adds a follower unless the feed has ended.
+func (f *feed) addFollower(one *follower) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil {
-		f.bells[one] = false
+		f.followers[one] = false
 	}
 	return f.err == nil
 }
 
-// leave takes a follower away; with the last one the reader ends.
-func (f *feed) leave(one *follower) {
+// removeFollower removes a follower. The reader ends after the last follower has left.
+func (f *feed) removeFollower(one *follower) {
 	f.mu.Lock()
-	if f.bells[one] {
+	if f.followers[one] {
 		f.waiting--
 	}
-	delete(f.bells, one)
-	last := len(f.bells) == 0
+	delete(f.followers, one)
+	last := len(f.followers) == 0
 	if last && f.err == nil {
 		f.err = context.Canceled
 	}
@@ -209,15 +222,16 @@ func (f *feed) leave(one *follower) {
 	}
 }
 
-// end ends the feed for all its followers.
-func (f *feed) end() {
+// endReader ends the feed for all its followers.
+func (f *feed) endReader() {
 	f.cancel()
 	<-f.over
 }
 
-// enter returns the number of the first line behind an event, and who holds the sessions. It is false
-// if the ring does not go back so far: then the log must be read up to the event that it returns.
-func (f *feed) enter(after event.Seq) (next int64, states []line, upTo event.Seq, ok bool) {
+// enterAfter returns the number of the first line after an event, and the holders of the sessions.
+// ok is false if the ring does not reach back so far. The caller must then read the log up to the
+// event upTo.
+func (f *feed) enterAfter(after event.Seq) (next int64, states []line, upTo event.Seq, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if after < f.base {
@@ -237,59 +251,62 @@ func (f *feed) enter(after event.Seq) (next int64, states []line, upTo event.Seq
 	return f.first + int64(i), states, 0, true
 }
 
-// from returns the lines from a number on, behind which the follower waits for the next. It is false if the
-// first of them is not kept any more.
-func (f *feed) from(one *follower, next int64) (lines []line, now int64, ok bool, err error) {
+// linesFrom returns the lines from a number on and marks the follower for the next line. ok is
+// false if the ring no longer contains the first of these lines.
+func (f *feed) linesFrom(one *follower, next int64) (lines []line, now int64, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if next < f.first {
 		return nil, 0, false, f.err
 	}
-	f.waits(one)
+	f.awaitLine(one)
 	lines = f.ring[next-f.first:]
 	return lines[:len(lines):len(lines)], f.first + int64(len(f.ring)), true, f.err
 }
 
-// behind has the lines of a log that those are sent who are behind its ring: they are read from the log in
-// stretches, each once for all who come by while it is kept.
-type behind struct {
-	turn  chan struct{} // capacity 1, and guards what follows: one reads at a time
-	kept  []*stretch    // the last used is the last
+// backlog serves the older lines of a log to followers that the ring cannot serve. It reads the log
+// in segments. All followers that come by share a kept segment.
+type backlog struct {
+	sem   chan struct{} // capacity 1; guards the fields below: one goroutine reads at a time
+	kept  []*segment    // least recently used first
 	bytes int
 }
 
-// stretch is the lines of a part of the log.
-type stretch struct {
-	after, end event.Seq // the events of which it has the lines: behind the first, up to the other
+// segment holds the lines of a part of the log.
+type segment struct {
+	// The segment has the lines of the events from after (exclusive) to end (inclusive).
+	after, end event.Seq
 	lines      []line
 	bytes      int
-	past       *kernel.Reading // goes on behind it; nil: another stretch does
+	// past continues the reading after this segment. It is nil if another segment continues it.
+	past *kernel.Reading
 }
 
-// How many bytes of lines make a stretch, and of how many the stretches are kept.
+// segmentBytes is the size of one segment, and keptBytes the size of all kept segments.
 const (
-	stretchBytes = 2 * batch
+	segmentBytes = 2 * batch
 	keptBytes    = 4 << 20
 )
 
-func newBehind() *behind { return &behind{turn: make(chan struct{}, 1)} }
+func newBacklog() *backlog { return &backlog{sem: make(chan struct{}, 1)} }
 
-// read returns lines behind an event, and how far they go: at most up to the event upTo, which is on record,
-// unless others were further. While they are sent, which a slow client draws out, nothing of the log is held.
-func (b *behind) read(ctx context.Context, at place, log logReader, after, upTo event.Seq) ([]line, event.Seq, error) {
+// readLines returns lines after an event and the last event that they cover. It reads at most up to
+// the event upTo, which must be on record; a segment that another follower read may reach further.
+// The caller sends the lines without holding sem, so a slow client blocks no other reader.
+func (b *backlog) readLines(ctx context.Context, at place, log logReader, after, upTo event.Seq) ([]line, event.Seq, error) {
 	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
+	case b.sem <- struct{}{}:
+		defer func() { <-b.sem }()
 	case <-ctx.Done():
 		return nil, after, ctx.Err()
 	}
-	if i := slices.IndexFunc(b.kept, func(s *stretch) bool { return s.after <= after && after < s.end }); i >= 0 {
+	if i := slices.IndexFunc(b.kept, func(s *segment) bool { return s.after <= after && after < s.end }); i >= 0 {
 		s := b.kept[i]
 		b.kept = append(slices.Delete(b.kept, i, i+1), s)
 		first, _ := slices.BinarySearchFunc(s.lines, after+1, func(one line, seq event.Seq) int { return int(one.seq - seq) })
 		return s.lines[first:len(s.lines):len(s.lines)], s.end, nil
 	}
-	s := &stretch{after: after, past: b.from(log, after)}
+	s := &segment{after: after, past: b.readingFrom(log, after)}
 	for e, err := range s.past.Until(ctx, upTo) {
 		if err != nil {
 			return nil, after, err
@@ -299,7 +316,7 @@ func (b *behind) read(ctx context.Context, at place, log logReader, after, upTo 
 			return nil, after, err
 		}
 		s.lines = append(s.lines, one)
-		if s.bytes += len(one.data); s.bytes >= stretchBytes {
+		if s.bytes += len(one.data); s.bytes >= segmentBytes {
 			break
 		}
 	}
@@ -307,13 +324,13 @@ func (b *behind) read(ctx context.Context, at place, log logReader, after, upTo 
 		return nil, after, ctx.Err()
 	}
 	s.end = s.past.At
-	b.keep(s)
+	b.keepSegment(s)
 	return s.lines[:len(s.lines):len(s.lines)], s.end, nil
 }
 
-// from returns what reads the log behind an event: what has read up to there, if there is one, knows of the turn
-// under way what came before.
-func (b *behind) from(log logReader, after event.Seq) *kernel.Reading {
+// readingFrom returns a reading that starts after an event. A reading that has already come to this
+// event is preferred: it knows the earlier events of the running turn.
+func (b *backlog) readingFrom(log logReader, after event.Seq) *kernel.Reading {
 	for _, s := range b.kept {
 		if s.end == after && s.past != nil {
 			past := s.past
@@ -324,8 +341,8 @@ func (b *behind) from(log logReader, after event.Seq) *kernel.Reading {
 	return &kernel.Reading{Log: log, At: after}
 }
 
-// keep keeps a stretch in place of those that were not used for the longest time.
-func (b *behind) keep(s *stretch) {
+// keepSegment keeps a segment and drops the least recently used ones.
+func (b *backlog) keepSegment(s *segment) {
 	b.kept, b.bytes = append(b.kept, s), b.bytes+s.bytes
 	for b.bytes > keptBytes && len(b.kept) > 1 {
 		b.bytes -= b.kept[0].bytes
@@ -334,15 +351,17 @@ func (b *behind) keep(s *stretch) {
 	}
 }
 
-// outflow is what all streams together are sent. While something happens that is limited: the run that they follow
-// goes first, and many who follow a flood have it a little later. One or two never wait.
+// outflow limits the bytes that all streams together send while new events arrive. The recorded run
+// has priority, and many followers of a flood receive it a little later. One or two followers never
+// wait.
 type outflow struct {
-	limit *rate.Limiter // in bytes
+	limit *rate.Limiter // bytes
 	began time.Time
-	news  atomic.Int64 // when a line came last, in nanoseconds since began
+	news  atomic.Int64 // time of the last line, in nanoseconds since began
 }
 
-// How much is sent in a second, and at once, and for how long nothing must have happened for more.
+// perSecond and atOnce limit the bytes that are sent in a second and at once. The limit ends after
+// a time of calm without new events.
 const (
 	perSecond = 16 << 20
 	atOnce    = 1 << 20
@@ -353,11 +372,11 @@ func newOutflow() *outflow {
 	return &outflow{limit: rate.NewLimiter(perSecond, atOnce), began: time.Now()}
 }
 
-// happens says that something happens now.
-func (o *outflow) happens() { o.news.Store(int64(time.Since(o.began))) }
+// noteNews records that an event has arrived now.
+func (o *outflow) noteNews() { o.news.Store(int64(time.Since(o.began))) }
 
-// wait returns when it is the turn of so many bytes.
-func (o *outflow) wait(ctx context.Context, bytes int) error {
+// reserveBytes blocks until the limit permits this number of bytes.
+func (o *outflow) reserveBytes(ctx context.Context, bytes int) error {
 	for left := bytes; left > 0; left -= atOnce {
 		if time.Since(o.began)-time.Duration(o.news.Load()) > calm {
 			return ctx.Err()

@@ -8,14 +8,14 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestBehind: those who are behind the ring read the log in stretches, each of them once for all, and who goes on
-// behind a stretch does not read again what came before it in the turn.
+// TestBehind checks that slow followers share the segments of the log. A follower that continues
+// after a segment does not read the earlier events of the turn again.
 func TestBehind(t *testing.T) {
 	w := newWorld(t, 1)
-	w.ask(w.dirs[0], strings.Repeat("@say "+strings.Repeat("x", stretchBytes/16)+"\n", 80))
+	w.ask(w.dirs[0], strings.Repeat("@say "+strings.Repeat("x", segmentBytes/16)+"\n", 80))
 	list, err := w.server.logs.list(t.Context(), place{})
 	check(t, err)
-	log, err := list[0].read(t.Context())
+	log, err := list[0].openReader(t.Context())
 	check(t, err)
 	last, _, err := log.Last(t.Context(), event.Query{})
 	check(t, err)
@@ -26,10 +26,10 @@ func TestBehind(t *testing.T) {
 	})
 	check(t, err)
 
-	b := newBehind()
+	b := newBacklog()
 	walk := func(from event.Seq) (seqs []event.Seq, firsts []*line) {
 		for from < last.Seq {
-			lines, end, err := b.read(t.Context(), list[0].place, log, from, last.Seq)
+			lines, end, err := b.readLines(t.Context(), list[0].place, log, from, last.Seq)
 			check(t, err)
 			if end <= from {
 				t.Fatalf("behind %d it goes up to %d", from, end)
@@ -72,16 +72,16 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestBehindKeepsLittle: what is kept for others has an end.
+// TestBehindKeepsLittle checks that the size of the kept segments is limited.
 func TestBehindKeepsLittle(t *testing.T) {
-	b := newBehind()
+	b := newBacklog()
 	for i := range 100 {
-		b.keep(&stretch{after: event.Seq(i), end: event.Seq(i + 1), bytes: stretchBytes})
+		b.keepSegment(&segment{after: event.Seq(i), end: event.Seq(i + 1), bytes: segmentBytes})
 	}
-	if n := len(b.kept); n != keptBytes/stretchBytes || b.bytes != keptBytes || b.kept[n-1].end != 100 {
+	if n := len(b.kept); n != keptBytes/segmentBytes || b.bytes != keptBytes || b.kept[n-1].end != 100 {
 		t.Errorf("%d stretches, %d bytes", n, b.bytes)
 	}
-	b.keep(&stretch{after: 100, end: 101, bytes: 2 * keptBytes})
+	b.keepSegment(&segment{after: 100, end: 101, bytes: 2 * keptBytes})
 	if n := len(b.kept); n != 1 {
 		t.Errorf("beside a large one there are %d", n-1)
 	}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// TestFollowers: many who follow one flood get all of it, once each.
+// TestFollowers checks that each of many followers receives every line of a flood once.
 func TestFollowers(t *testing.T) {
 	const followers, pieces = 50, 500
 	w := newWorld(t, 1)
-	w.ask(w.dirs[0], "@say begin") // a log to follow
+	w.ask(w.dirs[0], "@say begin") // creates a log to follow
 	var all sync.WaitGroup
 	streams := make([]*stream, followers)
 	for i := range streams {
 		streams[i] = w.follow("/v1/events", "")
-		streams[i].next() // it is open: what comes is behind it
+		streams[i].next() // the stream is open, and the next events come after it
 	}
 	for _, s := range streams {
 		all.Go(func() {
@@ -44,7 +44,7 @@ func TestFollowers(t *testing.T) {
 		})
 	}
 	began := time.Now()
-	w.ask(w.dirs[0], strings.Repeat("@say x\n", pieces-1)+"@say "+strings.Repeat("y", 2*batch)) // a line that is sent in parts
+	w.ask(w.dirs[0], strings.Repeat("@say x\n", pieces-1)+"@say "+strings.Repeat("y", 2*batch)) // this line is sent in parts
 	ran := time.Since(began)
 	all.Wait()
 	var m runtime.MemStats

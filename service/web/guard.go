@@ -21,29 +21,31 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// request is one that passed the guard.
+// request is a request that passed the guard.
 type request struct {
 	*http.Request
 	visitor device.Visitor
-	body    []byte // whole
+	// body is the complete body.
+	body []byte
 }
 
-// route is what is served at a path, and to whom.
+// route describes a path, its handler and the required right.
 type route struct {
-	pattern string       // as http.ServeMux has it
+	pattern string       // in the syntax of http.ServeMux
 	right   access.Right // empty: any credential is enough
 	open    bool         // no credential is needed
-	limit   int64        // of the body, in bytes
+	limit   int64        // bytes of the body
 	serve   func(w http.ResponseWriter, r *request) error
 }
 
-// The largest bodies: of most requests, and of an input with its attachments in base64.
+// smallBody limits the body of most requests. inputBody limits an input with its attachments in
+// base64.
 const (
 	smallBody = 64 << 10
 	inputBody = 32 << 20
 )
 
-// bodyTime is how long a body may take to come.
+// bodyTime is the time limit for the arrival of a body.
 const bodyTime = time.Minute
 
 // securityHeaders are on every answer.
@@ -59,13 +61,14 @@ var securityHeaders = map[string]string{
 	"X-Frame-Options":              "DENY",
 }
 
-// ServeHTTP serves one request: what is wrong with it from outside is found here, before anything of
-// it is looked at, in this order: its path and form, the name of the host, where it comes from, how
-// many there are. The rest of the guard is pass, which knows the route.
+// ServeHTTP serves one request. It first checks the request from outside, in this order: the path
+// and form, the host name, the origin and the rate. guardRoute does the rest of the checks because
+// it knows the route.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	r = withLanguage(r)
-	if base := s.opt.Base; base != "" && strings.HasPrefix(r.URL.Path, base+"/") { // a proxy that does not take it away
+	// The proxy did not remove its path.
+	if base := s.opt.Base; base != "" && strings.HasPrefix(r.URL.Path, base+"/") {
 		r = r.Clone(r.Context())
 		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, base), strings.TrimPrefix(r.URL.RawPath, base)
 	}
@@ -83,39 +86,41 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"ms", time.Since(began).Milliseconds(), "client", s.opt.Client(r), "visitor", a.visitor)
 }
 
-// outside judges a request by what stands outside of it.
+// outside judges a request by its host, origin and rate.
 func (s *Server) outside(r *http.Request) error {
 	if r.URL.Path == "/healthz" {
-		return nil // under any name
+		// /healthz is served for every host name.
+		return nil
 	}
 	if !slices.Contains(s.opt.Hosts, strings.ToLower(r.Host)) {
-		return misdirected.is("ask one of the names that the configuration lists")
+		return misdirected.problem("ask one of the names that the configuration lists")
 	}
 	if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" || strings.Contains(p, "\\") {
-		return notFound.is("the path is not in its shortest form")
+		return notFound.problem("the path is not in its shortest form")
 	}
 	if err := s.origin(r); err != nil {
 		return err
 	}
 	switch {
-	case r.URL.Path == acpPath && len(r.Header["Origin"]) > 0: // no page is an ACP client
-		return foreignOrigin.is("a page cannot connect here")
+	case r.URL.Path == acpPath && len(r.Header["Origin"]) > 0:
+		// A page cannot be an ACP client.
+		return foreignOrigin.problem("a page cannot connect here")
 	case r.Header.Get("Upgrade") != "" && r.URL.Path != acpPath:
-		return badRequest.is("nothing here is upgraded to another protocol")
+		return badRequest.problem("nothing here is upgraded to another protocol")
 	}
 	if !s.limits.ofClient.allow(s.opt.Client(r)) {
-		return tooMany.is("")
+		return tooMany.problem("")
 	}
 	return nil
 }
 
-// origin refuses what a page from elsewhere asks for. A link that leads here is followed; it leads to
-// the page alone.
+// origin refuses requests from foreign pages. A followed link may lead here, but only to the page
+// itself.
 func (s *Server) origin(r *http.Request) error {
 	if o := r.Header["Origin"]; len(o) > 0 {
 		u, err := url.Parse(o[0])
 		if err != nil || len(o) > 1 || u.Scheme != "http" && u.Scheme != "https" || !slices.Contains(s.opt.Hosts, strings.ToLower(u.Host)) {
-			return foreignOrigin.is("the Origin is none of this server's")
+			return foreignOrigin.problem("the Origin is none of this server's")
 		}
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
@@ -125,30 +130,33 @@ func (s *Server) origin(r *http.Request) error {
 		if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Method == http.MethodGet && r.URL.Path == "/" {
 			return nil
 		}
-		return foreignOrigin.is("the request comes from a page of another site: " + site)
+		return foreignOrigin.problem("the request comes from a page of another site: " + site)
 	}
 }
 
-// nonce gives the client what its next signature is made over.
+// nonce gives the client a nonce for its next signature.
 func (s *Server) nonce(w http.ResponseWriter) { w.Header().Set("Perlica-Nonce", s.opt.Devices.Nonce()) }
 
-// pass is the rest of the guard: who asks, the size and the kind of the body, and whether they may.
-func (s *Server) pass(rt route) http.HandlerFunc {
+// guardRoute wraps a route with the rest of the guard: it checks the credential, the size and type
+// of the body, and the right.
+func (s *Server) guardRoute(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		s.nonce(w)
 		r := &request{Request: hr}
 		var err error
-		if !rt.open { // of strangers no body is read
+		// The server reads no body before it knows the client.
+		if !rt.open {
 			if perr := s.opt.Devices.Precheck(hr); perr != nil {
 				err = stranger(perr)
 			}
 		}
 		if err == nil {
-			err = r.read(w, rt.limit)
+			err = r.readBody(w, rt.limit)
 		}
 		if err == nil && !rt.open {
-			err = s.admit(r, rt.right)
-			w.(*answer).visitor = r.visitor.ID // it was made by ServeHTTP
+			err = s.admitVisitor(r, rt.right)
+			// ServeHTTP made this writer.
+			w.(*answer).visitor = r.visitor.ID
 		}
 		if err == nil {
 			err = rt.serve(w, r)
@@ -159,65 +167,66 @@ func (s *Server) pass(rt route) http.HandlerFunc {
 	}
 }
 
-// read reads the body, which must be JSON; of what is asked with GET there is none.
-func (r *request) read(w http.ResponseWriter, limit int64) (err error) {
+// readBody reads the body, which must be JSON. A GET request must have no body.
+func (r *request) readBody(w http.ResponseWriter, limit int64) (err error) {
 	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Now().Add(bodyTime)) // else the connection's end ends it
+	_ = out.SetReadDeadline(time.Now().Add(bodyTime)) // otherwise the end of the connection is the only limit
 	defer func() { _ = out.SetReadDeadline(time.Time{}) }()
 	if r.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) && limit > 0 {
-			return tooLarge.is(fmt.Sprintf("the body may have %d bytes", limit))
+			return tooLarge.problem(fmt.Sprintf("the body may have %d bytes", limit))
 		}
-		return badRequest.is("the body cannot be read")
+		return badRequest.problem("the body cannot be read")
 	}
 	if r.Method != http.MethodPost {
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return mediaType.is("the Content-Type must be application/json")
+		return mediaType.problem("the Content-Type must be application/json")
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return mediaType.is("the body must not be compressed")
+		return mediaType.problem("the body must not be compressed")
 	}
 	return nil
 }
 
-// admit finds out who asks, and whether the route is open to them.
-func (s *Server) admit(r *request, right access.Right) error {
+// admitVisitor identifies the visitor and checks the right that the route requires.
+func (s *Server) admitVisitor(r *request, right access.Right) error {
 	v, err := s.opt.Devices.Authenticate(r.Request, r.body)
 	if err != nil {
 		return stranger(err)
 	}
 	r.visitor = v
 	if !s.limits.ofVisitor.allow(v.ID) {
-		return tooMany.is("")
+		return tooMany.problem("")
 	}
 	if right != "" && !v.Rights.Has(right) {
-		return forbidden.is(fmt.Sprintf("this takes the right %q", right))
+		return forbidden.problem(fmt.Sprintf("this takes the right %q", right))
 	}
 	return nil
 }
 
-// stranger is the answer to those who are not known.
+// stranger returns the answer to a visitor that was not identified.
 func stranger(err error) error {
 	switch {
 	case errors.Is(err, device.ErrLimited):
-		return tooMany.of(err)
+		return tooMany.wrap(err)
 	case slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) }):
-		return unauthorized.of(err)
+		return unauthorized.wrap(err)
 	}
-	return err // the user's own log cannot be read
+	// The user's own log cannot be read.
+	return err
 }
 
-// refusals are why a credential is none.
+// refusals are the errors of an invalid credential.
 var refusals = []error{
 	device.ErrNone, device.ErrMalformed, device.ErrNonce, device.ErrClock, device.ErrSignature, device.ErrReplayed,
 	device.ErrUnknown, device.ErrRevoked,
 }
 
-// answer keeps what the debug trail is told of a response.
+// answer records the status and size of a response for the debug trail.
 type answer struct {
 	http.ResponseWriter
 	patience time.Duration
@@ -228,27 +237,28 @@ type answer struct {
 
 // WriteHeader sends the status.
 func (a *answer) WriteHeader(status int) {
-	a.begin(status)
+	a.beginAnswer(status)
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// begin gives the client so long to take the answer.
-func (a *answer) begin(status int) {
+// beginAnswer starts the time limit for the client to receive the answer.
+func (a *answer) beginAnswer(status int) {
 	if a.status == 0 {
 		a.status = status
-		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.patience)) // else the connection's end ends it
+		// Without a deadline, only the end of the connection ends the write.
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.patience))
 	}
 }
 
 // Write sends a part of the body.
 func (a *answer) Write(b []byte) (int, error) {
-	a.begin(http.StatusOK)
+	a.beginAnswer(http.StatusOK)
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap serves http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func hostOnly(addr string) string {
@@ -258,8 +268,8 @@ func hostOnly(addr string) string {
 	return addr
 }
 
-// limits are how many requests are taken: by client and by visitor. A page with all
-// its tabs stays far below.
+// limits hold the rate limits for each client and each visitor. A page with many tabs stays far
+// below these limits.
 type limits struct{ ofClient, ofVisitor *limit }
 
 func newLimits() *limits {
@@ -269,10 +279,11 @@ func newLimits() *limits {
 	}
 }
 
-// mostLimited is of how many a limit keeps an account. When there are more, all begin anew.
+// mostLimited is the number of names that a limit remembers. When the number is exceeded, all
+// counts start again.
 const mostLimited = 10_000
 
-// limit is one for each name.
+// limit has one rate limiter for each name.
 type limit struct {
 	every rate.Limit
 	burst int

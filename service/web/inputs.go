@@ -28,10 +28,10 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// source is where an input or an answer came from, as the record has it.
+// source names this front end on the record.
 const source = "web"
 
-// inputBodyJSON is an input as it is sent.
+// inputBodyJSON is the body of a request that sends an input.
 type inputBodyJSON struct {
 	place
 	ID          string `json:"id"`
@@ -49,7 +49,7 @@ type inputBodyJSON struct {
 	Wait        bool   `json:"wait"`
 }
 
-// What an input may have.
+// These constants are the limits of an input.
 const (
 	maxText        = 4_000_000
 	maxAttachments = 20
@@ -57,11 +57,11 @@ const (
 	maxID          = 200
 )
 
-// mostInputs is how many inputs may be under way or wait, which they do in memory.
+// mostInputs limits the number of inputs that are running or waiting. They wait in memory.
 const mostInputs = 100
 
-// check returns what is wrong with the input by itself.
-func (in *inputBodyJSON) check() error {
+// checkFields returns the first fault of the input's fields.
+func (in *inputBodyJSON) checkFields() error {
 	attached, named := 0, true
 	for _, a := range in.Attachments {
 		attached += len(a.Data)
@@ -69,35 +69,37 @@ func (in *inputBodyJSON) check() error {
 	}
 	switch {
 	case in.Project == "":
-		return badRequest.is("project is missing")
+		return badRequest.problem("project is missing")
 	case strings.TrimSpace(in.Text) == "" || len(in.Text) > maxText || !utf8.ValidString(in.Text):
-		return badRequest.is("text must have something in it, in UTF-8, and not too much")
+		return badRequest.problem("text must have something in it, in UTF-8, and not too much")
 	case len(in.ID) > maxID || strings.ContainsFunc(in.ID, func(r rune) bool { return r < '!' || r > '~' }):
-		return badRequest.is("an input's id is printable ASCII without blanks, 200 bytes at most")
+		return badRequest.problem("an input's id is printable ASCII without blanks, 200 bytes at most")
 	case len(in.Attachments) > maxAttachments || !named:
-		return badRequest.is(fmt.Sprintf("%d attachments at most, each with a name", maxAttachments))
+		return badRequest.problem(fmt.Sprintf("%d attachments at most, each with a name", maxAttachments))
 	case attached > maxAttached:
-		return tooLarge.is(fmt.Sprintf("the attachments have more than %d bytes", maxAttached))
+		return tooLarge.problem(fmt.Sprintf("the attachments have more than %d bytes", maxAttached))
 	}
 	return nil
 }
 
-// print identifies an input: two of one id with another print are two inputs.
-func (in *inputBodyJSON) print() string {
+// fingerprint identifies the content of an input. Two inputs with one id and different fingerprints
+// are different inputs.
+func (in *inputBodyJSON) fingerprint() string {
 	same := *in
 	same.Wait, same.place = false, place{}
 	b, err := json.Marshal(same)
 	if err != nil {
-		panic(err) // it is made of plain fields
+		// Plain fields can always be encoded.
+		panic(err)
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// inputs are those under way.
+// inputs holds the inputs that have no result yet.
 type inputs struct {
-	mu    sync.Mutex
-	under map[inputKey]*flight
+	mu      sync.Mutex
+	pending map[inputKey]*pendingInput
 }
 
 type inputKey struct {
@@ -105,25 +107,27 @@ type inputKey struct {
 	id event.InputID
 }
 
-// flight is an input under way, for all who send it in the meantime. What stands behind a channel may
-// be read when it is closed.
-type flight struct {
-	id    event.InputID
-	print string
+// pendingInput is an input without a result. All requests that send the same input share it. The
+// fields after each channel may be read when the channel is closed.
+type pendingInput struct {
+	id          event.InputID
+	fingerprint string
 
-	once     sync.Once
-	accepted chan struct{} // closed when its run is under way, or it waits for another turn
+	once sync.Once
+	// accepted is closed when the run has started or the input waits for another turn.
+	accepted chan struct{}
 	queued   bool
 	session  event.SessionID
 	run      event.RunID
 
-	over chan struct{} // closed when it has a result
+	// over is closed when res and err are set.
+	over chan struct{}
 	res  kernel.Result
 	err  error
 }
 
-// accept says that the input's call is under way, or waits.
-func (f *flight) accept(session event.SessionID, run event.RunID, queued bool) {
+// markAccepted records that the input's call is running or waits.
+func (f *pendingInput) markAccepted(session event.SessionID, run event.RunID, queued bool) {
 	f.once.Do(func() {
 		f.session, f.run, f.queued = session, run, queued
 		close(f.accepted)
@@ -141,18 +145,18 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	if keys := r.Header["Idempotency-Key"]; len(keys) > 0 {
 		key := keys[0]
 		if len(keys) > 1 || key == "" || in.ID != "" && in.ID != key {
-			return badRequest.is("there are several ids, or an empty one")
+			return badRequest.problem("there are several ids, or an empty one")
 		}
 		in.ID = key
 	}
-	if err := in.check(); err != nil {
+	if err := in.checkFields(); err != nil {
 		return err
 	}
-	l, err := s.logs.one(r.Context(), in.place)
+	l, err := s.logs.oneLog(r.Context(), in.place)
 	if err != nil {
 		return err
 	}
-	f, err := s.join(r, l, in)
+	f, err := s.joinInput(r, l, in)
 	if err != nil {
 		return err
 	}
@@ -163,16 +167,18 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	select {
 	case <-accepted:
 	case <-f.over:
-	case <-s.opt.Devices.Revoked(r.visitor.ID): // of what becomes of it the device learns nothing
-		return unauthorized.of(errRevoked)
-	case <-r.Context().Done(): // the run goes on
+	case <-s.opt.Devices.Revoked(r.visitor.ID):
+		// The device learns nothing further about the input.
+		return unauthorized.wrap(errRevoked)
+	case <-r.Context().Done():
+		// The run continues.
 		return nil
 	}
-	return f.reply(r.Context(), w, l)
+	return f.writeReply(r.Context(), w, l)
 }
 
-// reply says what is known of the input.
-func (f *flight) reply(ctx context.Context, w http.ResponseWriter, l *eventLog) error {
+// writeReply writes the known state of the input.
+func (f *pendingInput) writeReply(ctx context.Context, w http.ResponseWriter, l *eventLog) error {
 	answer := struct {
 		place
 		Input   event.InputID      `json:"input_id"`
@@ -204,16 +210,16 @@ func (f *flight) reply(ctx context.Context, w http.ResponseWriter, l *eventLog) 
 	return reply(w, http.StatusOK, answer)
 }
 
-// underWay says that another process has the input's call under way.
+// underWay says that another process is running the input's call.
 type underWay struct{ event.Refs }
 
 func (*underWay) Error() string { return kernel.ErrInputRunning.Error() }
 
-// join returns the flight of an input, which it begins where there is none.
-func (s *Server) join(r *request, l *eventLog, in inputBodyJSON) (*flight, error) {
+// joinInput returns the pending input of an id. If it does not exist, joinInput starts it.
+func (s *Server) joinInput(r *request, l *eventLog, in inputBodyJSON) (*pendingInput, error) {
 	select {
 	case <-s.stopping:
-		return nil, stoppingNow.is("nothing was sent")
+		return nil, stoppingNow.problem("nothing was sent")
 	default:
 	}
 	id := event.InputID(cmp.Or(in.ID, uuid.Must(uuid.NewV7()).String()))
@@ -221,34 +227,34 @@ func (s *Server) join(r *request, l *eventLog, in inputBodyJSON) (*flight, error
 	key := inputKey{l.place, id}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
-	if f := s.inputs.under[key]; f != nil {
-		if f.print != in.print() {
-			p := inputDiffers.is("another input of this id is under way")
+	if f := s.inputs.pending[key]; f != nil {
+		if f.fingerprint != in.fingerprint() {
+			p := inputDiffers.problem("another input of this id is under way")
 			p.Input = in.ID
 			return nil, p
 		}
 		return f, nil
 	}
-	if len(s.inputs.under) >= mostInputs {
-		return nil, tooMany.is(fmt.Sprintf("%d inputs are under way or wait, and nothing was sent", mostInputs))
+	if len(s.inputs.pending) >= mostInputs {
+		return nil, tooMany.problem(fmt.Sprintf("%d inputs are under way or wait, and nothing was sent", mostInputs))
 	}
-	f := &flight{id: id, print: in.print(), accepted: make(chan struct{}), over: make(chan struct{})}
-	s.inputs.under[key] = f
+	f := &pendingInput{id: id, fingerprint: in.fingerprint(), accepted: make(chan struct{}), over: make(chan struct{})}
+	s.inputs.pending[key] = f
 	visitor := r.visitor
 	s.turns.Go(func() {
-		res, err := s.fly(f, l, in, visitor)
+		res, err := s.answerInput(f, l, in, visitor)
 		f.res, f.err = res, err
 		s.inputs.mu.Lock()
-		delete(s.inputs.under, key)
+		delete(s.inputs.pending, key)
 		s.inputs.mu.Unlock()
 		close(f.over)
 	})
 	return f, nil
 }
 
-// fly has an input answered, or finds out what became of it.
-func (s *Server) fly(f *flight, l *eventLog, in inputBodyJSON, visitor device.Visitor) (kernel.Result, error) {
-	r, p, err := l.work(s.hard)
+// answerInput runs the input, or finds the recorded result of an earlier run.
+func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, visitor device.Visitor) (kernel.Result, error) {
+	r, p, err := l.openRunner(s.hard)
 	if err != nil {
 		return kernel.Result{}, err
 	}
@@ -256,7 +262,7 @@ func (s *Server) fly(f *flight, l *eventLog, in inputBodyJSON, visitor device.Vi
 		Input: kernel.Input{ID: event.InputID(in.ID), Text: in.Text, Source: source, Sender: visitor.Label()}, Wait: true,
 		Show: func(n kernel.Notice) {
 			if started, ok := n.(kernel.Started); ok {
-				f.accept(started.Session, started.Run, false)
+				f.markAccepted(started.Session, started.Run, false)
 			}
 		},
 	}
@@ -268,13 +274,14 @@ func (s *Server) fly(f *flight, l *eventLog, in inputBodyJSON, visitor device.Vi
 	}
 	intent, called, err := r.Log().Intent(s.hard, t.Input.ID)
 	if lost := (*eventlog.LostIntentError)(nil); errors.As(err, &lost) {
-		return r.Run(s.hard, t) // its outcome is unknown, and no agent is started
+		// Run reports an unknown outcome and starts no agent.
+		return r.Run(s.hard, t)
 	}
 	if err != nil {
 		return kernel.Result{}, err
 	}
 	if called && in.Session != "" && event.SessionID(in.Session) != intent.Session {
-		return kernel.Result{}, inputDiffers.is("it was called in another session")
+		return kernel.Result{}, inputDiffers.problem("it was called in another session")
 	}
 	dir, err := below(p, in.Dir)
 	if err != nil {
@@ -284,32 +291,34 @@ func (s *Server) fly(f *flight, l *eventLog, in inputBodyJSON, visitor device.Vi
 		return kernel.Result{}, err
 	}
 	if called {
-		res, err := r.Run(s.hard, t) // what is recorded: no agent is named, and none is started
+		// Run returns the recorded result. It names and starts no agent.
+		res, err := r.Run(s.hard, t)
 		if errors.Is(err, kernel.ErrInputRunning) {
 			err = &underWay{intent.Refs}
 		}
 		return res, err
 	}
-	return s.turn(f, l, in, dir, t, visitor)
+	return s.runInput(f, l, in, dir, t, visitor)
 }
 
-// turn answers an input in a conversation.
-func (s *Server) turn(f *flight, l *eventLog, in inputBodyJSON, dir string, t kernel.Turn, visitor device.Visitor) (kernel.Result, error) {
-	k, err := s.talks.take(s.hard, l, talkKey{l.place, event.SessionID(in.Session)}, in.Provider, dir)
+// runInput answers an input in a conversation.
+func (s *Server) runInput(f *pendingInput, l *eventLog, in inputBodyJSON, dir string, t kernel.Turn, visitor device.Visitor) (kernel.Result, error) {
+	k, err := s.liveSessions.acquireSession(s.hard, l, sessionKey{l.place, event.SessionID(in.Session)}, in.Provider, dir)
 	if err != nil {
 		return kernel.Result{}, err
 	}
-	defer s.talks.put(k)
-	for _, place := range []chan struct{}{k.turn, s.slots} {
-		if err := s.wait(place, func() { f.accept(k.conv.Session(), "", true) }); err != nil {
+	defer s.liveSessions.releaseSession(k)
+	for _, place := range []chan struct{}{k.turnSem, s.slots} {
+		if err := s.waitForPlace(place, func() { f.markAccepted(k.conv.Session(), "", true) }); err != nil {
 			return kernel.Result{}, err
 		}
 		defer func() { <-place }()
 	}
-	if _, ok := s.opt.Devices.Find(visitor.ID); !ok { // it waited
-		return kernel.Result{}, unfit.is("the device that sent it was revoked while it waited, and nothing was sent")
+	// The device may have been revoked during the wait.
+	if _, ok := s.opt.Devices.Find(visitor.ID); !ok {
+		return kernel.Result{}, unfit.problem("the device that sent it was revoked while it waited, and nothing was sent")
 	}
-	s.talks.makeRoom(k)
+	s.liveSessions.makeRoom(k)
 	if err := s.choose(k, in); err != nil {
 		return kernel.Result{}, err
 	}
@@ -323,8 +332,8 @@ func (s *Server) turn(f *flight, l *eventLog, in inputBodyJSON, dir string, t ke
 	return res, err
 }
 
-// wait takes a place, and calls queued if there is none at once.
-func (s *Server) wait(place chan struct{}, queued func()) error {
+// waitForPlace takes a place. If no place is free at once, it calls queued and waits.
+func (s *Server) waitForPlace(place chan struct{}, queued func()) error {
 	select {
 	case place <- struct{}{}:
 		return nil
@@ -335,18 +344,18 @@ func (s *Server) wait(place chan struct{}, queued func()) error {
 	case place <- struct{}{}:
 		return nil
 	case <-s.stopping:
-		return stoppingNow.is("nothing was sent")
+		return stoppingNow.problem("nothing was sent")
 	}
 }
 
-// below is the working directory that an input asks for: the project's or one below it, whatever links
-// lead there.
+// below returns the working directory that an input asks for. It must be the project's directory or
+// below it, after all links are resolved.
 func below(p *project.Project, dir string) (string, error) {
 	if dir == "" || dir == "." {
 		return "", nil
 	}
 	if !filepath.IsLocal(dir) {
-		return "", forbidden.is("the working directory must lie in the project, and is named relative to it")
+		return "", forbidden.problem("the working directory must lie in the project, and is named relative to it")
 	}
 	root, err := filepath.EvalSymlinks(p.Workspace.Root)
 	if err != nil {
@@ -354,20 +363,20 @@ func below(p *project.Project, dir string) (string, error) {
 	}
 	full, err := filepath.EvalSymlinks(filepath.Join(root, dir))
 	if err != nil {
-		return "", unfit.is("there is no such working directory")
+		return "", unfit.problem("there is no such working directory")
 	}
 	rel, err := filepath.Rel(root, full)
 	if err != nil || !filepath.IsLocal(rel) {
-		return "", forbidden.is("the working directory leads out of the project")
+		return "", forbidden.problem("the working directory leads out of the project")
 	}
 	if info, err := os.Stat(full); err != nil || !info.IsDir() {
-		return "", unfit.is("the working directory is none")
+		return "", unfit.problem("the working directory is none")
 	}
 	return full, nil
 }
 
-// attached writes the attachments into files of the project's own, and returns their paths. Those of
-// another content have other paths.
+// attached writes the attachments into files of the project and returns their paths. Different
+// contents have different paths.
 func attached(p *project.Project, in inputBodyJSON) (paths []string, err error) {
 	if len(in.Attachments) == 0 {
 		return nil, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// withKey gives an input its id in the header.
+// withKey puts the id of an input into the header.
 func withKey(key string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Idempotency-Key", key) }
 }
@@ -46,8 +46,9 @@ func (w *world) reader(dir string) *store.Reader {
 	return log
 }
 
-// TestOneInput: the same input five times at once is one call, and each sender gets its result; so does
-// who sends it later. Another text under the id is refused, before and after.
+// TestOneInput checks that five simultaneous requests with one input make one call and all get its
+// result. A later request gets the result, too. Another text under this id is refused before and
+// after.
 func TestOneInput(t *testing.T) {
 	w := newWorld(t, 2)
 	in := object{"project": w.dirs[1], "text": "@say once", "wait": true}
@@ -85,8 +86,8 @@ func TestOneInput(t *testing.T) {
 	}
 }
 
-// TestConversation: an input with a session goes on in it; one that comes while another is answered
-// waits, and is answered after it.
+// TestConversation checks that an input with a session continues this session. An input that
+// arrives during a turn waits and is answered after it.
 func TestConversation(t *testing.T) {
 	w := newWorld(t, 1)
 	asked := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Build command=make"}).want(202).object()
@@ -125,7 +126,7 @@ func TestConversation(t *testing.T) {
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": "none", "text": "x"}).problem(notFound)
 }
 
-// send has a program send an input, and returns its session and run.
+// send sends an input as a program and returns its session and run.
 func (w *world) send(text, session string) (sessionID, run string) {
 	w.t.Helper()
 	body := object{"project": w.dirs[0], "text": text}
@@ -163,8 +164,8 @@ func optionOf(t *testing.T, q object, kind string) string {
 	return ""
 }
 
-// TestForm: the fields of a form are questions; a text that does not fit is refused with a reason, and a
-// value is chosen by its option.
+// TestForm checks that the fields of a form are questions. The server refuses an unfit text with a
+// reason, and an option chooses a value.
 func TestForm(t *testing.T) {
 	w := newWorld(t, 1)
 	input := object{
@@ -183,7 +184,7 @@ func TestForm(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 	answer(q, text["id"], "7").want(200)
-	for _, option := range []int{1, 0} { // no, and send
+	for _, option := range []int{1, 0} { // no, then send
 		next := w.do("GET", "/v1/questions?project="+url.QueryEscape(w.dirs[0]), nil)
 		for len(items(next.want(200).object(), "questions")) == 0 {
 			next = w.do("GET", "/v1/questions?project="+url.QueryEscape(w.dirs[0]), nil)
@@ -198,8 +199,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestOneAnswer: of answers from two devices over HTTP and from another process at one instant one
-// counts, and the others are told whose.
+// TestOneAnswer sends answers from two devices and another process at the same time. One counts,
+// and the others learn whose answer counted.
 func TestOneAnswer(t *testing.T) {
 	w := newWorld(t, 1)
 	second := w.newToken("second", access.Approve, access.Read)
@@ -213,7 +214,8 @@ func TestOneAnswer(t *testing.T) {
 	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": "none", "digest": q["digest"]}).problem(unfit)
 	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": optionOf(t, q, "allow_always"), "digest": q["digest"]}).problem(alwaysNeeded)
 	signed := object{"option": optionOf(t, q, "allow_once"), "digest": q["digest"], "signature": "AAAA"}
-	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", signed).problem(forbidden) // a token signs nothing
+	// A token cannot sign.
+	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", signed).problem(forbidden)
 
 	p, err := project.Find(w.dirs[0], w.environ, nil)
 	check(t, err)
@@ -272,7 +274,8 @@ func (w *world) answerElsewhere(r *kernel.Runner, q object) error {
 	return r.AnswerQuestion(context.WithoutCancel(w.t.Context()), found, interaction.Answer{Option: o.ID, By: "me", Where: "terminal"})
 }
 
-// TestTheWordIsTyped: what no rule may allow takes the word, over HTTP, too.
+// TestTheWordIsTyped checks that a command that no rule may allow needs the typed word, also over
+// HTTP.
 func TestTheWordIsTyped(t *testing.T) {
 	w := newWorld(t, 1)
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Clean command=\"rm -rf /\""}).want(202)
@@ -287,7 +290,7 @@ func TestTheWordIsTyped(t *testing.T) {
 	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", body).want(200)
 }
 
-// TestCancel: a turn is stopped from outside, and its record says by whom.
+// TestCancel checks that a request stops a turn and that the record names its sender.
 func TestCancel(t *testing.T) {
 	w := newWorld(t, 1)
 	in := object{"project": w.dirs[0], "text": "@ask execute Build command=make"}
@@ -307,8 +310,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestOnlyTightens: from outside permissions get stricter, the working directory stays in the project,
-// attachments are bytes, and nothing else of a project's configuration is taken.
+// TestOnlyTightens checks that a request can make the permissions only stricter. The working
+// directory stays in the project, attachments are bytes, and a request changes no other
+// configuration of a project.
 func TestOnlyTightens(t *testing.T) {
 	w := newWorld(t, 1)
 	dir := w.dirs[0]

@@ -12,14 +12,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// What Perlica itself says in an answer, and people read, is in the language that the client asks for first: English
-// unless it names another one of those that there are. All else, what an agent said and what programs go by, is the same
-// for everybody.
+// Perlica's own sentences in an answer use the first supported language that the client asks for.
+// The default is English. The agent's words, and values that programs read, are the same in all
+// languages.
 
 // languageKey is the key of a request's language in its context.
 type languageKey struct{}
 
-// withLanguage keeps the request's language where say finds it.
+// withLanguage stores the request's language in its context, where say finds it.
 func withLanguage(r *http.Request) *http.Request {
 	l := language.Accepted(r.Header.Get("Accept-Language"))
 	if l == language.English {
@@ -28,13 +28,13 @@ func withLanguage(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), languageKey{}, l))
 }
 
-// say has the sentences of the request's language.
+// say returns the sentences of the request's language.
 func say(ctx context.Context) *language.Sentences {
-	l, _ := ctx.Value(languageKey{}).(language.Language) // none is English
+	l, _ := ctx.Value(languageKey{}).(language.Language) // the zero value is English
 	return l.Sentences()
 }
 
-// localized is a question in the request's language.
+// localized returns a question in the request's language.
 func localized(ctx context.Context, q interaction.Question) interaction.Question {
 	say := say(ctx)
 	if say.Recorded == nil {
@@ -45,7 +45,7 @@ func localized(ctx context.Context, q interaction.Question) interaction.Question
 	return q
 }
 
-// offered are options in a language: the agent's own are as they are.
+// offered returns options in a language. It leaves the agent's own options unchanged.
 func offered(say *language.Sentences, options []interaction.Option) []interaction.Option {
 	options = slices.Clone(options)
 	for i, o := range options {
@@ -56,16 +56,16 @@ func offered(say *language.Sentences, options []interaction.Option) []interactio
 	return options
 }
 
-// localizedResult is a result in the request's language.
+// localizedResult returns a result in the request's language.
 func localizedResult(ctx context.Context, r streamjson.Result) *streamjson.Result {
 	r.Error = r.Error.Translated(say(ctx).Translate)
 	return &r
 }
 
-// members are those of a JSON object.
+// members holds the members of a JSON object.
 type members map[string]json.RawMessage
 
-// put changes a member that is there.
+// put changes an existing member.
 func put[T any](m members, name string, f func(T) T) {
 	var was *T
 	if json.Unmarshal(m[name], &was) != nil || was == nil {
@@ -76,7 +76,7 @@ func put[T any](m members, name string, f func(T) T) {
 	}
 }
 
-// localizedLine is an event of a stream in a language: it is encoded in English, for all who follow.
+// localizedLine returns an event of a stream in a language. The shared line is encoded in English.
 func localizedLine(say *language.Sentences, one line) []byte {
 	if say.Recorded == nil {
 		return one.data

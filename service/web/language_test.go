@@ -14,7 +14,7 @@ import (
 	"unicode"
 )
 
-// differ collects the members in which two answers differ, of whatever object.
+// differ collects the members, at any depth, in which two answers differ.
 func differ(t *testing.T, member string, en, zh any, found map[string]bool) {
 	switch en := en.(type) {
 	case map[string]any:
@@ -45,18 +45,19 @@ func differ(t *testing.T, member string, en, zh any, found map[string]bool) {
 	}
 }
 
-// TestLanguage: who asks for Chinese gets in Chinese what Perlica says for people, in the members that docs/http.md names,
-// and nothing else is another; who does not gets each byte as it is in English.
+// TestLanguage compares English and Chinese answers. Only the members that docs/http.md names are
+// Chinese. A request without the Chinese language gets the English bytes unchanged.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	died := w.ask(w.dirs[0], "@exit 3")["run_id"].(string)
 	denied := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Why command=\"sudo make\"\n@mode auto", "permissions": "deny", "wait": true}).want(200).object()["run_id"].(string)
-	_, asking := w.send("@ask execute \"no log has it\" command=\"sudo make\"", "") // a title is the agent's, whatever it says
+	_, asking := w.send("@ask execute \"no log has it\" command=\"sudo make\"", "") // the title is the agent's text in every language
 	id := w.question()["id"].(string)
 	_, hangs := w.send("@hang", "")
 	w.do("POST", "/v1/runs/"+hangs+"/cancel", object{"why": "enough"}).want(202)
-	for end := time.Now().Add(time.Minute); ; { // three turns that ended, each with its checkpoint and its anchor: then nothing moves
+	// Three turns have ended, each with its checkpoint and its anchor. The log changes no longer.
+	for end := time.Now().Add(time.Minute); ; {
 		is := w.do("GET", "/v1/verify?project="+w.dirs[0], nil).want(200).object()
 		if is["checkpoints"] == 3.0 && is["anchors"] == 3.0 {
 			break
@@ -80,7 +81,7 @@ func TestLanguage(t *testing.T) {
 	}
 	all := []string{"detail", "title"}
 	for path, want := range map[string][]string{
-		"/v1/runs":                                {"error"}, // of the log that cannot be read
+		"/v1/runs":                                {"error"}, // of the unreadable log
 		"/v1/runs/" + died:                        {"error"},
 		"/v1/runs/" + died + "/story":             {"error", "known", "text", "words"},
 		"/v1/runs/" + denied + "/story":           {"text", "words"},

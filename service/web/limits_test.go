@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// TestOutflow: while something happens streams wait for their turn, and otherwise they do not.
+// TestOutflow checks that streams wait for the limit only while new events arrive.
 func TestOutflow(t *testing.T) {
 	o := newOutflow()
 	o.began = o.began.Add(-time.Hour)
 	free, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := o.wait(free, 100*perSecond); err != nil {
+	if err := o.reserveBytes(free, 100*perSecond); err != nil {
 		t.Errorf("nothing has happened for an hour: %v", err)
 	}
-	o.happens()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond) // a wait that would be longer fails at once
+	o.noteNews()
+	// A longer wait fails at once.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := o.wait(ctx, 100*perSecond); err == nil {
+	if err := o.reserveBytes(ctx, 100*perSecond); err == nil {
 		t.Error("something happens, and all is sent at once")
 	}
 }

@@ -26,19 +26,20 @@ type place struct {
 	Context string `json:"context"`
 }
 
-// unreadable is a log that could not be read.
+// unreadable names a log that could not be read.
 type unreadable struct {
 	place
 	Error string `json:"error"`
 }
 
-// logs are the logs of the user, opened when they are first asked for.
+// logs holds the user's logs. Each is opened at its first use.
 type logs struct {
 	opt     Options
 	hub     *team.Link
 	outflow *outflow
 
-	mu   sync.Mutex // guards what follows
+	// mu guards the fields below.
+	mu   sync.Mutex
 	open map[place]*eventLog
 }
 
@@ -46,18 +47,21 @@ func newLogs(opt Options) *logs {
 	return &logs{opt: opt, hub: team.NewLink(opt.Team), outflow: newOutflow(), open: map[place]*eventLog{}}
 }
 
-// eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.
+// eventLog is the log of a place. Its file may be missing, damaged or replaced at any time.
 type eventLog struct {
 	place
 	opt     Options
 	outflow *outflow
 	paths   config.ContextPaths
 
-	mu      sync.Mutex  // guards what follows
-	copy    *workerCopy // what it is a copy of; nil: it is one of this machine's
-	used    project.Used
-	reader  *store.Reader
-	info    os.FileInfo // of the file that reader has open
+	// mu guards the fields below.
+	mu sync.Mutex
+	// copy is the worker's copy that this log stands for. It is nil for a log of this machine.
+	copy   *workerCopy
+	used   project.Used
+	reader *store.Reader
+	// info describes the file that reader has open.
+	info    os.FileInfo
 	old     []*store.Reader
 	project *project.Project
 	runner  *kernel.Runner
@@ -65,7 +69,7 @@ type eventLog struct {
 	feed    *feed
 }
 
-// here is the place in which the server was started.
+// here returns the place in which the server was started.
 func (ls *logs) here() place {
 	root := ls.opt.Here.Workspace.Root
 	if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -74,7 +78,8 @@ func (ls *logs) here() place {
 	return place{root, ls.opt.Here.Config.ContextID}
 }
 
-// list returns the logs that the query's project and context name: all of this machine's, where it names none.
+// list returns the logs that match the query's project and context. An empty place matches all logs
+// of this machine.
 func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 	if where.Project == teamProject {
 		return ls.copies(ctx, where.Context)
@@ -93,14 +98,14 @@ func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 		if ls.opt.Only && u.Dir != here.Project || where.Project != "" && u.Dir != where.Project || where.Context != "" && u.Context != where.Context {
 			continue
 		}
-		l, err := ls.at(at, u)
+		l, err := ls.logAt(at, u)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, l)
 	}
 	if len(list) == 0 && where != (place{}) {
-		return nil, notFound.is("no project of yours is there, or it has no such context")
+		return nil, notFound.problem("no project of yours is there, or it has no such context")
 	}
 	slices.SortFunc(list, func(a, b *eventLog) int {
 		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Context, b.Context))
@@ -108,8 +113,8 @@ func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 	return list, nil
 }
 
-// one returns the log that is meant where there can be but one.
-func (ls *logs) one(ctx context.Context, where place) (*eventLog, error) {
+// oneLog returns the log that the place names. It is an error if the place matches several logs.
+func (ls *logs) oneLog(ctx context.Context, where place) (*eventLog, error) {
 	list, err := ls.list(ctx, where)
 	if err != nil {
 		return nil, err
@@ -122,11 +127,11 @@ func (ls *logs) one(ctx context.Context, where place) (*eventLog, error) {
 			return l, nil
 		}
 	}
-	return nil, whichContext.is(fmt.Sprintf("there are %d; name one", len(list)))
+	return nil, whichContext.problem(fmt.Sprintf("there are %d; name one", len(list)))
 }
 
-// at returns the log of a place, which used says is there.
-func (ls *logs) at(at place, used project.Used) (*eventLog, error) {
+// logAt returns the log of a place that used describes.
+func (ls *logs) logAt(at place, used project.Used) (*eventLog, error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.open[at]
@@ -147,9 +152,9 @@ func (ls *logs) at(at place, used project.Used) (*eventLog, error) {
 	return l, nil
 }
 
-// read returns the log, open for reading; nil: the context has none yet. The reader is good until the
-// server is closed, also when the file is replaced.
-func (l *eventLog) read(ctx context.Context) (logReader, error) {
+// openReader returns a reader of the log. It is nil if the context has no log yet. The reader stays
+// valid until the server closes, even if the file is replaced.
+func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.copy != nil {
@@ -170,7 +175,8 @@ func (l *eventLog) read(ctx context.Context) (logReader, error) {
 	}
 	r, err := store.OpenToShow(ctx, l.used.Log)
 	if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
-		return nil, nil // it is just being made
+		// Another process is just creating the log.
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -179,10 +185,10 @@ func (l *eventLog) read(ctx context.Context) (logReader, error) {
 	return r, nil
 }
 
-// work returns the log, open for work, and its project. What has no outcome and no process gets its
-// outcome when it is opened.
-func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, error) {
-	if err := l.own("only its worker appends to it; 'perlica run --team' submits to the team, with -s SESSION to one that is there"); err != nil {
+// openRunner opens the log for work and returns its runner and project. Opening it gives an outcome
+// to every run without an outcome and without a process.
+func (l *eventLog) openRunner(ctx context.Context) (*kernel.Runner, *project.Project, error) {
+	if err := l.requireOwn("only its worker appends to it; 'perlica run --team' submits to the team, with -s SESSION to one that is there"); err != nil {
 		return nil, nil, err
 	}
 	l.mu.Lock()
@@ -190,7 +196,7 @@ func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, 
 	if l.runner != nil {
 		return l.runner, l.project, nil
 	}
-	p, err := l.find()
+	p, err := l.findProject()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -205,9 +211,9 @@ func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, 
 	return r, p, nil
 }
 
-// recoverRuns opens the log for work if it has runs whose process is gone.
+// recoverRuns opens the log for work if it has runs without a process.
 func (l *eventLog) recoverRuns(ctx context.Context) error {
-	log, err := l.read(ctx)
+	log, err := l.openReader(ctx)
 	if err != nil || log == nil {
 		return err
 	}
@@ -216,31 +222,32 @@ func (l *eventLog) recoverRuns(ctx context.Context) error {
 		return err
 	}
 	for _, run := range open {
-		if held, err := l.held(run); err != nil || held {
+		if held, err := l.isRunning(run); err != nil || held {
 			continue
 		}
-		_, _, err := l.work(ctx)
+		_, _, err := l.openRunner(ctx)
 		return err
 	}
 	return nil
 }
 
-// find finds the project with its configuration.
-func (l *eventLog) find() (*project.Project, error) {
+// findProject finds the project with its configuration.
+func (l *eventLog) findProject() (*project.Project, error) {
 	if l.Project == teamProject {
-		return nil, notFound.is("a worker's agents are not known here")
+		return nil, notFound.problem("a worker's agents are not known here")
 	}
 	p, err := project.Find(l.Project, l.opt.Environ, map[string]string{"context.default_id": l.Context})
 	p.Attended = l.opt.Here.Attended
 	if err == nil && p.Workspace.Root != l.Project {
 		if real, rerr := filepath.EvalSymlinks(p.Workspace.Root); rerr != nil || real != l.Project {
-			err = fs.ErrNotExist // a folder above it has a project
+			// The found project belongs to a folder above.
+			err = fs.ErrNotExist
 		}
 	}
 	return p, err
 }
 
-// failed says why logs that are open for work take no events any more.
+// failed returns an error for the open logs that accept no further events.
 func (ls *logs) failed() (err error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -254,14 +261,14 @@ func (ls *logs) failed() (err error) {
 	return err
 }
 
-// close closes what is open.
-func (ls *logs) close() (err error) {
+// closeAll closes all open logs.
+func (ls *logs) closeAll() (err error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.open {
 		l.mu.Lock()
 		if l.feed != nil {
-			l.feed.end()
+			l.feed.endReader()
 		}
 		if l.done != nil {
 			err = errors.Join(err, l.done())
@@ -279,11 +286,12 @@ func (ls *logs) close() (err error) {
 	return errors.Join(err, ls.hub.Close())
 }
 
-// patience is how long a list waits for one log.
+// patience limits the wait of a list for one log.
 const patience = 5 * time.Second
 
-// together calls f for each log, at most eight at a time. A log with an error is listed as unreadable, and so is a log
-// that takes too long. A log in which the server has met a damaged event is listed, too, next to its values.
+// together calls f for each log, at most eight at a time. It lists a log as unreadable if f fails
+// or takes too long. If the server has found a damaged event in a log, together lists the log as
+// unreadable and also returns its value.
 func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, logReader) (T, error)) (of map[*eventLog]T, bad []unreadable) {
 	var mu sync.Mutex
 	of, bad = map[*eventLog]T{}, []unreadable{}
@@ -295,7 +303,7 @@ func together[T any](ctx context.Context, list []*eventLog, f func(context.Conte
 			defer func() { <-places }()
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			r, err := l.read(ctx)
+			r, err := l.openReader(ctx)
 			var v T
 			if err == nil && r != nil {
 				v, err = f(ctx, l, r)

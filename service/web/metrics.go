@@ -17,16 +17,19 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// counters are what metrics are made of. What is counted of a log follows from its facts: each is read
-// once, and a server that begins anew counts the same.
+// counters hold the values of the metrics. The values of a log follow from its facts alone. Each
+// fact is read once, and a restarted server counts the same values.
 type counters struct {
-	mu     sync.Mutex // guards what follows
-	of     map[place]*counted
-	writes int64         // to streams
-	append time.Duration // that a log took the last time one was tried
+	// mu guards the fields below.
+	mu sync.Mutex
+	of map[place]*counted
+	// writes counts the writes to streams.
+	writes int64
+	// append is the duration of the last test append to a log.
+	append time.Duration
 }
 
-// counted is what was counted of a log up to an event.
+// counted holds the counts of a log up to an event.
 type counted struct {
 	origin    string
 	upTo      event.Seq
@@ -45,12 +48,12 @@ type direction struct{ provider, way string }
 var buckets = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
 
 type histogram struct {
-	in    [12]int64 // the last is for what is longer
+	in    [12]int64 // the last one counts all longer durations
 	sum   float64
 	count int64
 }
 
-func (h *histogram) add(seconds float64) {
+func (h *histogram) addValue(seconds float64) {
 	i, _ := slices.BinarySearch(buckets, seconds)
 	h.in[i]++
 	h.sum += seconds
@@ -76,8 +79,8 @@ func newCounted(origin string) *counted {
 	}
 }
 
-// count reads the facts that a log has gained.
-func (c *counters) count(ctx context.Context, l *eventLog, log logReader) error {
+// countFacts reads the new facts of a log.
+func (c *counters) countFacts(ctx context.Context, l *eventLog, log logReader) error {
 	origin, err := log.Origin(ctx)
 	if err != nil {
 		return err
@@ -95,15 +98,16 @@ func (c *counters) count(ctx context.Context, l *eventLog, log logReader) error 
 		if err != nil {
 			return err
 		}
-		n.add(e)
+		n.addEvent(e)
 	}
 	return nil
 }
 
-func (n *counted) add(e event.Event) {
+func (n *counted) addEvent(e event.Event) {
 	n.upTo = e.Seq
 	var r kernel.Record
-	_ = r.Apply(e) // what cannot be read is counted by its type
+	// Apply fails for unreadable events; these are counted by their type.
+	_ = r.Apply(e)
 	if e.Type == event.Requested {
 		if f, err := fact.Decode[fact.Requested](e); err == nil {
 			n.providers[e.Run] = f.Provider
@@ -116,7 +120,7 @@ func (n *counted) add(e event.Event) {
 	if n.took[provider] == nil {
 		n.took[provider] = &histogram{}
 	}
-	n.took[provider].add(r.Duration.Seconds())
+	n.took[provider].addValue(r.Duration.Seconds())
 	if _, _, ok := r.Tokens(); ok {
 		r.Provider = provider
 		in, out, _ := n.meter.Add(e.Refs, r.Result)
@@ -125,7 +129,7 @@ func (n *counted) add(e event.Event) {
 	}
 }
 
-// metrics writes the numbers as Prometheus reads them.
+// metrics writes the numbers in the text format of Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	if err := r.only(); err != nil {
 		return err
@@ -136,7 +140,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	}
 	type now struct{ living, questions int }
 	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (n now, err error) {
-		if err := s.counts.count(ctx, l, log); err != nil {
+		if err := s.counts.countFacts(ctx, l, log); err != nil {
 			return n, err
 		}
 		living, err := l.living(ctx, log)
@@ -162,18 +166,19 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	b.head("perlica_unreadable_logs", "gauge", "Logs that cannot be read.")
 	b.line("perlica_unreadable_logs", float64(len(bad)))
 	s.inputs.mu.Lock()
-	under := len(s.inputs.under)
+	under := len(s.inputs.pending)
 	s.inputs.mu.Unlock()
 	b.head("perlica_inputs_under_way", "gauge", "Inputs that came over HTTP and have no result yet; those that wait for a turn are among them.")
 	b.line("perlica_inputs_under_way", float64(under))
-	s.counts.write(&b)
+	s.counts.writeMetrics(&b)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write([]byte(b.String())) // the client may be gone
+	// The client may be gone.
+	_, _ = w.Write([]byte(b.String()))
 	return nil
 }
 
-// write writes what was counted.
-func (c *counters) write(b *exposition) {
+// writeMetrics writes all counts.
+func (c *counters) writeMetrics(b *exposition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.head("perlica_stream_writes_total", "counter", "Writes to streams of events.")
@@ -212,14 +217,14 @@ func (c *counters) write(b *exposition) {
 	}
 }
 
-// exposition is text as Prometheus reads it.
+// exposition is text in the format of Prometheus.
 type exposition struct{ strings.Builder }
 
 func (b *exposition) head(name, kind, help string) {
 	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// line writes a number with its labels, names and values in turn.
+// line writes a number with its labels. The labels are pairs of a name and a value.
 func (b *exposition) line(name string, v float64, labels ...string) {
 	b.WriteString(name)
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -243,5 +248,5 @@ func (b *exposition) histogram(name, provider string, h *histogram) {
 	b.line(name+"_count", float64(h.count), "provider", provider)
 }
 
-// escaper makes a value of a label what may stand between quotes.
+// escaper escapes the value of a label between quotes.
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

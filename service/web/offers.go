@@ -10,12 +10,13 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// offers are what an agent lets a client choose in its session.
+// offers holds the models and modes that an agent offers in its session.
 type offers struct {
-	Model  string    `json:"model,omitempty"` // the present one
-	Models []string  `json:"models"`
-	Mode   string    `json:"mode,omitempty"`
-	Modes  []modeOne `json:"modes"` // that may be chosen from outside, with the present one
+	Model  string   `json:"model,omitempty"` // the current one
+	Models []string `json:"models"`
+	Mode   string   `json:"mode,omitempty"`
+	// Modes lists the modes that a client may choose, and the current one.
+	Modes []modeOne `json:"modes"`
 }
 
 type modeOne struct {
@@ -24,7 +25,7 @@ type modeOne struct {
 	Description string `json:"description,omitempty"`
 }
 
-// newOffers leaves out the modes in which the agent asks less than it is made to.
+// newOffers omits the modes in which the agent asks less than Perlica requires.
 func newOffers(o kernel.Offers) *offers {
 	shown := &offers{Models: []string{}, Mode: o.Mode, Modes: []modeOne{}}
 	if _, models, now := o.Models(); models != nil {
@@ -42,7 +43,8 @@ func newOffers(o kernel.Offers) *offers {
 	return shown
 }
 
-// learned is what the agents of each project offered last: before one runs nothing says what it offers.
+// learned holds the last offers of each project's agents. It is the only source before an agent
+// runs.
 type learned struct {
 	mu sync.Mutex
 	of map[learnedKey]*offers
@@ -53,8 +55,8 @@ type learnedKey struct {
 	provider string
 }
 
-// learn remembers what the agent of a talk offers now.
-func (s *Server) learn(at place, k *talk) {
+// learn stores the current offers of a live session's agent.
+func (s *Server) learn(at place, k *liveSession) {
 	o, _, ok := k.conv.Offers()
 	if !ok {
 		return
@@ -65,12 +67,12 @@ func (s *Server) learn(at place, k *talk) {
 	s.learned.mu.Unlock()
 }
 
-// offered is what the agent of a session offers: of one that runs what it says, else what the provider
-// offered last; nil: it is not known.
-func (s *Server) offered(key talkKey, provider string) *offers {
-	s.talks.mu.Lock()
-	k := s.talks.open[key]
-	s.talks.mu.Unlock()
+// offered returns the offers of a session's agent. If the agent is running, they come from the
+// agent; otherwise they are the provider's last offers. nil means unknown.
+func (s *Server) offered(key sessionKey, provider string) *offers {
+	s.liveSessions.mu.Lock()
+	k := s.liveSessions.open[key]
+	s.liveSessions.mu.Unlock()
 	if k != nil {
 		if o, _, ok := k.conv.Offers(); ok {
 			return newOffers(o)
@@ -81,41 +83,42 @@ func (s *Server) offered(key talkKey, provider string) *offers {
 	return s.learned.of[learnedKey{key.at, provider}]
 }
 
-// choose puts the agent into the mode, and onto the model, that an input asks for. Where that cannot be
-// done the input is not sent: its sender would get another answer than was asked for.
-func (s *Server) choose(k *talk, in inputBodyJSON) error {
+// choose sets the mode and the model that an input asks for. If that fails, the input is not sent:
+// its sender would get the answer of another model or mode.
+func (s *Server) choose(k *liveSession, in inputBodyJSON) error {
 	if in.Model == "" && in.Mode == "" {
 		return nil
 	}
 	if err := k.conv.Await(s.hard); err != nil {
-		return unfit.is("the agent cannot be started, so nothing can be chosen and nothing was sent: " + err.Error())
+		return unfit.problem("the agent cannot be started, so nothing can be chosen and nothing was sent: " + err.Error())
 	}
 	o, _, ok := k.conv.Offers()
 	if !ok {
-		return unfit.is("the agent has just ended, so nothing can be chosen and nothing was sent")
+		return unfit.problem("the agent has just ended, so nothing can be chosen and nothing was sent")
 	}
 	if in.Mode != "" && in.Mode != o.Mode {
 		for _, m := range o.Modes {
 			if string(m.Id) == in.Mode && !slices.Contains(o.Asking, in.Mode) {
-				return forbidden.is(fmt.Sprintf("in the mode %q the agent may ask less; from outside only modes can be chosen in which it asks, or does less", in.Mode))
+				return forbidden.problem(fmt.Sprintf("in the mode %q the agent may ask less; from outside only modes can be chosen in which it asks, or does less", in.Mode))
 			}
 		}
 		if err := k.conv.SetMode(s.hard, in.Mode); err != nil {
-			return unfit.of(err)
+			return unfit.wrap(err)
 		}
 	}
 	if _, _, now := o.Models(); in.Model != "" && in.Model != now {
 		if err := k.conv.SetModel(s.hard, in.Model); err != nil {
-			return unfit.of(err)
+			return unfit.wrap(err)
 		}
 	}
 	return nil
 }
 
-// modesByStrictness are the modes, the strictest first.
+// modesByStrictness lists the modes from the strictest to the loosest.
 var modesByStrictness = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
 
-// tightened is the mode that an input asks for, which may be stricter than the project's, not looser.
+// tightened returns the mode that an input asks for. It may be stricter than the project's mode but
+// not looser.
 func tightened(p *project.Project, asked string) (policy.Mode, error) {
 	own := p.Mode()
 	if asked == "" {
@@ -124,9 +127,9 @@ func tightened(p *project.Project, asked string) (policy.Mode, error) {
 	i := slices.Index(modesByStrictness, policy.Mode(asked))
 	switch {
 	case i < 0:
-		return "", badRequest.is("permissions must be deny, ask, reads or allow")
+		return "", badRequest.problem("permissions must be deny, ask, reads or allow")
 	case i > slices.Index(modesByStrictness, own):
-		return "", forbidden.is(fmt.Sprintf("the project's permissions are %q; from outside they can only be stricter", own))
+		return "", forbidden.problem(fmt.Sprintf("the project's permissions are %q; from outside they can only be stricter", own))
 	}
 	return policy.Mode(asked), nil
 }

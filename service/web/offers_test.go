@@ -10,13 +10,13 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// chooses is an agent with modes and models; of claude the registry knows which modes are strict.
+// chooses is an agent with modes and models. The registry knows the strict modes of claude.
 const chooses = `[session/new]
 @set modes {"currentModeId":"default","availableModes":[{"id":"default","name":"Default"},{"id":"acceptEdits","name":"Accept edits"},{"id":"plan","name":"Plan"}]}
 @set configOptions [{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"Small"},{"value":"large","name":"Large"}]}]`
 
-// TestModelAndMode: an input chooses among the models of its agent, and among the modes in which that
-// asks or does less; where it cannot have what it names it is not sent.
+// TestModelAndMode checks that an input can choose a model of its agent, and a mode in which the
+// agent asks as much or does less. An input with an impossible choice is not sent.
 func TestModelAndMode(t *testing.T) {
 	w := newWorld(t, 1, namedProvider(t, "claude", chooses))
 	in := func(more object) object {
@@ -41,7 +41,7 @@ func TestModelAndMode(t *testing.T) {
 	if modes := items(shown, "modes"); len(modes) != 2 || modes[0]["id"] != "default" || modes[1]["id"] != "plan" {
 		t.Errorf("%v", modes)
 	}
-	// It holds in the session, until another input of it chooses otherwise.
+	// The choice holds in the session until a later input changes it.
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "wait": true}).want(200)
 	if shown := w.do("GET", "/v1/sessions/"+session, nil).object()["offers"].(object); shown["mode"] != "plan" {
 		t.Errorf("%v", shown)
@@ -50,7 +50,7 @@ func TestModelAndMode(t *testing.T) {
 	if shown := w.do("GET", "/v1/sessions/"+session, nil).object()["offers"].(object); shown["mode"] != "default" || shown["model"] != "large" {
 		t.Errorf("%v", shown)
 	}
-	// A new session has not chosen anything yet.
+	// A new session has no choice yet.
 	for _, p := range items(w.do("GET", "/v1/providers?project="+w.dirs[0], nil).want(200).object(), "providers") {
 		if o, _ := p["offers"].(object); p["id"] == "claude" && (fmt.Sprint(o["models"]) != "[small large]" || o["mode"] != nil) {
 			t.Errorf("%v", p)
@@ -58,8 +58,8 @@ func TestModelAndMode(t *testing.T) {
 	}
 }
 
-// TestDevicesOverHTTP: who may administer sees all devices and revokes them; others may give up their own
-// rights, and nobody else's.
+// TestDevicesOverHTTP checks that an administrator sees and revokes all devices. Another device can
+// revoke only itself.
 func TestDevicesOverHTTP(t *testing.T) {
 	w := newWorld(t, 1)
 	admin, other := bearer(w.newToken("boss", access.Admin)), bearer(w.newToken("other", access.Ask))

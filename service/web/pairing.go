@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// pairingWait is how long a browser's question after its pairing waits for an end.
+// pairingWait limits the time of a request that waits for the end of a pairing.
 const pairingWait = 25 * time.Second
 
 func (s *Server) pairingBegin(w http.ResponseWriter, r *request) error {
@@ -28,7 +28,8 @@ func (s *Server) pairingBegin(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return notPaired(err)
 	}
-	w.Header().Set("Clear-Site-Data", `"storage"`) // what lies there is another server's of this address
+	// The browser may hold data of another server with the same address.
+	w.Header().Set("Clear-Site-Data", `"storage"`)
 	return reply(w, http.StatusOK, map[string]string{"pairing": handle})
 }
 
@@ -41,9 +42,10 @@ func (s *Server) pairing(w http.ResponseWriter, r *request) error {
 	if err := r.decode(&body); err != nil {
 		return err
 	}
-	var key device.JWK // a browser puts more into one than is needed
+	// A browser adds members to a key that are not needed.
+	var key device.JWK
 	if err := strict.Unmarshal(body.Key, &key); err != nil {
-		return badRequest.is("the key is none")
+		return badRequest.problem("the key is none")
 	}
 	word, err := s.opt.Devices.Ask(r.Context(), body.Pairing, body.Name, key, s.opt.Devices.From(r.Request))
 	if err != nil {
@@ -67,28 +69,28 @@ func (s *Server) pairingState(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, s.opt.Devices.Await(ctx, r.PathValue("pairing")))
 }
 
-// notPaired says why a pairing does not go on.
+// notPaired returns the reason why a pairing failed.
 func notPaired(err error) error {
 	if errors.Is(err, device.ErrKey) {
-		return badRequest.of(err)
+		return badRequest.wrap(err)
 	}
 	if p := asProblem(err); p.Status == http.StatusServiceUnavailable {
 		return p
 	}
-	return forbidden.of(err)
+	return forbidden.wrap(err)
 }
 
-// signed holds the signature of an answer against the device, and puts it on the answer.
+// signed verifies the signature of an answer with the device's key and adds it to the answer.
 func signed(r *request, q interaction.Question, body answerBody, a *interaction.Answer) error {
 	err := r.visitor.CheckAnswer(device.Answer{Question: string(q.ID), Digest: body.Digest, Option: body.Option, Signature: body.Signature})
 	if err != nil {
-		return forbidden.is("the answer is not signed by the device: " + err.Error())
+		return forbidden.problem("the answer is not signed by the device: " + err.Error())
 	}
 	a.Digest, a.Signature, a.Key = body.Digest, body.Signature, base64.StdEncoding.EncodeToString(r.visitor.Key)
 	return nil
 }
 
-// deviceList are the browsers and programs that may come in.
+// deviceList lists the paired browsers and programs.
 func (s *Server) deviceList(w http.ResponseWriter, r *request) error {
 	if err := r.only(); err != nil {
 		return err
@@ -100,7 +102,8 @@ func (s *Server) deviceList(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, map[string]any{"devices": list})
 }
 
-// revoke ends what a device may do. Each may give up its own rights; those of others take admin.
+// revoke ends the rights of a device. A device may revoke itself; revoking another device requires
+// the right admin.
 func (s *Server) revoke(w http.ResponseWriter, r *request) error {
 	if err := r.only(); err != nil {
 		return err
@@ -111,14 +114,15 @@ func (s *Server) revoke(w http.ResponseWriter, r *request) error {
 	}
 	id := r.PathValue("id")
 	if id != r.visitor.ID && !r.visitor.Rights.Has(access.Admin) {
-		return forbidden.is(`this takes the right "admin", but for one's own device`)
+		return forbidden.problem(`this takes the right "admin", but for one's own device`)
 	}
-	if _, ok := s.opt.Devices.Find(id); !ok { // a name is not taken for an id
-		return notFound.is("there is no such device")
+	// The id must be exact; a name is not accepted.
+	if _, ok := s.opt.Devices.Find(id); !ok {
+		return notFound.problem("there is no such device")
 	}
 	gone, err := s.opt.Devices.Revoke(r.Context(), id, r.visitor.Label())
 	if errors.Is(err, device.ErrNoDevice) {
-		return notFound.is("there is no such device")
+		return notFound.problem("there is no such device")
 	}
 	if err != nil {
 		return err

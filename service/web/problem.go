@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// problem is an answer that says what is wrong, as RFC 9457 has it.
+// problem is the description of an error in the format of RFC 9457.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -35,10 +35,11 @@ type problem struct {
 	Reason  string       `json:"reason,omitempty"`
 	At      *time.Time   `json:"at,omitempty"`
 
-	cause error // what Detail says; nil: nothing but Detail does
+	// cause is the error that Detail describes. It is nil if Detail alone describes the problem.
+	cause error
 }
 
-// firstAnswer is an answer that counted.
+// firstAnswer is the answer that counted.
 type firstAnswer struct {
 	Option string `json:"option"`
 	By     string `json:"by"`
@@ -56,14 +57,14 @@ func (p *problem) Error() string { return p.Detail }
 
 func (p *problem) Unwrap() error { return p.cause }
 
-// kind is a kind of problem: where the documentation says more, and what it is called.
+// kind is a kind of problem, with its place in the documentation and its title.
 type kind struct {
 	name   string
 	status int
 	title  string
 }
 
-// The kinds of problems; docs/http.md has a line for each.
+// These are the kinds of problems. docs/http.md has a line for each.
 var (
 	badRequest     = kind{"bad-request", http.StatusBadRequest, "the request cannot be understood"}
 	unauthorized   = kind{"unauthorized", http.StatusUnauthorized, "a credential is needed"}
@@ -93,19 +94,19 @@ var (
 	stoppingNow    = kind{"stopping", http.StatusServiceUnavailable, "the server is being stopped"}
 )
 
-// is returns a problem of the kind.
-func (k kind) is(detail string) *problem {
+// problem returns a problem of the kind.
+func (k kind) problem(detail string) *problem {
 	return &problem{Type: "docs/http.md#" + k.name, Title: k.title, Status: k.status, Detail: detail}
 }
 
-// of returns a problem of the kind that is an error.
-func (k kind) of(err error) *problem {
-	p := k.is(err.Error())
+// wrap returns a problem of the kind with an error as its cause.
+func (k kind) wrap(err error) *problem {
+	p := k.problem(err.Error())
 	p.cause = err
 	return p
 }
 
-// known says which errors are which kind of problem. The first that fits counts.
+// known assigns errors to kinds of problems. The first match counts.
 var known = []struct {
 	err  error
 	kind kind
@@ -137,7 +138,7 @@ var known = []struct {
 	{context.DeadlineExceeded, logFailed},
 }
 
-// asProblem says which problem an error is.
+// asProblem returns the problem that describes an error.
 func asProblem(err error) *problem {
 	var p *problem
 	var large *http.MaxBytesError
@@ -146,9 +147,9 @@ func asProblem(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &large):
-		return tooLarge.of(err)
+		return tooLarge.wrap(err)
 	case errors.As(err, &taken):
-		p = questionClosed.of(taken)
+		p = questionClosed.wrap(taken)
 		p.Answer, p.Reason = newFirstAnswer(taken.Answer), string(taken.Lapsed)
 		if !taken.At.IsZero() {
 			p.At = &taken.At
@@ -156,17 +157,17 @@ func asProblem(err error) *problem {
 		return p
 	}
 	if k, ok := typed(err); ok {
-		return k.of(err)
+		return k.wrap(err)
 	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
-			return k.kind.of(err)
+			return k.kind.wrap(err)
 		}
 	}
-	return internal.of(err)
+	return internal.wrap(err)
 }
 
-// typed finds the kind of the errors that have a type of their own.
+// typed returns the kind of an error that has its own type.
 func typed(err error) (kind, bool) {
 	for _, t := range []struct {
 		as   any
@@ -190,7 +191,7 @@ func typed(err error) (kind, bool) {
 	return kind{}, false
 }
 
-// refuse writes a problem, in the request's language.
+// refuse writes a problem in the request's language.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p, say := *asProblem(err), say(r.Context())
 	p.Title, p.Detail = say.Translate(p.Title), say.Error(&p)
@@ -203,7 +204,8 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("Retry-After", "10")
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(&p) // the client may be gone
+	// The client may be gone.
+	_ = json.NewEncoder(w).Encode(&p)
 }
 
 // reply writes v as JSON.
@@ -214,6 +216,7 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the client may be gone
+	// The client may be gone.
+	_, _ = w.Write(append(b, '\n'))
 	return nil
 }

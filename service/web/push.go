@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/service/web/push"
 )
 
-// pushState is what a browser subscribes with.
+// pushState serves the key with which a browser subscribes.
 func (s *Server) pushState(w http.ResponseWriter, r *request) error {
 	if err := r.only(); err != nil {
 		return err
@@ -49,14 +49,15 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	}
 	err = s.push.Subscribe(r.visitor.ID, sub)
 	if errors.Is(err, push.ErrSubscription) {
-		return unfit.of(err)
+		return unfit.wrap(err)
 	}
 	if err != nil {
 		return err
 	}
 	select {
 	case s.subscribed <- struct{}{}:
-	default: // it is looked anyway
+	default:
+		// A check is already due.
 	}
 	return s.pushAnswer(w, key, true)
 }
@@ -75,9 +76,9 @@ func (s *Server) unsubscribe(w http.ResponseWriter, r *request) error {
 	return s.pushAnswer(w, key, false)
 }
 
-// watchQuestions looks every two seconds which questions are open, while there is a device to wake, and
-// wakes it where there is one more. That costs less than to follow all logs for as long as a phone is
-// subscribed.
+// watchQuestions checks for new questions every two seconds while a subscribed device exists. It
+// wakes the device when a question was added. This costs less than a follower on every log for the
+// whole subscription.
 func (s *Server) watchQuestions() {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
@@ -88,7 +89,8 @@ func (s *Server) watchQuestions() {
 		next, devices := tick.C, s.toWake()
 		switch {
 		case devices == nil:
-			next = nil // until one subscribes
+			// No check is due until a device subscribes.
+			next = nil
 			unwatch()
 			unwatch, watched = func() {}, false
 		case s.opt.Team != nil && !watched:
@@ -108,13 +110,14 @@ func (s *Server) watchQuestions() {
 	}
 }
 
-// watchTeam sees what is open at a team's workers until it is told to stop. Nothing else waits for the hub.
+// watchTeam watches the open questions of a team's workers until stop is called. No other goroutine
+// waits for the hub.
 func (s *Server) watchTeam() (stop func()) {
 	ctx, cancel := context.WithCancel(s.hard)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		s.logs.hub.Watch(ctx, s.atWorkers.see, func(err error) {
+		s.logs.hub.Watch(ctx, s.atWorkers.noteOpen, func(err error) {
 			if err != nil {
 				s.opt.Trail.Warn("push: the questions of the team", "err", err)
 			}
@@ -126,15 +129,16 @@ func (s *Server) watchTeam() (stop func()) {
 	}
 }
 
-// atWorkers are the questions that were seen to be open at a team's workers.
+// atWorkers holds the known open questions of a team's workers.
 type atWorkers struct {
-	mu   sync.Mutex // guards what follows
-	list []asked
+	// mu guards the fields below.
+	mu   sync.Mutex
+	list []pendingQuestion
 }
 
-// see takes in what is open, if this machine may answer it. When a question was asked is said by this machine's clock: it is
-// compared with when a page asked for it.
-func (w *atWorkers) see(_ context.Context, t *team.Team, open []team.OpenQuestion) error {
+// noteOpen stores the open questions that this machine may answer. The time of a question is taken
+// from this machine's clock, because it is compared with the time of a page's request.
+func (w *atWorkers) noteOpen(_ context.Context, t *team.Team, open []team.OpenQuestion) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.list
@@ -143,9 +147,9 @@ func (w *atWorkers) see(_ context.Context, t *team.Team, open []team.OpenQuestio
 		return err
 	}
 	for _, q := range open {
-		a := asked{q.Question, &q.There}
+		a := pendingQuestion{q.Question, &q.There}
 		a.ID, a.Asked = q.Name(), time.Now()
-		if i := slices.IndexFunc(before, func(o asked) bool { return o.ID == a.ID }); i >= 0 {
+		if i := slices.IndexFunc(before, func(o pendingQuestion) bool { return o.ID == a.ID }); i >= 0 {
 			a.Asked = before[i].Asked
 		}
 		w.list = append(w.list, a)
@@ -153,13 +157,14 @@ func (w *atWorkers) see(_ context.Context, t *team.Team, open []team.OpenQuestio
 	return nil
 }
 
-func (w *atWorkers) open() []asked {
+func (w *atWorkers) open() []pendingQuestion {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.list)
 }
 
-// oneMore reports whether a question is open that is not known yet, and makes known which are open.
+// oneMore reports whether a question is open that is not in known. It replaces known with the open
+// questions.
 func (s *Server) oneMore(known map[event.InteractionID]bool) (more bool) {
 	before := maps.Clone(known)
 	clear(known)
@@ -170,8 +175,7 @@ func (s *Server) oneMore(known map[event.InteractionID]bool) (more bool) {
 	return more
 }
 
-// toWake are the devices that are subscribed. Subscriptions of those that are not paired any more are
-// removed.
+// toWake returns the subscribed devices. It removes the subscriptions of unpaired devices.
 func (s *Server) toWake() (devices []string) {
 	list, err := s.push.Subscribed()
 	for _, id := range list {
@@ -187,36 +191,37 @@ func (s *Server) toWake() (devices []string) {
 	return devices
 }
 
-// due says for how long a question waits for which a device is to be woken: one that it may answer and
-// that none of its pages shows already.
+// due returns how long the newest question stays open for which the device must be woken. The
+// device must be allowed to answer the question, and its pages must not show it already.
 func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
 	dev, ok := s.opt.Devices.Find(id)
 	if !ok || !dev.Rights.Has(access.Approve) {
 		return 0, false
 	}
 	newest, _ := span(s.openQuestions(ctx))
-	if newest.IsZero() || s.present.looks(ctx, id, newest, s.opt.Foreground) {
+	if newest.IsZero() || s.present.awaitRequest(ctx, id, newest, s.opt.Foreground) {
 		return 0, false
 	}
-	newest, until := span(s.openQuestions(ctx)) // it may be answered by now
+	// The question may have been answered by now.
+	newest, until := span(s.openQuestions(ctx))
 	return time.Until(until), !newest.IsZero()
 }
 
-// openQuestions are the questions that are open in all logs that can be read, and at a team's workers.
-func (s *Server) openQuestions(ctx context.Context) []asked {
+// openQuestions returns the open questions of all readable logs and of a team's workers.
+func (s *Server) openQuestions(ctx context.Context) []pendingQuestion {
 	list, err := s.logs.list(ctx, place{})
 	if err != nil {
 		s.opt.Trail.Warn("push", "err", err)
 		return s.atWorkers.open()
 	}
-	of, _ := together(ctx, list, func(ctx context.Context, l *eventLog, log logReader) ([]asked, error) {
+	of, _ := together(ctx, list, func(ctx context.Context, l *eventLog, log logReader) ([]pendingQuestion, error) {
 		return l.pending(ctx, log)
 	})
 	return append(slices.Concat(slices.Collect(maps.Values(of))...), s.atWorkers.open()...)
 }
 
-// span says when the newest of some questions was asked, and until when one is open.
-func span(open []asked) (newest, until time.Time) {
+// span returns the time of the newest question and the latest end of all questions.
+func span(open []pendingQuestion) (newest, until time.Time) {
 	for _, q := range open {
 		if q.Asked.After(newest) {
 			newest = q.Asked
@@ -228,13 +233,14 @@ func span(open []asked) (newest, until time.Time) {
 	return newest, until
 }
 
-// present is which devices have a page that is shown. Such a page has a stream, which a hidden one
-// closes; but a stream of a phone whose network is gone stays open for long. So it is one that asks for
-// the questions, as it does as soon as it hears of one.
+// present records which devices show a page. A visible page has a stream, and a hidden page closes
+// it. But the stream of a phone without a network stays open for long. The reliable sign is a
+// request for the questions: a visible page sends it as soon as it hears of one.
 type present struct {
-	mu      *sync.Mutex // guards what follows
+	// mu guards the fields below.
+	mu      *sync.Mutex
 	streams map[string]int
-	last    map[string]time.Time // when a device asked for the questions
+	last    map[string]time.Time // time of a device's last request for the questions
 	changed map[string]chan struct{}
 }
 
@@ -242,8 +248,8 @@ func newPresent() present {
 	return present{&sync.Mutex{}, map[string]int{}, map[string]time.Time{}, map[string]chan struct{}{}}
 }
 
-// enter says that a device has a stream, until the function that it returns is called.
-func (p *present) enter(id string) (leave func()) {
+// addStream records a stream of a device until the caller calls leave.
+func (p *present) addStream(id string) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streams[id]++
@@ -252,30 +258,30 @@ func (p *present) enter(id string) (leave func()) {
 		defer p.mu.Unlock()
 		if p.streams[id]--; p.streams[id] == 0 {
 			delete(p.streams, id)
-			p.ring(id)
+			p.wakeWaiters(id)
 		}
 	}
 }
 
-// looked says that a device has asked for the questions.
-func (p *present) looked(id string) {
+// noteRequest records that a device has asked for the questions.
+func (p *present) noteRequest(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last[id] = time.Now()
-	p.ring(id)
+	p.wakeWaiters(id)
 }
 
-// ring wakes who waits for a device. The caller holds mu.
-func (p *present) ring(id string) {
+// wakeWaiters wakes the goroutines that wait for a device. The caller holds mu.
+func (p *present) wakeWaiters(id string) {
 	if c := p.changed[id]; c != nil {
 		close(c)
 		delete(p.changed, id)
 	}
 }
 
-// looks reports whether a device has asked for the questions since a moment. One that has a stream gets
-// some time to do so.
-func (p *present) looks(ctx context.Context, id string, since time.Time, within time.Duration) bool {
+// awaitRequest reports whether a device has asked for the questions since a moment. It waits for a
+// device that has a stream, at most for within.
+func (p *present) awaitRequest(ctx context.Context, id string, since time.Time, within time.Duration) bool {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/service/web/push/pushtest"
 )
 
-// withPush has a stand-in in the place of browsers' push services.
+// withPush replaces the browsers' push services by a stand-in.
 func withPush(t *testing.T) (*pushtest.Service, func(*Options)) {
 	service := pushtest.New()
 	t.Cleanup(service.Close)
@@ -38,8 +38,8 @@ func as(token string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
 
-// TestPush: a device with approve is woken when a question is asked, by whatever process, and one that
-// shows the question is not. What was a revoked device's is removed.
+// TestPush checks that a question of any process wakes a device with the right approve. A device
+// that shows the question is not woken. The subscription of a revoked device is removed.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	service, option := withPush(t)
@@ -58,7 +58,8 @@ func TestPush(t *testing.T) {
 	if files, err := filepath.Glob(filepath.Join(dir, "*.json")); len(files) != 2 || err != nil {
 		t.Fatalf("%v, %v", files, err)
 	}
-	// The desk's page is shown: it has a stream, and asks for the questions when it hears of one.
+	// The page of the second device is visible: it has a stream and asks for the questions when it
+	// hears of one.
 	events := w.follow("/v1/events?type=question", "", as(desk))
 	defer events.close()
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[1], "text": `@ask execute "Build it" command=make`}).want(202)
@@ -88,8 +89,9 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushAfterRestart: a subscription outlives the server, a question of another process wakes, and a
-// stream of a page that does not ask for the questions is not taken for one that is shown.
+// TestPushAfterRestart checks that a subscription survives the server and that a question of
+// another process wakes the device. A page with a stream that does not ask for the questions counts
+// as hidden.
 func TestPushAfterRestart(t *testing.T) {
 	t.Parallel()
 	service, option := withPush(t)

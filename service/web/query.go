@@ -12,31 +12,32 @@ import (
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
-// where is the place that a request's query names; what is empty is left open.
+// where returns the place that a request's query names. Its fields are empty if the query does not
+// name them.
 func (r *request) where() place {
 	q := r.URL.Query()
 	return place{q.Get("project"), q.Get("context")}
 }
 
-// only returns an error if the query has other parameters than these: a filter with a typing mistake
-// would filter nothing.
+// only returns an error if the query has other parameters than the names. A misspelt filter would
+// filter nothing.
 func (r *request) only(names ...string) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return badRequest.is("the query cannot be read")
+		return badRequest.problem("the query cannot be read")
 	}
 	for name, values := range q {
 		if !slices.Contains(names, name) {
-			return badRequest.is(fmt.Sprintf("there is no parameter %q", name))
+			return badRequest.problem(fmt.Sprintf("there is no parameter %q", name))
 		}
 		if len(values) > 1 && name != "q" && name != "kind" && name != "type" {
-			return badRequest.is(fmt.Sprintf("the parameter %q is there twice", name))
+			return badRequest.problem(fmt.Sprintf("the parameter %q is there twice", name))
 		}
 	}
 	return nil
 }
 
-// number is a parameter that is a number, or what stands for it where it is absent.
+// number returns the value of a numeric parameter, or otherwise if the parameter is absent.
 func (r *request) number(name string, otherwise, least, most int64) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" && !r.URL.Query().Has(name) {
@@ -44,18 +45,18 @@ func (r *request) number(name string, otherwise, least, most int64) (int64, erro
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, badRequest.is(fmt.Sprintf("%s must be a number from %d to %d", name, least, most))
+		return 0, badRequest.problem(fmt.Sprintf("%s must be a number from %d to %d", name, least, most))
 	}
 	return n, nil
 }
 
-// limit is how many a list may have.
+// limit returns the largest length of a list.
 func (r *request) limit(otherwise int64) (int, error) {
 	n, err := r.number("limit", otherwise, 1, 1000)
 	return int(n), err
 }
 
-// flag is a parameter that is true or false.
+// flag returns the value of a parameter that is true or false.
 func (r *request) flag(name string, otherwise bool) (bool, error) {
 	switch v := r.URL.Query().Get(name); {
 	case !r.URL.Query().Has(name):
@@ -63,10 +64,10 @@ func (r *request) flag(name string, otherwise bool) (bool, error) {
 	case v == "true", v == "false":
 		return v == "true", nil
 	}
-	return false, badRequest.is(name + " must be true or false")
+	return false, badRequest.problem(name + " must be true or false")
 }
 
-// moment is a parameter that is a time; the zero time where it is absent.
+// moment returns the value of a time parameter, or the zero time if the parameter is absent.
 func (r *request) moment(name string) (time.Time, error) {
 	text := r.URL.Query().Get(name)
 	if !r.URL.Query().Has(name) {
@@ -74,12 +75,13 @@ func (r *request) moment(name string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return at, badRequest.is(name + " must be a time as RFC 3339 has it")
+		return at, badRequest.problem(name + " must be a time as RFC 3339 has it")
 	}
 	return at, nil
 }
 
-// page reads what the page before said was next; v stays as it is where there was none.
+// page decodes the value that the previous page returned as its next page. Without a parameter, v
+// stays unchanged.
 func (r *request) page(v any) error {
 	text := r.URL.Query().Get("page")
 	if text == "" {
@@ -90,16 +92,17 @@ func (r *request) page(v any) error {
 		err = strict.Unmarshal(b, v)
 	}
 	if err != nil {
-		return badRequest.is("page is none that was handed out")
+		return badRequest.problem("page is none that was handed out")
 	}
 	return nil
 }
 
-// nextPage is what page reads.
+// nextPage encodes a value for page.
 func nextPage(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it is made of plain fields
+		// Plain fields can always be encoded.
+		panic(err)
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// question is a question with all that is to be judged.
+// question is a question with all details that a person needs for a judgement.
 type question struct {
 	place
 	interaction.Question
@@ -35,7 +35,7 @@ type question struct {
 	Card    cardShown       `json:"card"`
 }
 
-// option is one of the answers to choose from, with what it does.
+// option is one possible answer with its effect.
 type option struct {
 	interaction.Option
 	Allows bool `json:"allows"`
@@ -56,7 +56,7 @@ type rowShown struct {
 	Tone  string `json:"tone"`
 }
 
-// tones are the names of a row's tones, in their order.
+// tones holds the name of each tone of a row.
 var tones = []string{card.Plain: "plain", card.Title: "title", card.Added: "added", card.Removed: "removed", card.Aside: "aside", card.Warning: "warning", card.Refused: "refused"}
 
 func newRows(rows []card.Row) []rowShown {
@@ -67,11 +67,12 @@ func newRows(rows []card.Row) []rowShown {
 	return shown
 }
 
-// shownID is how much of an id people are shown: its end.
+// shownID is the number of trailing characters of an id that people see.
 const shownID = 8
 
-// question says all of a question; its digest is that of its payload on the log or, on a team's hub, of what it is there.
-func (l *eventLog) question(ctx context.Context, log logReader, q asked, width int) (question, error) {
+// question returns all details of a question. Its digest covers the payload on the log, or the
+// payload on a team's hub.
+func (l *eventLog) question(ctx context.Context, log logReader, q pendingQuestion, width int) (question, error) {
 	said := localized(ctx, q.Question)
 	c := card.Lay(said, width)
 	shown := question{
@@ -124,7 +125,7 @@ func (s *Server) questions(w http.ResponseWriter, r *request) error {
 		answer.Questions = append(answer.Questions, found...)
 	}
 	slices.SortFunc(answer.Questions, func(a, b question) int { return a.Asked.Compare(b.Asked) })
-	s.present.looked(r.visitor.ID)
+	s.present.noteRequest(r.visitor.ID)
 	return reply(w, http.StatusOK, answer)
 }
 
@@ -156,41 +157,41 @@ func (s *Server) question(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if shown.Open = slices.ContainsFunc(open, func(o asked) bool { return o.ID == q.ID }); !shown.Open {
+	if shown.Open = slices.ContainsFunc(open, func(o pendingQuestion) bool { return o.ID == q.ID }); !shown.Open {
 		shown.Ended = say(r.Context()).Error(kernel.ErrRunGone)
 	}
 	return reply(w, http.StatusOK, shown)
 }
 
-// findQuestion finds the question that the path names. Those of a team are looked for on the hub first: the copy of
-// what a worker wrote comes later.
-func (s *Server) findQuestion(r *request) (*eventLog, logReader, asked, error) {
+// findQuestion finds the question that the path names. It asks the hub for a team's questions
+// first, because the copy of a worker's log arrives later.
+func (s *Server) findQuestion(r *request) (*eventLog, logReader, pendingQuestion, error) {
 	id := event.InteractionID(r.PathValue("id"))
 	if r.where().Project == teamProject {
 		list, err := s.logs.list(r.Context(), r.where())
 		if err != nil {
-			return nil, nil, asked{}, err
+			return nil, nil, pendingQuestion{}, err
 		}
 		for _, l := range list {
 			c := l.copied()
 			open, err := c.open(r.Context())
 			if err != nil {
-				return nil, nil, asked{}, err
+				return nil, nil, pendingQuestion{}, err
 			}
-			if i := slices.IndexFunc(open, func(q asked) bool { return q.ID == id }); i >= 0 {
+			if i := slices.IndexFunc(open, func(q pendingQuestion) bool { return q.ID == id }); i >= 0 {
 				return l, c, open[i], nil
 			}
 		}
 	}
 	l, log, err := s.holding(r.Context(), r.where(), event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
 	if err != nil {
-		return nil, nil, asked{}, err
+		return nil, nil, pendingQuestion{}, err
 	}
 	q, err := interaction.Find(r.Context(), log, id)
-	return l, log, asked{Question: q}, err
+	return l, log, pendingQuestion{Question: q}, err
 }
 
-// answerBody is what is said to a question.
+// answerBody is the body of an answer to a question.
 type answerBody struct {
 	Option    string             `json:"option"`
 	Digest    string             `json:"digest"`
@@ -217,7 +218,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if body.Digest != shown.Digest {
-		return questionOther.is("the digest is not that of this question: look at it again")
+		return questionOther.problem("the digest is not that of this question: look at it again")
 	}
 	a := interaction.Answer{Option: body.Option, Always: body.Always, By: r.visitor.Label(), Where: source, Shown: body.Shown}
 	i := slices.IndexFunc(q.Options, func(o interaction.Option) bool { return o.ID == body.Option })
@@ -228,7 +229,8 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	err = l.answer(context.WithoutCancel(r.Context()), q, a)
-	if err != nil && !errors.Is(err, kernel.ErrNotWoken) { // it counts, and is seen when the asker looks again
+	// The answer counts. The asking process sees it at its next check.
+	if err != nil && !errors.Is(err, kernel.ErrNotWoken) {
 		p := asProblem(err)
 		p.Project, p.Context, p.Run = l.Project, l.Context, string(q.Refs.Run)
 		if errors.Is(err, interaction.ErrWord) {
@@ -245,19 +247,19 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 	}{l.place, q.ID, q.Refs.Run, a.Option, a.By})
 }
 
-// answer hands an answer in, and returns nil when it counts.
-func (l *eventLog) answer(ctx context.Context, q asked, a interaction.Answer) error {
+// answer submits an answer. It returns nil if the answer counts.
+func (l *eventLog) answer(ctx context.Context, q pendingQuestion, a interaction.Answer) error {
 	if c := l.copied(); c != nil {
 		return c.answer(ctx, q, a)
 	}
-	runner, _, err := l.work(ctx)
+	runner, _, err := l.openRunner(ctx)
 	if err != nil {
 		return err
 	}
 	return runner.AnswerQuestion(ctx, q.Question, a)
 }
 
-// badBody says what is wrong with a body in words of JSON, not of this program.
+// badBody describes the fault of a body in terms of JSON.
 func badBody(err error) string {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -266,10 +268,10 @@ func badBody(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// decode reads the body, which is one JSON object with no other members than v's.
+// decode reads the body. The body must be one JSON object without unknown members.
 func (r *request) decode(v any) error {
 	if err := strict.UnmarshalObject(r.body, v); err != nil {
-		return badRequest.is("the body: " + badBody(err))
+		return badRequest.problem("the body: " + badBody(err))
 	}
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 )
 
-// TestRandomRequests: requests made from the description, with parameters, headers and bodies whose members and types are
-// those that it lists, or are not, and values from anywhere, get answers that are as described, and never an error of the
-// server's own.
+// TestRandomRequests sends requests made from the description. Their parameters, headers and bodies
+// fit the description or deviate from it, and their values are arbitrary. All answers must be as
+// described and never an internal error of the server.
 func TestRandomRequests(t *testing.T) {
 	w := newWorld(t, 1)
 	sent := w.ask(w.dirs[0], "@say Hello")
@@ -32,7 +32,7 @@ func TestRandomRequests(t *testing.T) {
 	for range 40 {
 		for path, item := range model.Model.Paths.PathItems.FromOldest() {
 			for method, op := range item.GetOperations().FromOldest() {
-				if path == "/v1/pairing/{pairing}" || path == "/readyz" && z.rnd.IntN(8) > 0 { // they take long
+				if path == "/v1/pairing/{pairing}" || path == "/readyz" && z.rnd.IntN(8) > 0 { // these routes take long
 					continue
 				}
 				at, change := z.parameters(path, op)
@@ -58,7 +58,7 @@ func TestRandomRequests(t *testing.T) {
 	}
 }
 
-// anywhere are values that a parameter, a header or a member may have.
+// anywhere lists values for any parameter, header or member.
 var anywhere = []string{
 	"", "0", "-1", "1", "9999999999999999999", "true", "x", "default", "open", "all", "%", "\x00", "\n", "../..", "🙂", "\u202e",
 	"2026-11-23T00:00:00Z", "input", "hello", strings.Repeat("a", 5000), `{"a":1}`, "eyJCZWZvcmUiOjF9", "a.b.c", "-.-", "predictable",
@@ -69,20 +69,20 @@ var anywhere = []string{
 type randomizer struct {
 	rnd    *rand.Rand
 	values []string
-	bodies map[string]int // how often a member was in a body
+	bodies map[string]int // uses of each member in bodies
 }
 
 func (z *randomizer) pick() string { return z.values[z.rnd.IntN(len(z.values))] }
 
-// headers are those that a client may send besides what the description lists: none of them may matter but those that the
-// guard judges. (What Expect says net/http answers itself.)
+// headers lists headers that a client may send in addition to the described ones. Only the headers
+// that the guard judges may have an effect. (net/http itself answers an Expect header.)
 var headers = []string{
 	"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Content-Type", "Content-Encoding", "Accept-Language", "Accept-Encoding", "Range", "If-None-Match",
 	"If-Modified-Since", "Upgrade", "X-Forwarded-For", "X-Forwarded-Host", "X-Http-Method-Override", "Forwarded", "Cookie", "Signature", "Signature-Input",
 	"Content-Digest", "Authorization",
 }
 
-// parameters returns the address of a request, and sets its headers.
+// parameters returns the address of a request and a function that sets its headers.
 func (z *randomizer) parameters(path string, op *v3.Operation) (at string, change func(*http.Request)) {
 	query, set := url.Values{}, map[string]string{}
 	for _, p := range op.Parameters {
@@ -101,21 +101,23 @@ func (z *randomizer) parameters(path string, op *v3.Operation) (at string, chang
 	}
 	return path + "?" + query.Encode(), func(r *http.Request) {
 		for name, value := range set {
-			if !strings.ContainsAny(value, "\x00\n") { // Go's client sends none
+			// Go's client does not send such values.
+			if !strings.ContainsAny(value, "\x00\n") {
 				r.Header.Set(name, value)
 			}
 		}
 	}
 }
 
-// body is one for an operation: mostly as it is described.
+// body returns a body for an operation. It usually fits the description.
 func (z *randomizer) body(path string, op *v3.Operation) any {
 	for _, media := range op.RequestBody.Content.FromOldest() {
 		o, ok := z.value(media.Schema.Schema()).(object)
 		if !ok {
 			return z.junk()
 		}
-		if path == "/v1/inputs" && z.rnd.IntN(3) == 0 { // one that may be called
+		// This input may be called.
+		if path == "/v1/inputs" && z.rnd.IntN(3) == 0 {
 			o["project"], o["text"] = z.values[0], "hello"
 		}
 		return o
@@ -123,7 +125,7 @@ func (z *randomizer) body(path string, op *v3.Operation) any {
 	return nil
 }
 
-// value is one of a schema, or once in a while of none.
+// value returns a value of a schema, and now and then another value.
 func (z *randomizer) value(s *base.Schema) any {
 	if z.rnd.IntN(8) == 0 {
 		return z.junk()
@@ -161,7 +163,7 @@ func (z *randomizer) value(s *base.Schema) any {
 	return z.pick()
 }
 
-// junk is a value of any type.
+// junk returns a value of any type.
 func (z *randomizer) junk() any {
 	return []any{z.pick(), z.rnd.IntN(10), -1, 1e300, nil, true, []string{z.pick()}, object{z.pick(): z.pick()}}[z.rnd.IntN(8)]
 }

@@ -13,12 +13,14 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// description says which routes there are and holds every answer to its schema.
+// description is the description of the API. The tests check every answer against its schema.
+//
+// //go:embed openapi.json
 //
 //go:embed openapi.json
 var description []byte
 
-// routes returns what is served.
+// routes returns the handler of all routes.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range []route{
@@ -54,7 +56,7 @@ func (s *Server) routes() *http.ServeMux {
 		{pattern: "GET /openapi.json", serve: s.describe},
 		{pattern: "GET /healthz", open: true, serve: s.health},
 	} {
-		mux.HandleFunc(rt.pattern, s.pass(rt))
+		mux.HandleFunc(rt.pattern, s.guardRoute(rt))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.nonce(w)
@@ -65,24 +67,25 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// other is what has no route: a file of the page, or nothing.
+// other serves the files of the page. For other paths it returns an error.
 func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		as := r.Clone(r.Context())
 		as.Method = method
 		if _, pattern := mux.Handler(as); pattern != "/" {
 			w.Header().Set("Allow", method)
-			return badMethod.is("this path is asked for with " + method)
+			return badMethod.problem("this path is asked for with " + method)
 		}
 	}
 	if s.opt.Page == nil || strings.HasPrefix(r.URL.Path, "/v1/") {
-		return notFound.is("there is nothing at this path")
+		return notFound.problem("there is nothing at this path")
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", http.MethodGet)
-		return badMethod.is("the page is asked for with GET")
+		return badMethod.problem("the page is asked for with GET")
 	}
-	if s.opt.Base != "" && r.URL.Path == s.opt.Base { // its files are below it
+	// The page's files lie below this path.
+	if s.opt.Base != "" && r.URL.Path == s.opt.Base {
 		w.Header().Set("Location", s.opt.Base+"/")
 		w.WriteHeader(http.StatusPermanentRedirect)
 		return nil
@@ -94,16 +97,17 @@ func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	data, err := fs.ReadFile(s.opt.Page, name)
 	kind := kinds[path.Ext(name)]
 	if err != nil || kind == "" || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") }) {
-		return notFound.is("there is nothing at this path")
+		return notFound.problem("there is nothing at this path")
 	}
 	w.Header().Set("Content-Type", kind)
 	if _, err := w.Write(data); err != nil {
-		return nil // the client is gone
+		// The client is gone.
+		return nil
 	}
 	return nil
 }
 
-// kinds are the media types of the page's files; no others are served.
+// kinds holds the media types of the page's files. Files of other types are not served.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".json": "application/json", ".webmanifest": "application/manifest+json", ".png": "image/png", ".svg": "image/svg+xml",
@@ -126,7 +130,8 @@ func (s *Server) self(w http.ResponseWriter, r *request) error {
 
 func (s *Server) describe(w http.ResponseWriter, _ *request) error {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(description) // the client may be gone
+	// The client may be gone.
+	_, _ = w.Write(description)
 	return nil
 }
 
@@ -135,29 +140,30 @@ func (s *Server) health(w http.ResponseWriter, _ *request) error { return plain(
 // plain writes a text.
 func plain(w http.ResponseWriter, text string) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(text)) // the client may be gone
+	// The client may be gone.
+	_, _ = w.Write([]byte(text))
 	return nil
 }
 
-// ready says whether a log can be written where the user's own lies, and whether those that are open
-// for work still can.
+// ready checks whether a log can be written where the user's own log lies. It also checks the logs
+// that are open for work.
 func (s *Server) ready(w http.ResponseWriter, r *request) error {
 	select {
 	case <-s.stopping:
-		return stoppingNow.is("")
+		return stoppingNow.problem("")
 	default:
 	}
 	paths, err := s.opt.Dirs.EnsureOwn()
 	if err != nil {
-		return logFailed.of(err)
+		return logFailed.wrap(err)
 	}
 	began := time.Now()
 	if err := eventlog.TryWrite(r.Context(), paths.Dir); err != nil {
-		return logFailed.of(err)
+		return logFailed.wrap(err)
 	}
 	s.counts.tried(time.Since(began))
 	if err := s.logs.failed(); err != nil {
-		return logFailed.of(err)
+		return logFailed.wrap(err)
 	}
 	return plain(w, "ok\n")
 }

@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/http.md")
 
-// TestDescriptionIsLinted has a linter that others wrote look at openapi.json; testdata/lint names its version.
+// TestDescriptionIsLinted checks openapi.json with an independent linter; testdata/lint names its
+// version.
 func TestDescriptionIsLinted(t *testing.T) {
 	name, err := filepath.Abs("openapi.json")
 	check(t, err)
@@ -29,8 +30,8 @@ func TestDescriptionIsLinted(t *testing.T) {
 	}
 }
 
-// TestRoutes: every route is described, every description is a route, and each answers as described
-// before and after a first run, with the right that it takes and with no other.
+// TestRoutes checks that routes and descriptions correspond. Each route answers as described,
+// before and after a first run, with its own right and with no other.
 func TestRoutes(t *testing.T) {
 	w := newWorld(t, 2)
 	at := "?project=" + url.QueryEscape(w.dirs[0])
@@ -77,13 +78,13 @@ func TestRoutes(t *testing.T) {
 	w.do("GET", "/v1/inputs", nil).problem(badMethod)
 }
 
-// without takes the credential away.
+// without removes the credential.
 func without(r *http.Request) { r.Header.Del("Authorization") }
 
 // json_ asks for JSON.
 func json_(r *http.Request) { r.Header.Set("Accept", "application/json") }
 
-// TestRights: a route takes its right, and no other right stands for it.
+// TestRights checks that a route requires its own right and accepts no other.
 func TestRights(t *testing.T) {
 	w := newWorld(t, 1)
 	all := []access.Right{access.Read, access.Ask, access.Approve, access.Admin}
@@ -111,7 +112,8 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	for _, token := range tokens { // a client reads the description before it knows what it may do
+	// A client reads the description before it knows its rights.
+	for _, token := range tokens {
 		w.do("GET", "/openapi.json", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }).want(200)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// What is known of a run whose outcome is not.
+// These are the states of a run. The first two have no outcome.
 const (
 	running = "running"
 	lost    = "lost"
 	ended   = "ended"
 )
 
-// runShown is a run as lists have it.
+// runShown is a run in a list.
 type runShown struct {
 	place
 	report.Turn
@@ -31,28 +31,29 @@ type runShown struct {
 	State   string          `json:"state"`
 }
 
-// run says whose turn it is and whether it lives.
+// run returns a run with its session and its state.
 func (l *eventLog) run(t report.Turn, session event.SessionID) (runShown, error) {
 	shown := runShown{place: l.place, Turn: t, Session: session, State: ended}
 	if t.Outcome != "" {
 		return shown, nil
 	}
-	held, err := l.held(t.Run)
+	held, err := l.isRunning(t.Run)
 	if shown.State = lost; held {
 		shown.State = running
 	}
 	return shown, err
 }
 
-// held reports whether a run that has no outcome goes on: whether its process lives or, of a copy, its worker.
-func (l *eventLog) held(run event.RunID) (bool, error) {
+// isRunning reports whether a run without an outcome continues. The process of a local run must be
+// alive; for a copy the worker must be alive.
+func (l *eventLog) isRunning(run event.RunID) (bool, error) {
 	if c := l.copied(); c != nil {
 		return c.lives, nil
 	}
 	return filelock.Held(filelock.Run(l.paths.Locks, string(run)))
 }
 
-// runsPage is where a page of runs begins: in each log before this event.
+// runsPage is the start of a page of runs: in each log the runs before this event.
 type runsPage []struct {
 	place
 	Before event.Seq
@@ -78,7 +79,7 @@ func (s *Server) runs(w http.ResponseWriter, r *request) error {
 	}
 	state, session := r.URL.Query().Get("state"), event.SessionID(r.URL.Query().Get("session"))
 	if !slices.Contains([]string{"", "all", "open"}, state) {
-		return badRequest.is("state must be all or open")
+		return badRequest.problem("state must be all or open")
 	}
 	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *Server) runs(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, answer)
 }
 
-// afterRuns is the page behind these runs.
+// afterRuns returns the page after these runs.
 func afterRuns(from runsPage, runs []runShown) runsPage {
 	next := slices.Clone(from)
 	for _, run := range runs {
@@ -129,7 +130,7 @@ func afterRuns(from runsPage, runs []runShown) runsPage {
 	return next
 }
 
-// newestRuns returns the newest runs whose inputs came before an event; 0: of all.
+// newestRuns returns the newest runs with inputs before an event; 0 stands for the end of the log.
 func (l *eventLog) newestRuns(ctx context.Context, log logReader, session event.SessionID, before event.Seq, n int) (list []runShown, err error) {
 	if before == 1 {
 		return nil, nil
@@ -173,7 +174,7 @@ func (l *eventLog) openRuns(ctx context.Context, log logReader, session event.Se
 	return list, nil
 }
 
-// readRun reads a run as lists have it.
+// readRun reads a run for a list.
 func (l *eventLog) readRun(ctx context.Context, log logReader, id event.RunID) (runShown, error) {
 	r, err := readFacts(ctx, log, id)
 	if err != nil {
@@ -182,12 +183,12 @@ func (l *eventLog) readRun(ctx context.Context, log logReader, id event.RunID) (
 	return l.recorded(r)
 }
 
-// readFacts reads the facts of a run: its frames say nothing that a list needs.
+// readFacts reads the facts of a run. A list does not need its frames.
 func readFacts(ctx context.Context, log logReader, id event.RunID) (*kernel.Record, error) {
 	return kernel.ReadRecord(ctx, log, id, event.Query{Class: event.Fact})
 }
 
-// recorded is a run as lists have it.
+// recorded returns a recorded run for a list.
 func (l *eventLog) recorded(r *kernel.Record) (runShown, error) {
 	t := report.Turn{
 		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
@@ -240,7 +241,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if len(body.Why) > 1000 {
-		return badRequest.is("why is too long")
+		return badRequest.problem("why is too long")
 	}
 	id := event.RunID(r.PathValue("id"))
 	l, log, err := s.holding(r.Context(), r.where(), event.Query{Run: id, Class: event.Fact})
@@ -256,7 +257,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 	}{l.place, id})
 }
 
-// stopRun stops a run in the name of the visitor.
+// stopRun stops a run for the visitor.
 func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID, why string) error {
 	if c := l.copied(); c != nil {
 		rec, err := readFacts(r.Context(), log, id)
@@ -265,7 +266,7 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 		}
 		return c.cancel(context.WithoutCancel(r.Context()), rec.Input, r.visitor.Label())
 	}
-	runner, _, err := l.work(context.WithoutCancel(r.Context()))
+	runner, _, err := l.openRunner(context.WithoutCancel(r.Context()))
 	if err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 	}
 	err = runner.CancelRun(context.WithoutCancel(r.Context()), id, stop)
 	if errors.Is(err, kernel.ErrRunGone) {
-		return runOver.is(fmt.Sprintf("run %s is not under way", id))
+		return runOver.problem(fmt.Sprintf("run %s is not under way", id))
 	}
 	return err
 }

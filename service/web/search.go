@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// hit is a text that was found.
+// hit is a text that the search found.
 type hit struct {
 	place
 	Seq      event.Seq       `json:"seq"`
@@ -52,14 +52,14 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	}
 	var wordless atomic.Bool
 	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) ([]hit, error) {
-		hits, err := l.search(ctx, log, want, n)
+		hits, err := l.searchTexts(ctx, log, want, n)
 		if errors.Is(err, report.ErrNoWords) {
 			wordless.Store(true)
 		}
 		return hits, err
 	})
 	if wordless.Load() {
-		return unfit.of(report.ErrNoWords)
+		return unfit.wrap(report.ErrNoWords)
 	}
 	answer := struct {
 		Hits       []hit        `json:"hits"`
@@ -75,16 +75,16 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, answer)
 }
 
-// wanted is what is searched for.
+// wanted returns the search terms of the request.
 func (r *request) wanted() (want report.Wanted, err error) {
 	q := r.URL.Query()
 	want = report.Wanted{Phrases: q["q"], Provider: q.Get("provider"), Session: event.SessionID(q.Get("session"))}
 	if len(want.Phrases) == 0 || len(want.Phrases) > 20 || slices.ContainsFunc(want.Phrases, func(p string) bool { return p == "" || len(p) > 2000 }) {
-		return want, badRequest.is("q must be there, 20 times at most, each with a phrase")
+		return want, badRequest.problem("q must be there, 20 times at most, each with a phrase")
 	}
 	for _, kind := range q["kind"] {
 		if !slices.Contains(report.Kinds(), report.Kind(kind)) {
-			return want, badRequest.is("there is no such kind of text")
+			return want, badRequest.problem("there is no such kind of text")
 		}
 		want.Kinds = append(want.Kinds, report.Kind(kind))
 	}
@@ -95,8 +95,8 @@ func (r *request) wanted() (want report.Wanted, err error) {
 	return want, err
 }
 
-// search returns the newest texts of a log that have what is wanted.
-func (l *eventLog) search(ctx context.Context, log logReader, want report.Wanted, n int) (hits []hit, err error) {
+// searchTexts returns the newest matching texts of a log.
+func (l *eventLog) searchTexts(ctx context.Context, log logReader, want report.Wanted, n int) (hits []hit, err error) {
 	path, err := l.view(l.paths.Search, "search.db")
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *Server) stats(w http.ResponseWriter, r *request) error {
 	}
 	if name := r.URL.Query().Get("zone"); name != "" {
 		if q.Zone, err = time.LoadLocation(name); err != nil || name == "Local" {
-			return badRequest.is("there is no such time zone")
+			return badRequest.problem("there is no such time zone")
 		}
 	}
 	list, err := s.logs.list(r.Context(), r.where())

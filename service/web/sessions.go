@@ -68,8 +68,8 @@ func (s *Server) contexts(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, map[string]any{"contexts": shown})
 }
 
-// living returns the runs whose process lives, oldest first: those that are on the log's list, and the
-// newest whose agent is being started.
+// living returns the runs with a live process, oldest first. It includes the newest run if its
+// agent is still starting.
 func (l *eventLog) living(ctx context.Context, log logReader) ([]event.RunID, error) {
 	open, err := log.OpenRuns(ctx)
 	if c := l.copied(); err != nil || c != nil {
@@ -88,7 +88,7 @@ func (l *eventLog) living(ctx context.Context, log logReader) ([]event.RunID, er
 	}
 	var living []event.RunID
 	for _, run := range open {
-		held, err := l.held(run)
+		held, err := l.isRunning(run)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	p, err := l.find()
+	p, err := l.findProject()
 	if err != nil {
 		return err
 	}
@@ -121,18 +121,18 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 	}
 	list := []shown{}
 	for _, a := range p.Resolver().List() {
-		list = append(list, shown{a.ID, a.Name, string(a.State), say(r.Context()).Translate(a.Why), a.Default, s.offered(talkKey{at: l.place}, a.ID)})
+		list = append(list, shown{a.ID, a.Name, string(a.State), say(r.Context()).Translate(a.Why), a.Default, s.offered(sessionKey{at: l.place}, a.ID)})
 	}
 	return reply(w, http.StatusOK, map[string]any{"providers": list})
 }
 
-// session is a session and where it is.
+// session is a session with its place.
 type session struct {
 	place
 	sessions.Session
 }
 
-// sessionPage is where a page of sessions begins: behind this one.
+// sessionPage is the start of a page of sessions: the sessions after this one.
 type sessionPage struct {
 	Used int64
 	ID   event.SessionID
@@ -213,7 +213,7 @@ func (l *eventLog) viewing(ctx context.Context, log logReader, f func(*sessions.
 	return errors.Join(f(view), view.Close())
 }
 
-// view is where a view is kept: of a log of this machine's at own, of a copy under the name.
+// view returns the path of a view. A local log keeps it at own; a copy keeps it under name.
 func (l *eventLog) view(own, name string) (string, error) {
 	if c := l.copied(); c != nil {
 		return c.View(name)
@@ -221,7 +221,7 @@ func (l *eventLog) view(own, name string) (string, error) {
 	return own, nil
 }
 
-// turnsPage is where a page of turns begins: before the input that is this event.
+// turnsPage is the start of a page of turns: the inputs before this event.
 type turnsPage struct{ Before event.Seq }
 
 func (s *Server) session(w http.ResponseWriter, r *request) error {
@@ -252,7 +252,7 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	shown.Offers = s.offered(talkKey{l.place, id}, shown.Provider)
+	shown.Offers = s.offered(sessionKey{l.place, id}, shown.Provider)
 	turns, err := report.ReadTurns(r.Context(), log, id, from.Before, n)
 	if err != nil {
 		return err
@@ -270,12 +270,12 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, shown)
 }
 
-// of returns the inputs of a session that this server has accepted and that have no result yet.
+// of returns the pending inputs of a session that this server has accepted.
 func (in *inputs) of(at place, session event.SessionID) []event.InputID {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	list := []event.InputID{}
-	for key, f := range in.under {
+	for key, f := range in.pending {
 		select {
 		case <-f.accepted:
 			if key.at == at && f.session == session {
@@ -291,13 +291,13 @@ func (in *inputs) of(at place, session event.SessionID) []event.InputID {
 // named returns the log of the project that a request must name.
 func (s *Server) named(r *request) (*eventLog, error) {
 	if r.where().Project == "" {
-		return nil, badRequest.is("project is missing")
+		return nil, badRequest.problem("project is missing")
 	}
-	return s.logs.one(r.Context(), r.where())
+	return s.logs.oneLog(r.Context(), r.where())
 }
 
-// holding finds the log that has an event that q selects, among those that where names. A log that
-// cannot be read hides what it has: its error counts where no other log has any.
+// holding finds, among the logs that where names, the log with an event that q selects. If no
+// readable log has such an event, holding returns the error of the unreadable logs.
 func (s *Server) holding(ctx context.Context, where place, q event.Query) (*eventLog, logReader, error) {
 	list, err := s.logs.list(ctx, where)
 	if err != nil {
@@ -309,14 +309,14 @@ func (s *Server) holding(ctx context.Context, where place, q event.Query) (*even
 	})
 	for l, ok := range of {
 		if ok {
-			log, err := l.read(ctx)
+			log, err := l.openReader(ctx)
 			return l, log, err
 		}
 	}
 	if len(bad) > 0 && len(bad) == len(list) {
-		p := logFailed.is(bad[0].Error)
+		p := logFailed.problem(bad[0].Error)
 		p.Project, p.Context = bad[0].Project, bad[0].Context
 		return nil, nil, p
 	}
-	return nil, nil, notFound.is("no log has it")
+	return nil, nil, notFound.problem("no log has it")
 }

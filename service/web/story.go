@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// step is one step of a story: see the description of the API for which members a kind has.
+// step is one step of a story. The description of the API lists the members of each kind.
 type step struct {
 	Seq  event.Seq `json:"seq"`
 	At   time.Time `json:"at"`
@@ -93,7 +93,7 @@ func (s *Server) story(w http.ResponseWriter, r *request) error {
 		Steps []step      `json:"steps"`
 		Next  event.Seq   `json:"next,omitempty"`
 	}{place: l.place, Run: id, Steps: []step{}}
-	// It is told from its beginning: what a step says follows from those before it.
+	// The story is read from its beginning, because a step depends on the earlier steps.
 	for one, err := range report.Story(r.Context(), log, id, event.Query{}) {
 		if err != nil {
 			return err

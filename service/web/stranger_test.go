@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestStrangersBody: who has no credential gets an answer before a byte of a large body has come.
+// TestStrangersBody checks that a client without a credential gets its answer before the server
+// reads a large body.
 func TestStrangersBody(t *testing.T) {
 	w := newWorld(t, 1)
 	conn, err := net.Dial("tcp", w.http.Listener.Addr().String())

@@ -12,14 +12,14 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// follower is a stream on its way to a client.
+// follower is a client's stream.
 type follower struct {
 	s      *Server
 	w      http.ResponseWriter
 	out    *http.ResponseController
 	want   chosen
 	say    *language.Sentences
-	bell   chan struct{} // capacity 1: there is something new
+	wake   chan struct{} // capacity 1: new lines are available
 	cursor cursor
 	tracks map[*eventLog]*track
 	buf    []byte
@@ -31,27 +31,28 @@ type track struct {
 	log  logReader
 	feed *feed
 	in   bool  // next is the number of a line of the feed
-	next int64 // the number of the next line
+	next int64 // number of the next line
 }
 
-// ring says that there is something new. It never waits.
-func (f *follower) ring() {
+// notify wakes the follower. It never blocks.
+func (f *follower) notify() {
 	select {
-	case f.bell <- struct{}{}:
-	default: // it knows
+	case f.wake <- struct{}{}:
+	default:
+		// The follower is already due to wake.
 	}
 }
 
-// How much of a stream is put into one write, and how long nothing is written after a write, longer where
-// there are many streams: what comes in the meantime goes with the next.
+// batch is the size of one write. pace is the shortest pause after a write; perStream lengthens it
+// for each open stream. Lines that arrive in the meantime are sent with the next write.
 const (
 	batch     = 64 << 10
 	pace      = 20 * time.Millisecond
 	perStream = time.Millisecond / 2
 )
 
-// stream sends what happens until the client goes, the device is revoked or the server stops. A client
-// that takes no byte for a while is one that went.
+// stream sends events until the client goes, the device is revoked or the server stops. It ends the
+// stream of a client that accepts no byte within the patience.
 func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, after string, want chosen) error {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -61,19 +62,19 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return tooMany.is(fmt.Sprintf("%d streams are open", cap(s.streams)))
+		return tooMany.problem(fmt.Sprintf("%d streams are open", cap(s.streams)))
 	}
 	c, of, bad, err := marks(r.Context(), list, after)
 	if err != nil {
 		return err
 	}
 	f := &follower{
-		s: s, w: w, out: http.NewResponseController(w), want: want, say: say(r.Context()), bell: make(chan struct{}, 1), cursor: c,
+		s: s, w: w, out: http.NewResponseController(w), want: want, say: say(r.Context()), wake: make(chan struct{}, 1), cursor: c,
 		tracks: map[*eventLog]*track{},
 	}
-	defer f.leave()
+	defer f.leaveFeeds()
 	for l := range of {
-		if log, err := l.read(r.Context()); err == nil && log != nil {
+		if log, err := l.openReader(r.Context()); err == nil && log != nil {
 			f.tracks[l] = &track{l: l, log: log}
 		}
 	}
@@ -88,16 +89,16 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 			opened.Logs = append(opened.Logs, l.place)
 		}
 	}
-	defer s.present.enter(r.visitor.ID)()
-	if f.named("open", opened); f.flush(r.Context()) != nil {
+	defer s.present.addStream(r.visitor.ID)()
+	if f.appendNamed("open", opened); f.flushBuffer(r.Context()) != nil {
 		return nil
 	}
-	f.run(r, r.where())
+	f.sendEvents(r, r.where())
 	return nil
 }
 
-// run sends until there is a reason to end. The caller leaves the feeds.
-func (f *follower) run(r *request, where place) {
+// sendEvents sends events until the stream ends. The caller leaves the feeds.
+func (f *follower) sendEvents(r *request, where place) {
 	ctx := r.Context()
 	beat := time.NewTicker(f.s.opt.Heartbeat)
 	defer beat.Stop()
@@ -106,27 +107,27 @@ func (f *follower) run(r *request, where place) {
 	paced := time.NewTimer(pace)
 	defer paced.Stop()
 	revoked := f.s.opt.Devices.Revoked(r.visitor.ID)
-	f.ring()
-	bell := f.bell
+	f.notify()
+	bell := f.wake
 	for {
 		select {
 		case <-bell:
-			if f.pull(ctx) != nil {
+			if f.pullLogs(ctx) != nil {
 				return
 			}
 			if len(f.buf) == 0 {
 				continue
 			}
-			if f.flush(ctx) != nil {
+			if f.flushBuffer(ctx) != nil {
 				return
 			}
 			bell = nil
 			paced.Reset(max(pace, time.Duration(len(f.s.streams))*perStream))
 		case <-paced.C:
-			bell = f.bell
+			bell = f.wake
 		case <-beat.C:
 			f.buf = append(f.buf, ": alive\nid: "+f.cursor.String()+"\n\n"...)
-			if f.flush(ctx) != nil {
+			if f.flushBuffer(ctx) != nil {
 				return
 			}
 		case <-again.C:
@@ -141,19 +142,20 @@ func (f *follower) run(r *request, where place) {
 	}
 }
 
-// pull takes what the feeds have.
-func (f *follower) pull(ctx context.Context) error {
+// pullLogs reads the new lines of all logs.
+func (f *follower) pullLogs(ctx context.Context) error {
 	for _, t := range f.tracks {
-		if err := f.pullOne(ctx, t); err != nil {
+		if err := f.pullLog(ctx, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pullOne takes what is new of a log: from its feed, or, where that does not go back so far, from the
-// log. The error is the client's; a log that fails is looked at again later.
-func (f *follower) pullOne(ctx context.Context, t *track) error {
+// pullLog reads the new lines of a log from its feed. If the feed's ring does not reach back far
+// enough, it reads the log. It returns only errors of the client; a failed log is tried again
+// later.
+func (f *follower) pullLog(ctx context.Context, t *track) error {
 	for {
 		if t.feed == nil {
 			feed, err := t.l.follow(f, t.log)
@@ -168,18 +170,19 @@ func (f *follower) pullOne(ctx context.Context, t *track) error {
 				return err
 			}
 		}
-		lines, next, ok, failed := t.feed.from(f, t.next)
+		lines, next, ok, failed := t.feed.linesFrom(f, t.next)
 		if !ok && failed == nil {
-			t.in = false // it fell out of the ring
+			// The ring no longer contains the next line.
+			t.in = false
 			continue
 		}
-		if err := f.lines(ctx, t, lines); err != nil {
+		if err := f.appendLines(ctx, t, lines); err != nil {
 			return err
 		}
 		if t.next = max(t.next, next); failed == nil {
 			return nil
 		}
-		t.feed.leave(f)
+		t.feed.removeFollower(f)
 		t.feed = nil
 		if !f.replaced(ctx, t) {
 			return nil
@@ -187,24 +190,24 @@ func (f *follower) pullOne(ctx context.Context, t *track) error {
 	}
 }
 
-// catchUp reads the log up to where its feed begins, and enters the feed. It is false if the log cannot
-// be read now.
+// catchUp reads the log up to the start of its feed's ring and enters the feed. It returns false if
+// the log cannot be read now.
 func (f *follower) catchUp(ctx context.Context, t *track) (bool, error) {
 	at := t.l.short()
 	for {
 		m := f.cursor[at]
-		next, states, upTo, ok := t.feed.enter(m.seq)
+		next, states, upTo, ok := t.feed.enterAfter(m.seq)
 		if ok {
 			t.in, t.next = true, next
 			for _, one := range states {
 				if f.want.has(one) {
-					f.event(f.cursor.String(), one.data)
+					f.beginEvent(f.cursor.String(), one.data)
 				}
 			}
 			return true, nil
 		}
-		lines, seq, err := t.feed.behind.read(ctx, t.l.place, t.log, m.seq, upTo)
-		if gone := f.lines(ctx, t, lines); gone != nil || err != nil {
+		lines, seq, err := t.feed.backlog.readLines(ctx, t.l.place, t.log, m.seq, upTo)
+		if gone := f.appendLines(ctx, t, lines); gone != nil || err != nil {
 			return false, gone
 		}
 		m = f.cursor[at]
@@ -213,8 +216,8 @@ func (f *follower) catchUp(ctx context.Context, t *track) (bool, error) {
 	}
 }
 
-// lines puts lines of a log into the buffer, and sends what is a batch.
-func (f *follower) lines(ctx context.Context, t *track, lines []line) error {
+// appendLines puts lines of a log into the buffer and sends full batches.
+func (f *follower) appendLines(ctx context.Context, t *track, lines []line) error {
 	at := t.l.short()
 	m := f.cursor[at]
 	if m.origin == "" && len(lines) > 0 {
@@ -234,23 +237,24 @@ func (f *follower) lines(ctx context.Context, t *track, lines []line) error {
 		}
 		f.buf = append(append(f.buf, "id: "...), ahead...)
 		f.buf = append(strconv.AppendInt(f.buf, int64(one.seq), 36), behind...)
-		if err := f.line(ctx, one); err != nil {
+		if err := f.appendLine(ctx, one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// line ends an event in the buffer with a line, and sends what is a batch. A large line, such as an outcome with
-// all of its text, is not copied: all followers have it in the same moment.
-func (f *follower) line(ctx context.Context, one line) error {
+// appendLine puts the data of a line into the buffer and sends a full batch. It does not copy a
+// large line, such as an outcome with its whole text, because all followers send it at the same
+// time.
+func (f *follower) appendLine(ctx context.Context, one line) error {
 	data := localizedLine(f.say, one)
 	if len(data) < batch {
-		f.data(data)
+		f.endEvent(data)
 	} else {
 		f.buf = append(f.buf, "\ndata: "...)
 		for _, part := range [][]byte{f.buf, data} {
-			if err := f.send(ctx, part); err != nil {
+			if err := f.writePart(ctx, part); err != nil {
 				return err
 			}
 		}
@@ -259,45 +263,47 @@ func (f *follower) line(ctx context.Context, one line) error {
 	if len(f.buf) < batch {
 		return nil
 	}
-	return f.flush(ctx)
+	return f.flushBuffer(ctx)
 }
 
-// event puts an event into the buffer.
-func (f *follower) event(id string, data []byte) {
+// beginEvent puts the id of an event into the buffer.
+func (f *follower) beginEvent(id string, data []byte) {
 	f.buf = append(append(f.buf, "id: "...), id...)
-	f.data(data)
+	f.endEvent(data)
 }
 
-// data ends an event in the buffer with its data.
-func (f *follower) data(data []byte) {
+// endEvent puts the data of an event into the buffer.
+func (f *follower) endEvent(data []byte) {
 	f.buf = append(f.buf, "\ndata: "...)
 	f.buf = append(f.buf, data...)
 	f.buf = append(f.buf, "\n\n"...)
 }
 
-// named puts an event with a name into the buffer.
-func (f *follower) named(name string, v any) {
+// appendNamed puts a named event into the buffer.
+func (f *follower) appendNamed(name string, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it is made of plain fields
+		// Plain fields can always be encoded.
+		panic(err)
 	}
 	f.buf = append(f.buf, "event: "+name+"\n"...)
-	f.event(f.cursor.String(), data)
+	f.beginEvent(f.cursor.String(), data)
 }
 
-// send writes a part of the stream when it is its turn. A client has so long to take it.
-func (f *follower) send(ctx context.Context, b []byte) error {
-	if err := f.s.logs.outflow.wait(ctx, len(b)); err != nil {
+// writePart writes a part of the stream after outflow permits it. The client must accept it within
+// the patience.
+func (f *follower) writePart(ctx context.Context, b []byte) error {
+	if err := f.s.logs.outflow.reserveBytes(ctx, len(b)); err != nil {
 		return err
 	}
-	_ = f.out.SetWriteDeadline(time.Now().Add(f.s.opt.Patience)) // where there is none a write waits for the connection's end
+	_ = f.out.SetWriteDeadline(time.Now().Add(f.s.opt.Patience)) // without a deadline, only the connection's end ends a write
 	_, err := f.w.Write(b)
 	return err
 }
 
-// flush sends what is in the buffer.
-func (f *follower) flush(ctx context.Context) error {
-	err := f.send(ctx, f.buf)
+// flushBuffer sends the content of the buffer.
+func (f *follower) flushBuffer(ctx context.Context) error {
+	err := f.writePart(ctx, f.buf)
 	if f.buf = f.buf[:0]; err == nil {
 		err = f.out.Flush()
 	}
@@ -307,10 +313,10 @@ func (f *follower) flush(ctx context.Context) error {
 	return err
 }
 
-// replaced reports whether another log lies in the place of the one that was followed; then it is
-// followed from its beginning, and the client is told.
+// replaced reports whether the log's file was replaced. The follower then follows the new log from
+// its beginning and tells the client.
 func (f *follower) replaced(ctx context.Context, t *track) bool {
-	log, err := t.l.read(ctx)
+	log, err := t.l.openReader(ctx)
 	if err != nil || log == nil || log == t.log {
 		return false
 	}
@@ -321,14 +327,14 @@ func (f *follower) replaced(ctx context.Context, t *track) bool {
 	at := t.l.short()
 	t.log = log
 	if f.cursor[at].origin == short(origin) {
-		return true // a copy of the same
+		return true // a copy of the same log
 	}
 	f.cursor[at] = mark{origin: short(origin)}
-	f.named("reset", t.l.place)
+	f.appendNamed("reset", t.l.place)
 	return true
 }
 
-// lookForOthers begins to follow logs that there were none of before, and tries those that failed again.
+// lookForOthers follows new logs and tries failed logs again.
 func (f *follower) lookForOthers(ctx context.Context, where place) {
 	list, err := f.s.logs.list(ctx, where)
 	if err != nil {
@@ -338,7 +344,7 @@ func (f *follower) lookForOthers(ctx context.Context, where place) {
 		if t := f.tracks[l]; t != nil && t.feed != nil {
 			continue
 		}
-		log, err := l.read(ctx)
+		log, err := l.openReader(ctx)
 		if err != nil || log == nil {
 			continue
 		}
@@ -348,21 +354,21 @@ func (f *follower) lookForOthers(ctx context.Context, where place) {
 		case errors.As(err, &p):
 			m.seq = 0
 			f.cursor[l.short()] = m
-			f.named("reset", l.place)
+			f.appendNamed("reset", l.place)
 		case err != nil:
 			continue
 		}
 		f.cursor[l.short()] = m
 		f.tracks[l] = &track{l: l, log: log}
-		f.ring()
+		f.notify()
 	}
 }
 
-// leave leaves the feeds.
-func (f *follower) leave() {
+// leaveFeeds leaves all feeds.
+func (f *follower) leaveFeeds() {
 	for _, t := range f.tracks {
 		if t.feed != nil {
-			t.feed.leave(f)
+			t.feed.removeFollower(f)
 		}
 	}
 }

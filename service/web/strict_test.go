@@ -11,7 +11,8 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// TestStrictBodies sends each body that two programs may read differently to each route that takes one.
+// TestStrictBodies sends every ambiguous body to each route that has a body. Two programs could
+// read such a body differently.
 func TestStrictBodies(t *testing.T) {
 	w := newWorld(t, 1)
 	project, err := json.Marshal(w.dirs[0])
@@ -54,7 +55,7 @@ func TestStrictBodies(t *testing.T) {
 			req.Body, req.ContentLength, req.GetBody = io.NopCloser(strings.NewReader(body)), int64(len(body)), nil
 			res, err := w.http.Client().Do(req)
 			check(t, err)
-			text, _ := io.ReadAll(res.Body) // a part is enough to say what is wrong
+			text, _ := io.ReadAll(res.Body) // a part is enough for the error message
 			check(t, res.Body.Close())
 			if res.StatusCode != http.StatusBadRequest || !bytes.Contains(text, []byte("the body")) {
 				t.Errorf("POST %s, %s: %d %s", path, name, res.StatusCode, text)

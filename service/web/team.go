@@ -17,42 +17,43 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// logReader is a log as it is read: one of this machine's, or the copy of a worker's on the hub of a team.
+// logReader reads a log of this machine, or the copy of a worker's log on a team's hub.
 type logReader interface {
 	event.Reader
 	OpenRuns(ctx context.Context) ([]event.RunID, error)
 	Origin(ctx context.Context) (string, error)
 }
 
-// teamProject is the project of the copies of workers' logs; their context is the worker's name. The path of a
-// directory is none like it. They are shown to who asks for it alone: no list waits for the hub.
+// teamProject is the project of the copies of workers' logs. The context is the worker's name. A
+// directory path never equals this name. A client must ask for these copies by name, because no
+// other list may wait for the hub.
 const teamProject = "team"
 
-// aliveFor is for how long a worker that was heard of is taken for one that lives.
+// aliveFor is the time for which a worker counts as alive after its last sign of life.
 const aliveFor = time.Minute
 
-// workerCopy is what a log is that is a copy of a worker's.
+// workerCopy is the copy of a worker's log.
 type workerCopy struct {
 	*hub.CopyReader
 	team  *team.Team
-	lives bool // the worker was heard of
+	lives bool // the worker gave a sign of life within aliveFor
 }
 
-// copies returns the copies of the logs of all workers, or of one.
+// copies returns the copies of the logs of all workers, or of one worker.
 func (ls *logs) copies(ctx context.Context, worker string) (list []*eventLog, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	t, err := ls.hub.Get(ctx)
 	switch {
 	case errors.Is(err, team.ErrNoHub):
-		return nil, notFound.is("no team is configured, or it is not shown here")
+		return nil, notFound.problem("no team is configured, or it is not shown here")
 	case err != nil:
-		return nil, logFailed.is("the team's hub: " + err.Error())
+		return nil, logFailed.problem("the team's hub: " + err.Error())
 	}
 	readers, err := t.Logs(ctx)
 	workers, now, werr := t.Hub.Workers(ctx)
 	if err = cmp.Or(err, werr); err != nil {
-		return nil, logFailed.is("the team's hub: " + err.Error())
+		return nil, logFailed.problem("the team's hub: " + err.Error())
 	}
 	heard := map[string]time.Time{}
 	for _, w := range workers {
@@ -76,36 +77,37 @@ func (ls *logs) copies(ctx context.Context, worker string) (list []*eventLog, er
 		list = append(list, l)
 	}
 	if len(list) == 0 && worker != "" {
-		return nil, notFound.is("the team has no copy of such a worker's log")
+		return nil, notFound.problem("the team has no copy of such a worker's log")
 	}
 	slices.SortFunc(list, func(a, b *eventLog) int { return strings.Compare(a.Context, b.Context) })
 	return list, nil
 }
 
-// copied returns the copy that the log is; nil: it is one of this machine's.
+// copied returns the copy of a worker's log. It returns nil for a log of this machine.
 func (l *eventLog) copied() *workerCopy {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.copy
 }
 
-// own returns an error for a copy: what is asked for can be done with a log of this machine's alone; instead says
-// what to do.
-func (l *eventLog) own(instead string) error {
+// requireOwn returns an error for a copy, because the operation needs a log of this machine. The
+// text instead names another way.
+func (l *eventLog) requireOwn(instead string) error {
 	if l.copied() == nil {
 		return nil
 	}
-	return unfit.is(fmt.Sprintf("this is the copy of %s's log: %s", l.Context, instead))
+	return unfit.problem(fmt.Sprintf("this is the copy of %s's log: %s", l.Context, instead))
 }
 
-// asked is a question that is open.
-type asked struct {
+// pendingQuestion is an open question.
+type pendingQuestion struct {
 	interaction.Question
-	there *hub.Question // on the hub; nil: the question is of this machine's log
+	// there is the question on the hub. It is nil for a question of a local log.
+	there *hub.Question
 }
 
 // open returns the questions of the worker that are open on the hub.
-func (c *workerCopy) open(ctx context.Context) (list []asked, err error) {
+func (c *workerCopy) open(ctx context.Context) (list []pendingQuestion, err error) {
 	all, err := team.OpenQuestions(ctx, c.team, c.Worker)
 	for _, q := range all {
 		input := event.InputID(q.There.Input)
@@ -114,25 +116,25 @@ func (c *workerCopy) open(ctx context.Context) (list []asked, err error) {
 			return nil, err
 		}
 		q.Refs = event.Refs{Session: received.Session, Run: received.Run, Interaction: q.ID, Input: input}
-		list = append(list, asked{q.Question, &q.There})
+		list = append(list, pendingQuestion{q.Question, &q.There})
 	}
 	return list, err
 }
 
-// pending returns the questions of a log that somebody waits for, oldest first.
-func (l *eventLog) pending(ctx context.Context, log logReader) (list []asked, err error) {
+// pending returns the questions of a log that a live process waits for, oldest first.
+func (l *eventLog) pending(ctx context.Context, log logReader) (list []pendingQuestion, err error) {
 	if c := l.copied(); c != nil {
 		return c.open(ctx)
 	}
 	open, err := kernel.PendingQuestions(ctx, log.(*store.Reader), l.paths.Locks)
 	for _, q := range open {
-		list = append(list, asked{Question: q})
+		list = append(list, pendingQuestion{Question: q})
 	}
 	return list, err
 }
 
-// closed says how a question ended; nil: it has not.
-func (l *eventLog) closed(ctx context.Context, log logReader, q asked) (*interaction.TakenError, error) {
+// closed returns the end of a question. It returns nil if the question is open.
+func (l *eventLog) closed(ctx context.Context, log logReader, q pendingQuestion) (*interaction.TakenError, error) {
 	switch c := l.copied(); {
 	case q.there != nil:
 		return nil, nil
@@ -142,8 +144,9 @@ func (l *eventLog) closed(ctx context.Context, log logReader, q asked) (*interac
 	return interaction.Closed(ctx, log, q.ID)
 }
 
-// closed says how a question ended that the hub does not have as open: from the copy or, where that comes later, from what
-// the worker told the hub. It is nil where neither knows.
+// closed returns the end of a question that is not open on the hub. It asks the copy first and then
+// the hub, because the copy may arrive later than the worker's message. It returns nil if neither
+// knows an end.
 func (c *workerCopy) closed(ctx context.Context, id event.InteractionID) (*interaction.TakenError, error) {
 	if end, err := interaction.Closed(ctx, c, id); err != nil || end != nil {
 		return end, err
@@ -155,8 +158,9 @@ func (c *workerCopy) closed(ctx context.Context, id event.InteractionID) (*inter
 	return &interaction.TakenError{Answer: end.Answer, Lapsed: end.Reason}, nil
 }
 
-// answer proposes an answer to the worker that asks, as the member that this machine is, and waits for its word.
-func (c *workerCopy) answer(ctx context.Context, q asked, a interaction.Answer) error {
+// answer proposes an answer to the asking worker and waits for the reply. It acts as the member
+// that this machine belongs to.
+func (c *workerCopy) answer(ctx context.Context, q pendingQuestion, a interaction.Answer) error {
 	if q.there == nil {
 		end, err := c.closed(ctx, q.ID)
 		switch {
@@ -165,7 +169,7 @@ func (c *workerCopy) answer(ctx context.Context, q asked, a interaction.Answer) 
 		case end != nil:
 			return end
 		}
-		return questionClosed.is("the hub does not have it any more")
+		return questionClosed.problem("the hub does not have it any more")
 	}
 	if err := q.Check(a); err != nil {
 		return err
@@ -174,13 +178,13 @@ func (c *workerCopy) answer(ctx context.Context, q asked, a interaction.Answer) 
 	var uncounted *team.UncountedError
 	switch {
 	case errors.As(err, &uncounted):
-		return questionClosed.is("the answer does not count: " + uncounted.Why)
+		return questionClosed.problem("the answer does not count: " + uncounted.Why)
 	case errors.Is(err, team.ErrNoRight):
-		return forbidden.of(err)
+		return forbidden.wrap(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return logFailed.is(c.Worker + " did not say whether the answer counts; it may still count")
+		return logFailed.problem(c.Worker + " did not say whether the answer counts; it may still count")
 	case err != nil:
-		return logFailed.is("the team's hub: " + err.Error())
+		return logFailed.problem("the team's hub: " + err.Error())
 	}
 	return nil
 }
@@ -190,9 +194,9 @@ func (c *workerCopy) cancel(ctx context.Context, input event.InputID, by string)
 	_, err := c.team.Cancel(ctx, string(input), by, source)
 	switch {
 	case errors.Is(err, team.ErrNoRight):
-		return forbidden.of(err)
+		return forbidden.wrap(err)
 	case err != nil:
-		return logFailed.is("the team's hub: " + err.Error())
+		return logFailed.problem("the team's hub: " + err.Error())
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 func init() { afterTests = hubtest.Remove }
 
-// TestPushOfATeam: a question of a team's worker wakes a device, too, and one that is known wakes it once.
+// TestPushOfATeam checks that a question of a team's worker wakes a device once.
 func TestPushOfATeam(t *testing.T) {
 	t.Parallel()
 	s, db := hubtest.Shared(t)
@@ -33,7 +33,7 @@ func TestPushOfATeam(t *testing.T) {
 	go func() { over <- worker.Run(ctx, ctx) }()
 	t.Cleanup(func() {
 		end()
-		<-over // what did not end is of no interest
+		<-over // the result does not matter
 		check(t, worker.Close())
 		check(t, alice.Close())
 	})

@@ -10,7 +10,8 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// TestTeamAway: a hub that cannot be reached is said to who asks for its copies, and is not called for each of them.
+// TestTeamAway checks that an unreachable hub is reported to a client that asks for the copies. The
+// server does not call the hub for each copy.
 func TestTeamAway(t *testing.T) {
 	var calls atomic.Int32
 	w := newWorld(t, 1, func(o *Options) {
@@ -27,7 +28,7 @@ func TestTeamAway(t *testing.T) {
 	}
 }
 
-// TestTeamHangs: a hub that says nothing holds up nothing of this machine's.
+// TestTeamHangs checks that a silent hub delays nothing of this machine.
 func TestTeamHangs(t *testing.T) {
 	hangs := make(chan struct{})
 	w := newWorld(t, 1, func(o *Options) {
@@ -39,7 +40,8 @@ func TestTeamHangs(t *testing.T) {
 	})
 	w.ask(w.dirs[0], "@say one")
 	over := make(chan struct{})
-	go func() { // takes as long as one may wait for a log
+	// This request takes the whole time limit of a log.
+	go func() {
 		defer close(over)
 		w.do("GET", "/v1/questions?project=team", nil).want(http.StatusServiceUnavailable)
 	}()
@@ -55,7 +57,7 @@ func TestTeamHangs(t *testing.T) {
 	<-over
 }
 
-// TestNoTeam: without a team its copies are not there.
+// TestNoTeam checks that a server without a team has no copies.
 func TestNoTeam(t *testing.T) {
 	w := newWorld(t, 1)
 	w.do("GET", "/v1/sessions?project=team", nil).problem(notFound)

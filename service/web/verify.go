@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// verified is what was found of a log.
+// verified is the result of the verification of a log.
 type verified struct {
 	place
 	File        string           `json:"file"`
@@ -47,7 +47,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := l.own("'perlica log verify --team' verifies it, with its worker's key and its keepers'"); err != nil {
+	if err := l.requireOwn("'perlica log verify --team' verifies it, with its worker's key and its keepers'"); err != nil {
 		return err
 	}
 	select {
@@ -56,12 +56,12 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	case <-r.Context().Done():
 		return r.Context().Err()
 	case <-s.stopping:
-		return stoppingNow.is("")
+		return stoppingNow.problem("")
 	}
 	v := verified{place: l.place, File: l.used.Log}
-	log, err := store.OpenReader(r.Context(), v.File) // as it is on disk now
+	log, err := store.OpenReader(r.Context(), v.File) // reads the file as it is on disk now
 	if err == nil {
-		err = v.check(r, l, log)
+		err = v.checkLog(r, l, log)
 		err = errors.Join(err, log.Close())
 	}
 	if errors.Is(err, disk.ErrCorrupt) {
@@ -75,7 +75,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, v)
 }
 
-// localize says what was found in a language.
+// localize translates the findings.
 func (v *verified) localize(say *language.Sentences) {
 	v.Damage = say.Translate(v.Damage)
 	for i := range v.Findings {
@@ -86,8 +86,8 @@ func (v *verified) localize(say *language.Sentences) {
 	}
 }
 
-// check verifies an open log with the user's own keys.
-func (v *verified) check(r *request, l *eventLog, log *store.Reader) error {
+// checkLog verifies an open log with the user's own keys.
+func (v *verified) checkLog(r *request, l *eventLog, log *store.Reader) error {
 	audit := &report.Audit{}
 	opt := verify.Options{Audit: audit, NoImport: true}
 	keys, err := evidence.ReadKeys(l.opt.Dirs.KeyDir())
@@ -116,10 +116,10 @@ func (v *verified) check(r *request, l *eventLog, log *store.Reader) error {
 	return nil
 }
 
-// noEvent is the error of who asked for an event, in their words where it is that there is none.
+// noEvent returns the error for a missing event in the words of the request.
 func noEvent(err error, ref string) error {
 	if errors.Is(err, disk.ErrNotExist) {
-		return notFound.is(fmt.Sprintf("there is no event %q on the log", ref))
+		return notFound.problem(fmt.Sprintf("there is no event %q on the log", ref))
 	}
 	return err
 }
@@ -132,10 +132,10 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := l.own("its worker makes proofs of it"); err != nil {
+	if err := l.requireOwn("its worker makes proofs of it"); err != nil {
 		return err
 	}
-	read, err := l.read(r.Context())
+	read, err := l.openReader(r.Context())
 	if err == nil && read == nil {
 		err = fs.ErrNotExist
 	}
@@ -153,7 +153,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	}
 	p, err := eventlog.Prove(r.Context(), log, seq)
 	if errors.Is(err, eventlog.ErrNoCheckpoint) {
-		return unfit.is(err.Error() + ": the end of a run makes one, where there is a key")
+		return unfit.problem(err.Error() + ": the end of a run makes one, where there is a key")
 	}
 	if err != nil {
 		return noEvent(err, ref)
@@ -164,6 +164,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="event-`+strconv.FormatInt(int64(seq), 10)+`.tlog-proof"`)
-	_, _ = w.Write(text) // the client may be gone
+	// The client may be gone.
+	_, _ = w.Write(text)
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	shell "github.com/perlica/perlica/service/web/page"
 )
 
-// TestRevokedWhileWaiting: a device that is revoked learns nothing of a result that it waits for, and what it
-// sent is not called any more if it was not yet.
+// TestRevokedWhileWaiting checks that a revoked device does not learn the result that it waits for.
+// Its input is not called if it was still waiting.
 func TestRevokedWhileWaiting(t *testing.T) {
 	w := newWorld(t, 1)
 	token, dev, err := w.devices.NewToken(t.Context(), "leaver", access.Rights{access.Ask}, "test")
@@ -45,14 +45,15 @@ func TestRevokedWhileWaiting(t *testing.T) {
 	w.do("POST", "/v1/inputs", in, withKey("first")).want(200)
 	queued["wait"] = true
 	for got := w.do("POST", "/v1/inputs", queued, withKey("queued")); got.status != http.StatusOK; got = w.do("POST", "/v1/inputs", queued, withKey("queued")) {
-		got.problem(unfit) // it joined the flight of the one who is gone
+		// The request joined the pending input of the revoked device.
+		got.problem(unfit)
 	}
 	if n := w.count(w.dirs[0], event.Requested); n != 2 {
 		t.Errorf("%d calls", n)
 	}
 }
 
-// TestTooManyInputs: inputs that wait are in memory, and no more are taken than fit.
+// TestTooManyInputs checks the limit of waiting inputs, because they wait in memory.
 func TestTooManyInputs(t *testing.T) {
 	w := newWorld(t, 1)
 	first := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Build command=make"}).want(202).object()
@@ -62,20 +63,21 @@ func TestTooManyInputs(t *testing.T) {
 		w.do("POST", "/v1/inputs", in).want(202)
 	}
 	w.do("POST", "/v1/inputs", in).problem(tooMany)
-	w.server.Stop() // what waits is not sent
+	// A waiting input is not sent.
+	w.server.Stop()
 	w.answer(q, "reject_once").want(200)
 }
 
-// TestTooManyStreams: no more streams are open than fit, and one that ends makes room.
+// TestTooManyStreams checks the limit of open streams. The end of one makes room for another.
 func TestTooManyStreams(t *testing.T) {
 	w := newWorld(t, 1)
-	for range 999 { // docs/changelog.md: 1,000
+	for range 999 { // docs/changelog.md promises 1,000 streams
 		w.server.streams <- struct{}{}
 	}
 	last := w.follow("/v1/events", "")
-	last.next() // it is open
+	last.next() // the stream is open
 	w.do("GET", "/v1/events", nil).problem(tooMany)
-	w.do("GET", "/v1/events?after=0", nil, json_).want(200) // a page is no stream
+	w.do("GET", "/v1/events?after=0", nil, json_).want(200) // a page is not a stream
 	last.close()
 	for end := time.Now().Add(longest); len(w.server.streams) == 1000; w.do("GET", "/v1/runs?limit=1", nil).want(200) {
 		if time.Now().After(end) {
@@ -87,7 +89,7 @@ func TestTooManyStreams(t *testing.T) {
 	again.close()
 }
 
-// TestSeveralIDs: an input with two ids has none.
+// TestSeveralIDs checks that an input with several ids is refused.
 func TestSeveralIDs(t *testing.T) {
 	w := newWorld(t, 1)
 	for _, keys := range [][]string{{"a", "b"}, {""}} {
@@ -98,7 +100,7 @@ func TestSeveralIDs(t *testing.T) {
 	}
 }
 
-// TestBase: below a path the page has one address.
+// TestBase checks that the page has one address below a path.
 func TestBase(t *testing.T) {
 	w := newWorld(t, 1, withPage, func(o *Options) { o.Base = "/perlica" })
 	client := *w.http.Client()

@@ -1,13 +1,28 @@
-// Package web is the front end for a browser and for programs: one http.Handler over the logs of all
-// projects of a user. openapi.json describes it, and its tests hold every answer against that.
+// Package web is the front end for a browser and for programs. It is one http.Handler over the logs
+// of all projects of a user. The file openapi.json describes it, and the tests check every answer
+// against this file.
 //
-// It promises that nothing passes its guard without a credential but what the description opens to
-// all; that an input sent several times is one call; that of several answers the first counts and the
-// others are told which that was; and that a stream of events that breaks off and goes on at its cursor
-// misses nothing and repeats nothing. A log that cannot be read is said to be so and holds up nothing.
+// The package keeps these promises. Without a credential a request reaches only the routes that the
+// description opens to all. An input that is sent several times is one call. The first of several
+// answers counts, and later answers learn which one counted. A stream of events that breaks and
+// continues at its cursor misses no event and repeats none. The server reports an unreadable log,
+// and the other logs work on.
 //
-// It refuses to decide anything about a run, to keep a second copy of what is on record, and to start
-// a listener: who serves it chooses the address.
+// The package never decides about a run, keeps no second copy of the record, and opens no listener.
+// The caller chooses the address.
+//
+// # Goroutines and locks
+//
+//   - The goroutine of each request runs its handler. It owns its request and its follower.
+//   - New starts watchQuestions and recoverRuns. watchQuestions owns the set of known questions and starts the goroutine of watchTeam. Close joins both.
+//   - joinInput starts one goroutine for each pending input. Server.turns counts it together with the open ACP connections. Close waits for turns.
+//   - Each followed log has a goroutine of its feed. This goroutine reads the log, and its child watches the file. It ends with the last follower.
+//   - Each ACP connection has a goroutine that reads messages, one that sends pings, and one that waits for a revocation.
+//
+// Locks are taken in this order: liveSessions.opening before liveSessions.mu, logs.mu before
+// eventLog.mu, and eventLog.mu before feed.mu. The backlog's channel sem is held while a segment is
+// read; no other lock is taken under it. The remaining mutexes guard only the fields of their own
+// struct, and their holders take no other lock.
 package web
 
 import (
@@ -27,67 +42,83 @@ import (
 	"github.com/perlica/perlica/service/web/push"
 )
 
-// Options of New.
+// Options configures New.
 type Options struct {
-	Dirs    config.Dirs
-	Environ []string // what agents' environments are chosen from
-	Version string   // of Perlica, for agents
+	Dirs config.Dirs
+	// Environ is the environment from which the agents' environments are chosen.
+	Environ []string
+	// Version is Perlica's version for agents.
+	Version string
 
-	// Here is the project in which the server was started: it is shown before it has a log. Only
-	// says that no other is shown.
+	// Here is the project in which the server was started. It is listed before it has a log. Only
+	// hides all other projects.
 	Here *project.Project
 	Only bool
 
-	// Team opens the user's team, when its copies are first asked for; nil: there is none.
+	// Team opens the user's team at the first use of its copies. nil means that the user has no
+	// team.
 	Team func(context.Context) (*team.Team, error)
 
 	Devices *device.Devices
-	Page    fs.FS    // the page; nil: there is none
-	Hosts   []string // under which it is reached, each with its port if that is not the scheme's
-	Base    string   // the path under which a proxy shows it, as "/perlica"; empty: none
+	Page    fs.FS // the page; nil serves no page
+	// Hosts lists the names under which the server is reached, each with its port unless the port
+	// is the scheme's default.
+	Hosts []string
+	// Base is the path under which a proxy shows the server, such as "/perlica". It is empty
+	// without such a proxy.
+	Base string
 
-	// Client says where a request comes from, for the limits and the debug trail; nil takes the
-	// address of the connection. Behind a proxy that is the proxy's.
+	// Client returns the address of a request's client for the limits and the debug trail. nil
+	// takes the address of the connection, which is the proxy's address if there is a proxy.
 	Client func(*http.Request) string
 
-	Trail      *slog.Logger      // the debug trail; nil: none
-	Push       http.RoundTripper // a test's push service; nil: what reaches public addresses alone
-	Foreground time.Duration     // how long a page that is shown has to show a question by itself; 0: 10 s
-	Heartbeat  time.Duration     // between two signs of life of a stream; 0: 15 s
-	Patience   time.Duration     // how long one write may take; 0: 30 s
-	Ring       int               // how many bytes of encoded lines are kept for a log's followers; 0: 16 MiB
+	Trail *slog.Logger // the debug trail; nil disables it
+	// Push replaces the push service in tests. nil reaches only public addresses.
+	Push http.RoundTripper
+	// Foreground is the time that a visible page has to show a question itself. 0 means 10 s.
+	Foreground time.Duration
+	// Heartbeat is the interval between two signs of life of a stream. 0 means 15 s.
+	Heartbeat time.Duration
+	// Patience is the time limit of one write. 0 means 30 s.
+	Patience time.Duration
+	// Ring is the number of bytes of encoded lines that are kept for a log's followers. 0 means 16
+	// MiB.
+	Ring int
 }
 
-// Server is the handler. Its methods may be called from several goroutines. The caller must Close it.
+// Server is the handler. Its methods may be called from several goroutines. The caller must Close
+// it.
 type Server struct {
 	opt    Options
 	logs   *logs
 	limits *limits
 	mux    *http.ServeMux
 
-	stopping chan struct{} // closed when it is to stop: streams end, inputs are refused
+	// stopping is closed by Stop: streams end and inputs are refused.
+	stopping chan struct{}
 	stop     sync.Once
-	hard     context.Context // ends the turns
-	end      context.CancelCauseFunc
-	turns    sync.WaitGroup
+	// hard ends the running turns.
+	hard  context.Context
+	end   context.CancelCauseFunc
+	turns sync.WaitGroup
 
-	verifying  chan struct{} // capacity 1: one log is verified at a time
-	clients    chan struct{} // a place for each ACP client
-	streams    chan struct{} // a place for each stream of events
-	slots      chan struct{} // a place for each turn that may be under way
-	push       *push.Sender
-	subscribed chan struct{} // capacity 1: a device may have subscribed
-	watching   sync.WaitGroup
-	present    present
-	atWorkers  atWorkers
-	inputs     inputs
-	talks      talks
-	learned    learned
-	counts     counters
+	verifying    chan struct{} // capacity 1: one log is verified at a time
+	clients      chan struct{} // one place for each ACP client
+	streams      chan struct{} // one place for each stream of events
+	slots        chan struct{} // one place for each running turn
+	push         *push.Sender
+	subscribed   chan struct{} // capacity 1: a device may have subscribed
+	watching     sync.WaitGroup
+	present      present
+	atWorkers    atWorkers
+	inputs       inputs
+	liveSessions liveSessions
+	learned      learned
+	counts       counters
 }
 
-// New returns a handler. Nothing is opened yet but for devices that are woken by Web Push, and logs with runs whose process
-// is gone: these get their outcomes.
+// New returns a handler. It opens only the logs that have runs without a process, to record their
+// outcomes, and the files of devices that Web Push wakes.
 func New(opt Options) *Server {
 	if opt.Trail == nil {
 		opt.Trail = slog.New(slog.DiscardHandler)
@@ -103,10 +134,10 @@ func New(opt Options) *Server {
 	s := &Server{
 		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
 		verifying: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams), clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
-		inputs:  inputs{under: map[inputKey]*flight{}},
-		talks:   talks{open: map[talkKey]*talk{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
-		learned: learned{of: map[learnedKey]*offers{}},
-		counts:  counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),
+		inputs:       inputs{pending: map[inputKey]*pendingInput{}},
+		liveSessions: liveSessions{open: map[sessionKey]*liveSession{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
+		learned:      learned{of: map[learnedKey]*offers{}},
+		counts:       counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),
 	}
 	s.push = push.New(push.Options{Dir: opt.Dirs.PushDir(), Trail: opt.Trail, Due: s.due, Transport: opt.Push})
 	s.hard, s.end = context.WithCancelCause(context.Background())
@@ -116,8 +147,9 @@ func New(opt Options) *Server {
 	return s
 }
 
-// recoverRuns has the runs that a process left behind when it was killed get their outcomes: a page that shows one waits
-// for it. A log that cannot be worked in holds up no other, and is told in the trail.
+// recoverRuns records the outcomes of runs whose process was killed, because a page that shows such
+// a run waits for its outcome. A log that cannot be opened for work is named in the debug trail and
+// does not delay the others.
 func (s *Server) recoverRuns() {
 	list, err := s.logs.list(s.hard, place{})
 	if err != nil {
@@ -130,7 +162,7 @@ func (s *Server) recoverRuns() {
 	}
 }
 
-// mostStreams is how many streams of events may be open at a time.
+// mostStreams limits the number of open streams of events.
 const mostStreams = 1000
 
 func orDefault[T comparable](v, otherwise T) T {
@@ -141,14 +173,14 @@ func orDefault[T comparable](v, otherwise T) T {
 	return v
 }
 
-// Stop ends the streams and refuses new inputs; turns under way go on. It returns at once.
+// Stop ends the streams and refuses new inputs. Running turns continue. Stop returns at once.
 func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 
-// errStopped is why turns end with the server.
+// errStopped is the cause when turns end with the server.
 var errStopped = errors.New("the server was stopped")
 
-// Close stops the server, waits until ctx is done for the turns under way, cancels those that are left,
-// and closes what is open. No request may be under way.
+// Close stops the server and waits for the running turns until ctx is done. It then cancels the
+// remaining turns and closes all open logs. No request may be running.
 func (s *Server) Close(ctx context.Context) error {
 	s.Stop()
 	over := make(chan struct{})
@@ -165,6 +197,6 @@ func (s *Server) Close(ctx context.Context) error {
 	s.end(errStopped)
 	s.push.Close()
 	s.watching.Wait()
-	s.talks.close()
-	return s.logs.close()
+	s.liveSessions.closeAll()
+	return s.logs.closeAll()
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// TestMain is the built-in agent where the registry starts Perlica's own executable as one. A further
-// argument is where it keeps sessions, or its scenario.
+// TestMain runs the built-in agent when the registry starts the test binary as "agent". A further
+// argument names the agent's state directory or its scenario.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
 		opt := predictable.Options{}
@@ -44,16 +44,17 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	_ = flag.Set("test.parallel", "4") // most of the tests that are parallel wait: for a browser, or for two seconds to pass
+	// Most parallel tests wait, for a browser or for two seconds to pass.
+	_ = flag.Set("test.parallel", "4")
 	code := m.Run()
 	afterTests()
 	os.Exit(code)
 }
 
-// afterTests removes what belongs to no test.
+// afterTests removes resources that all tests share.
 var afterTests = func() {}
 
-// described is openapi.json, against which every answer is held.
+// described validates every answer against openapi.json.
 var described = sync.OnceValue(func() validator.Validator {
 	doc, err := libopenapi.NewDocument(description)
 	if err != nil {
@@ -66,7 +67,7 @@ var described = sync.OnceValue(func() validator.Validator {
 	return v
 })
 
-// world is a user with projects, and a server.
+// world is a user with projects and a server.
 type world struct {
 	t       *testing.T
 	home    string
@@ -78,13 +79,13 @@ type world struct {
 	server  *Server
 	http    *httptest.Server
 	secure  bool   // over TLS
-	token   string // with all rights but admin
+	token   string // has all rights except admin
 }
 
-// longest is how long a test waits for what must come: a loaded machine is slow.
+// longest limits the wait for an expected event. It is long because a loaded machine is slow.
 const longest = 2 * time.Minute
 
-// newWorld makes a user with so many projects; the server was started in the first.
+// newWorld makes a user with this many projects. The server starts in the first one.
 func newWorld(t *testing.T, projects int, change ...func(*Options)) *world {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -95,7 +96,8 @@ func newWorld(t *testing.T, projects int, change ...func(*Options)) *world {
 	w.environ = append(os.Environ(), "PERLICA_HOME="+w.home, "PERLICA_MODEL_DEFAULT_PROVIDER=predictable")
 	for i := range projects {
 		dir := filepath.Join(root, fmt.Sprintf("project-%d", i))
-		if err := os.MkdirAll(filepath.Join(dir, ".perlica_config"), 0o700); err != nil { // no folder above is taken for the project
+		// The folder makes this directory a project, so Find does not take a folder above it.
+		if err := os.MkdirAll(filepath.Join(dir, ".perlica_config"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		w.dirs = append(w.dirs, dir)
@@ -141,7 +143,7 @@ func namedProvider(t *testing.T, name, argument string) func(*Options) {
 	}
 }
 
-// use opens a project's log for work, as a first run there would.
+// use opens a project's log for work, as a first run would.
 func (w *world) use(dir string) {
 	w.t.Helper()
 	p, err := project.Find(dir, w.environ, nil)
@@ -151,7 +153,7 @@ func (w *world) use(dir string) {
 	check(w.t, done())
 }
 
-// start starts the server; it ends with the test.
+// start starts the server. The server ends with the test.
 func (w *world) start() {
 	w.http = httptest.NewUnstartedServer(nil)
 	w.serve()
@@ -171,7 +173,7 @@ func (w *world) serve() {
 	w.t.Cleanup(func() { stop(w.t, server, served) })
 }
 
-// again starts another server at the address of the one that was stopped.
+// again starts another server at the address of the stopped one.
 func (w *world) again() {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", w.http.Listener.Addr().String())
@@ -182,7 +184,7 @@ func (w *world) again() {
 	w.serve()
 }
 
-// stop ends a server that may be stopped already, and its turns.
+// stop ends a server and its turns. The server may already be stopped.
 func stop(t *testing.T, s *Server, h *httptest.Server) {
 	s.Stop()
 	h.Close()
@@ -207,7 +209,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// response is an answer, read whole.
+// response is a completely read answer.
 type response struct {
 	t      *testing.T
 	status int
@@ -215,7 +217,7 @@ type response struct {
 	body   []byte
 }
 
-// do makes a request with the token and holds the answer against the description.
+// do makes a request with the token and validates the answer.
 func (w *world) do(method, path string, body any, change ...func(*http.Request)) *response {
 	w.t.Helper()
 	r, err := w.try(method, path, body, change...)
@@ -223,10 +225,11 @@ func (w *world) do(method, path string, body any, change ...func(*http.Request))
 	return r
 }
 
-// try is do where the server may be gone.
+// try makes a request like do. It returns an error if the server is gone.
 func (w *world) try(method, path string, body any, change ...func(*http.Request)) (*response, error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), longest) // a stream that should have been refused does not end
+	// An accepted stream would never end.
+	ctx, cancel := context.WithTimeout(w.t.Context(), longest)
 	defer cancel()
 	req := w.request(method, path, body).WithContext(ctx)
 	for _, f := range change {
@@ -246,7 +249,7 @@ func (w *world) try(method, path string, body any, change ...func(*http.Request)
 	return r, nil
 }
 
-// hold holds an answer against the description, and against what is true of all.
+// hold validates an answer against the description and the rules for all answers.
 func (w *world) hold(req *http.Request, res *http.Response, data []byte) {
 	w.t.Helper()
 	for name := range securityHeaders {
@@ -274,7 +277,7 @@ func (w *world) hold(req *http.Request, res *http.Response, data []byte) {
 	}
 }
 
-// request is one with the token; a body is sent as JSON.
+// request returns a request with the token and a JSON body.
 func (w *world) request(method, path string, body any) *http.Request {
 	w.t.Helper()
 	var in io.Reader
@@ -313,7 +316,7 @@ func (r *response) problem(k kind) *problem {
 	return &p
 }
 
-// into reads the answer.
+// into decodes the answer.
 func (r *response) into(v any) {
 	r.t.Helper()
 	if err := json.Unmarshal(r.body, v); err != nil {
@@ -321,7 +324,7 @@ func (r *response) into(v any) {
 	}
 }
 
-// object is an answer of which some members matter.
+// object is a JSON object.
 type object = map[string]any
 
 func (r *response) object() object {
@@ -330,7 +333,7 @@ func (r *response) object() object {
 	return o
 }
 
-// items are the objects of a list in an object.
+// items returns the objects of a list in an object.
 func items(o object, name string) (list []object) {
 	all, _ := o[name].([]any)
 	for _, one := range all {

@@ -15,18 +15,19 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// Visitor is a device that has proved who it is.
+// Visitor is a device that has proved its identity.
 type Visitor struct {
 	ID, Name string
 	Rights   access.Rights
-	Token    bool   // it is a program
-	Key      []byte // a browser's public key, SubjectPublicKeyInfo
+	Token    bool   // the visitor is a program
+	Key      []byte // a browser's public key as SubjectPublicKeyInfo
 }
 
-// Label names the visitor on the record: its name may be anybody's, its id is not.
+// Label names the visitor on the record. Two devices may have the same name over time, but never
+// the same id.
 func (v Visitor) Label() string { return v.Name + " (web:" + v.ID + ")" }
 
-// Why a request does not come from a device.
+// These errors are the reasons why a request does not come from a device.
 var (
 	ErrNone      = errors.New("the request has no credential")
 	ErrMalformed = errors.New("the credential does not have the form that is read here")
@@ -39,20 +40,20 @@ var (
 	ErrRevoked   = errors.New("the device was revoked")
 )
 
-// unrecorded are the errors that are no attempt to come in.
+// unrecorded reports whether an error is not an attempt to enter.
 func unrecorded(err error) bool {
 	return errors.Is(err, ErrNone) || errors.Is(err, ErrNonce) || errors.Is(err, ErrClock) || errors.Is(err, ErrLimited)
 }
 
-// Authenticate judges who makes a request, whose whole body is body, by its bearer token or its
-// signature. What was revoked before by whatever process is known. Errors that are none of this
-// package's mean that the log could not be read: then no one comes in.
+// Authenticate identifies the device that made a request with this body, by its bearer token or its
+// signature. It knows every earlier revocation by any process. An error of another package means
+// that the log could not be read; the request is then refused.
 func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
-	return d.judge(r, func(s signed) error {
+	return d.judgeRequest(r, func(s signed) error {
 		if s.digest != digestOf(body) {
 			return ErrSignature
 		}
-		// Only what the device has signed is remembered: a stranger fills nothing.
+		// Only nonces that the device has signed are remembered. A stranger cannot fill the memory.
 		switch first, full := d.seen.first(s.key, s.nonce, d.opt.Now()); {
 		case !first:
 			return ErrReplayed
@@ -63,16 +64,17 @@ func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
 	})
 }
 
-// Precheck fails if Authenticate would whatever the body is, which has not to be read then: it covers
-// all but that the body is the one that was signed, for the first time.
+// Precheck fails if Authenticate would fail for every body. The server then does not read the body.
+// Precheck covers every check except the digest of the body and the replay of the nonce.
 func (d *Devices) Precheck(r *http.Request) error {
-	_, err := d.judge(r, func(signed) error { return nil })
+	_, err := d.judgeRequest(r, func(signed) error { return nil })
 	return err
 }
 
-// judge is Authenticate; rest judges what a device has signed.
-func (d *Devices) judge(r *http.Request, rest func(s signed) error) (Visitor, error) {
-	if err := d.refresh(r.Context()); err != nil {
+// judgeRequest does the common part of Authenticate and Precheck. The function rest judges the
+// signed values.
+func (d *Devices) judgeRequest(r *http.Request, rest func(s signed) error) (Visitor, error) {
+	if err := d.refreshState(r.Context()); err != nil {
 		return Visitor{}, err
 	}
 	var v Visitor
@@ -97,12 +99,12 @@ func (d *Devices) judge(r *http.Request, rest func(s signed) error) (Visitor, er
 	return v, nil
 }
 
-// From is where a request comes from, as it is recorded and shown.
+// From returns the origin of a request for the record and for display.
 func (d *Devices) From(r *http.Request) fact.From {
 	return fact.From{Address: access.Cut(d.opt.Client(r), 64), Browser: access.Cut(r.UserAgent(), 160)}
 }
 
-// remote is who is at the other end of the connection.
+// remote returns the address of the other end of the connection.
 func remote(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
@@ -110,8 +112,8 @@ func remote(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// Refuse records that something was refused, unless too much was of late. That it cannot be recorded
-// changes nothing: it is refused.
+// Refuse records a refusal, unless too many were recorded recently. A failed record changes
+// nothing: the request stays refused.
 func (d *Devices) Refuse(ctx context.Context, f fact.WebRefused) {
 	left, ok := d.record.Record(d.opt.Now())
 	if !ok {
@@ -121,18 +123,19 @@ func (d *Devices) Refuse(ctx context.Context, f fact.WebRefused) {
 	_, _ = d.log.Append(ctx, newFact(event.WebRefused, f))
 }
 
-// clockTolerance is how much a device's clock may differ. How old a request is the nonce tells.
+// clockTolerance is the largest accepted difference of a device's clock. The nonce limits the age
+// of a request.
 const clockTolerance = 10 * time.Minute
 
-// bySignature is the device that has signed the request, if the rest of it is as it should be. With an
-// error it may name the one that is said to have.
+// bySignature returns the device that has signed the request, if rest succeeds. With an error, the
+// visitor may name the device that the request claims.
 func (d *Devices) bySignature(r *http.Request, rest func(s signed) error) (Visitor, error) {
 	s, err := parseSigned(r.Header)
 	if err != nil {
 		return Visitor{}, err
 	}
 	now := d.opt.Now()
-	dev, revoked := d.find(s.key)
+	dev, revoked := d.findDevice(s.key)
 	switch {
 	case revoked:
 		err = ErrRevoked
@@ -153,8 +156,8 @@ func (d *Devices) bySignature(r *http.Request, rest func(s signed) error) (Visit
 	return dev.visitor(), nil
 }
 
-// find returns a device; with revoked set it was one.
-func (d *Devices) find(id string) (dev Device, revoked bool) {
+// findDevice returns a device. revoked reports whether the id belongs to a revoked device.
+func (d *Devices) findDevice(id string) (dev Device, revoked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if found := d.state.devices[id]; found != nil {
@@ -167,19 +170,19 @@ func (dev Device) visitor() Visitor {
 	return Visitor{ID: dev.ID, Name: dev.Name, Rights: dev.Rights, Token: dev.Kind == Program, Key: recordOf(dev.key)}
 }
 
-// bearerForm is the only form of the field Authorization.
+// bearerForm is the only accepted form of the field Authorization.
 var bearerForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^Bearer (` + tokenPrefix + `([a-z0-9]{10})[a-z0-9]{26})$`)
 })
 
-// guesses are those at a program's token since the last right one.
+// guesses counts the wrong tokens of a program since its last right one.
 type guesses struct {
 	wrong int
 	last  time.Time
 }
 
-// byToken is the program that has the token. The id in it is no secret; who knows it and not the rest
-// has to wait longer each time.
+// byToken returns the program that has the token. The id in a token is not secret. A client that
+// knows only the id must wait longer after each guess.
 func (d *Devices) byToken(field string) (Visitor, error) {
 	m := bearerForm().FindStringSubmatch(field)
 	if m == nil {
@@ -198,7 +201,8 @@ func (d *Devices) byToken(field string) (Visitor, error) {
 	g := d.guesses[dev.ID]
 	if g == nil {
 		g = &guesses{}
-		d.guesses[dev.ID] = g // as many as there are programs
+		// guesses has at most one entry for each program.
+		d.guesses[dev.ID] = g
 	}
 	switch {
 	case !access.MayGuess(g.wrong, g.last, now):

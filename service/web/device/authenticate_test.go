@@ -19,8 +19,8 @@ import (
 	"github.com/perlica/perlica/service/web/device/devicetest"
 )
 
-// TestSignatureCovers: a signature is good for its method, host, path, query and body, for its device,
-// and for nothing else.
+// TestSignatureCovers checks that a signature counts only for its method, host, path, query, body
+// and device.
 func TestSignatureCovers(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -59,7 +59,8 @@ func TestSignatureCovers(t *testing.T) {
 	} {
 		r := b.signed(d, "POST", "/v1/inputs?wait=true", body)
 		c.change(r)
-		early := c.want // before the body is read
+		// Precheck runs before the body is read.
+		early := c.want
 		if c.body != body {
 			early = nil
 		}
@@ -73,7 +74,8 @@ func TestSignatureCovers(t *testing.T) {
 	}
 }
 
-// TestReplay: a signed request counts once, however often and at how many places it comes at one time.
+// TestReplay checks that a signed request counts once, however often it arrives, also at the same
+// time.
 func TestReplay(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -81,7 +83,8 @@ func TestReplay(t *testing.T) {
 	if _, err := d.Authenticate(b.signed(d, "GET", "/v1/self", ""), nil); err != nil {
 		t.Fatal(err)
 	}
-	h.clock.pass(4 * time.Minute) // what is remembered is sorted out while the nonce lives
+	// The memory of nonces is rotated while this nonce is valid.
+	h.clock.pass(4 * time.Minute)
 	r := b.signed(d, "POST", "/v1/inputs", "{}")
 	results := make(chan error, 8)
 	var wg sync.WaitGroup
@@ -104,7 +107,8 @@ func TestReplay(t *testing.T) {
 	if counted != 1 {
 		t.Errorf("it counted %d times", counted)
 	}
-	// With (r, s), (r, n - s) is a signature over the same text: it is no other request.
+	// If (r, s) is a signature, (r, n - s) is a signature over the same text. It must count as the
+	// same request.
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(strings.TrimPrefix(r.Header.Get("Signature"), "perlica=:"), ":"))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +130,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestNonce: a nonce lives for five minutes, in the process that made it.
+// TestNonce checks that a nonce is valid for five minutes in the process that made it.
 func TestNonce(t *testing.T) {
 	h := newHome(t)
 	d, elsewhere := h.open(t), h.open(t)
@@ -158,7 +162,8 @@ func TestNonce(t *testing.T) {
 	}
 }
 
-// TestClock: a device's clock may differ by ten minutes. How old a request is the nonce tells.
+// TestClock checks that a device's clock may differ by ten minutes. The nonce limits the age of a
+// request.
 func TestClock(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -175,7 +180,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestProxyPath: what is signed is the path that the browser sees, below which a proxy shows the page.
+// TestProxyPath checks that the signed path is the path that the browser sees, including the path
+// of the proxy.
 func TestProxyPath(t *testing.T) {
 	h := newHome(t)
 	d, err := device.Open(t.Context(), h.log(t), device.Options{Now: h.clock.Now, Base: "/perlica"})
@@ -186,14 +192,16 @@ func TestProxyPath(t *testing.T) {
 	b := h.pair(t, d, d, "phone", access.Ask)
 	for target, want := range map[string]error{"/perlica/v1/self": nil, "/v1/self": device.ErrSignature, "/other/v1/self": device.ErrSignature} {
 		r := b.signed(d, "GET", target, "")
-		r.URL.Path = "/v1/self" // the proxy's doing
+		// The proxy removes its path.
+		r.URL.Path = "/v1/self"
 		if _, err := d.Authenticate(r, nil); !errors.Is(err, want) {
 			t.Errorf("%s: %v", target, err)
 		}
 	}
 }
 
-// TestTooManyRequests: what is remembered of one device has an end, and another one is not kept out.
+// TestTooManyRequests checks the limit of remembered requests of a device. Another device is not
+// affected.
 func TestTooManyRequests(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -212,8 +220,8 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
-// TestRefusedIsRecorded: who tried what is on record, in one line that is no longer than it may be, and
-// no secret is in it.
+// TestRefusedIsRecorded checks that a refused attempt is on record in one line of limited length
+// without a secret.
 func TestRefusedIsRecorded(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -236,8 +244,8 @@ func TestRefusedIsRecorded(t *testing.T) {
 	}
 }
 
-// TestAnswerIsSigned: an answer counts as a device's only with its signature over question, digest and
-// option; a program signs nothing.
+// TestAnswerIsSigned checks that an answer of a device counts only with its signature over
+// question, digest and option. A program cannot sign.
 func TestAnswerIsSigned(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)

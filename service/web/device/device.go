@@ -1,9 +1,9 @@
-// Package device says which browsers and programs come in over HTTP.
+// Package device decides which browsers and programs may use Perlica over HTTP.
 //
-// It promises that nothing comes in without a credential that a person gave at a terminal of this
-// machine: a browser's key, with which it signs each request, or a program's token. What it knows is
-// in the user's own log and read from there at each start: a list in a file of its own could be
-// changed without a trace. It serves nothing itself.
+// It promises that a visitor needs a credential that a person gave at a terminal of this machine. A
+// browser has a key and signs each request with it; a program has a token. The list of devices is
+// in the user's own log and is read from it at each start: a separate file could be changed without
+// a trace. The package serves no requests itself.
 package device
 
 import (
@@ -24,41 +24,43 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// Device is a browser or a program that was paired.
+// Device is a paired browser or program.
 type Device struct {
 	ID      string        `json:"id"`
 	Name    string        `json:"name"`
 	Kind    Kind          `json:"kind"`
 	Rights  access.Rights `json:"rights"`
-	Address string        `json:"address,omitempty"` // from which it was paired
-	Browser string        `json:"browser,omitempty"` // what it said of itself
+	Address string        `json:"address,omitempty"` // address at the pairing
+	Browser string        `json:"browser,omitempty"` // the browser's own description
 	Paired  time.Time     `json:"paired"`
 
 	key   publicKey // of a browser
 	token []byte    // of a program: the SHA-256 of its token
 }
 
-// Kind is what a device is.
+// Kind is the kind of a device.
 type Kind string
 
-// The kinds.
+// These are the kinds of devices.
 const (
-	Browser Kind = "browser" // signs with a key that does not leave it
-	Program Kind = "program" // has a token
+	// Browser signs with a key that never leaves it.
+	Browser Kind = "browser"
+	// Program has a token.
+	Program Kind = "program"
 )
 
-// List returns the devices that a user's own log has as paired, in the order in which they were.
+// List returns the paired devices of a user's own log in the order of their pairing.
 func List(ctx context.Context, log *store.Reader) ([]Device, error) {
 	s := newState()
-	if err := s.read(ctx, log); err != nil {
+	if err := s.readLog(ctx, log); err != nil {
 		return nil, err
 	}
 	return s.list(), nil
 }
 
-// List returns the devices that are paired now, in the order in which they were.
+// List returns the paired devices in the order of their pairing.
 func (d *Devices) List(ctx context.Context) ([]Device, error) {
-	if err := d.refresh(ctx); err != nil {
+	if err := d.refreshState(ctx); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
@@ -66,14 +68,17 @@ func (d *Devices) List(ctx context.Context) ([]Device, error) {
 	return d.state.list(), nil
 }
 
-// Options say how devices are judged.
+// Options configures Open.
 type Options struct {
-	Base   string                       // the path below which a proxy shows what is served; it is part of what is signed
-	Client func(r *http.Request) string // the address from which a request comes; nil: who is at the other end
-	Now    func() time.Time             // nil: the system's clock
+	// Base is the path below which a proxy shows the server. Signatures cover it.
+	Base string
+	// Client returns the address of a request's client. nil takes the other end of the connection.
+	Client func(r *http.Request) string
+	// Now is the clock. nil takes the system's clock.
+	Now func() time.Time
 }
 
-// Devices judges who comes in. Its methods may be called from several goroutines.
+// Devices authenticates requests. Its methods may be called from several goroutines.
 type Devices struct {
 	log    *eventlog.Log
 	opt    Options
@@ -83,15 +88,16 @@ type Devices struct {
 	end    context.CancelFunc
 	over   sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows; never held during I/O
+	// mu guards the fields below. It is never held during I/O.
+	mu      sync.Mutex
 	state   *state
 	changed chan struct{}            // closed when state changes
 	streams map[string]chan struct{} // by the device's id
-	guesses map[string]*guesses      // at a token, by its id
+	guesses map[string]*guesses      // by the device's id
 }
 
-// Open reads which devices there are from the user's own log and follows it, whichever process writes there. The
-// caller must Close it, before the log.
+// Open reads the devices from the user's own log and follows the log, because other processes may
+// write to it. The caller must Close the devices before the log.
 func Open(ctx context.Context, log *eventlog.Log, opt Options) (*Devices, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -101,20 +107,21 @@ func Open(ctx context.Context, log *eventlog.Log, opt Options) (*Devices, error)
 	}
 	d := &Devices{log: log, opt: opt, nonces: newNonces(), state: newState(), changed: make(chan struct{}),
 		streams: map[string]chan struct{}{}, guesses: map[string]*guesses{}}
-	changes, err := log.Changes(ctx) // before the first look: nothing may lie between
+	// Following starts before the first reading, so that no event is missed between them.
+	changes, err := log.Changes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.refresh(ctx); err != nil {
+	if err := d.refreshState(ctx); err != nil {
 		return nil, errors.Join(err, changes.Close())
 	}
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	d.end = end
-	d.over.Go(func() { d.follow(following, changes) })
+	d.over.Go(func() { d.followLog(following, changes) })
 	return d, nil
 }
 
-// Close ends the following of the log, and what is being sent to every device. It may be called again.
+// Close ends the following of the log and the streams of all devices. It may be called again.
 func (d *Devices) Close() error {
 	d.end()
 	d.over.Wait()
@@ -124,24 +131,25 @@ func (d *Devices) Close() error {
 	return nil
 }
 
-// lookEvery is how long something that another process appended stays unseen at most, where the system
-// does not tell of it.
+// lookEvery limits the delay until an event of another process is seen, if the system does not
+// report changes.
 const lookEvery = 500 * time.Millisecond
 
-func (d *Devices) follow(ctx context.Context, changes *store.Changes) {
-	defer func() { _ = changes.Close() }() // read from only
+func (d *Devices) followLog(ctx context.Context, changes *store.Changes) {
+	// The file was only read.
+	defer func() { _ = changes.Close() }()
 	for {
 		_, err := changes.Wait(ctx, lookEvery)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			err = d.refresh(ctx)
+			err = d.refreshState(ctx)
 		}
 		if err == nil {
 			continue
 		}
-		// Which devices are revoked is not known: no stream goes on.
+		// The revocations are unknown now, so no stream may continue.
 		d.mu.Lock()
 		d.endStreams()
 		d.mu.Unlock()
@@ -153,7 +161,7 @@ func (d *Devices) follow(ctx context.Context, changes *store.Changes) {
 	}
 }
 
-// endStreams ends what every device is being sent. d.mu is held.
+// endStreams ends the streams of all devices. The caller holds mu.
 func (d *Devices) endStreams() {
 	for id, c := range d.streams {
 		close(c)
@@ -161,8 +169,8 @@ func (d *Devices) endStreams() {
 	}
 }
 
-// refresh takes in what was appended since the last time.
-func (d *Devices) refresh(ctx context.Context) error {
+// refreshState applies the events that were appended since the last call.
+func (d *Devices) refreshState(ctx context.Context) error {
 	d.mu.Lock()
 	head := d.state.head
 	d.mu.Unlock()
@@ -174,9 +182,10 @@ func (d *Devices) refresh(ctx context.Context) error {
 	defer d.mu.Unlock()
 	applied := false
 	for _, e := range events {
-		if e.Seq > d.state.head { // else another goroutine was faster
+		// Otherwise another goroutine has already applied the event.
+		if e.Seq > d.state.head {
 			applied = true
-			d.state.apply(e)
+			d.state.applyEvent(e)
 		}
 	}
 	d.state.head = max(d.state.head, end)
@@ -196,12 +205,12 @@ func (d *Devices) refresh(ctx context.Context) error {
 
 // Find returns the device that has this id now.
 func (d *Devices) Find(id string) (Device, bool) {
-	dev, _ := d.find(id)
+	dev, _ := d.findDevice(id)
 	return dev, dev.ID != ""
 }
 
-// Revoked returns a channel that is closed when the device is revoked, by whatever process, within a
-// second; when it is not known any more whether it was; and by Close.
+// Revoked returns a channel that is closed within a second after any process has revoked the
+// device. It is also closed by Close, and when the revocations become unknown.
 func (d *Devices) Revoked(id string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,10 +226,11 @@ func (d *Devices) Revoked(id string) <-chan struct{} {
 	return c
 }
 
-// append appends what build makes of what is known, which nothing can have changed in between.
-func (d *Devices) append(ctx context.Context, build func(s *state) (event.Event, error)) error {
+// appendFact appends the event that build makes from the current state. No event can come between
+// the state and the new event.
+func (d *Devices) appendFact(ctx context.Context, build func(s *state) (event.Event, error)) error {
 	for {
-		if err := d.refresh(ctx); err != nil {
+		if err := d.refreshState(ctx); err != nil {
 			return err
 		}
 		d.mu.Lock()
@@ -232,31 +242,33 @@ func (d *Devices) append(ctx context.Context, build func(s *state) (event.Event,
 		}
 		_, err = d.log.AppendUnless(ctx, event.Query{Types: types(), After: head}, e)
 		if conflict := (*eventlog.ConflictError)(nil); errors.As(err, &conflict) {
-			continue // another process, or goroutine, was faster
+			// Another process or goroutine was faster.
+			continue
 		}
 		if err != nil {
 			return err
 		}
-		_, _ = d.log.Checkpoint(ctx) // what was appended counts without it; the next one covers both
-		return d.refresh(ctx)
+		// The event counts without a checkpoint. The next checkpoint covers it.
+		_, _ = d.log.Checkpoint(ctx)
+		return d.refreshState(ctx)
 	}
 }
 
-// newFact is an event of the user's own log.
+// newFact returns an event of the user's own log.
 func newFact(t event.Type, f any) event.Event { return event.NewFact(t, "user", event.Refs{}, f) }
 
-// ErrNoDevice says that nothing is paired under a name.
+// ErrNoDevice says that no device has the name.
 var ErrNoDevice = errors.New("no device has this name")
 
-// An AmbiguousError says that several devices have a name.
+// An AmbiguousError says that several devices have the name.
 type AmbiguousError struct{ Name string }
 
 func (e *AmbiguousError) Error() string { return fmt.Sprintf("several devices are named %q", e.Name) }
 
-// Revoke takes the rights of the device away that has this id or, alone, this name, and returns it.
-// When it returns nil the device is out, also after a power failure.
+// Revoke ends the rights of the device with this id, or of the only device with this name, and
+// returns it. After a nil error the device stays out, also after a power failure.
 func (d *Devices) Revoke(ctx context.Context, ref, by string) (found Device, err error) {
-	err = d.append(ctx, func(s *state) (event.Event, error) {
+	err = d.appendFact(ctx, func(s *state) (event.Event, error) {
 		var called []*Device
 		for _, dev := range s.devices {
 			if dev.ID == ref {
@@ -279,26 +291,27 @@ func (d *Devices) Revoke(ctx context.Context, ref, by string) (found Device, err
 	return found, err
 }
 
-// What limits devices.
+// These errors are the limits of devices.
 var (
-	// ErrTooMany says that so many devices are paired that another one is likely a mistake.
+	// ErrTooMany says that the largest number of devices is paired. Another one is probably a
+	// mistake.
 	ErrTooMany = fmt.Errorf("%d devices are paired: revoke one first", mostDevices)
-	// ErrName says that a name cannot be one, or is another device's.
+	// ErrName says that a name is invalid or belongs to another device.
 	ErrName = errors.New("that name is empty, or another device's")
 )
 
-// mostDevices is how many devices can be paired.
+// mostDevices limits the number of paired devices.
 const mostDevices = 64
 
-// tokenPrefix is how a token begins, so that people and the masking of secrets know one.
+// tokenPrefix begins every token, so that people and the masking of secrets recognise one.
 const tokenPrefix = "perlica_tok_"
 
-// NewToken makes the token of a program. It is returned once and is not on record: its hash is.
+// NewToken makes the token of a program. It returns the token once. The record has only the hash.
 func (d *Devices) NewToken(ctx context.Context, name string, rights access.Rights, by string) (token string, dev Device, err error) {
 	f := fact.DevicePaired{ID: newID(), Name: access.Name(name), Rights: rights, By: by}
 	token = tokenPrefix + f.ID + strings.ToLower(rand.Text())
 	f.Token = hashed(token)
-	err = d.append(ctx, func(s *state) (event.Event, error) {
+	err = d.appendFact(ctx, func(s *state) (event.Event, error) {
 		if err := s.mayPair(f.Name); err != nil {
 			return event.Event{}, err
 		}
@@ -310,13 +323,13 @@ func (d *Devices) NewToken(ctx context.Context, name string, rights access.Right
 	return token, fromFact(f, d.opt.Now()), nil
 }
 
-// lengthID is how long an id is.
+// lengthID is the length of an id.
 const lengthID = 10
 
-// newID is the id of a device: it is no secret, and no two are the same.
+// newID returns the id of a device. An id is unique and not secret.
 func newID() string { return strings.ToLower(rand.Text()[:lengthID]) }
 
-// hashed is the SHA-256 of a secret of 130 random bits, which needs no salt.
+// hashed returns the SHA-256 of a secret. A secret has 130 random bits and needs no salt.
 func hashed(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// TestPaired: a browser that was paired by the terminal of another process comes in with its key, in
-// each process, and in one that starts later.
+// TestPaired checks that a browser paired by the terminal of another process is known in every
+// running process and in a later one.
 func TestPaired(t *testing.T) {
 	h := newHome(t)
 	terminal, server := h.open(t), h.open(t)
@@ -35,8 +35,8 @@ func TestPaired(t *testing.T) {
 	}
 }
 
-// TestRevokedInMidStream: what a device is being sent ends when another process revokes it, and the
-// device does not come in again; another one goes on.
+// TestRevokedInMidStream checks that a revocation by another process ends the streams of the device
+// and keeps it out. Another device's stream continues.
 func TestRevokedInMidStream(t *testing.T) {
 	h := newHome(t)
 	server, other := h.open(t), h.open(t)
@@ -53,7 +53,7 @@ func TestRevokedInMidStream(t *testing.T) {
 	if _, err := server.Authenticate(lost.signed(server, "GET", "/v1/self", ""), nil); !errors.Is(err, device.ErrRevoked) {
 		t.Errorf("a revoked device: %v", err)
 	}
-	<-server.Revoked(lost.id) // a stream that began too late
+	<-server.Revoked(lost.id) // a stream that began after the revocation
 	select {
 	case <-stays:
 		t.Error("another device was revoked, too")
@@ -68,8 +68,8 @@ func TestRevokedInMidStream(t *testing.T) {
 	<-stays
 }
 
-// TestRevokedBeforeTheRequest: a request that is made behind the revocation of another process is
-// refused, whether or not that was seen by then.
+// TestRevokedBeforeTheRequest checks that a request is refused after another process has revoked
+// the device, even if this process has not yet read the revocation.
 func TestRevokedBeforeTheRequest(t *testing.T) {
 	h := newHome(t)
 	server, other := h.open(t), h.open(t)
@@ -84,7 +84,7 @@ func TestRevokedBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// TestToken: a program comes in with its token, of which only the hash is on record.
+// TestToken checks that a program is known by its token. The record has only the hash.
 func TestToken(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -114,8 +114,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestTokenGuessing: who knows a token's id and guesses the rest has to wait longer each time, and the
-// right one waits as long; a stranger's guesses do not fill the log.
+// TestTokenGuessing checks that a client that guesses tokens with a known id must wait longer each
+// time. The right token waits, too. A stranger's guesses do not fill the log.
 func TestTokenGuessing(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -165,7 +165,7 @@ func TestTokenGuessing(t *testing.T) {
 	}
 }
 
-// TestTooMany: there is an end to the devices.
+// TestTooMany checks the limit of devices.
 func TestTooMany(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)

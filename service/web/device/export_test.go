@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Fill makes a device have signed as many requests as are remembered.
+// Fill lets a device sign the largest number of remembered requests.
 func Fill(d *Devices, id string, now time.Time) {
 	for i := range mostSigned {
 		d.seen.first(id, strconv.Itoa(i), now)

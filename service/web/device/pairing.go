@@ -13,20 +13,20 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// Pairing is one that was opened at a terminal, which may be that of another process than the one
-// that serves: the two know of each other by the user's own log.
+// Pairing is a pairing that was opened at a terminal. The terminal's process and the serving
+// process may differ. They communicate through the user's own log.
 type Pairing struct {
-	Code    string // for the address that is opened in the browser, once; it is not on record
+	Code    string // the one-time code in the browser's address; it is not on record
 	Expires time.Time
 
 	id string
 	d  *Devices
 }
 
-// Why a pairing does not go on.
+// These errors are the reasons why a pairing ends.
 var (
-	// ErrCode says that no pairing is open, that its time or its tries are over, or that the code is
-	// another one: somebody who guesses does not learn which.
+	// ErrCode says that no pairing is open, that its time or its tries are over, or that the code
+	// is wrong. A guessing client does not learn which.
 	ErrCode     = errors.New("the code is not one that counts now: 'perlica web pair' shows another one")
 	errExpired  = errors.New("the time of the pairing is over")
 	errTries    = errors.New("the code was guessed at too often")
@@ -34,14 +34,14 @@ var (
 	errOver     = errors.New("the pairing is over")
 )
 
-// OpenPairing opens a pairing for two minutes and five tries; it replaces the one before.
+// OpenPairing opens a pairing for two minutes and five tries. It replaces an earlier one.
 func (d *Devices) OpenPairing(ctx context.Context, rights access.Rights, by string) (*Pairing, error) {
 	code := rand.Text() // 130 bits
 	f, err := access.NewPairing(code, rights, by, d.opt.Now().Add(access.LimitsOfDevices().Time))
 	if err != nil {
 		return nil, err
 	}
-	err = d.append(ctx, func(s *state) (event.Event, error) {
+	err = d.appendFact(ctx, func(s *state) (event.Event, error) {
 		if len(s.devices) >= mostDevices {
 			return event.Event{}, ErrTooMany
 		}
@@ -53,7 +53,7 @@ func (d *Devices) OpenPairing(ctx context.Context, rights access.Rights, by stri
 	return &Pairing{code, f.Expires, f.ID, d}, nil
 }
 
-// live is why a pairing does not go on; nil: it does.
+// live returns the reason why a pairing cannot continue. nil means that it can.
 func (p *pairing) live(id string, now time.Time) error {
 	switch {
 	case p.ID != id:
@@ -68,8 +68,8 @@ func (p *pairing) live(id string, now time.Time) error {
 	return nil
 }
 
-// Wait waits until a browser with the code asks to be paired, and returns what it says of itself. The
-// error says why none will.
+// Wait waits until a browser with the code asks to be paired. It returns the browser's request. The
+// error is the reason why the pairing ended.
 func (p *Pairing) Wait(ctx context.Context) (fact.WebPairingRequested, error) {
 	for {
 		p.d.mu.Lock()
@@ -88,7 +88,7 @@ func (p *Pairing) Wait(ctx context.Context) (fact.WebPairingRequested, error) {
 	}
 }
 
-// wait returns when something has changed or some time is over; its error is that of ctx.
+// wait returns after a change or after the time. Its error is the error of ctx.
 func wait(ctx context.Context, changed <-chan struct{}, most time.Duration) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -101,10 +101,10 @@ func wait(ctx context.Context, changed <-chan struct{}, most time.Duration) erro
 	return nil
 }
 
-// Decide pairs the browser that Wait has returned, or refuses it. When it returns nil the decision
+// Decide pairs the browser that Wait has returned, or refuses it. After a nil error the decision
 // survives a power failure.
 func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, err error) {
-	err = p.d.append(ctx, func(s *state) (event.Event, error) {
+	err = p.d.appendFact(ctx, func(s *state) (event.Event, error) {
 		if err := s.pairing.live(p.id, p.d.opt.Now()); err != nil {
 			return event.Event{}, err
 		}
@@ -119,7 +119,7 @@ func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, 
 		if asks == nil {
 			return event.Event{}, errExpired
 		}
-		f := fact.DevicePaired{ID: newID(), Name: s.free(asks.Name), Rights: s.pairing.Rights, Key: asks.Key, Pairing: p.id, From: asks.From, By: by}
+		f := fact.DevicePaired{ID: newID(), Name: s.freeName(asks.Name), Rights: s.pairing.Rights, Key: asks.Key, Pairing: p.id, From: asks.From, By: by}
 		if err := s.mayPair(f.Name); err != nil {
 			return event.Event{}, err
 		}
@@ -129,13 +129,12 @@ func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, 
 	return dev, err
 }
 
-// Begin is the browser's first step: it uses the code up, and returns the handle by
-// which the browser is known until it is paired. The try is on record before it is answered. The
-// error may be ErrCode.
+// Begin is the browser's first step. It uses up the code and returns a handle that identifies the
+// browser until it is paired. The try is on record before Begin returns. The error may be ErrCode.
 func (d *Devices) Begin(ctx context.Context, code string, from fact.From) (handle string, err error) {
 	handle = rand.Text()
 	right := false
-	err = d.append(ctx, func(s *state) (event.Event, error) {
+	err = d.appendFact(ctx, func(s *state) (event.Event, error) {
 		p := &s.pairing
 		if p.live(p.ID, d.opt.Now()) != nil || p.handle != nil {
 			return event.Event{}, ErrCode
@@ -158,15 +157,15 @@ func (d *Devices) Begin(ctx context.Context, code string, from fact.From) (handl
 	return handle, nil
 }
 
-// Ask is the browser's second step: it hands in its name and its public key, once, and gets the word
-// that the terminal shows, too. The error may be ErrKey or, where the handle does not count, ErrCode.
+// Ask is the browser's second step. It submits the browser's name and public key, once. It returns
+// the word that the terminal also shows. The error may be ErrKey, or ErrCode for an invalid handle.
 func (d *Devices) Ask(ctx context.Context, handle, name string, key JWK, from fact.From) (word string, err error) {
 	der, err := key.record()
 	if err != nil {
 		return "", err
 	}
 	f := fact.WebPairingRequested{From: from, Name: access.Name(name), Key: der, Word: newWord()}
-	err = d.append(ctx, func(s *state) (event.Event, error) {
+	err = d.appendFact(ctx, func(s *state) (event.Event, error) {
 		f.Pairing = s.pairing.ID
 		if !s.pairing.isHandle(handle) || s.pairing.asks != nil || s.pairing.live(f.Pairing, d.opt.Now()) != nil {
 			return event.Event{}, ErrCode
@@ -179,19 +178,20 @@ func (d *Devices) Ask(ctx context.Context, handle, name string, key JWK, from fa
 	return f.Word, nil
 }
 
-// isHandle reports whether this is the handle of the browser that had the code.
+// isHandle reports whether the handle belongs to the browser that had the code.
 func (p *pairing) isHandle(handle string) bool {
 	return p.handle != nil && bytes.Equal(hashed(handle), p.handle)
 }
 
-// newWord is a word that can be read out in any language: three of 70 syllables.
+// newWord returns a word of three syllables that can be read out in any language. There are 70
+// syllables.
 func newWord() string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	b := make([]byte, 3)
 	var w strings.Builder
 	for w.Len() < 6 {
-		_, _ = rand.Read(b)          // it never fails
-		if n := int(b[0]); n < 210 { // so that each syllable is as likely
+		_, _ = rand.Read(b)          // rand.Read never fails
+		if n := int(b[0]); n < 210 { // all syllables are equally likely
 			w.WriteByte(consonants[n%14])
 			w.WriteByte(vowels[n/14%5])
 		}
@@ -199,7 +199,7 @@ func newWord() string {
 	return w.String()
 }
 
-// The states of a pairing.
+// These are the states of a pairing.
 const (
 	stateWaiting = "waiting"
 	statePaired  = "paired"
@@ -207,7 +207,7 @@ const (
 	stateExpired = "expired"
 )
 
-// PairingState is how far a pairing is.
+// PairingState is the state of a pairing.
 type PairingState struct {
 	State  string       `json:"state"` // waiting, paired, refused or expired
 	Device string       `json:"device,omitempty"`
@@ -215,8 +215,8 @@ type PairingState struct {
 	Rights []fact.Right `json:"rights,omitempty"`
 }
 
-// Await is the browser's third step: it waits until the pairing has an end, at most until ctx does,
-// which is no error. A handle that is not known, or not any more, is one of which the time is over.
+// Await is the browser's third step. It waits until the pairing has ended or ctx is done; neither
+// is an error. An unknown handle counts as expired.
 func (d *Devices) Await(ctx context.Context, handle string) PairingState {
 	for {
 		d.mu.Lock()

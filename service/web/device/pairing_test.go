@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/service/web/device/devicetest"
 )
 
-// opened is a pairing that was opened at the terminal.
+// opened opens a pairing at the terminal.
 func opened(t *testing.T, d *device.Devices) *device.Pairing {
 	t.Helper()
 	p, err := d.OpenPairing(t.Context(), access.OfDevices(), "alice")
@@ -26,8 +26,8 @@ func opened(t *testing.T, d *device.Devices) *device.Pairing {
 	return p
 }
 
-// TestStolenAddress: the code of a one-time address is used up by the first who sends it, in all
-// processes and also in one that starts later; neither it nor the browser's handle is in the log's files.
+// TestStolenAddress checks that the first use of a code uses it up, in all running processes and in
+// a later one. The log's files contain neither the code nor the browser's handle.
 func TestStolenAddress(t *testing.T) {
 	h := newHome(t)
 	terminal, server := h.open(t), h.open(t)
@@ -55,8 +55,8 @@ func TestStolenAddress(t *testing.T) {
 	}
 }
 
-// TestFiveTries: behind five wrong codes, at whichever process, the right one does not count, and the
-// terminal learns of it.
+// TestFiveTries checks that the right code does not count after five wrong codes at any process.
+// The terminal learns of it.
 func TestFiveTries(t *testing.T) {
 	h := newHome(t)
 	terminal, server := h.open(t), h.open(t)
@@ -87,7 +87,7 @@ func TestFiveTries(t *testing.T) {
 	}
 }
 
-// TestTriesAtOnce: guesses that come at one time at several processes are five in all.
+// TestTriesAtOnce checks that simultaneous guesses at several processes share the five tries.
 func TestTriesAtOnce(t *testing.T) {
 	h := newHome(t)
 	servers := []*device.Devices{h.open(t), h.open(t)}
@@ -106,7 +106,8 @@ func TestTriesAtOnce(t *testing.T) {
 	}
 }
 
-// TestTwoBrowsers: of browsers that send one code at one time, to several processes, one goes on.
+// TestTwoBrowsers checks that one browser continues if several send one code to several processes
+// at the same time.
 func TestTwoBrowsers(t *testing.T) {
 	h := newHome(t)
 	servers := []*device.Devices{h.open(t), h.open(t)}
@@ -135,7 +136,7 @@ func TestTwoBrowsers(t *testing.T) {
 	}
 }
 
-// TestRefusedAtTheTerminal: a person's no is the end of a pairing, and nothing is paired.
+// TestRefusedAtTheTerminal checks that a person's no ends a pairing without a device.
 func TestRefusedAtTheTerminal(t *testing.T) {
 	h := newHome(t)
 	terminal, server := h.open(t), h.open(t)
@@ -167,7 +168,7 @@ func TestRefusedAtTheTerminal(t *testing.T) {
 	}
 }
 
-// TestExpired: two minutes after a pairing was opened each step of it is too late.
+// TestExpired checks that every step of a pairing fails two minutes after it was opened.
 func TestExpired(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -212,8 +213,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestOnlyTheBrowserThatHadTheCode: a key is taken once, from the browser that had the code, and of a
-// pairing that was not replaced.
+// TestOnlyTheBrowserThatHadTheCode checks that a pairing accepts one key, from the browser that had
+// the code, and only while it was not replaced.
 func TestOnlyTheBrowserThatHadTheCode(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -263,7 +264,8 @@ func TestOnlyTheBrowserThatHadTheCode(t *testing.T) {
 	}
 }
 
-// TestNoPairing: where none is open no code counts, and what strangers send fills no log.
+// TestNoPairing checks that no code counts while no pairing is open. Requests of strangers do not
+// fill the log.
 func TestNoPairing(t *testing.T) {
 	h := newHome(t)
 	d := h.open(t)
@@ -280,7 +282,7 @@ func TestNoPairing(t *testing.T) {
 	}
 }
 
-// TestWaiting: the terminal and the browser wait for what the other process appends.
+// TestWaiting checks that the terminal and the browser wait for the events of the other process.
 func TestWaiting(t *testing.T) {
 	h := newHome(t)
 	terminal, server := h.open(t), h.open(t)

@@ -17,16 +17,17 @@ import (
 	"time"
 )
 
-// A browser signs each request as RFC 9421 has it, in one fixed form:
+// A browser signs each request as RFC 9421 describes, in one fixed form:
 //
 //	Content-Digest: sha-256=:BASE64:
 //	Signature-Input: perlica=("@method" "@authority" "@path" "@query" "content-digest");created=UNIX;nonce="SERVERS.RANDOM";keyid="DEVICE";alg="ecdsa-p256-sha256"
 //	Signature: perlica=:BASE64:
 //
-// No other form is read: no other component, parameter, order, label or space, and no second field.
-// What a library would parse in general would have to be refused again here.
+// This package accepts no other form: no other component, parameter, order, label or space, and no
+// second field. A library parses the general form, and this package would have to refuse the rest
+// again.
 
-// publicKey is a device's, on the curve P-256.
+// publicKey is a device's public key on the curve P-256.
 type publicKey = *ecdsa.PublicKey
 
 // JWK is a public key as a browser exports it (RFC 7517, 7518 section 6.2.1).
@@ -37,10 +38,10 @@ type JWK struct {
 	Y     string `json:"y"`
 }
 
-// ErrKey says that a public key is none, or not on the curve P-256.
+// ErrKey says that the key is not a public key on the curve P-256.
 var ErrKey = errors.New("the key is no public key on the curve P-256")
 
-// record is the key as SubjectPublicKeyInfo.
+// record encodes the key as SubjectPublicKeyInfo.
 func (k JWK) record() ([]byte, error) {
 	if k.Type != "EC" || k.Curve != "P-256" {
 		return nil, ErrKey
@@ -60,7 +61,7 @@ func (k JWK) record() ([]byte, error) {
 	return x509.MarshalPKIXPublicKey(key)
 }
 
-// keyOfRecord reads what record has made.
+// keyOfRecord decodes the form that record encodes.
 func keyOfRecord(der []byte) (publicKey, error) {
 	any, err := x509.ParsePKIXPublicKey(der)
 	key, ok := any.(*ecdsa.PublicKey)
@@ -70,19 +71,21 @@ func keyOfRecord(der []byte) (publicKey, error) {
 	return key, nil
 }
 
-// recordOf is what keyOfRecord reads; nil for no key.
+// recordOf encodes a key for keyOfRecord. It returns nil for a missing key.
 func recordOf(key publicKey) []byte {
 	if key == nil {
 		return nil
 	}
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
-		return nil // it was read, so it can be written
+		// A decoded key can always be encoded.
+		return nil
 	}
 	return der
 }
 
-// verify reports whether sig is a signature over a text: r and s, 32 bytes each (section 3.3.4).
+// verify reports whether sig is a signature over a text. sig holds r and s with 32 bytes each
+// (section 3.3.4).
 func verify(key publicKey, text, sig []byte) bool {
 	if key == nil || len(sig) != 64 {
 		return false
@@ -91,24 +94,24 @@ func verify(key publicKey, text, sig []byte) bool {
 	return ecdsa.Verify(key, sum[:], new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:]))
 }
 
-// signed is what the headers of a request say of its signature.
+// signed holds the signature headers of a request.
 type signed struct {
-	params  string // the signature parameters (section 2.3), as they came
+	params  string // the signature parameters (section 2.3), unchanged
 	created time.Time
 	server  string // the server's part of the nonce
-	nonce   string // all of it
+	nonce   string // the whole nonce
 	key     string // the device's id
 	sig     []byte
 	digest  string // the field Content-Digest
 }
 
-// inputForm is the only form of the field Signature-Input (section 4.1).
+// inputForm is the only accepted form of the field Signature-Input (section 4.1).
 var inputForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^perlica=(\("@method" "@authority" "@path" "@query" "content-digest"\)` +
 		`;created=([1-9][0-9]{0,11});nonce="(([A-Za-z0-9_-]{32})\.[A-Za-z0-9_-]{16,64})";keyid="([a-z0-9]{10})";alg="ecdsa-p256-sha256")$`)
 })
 
-// parseSigned reads the headers of a signed request. The error is ErrMalformed.
+// parseSigned reads the headers of a signed request. Its error is ErrMalformed.
 func parseSigned(h http.Header) (signed, error) {
 	input, ok1 := single(h, "Signature-Input")
 	sig, ok2 := single(h, "Signature")
@@ -127,7 +130,7 @@ func parseSigned(h http.Header) (signed, error) {
 	return signed{m[1], time.Unix(created, 0), m[4], m[3], m[5], b, digest}, nil
 }
 
-// single is the value of a field that is there exactly once.
+// single returns the value of a field that occurs exactly once.
 func single(h http.Header, name string) (string, bool) {
 	list := h.Values(name)
 	if len(list) != 1 {
@@ -136,29 +139,31 @@ func single(h http.Header, name string) (string, bool) {
 	return list[0], true
 }
 
-// digestOf is the field Content-Digest (RFC 9530) of a body.
+// digestOf returns the field Content-Digest (RFC 9530) of a body.
 func digestOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
-// base is the signature base of a request (section 2.5), of which path is what the browser asked for.
+// base returns the signature base of a request (section 2.5). The path is the one that the browser
+// requested.
 func base(r *http.Request, path, digest, params string) []byte {
 	return fmt.Appendf(nil, "\"@method\": %s\n\"@authority\": %s\n\"@path\": %s\n\"@query\": ?%s\n\"content-digest\": %s\n\"@signature-params\": %s",
 		r.Method, strings.ToLower(r.Host), path, r.URL.RawQuery, digest, params)
 }
 
-// An Answer is a person's choice, as their device has signed it.
+// An Answer is a person's choice, signed by the person's device.
 type Answer struct {
 	Question string
-	Digest   string // of the question, as it was shown
+	Digest   string // of the shown question
 	Option   string
-	// Signature is the base64url of one over the text of these three; a program has none.
+	// Signature is a signature in base64url over the text of the other three fields. A program has
+	// none.
 	Signature string
 }
 
-// CheckAnswer fails unless the visitor's device has signed the answer, or the visitor is a program,
-// which signs nothing. The error is ErrSignature.
+// CheckAnswer fails unless the visitor's device has signed the answer. A program must not have a
+// signature. The error is ErrSignature.
 func (v Visitor) CheckAnswer(a Answer) error {
 	if v.Token {
 		if a.Signature != "" {

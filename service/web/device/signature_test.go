@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// TestVector: the example of RFC 9421, B.2.4, with the key of B.1.3, verifies; with another byte it does not.
+// TestVector checks that the example of RFC 9421, B.2.4, verifies with the key of B.1.3, and that a
+// changed byte fails.
 func TestVector(t *testing.T) {
 	block, _ := pem.Decode([]byte(`-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEqIVYZVLCrPZHGHjP17CTW0/+D9Lf
@@ -56,7 +57,7 @@ w0EkjqF7xB4FivAxzic30tMM4GF+hR6Dxh71Z50VGGdldkkDXZCnTNnoXQ==
 	}
 }
 
-// TestBase: the signature base is what RFC 9421, section 2.5, makes of a request.
+// TestBase checks the signature base against RFC 9421, section 2.5.
 func TestBase(t *testing.T) {
 	u, err := url.Parse("/v1/runs/a%2Fb?x=1&y=%20")
 	if err != nil {
@@ -74,11 +75,11 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// input is the field Signature-Input in its one form.
+// input is a field Signature-Input in its one form.
 const input = `perlica=("@method" "@authority" "@path" "@query" "content-digest");created=1700000000;nonce="` +
 	`AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.BBBBBBBBBBBBBBBB";keyid="abcdefghij";alg="ecdsa-p256-sha256"`
 
-// TestOneForm: a signature in any other form than the one is not read, also where RFC 9421 allows it.
+// TestOneForm checks that signatures in other forms are refused, also where RFC 9421 allows them.
 func TestOneForm(t *testing.T) {
 	sig := "perlica=:" + base64.StdEncoding.EncodeToString(make([]byte, 64)) + ":"
 	read := func(input, sig string) error {
@@ -112,7 +113,7 @@ func TestOneForm(t *testing.T) {
 	}
 }
 
-// TestKeys: only a public key that is a point of P-256 is one.
+// TestKeys checks that a public key must be a point of P-256.
 func TestKeys(t *testing.T) {
 	enc := base64.RawURLEncoding
 	g := elliptic.P256().Params()
@@ -154,7 +155,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// FuzzSigned: what is read of the headers can be written again as it came, and nothing else is read.
+// FuzzSigned checks that the parsed headers can be written again unchanged.
 func FuzzSigned(f *testing.F) {
 	sig := "perlica=:" + base64.StdEncoding.EncodeToString(make([]byte, 64)) + ":"
 	f.Add(input, sig, digestOf(nil), "Bearer perlica_tok_"+strings.Repeat("a", 36))

@@ -14,35 +14,35 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// types are those of the events that this package reads and writes.
+// types lists the types of the events that this package reads and writes.
 func types() []event.Type {
 	return []event.Type{event.WebPairingOpened, event.WebPairingAttempted, event.WebPairingRequested,
 		event.DevicePaired, event.DeviceRevoked, event.WebRefused}
 }
 
-// state is what follows from a log.
+// state is the state of the devices that follows from a log.
 type state struct {
-	head    event.Seq // up to which it follows
+	head    event.Seq // the last event that is included
 	devices map[string]*Device
 	revoked map[string]bool
-	pairing pairing // the newest
+	pairing pairing // the newest one
 }
 
-// pairing is how far a pairing is.
+// pairing is the state of a pairing.
 type pairing struct {
 	fact.Pairing
 	attempts int
-	handle   []byte                    // the SHA-256 of what the browser is known by, once the code is used up
-	asks     *fact.WebPairingRequested // once the browser sent its key
+	handle   []byte                    // the SHA-256 of the browser's handle, set when the code is used up
+	asks     *fact.WebPairingRequested // set when the browser has sent its key
 	ended    string                    // "", paired or refused
-	device   string                    // that was paired
+	device   string                    // the paired device
 }
 
 func newState() *state {
 	return &state{devices: map[string]*Device{}, revoked: map[string]bool{}}
 }
 
-// since returns the events of this package behind one event, and how far the log has been read.
+// since returns this package's events after an event, and the last event that it has read.
 func since(ctx context.Context, log *store.Reader, after event.Seq) (list []event.Event, end event.Seq, err error) {
 	last, ok, err := log.Last(ctx, event.Query{})
 	if err != nil || !ok || last.Seq == after {
@@ -57,19 +57,19 @@ func since(ctx context.Context, log *store.Reader, after event.Seq) (list []even
 	return list, last.Seq, nil
 }
 
-// read takes in all of a log.
-func (s *state) read(ctx context.Context, log *store.Reader) error {
+// readLog applies all new events of a log.
+func (s *state) readLog(ctx context.Context, log *store.Reader) error {
 	events, end, err := since(ctx, log, s.head)
 	for _, e := range events {
-		s.apply(e)
+		s.applyEvent(e)
 	}
 	s.head = end
 	return err
 }
 
-// apply takes in an event. What cannot be read is of a later version, or was pruned: it pairs nothing
-// and revokes nothing.
-func (s *state) apply(e event.Event) {
+// applyEvent applies an event. An unreadable event is pruned or comes from a later version. It
+// pairs and revokes no device.
+func (s *state) applyEvent(e event.Event) {
 	s.head = e.Seq
 	switch e.Type {
 	case event.WebPairingOpened:
@@ -78,7 +78,7 @@ func (s *state) apply(e event.Event) {
 		on(e, func(f fact.WebPairingAttempted) {
 			if f.Pairing == s.pairing.ID {
 				s.pairing.attempts++
-				if s.pairing.handle == nil { // the first counts
+				if s.pairing.handle == nil { // the first one counts
 					s.pairing.handle = f.Handle
 				}
 			}
@@ -105,7 +105,7 @@ func (s *state) apply(e event.Event) {
 	}
 }
 
-// on applies a fact, if it can be read.
+// on applies a fact if it can be decoded.
 func on[T any](e event.Event, do func(f T)) {
 	var f T
 	if e.Payload != nil && e.Decode(&f) == nil {
@@ -123,17 +123,17 @@ func (s *state) paired(f fact.DevicePaired, at time.Time) {
 	}
 }
 
-// fromFact is the device that a fact says was paired.
+// fromFact returns the device that a fact describes.
 func fromFact(f fact.DevicePaired, at time.Time) Device {
 	dev := Device{ID: f.ID, Name: access.Name(f.Name), Kind: Program, Rights: f.Rights, Paired: at, token: f.Token}
 	if f.Token == nil {
 		dev.Kind, dev.Address, dev.Browser = Browser, f.Address, f.Browser
-		dev.key, _ = keyOfRecord(f.Key) // one that cannot be read signs nothing
+		dev.key, _ = keyOfRecord(f.Key) // an unreadable key verifies no signature
 	}
 	return dev
 }
 
-// list returns the devices in the order in which they were paired.
+// list returns the devices in the order of their pairing.
 func (s *state) list() []Device {
 	list := make([]Device, 0, len(s.devices))
 	for _, dev := range s.devices {
@@ -143,12 +143,12 @@ func (s *state) list() []Device {
 	return list
 }
 
-// named reports whether a device has this name, or this id.
+// named reports whether a device has this name or this id.
 func (s *state) named(name string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(s.devices)), func(dev *Device) bool { return dev.Name == name || dev.ID == name })
 }
 
-// mayPair says why no device can be paired under a name.
+// mayPair returns the reason why no device can be paired under a name.
 func (s *state) mayPair(name string) error {
 	switch {
 	case len(s.devices) >= mostDevices:
@@ -159,8 +159,8 @@ func (s *state) mayPair(name string) error {
 	return nil
 }
 
-// free is a name like this one that no device has.
-func (s *state) free(name string) string {
+// freeName returns an unused name similar to this one.
+func (s *state) freeName(name string) string {
 	name = cmp.Or(access.Name(name), "browser")
 	for i, first := 2, name; s.named(name); i++ {
 		name = fmt.Sprintf("%s %d", access.Cut(first, 44), i)

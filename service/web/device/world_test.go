@@ -19,10 +19,10 @@ import (
 	"github.com/perlica/perlica/service/web/device/devicetest"
 )
 
-// host is where the server of these tests is.
+// host is the address of the test server.
 const host = "127.0.0.1:7333"
 
-// clock is a clock that stands until it is moved.
+// clock is a clock that moves only on request.
 type clock struct{ now atomic.Int64 }
 
 func newClock() *clock {
@@ -34,7 +34,7 @@ func newClock() *clock {
 func (c *clock) Now() time.Time        { return time.Unix(0, c.now.Load()) }
 func (c *clock) pass(by time.Duration) { c.now.Add(int64(by)) }
 
-// home is a user's own log, which several processes may have open.
+// home is a user's own log, which several processes may open.
 type home struct {
 	path  string
 	clock *clock
@@ -54,7 +54,7 @@ func newHome(t *testing.T) home {
 	return h
 }
 
-// log opens the log as a process of its own does.
+// log opens the log as a separate process does.
 func (h home) log(t *testing.T) *eventlog.Log {
 	t.Helper()
 	log, err := eventlog.Open(context.Background(), h.path, eventlog.Options{Context: "user"})
@@ -69,7 +69,7 @@ func (h home) log(t *testing.T) *eventlog.Log {
 	return log
 }
 
-// open opens the devices as a process of its own does.
+// open opens the devices as a separate process does.
 func (h home) open(t *testing.T) *device.Devices {
 	t.Helper()
 	d, err := device.Open(t.Context(), h.log(t), device.Options{Now: h.clock.Now})
@@ -106,7 +106,7 @@ type browser struct {
 
 var from = fact.From{Address: "192.0.2.7", Browser: "Firefox"}
 
-// pair pairs a browser: here is the process at the terminal, there the one that serves.
+// pair pairs a browser. here is the terminal's process, and there is the serving process.
 func (h home) pair(t *testing.T, here, there *device.Devices, name string, rights ...access.Right) browser {
 	t.Helper()
 	b := browser{Key: devicetest.NewKey(), clock: h.clock}
@@ -138,14 +138,14 @@ func (h home) pair(t *testing.T, here, there *device.Devices, name string, right
 	return b
 }
 
-// request is one to the server, not signed.
+// request returns an unsigned request to the server.
 func request(method, target, body string) *http.Request {
 	r := httptest.NewRequest(method, "http://"+host+target, strings.NewReader(body))
 	r.Host = host
 	return r
 }
 
-// signed is a request that the browser has signed.
+// signed returns a request that the browser has signed.
 func (b browser) signed(d *device.Devices, method, target, body string) *http.Request {
 	r := request(method, target, body)
 	b.SignAt(r, []byte(body), b.id, d.Nonce(), b.clock.Now())

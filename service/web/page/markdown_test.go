@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// node runs a script of testdata next to the page's modules and returns its output.
+// node runs a script of testdata with the page's modules and returns its output.
 func node(t testing.TB, args ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("node")
@@ -50,15 +50,16 @@ func node(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-// TestMarkdown compares the elements of Markdown texts, whole and in pieces, with those that they should have.
+// TestMarkdown compares the elements of Markdown texts with the expected ones. Each text is parsed
+// as a whole and in pieces.
 func TestMarkdown(t *testing.T) {
 	if out := node(t, "forms.mjs"); out != "" {
 		t.Error(out)
 	}
 }
 
-// TestMarkdownIsLinear counts the steps that generated texts take: each character takes the same number of
-// steps in a short text and in a long one.
+// TestMarkdownIsLinear counts the steps for generated texts. Each character takes the same number
+// of steps in a short text and in a long one.
 func TestMarkdownIsLinear(t *testing.T) {
 	out := node(t, "linear.mjs")
 	if strings.Contains(out, "FAULT") || !strings.Contains(out, "shapes") {
@@ -67,7 +68,7 @@ func TestMarkdownIsLinear(t *testing.T) {
 	t.Log(out)
 }
 
-// BenchmarkMarkdown reports how long 200,000 characters of each generated shape take.
+// BenchmarkMarkdown reports the time for 200,000 characters of each generated shape.
 func BenchmarkMarkdown(b *testing.B) {
 	for b.Loop() {
 		b.Log(node(b, "linear.mjs", "time"))
@@ -82,7 +83,8 @@ var (
 	innerGroup     = regexp.MustCompile(`\([^()]*\)`)
 )
 
-// backtracks says why a pattern may take more steps than its text is long; empty: it may not.
+// backtracks returns the reason why a pattern may take more steps than the length of its text.
+// Empty means that it cannot.
 func backtracks(pattern string) string {
 	plain := oneCharacter.ReplaceAllString(pattern, "c")
 	if groupRepeated.MatchString(plain) {
@@ -104,7 +106,8 @@ func backtracks(pattern string) string {
 	return ""
 }
 
-// TestPatterns holds that no pattern of the page can take more steps than a multiple of its text's length.
+// TestPatterns checks that no pattern of the page takes more steps than a multiple of its text's
+// length.
 func TestPatterns(t *testing.T) {
 	for pattern, bad := range map[string]bool{
 		`^a+$`: false, `(a+)+`: true, `(?:a|b)*c`: true, `a*a*`: true, `^\s*\|?.*\|.*$`: true, `=+$`: true, `[*+]{3}`: false,

@@ -1,9 +1,10 @@
-// Package page is what a browser is shown: HTML, CSS and JavaScript modules, as they are, in this
-// folder's assets. There is no step that builds them and nothing comes from elsewhere.
+// Package page holds the files of the browser's page: HTML, CSS and JavaScript modules in this
+// folder's assets. No build step changes them, and the page loads nothing from elsewhere.
 //
-// The page promises that no word of an agent becomes markup: elements are made one by one, with text
-// nodes. It takes a yes to a question only when all that says what would run was on the screen, keeps a
-// key that no script can read, and shows an answer as given only when Perlica has it on record.
+// The page promises that an agent's words never become markup: it makes each element separately,
+// with text nodes. It accepts a yes to a question only after the whole command was on the screen.
+// It keeps a key that no script can read. It shows an answer as given only when Perlica has
+// recorded it.
 package page
 
 import (
@@ -19,8 +20,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Files are the page's files, to be read with fs.ReadFile; index.html is where it begins. Modules
-// and style sheets come without comments, indents and needless line ends: a phone is sent as little as possible.
+// Files returns the page's files for fs.ReadFile; index.html is the first. Modules and style sheets
+// come without comments, indents and needless line ends, to send a phone as few bytes as possible.
 func Files() fs.FS {
 	sub, err := fs.Sub(assets, "assets")
 	if err != nil {
@@ -29,10 +30,10 @@ func Files() fs.FS {
 	return files{sub}
 }
 
-// files are those of a folder.
+// files holds the files of a folder.
 type files struct{ fs.FS }
 
-// surplus holds the forms of the text that is not sent.
+// surplus holds the patterns of text that is not sent.
 type surplus struct{ comment, indent, joined, remarks *regexp.Regexp }
 
 var forms = sync.OnceValue(func() surplus {
@@ -44,7 +45,7 @@ var forms = sync.OnceValue(func() surplus {
 	}
 })
 
-// ReadFile reads a file in the form in which it is sent.
+// ReadFile returns a file in the form in which it is sent.
 func (dir files) ReadFile(name string) ([]byte, error) {
 	data, err := fs.ReadFile(dir.FS, name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 )
 
-// most is how large the page may be as it is sent, all languages and drawings with it.
+// most limits the size of the sent page, including all languages and drawings.
 const most = 150 << 10
 
 func read(t testing.TB, name string) string {
@@ -25,7 +25,7 @@ func read(t testing.TB, name string) string {
 	return string(b)
 }
 
-// names are all files of the page.
+// names returns all files of the page.
 func names(t testing.TB) (list []string) {
 	t.Helper()
 	err := fs.WalkDir(Files(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -56,7 +56,8 @@ var (
 	remark = regexp.MustCompile(`(?m)^\s*//`)
 )
 
-// TestComments holds that the modules are sent without their comments and indents, and that no text looks like one.
+// TestComments checks that the modules are sent without comments and indents, and that no text
+// looks like a comment.
 func TestComments(t *testing.T) {
 	f := files{fstest.MapFS{
 		"x.js":   {Data: []byte("// one\nlet a = 'http://x'; // two\n\t// three\n\tconst b\t= [\n\t1,\n\t2]\nc()\n")},
@@ -87,7 +88,8 @@ func TestComments(t *testing.T) {
 				t.Errorf("%s:%d has a text that looks like a comment", name, i+1)
 			}
 		}
-		for i, line := range strings.Split(read(t, name), "\n") { // a text over several lines could have a line that looks like one
+		// A text over several lines could have a line that looks like a comment.
+		for i, line := range strings.Split(read(t, name), "\n") {
 			if strings.Count(quoted.ReplaceAllString(line, ""), "`")%2 != 0 {
 				t.Errorf("%s:%d begins a text that goes on in the next line", name, i+1)
 			}
@@ -121,8 +123,8 @@ func words(t *testing.T, language string) map[string]string {
 	return m
 }
 
-// TestWords holds that every text is there in every language, with the same values in it, and that
-// the page asks for no other and leaves none aside.
+// TestWords checks that every text exists in every language with the same placeholders. The page
+// must use every text and request no other.
 func TestWords(t *testing.T) {
 	en, zh := words(t, "en"), words(t, "zh")
 	for key, text := range en {
@@ -165,8 +167,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestNoMarkup holds that no module has a way to turn a text into markup, a script or a style, and
-// that nothing is loaded from elsewhere.
+// TestNoMarkup checks that no module can turn a text into markup, a script or a style, and that the
+// page loads nothing from elsewhere.
 func TestNoMarkup(t *testing.T) {
 	bad := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\(|new Function|srcdoc|setHTML|javascript:|\bon\w+="|<script>|style="`)
 	elsewhere := regexp.MustCompile(`(?:from|src=|href=|import\(|url\()\s*["']?(?:https?:)?//`)
@@ -181,7 +183,7 @@ func TestNoMarkup(t *testing.T) {
 	}
 }
 
-// TestShell holds that the service worker keeps all files of the page, and nothing else.
+// TestShell checks that the service worker caches exactly the files of the page.
 func TestShell(t *testing.T) {
 	source := read(t, "sw.js")
 	list := source[strings.Index(source, "["):strings.Index(source, "]")]
@@ -199,8 +201,8 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestSourcesHaveWords: where an input or an answer came from has a word, whichever front end it was; a channel's
-// name is its own.
+// TestSourcesHaveWords checks that the page has a word for each front end that inputs and answers
+// come from. A channel has its own name.
 func TestSourcesHaveWords(t *testing.T) {
 	zh, n := words(t, "zh"), 0
 	said := regexp.MustCompile(`\b(?:Input|MessageQueued|Answer)\{[^{}]*\b(?:Source|Where): "(\w+)"|(?m)\bWhere = (?:.*, )?"(\w+)"$`)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Public dials as messages are sent.
+// Public returns the dial function that sends messages.
 func Public(t *testing.T) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	t.Helper()
 	return public().(*http.Transport).DialContext

@@ -18,26 +18,27 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// Subscription is where a browser's push service takes messages for it, and how they are encrypted: as
-// a browser's PushSubscription is in JSON.
+// Subscription holds the address of a browser's push service and the encryption keys, in the JSON
+// form of a browser's PushSubscription.
 type Subscription struct {
 	Endpoint string `json:"endpoint"`
 	Keys     Keys   `json:"keys"`
 }
 
-// Keys are the browser's public key and its secret, in base64 for addresses.
+// Keys holds the browser's public key and its secret in base64url.
 type Keys struct {
 	P256dh string `json:"p256dh"`
 	Auth   string `json:"auth"`
 }
 
-// ErrSubscription says that a subscription cannot be one.
+// ErrSubscription says that a subscription is invalid.
 var ErrSubscription = errors.New("that is no subscription at a public push service")
 
-// longest is how long an endpoint may be.
+// longest limits the length of an endpoint.
 const longest = 2000
 
-// check says why a subscription is none. Which addresses its host has is judged when it is dialled.
+// check returns the fault of a subscription. The addresses of its host are checked when the sender
+// dials.
 func (sub Subscription) check() error {
 	u, err := url.Parse(sub.Endpoint)
 	switch {
@@ -60,13 +61,12 @@ func (sub Subscription) check() error {
 	return nil
 }
 
-// suffix is how the name of a device's file ends.
+// suffix ends the name of a device's file.
 const suffix = ".json"
 
 func (s *Sender) file(device string) string { return filepath.Join(s.opt.Dir, device+suffix) }
 
-// Subscribe keeps a device's subscription in the place of the one it had. When it returns nil it is kept,
-// also after a power failure.
+// Subscribe replaces a device's subscription. After a nil error it survives a power failure.
 func (s *Sender) Subscribe(device string, sub Subscription) error {
 	if err := sub.check(); err != nil {
 		return err
@@ -83,15 +83,15 @@ func (s *Sender) Subscribe(device string, sub Subscription) error {
 	return disk.WriteFile(s.file(device), data, 0o600, os.Rename)
 }
 
-// Unsubscribe removes a device's subscription, if there is one.
+// Unsubscribe removes a device's subscription, if it exists.
 func (s *Sender) Unsubscribe(device string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.remove(device)
+	return s.removeFile(device)
 }
 
-// remove removes the file. The caller holds mu.
-func (s *Sender) remove(device string) error {
+// removeFile removes the file. The caller holds mu.
+func (s *Sender) removeFile(device string) error {
 	err := os.Remove(s.file(device))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -99,18 +99,19 @@ func (s *Sender) remove(device string) error {
 	return err
 }
 
-// gone removes a subscription that its push service does not know any more, unless it was replaced.
+// gone removes a subscription that its push service does not know any longer, unless it was
+// replaced.
 func (s *Sender) gone(device string, sub Subscription) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, err := s.read(device)
+	now, err := s.readFile(device)
 	if err != nil || now != sub {
 		return nil
 	}
-	return s.remove(device)
+	return s.removeFile(device)
 }
 
-// Subscribed are the devices that have a subscription.
+// Subscribed returns the devices that have a subscription.
 func (s *Sender) Subscribed() (devices []string, err error) {
 	entries, err := os.ReadDir(s.opt.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,11 +128,11 @@ func (s *Sender) Subscribed() (devices []string, err error) {
 func (s *Sender) subscription(device string) (Subscription, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.read(device)
+	return s.readFile(device)
 }
 
-// read reads a subscription. The caller holds mu.
-func (s *Sender) read(device string) (sub Subscription, err error) {
+// readFile reads a subscription. The caller holds mu.
+func (s *Sender) readFile(device string) (sub Subscription, err error) {
 	data, err := os.ReadFile(s.file(device))
 	if err != nil {
 		return sub, err
@@ -142,13 +143,13 @@ func (s *Sender) read(device string) (sub Subscription, err error) {
 	return sub, sub.check()
 }
 
-// Key is the public key under which browsers subscribe (VAPID). It is made when it is first asked for.
+// Key returns the public key under which browsers subscribe (VAPID). The first call makes the key.
 func (s *Sender) Key() (string, error) {
 	_, public, err := s.keys()
 	return public, err
 }
 
-// keys reads the key, or makes it. Of two processes that make one the first counts.
+// keys reads the key or makes it. If two processes make a key, the first one counts.
 func (s *Sender) keys() (private, public string, err error) {
 	path := filepath.Join(s.opt.Dir, "key")
 	data, err := os.ReadFile(path)

@@ -1,10 +1,14 @@
-// Package push wakes devices by Web Push where a question waits (RFC 8030, 8188, 8291 and 8292).
+// Package push wakes devices by Web Push when a question waits (RFC 8030, 8188, 8291 and 8292).
 //
-// It promises that a message says nothing but that; that it goes over https to public addresses alone,
-// whatever a name resolves to and wherever an answer leads; and that nothing waits for it: at most one
-// message for a device is on its way, all that comes behind it is one more, and one that fails is not
-// sent again. Subscriptions and the key are files of the user's state, replaced whole; nothing of them is
-// in a log. It knows no question and no request.
+// A message says only that a question waits. It goes over https and only to public addresses,
+// whatever a name resolves to and wherever a redirect leads. No caller waits for a message. One
+// message for a device is sent at a time, and all requests in the meantime become one further
+// message. A failed message is not sent again. Subscriptions and the key are files of the user's
+// state. Each is replaced as a whole, and no log contains them. The package knows neither questions
+// nor requests.
+//
+// Each device with a wanted message has one goroutine. Sender.over counts these goroutines, and
+// Close joins them.
 package push
 
 import (
@@ -25,20 +29,23 @@ import (
 	webpush "github.com/SherClockHolmes/webpush-go"
 )
 
-// Options of New.
+// Options configures New.
 type Options struct {
-	Dir   string // where the key and the subscriptions are; it is made when it is needed
+	Dir   string // the folder of the key and the subscriptions; it is made on demand
 	Trail *slog.Logger
 
-	// Due says for how long a question that a device is to be woken for still waits; false: it is not to
-	// be woken. It is asked ahead of each message, and may wait.
+	// Due returns how long the question stays open for which a device must be woken. ok is false if
+	// no question needs the device. The sender calls Due before each message, and Due may wait.
 	Due func(ctx context.Context, device string) (time.Duration, bool)
 
-	Gap       time.Duration     // between two messages to a device; 0: 10 s
-	Transport http.RoundTripper // a test's push service; nil: what reaches public addresses alone
+	// Gap is the pause between two messages to a device. 0 means 10 s.
+	Gap time.Duration
+	// Transport replaces the push service in tests. nil reaches only public addresses.
+	Transport http.RoundTripper
 }
 
-// Sender wakes devices. Its methods may be called from several goroutines. The caller must Close it.
+// Sender wakes devices. Its methods may be called from several goroutines. The caller must Close
+// it.
 type Sender struct {
 	opt    Options
 	client *http.Client
@@ -46,14 +53,14 @@ type Sender struct {
 	end    context.CancelFunc
 	over   sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows, and the files
-	lanes map[string]*lane
+	mu         sync.Mutex // guards deliveries and the files
+	deliveries map[string]*delivery
 }
 
-// lane is what is to be sent to a device.
-type lane struct{ wanted bool }
+// delivery holds the pending request for one device.
+type delivery struct{ wanted bool }
 
-// New returns a sender. Nothing is read or made yet.
+// New returns a sender. It reads and makes no file yet.
 func New(opt Options) *Sender {
 	if opt.Gap == 0 {
 		opt.Gap = 10 * time.Second
@@ -61,7 +68,7 @@ func New(opt Options) *Sender {
 	if opt.Transport == nil {
 		opt.Transport = public()
 	}
-	s := &Sender{opt: opt, lanes: map[string]*lane{}, client: &http.Client{
+	s := &Sender{opt: opt, deliveries: map[string]*delivery{}, client: &http.Client{
 		Transport:     opt.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -69,24 +76,26 @@ func New(opt Options) *Sender {
 	return s
 }
 
-// Close ends what is being sent.
+// Close cancels the messages that are being sent.
 func (s *Sender) Close() {
 	s.end()
 	s.over.Wait()
 }
 
-// azure is where virtual machines of Azure ask about themselves: the address looks like any other.
+// azure is the metadata service of Azure's virtual machines. Its address looks like a public one.
 var azure = netip.MustParsePrefix("168.63.129.16/32")
 
-// guard refuses addresses that are not public. A name cannot lead past it: it judges what is dialled.
+// guard refuses addresses that are not public. It checks the dialled address, so a name cannot
+// avoid the check.
 func guard() *ssrf.Guardian {
 	return ssrf.New(ssrf.WithPorts(443), ssrf.WithDeniedV4Prefixes(azure))
 }
 
-// patience is how long a push service may take for anything.
+// patience limits each step of a push service.
 const patience = 15 * time.Second
 
-// public reaches public addresses alone, and no proxy: which addresses that would dial cannot be judged.
+// public returns a transport that reaches only public addresses. It uses no proxy, because the
+// addresses that a proxy dials cannot be checked.
 func public() http.RoundTripper {
 	dialer := &net.Dialer{Timeout: patience, Control: guard().Safe}
 	return &http.Transport{
@@ -95,34 +104,34 @@ func public() http.RoundTripper {
 	}
 }
 
-// Wake has a message sent to a device, if it is subscribed. It never waits.
+// Wake requests a message to a device if the device is subscribed. It never blocks.
 func (s *Sender) Wake(device string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
 		return
 	}
-	l := s.lanes[device]
+	l := s.deliveries[device]
 	if l == nil {
-		l = &lane{}
-		s.lanes[device] = l
-		s.over.Go(func() { s.run(device, l) })
+		l = &delivery{}
+		s.deliveries[device] = l
+		s.over.Go(func() { s.deliver(device, l) })
 	}
 	l.wanted = true
 }
 
-// run sends to a device until nothing more is wanted.
-func (s *Sender) run(device string, l *lane) {
+// deliver sends messages to a device until no further one is wanted.
+func (s *Sender) deliver(device string, l *delivery) {
 	for {
 		s.mu.Lock()
 		if !l.wanted || s.ctx.Err() != nil {
-			delete(s.lanes, device)
+			delete(s.deliveries, device)
 			s.mu.Unlock()
 			return
 		}
 		l.wanted = false
 		s.mu.Unlock()
-		sent, err := s.message(device)
+		sent, err := s.sendMessage(device)
 		if err != nil && s.ctx.Err() == nil && s.opt.Trail != nil {
 			s.opt.Trail.Warn("push", "device", device, "err", err)
 		}
@@ -138,24 +147,24 @@ func (s *Sender) run(device string, l *lane) {
 	}
 }
 
-// What a message is: all that it says, the name under which a newer one replaces one that was not
-// delivered, and who push services may turn to.
+// message is the whole text of a message. A newer message with the same topic replaces an
+// undelivered one. Push services may turn to contact.
 const (
 	message = "a question waits"
 	topic   = "question"
 	contact = "https://github.com/perlica/perlica"
 )
 
-// A StatusError is an answer of a push service that is no success.
+// A StatusError is an unsuccessful answer of a push service.
 type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("the push service answered %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// message sends one message, if one is due. The address of a subscription is a secret: an error names
-// its host alone.
-func (s *Sender) message(device string) (sent bool, err error) {
+// sendMessage sends one message if one is due. The address of a subscription is a secret, so an
+// error names only its host.
+func (s *Sender) sendMessage(device string) (sent bool, err error) {
 	sub, err := s.subscription(device)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -172,7 +181,7 @@ func (s *Sender) message(device string) (sent bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	err = s.post(ctx, sub, waits)
+	err = s.postMessage(ctx, sub, waits)
 	var status *StatusError
 	if errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
 		err = errors.Join(err, s.gone(device, sub))
@@ -183,8 +192,8 @@ func (s *Sender) message(device string) (sent bool, err error) {
 	return true, err
 }
 
-// post makes the one request of a message.
-func (s *Sender) post(ctx context.Context, sub Subscription, waits time.Duration) error {
+// postMessage makes the one request of a message.
+func (s *Sender) postMessage(ctx context.Context, sub Subscription, waits time.Duration) error {
 	private, public, err := s.keys()
 	if err != nil {
 		return err
@@ -201,7 +210,7 @@ func (s *Sender) post(ctx context.Context, sub Subscription, waits time.Duration
 	if err != nil {
 		return err
 	}
-	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // so that the connection is good for the next
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // reading the rest lets the next message reuse the connection
 	_ = res.Body.Close()
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return &StatusError{res.StatusCode}

@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/service/web/push/pushtest"
 )
 
-// longest is how long a test waits for what must come: a loaded machine is slow.
+// longest limits the wait for an expected event. It is long because a loaded machine is slow.
 const longest = 2 * time.Minute
 
 // trail is a debug trail that a test reads.
@@ -60,7 +60,7 @@ func (tr *trail) has(t *testing.T, want string) string {
 	}
 }
 
-// world is a sender with a stand-in, a folder and a trail.
+// world returns a sender with a stand-in, a folder and a trail.
 func world(t *testing.T, change ...func(*push.Options)) (*push.Sender, *pushtest.Service, string, *trail) {
 	t.Helper()
 	service := pushtest.New()
@@ -95,8 +95,8 @@ func next(t *testing.T, s *pushtest.Service) pushtest.Message {
 	return pushtest.Message{}
 }
 
-// TestMessage: a push service finds who sends a message and the browser what it says, which is nothing
-// but that a question waits.
+// TestMessage checks that a push service identifies the sender and that the browser reads the text.
+// The text says only that a question waits.
 func TestMessage(t *testing.T) {
 	s, service, dir, _ := world(t, func(o *push.Options) {
 		o.Due = func(context.Context, string) (time.Duration, bool) { return 90 * time.Minute, true }
@@ -122,7 +122,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestOneKey: of several that make the key at once all have the same.
+// TestOneKey checks that several simultaneous senders use the same key.
 func TestOneKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "push")
 	keys := make([]string, 8)
@@ -131,7 +131,7 @@ func TestOneKey(t *testing.T) {
 		all.Go(func() {
 			s := push.New(push.Options{Dir: dir})
 			defer s.Close()
-			keys[i], _ = s.Key() // an empty one differs
+			keys[i], _ = s.Key() // an empty key differs
 		})
 	}
 	all.Wait()
@@ -142,7 +142,8 @@ func TestOneKey(t *testing.T) {
 	}
 }
 
-// TestCollapse: while a message is on its way all others are one more, and nothing waits for it.
+// TestCollapse checks that all requests during a message become one further message. No caller
+// waits.
 func TestCollapse(t *testing.T) {
 	s, service, _, _ := world(t)
 	held, release := make(chan struct{}, 100), make(chan struct{})
@@ -160,14 +161,14 @@ func TestCollapse(t *testing.T) {
 	close(release)
 	next(t, service)
 	next(t, service)
-	s.Close() // what is sent is sent
+	s.Close() // a sent message cannot be recalled
 	if n := len(service.Messages); n != 0 {
 		t.Errorf("%d messages more", n)
 	}
-	s.Wake("phone") // after the end: nothing
+	s.Wake("phone") // a closed sender sends nothing
 }
 
-// TestHanging: a push service that does not answer holds up neither the end nor another device's message.
+// TestHanging checks that a hanging push service delays neither Close nor another device's message.
 func TestHanging(t *testing.T) {
 	s, service, _, _ := world(t)
 	held, gone := make(chan struct{}), make(chan struct{})
@@ -189,8 +190,8 @@ func TestHanging(t *testing.T) {
 	s.Close()
 }
 
-// TestGone: a subscription that its service does not know any more is removed, and no other; the trail
-// says so without its address.
+// TestGone checks that exactly the subscriptions that their service no longer knows are removed.
+// The trail reports it without the address.
 func TestGone(t *testing.T) {
 	for status, kept := range map[int]bool{404: false, 410: false, 429: true, 500: true, 307: true, 302: true} {
 		s, service, dir, tr := world(t)
@@ -216,7 +217,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestNotDue: who is not to be woken is not.
+// TestNotDue checks that a device is not woken if no question is due for it.
 func TestNotDue(t *testing.T) {
 	asked := make(chan string, 2)
 	s, service, _, _ := world(t, func(o *push.Options) {
@@ -234,8 +235,8 @@ func TestNotDue(t *testing.T) {
 	}
 }
 
-// TestAddresses: no address but a public one is dialled, in whatever form it is written and whatever a
-// name resolves to.
+// TestAddresses checks that only public addresses are dialled, in every notation and for every
+// resolved name.
 func TestAddresses(t *testing.T) {
 	_, service, _, _ := world(t)
 	dial := push.Public(t)
@@ -244,7 +245,8 @@ func TestAddresses(t *testing.T) {
 		"100.64.0.1", "100.100.100.200", "192.0.0.192", "168.63.129.16", "198.18.0.1", "192.0.2.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
 		"[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:a00:1]", "[::127.0.0.1]", "[fe80::1]", "[fc00::1]", "[fd00:ec2::254]", "[fec0::1]", "[ff02::1]",
 		"[64:ff9b::7f00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2001::1]", "[2001:db8::1]", "[100::1]",
-		"localhost", // a name: it is judged when it is dialled, as one that was rebound is
+		// A name is checked when it is dialled, so a rebound name is refused, too.
+		"localhost",
 	} {
 		sub := service.Subscribe()
 		sub.Endpoint = strings.Replace(sub.Endpoint, pushtest.Host, host, 1)
@@ -267,7 +269,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSubscription: what is no subscription is refused.
+// TestSubscription checks that an invalid subscription is refused.
 func TestSubscription(t *testing.T) {
 	s, service, dir, _ := world(t)
 	for name, change := range map[string]func(*push.Subscription){

@@ -1,5 +1,5 @@
-// Package devicetest is a browser's half of what package device judges, for tests: a key that signs
-// requests and answers as the page does.
+// Package devicetest plays a browser in tests of package device. Its key signs requests and answers
+// as the page does.
 package devicetest
 
 import (
@@ -27,17 +27,17 @@ func NewKey() Key {
 	return Key{key}
 }
 
-// JWK is the public half.
+// JWK returns the public key.
 func (k Key) JWK() device.JWK {
 	point, err := k.key.PublicKey.Bytes()
 	if err != nil {
-		panic(err) // it is on its curve
+		panic(err) // the key is on its curve
 	}
 	enc := base64.RawURLEncoding
 	return device.JWK{Type: "EC", Curve: "P-256", X: enc.EncodeToString(point[1:33]), Y: enc.EncodeToString(point[33:])}
 }
 
-// raw is a signature as WebCrypto makes it: r and s, 32 bytes each.
+// raw returns a signature in the form of WebCrypto: r and s with 32 bytes each.
 func (k Key) raw(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	r, s, err := ecdsa.Sign(rand.Reader, k.key, sum[:])
@@ -50,13 +50,13 @@ func (k Key) raw(text string) []byte {
 	return sig
 }
 
-// Sign puts the headers of a signature into a request to the host r.Host, by the device id over the
-// server's nonce.
+// Sign adds the signature of the device id over the server's nonce to a request. The request's host
+// is r.Host.
 func (k Key) Sign(r *http.Request, body []byte, id, nonce string) {
 	k.SignAt(r, body, id, nonce, time.Now())
 }
 
-// SignAt is Sign with another clock.
+// SignAt signs with another clock.
 func (k Key) SignAt(r *http.Request, body []byte, id, nonce string, created time.Time) {
 	sum := sha256.Sum256(body)
 	host := r.Host
@@ -73,17 +73,17 @@ func (k Key) SignAt(r *http.Request, body []byte, id, nonce string, created time
 	r.Header.Set("Signature", "perlica=:"+base64.StdEncoding.EncodeToString(k.raw(base))+":")
 }
 
-// Request is one for nothing in particular, which the device id has signed.
+// Request returns a simple request that the device id has signed.
 func Request(k Key, d *device.Devices, id string) *http.Request {
 	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:7333/v1/self", http.NoBody)
 	if err != nil {
-		panic(err) // the address is right
+		panic(err) // the address is valid
 	}
 	k.Sign(r, nil, id, d.Nonce())
 	return r
 }
 
-// SignAnswer is the signature of an answer.
+// SignAnswer returns the signature of an answer.
 func (k Key) SignAnswer(question, digest, option string) string {
 	return base64.RawURLEncoding.EncodeToString(k.raw(fmt.Sprintf("perlica-answer-1\n%s\n%s\n%s\n", question, digest, option)))
 }

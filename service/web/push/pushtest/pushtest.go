@@ -1,5 +1,5 @@
-// Package pushtest is a push service for tests: it takes messages as browsers' push services do, checks
-// who sends them (VAPID), and decrypts them with nothing of what encrypted them.
+// Package pushtest is a push service for tests. It receives messages as browsers' push services do,
+// checks their sender (VAPID), and decrypts them independently of the encrypting code.
 package pushtest
 
 import (
@@ -31,10 +31,10 @@ import (
 	"github.com/perlica/perlica/service/web/push"
 )
 
-// Host is the name under which the service is reached, over its Transport alone.
+// Host is the name of the service. Only Transport reaches it.
 const Host = "example.com"
 
-// Message is what a browser would be handed.
+// Message is the message that a browser would receive.
 type Message struct {
 	Text       string
 	TTL        string
@@ -44,18 +44,18 @@ type Message struct {
 	Subscriber string
 }
 
-// Service is a push service. Answer, if it is set, is asked for the status of each request.
+// Service is a push service. If Answer is set, it returns the status of each request.
 type Service struct {
 	server   *httptest.Server
-	Messages chan Message // those that were right
-	Wrong    chan error   // why a message was not
+	Messages chan Message // the valid messages
+	Wrong    chan error   // the faults of the other messages
 
 	mu     sync.Mutex
 	subs   map[string]*receiver // by path
 	Answer func(r *http.Request) int
 }
 
-// receiver is the half of a subscription that the browser keeps.
+// receiver is the browser's half of a subscription.
 type receiver struct {
 	key  *ecdh.PrivateKey
 	auth []byte
@@ -64,14 +64,14 @@ type receiver struct {
 // New starts a service. The caller must Close it.
 func New() *Service {
 	s := &Service{Messages: make(chan Message, 100), Wrong: make(chan error, 100), subs: map[string]*receiver{}}
-	s.server = httptest.NewTLSServer(http.HandlerFunc(s.take))
+	s.server = httptest.NewTLSServer(http.HandlerFunc(s.takeMessage))
 	return s
 }
 
 // Close ends the service.
 func (s *Service) Close() { s.server.Close() }
 
-// Transport reaches the service, whatever is asked for.
+// Transport reaches the service for every requested host.
 func (s *Service) Transport() http.RoundTripper {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.server.Certificate())
@@ -83,7 +83,7 @@ func (s *Service) Transport() http.RoundTripper {
 	}
 }
 
-// Subscribe makes a subscription, as a browser does.
+// Subscribe makes a subscription as a browser does.
 func (s *Service) Subscribe() push.Subscription {
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Service) Subscribe() push.Subscription {
 	return push.Subscription{Endpoint: "https://" + Host + path, Keys: push.Keys{P256dh: enc.EncodeToString(key.PublicKey().Bytes()), Auth: enc.EncodeToString(r.auth)}}
 }
 
-func (s *Service) take(w http.ResponseWriter, r *http.Request) {
+func (s *Service) takeMessage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	to, answer := s.subs[r.URL.Path], s.Answer
 	s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Service) take(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// read takes a request apart.
+// read decrypts and parses a request.
 func read(r *http.Request, to *receiver) (m Message, err error) {
 	if to == nil {
 		return m, fmt.Errorf("no subscription has the path %s", r.URL.Path)
@@ -138,7 +138,7 @@ func read(r *http.Request, to *receiver) (m Message, err error) {
 	return m, err
 }
 
-// sender checks who sends a request, as RFC 8292 has it, and returns their key and whom to turn to.
+// sender verifies the sender of a request (RFC 8292). It returns the sender's key and contact.
 func sender(r *http.Request) (key, contact string, err error) {
 	var token string
 	for part := range strings.SplitSeq(strings.TrimPrefix(r.Header.Get("Authorization"), "vapid "), ",") {
@@ -190,7 +190,7 @@ func part(text string, v any) error {
 	return json.Unmarshal(b, v)
 }
 
-// decrypt is what RFC 8291 has a browser do.
+// decrypt does the browser's part of RFC 8291.
 func (to *receiver) decrypt(body []byte) (string, error) {
 	const head = 16 + 4 + 1
 	if len(body) < head || len(body) < head+int(body[20]) || len(body) > 4096 {
