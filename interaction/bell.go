@@ -16,19 +16,18 @@ import (
 	"time"
 )
 
-// bell is how another process wakes this one: it connects to a socket and says nothing.
-// What happened stands on the log.
+// bell wakes this process for other processes. They connect to its socket and write nothing: the news is on the log.
 type bell struct {
 	listener net.Listener
 	wg       sync.WaitGroup
 }
 
-// maxSocketPath is the longest path that every system takes for a socket.
+// maxSocketPath is the longest socket path that every system accepts.
 const maxSocketPath = 103
 
-// socketPath names the socket of the process that writes the log through the given handle.
-// The name is hashed, because paths are limited; where the folder's own path is too long,
-// the socket lies in one of the system's folder for temporary files, named after it.
+// socketPath returns the socket path of the process that writes the log through the given handle. The file name is a
+// hash, because socket paths are limited. If the path in dir is too long, the socket lies in the system's folder for
+// temporary files, in a folder named after dir.
 func socketPath(dir, writer string) string {
 	name := hashed(writer) + ".sock"
 	if path := filepath.Join(dir, name); len(path) <= maxSocketPath {
@@ -42,8 +41,8 @@ func hashed(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// private makes a folder that no one else may enter, or fails if somebody else made it:
-// only its owner may change its mode.
+// private creates dir for this user alone. It fails if another user owns dir, because only the owner may change the
+// mode.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -58,10 +57,11 @@ func private(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// sweepAge keeps a socket from being swept between being made and being listened on.
+// sweepAge protects young sockets from sweep: a process creates its socket file before it listens.
 const sweepAge = time.Minute
 
-// sweep removes the sockets of processes that were killed. A living one is merely woken.
+// sweep removes the sockets of killed processes. Connecting to the socket of a running process only wakes that
+// process.
 func sweep(dir string, now time.Time) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.sock")) // the pattern is well-formed
 	for _, path := range paths {
@@ -72,13 +72,13 @@ func sweep(dir string, now time.Time) {
 		if err == nil {
 			_ = conn.Close() // nothing was written to it
 		} else if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // another process may be sweeping, too
+			_ = os.Remove(path) // another process may have removed it already
 		}
 	}
 }
 
-// Reachable starts listening for answers of other processes, if it has not been done. An
-// error means that they cannot wake this one: their answers count only when it looks.
+// Reachable starts to listen for answers from other processes. A second call does nothing. After an error, other
+// processes cannot wake this one, and their answers count only when this process looks at the log.
 func (c *Coordinator) Reachable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,36 +101,37 @@ func (c *Coordinator) Reachable() error {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // too many open files; the caller is told nothing and may come again
+			// Accept fails when too many files are open. The caller gets no reply and may come again.
+			if err != nil {
 				time.Sleep(acceptPause)
 				continue
 			}
 			c.Look(context.Background())
-			_ = conn.Close() // nothing was written to it; closing it tells the caller that we looked
+			_ = conn.Close() // closing tells the caller that this process has looked
 		}
 	})
 	c.bell = b
 	return nil
 }
 
-// acceptPause keeps a socket that cannot be served from taking a processor.
+// acceptPause limits the processor time that a socket takes while Accept fails.
 const acceptPause = 50 * time.Millisecond
 
-// wakeTimeout is how long a living asker may take to look at the log.
+// wakeTimeout is the time in which a running process must look at its log.
 const wakeTimeout = 5 * time.Second
 
-// Why the process that asked could not be made to look at an answer, which is on the log.
+// These errors say that the answer is on the log, but the process that asked did not look at it.
 var (
 	ErrAskerGone   = errors.New("the process that asked is gone")
 	ErrAskerAsleep = errors.New("the process that asked does not look: it may be suspended")
 )
 
-// errUnseen says that the process that asked runs outside of a namespace of processes in which this
-// one is, or does not listen.
+// errUnseen says that the process that asked does not listen, or has no process number in the namespace of this
+// process.
 var errUnseen = errors.New("the process that asked cannot be seen from here")
 
-// Asker returns the number of the process that writes the log through the given handle, or errUnseen.
-// The number is 0 where the system does not tell it.
+// Asker returns the process number of the process that writes the log through the given handle, or errUnseen. The
+// number is 0 on systems that do not report it.
 func (c *Coordinator) Asker(writer string) (pid int, err error) {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
@@ -144,8 +145,8 @@ func (c *Coordinator) Asker(writer string) (pid int, err error) {
 	return pid, nil
 }
 
-// Wake makes the process that writes the log through the given handle look at the log, and
-// waits until it has. It fails with ErrAskerGone if that process does not listen.
+// Wake makes the process that writes the log through the given handle look at the log, and waits until it has looked.
+// It returns ErrAskerGone if that process does not listen.
 func (c *Coordinator) Wake(writer string) error {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
@@ -155,15 +156,15 @@ func (c *Coordinator) Wake(writer string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(wakeTimeout)); err != nil {
 		return err
 	}
-	// It ends when the asker closes, which is the sign, or when the asker's end does.
+	// The read ends when the asker closes the connection after its look, or when the asker ends.
 	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("interaction: %w", ErrAskerAsleep)
 	}
 	return nil
 }
 
-// TryListen listens on a socket in dir for a moment. The error says why other processes
-// could not wake one that asks. Where the folder does not exist yet there is nothing to say.
+// TryListen listens on a socket in dir for a moment. Its error explains why other processes could not wake a process
+// that uses dir. A missing dir is not an error.
 func TryListen(dir string) error {
 	path := socketPath(dir, rand.Text())
 	dir = filepath.Dir(path)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestTryListen(t *testing.T) {
-	dir, err := os.MkdirTemp("", "p") // t.TempDir is too long for a socket on some systems
+	dir, err := os.MkdirTemp("", "p") // on some systems t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,35 +15,34 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Coordinator asks questions and takes answers, for this process and, through the log,
-// for others. Its methods may be called from several goroutines.
+// Coordinator asks questions and takes answers. Through the log it also serves other processes. Several goroutines
+// may call its methods.
 type Coordinator struct {
 	log  *eventlog.Log
-	dir  string // of the sockets; empty: no one is woken and no one wakes
+	dir  string // folder of the sockets; empty: this process neither wakes others nor is woken
 	now  func() time.Time
 	bell *bell
 
-	mu    sync.Mutex // guards what follows; never held during I/O
-	open  []*Ticket  // in the order they were asked
-	woken func()     // nil: nothing more is to be looked at
+	mu    sync.Mutex // guards the fields below; never held during I/O
+	open  []*Ticket  // in the order of asking
+	woken func()     // nil: a wake-up concerns only the questions
 }
 
-// OnWake has f called whenever this process is woken by another, or looks by itself, beside what
-// the questions need: something on the log may concern it. It must be set before Reachable.
+// OnWake registers f. The Coordinator calls f whenever another process wakes this one, or this process looks by
+// itself. The log may then hold news for f. Call OnWake before Reachable.
 func (c *Coordinator) OnWake(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.woken = f
 }
 
-// New returns a Coordinator that keeps its questions on log. Sockets lie in dir, which
-// must be private to the user.
+// New returns a Coordinator that keeps its questions on log. Sockets lie in dir, which must be private to the user.
 func New(log *eventlog.Log, dir string, now func() time.Time) *Coordinator {
 	return &Coordinator{log: log, dir: dir, now: now}
 }
 
-// Ticket is a question that waits. It is without its Subject, which the log holds: many large
-// ones may wait at once.
+// Ticket is an open question without its Subject. The log holds the Subject, because many large questions may wait at
+// once.
 type Ticket struct {
 	Question
 
@@ -51,17 +50,17 @@ type Ticket struct {
 	once sync.Once
 	done chan struct{}
 
-	// Set before done is closed.
+	// These fields are set before done is closed.
 	answer *Answer
 	lapsed Reason
 	err    error
 }
 
-// Done is closed when the question is answered or has lapsed. The log says so already.
+// Done is closed when the question was answered or has lapsed. The answer or the lapse is then on the log.
 func (t *Ticket) Done() <-chan struct{} { return t.done }
 
-// Outcome is valid once Done is closed: an answer; or why there is none; or an error of
-// the log, after which nothing may be sent to anybody.
+// Outcome is valid after Done is closed. It returns an answer, the reason for the lapse, or an error of the log.
+// After an error the caller must send nothing to the agent.
 func (t *Ticket) Outcome() (*Answer, Reason, error) { return t.answer, t.lapsed, t.err }
 
 func (t *Ticket) close(answer *Answer, lapsed Reason, err error) {
@@ -71,9 +70,8 @@ func (t *Ticket) close(answer *Answer, lapsed Reason, err error) {
 	})
 }
 
-// Ask records the question and opens it for answers; the question is on disk when Ask
-// returns, and only then may it be shown. The caller must Resolve it in the end. Call
-// Reachable first if other processes may answer.
+// Ask records the question and opens it for answers. The question is on disk when Ask returns, and front ends may
+// show it only then. The caller must call Resolve in the end. Call Reachable first if other processes may answer.
 func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	if q.ID == "" {
 		q.ID = event.InteractionID(uuid.Must(uuid.NewV7()).String())
@@ -92,8 +90,7 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	return t, nil
 }
 
-// Open returns the questions of this process that wait for an answer, oldest first, without
-// their Subjects.
+// Open returns the questions of this process that wait for an answer, oldest first and without their Subjects.
 func (c *Coordinator) Open() []Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,11 +107,11 @@ func (c *Coordinator) remove(t *Ticket) {
 	c.open = slices.DeleteFunc(c.open, func(o *Ticket) bool { return o == t })
 }
 
-// Answer answers a question of this or of another process. When it returns nil the
-// answer is on disk and counts; if the asker is another process, it has been woken. A
-// TakenError says who was first. Any answer that does not count is recorded as such.
+// Answer answers a question of this or of another process. When it returns nil, the answer is on disk and counts, and
+// a foreign asker has been woken. A TakenError names the first answer. An answer that does not count is recorded as
+// rejected.
 //
-// A text that the log masks does not count: it would be no record of what the agent was given.
+// A text that the log masks does not count: the log could not show the text that the agent received.
 func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answer) error {
 	q, err := Find(ctx, &c.log.Reader, id)
 	if err != nil {
@@ -141,21 +138,21 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 	return c.Wake(q.Writer)
 }
 
-// kept is an answer as it reads on the log.
+// kept returns an answer as the log stores it.
 func (c *Coordinator) kept(a Answer) (k Answer) {
 	if err := json.Unmarshal(c.log.Kept(event.NewFact(event.InteractionAnswered, "user", event.Refs{}, a).Payload), &k); err != nil {
-		return Answer{} // so much was masked that nobody could read it
+		return Answer{} // the masked answer is no longer valid JSON
 	}
 	return k
 }
 
-// reject records an answer that does not count and returns why.
+// reject records an answer that does not count, and returns the reason.
 func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why error) error {
 	if c.log.Err() != nil {
 		return why
 	}
 	actor := "user"
-	if errors.Is(why, ErrAgent) { // it ran as the user, who did not answer
+	if errors.Is(why, ErrAgent) { // the agent ran as the user, but the user did not answer
 		actor, a.By = "agent", a.Origin.Agent
 	}
 	fact := event.NewFact(event.InteractionAnswerRejected, actor, q.Refs, struct {
@@ -166,8 +163,8 @@ func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why erro
 	return errors.Join(why, err)
 }
 
-// Lapse closes a question without an answer, unless somebody was first; the Outcome
-// tells. It returns an error only if the log cannot be written.
+// Lapse closes a question without an answer. An earlier answer stays valid, and Outcome then returns it. Lapse
+// returns an error only if it cannot write the log.
 func (c *Coordinator) Lapse(ctx context.Context, t *Ticket, why Reason) error {
 	fact := event.NewFact(event.InteractionLapsed, "perlica", t.Refs, lapse{why})
 	_, err := c.log.Append(ctx, fact)
@@ -184,23 +181,21 @@ type lapse struct {
 	Reason Reason `json:"reason"`
 }
 
-// Resolution is how a question ended for the agent.
+// Resolution is the end of a question for the agent.
 type Resolution struct {
 	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
-	Sent   bool   `json:"sent"`             // whether the reply left
-	Reason Reason `json:"reason,omitempty"` // why no one answered, if so
+	Sent   bool   `json:"sent"`             // the reply reached the agent
+	Reason Reason `json:"reason,omitempty"` // the reason if there was no answer
 }
 
-// Resolve records the end of a question. It does not wait for the disk: nothing follows
-// from it.
+// Resolve records the end of a question. It does not wait for the disk, because nothing depends on this event.
 func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
 	c.remove(t)
 	return c.log.Record(event.NewFact(event.InteractionResolved, "perlica", t.Refs, r))
 }
 
-// Look takes in what other processes have put on the log. The process that puts it there wakes this
-// process, unless it dies in between or cannot reach it: for their sake somebody should look now
-// and then while a question is open.
+// Look reads the answers that other processes have put on the log. Those processes wake this one, unless they die
+// first or cannot reach it. For that case the caller should call Look regularly while a question is open.
 func (c *Coordinator) Look(ctx context.Context) {
 	c.collect(ctx, true)
 	c.mu.Lock()
@@ -211,8 +206,8 @@ func (c *Coordinator) Look(ctx context.Context) {
 	}
 }
 
-// collect closes the tickets to which the log holds an end. A log that cannot be read closes
-// them, too, unless they will be looked at again.
+// collect closes the tickets whose end is on the log. If the log cannot be read, it closes the tickets too, unless
+// again promises another look.
 func (c *Coordinator) collect(ctx context.Context, again bool) {
 	c.mu.Lock()
 	waiting := slices.Clone(c.open)
@@ -229,8 +224,7 @@ func (c *Coordinator) collect(ctx context.Context, again bool) {
 	}
 }
 
-// Close stops listening for answers from other processes. Questions that are still open
-// are the caller's to lapse first.
+// Close stops listening for answers from other processes. The caller must first close its open questions with Lapse.
 func (c *Coordinator) Close() error {
 	c.mu.Lock()
 	b := c.bell
@@ -261,7 +255,7 @@ func decode(e event.Event) (q Question, err error) {
 	return q, err
 }
 
-// Pending returns the questions of the given runs that no one has answered, oldest first.
+// Pending returns the unanswered questions of the given runs, oldest first.
 func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Question, error) {
 	var qs []Question
 	for _, run := range runs {
@@ -276,7 +270,8 @@ func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Questio
 				continue
 			}
 			q, err := decode(e)
-			if err != nil { // written by a later version: no one here can answer it, but it can be closed
+			// A later version wrote this question. This version cannot answer it, but can close it.
+			if err != nil {
 				q.Title, q.Options, q.Expires = "", nil, time.Time{}
 			}
 			qs = append(qs, q)
@@ -286,7 +281,7 @@ func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Questio
 	return qs, nil
 }
 
-// Closed says how a question ended; it is nil while the question is open.
+// Closed returns the end of a question, or nil while the question is open.
 func Closed(ctx context.Context, r event.Reader, id event.InteractionID) (*TakenError, error) {
 	err := taken(ctx, r, id)
 	var end *TakenError
@@ -296,7 +291,7 @@ func Closed(ctx context.Context, r event.Reader, id event.InteractionID) (*Taken
 	return nil, err
 }
 
-// taken returns a *TakenError if the question has an end on the log, or nil.
+// taken returns a *TakenError if the question has an end on the log. Otherwise it returns nil.
 func taken(ctx context.Context, r event.Reader, id event.InteractionID) error {
 	types := []event.Type{event.InteractionAnswered, event.InteractionLapsed}
 	e, ok, err := r.Last(ctx, event.Query{Interaction: id, Types: types})
@@ -313,7 +308,7 @@ func taken(ctx context.Context, r event.Reader, id event.InteractionID) error {
 	return errors.Join(&TakenError{Answer: &a, At: e.Time}, err)
 }
 
-// Abandon closes a question whose asker died, as far as it is open, and resolves it.
+// Abandon closes a question whose asker died, if it is still open, and resolves it.
 func (c *Coordinator) Abandon(ctx context.Context, q Question, why Reason) error {
 	_, err := c.log.Append(ctx, event.NewFact(event.InteractionLapsed, "perlica", q.Refs, lapse{why}))
 	var conflict *eventlog.ConflictError

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestMain lets the test binary be a process that answers.
+// TestMain turns the test binary into an answering process when INTERACTION_TEST_FILE is set.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("INTERACTION_TEST_FILE"); path != "" {
 		childAnswer(path, os.Getenv("INTERACTION_TEST_DIR"))
@@ -26,9 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// childAnswer answers the questions whose ids come on standard input. For one that follows
-// "die" it dies when the answer is on record, before it wakes anybody. It prints a line for
-// each: whether its answer counted, and what else went wrong.
+// childAnswer answers the questions whose ids come on standard input. An id that follows "die" makes it record the
+// answer and kill itself before it wakes the asker. It prints one line for each question: first, taken or fault.
 func childAnswer(path, dir string) {
 	log, err := eventlog.Open(context.Background(), path, eventlog.Options{Context: "default"})
 	if err != nil {
@@ -47,14 +46,15 @@ func childAnswer(path, dir string) {
 				_, err = log.Append(context.Background(), event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
 			}
 			if err == nil {
-				self, _ := os.FindProcess(os.Getpid()) // it exists
+				self, _ := os.FindProcess(os.Getpid()) // the own process exists
 				_ = self.Kill()
 			}
 			panic(err)
 		}
 		var taken *TakenError
 		switch err := c.Answer(context.Background(), event.InteractionID(id), a); {
-		case err == nil, errors.Is(err, ErrAskerAsleep): // it counts, though the asker was too slow to say that it looks
+		// After ErrAskerAsleep the answer counts: only the asker was slow to look.
+		case err == nil, errors.Is(err, ErrAskerAsleep):
 			fmt.Println("first")
 		case errors.As(err, &taken):
 			fmt.Println("taken")
@@ -67,7 +67,7 @@ func childAnswer(path, dir string) {
 	}
 }
 
-// answerer is a process that answers.
+// answerer is a child process that answers questions.
 type answerer struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -101,8 +101,7 @@ func (a *answerer) tell(t *testing.T, how string, id event.InteractionID) {
 	}
 }
 
-// seen waits for the end of a question and fails if there is none although an answer is on
-// record.
+// seen waits for the end of a question that has an answer on the log. It fails if the question stays open.
 func seen(t *testing.T, ticket *Ticket, how string) {
 	t.Helper()
 	select {
@@ -115,8 +114,8 @@ func seen(t *testing.T, ticket *Ticket, how string) {
 	}
 }
 
-// TestNoAnswerIsMissed: seven processes answer the questions of an eighth. One answer counts,
-// and the asker sees it, even if the process that gave it was killed before it could ring.
+// TestNoAnswerIsMissed lets seven processes answer the questions of an eighth. Exactly one answer counts. The asker
+// sees it even if the answering process is killed before it can wake the asker.
 func TestNoAnswerIsMissed(t *testing.T) {
 	path, dir := folders(t)
 	asker := process(t, path, dir)
@@ -151,7 +150,7 @@ func TestNoAnswerIsMissed(t *testing.T) {
 		ticket := ask(t, asker, permission())
 		killed := all[0]
 		killed.tell(t, "die", ticket.ID)
-		_ = killed.cmd.Wait() // it was
+		_ = killed.cmd.Wait() // it was killed
 		asker.Look(t.Context())
 		seen(t, ticket, "killed")
 		if err := asker.Resolve(ticket, Resolution{Option: "once", Sent: true}); err != nil {

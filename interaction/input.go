@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// Input says what a text must be, in the terms of the JSON Schema of ACP's elicitations. What is empty
-// says nothing.
+// Input is the condition on a typed text, in the terms of the JSON Schema of ACP's elicitations. An empty field sets
+// no condition.
 type Input struct {
 	Type      string   `json:"type"` // "string", "number", "integer", or "array" of some of Values
 	Format    string   `json:"format,omitempty"`
 	Pattern   string   `json:"pattern,omitempty"`
-	MinLength *int     `json:"min_length,omitempty"` // in characters
+	MinLength *int     `json:"min_length,omitempty"` // characters
 	MaxLength *int     `json:"max_length,omitempty"`
 	Minimum   *float64 `json:"minimum,omitempty"`
 	Maximum   *float64 `json:"maximum,omitempty"`
@@ -27,10 +27,10 @@ type Input struct {
 	MaxItems  *int     `json:"max_items,omitempty"`
 }
 
-// mostInput is how many bytes of a text are taken.
+// mostInput is the longest text, in bytes.
 const mostInput = 64 << 10
 
-// misfit says what is wrong with a text. It is an ErrNotAnOption.
+// misfit explains why a text does not fit. It wraps ErrNotAnOption.
 type misfit struct{ why string }
 
 func (e *misfit) Error() string { return "the text does not fit: it must " + e.why }
@@ -39,8 +39,8 @@ func (e *misfit) Unwrap() error { return ErrNotAnOption }
 
 func unfit(format string, args ...any) error { return &misfit{fmt.Sprintf(format, args...)} }
 
-// Value reads a text as the JSON value that it stands for. Of an array it is the values with commas
-// between them. A nil Input takes no text.
+// Value turns a text into its JSON value. The text of an array has commas between the values. A nil Input accepts no
+// text.
 func (i *Input) Value(text string) (json.RawMessage, error) {
 	switch {
 	case i == nil:
@@ -87,14 +87,14 @@ func (i *Input) text(text string) (json.RawMessage, error) {
 	case !formatted(i.Format, text):
 		return nil, unfit("be of the format %s", i.Format)
 	}
-	// A pattern that Go does not understand is the agent's to hold against.
+	// Some patterns of JSON Schema are invalid in Go. The agent must check those itself.
 	if p, err := regexp.Compile(i.Pattern); err == nil && !p.MatchString(text) {
 		return nil, unfit("match %s", i.Pattern)
 	}
 	return json.Marshal(text)
 }
 
-// formatted reports whether a text has one of the formats that ACP knows; any text has another one.
+// formatted reports whether a text has the given format. It accepts every text for a format that ACP does not define.
 func formatted(format, text string) bool {
 	var err error
 	switch format {

@@ -1,13 +1,15 @@
-// Package interaction keeps the questions: what was asked, in which order, who may
-// answer what, and whose answer counted.
+// Package interaction keeps the questions to a person: their order, the allowed answers, and the answer that counted.
 //
-// It promises that the first valid answer wins, wherever it comes from, and that every
-// other one is told who was first; that an answer is on the log before anybody acts upon
-// it; and that a question which no one answers ends with a stated reason. It refuses
-// free text where the choice is between options: "don't allow" approves nothing. It
-// knows no terminal and no protocol.
+// The package promises:
 //
-// The one idea: the log decides. An answer counts if its event could be appended; a
-// unique index admits one to each question. Anyone who answers from another process
-// appends the event and then wakes the asker over a socket.
+// - The first valid answer wins, from any process. Every later answer gets an error that names the first one.
+// - An answer is on the log before any process acts on it.
+// - An unanswered question ends with a recorded reason.
+// - Free text never chooses an option: "don't allow" approves nothing.
+//
+// The package knows no terminal and no protocol.
+//
+// The log decides which answer counts. An answer counts if its event could be appended, and a unique index admits one
+// answer to each question. An answer from another process is appended first. That process then wakes the asker over a
+// socket.
 package interaction

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// process is a coordinator with a log handle of its own, as another process has.
+// process returns a coordinator with its own log handle, as another process has.
 func process(t *testing.T, path, dir string) *Coordinator {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default"})
@@ -32,7 +32,7 @@ func process(t *testing.T, path, dir string) *Coordinator {
 	return c
 }
 
-// folders are a log's path and a folder for sockets whose path is short enough.
+// folders returns the path of a log and a folder whose path is short enough for sockets.
 func folders(t *testing.T) (path, dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pq")
@@ -189,7 +189,7 @@ func TestWhatDoesNotCountIsRecorded(t *testing.T) {
 	}
 }
 
-// TestFreeTextApprovesNothing holds refusals and non-answers, of which none may choose.
+// TestFreeTextApprovesNothing checks that no refusal and no vague text chooses an option.
 func TestFreeTextApprovesNothing(t *testing.T) {
 	q := permission()
 	for _, s := range []string{
@@ -222,7 +222,7 @@ func TestChooseRefusesTheAmbiguous(t *testing.T) {
 	}
 }
 
-// TestLabelsThatSayTheContrary: an agent may call its yes whatever it likes.
+// TestLabelsThatSayTheContrary gives yes options the labels of a no: an agent may choose any label.
 func TestLabelsThatSayTheContrary(t *testing.T) {
 	for _, label := range []string{
 		"no", "No", "Reject", "reject", "No, thanks", "Don't allow", "Don’t allow", "Cancel", "nein", "не надо", "不", "拒绝", "取消", "denied", "reject_once", "no-thanks",
@@ -284,7 +284,7 @@ func TestSocketsOfTheKilledAreSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.SetUnlinkOnClose(false) // as if its process had been killed
+	l.SetUnlinkOnClose(false) // leaves the socket file, as a killed process does
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

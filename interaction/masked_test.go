@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestMaskedText: a text that the log masks does not count, from whatever process, and is nowhere on record.
+// TestMaskedText checks that a text that the log masks never counts, from any process, and never reaches the log.
 func TestMaskedText(t *testing.T) {
 	path, dir := filepath.Join(t.TempDir(), "eventlog.db"), t.TempDir()
 	var cs [2]*Coordinator

@@ -5,33 +5,32 @@ import (
 	"slices"
 )
 
-// Option is one of the answers to choose from.
+// Option is one of the possible answers to a question.
 type Option struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
-	// Kind is ACP's: allow_once, allow_always, reject_once, reject_always; or "answer", where a value is
-	// asked for and not a permission.
+	// Kind is ACP's kind: allow_once, allow_always, reject_once or reject_always. It is "answer" if the question asks
+	// for a value instead of a permission.
 	Kind string `json:"kind"`
-	// Offer marks an answer that Perlica offers beside the agent's own.
+	// Offer marks an answer that Perlica adds to the agent's options.
 	Offer bool `json:"offer,omitempty"`
-	// Text says that the answer takes a text, for which the question's Input holds.
+	// Text says that the answer takes a text. The question's Input describes the text.
 	Text bool `json:"text,omitempty"`
 }
 
-// Allows reports whether choosing the option says yes. A kind that is neither a known yes
-// nor a known no counts as a yes: anyone who guards yeses must guard it, too.
+// Allows reports whether the option says yes. An unknown kind counts as a yes, so each check of a yes must cover
+// unknown kinds, too.
 func (o Option) Allows() bool { return o.Kind != "reject_once" && o.Kind != "reject_always" }
 
-// Always reports whether choosing the option says yes for good: the agent is not held to ask
-// again. A kind that is neither a known yes nor a known no may be that.
+// Always reports whether the option says yes for good: the agent need not ask again. An unknown kind may do that.
 func (o Option) Always() bool { return o.Allows() && o.Kind != "allow_once" && o.Kind != "answer" }
 
 // DenyID is the id of the option that [Refusable] adds.
 const DenyID = "perlica:deny"
 
-// Refusable returns the options with one that rejects once among them: where the agent offers
-// none it is Perlica's own, and the agent is answered that the request was cancelled. An option
-// of the agent's that has the id of Perlica's is left out: it would be taken for a no.
+// Refusable returns the options and makes sure that one of them rejects once. If the agent offers none, Perlica adds
+// its own, which answers the agent that the request was cancelled. Refusable drops an agent's option with the id of
+// Perlica's option, because that option would be mistaken for a no.
 func Refusable(options []Option) []Option {
 	options = slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return o.ID == DenyID })
 	if slices.ContainsFunc(options, func(o Option) bool { return o.Kind == "reject_once" }) {
@@ -41,9 +40,8 @@ func Refusable(options []Option) []Option {
 	return append(options, deny)
 }
 
-// Order returns the options in the order in which every front end shows and counts them: yes
-// once, Perlica's offers, yes for good, no once, no for good. So the first key means the same
-// whatever the agent's own order is. Call it before the question is recorded.
+// Order sorts the options for every front end: yes once, Perlica's offers, yes for good, no once, no for good. The
+// first key thus has the same meaning for every agent. Call Order before the question is recorded.
 func Order(options []Option) []Option {
 	ordered := slices.Clone(options)
 	slices.SortStableFunc(ordered, func(a, b Option) int { return cmp.Compare(a.rank(), b.rank()) })
@@ -64,7 +62,7 @@ func (o Option) rank() int {
 	return 0
 }
 
-// First returns the first option of an ACP kind that is the agent's own.
+// First returns the agent's first option of an ACP kind.
 func (q Question) First(kind string) (Option, bool) {
 	for _, o := range q.Options {
 		if o.Kind == kind && !o.Offer {
@@ -74,8 +72,8 @@ func (q Question) First(kind string) (Option, bool) {
 	return Option{}, false
 }
 
-// Refusal returns the option that says no once: the agent's own, else Perlica's. Questions of
-// before [Refusable] may have none.
+// Refusal returns the option that says no once: the agent's own option, or Perlica's if the agent offers none. A
+// question that did not pass through [Refusable] may have none.
 func (q Question) Refusal() (Option, bool) {
 	if o, ok := q.First("reject_once"); ok {
 		return o, true

@@ -15,7 +15,7 @@ func ids(options []Option) string {
 	return strings.Join(list, " ")
 }
 
-// TestOrder: once, Perlica's offers, for good, no; two of a kind stay as the agent has them.
+// TestOrder checks the order of kinds. Two options of one kind keep the agent's order.
 func TestOrder(t *testing.T) {
 	given := []Option{
 		{ID: "never", Kind: "reject_always"}, {ID: "always", Kind: "allow_always"}, {ID: "odd", Kind: "sure"}, {ID: "no", Kind: "reject_once"},
@@ -30,7 +30,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRefusable: every question can be denied, and never by an option of the agent's that says yes.
+// TestRefusable checks that every question can be denied. An agent's option that says yes must never count as the
+// denial.
 func TestRefusable(t *testing.T) {
 	for name, given := range map[string][]Option{
 		"none": nil, "always only": {{ID: "a", Kind: "allow_always"}}, "never only": {{ID: "n", Kind: "reject_always"}},
@@ -54,7 +55,7 @@ func TestRefusable(t *testing.T) {
 	}
 }
 
-// TestForGood: a yes for good, or of a kind that is not known, takes a confirmation.
+// TestForGood checks that a yes for good, or an option of an unknown kind, needs a confirmation.
 func TestForGood(t *testing.T) {
 	for kind, want := range map[string]error{
 		"allow_once": nil, "reject_once": nil, "reject_always": nil, "allow_always": ErrAlways, "allow": ErrAlways, "": ErrAlways,
@@ -69,7 +70,7 @@ func TestForGood(t *testing.T) {
 	}
 }
 
-// TestRefusal: where the agent offers no way to say no, Perlica's own is taken.
+// TestRefusal checks that Perlica's own no is used if the agent offers none.
 func TestRefusal(t *testing.T) {
 	own := Option{ID: "no", Kind: "reject_once"}
 	offer := Option{ID: DenyID, Kind: "reject_once", Offer: true}

@@ -13,45 +13,41 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Question is what is asked.
+// Question is a question to a person.
 type Question struct {
 	ID      event.InteractionID `json:"id"`
 	Title   string              `json:"title"`
 	Options []Option            `json:"options"`
-	// Subject is what is to be judged, in full, for front ends to show.
+	// Subject is the complete request, for front ends to show.
 	Subject Subject `json:"subject"`
-	// Word must be typed for a yes to count, if it is set: the question is about
-	// something that no rule may allow.
+	// Word must be typed with a yes, unless it is empty. No rule may allow such a request.
 	Word string `json:"word,omitempty"`
-	// Input is what a text must be that an answer takes; nil: no option takes one.
+	// Input is the condition on a typed answer; nil means that no option takes a text.
 	Input *Input `json:"input,omitempty"`
-	// Why says why a person is asked.
+	// Why is the reason for asking a person.
 	Why string `json:"why,omitempty"`
-	// Allow are the commands of the rules that would allow it without a question.
+	// Allow lists the commands that add a rule. Each rule would allow the request without a question.
 	Allow   []string  `json:"allow,omitempty"`
 	Expires time.Time `json:"expires"`
 
 	Refs  event.Refs `json:"-"`
 	Asked time.Time  `json:"-"`
-	// Writer is the log handle of the process that asks, and waits.
+	// Writer is the log handle of the process that asks and waits.
 	Writer string `json:"-"`
 }
 
-// Subject is what a permission request is about. Commands, Dir, Paths, Tier and the fields that
-// are not inert are what would run: all of them have been shown before a yes counts.
+// Subject describes a permission request. Commands, Dir, Paths, Tier and every field that is not inert describe the
+// action. A person must have seen all of them before a yes counts.
 type Subject struct {
 	Provider string   `json:"provider"`
 	Kind     string   `json:"kind,omitempty"` // ACP's tool kind
 	Commands []string `json:"commands,omitempty"`
-	// Dir is the directory that was judged: where the commands start, and from which relative
-	// paths count.
+	// Dir is the directory that the policy used: commands start in it, and relative paths start from it.
 	Dir   string   `json:"dir,omitempty"`
 	Paths []string `json:"paths,omitempty"`
-	// Tier is policy's: "ordinary", "always-asked" or "refused"; empty in questions of
-	// before it was recorded.
+	// Tier is the policy's tier: "ordinary", "always-asked" or "refused". It is empty if the question has none.
 	Tier string `json:"tier,omitempty"`
-	// Fields are the fields of the tool's input that Commands and Paths do not already show,
-	// ordered by name.
+	// Fields are the fields of the tool's input that Commands and Paths do not already show, ordered by name.
 	Fields   []Field         `json:"fields,omitempty"`
 	Diffs    []Diff          `json:"diffs,omitempty"`
 	Text     []string        `json:"text,omitempty"`
@@ -60,67 +56,65 @@ type Subject struct {
 
 // Field is one field of a tool's input.
 type Field struct {
-	Name  string `json:"name"`  // its path in the input: "env.PATH", "steps[2].script"
-	Value string `json:"value"` // a string as it is, anything else as JSON
-	// Inert marks a field that changes nothing about what runs: a description, a timeout, an id.
+	Name  string `json:"name"`  // path in the input, such as "env.PATH" or "steps[2].script"
+	Value string `json:"value"` // a string unchanged, any other value as JSON
+	// Inert marks a field that does not change what runs: a description, a timeout or an id.
 	Inert bool `json:"inert,omitempty"`
-	// Unread marks a field that Perlica does not understand: it makes the request one that
-	// cannot be read.
+	// Unread marks a field that Perlica does not understand. The whole request then counts as unreadable.
 	Unread bool `json:"unread,omitempty"`
 }
 
-// Diff is a change to a file that is to be judged.
+// Diff is a requested change to a file.
 type Diff struct {
 	Path string `json:"path"`
 	Old  string `json:"old"`
 	New  string `json:"new"`
 }
 
-// Answer is what somebody said to a question.
+// Answer is a person's answer to a question.
 type Answer struct {
-	Option string `json:"option"`          // the id of the chosen option
-	Text   string `json:"text,omitempty"`  // the word, or the value, where one must be typed
-	By     string `json:"by"`              // who: a user's name
-	Where  string `json:"where,omitempty"` // from where: "terminal", "pending"
-	// Always confirms that a yes for good was meant: the second key that an allow_always takes.
+	Option string `json:"option"`          // id of the chosen option
+	Text   string `json:"text,omitempty"`  // the typed word or value
+	By     string `json:"by"`              // name of the user
+	Where  string `json:"where,omitempty"` // such as "terminal" or "pending"
+	// Always confirms a yes for good. An allow_always option needs this second step.
 	Always bool `json:"always,omitempty"`
-	// Shown says how much of the question the person had been shown; nil: the front end
-	// cannot tell.
+	// Shown counts the rows that the person had seen; nil means that the front end cannot tell.
 	Shown *Shown `json:"shown,omitempty"`
-	// Digest is what was shown: the SHA-256 of the question's payload, in hex, or of what a team's hub had of
-	// it. Signature is the device's, or the member's, over it, the question and the option, by the public Key:
-	// SubjectPublicKeyInfo in base64, or a verifier key.
-	// Empty: nothing was signed.
+	// Digest is the SHA-256 of the question's payload, or of the part that a team's hub had, in hex. Signature covers
+	// the digest, the question and the option, by a device or a team's member. Key is its public key:
+	// SubjectPublicKeyInfo in base64, or a verifier key. All three are empty if nothing was signed.
 	Digest    string `json:"digest,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	Key       string `json:"key,omitempty"`
-	// Origin is the process that gave the answer; nil: it came over a channel.
+	// Origin is the process that gave the answer; nil means that the answer came over a channel.
 	Origin *Origin `json:"origin,omitempty"`
 }
 
-// Shown counts the rows of a question, as they were laid out for the screen.
+// Shown counts the rows of a question in the layout of the screen.
 type Shown struct {
-	Rows int `json:"rows"` // that had been on the screen
-	Of   int `json:"of"`   // that there are
+	Rows int `json:"rows"` // rows that were on the screen
+	Of   int `json:"of"`   // all rows
 }
 
-// Origin says which process gave an answer, for those who look into it afterwards.
+// Origin identifies the process that gave an answer, for later investigations.
 type Origin struct {
-	User      string    `json:"user"`               // of the system, whatever By says
+	User      string    `json:"user"`               // the system's user, independent of By
 	Terminal  string    `json:"terminal,omitempty"` // the controlling terminal; empty: none
 	Process   Process   `json:"process"`
-	Ancestors []Process `json:"ancestors,omitempty"` // the parent first, as far as they are known
-	// Agent is the agent from which the process descends: its answer does not count. Empty: none.
+	Ancestors []Process `json:"ancestors,omitempty"` // the parent first; may be incomplete
+	// Agent is the agent from which the process descends. Such an answer does not count. Empty means that no agent is
+	// an ancestor.
 	Agent string `json:"agent,omitempty"`
 }
 
-// Process is a process as the system named it.
+// Process is a process with the system's name for it.
 type Process struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"`
 }
 
-// Why an answer does not count.
+// These errors explain why an answer does not count.
 var (
 	ErrUnknownQuestion = errors.New("there is no such question")
 	ErrNotAnOption     = errors.New("that is none of the options")
@@ -131,11 +125,11 @@ var (
 	ErrAgent           = errors.New("an agent's process may not answer")
 )
 
-// TakenError says that a question is closed already, and how.
+// TakenError says that a question is already closed, and how it ended.
 type TakenError struct {
-	Answer *Answer // nil if it lapsed
+	Answer *Answer // nil if the question lapsed
 	Lapsed Reason
-	At     time.Time // zero if that is not known
+	At     time.Time // zero if unknown
 }
 
 func (e *TakenError) Error() string {
@@ -155,7 +149,7 @@ func (e *TakenError) Error() string {
 // Reason says why a question was closed without an answer.
 type Reason string
 
-// The reasons.
+// The reasons for closing a question without an answer.
 const (
 	Unattended Reason = "nobody_to_ask"
 	TimeUp     Reason = "time_is_up"
@@ -163,11 +157,11 @@ const (
 	AgentGone  Reason = "agent_gone"
 	RunEnded   Reason = "run_ended"
 	Withdrawn  Reason = "withdrawn_by_agent"
-	Dismissed  Reason = "dismissed_by_client" // the agent's own client chose none of the options
+	Dismissed  Reason = "dismissed_by_client" // the agent's own client chose no option
 	Crashed    Reason = "asker_died"
 )
 
-// Check returns why a may not answer q, or nil.
+// Check returns the reason why a may not answer q, or nil.
 func (q Question) Check(a Answer) error {
 	if a.By == "" {
 		return errNoName
@@ -194,10 +188,9 @@ func (q Question) Check(a Answer) error {
 	return fmt.Errorf("%w: %q", ErrNotAnOption, a.Option)
 }
 
-// Choose finds the option that a person means by s: its number in the list, counted from
-// one, in ASCII digits; its id; or its exact label. Anything else is
-// refused: free text never chooses. Ids and labels are the agent's words: one that a person
-// could mean as a no never chooses a yes, which takes the number then.
+// Choose returns the option that a person means by s: its number in the list in ASCII digits, starting at 1, its id,
+// or its exact label. It refuses any other text. Ids and labels are the agent's words. If a person could mean s as a
+// no, it never chooses a yes by id or label. Such a yes needs its number.
 func (q Question) Choose(s string) (Option, error) {
 	s = strings.TrimSpace(s)
 	found := -1
@@ -219,8 +212,8 @@ func (q Question) Choose(s string) (Option, error) {
 	return q.Options[found], nil
 }
 
-// no finds what a person could mean as a no. It need not be complete in any language: it guards
-// against labels that say the contrary of what their option does.
+// no matches texts that a person could mean as a no. It need not be complete in any language: it guards against
+// labels that contradict the effect of their option.
 var no = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|\PL)(no|nope|nah|not|none|don['’]?t|never|reject|den(y|ied)|decline|disallow|refuse|forbid|cancel|stop|abort|block|skip|dismiss|` +
 		`nein|nicht|ablehnen|abbrechen|non|refuser|annuler|rechazar|cancelar|denegar|recusar|negar|rifiuta|annulla|nie|нет|не|отказ\pL*|отклон\pL*|отмен\pL*)(\PL|$)` +
@@ -229,12 +222,12 @@ var no = sync.OnceValue(func() *regexp.Regexp {
 
 func soundsLikeNo(s string) bool { return no().MatchString(s) }
 
-// number reads a positive number of at most three ASCII digits, or returns 0. Digits of other scripts are not
-// the ones that a card shows: a person may read them as other numbers.
+// number reads a positive number of at most three ASCII digits, or returns 0. It refuses digits of other scripts: the
+// card does not show them, and a person may misread them.
 func number(s string) int {
 	if len(s) > 3 || strings.Trim(s, "0123456789") != "" {
 		return 0
 	}
-	n, _ := strconv.Atoi(s) // an empty text is 0
+	n, _ := strconv.Atoi(s) // an empty text gives 0
 	return n
 }

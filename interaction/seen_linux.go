@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenerOf returns the process that listens at the other side of a connection. ok is false where
-// the process has no number in this namespace of processes.
+// listenerOf returns the number of the process that listens at the other end of a connection. ok is false if that
+// process has no number in this process namespace.
 func listenerOf(conn net.Conn) (pid int, ok bool) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {

@@ -4,5 +4,5 @@ package interaction
 
 import "net"
 
-// listenerOf returns 0: the system does not tell the process.
+// listenerOf returns 0, because the system does not report the process.
 func listenerOf(net.Conn) (pid int, ok bool) { return 0, true }

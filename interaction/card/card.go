@@ -1,12 +1,12 @@
 // Package card lays a question out as rows of a given width, the same for every front end.
 //
-// It promises that no row made of the agent's words can be taken for one of Perlica's, and says
-// which rows must have been on the screen before a yes may be taken. It draws nothing and
-// reads no key. See docs/decisions/0005-what-a-yes-covers.md.
+// A reader can never mistake a row of the agent's words for a row of Perlica's. The card marks the rows that must
+// have been on the screen before a yes counts. The package draws nothing and reads no key. See
+// docs/decisions/0005-what-a-yes-covers.md.
 //
-// Rows of the agent's words stand behind a bar: one kind of bar for a line of the text, another
-// for the rest of a line that was broken. Rows of Perlica's have no bar there. What cannot be
-// seen is spelled out between ⟨ and ⟩, and the agent's words cannot hold these brackets.
+// Rows of the agent's words start with a bar. One kind of bar starts a line of the text, another kind continues a
+// line that was broken. Rows of Perlica's have no bar in that column. Invisible characters are spelled out between ⟨
+// and ⟩, and the agent's words cannot contain these brackets.
 package card
 
 import (
@@ -21,54 +21,54 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// MinWidth is the narrowest screen that a question is laid out for.
+// MinWidth is the narrowest layout of a question, in columns.
 const MinWidth = 20
 
-// PhoneWidth is how wide a question is in a message: what phones show of it in one row.
+// PhoneWidth is the width of a question in a message: the columns that phones show in one row.
 const PhoneWidth = 44
 
-// Tone says what a row is, for front ends that colour it.
+// Tone is the meaning of a row, for front ends that use colours.
 type Tone int
 
-// The tones.
+// The tones of rows.
 const (
 	Plain Tone = iota
 	Title
 	Added
 	Removed
-	Aside   // a hint, or what changes nothing
-	Warning // what is not ordinary
+	Aside   // a hint, or a part that does not change what runs
+	Warning // a part that is not ordinary
 	Refused
 )
 
 // Row is one row of a card, without control sequences and no wider than the card.
 type Row struct {
-	Head  string // Perlica's: a label and the bar, a number and a kind
-	Text  string // what stands behind it
-	Agent bool   // Text is of the agent's words; Head ends with the bar
-	Must  bool   // it must have been on the screen before a yes is taken
+	Head  string // Perlica's words: a label and the bar, or a number and a kind
+	Text  string // the words after Head
+	Agent bool   // Text is the agent's words, and Head ends with the bar
+	Must  bool   // the row must have been on the screen before a yes counts
 	Tone  Tone
 }
 
 func (r Row) String() string { return strings.TrimRight(r.Head+r.Text, " ") }
 
-// Card is a question, laid out.
+// Card is the layout of a question.
 type Card struct {
-	// Rows say what is asked, from the title to the tier: what would run stands last, directly
-	// above the options.
+	// Rows describe the request, from the title to the tier. The parts that would run stand last, directly above the
+	// options.
 	Rows []Row
 	// Options has a row for each option of the question.
 	Options []Row
 }
 
-// Words are what a card says of its own in another language, by what it says in English: the labels, of at most
-// seven columns, the tiers, the agent's kinds of tools, and what stands between the brackets. What is not there stays English.
+// Words translates a card's own English words: the labels (at most seven columns), the tiers, the kinds of tools and
+// the words in brackets. A missing word stays English.
 type Words map[string]string
 
-// Lay lays a question out in English, for a screen so many columns wide.
+// Lay lays a question out in English for a screen of the given width.
 func Lay(q interaction.Question, width int) Card { return Words(nil).Lay(q, width) }
 
-// Lay lays a question out for a screen so many columns wide.
+// Lay lays a question out for a screen of the given width.
 func (w Words) Lay(q interaction.Question, width int) Card {
 	l := &layout{q: q, words: w, width: max(width, MinWidth)}
 	l.title()
@@ -81,13 +81,13 @@ func (w Words) Lay(q interaction.Question, width int) Card {
 	return c
 }
 
-// The bars.
+// Each row of the agent's words starts with one of these bars.
 const (
 	bar     = "│ "
 	restBar = "┆ "
 )
 
-// labelWidth is how many columns the labels before the bars have.
+// labelWidth is the number of columns for the labels before the bars.
 const labelWidth = 7
 
 type layout struct {
@@ -97,18 +97,18 @@ type layout struct {
 	rows  []Row
 }
 
-// word is a word of the card's own in its language.
+// word translates one of the card's own words.
 func (w Words) word(english string) string { return cmp.Or(w[english], english) }
 
 func (l *layout) word(english string) string { return l.words.word(english) }
 
-// label is the column of labels with one of them in it, or with "" without.
+// label returns the column of labels with the given label in it. An empty label gives a blank column.
 func (l *layout) label(english string) string {
 	label := l.word(english)
 	return "  " + label + strings.Repeat(" ", max(labelWidth-width(label), 0)) + " "
 }
 
-// title is who asks, and how the agent calls what it wants.
+// title adds the row with the provider's name and the agent's title for the request.
 func (l *layout) title() {
 	asks, title := " asks: ", l.q.Title
 	if title == "" {
@@ -119,10 +119,10 @@ func (l *layout) title() {
 	l.rows = append(l.rows, Row{Head: head, Text: text, Tone: Title})
 }
 
-// described is what the agent says about it, and what changes nothing about what would run.
+// described adds the agent's explanations, the diffs, and the fields that do not change what runs.
 func (l *layout) described() {
 	s := l.q.Subject
-	alone := len(s.Commands)+len(s.Paths)+len(s.Fields)+len(s.Diffs) == 0 // then it is all that there is
+	alone := len(s.Commands)+len(s.Paths)+len(s.Fields)+len(s.Diffs) == 0 // the text is then the whole request
 	for _, t := range s.Text {
 		l.text("says", t, alone, Plain)
 	}
@@ -136,8 +136,8 @@ func (l *layout) described() {
 	}
 }
 
-// mayCut reports whether the body of the diffs need not be seen: an ordinary edit in the
-// working tree, of which everything is understood.
+// mayCut reports whether a yes is possible without seeing the diffs. This holds for an ordinary edit in the working
+// tree without unread fields.
 func (l *layout) mayCut() bool {
 	s := l.q.Subject
 	unread := func(f interaction.Field) bool { return f.Unread }
@@ -149,7 +149,7 @@ func (l *layout) mayCut() bool {
 		!slices.ContainsFunc(s.Paths, outside)
 }
 
-// runs is what would run, and how it was judged.
+// runs adds the parts that would run, and the policy's verdict on them.
 func (l *layout) runs() {
 	s := l.q.Subject
 	for _, c := range s.Commands {
@@ -168,7 +168,7 @@ func (l *layout) runs() {
 	}
 	raw := string(s.RawInput)
 	if known := len(s.Fields) > 0 || s.Tier != "" && len(s.Commands)+len(s.Paths) > 0; !known && raw != "" && raw != "{}" && raw != "null" {
-		l.text("input", raw, true, Plain) // of a version that did not read its fields
+		l.text("input", raw, true, Plain) // an older version did not record the fields
 	}
 	if s.Dir != "" {
 		l.text("in", s.Dir, true, Plain)
@@ -176,11 +176,11 @@ func (l *layout) runs() {
 	l.tier()
 }
 
-// paths are the files that the request names, those of its diffs among them.
+// paths returns the files of the request, including the files of its diffs.
 func paths(s interaction.Subject) []string {
 	var list []string
 	for _, p := range s.Paths {
-		if !slices.Contains(list, p) { // an agent may name a file as its argument and as its place
+		if !slices.Contains(list, p) { // an agent may name a file twice: in its input and as a location
 			list = append(list, p)
 		}
 	}
@@ -198,7 +198,7 @@ func paths(s interaction.Subject) []string {
 
 const ordinary = "ordinary"
 
-// tier is what the policy thinks of it, and why a person is asked.
+// tier adds the policy's tier and the reason for asking a person.
 func (l *layout) tier() {
 	s := l.q.Subject
 	tone, words := Plain, l.word(strings.ReplaceAll(Line(s.Tier, 16), "-", " "))
@@ -225,14 +225,14 @@ func (l *layout) tier() {
 	}
 	if l.q.Word != "" {
 		head, text := l.label("allow")+"  ", fmt.Sprintf(l.word("type %s"), Line(l.q.Word, 16))
-		if width(head)+width(text) > l.width { // the word alone is the important part
+		if width(head)+width(text) > l.width { // the word matters most
 			text = Line(l.q.Word, 16)
 		}
 		l.rows = append(l.rows, Row{Head: head, Text: text, Must: true, Tone: tone})
 	}
 }
 
-// text adds the rows of a text of the agent's, behind its label.
+// text adds the rows of one of the agent's texts, after its label.
 func (l *layout) text(label, text string, must bool, tone Tone) {
 	blank := 0
 	add := func(line string) {
@@ -260,7 +260,7 @@ func (l *layout) text(label, text string, must bool, tone Tone) {
 	flush()
 }
 
-// blankLines stands for so many lines without anything in them.
+// blankLines returns cells that stand for n blank lines.
 func (w Words) blankLines(n int) []cell {
 	var rd reader
 	rd.own(string(open) + fmt.Sprintf(w.word("%d blank lines"), n) + string(shut))
@@ -277,22 +277,21 @@ func (l *layout) line(label string, cells []cell, must bool, tone Tone) {
 	}
 }
 
-// Text is a text of the agent's as rows of a screen so many columns wide, behind a label of at most
-// seven letters.
+// Text lays out one of the agent's texts for a screen of the given width. The label has at most seven letters.
 func Text(label, text string, width int) []Row {
 	l := &layout{width: max(width, MinWidth)}
 	l.text(label, text, false, Plain)
 	return l.rows
 }
 
-// Diff is a change to a file as rows of a screen so many columns wide, as in a question.
+// Diff lays out a change to a file for a screen of the given width, as in a question.
 func Diff(d interaction.Diff, width int) []Row {
 	l := &layout{width: max(width, MinWidth)}
 	l.diff(d, false)
 	return l.rows
 }
 
-// Kind is what an option does, as a sign and a word: whatever its label says.
+// Kind describes the effect of an option by a sign and a word. It ignores the option's label.
 func Kind(o interaction.Option) (sign, word string) {
 	switch {
 	case o.Kind == "allow_once" && o.Offer:
@@ -311,8 +310,8 @@ func Kind(o interaction.Option) (sign, word string) {
 	return "!", "unknown" // it counts as a yes for good
 }
 
-// Label is an option as one line of at most so many columns: its kind and its label. Only the
-// agent's labels stand in quotes, which they cannot hold themselves. With 0 nothing is cut off.
+// Label shows an option as one line: its kind and its label. Only the agent's labels stand in quotes, and they cannot
+// contain these quotes themselves. The line is cut to most columns; 0 means no limit.
 func Label(o interaction.Option, most int) string {
 	sign, word := Kind(o)
 	head := sign + " " + word + " "
@@ -322,8 +321,7 @@ func Label(o interaction.Option, most int) string {
 	return head + label(o, most)
 }
 
-// Given is the option of an answer as Label has it, with the text that was typed in place of what the
-// option says of it.
+// Given shows the chosen option of an answer as Label does. A typed text replaces the option's label.
 func Given(o interaction.Option, a interaction.Answer, most int) string {
 	if o.Text {
 		o.Label, o.Offer = a.Text, false
@@ -338,7 +336,7 @@ func label(o interaction.Option, most int) string {
 		}
 		return "“" + Line(o.Label, most) + "”"
 	}
-	// What is remembered stands above: it is not repeated.
+	// The card shows the remembered request above, so the label does not repeat it.
 	text := o.Label
 	switch strings.TrimPrefix(o.ID, "perlica:remember-") {
 	case "session":
@@ -349,7 +347,7 @@ func label(o interaction.Option, most int) string {
 	return Line(text, most)
 }
 
-// option is the row of an option, the n-th of so many.
+// option returns the row of an option, the n-th of so many.
 func option(o interaction.Option, n, of, most int) Row {
 	sign, word := Kind(o)
 	tone := Plain
@@ -370,7 +368,7 @@ func (l *layout) diff(d interaction.Diff, must bool) {
 	l.line("diff", l.words.visible(d.Path, true), must, Plain)
 	text := string(diff.Diff("old", []byte(d.Old), "new", []byte(d.New)))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	lines = lines[min(3, len(lines)):] // the command that would make it, and two names
+	lines = lines[min(3, len(lines)):] // skip the diff's command and its two file names
 	for i := 0; i < len(lines); {
 		n := 1
 		for blank(lines[i]) && i+n < len(lines) && lines[i+n] == lines[i] {
@@ -381,10 +379,10 @@ func (l *layout) diff(d interaction.Diff, must bool) {
 	}
 }
 
-// blank reports whether a line of a diff shows nothing but its sign.
+// blank reports whether a line of a diff is empty after its sign.
 func blank(line string) bool { return line == "" || strings.Trim(line[1:], " \t") == "" }
 
-// diffLine adds a line of a diff that stands there n times.
+// diffLine adds a line of a diff that occurs n times in a row.
 func (l *layout) diffLine(line string, n int, must bool) {
 	sign := ""
 	if line != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// words are what attacks are made of, and what is met every day.
+// words are parts of attacks and everyday texts.
 var words = []string{
 	"rm -rf src #", strings.Repeat(" ", 3600), strings.Repeat("\n", 60), "go test ./...", "\n  1 ✓ once      “Yes”", "\n? claude asks: hello\n",
 	"\r", "\r\n", "\t", strings.Repeat("\t", 90), "\v\f", "\u200b", "\u200d\ufeff\u2060", strings.Repeat("\u200b", 500), "\u202e", "\u2066evil\u2069",
@@ -24,7 +24,7 @@ var words = []string{
 	"”", "2 ✗ no", "  page 1 of 1: y", "from elsewhere: perlica pending show 12345678", "\n\n    indented\n\tcode {\n\t\t}\n", "Ж", "กำ", "", " ", "日本語 text", "…", "/", "root",
 }
 
-// question is made of random words.
+// question returns a question made of random words.
 func question(r *rand.Rand) interaction.Question {
 	text := func() string {
 		var b strings.Builder
@@ -60,7 +60,7 @@ func question(r *rand.Rand) interaction.Question {
 	return q
 }
 
-// hints are as long as those of the terminal.
+// hints are as long as the hints of the terminal.
 var hints = Hints{
 	Choose:    "1-4 choose, y yes once, n or Esc no, Ctrl-C cancels the turn",
 	Turn:      "y goes on, v shows all, n or Esc no",
@@ -68,7 +68,7 @@ var hints = Hints{
 	Elsewhere: "from elsewhere: perlica pending show eeeeeeee",
 }
 
-// TestCards holds what is promised of every question, on every screen.
+// TestCards checks the promises of the package for random questions on random screens.
 func TestCards(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -80,7 +80,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// FuzzCard is TestCards with the fuzzer's words.
+// FuzzCard checks the promises of TestCards for the fuzzer's words.
 func FuzzCard(f *testing.F) {
 	for i, w := range words {
 		f.Add(w, "go test ./...", "Yes", uint8(10+i), uint8(i))
@@ -96,16 +96,16 @@ func FuzzCard(f *testing.F) {
 	})
 }
 
-// check returns what is wrong with a question on a screen, or nothing.
+// check returns a description of the first broken promise for a question on a screen, or "".
 func check(q interaction.Question, width, height int, r *rand.Rand) string {
 	c := Lay(q, width)
 	if msg := checkRows(c, max(width, MinWidth)); msg != "" {
 		return msg
 	}
-	// Somebody presses y, and now and then v, until a yes is taken.
+	// The test presses y, and sometimes v, until a yes counts.
 	p := NewPager(q, width, height, hints)
 	visible := map[string]int{}
-	again := r.IntN(3) // how often v is pressed at most
+	again := r.IntN(3) // how many times v is pressed at most
 	for i := range 10*len(c.Rows) + 10 {
 		if p.Small() && i > 2 {
 			break
@@ -143,7 +143,7 @@ func check(q interaction.Question, width, height int, r *rand.Rand) string {
 
 func pageText(rows []Row) string { return Card{Rows: rows}.Text() }
 
-// unseen returns a row that would have had to be seen. It does not ask the pager.
+// unseen returns a row that had to be seen and was not visible. It does not ask the pager.
 func unseen(c Card, visible map[string]int) string {
 	need := map[string]int{}
 	for _, row := range c.Rows {
@@ -183,7 +183,7 @@ func checkRows(c Card, width int) string {
 		if strings.Contains(strings.TrimLeft(row.Text, " +-⇥"), "     ") || len(row.Text)-len(strings.TrimLeft(row.Text, " ")) > 25 {
 			return fmt.Sprintf("%q has a run of blanks", s)
 		}
-		// The bar stands in one column, and tells whose words a row is made of.
+		// The bar always stands in the same column, and exactly the rows of the agent's words have it.
 		after, found := strings.CutPrefix(s, row.Head[:min(len(row.Head), 10)])
 		behind := []rune(after)
 		hasBar := found && len(behind) > 0 && (behind[0] == '│' || behind[0] == '┆')
@@ -202,7 +202,7 @@ func checkRows(c Card, width int) string {
 	return ""
 }
 
-// TestText holds how single texts are shown.
+// TestText checks how the card shows single texts.
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"go test ./...": "go test ./...", "a    b": "a    b", "a     b": "a⟨5 blanks⟩b", "\tif x {": "⇥   if x {", "    x": "    x", "a\tb": "a⇥b",
@@ -224,7 +224,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestOnePage: a common question is short, and what need not be seen gives way.
+// TestOnePage checks that a common question is short, and that the optional rows give way first.
 func TestOnePage(t *testing.T) {
 	q := interaction.Question{Title: "Change it", Subject: interaction.Subject{
 		Provider: "claude", Kind: "edit", Tier: "ordinary", Dir: "/w", Paths: []string{"/w/a.go"}, Text: []string{"what it is for"},
@@ -274,8 +274,8 @@ func TestOnePage(t *testing.T) {
 	}
 }
 
-// TestMarked: whatever an agent's words in a text of Perlica's are, each row behind the first has a
-// bar, fits the screen, and shows all of its characters.
+// TestMarked checks that each row after the first has a bar, fits the screen and shows all its characters. This holds
+// for any words of the agent inside a text of Perlica's.
 func TestMarked(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -303,7 +303,7 @@ func TestMarked(t *testing.T) {
 	}
 }
 
-// TestPathOnce: a file that an agent names twice is one row.
+// TestPathOnce checks that a file that an agent names twice is one row.
 func TestPathOnce(t *testing.T) {
 	var rows []string
 	for _, r := range Lay(interaction.Question{Subject: interaction.Subject{Paths: []string{"/a", "/b", "/a"}, Dir: "/"}}, 40).Rows {

@@ -8,35 +8,35 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// Hints are the words of a front end about its keys.
+// Hints are a front end's texts about its keys.
 type Hints struct {
-	Choose    string // what they do where the options are shown
-	Turn      string // what they do on the pages before
-	Small     string // that this screen is too small for a yes
-	Elsewhere string // how to answer from somewhere else; it stands last on each page
+	Choose    string // the keys on the last page, next to the options
+	Turn      string // the keys on the pages before the last one
+	Small     string // says that this screen is too small for a yes
+	Elsewhere string // how to answer from elsewhere; the last row of each page
 }
 
-// Pager puts a card on a screen, page by page, and knows what has been on it. The last page has
-// the options. What need not be seen is left out if the rest fits on one page then. For a
-// screen of another size make another Pager: what was seen on the one says nothing about the other.
+// Pager shows a card page by page and knows which rows were on the screen. The last page has the options. The pager
+// leaves optional rows out if the rest then fits on one page. A screen of another size needs a new Pager: rows seen
+// on one screen say nothing about the other.
 type Pager struct {
 	card   Card
 	width  int
-	height int // rows of a page; the cursor has one of its own
+	height int // rows of a page; the cursor has an extra row
 	hints  Hints
 
-	pages [][]int // indexes of the card's rows; leftOut stands for what was left out
-	hid   int     // how many rows that is
-	keys  []Row   // of the last page, below the options: the hints for which there is room
-	small bool    // not even one row fits beside the options
+	pages [][]int // indexes of the card's rows; leftOut stands for the omitted rows
+	hid   int     // number of omitted rows
+	keys  []Row   // the hints below the options, as far as there is room
+	small bool    // not even one row fits next to the options
 	at    int
 	seen  []bool
 }
 
-// leftOut is the index of the row that says how much is left out.
+// leftOut is the index of the row that counts the omitted rows.
 const leftOut = -1
 
-// NewPager lays a question out for a screen of that size.
+// NewPager lays a question out for a screen of the given size.
 func NewPager(q interaction.Question, width, height int, hints Hints) *Pager {
 	p := &Pager{card: Lay(q, width), width: max(width, MinWidth), height: max(height-1, 1), hints: hints}
 	p.seen = make([]bool, len(p.card.Rows))
@@ -45,7 +45,7 @@ func NewPager(q interaction.Question, width, height int, hints Hints) *Pager {
 	return p
 }
 
-// Note is a text of Perlica's own as rows of a width.
+// Note lays out one of Perlica's own texts as rows of the given width.
 func Note(text string, most int) (rows []Row) {
 	for _, row := range wrap(Words(nil).visible(text, true), max(most, MinWidth)-2) {
 		rows = append(rows, Row{Head: "  " + row, Tone: Aside})
@@ -53,8 +53,8 @@ func Note(text string, most int) (rows []Row) {
 	return rows
 }
 
-// footer lays out the options, and as many hints as leave a row for what would run. It reports
-// whether that can be done.
+// footer lays out the options and as many hints as leave one row for the question. It returns false if the options do
+// not fit.
 func (p *Pager) footer() bool {
 	short := Row{Head: "  " + Line(p.hints.Choose, p.width-2), Tone: Aside}
 	elsewhere := Note(p.hints.Elsewhere, p.width)
@@ -69,10 +69,10 @@ func (p *Pager) footer() bool {
 	return false
 }
 
-// foot is how many rows the last page has below those of the question.
+// foot returns the number of rows below the question on the last page.
 func (p *Pager) foot() int { return len(p.card.Options) + len(p.keys) }
 
-// divide divides the rows into pages.
+// divide divides the rows into pages. With all, it leaves no row out.
 func (p *Pager) divide(all bool) {
 	var head, must, every []int
 	for i, r := range p.card.Rows {
@@ -87,22 +87,22 @@ func (p *Pager) divide(all bool) {
 	room := p.height - p.foot()
 	rows := every
 	if !all && len(every) > room && len(head) > 1 {
-		// The title, what need not be seen as far as there is room, and the rest.
+		// The order is: the title, as many optional rows as fit, and the mandatory rows.
 		some := min(max(room-len(must)-1, 0), len(head)-2)
 		p.hid = len(head) - some
 		rows = slices.Concat([]int{0}, head[:some], []int{leftOut}, must[1:])
 	}
 	for len(rows) > room && !p.small {
-		n := min(p.height-1, len(rows)-room) // a hint is the last row
+		n := min(p.height-1, len(rows)-room) // the last row of the page is a hint
 		p.pages, rows = append(p.pages, rows[:n]), rows[n:]
 	}
 	p.pages = append(p.pages, rows)
 }
 
-// Small reports whether the screen is too small for a yes to be taken on it.
+// Small reports whether the screen is too small for a yes.
 func (p *Pager) Small() bool { return p.small }
 
-// Draw returns the rows of the page without those of Keys. The page counts as seen from now on.
+// Draw returns the rows of the page without the rows of Keys. These rows count as seen from now on.
 func (p *Pager) Draw() (rows []Row) {
 	if p.Small() {
 		return p.tooSmall()
@@ -121,8 +121,8 @@ func (p *Pager) Draw() (rows []Row) {
 	return append(rows, p.card.Options...)
 }
 
-// Keys returns the last rows of the page, which say what the keys do. A front end draws them when a key that
-// allows begins to count.
+// Keys returns the last rows of the page: the hints about the keys. A front end draws them at the moment when a key
+// that allows begins to count.
 func (p *Pager) Keys() []Row {
 	switch {
 	case p.Small():
@@ -134,7 +134,7 @@ func (p *Pager) Keys() []Row {
 	return p.keys
 }
 
-// marker says how much is left out.
+// marker returns the row that counts the omitted rows.
 func (p *Pager) marker() Row {
 	text := fmt.Sprintf("%d rows are left out: v shows all", p.hid)
 	if p.hid == 1 {
@@ -143,13 +143,13 @@ func (p *Pager) marker() Row {
 	return Row{Head: "  " + Line(text, p.width-2), Tone: Aside}
 }
 
-// tooSmall is what is shown where a question does not fit: as much of its end as there is room.
+// tooSmall returns the rows for a screen that is too small: the end of a short notice, as far as it fits.
 func (p *Pager) tooSmall() []Row {
 	rows := slices.Concat(p.card.Rows[:1], Note(p.hints.Small, p.width), Note(p.hints.Elsewhere, p.width))
 	return rows[max(0, len(rows)-p.height):]
 }
 
-// Turn goes to the next page and reports whether there is one.
+// Turn goes to the next page. It returns false on the last page.
 func (p *Pager) Turn() bool {
 	if p.at >= len(p.pages)-1 {
 		return false
@@ -158,11 +158,10 @@ func (p *Pager) Turn() bool {
 	return true
 }
 
-// All begins again at the first page, and leaves nothing out.
+// All starts again at the first page and leaves no row out.
 func (p *Pager) All() { p.divide(true) }
 
-// Ready reports whether a yes may be taken: the options are shown, and all that would run has
-// been on the screen.
+// Ready reports whether a yes may count: the options are visible, and all mandatory rows were on the screen.
 func (p *Pager) Ready() bool {
 	if p.Small() || p.at < len(p.pages)-1 {
 		return false
@@ -175,7 +174,7 @@ func (p *Pager) Ready() bool {
 	return true
 }
 
-// Shown says how many rows of the question have been on the screen.
+// Shown counts the rows of the question that were on the screen.
 func (p *Pager) Shown() *interaction.Shown {
 	s := &interaction.Shown{Of: len(p.card.Rows)}
 	for _, seen := range p.seen {
@@ -186,13 +185,13 @@ func (p *Pager) Shown() *interaction.Shown {
 	return s
 }
 
-// Block is what a card says of its question but the title, as a block of Markdown.
+// Block returns the card without its title and its options, as a block of Markdown.
 func (c Card) Block() string {
-	// Each row begins with two blanks, so that none can end the block.
+	// Each row begins with two blanks, so no row can end the block.
 	return "```\n" + Card{Rows: c.Rows[1:]}.Text() + "```"
 }
 
-// Text is a card as text, a line for each row.
+// Text returns a card as text, one line for each row.
 func (c Card) Text() string {
 	var b strings.Builder
 	for _, r := range c.Rows {

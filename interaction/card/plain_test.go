@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPlainLines: a text that is called plain is what it would be made into.
+// TestPlainLines checks that Line returns a text unchanged when isPlain accepts it.
 func TestPlainLines(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	plain := 0

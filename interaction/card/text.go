@@ -10,20 +10,20 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// A text is shown by a list of what may be shown as it is: printing ASCII, and the letters,
-// digits, punctuation and symbols of Unicode that take up room. Everything else is spelled out
-// between the brackets ⟨ and ⟩, which an agent's words therefore cannot hold themselves.
+// An agent's text shows only listed characters unchanged: printing ASCII, and the letters, digits, punctuation and
+// symbols of Unicode that take up room. All other characters are spelled out between the brackets ⟨ and ⟩. An agent's
+// words therefore cannot contain these brackets.
 const (
 	open, shut = '⟨', '⟩'
 	tabSign    = '⇥' // a tab
-	lineSign   = '⏎' // a line break, where a text is shown in one line
+	lineSign   = '⏎' // a line break in a text that is shown as one line
 	brokenSign = '↩' // a row that ends in the middle of a word
 )
 
-// ownSigns are Perlica's alone: in an agent's words they are spelled out.
+// ownSigns are reserved for Perlica. In an agent's words they are spelled out.
 const ownSigns = string(open) + string(shut) + string(tabSign) + string(lineSign) + string(brokenSign) + "“”"
 
-// How much of what cannot be seen is shown as it is, and not counted.
+// The limits up to which blanks and marks are shown unchanged. Longer runs are counted instead.
 const (
 	mostIndent = 24 // columns at the beginning of a line
 	mostBlanks = 4  // blanks within a line of a text of several lines
@@ -37,26 +37,25 @@ type cell struct {
 	blank bool // a row may be broken here
 }
 
-// narrow and wide are the two kinds of terminals: they differ in characters that Unicode calls
-// ambiguous.
+// narrow and wide are the two kinds of terminals. They differ in the characters that Unicode calls ambiguous.
 var (
 	narrow = &runewidth.Condition{}
 	wide   = &runewidth.Condition{EastAsianWidth: true}
 )
 
-// columns is the most that a terminal gives a character. A letter whose width is ambiguous, as
-// of Greek and Cyrillic, is narrow everywhere but in old East Asian settings.
+// columns returns the largest width that a terminal gives a character. Letters of ambiguous width, such as Greek and
+// Cyrillic, are wide only in old East Asian settings and count as narrow.
 func columns(r rune) int {
 	if unicode.IsMark(r) || unicode.IsLetter(r) {
 		return max(narrow.RuneWidth(r), 1)
 	}
-	if r >= 0x1F1E6 && r <= 0x1F1FF { // the letters of flags, two of which are one flag or two
+	if r >= 0x1F1E6 && r <= 0x1F1FF { // two letters of flags are one flag or two
 		return 2
 	}
 	return max(narrow.RuneWidth(r), wide.RuneWidth(r), 1)
 }
 
-// plain reports whether r is shown as it is.
+// plain reports whether r is shown unchanged.
 func plain(r rune) bool {
 	switch {
 	case r < 0x7f:
@@ -71,37 +70,37 @@ func plain(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && narrow.RuneWidth(r) > 0
 }
 
-// stacks reports whether r may stand on a letter. Marks that strike through or enclose may not.
+// stacks reports whether r may follow a letter as a mark. Marks that strike through or enclose a letter may not.
 func stacks(r rune) bool {
 	return unicode.In(r, unicode.Mn, unicode.Mc) && (r < 0x334 || r > 0x338) && (r < 0x20d0 || r > 0x20ff) &&
 		!unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !unicode.Is(unicode.Variation_Selector, r)
 }
 
-// rightToLeft reports whether r is of a script that is written from right to left. Some terminals
-// turn the order of such words and of the signs between them.
+// rightToLeft reports whether r belongs to a script that is written from right to left. Some terminals change the
+// order of such words and of the signs between them.
 func rightToLeft(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff ||
 		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
 }
 
-// names of what is met often; anything else is named by its number.
+// names are the names of frequent control characters. Other characters are named by their number.
 var names = map[rune]string{'\r': "CR", 0x1b: "ESC", 0: "NUL", '\a': "BEL", '\b': "BS"}
 
 // reader turns a text into cells.
 type reader struct {
 	text  string
-	line  bool // all of it becomes one line
-	mixed bool // Perlica's own signs in it stay, see [Marked]
+	line  bool // the whole text becomes one line
+	mixed bool // Perlica's own signs in the text stay, see [Marked]
 	words Words
 	cells []cell
 
-	indent int  // columns of indentation so far; -1 behind it
-	letter bool // the last cell is a letter, or a mark on one
-	marks  int  // how many stand on it
+	indent int  // columns of indentation so far; -1 after the indentation
+	letter bool // the last cell is a letter or a mark on a letter
+	marks  int  // the number of marks on that letter
 	rtl    bool // the last cell belongs to a word that is written from right to left
 }
 
-// visible is a line of a text as cells. With line, the text may hold line breaks.
+// visible turns a line of a text into cells. If line is true, the text may contain line breaks.
 func (w Words) visible(text string, line bool) []cell {
 	rd := reader{text: text, line: line, words: w}
 	if line {
@@ -118,7 +117,7 @@ func (rd *reader) all() []cell {
 	return rd.cells
 }
 
-// next takes the next character, or a run of it.
+// next reads the next character, or a run of the same character.
 func (rd *reader) next() {
 	r, size := utf8.DecodeRuneInString(rd.text)
 	unit := rd.text[:size]
@@ -143,7 +142,7 @@ func (rd *reader) next() {
 	}
 }
 
-// run takes a run of one character off the text and returns its length.
+// run removes a run of one character from the text and returns its length.
 func (rd *reader) run(unit string, most int) (n int) {
 	for n < most && strings.HasPrefix(rd.text, unit) {
 		rd.text = rd.text[len(unit):]
@@ -161,12 +160,12 @@ func (rd *reader) put(r rune) {
 	rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
 }
 
-// endWord closes a word that is written from right to left with letters that are not: what
-// follows stays where it stands.
+// endWord marks the end of a word that is written from right to left. The Latin letters of the mark keep the
+// following text in its place.
 func (rd *reader) endWord() {
 	if rd.rtl {
 		rd.rtl = false
-		if rd.mixed { // [Line] has said so
+		if rd.mixed { // [Line] has added the mark already
 			return
 		}
 		rd.own(string(open) + rd.words.word("rtl") + string(shut))
@@ -228,7 +227,7 @@ func (rd *reader) token(n int, name string) {
 	rd.own(string(open) + name + string(shut))
 }
 
-// own puts what is Perlica's: no row is broken at its blanks.
+// own adds a text of Perlica's. No row is broken at its blanks.
 func (rd *reader) own(s string) {
 	for _, r := range s {
 		rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
@@ -242,7 +241,7 @@ func widthOf(cells []cell) (n int) {
 	return n
 }
 
-// width is the most columns that a text of Perlica's takes.
+// width returns the most columns that one of Perlica's texts takes.
 func width(s string) (n int) {
 	for _, r := range s {
 		n += columns(r)
@@ -258,11 +257,11 @@ func textOf(cells []cell) string {
 	return b.String()
 }
 
-// Line is a text as one line of at most so many columns: what cannot be seen is spelled out, and
-// what does not fit is cut off. With 0 nothing is.
+// Line shows a text as one line of at most most columns; 0 means no limit. Invisible characters are spelled out, and
+// a longer line is cut.
 func Line(text string, most int) string { return Words(nil).Line(text, most) }
 
-// Line is the function of this name, with the words of a language between the brackets.
+// Line is the function Line with the bracketed words translated by w.
 func (w Words) Line(text string, most int) string {
 	if isPlain(text) && (most <= 0 || len(text) <= most) {
 		return text // a list has thousands of these
@@ -270,7 +269,8 @@ func (w Words) Line(text string, most int) string {
 	return w.lineOf(text, most)
 }
 
-// isPlain reports whether a text is visible ASCII with single blanks between its words: it is its own line.
+// isPlain reports whether a text is visible ASCII with single blanks between its words. Line does not change such a
+// text.
 func isPlain(text string) bool {
 	blank := true
 	for i := range len(text) {
@@ -289,9 +289,9 @@ func (w Words) lineOf(text string, most int) string {
 // further begins each row of [Marked] but the first.
 const further = "  " + restBar
 
-// Marked lays out a text of Perlica's in which an agent's words may stand, in rows of at most most
-// columns; 0 is no limit. Each row but the first begins with a bar, so that none can be taken for a
-// row of Perlica's. Words of an agent's go through [Line] first: Perlica's signs in text stay.
+// Marked lays out a text of Perlica's that may contain an agent's words, in rows of at most most columns; 0 means no
+// limit. Each row but the first begins with a bar, so a reader cannot mistake it for a row of Perlica's. The caller
+// passes the agent's words through [Line] first, because Marked keeps Perlica's signs.
 func Marked(text string, most int) string {
 	room := math.MaxInt
 	if most > 0 {
@@ -304,8 +304,9 @@ func Marked(text string, most int) string {
 	return strings.Join(rows, "\n"+further)
 }
 
-// Rows breaks a line of Perlica's into rows of at most most columns: at a blank, which is left out, or in the
-// middle of a longer word, and then a sign says so. Words of an agent's go through [Line] first.
+// Rows breaks a line of Perlica's into rows of at most most columns. It breaks at a blank and drops the blank. It
+// breaks a longer word in the middle and marks that row with a sign. The caller passes the agent's words through
+// [Line] first.
 func Rows(line string, most int) []string {
 	return wrap((&reader{text: line, mixed: true}).all(), most)
 }
@@ -323,8 +324,8 @@ func cut(cells []cell, most int) []cell {
 	return append(cells[:n:n], cell{r: '…', width: int8(columns('…'))})
 }
 
-// wrap breaks a line into rows of a width: at a blank, which is left out, or in the middle of a
-// word, and then a sign says so.
+// wrap breaks a line into rows of a width. It breaks at a blank and drops the blank. It breaks a longer word in the
+// middle and marks that row with a sign.
 func wrap(cells []cell, most int) (rows []string) {
 	for {
 		w, end, blank := 0, 0, -1

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// Approval reports whether a form asks for approval of an action: it has no field, or a yes or no to a permission, or it
-// wants the word for a yes to be typed. A setting that is named like a permission is taken for one, too.
+// Approval reports whether a form asks for approval of an action. Such a form has no field, has a yes or no to a
+// permission, or wants the word for yes to be typed. A setting that is named like a permission counts too.
 func Approval(message string, schema json.RawMessage) bool {
 	var s struct {
 		Title       string          `json:"title"`
@@ -21,7 +21,7 @@ func Approval(message string, schema json.RawMessage) bool {
 	fields, approves := 0, false
 	_ = members(s.Properties, func(name string, raw json.RawMessage) error {
 		var p property
-		_ = json.Unmarshal(raw, &p) // its name and its type count all the same
+		_ = json.Unmarshal(raw, &p) // the name and the type count even after an error
 		fields++
 		own := []string{name, p.Title, p.Description}
 		approves = approves || p.approves(own, said)
@@ -30,7 +30,8 @@ func Approval(message string, schema json.RawMessage) bool {
 	return fields == 0 || approves
 }
 
-// approves reports whether a field is for an approval. own are its texts, said those of the whole form.
+// approves reports whether a field asks for an approval. own are the field's texts, said are the texts of the whole
+// form.
 func (p property) approves(own, said []string) bool {
 	all := slices.Concat(own, said)
 	if labels := p.labels(); len(labels) > 0 {
@@ -46,7 +47,7 @@ func (p property) approves(own, said []string) bool {
 	return false
 }
 
-// labels are the words for the values of a field that are chosen.
+// labels are the texts of the values that a field offers.
 func (p property) labels() (list []string) {
 	list = slices.Concat(p.Enum, p.EnumNames, p.items())
 	for _, o := range slices.Concat(p.OneOf, p.Items.AnyOf) {
@@ -55,7 +56,7 @@ func (p property) labels() (list []string) {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// Texts are the texts of a form that could say what is to be approved, each once.
+// Texts returns each text of a form that could describe the requested action, once.
 func Texts(message string, schema json.RawMessage) []string {
 	texts := []string{message}
 	var gather func(v any, name string)
@@ -82,7 +83,7 @@ func Texts(message string, schema json.RawMessage) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// Commands are the parts of a text that stand there as commands: in backticks, after a prompt, after a colon.
+// Commands returns the parts of a text that are marked as commands: in backticks, after a prompt, or after a colon.
 func Commands(text string) (list []string) {
 	for _, m := range commandIn().FindAllStringSubmatch(text, -1) {
 		for _, found := range m[1:] {
@@ -97,7 +98,8 @@ func Commands(text string) (list []string) {
 var commandIn = exactly("```(?:[a-z]*\\n)?([^`]+)```|`([^`\\n]+)`|(?m:^\\s*[$#>%] +(.+)$)|" +
 	`(?i:\b(?:command|commands|run|execute|exec|approve|allow|confirm|shell|bash|befehl|comando|commande|polecenie|opdracht|komut|команда|команду|выполнить|命令|执行|运行|批准|允许|コマンド|実行|명령|실행|الامر|कमांड) ?[:：] *)([^\n]+)`)
 
-// Spans are the parts of a text that could be a command, from each of its words on. Marks around a command are left out.
+// Spans returns every part of a text that could be a command: from each word to the end of its line. It drops the
+// marks around a command.
 func Spans(text string) (list []string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -117,7 +119,7 @@ func Spans(text string) (list []string) {
 	return list
 }
 
-// mostSpans is how many parts of a text are looked at as commands.
+// mostSpans is the number of parts that Spans returns at most.
 const mostSpans = 400
 
 func lastRune(s string) rune {
@@ -125,7 +127,7 @@ func lastRune(s string) rune {
 	return r[len(r)-1]
 }
 
-// asksLeave reports whether a text asks for leave to do something.
+// asksLeave reports whether a text asks for permission to do something.
 func asksLeave(text string) bool {
 	list := words(text)
 	joined := strings.Join(list, " ")
@@ -155,14 +157,14 @@ func isYes(label string) bool {
 	return len(list) > 0 && yesWord().MatchString(list[0]) && !isNo(label)
 }
 
-// isNo reports whether a label is a plain no: what says more than that may mean anything.
+// isNo reports whether a label is a plain no. A longer label may mean anything.
 func isNo(label string) bool {
 	list := words(label)
 	return len(list) > 0 && len(list) <= 3 && noWord().MatchString(list[0]) && !slices.ContainsFunc(list[1:], yesWord().MatchString) ||
 		len(list) == 2 && list[0] == "don" && list[1] == "t" || len(list) == 3 && list[0] == "don" && list[1] == "t"
 }
 
-// AskLeave is Ask for a form that asks for approval: a yes and a no among the values are such of a permission.
+// AskLeave is Ask for a form that asks for approval. Its yes and no values become the yes and no of a permission.
 func (f Field) AskLeave(q *interaction.Question) {
 	f.Ask(q)
 	for i, o := range q.Options {
@@ -181,7 +183,7 @@ func (f Field) AskLeave(q *interaction.Question) {
 	q.Options = interaction.Order(q.Options)
 }
 
-// valueOf is the value that an option stands for.
+// valueOf returns the value of an option.
 func (f Field) valueOf(o interaction.Option) json.RawMessage {
 	v, _, err := f.Value(interaction.Answer{Option: o.ID})
 	if err != nil {

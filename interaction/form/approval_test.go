@@ -8,13 +8,13 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// fieldOf is the schema of a form of one field.
+// fieldOf returns the schema of a form with one field.
 func fieldOf(property string) []byte {
 	return []byte(`{"type":"object","properties":{"f":` + property + `}}`)
 }
 
-// TestApproval: a form that asks for approval of an action is known as one, whatever its fields are and whatever
-// language it speaks, and a form that asks for values is not.
+// TestApproval checks that Approval finds every form that asks for approval, in any language and with any fields. A
+// form that asks for values is not an approval.
 func TestApproval(t *testing.T) {
 	for _, c := range []struct{ message, property string }{
 		{"Run command: rm -rf / ?", `{"type":"boolean","title":"Approve: rm -rf /"}`},
@@ -70,7 +70,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestSpans: a command is found wherever it stands in a text.
+// TestSpans checks that Spans finds a command anywhere in a text.
 func TestSpans(t *testing.T) {
 	for text, command := range map[string]string{
 		"Run command: rm -rf / ?":              "rm -rf /",
@@ -94,7 +94,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestAskLeave: a yes and a no of such a form are those of a permission, a value that could mean both is neither.
+// TestAskLeave checks that the yes and the no of an approval become those of a permission. A value with both meanings
+// becomes neither.
 func TestAskLeave(t *testing.T) {
 	for property, want := range map[string]string{
 		`{"type":"boolean"}`: "allow_once yes, answer leave this out, reject_once no, reject_once the agent is told that nothing is given",

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// words are the words of a text as a person reads them: in small letters, without accents and invisible characters,
-// lookalikes as the letters that they are taken for, camelCase taken apart.
+// words splits a text into words in small letters, without accents and invisible characters. Lookalikes become the
+// Latin letters that they imitate, and camelCase becomes several words.
 func words(text string) []string {
 	return strings.FieldsFunc(folded(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })
 }
 
-// folded is a text in which all spellings that look alike are alike.
+// folded gives the same result for all spellings of a text that look alike.
 func folded(text string) string {
 	var b strings.Builder
 	var last rune
@@ -45,7 +45,7 @@ func blank(r rune) bool {
 	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0x2800
 }
 
-// lookalike is the table of lookalikes. A small letter without a row has that of its capital.
+// lookalike maps each lookalike to its Latin letters. A small letter without a row uses the row of its capital.
 var lookalike = sync.OnceValue(func() map[rune]string {
 	table := map[rune]string{}
 	for row := range strings.Lines(lookalikes) {
@@ -62,7 +62,7 @@ var lookalike = sync.OnceValue(func() map[rune]string {
 	return table
 })
 
-// respelled are the readings of a text in which digits and signs stand for letters, as in "p4ssw0rd".
+// respelled returns the readings of a text in which digits and signs stand for letters, as in "p4ssw0rd".
 func respelled(text string) []string {
 	mixed := false
 	for _, w := range strings.Fields(text) {

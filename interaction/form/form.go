@@ -1,8 +1,8 @@
-// Package form turns the schema of an elicitation into the questions that a person is asked, field by
-// field, and their answers into the values that the agent gets.
+// Package form turns the schema of an elicitation into questions for a person, one for each field. It turns the
+// answers into the values for the agent.
 //
-// It promises that every value fits its field, as far as the schema's restricted form says, and that no
-// form is asked that wants a secret: what is answered is on the record for good.
+// Every value fits its field, as far as the restricted schema of a form can say. The package refuses a form that asks
+// for a secret, because answers stay on the log for good.
 package form
 
 import (
@@ -18,40 +18,40 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// ErrSecret says that a form asks for something that must not be on record.
+// ErrSecret says that a form asks for a value that must not be on the log.
 var ErrSecret = errors.New("it asks for something that looks like a secret, and what is answered here is on record for good")
 
-// errForm says that the schema is none of a form.
+// errForm says that the schema does not describe a form.
 var errForm = errors.New("its schema is not that of a form")
 
-// mostFields is how many fields a person is asked for.
+// mostFields is the largest number of fields in a form.
 const mostFields = 50
 
-// Field is one value that is asked for.
+// Field is one value that a form asks for.
 type Field struct {
 	Name     string
-	Title    string // as the agent calls it
-	Text     string // what it says of it; may be empty
+	Title    string // the agent's title
+	Text     string // the agent's description; may be empty
 	Required bool
 
-	values []value // to choose from, the default first
+	values []value // the choices, the default first
 	input  *interaction.Input
 }
 
-// value is a value that can be chosen.
+// value is a choice of a field.
 type value struct {
 	json  json.RawMessage
 	label string
 }
 
-// property is a field as its schema describes it.
+// property is the JSON schema of a field.
 type property struct {
 	Type        string          `json:"type"`
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
 	Default     json.RawMessage `json:"default"`
 	Enum        []string        `json:"enum"`
-	EnumNames   []string        `json:"enumNames"` // of MCP before it had titles
+	EnumNames   []string        `json:"enumNames"` // used by MCP before it had titles
 	OneOf       []titled        `json:"oneOf"`
 	Items       struct {
 		Enum  []string `json:"enum"`
@@ -72,8 +72,9 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// Read reads the fields of a form in the order in which its schema has them; message is what the agent says of
-// the whole. It fails with ErrSecret, whatever else the schema holds, or if the schema is none of a form.
+// Read returns the fields of a form in the order of its schema. message is the agent's text about the whole form. A
+// form that asks for a secret gives ErrSecret, even if its schema is wrong in other ways. A schema that does not
+// describe a form gives an error, too.
 func Read(message string, schema json.RawMessage) ([]Field, error) {
 	if what := secretIn(message, schema); what != "" {
 		return nil, fmt.Errorf("%w: %s", ErrSecret, what)
@@ -104,7 +105,7 @@ func Read(message string, schema json.RawMessage) ([]Field, error) {
 	return fields, err
 }
 
-// members calls f with the members of an object, in their order.
+// members calls f with each member of an object, in their order.
 func members(object json.RawMessage, f func(name string, value json.RawMessage) error) error {
 	if len(object) == 0 {
 		return nil
@@ -129,7 +130,7 @@ func members(object json.RawMessage, f func(name string, value json.RawMessage) 
 	return nil
 }
 
-// field is the field that a property describes.
+// field returns the field that a property describes.
 func (p property) field(name string) (Field, error) {
 	f := Field{Name: name, Title: cmp.Or(p.Title, name), Text: p.Description}
 	switch p.Type {
@@ -160,7 +161,7 @@ func (p property) field(name string) (Field, error) {
 	return f, nil
 }
 
-// items are the values that an array may have.
+// items returns the values that an array may contain.
 func (p property) items() []string {
 	values := slices.Clone(p.Items.Enum)
 	for _, o := range p.Items.AnyOf {
@@ -169,8 +170,7 @@ func (p property) items() []string {
 	return values
 }
 
-// Prefer puts a value before the others that can be chosen: the default, or one that was given before. One
-// that is no value of the field changes nothing.
+// Prefer moves the default, or an earlier answer, before the other choices. An invalid value changes nothing.
 func (f *Field) Prefer(given json.RawMessage) {
 	if len(given) == 0 || string(given) == "null" {
 		return
@@ -195,7 +195,7 @@ func (f *Field) Prefer(given json.RawMessage) {
 	}
 }
 
-// rank puts a default before the others.
+// rank sorts the given value before the others.
 func rank(v value, given json.RawMessage) int {
 	if bytes.Equal(v.json, given) {
 		return 0
@@ -205,13 +205,13 @@ func rank(v value, given json.RawMessage) int {
 
 func quoted(s string) json.RawMessage {
 	b, err := json.Marshal(s)
-	if err != nil { // a string
+	if err != nil { // cannot happen: every string can be encoded
 		return nil
 	}
 	return b
 }
 
-// The ids of the options that are Perlica's own. A value's is valueID and its number.
+// The ids of Perlica's own options. The id of a value is valueID followed by its number.
 const (
 	valueID   = "perlica:value-"
 	textID    = "perlica:text"
@@ -219,12 +219,12 @@ const (
 	DeclineID = "perlica:decline"
 )
 
-// Decline is the option of every form that gives the agent no value.
+// Decline returns the option, offered in every form, that gives the agent no value.
 func Decline() interaction.Option {
 	return interaction.Option{ID: DeclineID, Label: "the agent is told that nothing is given", Kind: "reject_once", Offer: true}
 }
 
-// Ask puts into a question what can be answered: a value, a text, to leave the field out, or no.
+// Ask adds the possible answers to a question: the values, a text, leaving the field out, and no.
 func (f Field) Ask(q *interaction.Question) {
 	q.Input, q.Options = f.input, nil
 	for i, v := range f.values {
@@ -239,7 +239,8 @@ func (f Field) Ask(q *interaction.Question) {
 	q.Options = append(q.Options, Decline())
 }
 
-// kindOfText is what is to be typed. It holds none of the agent's words: they stand in quotes elsewhere.
+// kindOfText tells the person what to type. It contains no words of the agent, because those stand in quotes
+// elsewhere.
 func (f Field) kindOfText() string {
 	switch f.input.Type {
 	case "array":
@@ -253,7 +254,7 @@ func (f Field) kindOfText() string {
 	return "type a number"
 }
 
-// Says is what the agent says of the field, for those who are asked for it.
+// Says returns the agent's texts about the field, for the person who answers.
 func (f Field) Says() (texts []string) {
 	if f.Text != "" {
 		texts = append(texts, f.Text)
@@ -266,7 +267,7 @@ func (f Field) Says() (texts []string) {
 	return texts
 }
 
-// Value is what an answer says. ok is false if the field is left out.
+// Value returns the value of an answer. ok is false if the answer leaves the field out.
 func (f Field) Value(a interaction.Answer) (v json.RawMessage, ok bool, err error) {
 	switch {
 	case a.Option == leaveID && !f.Required:

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// one reads a form of one field.
+// one reads a form with one field.
 func one(t *testing.T, property string) Field {
 	t.Helper()
 	fields, err := Read("Fill it in", []byte(`{"type":"object","properties":{"f":`+property+`},"required":["f"]}`))
@@ -19,8 +19,7 @@ func one(t *testing.T, property string) Field {
 	return fields[0]
 }
 
-// TestValues: what is chosen and typed becomes the value that the schema asks for, or is refused with words
-// that say why.
+// TestValues checks that choices and typed texts become values that fit the schema, or are refused with a reason.
 func TestValues(t *testing.T) {
 	for _, c := range []struct{ property, option, text, want string }{
 		{`{"type":"string"}`, textID, "a \"b\"", `"a \"b\""`},
@@ -29,7 +28,7 @@ func TestValues(t *testing.T) {
 		{`{"type":"string","maxLength":2}`, textID, "中文", `"中文"`},
 		{`{"type":"string","maxLength":2}`, textID, "abc", "at most 2 characters"},
 		{`{"type":"string","pattern":"^a+$"}`, textID, "aab", "match ^a+$"},
-		{`{"type":"string","pattern":"(?=x)"}`, textID, "y", `"y"`}, // Go has no such patterns
+		{`{"type":"string","pattern":"(?=x)"}`, textID, "y", `"y"`}, // Go does not support such patterns
 		{`{"type":"string","format":"email"}`, textID, "a@b.example", `"a@b.example"`},
 		{`{"type":"string","format":"email"}`, textID, "A <a@b.example>", "format email"},
 		{`{"type":"string","format":"uri"}`, textID, "no", "format uri"},
@@ -52,7 +51,7 @@ func TestValues(t *testing.T) {
 		{`{"type":"string","oneOf":[{"const":"x","title":"The X"}]}`, valueID + "1", "", `"x"`},
 		{`{"type":"string","enum":["a"]}`, valueID + "2", "", "none of the options"},
 		{`{"type":"string","enum":["a"]}`, textID, "a", "kind that is known"},
-		{`{"type":"string"}`, leaveID, "", "none of the options"}, // it is required
+		{`{"type":"string"}`, leaveID, "", "none of the options"}, // the field is required
 		{`{"type":"array","items":{"type":"string","enum":["a","b","c"]}}`, textID, "c, 1, a", `["c","a"]`},
 		{`{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}`, textID, "", `[]`},
 		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, textID, "d", "some of a"},
@@ -74,7 +73,7 @@ func TestValues(t *testing.T) {
 		} else if got != c.want {
 			t.Errorf("%s: %q gives %q, want %q", c.property, c.text, got, c.want)
 		}
-		// The coordinator says the same of a text.
+		// The coordinator accepts and refuses the same texts.
 		if c.option == textID {
 			q := interaction.Question{}
 			f.Ask(&q)
@@ -86,8 +85,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestFields: fields come in the order of the schema, optional ones can be left out, and each can be
-// refused.
+// TestFields checks that fields keep the order of the schema, that optional fields can be left out, and that each
+// field can be refused.
 func TestFields(t *testing.T) {
 	fields, err := Read("Fill it in", []byte(`{"properties":{"z":{"type":"string","title":"Zed","description":"d"},"a":{"type":"array","items":{"enum":["x"]}}},"required":["a"]}`))
 	if err != nil || len(fields) != 2 || fields[0].Title != "Zed" || fields[1].Title != "a" || fields[0].Required || !fields[1].Required {
@@ -116,7 +115,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestNoForm: what is no form, and what asks for a secret, is not asked.
+// TestNoForm checks that Read refuses an invalid form and a form that asks for a secret.
 func TestNoForm(t *testing.T) {
 	for _, schema := range []string{
 		`[]`, `{"properties":[]}`, `{"properties":{"a":3}}`, `{"properties":{"a":{"type":"object"}}}`, `{"properties":{"a":{}}}`,
@@ -157,7 +156,7 @@ func TestNoForm(t *testing.T) {
 	}
 }
 
-// FuzzForm: no schema and no answer makes it fail otherwise than with an error, and what it takes is JSON.
+// FuzzForm checks that every schema and answer gives valid JSON or an error.
 func FuzzForm(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"integer","minimum":1}},"required":["b"]}`, "2")
 	f.Fuzz(func(t *testing.T, schema, text string) {

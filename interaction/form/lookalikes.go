@@ -1,7 +1,8 @@
 package form
 
-// lookalikes are the characters that people take for Latin letters, by the letters. They follow Unicode's
-// confusables.txt, with Latin letters that have a stroke or a ligature. Characters that NFKD takes apart are missing.
+// lookalikes lists the characters that look like Latin letters, one row for each letter. They come from Unicode's
+// confusables.txt, with added Latin letters that have a stroke or a ligature. Characters that NFKD decomposes are
+// missing.
 const lookalikes = "" +
 	"a ɑΑαАаᎪᗅᴀ\u2376\u237a\ua4ee\U000102a0\U00016f40\n" +
 	"aa \ua732\ua733\n" +

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// secretIn is the part of a form that asks for a secret, or empty. The schema need not be that of a form: a client that
-// is not Perlica's may show it. The words about the whole form count where something can be typed.
+// secretIn returns the part of a form that asks for a secret, or "". The schema may be invalid, because clients other
+// than Perlica may still show it. The texts about the whole form count only if a field can be typed.
 func secretIn(message string, schema json.RawMessage) string {
 	var whole struct {
 		Title       string `json:"title"`
@@ -26,11 +26,11 @@ func secretIn(message string, schema json.RawMessage) string {
 	return what
 }
 
-// mostNested is how deep a form is looked into: one that is deeper is taken for one that hides a secret.
+// mostNested is the deepest nesting that secretIn searches. A deeper schema counts as one that hides a secret.
 const mostNested = 10
 
-// secretField is the field below a schema that asks for a secret, or empty, and whether anything below it can be typed
-// and not only chosen.
+// secretField returns the field below a schema that asks for a secret, or "". typed reports whether any field below
+// it takes a typed value.
 func secretField(schema json.RawMessage, said string, deep int) (what string, typed bool) {
 	if deep == 0 {
 		return "what it has in itself", true
@@ -54,7 +54,7 @@ func secretField(schema json.RawMessage, said string, deep int) (what string, ty
 	return what, typed
 }
 
-// parts are the objects that a value of a schema is or has as its elements.
+// parts returns a value of a schema if it is an object, and the objects in it if it is an array.
 func parts(raw json.RawMessage) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		list = []json.RawMessage{raw}
@@ -62,11 +62,11 @@ func parts(raw json.RawMessage) (list []json.RawMessage) {
 	return slices.DeleteFunc(list, func(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] != '{' })
 }
 
-// fieldSecret is secretField of one field.
+// fieldSecret is secretField for one field.
 func fieldSecret(name string, raw json.RawMessage, said string, deep int) (what string, typed bool) {
 	what, typed = secretField(raw, said, deep-1)
 	p := map[string]any{}
-	_ = json.Unmarshal(raw, &p) // its name counts all the same
+	_ = json.Unmarshal(raw, &p) // the name counts even after an error
 	title, _ := p["title"].(string)
 	text, _ := p["description"].(string)
 	chosen := p["type"] == "boolean" || p["type"] == "array" || p["type"] == "object" || p["enum"] != nil || p["oneOf"] != nil
@@ -74,7 +74,7 @@ func fieldSecret(name string, raw json.RawMessage, said string, deep int) (what 
 	texts := []string{name, title, text}
 	secret := slices.ContainsFunc(texts, isSecret)
 	switch {
-	case p["type"] == "boolean": // a yes or a no tells none
+	case p["type"] == "boolean": // a yes or a no reveals no secret
 		secret = false
 	case number && secret:
 		secret = slices.ContainsFunc(texts, isSecretNumber)
@@ -88,8 +88,8 @@ func fieldSecret(name string, raw json.RawMessage, said string, deep int) (what 
 	return what, typed || !chosen
 }
 
-// marked reports whether a property's own members mark it as a secret: its format, writeOnly, a widget for passwords,
-// an example or a pattern of a known kind of key.
+// marked reports whether a property's own members mark it as a secret. Such marks are its format, writeOnly, a widget
+// for passwords, or an example or pattern of a known kind of key.
 func marked(p map[string]any) bool {
 	for name, v := range p {
 		switch v := v.(type) {
@@ -125,28 +125,28 @@ func marked(p map[string]any) bool {
 	return false
 }
 
-// isMark reports whether a member that is true says that the value is a secret.
+// isMark reports whether a member with this name, set to true, marks the value as a secret.
 func isMark(name string) bool {
 	joined := strings.Join(words(name), "")
 	return slices.ContainsFunc([]string{"secret", "sensitive", "password", "confidential", "masked", "hidden", "obscure", "redact"}, func(mark string) bool { return strings.Contains(joined, mark) })
 }
 
-// known finds the beginnings of keys and tokens of known services.
+// known matches the beginnings of keys and tokens of known services.
 var known = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_(live|test)|rk_(live|test)|pk_live|gh[pousr]_|github_pat|glpat-|gldt-|xox[abeoprs]|xapp-|AKIA|ASIA|AIza|ya29|npm_|pypi-|hf_|dop_v1|shpat_|SG[.]|eyJ|lin_api|sq0|whsec_|AGE-SECRET|-----BEGIN|gsk_|pplx-|r8_|tvly-|dckr_pat|ATATT|figd_|ntn_|secret_)`)
 })
 
-// begins finds the same beginnings in a pattern, where the sign after them may be anything.
+// begins matches the same beginnings inside a pattern, where any sign may follow.
 var begins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^A-Za-z0-9])(gh[pousr]|sk|xox|xox[a-z]|glpat|AKIA|ASIA|A[KS]IA|AIza|npm|pypi|hf|whsec|eyJ|shpat|BEGIN)([^A-Za-z0-9]|$)`)
 })
 
-// digits finds a pattern of four to ten digits and nothing else.
+// digits matches a pattern that allows only four to ten digits.
 var digits = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\^?\(?(\\d|\[0-9\])(\{(\d+)(,\d+)?\}|\+|(\\d|\[0-9\])+)\)?\$?$`)
 })
 
-// isCode reports whether a field of digits is for a code that was sent or made for its owner.
+// isCode reports whether a field of digits wants a code that was sent to its owner or made for its owner.
 func isCode(p map[string]any, texts []string) bool {
 	pattern, _ := p["pattern"].(string)
 	least, _ := p["minLength"].(float64)
@@ -163,12 +163,12 @@ func isCode(p map[string]any, texts []string) bool {
 	})
 }
 
-// ordinaryCodes are the words that make a code one that everybody knows.
+// ordinaryCodes matches the words before "code" that make a public code, such as "zip".
 var ordinaryCodes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(zip|postal|post|postcode|area|country|dial|dialling|language|currency|error|exit|status|response|http|airport|station|product|item|color|colour|discount|coupon|promo|promotion|voucher|bar|qr|source|department|dept|branch|sort|swift|region|state|course|class|store|sku|naics|sic|hs|icd|tax|postale|postleitzahl|postal|cap|plz|postcodes|year|month|return|event|reason|char|character|key|unicode|ascii|morse|gate|flight|project|ticket|order|job|cost|gl|account|邮政|邮编|区号|почтовыи|индекс)$`)
 })
 
-// asksInLabels reports whether the labels of a choice ask for a secret, and the choice is not one between ways to log in.
+// asksInLabels reports whether the labels of a choice ask for a secret. A choice between ways to log in does not.
 func asksInLabels(p map[string]any, texts []string) bool {
 	var labels []string
 	for _, name := range []string{"enum", "enumNames", "oneOf"} {
@@ -193,7 +193,7 @@ func asksInLabels(p map[string]any, texts []string) bool {
 	})
 }
 
-// isMethod reports whether a choice is one between ways, kinds or places, of which "password" may be one.
+// isMethod reports whether a choice is between ways, kinds or places. "password" may be one of these.
 func isMethod(texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool {
 		return slices.ContainsFunc(words(text), func(w string) bool { return methods().MatchString(w) })
@@ -204,11 +204,11 @@ var methods = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(auth|authenti.*|method|methods|type|types|kind|login|signin|sign|how|mode|protocol|strategy|storage|provider|store|backend|which|manager|policy|option|factor|channel|scheme|mechanism|flow|format|source|scope|expiry|level|credentials?|metod[aeo]?|methode|tipo|typ|art|способ|тип|метод)$|方式|方法|类型|种类|方式|認証|인증 ?방식|유형`)
 })
 
-// isSecret reports whether a text names something that must not be on record, or asks for it.
-// A few harmless texts are taken for one, too.
+// isSecret reports whether a text names or requests a value that must not be on the log. It also accepts a few
+// harmless texts.
 func isSecret(text string) bool { return named(text, false) }
 
-// isSecretNumber is isSecret for a number, which may be a limit or a length of secrets.
+// isSecretNumber is isSecret for a number. A number may also be a limit or a length of secrets.
 func isSecretNumber(text string) bool { return named(text, true) }
 
 func named(text string, number bool) bool {
@@ -247,7 +247,7 @@ func names(text string, number bool) bool {
 	return false
 }
 
-// codes finds codes that prove who somebody is.
+// codes matches the texts about codes that prove a person's identity.
 var codes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(verif\w*|one time|onetime|single use|log ?in|sign ?in|security|auth|authenti\w*|authori\w*|confirm\w*|backup|recovery|rescue|sms|texted|authenticator|access|unlock|secret|sent|otp|totp|2fa|mfa|two factor|2 step|2 factor|two step|temporary|emailed|pairing|invite|invitation|duo|okta|door|alarm|gate) (\w+ ){0,2}(codes?|digits|number pin)\b` +
 		`|\b(codes?|digits|number) (\w+ ){0,5}(authenticator|sms|texted|sent|emailed|received|receive|your phone|your email|your mail|your app|text message)\b` +
@@ -258,7 +258,7 @@ var codes = sync.OnceValue(func() *regexp.Regexp {
 		`|\b(bank|routing) (account )?number\b|\bsigning (key|secret)\b|\bservice account (json|key|file)\b|\bpersonal access\b|\bauth\w* header\b|\bsession (id|cookie|key|token)\b|\bsudo (\w+ )?for\b|\bprivate (ssh |gpg |pgp |rsa )?key\b|\bconnection string\b|\bkey pair\b|\bpass (word|phrase|code|key)s?\b|\bunlock pattern\b|\bmaster (key|pass)\b`)
 })
 
-// spelled is the word that begins with the letter at i if its letters stand by themselves, or empty.
+// spelled joins the single letters that start at i into a word. It returns "" if they do not form one.
 func spelled(list []string, i int) string {
 	if utf8.RuneCountInString(list[i]) != 1 || utf8.RuneCountInString(at2(list, i-1)) == 1 {
 		return ""
@@ -273,8 +273,9 @@ func spelled(list []string, i int) string {
 	return strings.Join(list[i:end], "")
 }
 
-// sentCode reports whether a text is about a code that its owner gets or that has so many digits, in whatever language.
-// A code in an app is one only if the text says that it comes from there: "code" is also a program's.
+// sentCode reports whether a text, in any language, asks for a code that its owner receives or that has a number of
+// digits. A code in an app counts only if the text says that the code comes from there, because "code" also means
+// program code.
 func sentCode(list []string) bool {
 	i := slices.IndexFunc(list, codeWord().MatchString)
 	if i < 0 || slices.ContainsFunc(list, ordinaryCodes().MatchString) {
@@ -293,16 +294,16 @@ var (
 	codeFrom = lazily(`\bcode (aus|uit|par|per|via|por|dal|de|da|du) (\w+ )?(app|mail|email|sms|telefon|telefoon|telephone|application|appli|courriel)\b`)
 )
 
-// exactly compiles an expression for texts as they are when it is first used.
+// exactly returns a function that compiles expr at its first call. The expression applies to unchanged texts.
 func exactly(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// lazily compiles an expression, folded like the texts that it is for, when it is first used.
+// lazily returns a function that folds and compiles expr at its first call. The expression applies to folded texts.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {
 		var b strings.Builder
-		for _, r := range expr { // signs and Latin letters stand for themselves
+		for _, r := range expr { // signs and Latin letters stay unchanged
 			if r < utf8.RuneSelf {
 				b.WriteRune(r)
 			} else {
@@ -313,7 +314,7 @@ func lazily(expr string) func() *regexp.Regexp {
 	})
 }
 
-// wordAt reports whether the word at i stands for a secret where it stands.
+// wordAt reports whether the word at i stands for a secret in its context.
 func wordAt(list []string, i int, number, own bool) bool {
 	w := strings.TrimRight(list[i], "0123456789")
 	next, before := at2(list, i+1), at2(list, i-1)
@@ -350,7 +351,7 @@ func wordAt(list []string, i int, number, own bool) bool {
 	return false
 }
 
-// key reports whether the word for a key at i means one that opens something.
+// key reports whether the word for a key at i means a key that grants access.
 func key(list []string, i int, own bool) bool {
 	before, next := at2(list, i-1), at2(list, i+1)
 	english := list[i] == "key" || list[i] == "keys"
@@ -367,7 +368,7 @@ func key(list []string, i int, own bool) bool {
 	return english && before != "" && !otherKey()[before] && !inList(ownWords, before)
 }
 
-// pin reports whether "pin" at i is a number that somebody keeps to themselves.
+// pin reports whether "pin" at i is a secret number.
 func pin(list []string, i int, own bool) bool {
 	before, next := at2(list, i-1), at2(list, i+1)
 	switch {
@@ -379,8 +380,8 @@ func pin(list []string, i int, own bool) bool {
 	return true
 }
 
-// harmless reports whether the words next to a term make it something about secrets, and none. end is the place of the
-// term's last word.
+// harmless reports whether the words next to a term turn it into a word about secrets that is not a secret itself.
+// end is the index of the term's last word.
 func harmless(term string, list []string, end int, number, own bool) bool {
 	next, before := at2(list, end+1), at2(list, end-1)
 	switch {
@@ -433,7 +434,7 @@ func at2(list []string, i int) string {
 	return list[i]
 }
 
-// set is a list of words as they are compared.
+// set returns the words of a list in the form in which they are compared.
 func set(list string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.SplitSeq(list, ",") {
@@ -450,7 +451,8 @@ func hasWord(list []string, of string) bool {
 	return slices.ContainsFunc(list, func(w string) bool { return inList(of, w) })
 }
 
-// terms are the words for secrets: latin ones by themselves or in a longer word, whole ones, and those of other scripts.
+// terms are the words for secrets. latin words count also inside a longer word, whole words only alone. other holds
+// the words of other scripts.
 var terms = sync.OnceValue(func() (t struct {
 	latin, other []string
 	whole        map[string]bool
@@ -473,7 +475,7 @@ var terms = sync.OnceValue(func() (t struct {
 
 func isLatin(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f }) }
 
-// foreign reports whether a text without its separators has a word for a secret of a script that is not Latin.
+// foreign reports whether a text without separators contains a word for a secret in a script other than Latin.
 func foreign(joined string) bool {
 	for _, t := range terms().other {
 		for rest := joined; ; {
@@ -490,14 +492,14 @@ func foreign(joined string) bool {
 	return false
 }
 
-// about finds what makes a word for a secret one for something about it: a limit, a length, an encryption.
+// about matches the endings that turn a word for a secret into a word about it: a limit, a length, an encryption.
 var about = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(数|上限|制限|限|数量|预算|長|长度|策略|强度|管理器|规则|个数|计数|窗口|ポリシー|の長さ|の有効期限|化|화|수|제한|정책|길이|` +
 		folded("ов") + `$|` + folded("ная политика") + `)`)
 })
 
-// termAt is the longest term of Latin letters that begins with the word at i, in whatever pieces it is written, or that
-// the word has in itself, and the place of its last word.
+// termAt returns the longest Latin term for a secret that begins with the word at i, and the index of its last word.
+// The term may be split into several words, or be part of a longer word.
 func termAt(list []string, i int) (term string, end int) {
 	t := terms()
 	joined := ""

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// corpus returns the fields of a file, by their lines, as forms of one field.
+// corpus returns each line of a file as a form with one field.
 func corpus(t *testing.T, name string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + name)
@@ -38,8 +38,8 @@ func corpus(t *testing.T, name string) map[string]string {
 	return forms
 }
 
-// TestSecrets: no form that asks for a secret reaches a person, whatever language, spelling or mark it uses and whether
-// its title, its name, its description or its message says so.
+// TestSecrets checks that no form that asks for a secret reaches a person. The form may use any language, spelling or
+// mark, and any of its texts may name the secret.
 func TestSecrets(t *testing.T) {
 	forms := corpus(t, "secret.txt")
 	if len(forms) < 200 {
@@ -70,7 +70,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestOrdinary: at most 2 % of the forms that ask for nothing secret are declined.
+// TestOrdinary checks that at most 2 % of the harmless forms are declined.
 func TestOrdinary(t *testing.T) {
 	forms := corpus(t, "ordinary.txt")
 	if len(forms) < 120 {

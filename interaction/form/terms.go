@@ -2,7 +2,7 @@ package form
 
 // The words for secrets, by language. They are compared without accents, separators and little words.
 
-// secretParts are words that stand for a secret wherever they are found, also within a longer word.
+// secretParts are words that stand for a secret anywhere, even inside a longer word.
 const secretParts = `
 password, passwd, passphrase, passcode, passkey, pswd, credential, mnemonic, apikey, secretkey, privatekey, accesskey,
 sshkey, gpgkey, pgpkey, signingkey, encryptionkey, decryptionkey, licensekey, licencekey, productkey, masterkey, authkey, deploykey, hostkey,
@@ -51,15 +51,15 @@ pw, otp, totp, hotp, 2fa, mfa, tfa, cvv, cvc, cvv2, cvc2, iban, ssn, creds, jwt,
 senha, segredo, segreto, sifrem, sifreniz, sekret, пин, пінкод, पिन, ピン, 핀, heslo, sandi, wachtwrd, pasword, passwort, ziffernblock, geheimwort
 `
 
-// keyWords are words for a key, which may be a secret or a key of a table or a keyboard.
+// keyWords are the words for "key". A key may be a secret, a key of a table or a key of a keyboard.
 const keyWords = `key, keys, cle, cles, clave, claves, chave, chaves, chiave, chiavi, schlussel, sleutel, sleutels, klucz, klucze, anahtar, anahtari, anahtarini, nyckel, nokkel, nogle, avain, ключ, ключи, مفتاح, कुंजी, 키, キー, 鍵`
 
-// ownWords come before a thing that its owner is to give.
+// ownWords stand before a thing that the person must give.
 const ownWords = `your, my, enter, paste, provide, supply, insert, give, tell, share, submit, tu, su, tus, ihr, ihren, dein, deinen, uw, jouw, je, votre, vos, ton, saisissez, sua, seu, tua, tuo, inserisci, twoj, podaj, wpisz, ваш, введите, твой, introduce, introduzca, digite, gib, geben, voer`
 
-// services are the names before the word for a key, by which it is that of an account.
+// services are names that turn a following word for a key into the key of an account.
 const services = `openai, anthropic, claude, gemini, github, gitlab, bitbucket, aws, azure, gcp, google, stripe, twilio, sendgrid, slack, discord, telegram, cloudflare, heroku, vercel, netlify, digitalocean, datadog, sentry, npm, pypi, docker, huggingface, mistral, cohere, groq, deepseek, openrouter, perplexity, replicate, jira, atlassian, notion, linear, figma, shopify, paypal, mailgun, mongodb, supabase, firebase, okta, auth0, algolia, mapbox, pinecone, elastic, newrelic, pagerduty, zapier, airtable, asana, trello, dropbox, facebook, twitter, linkedin, spotify, binance, coinbase, kraken, wallet, bank, vpn, wifi, wlan, server, root, admin, ssl, tls, api, account, production`
 
-// otherKeys are the words before "key" that make it no secret, otherKeyUses those after it.
+// otherKeys are the words before "key", and otherKeyUses the words after it, that make the key harmless.
 const otherKeys = `primary, foreign, sort, partition, cache, dictionary, json, yaml, map, object, translation, i18n, locale, lookup, index, group, grouping, hash, registry, config, configuration, setting, settings, shortcut, hot, arrow, enter, return, escape, esc, function, keyboard, musical, music, public, issue, project, ticket, routing, unique, composite, column, storage, s3, bucket, message, event, feature, flag, label, tag, metadata, header, query, parameter, property, attribute, field, data, dict, env, variable, environment, idempotency, dedup, shard, shift, control, ctrl, alt, tab, modifier, leader, prefix, trigger, the, a, an, this, that, each, every, which, what, new, old, same, any, one, first, second, last, no, row, surrogate, natural, join, range, document, entity, record, output, input, result, state, context, section, answer, piano, song, theme, color, colour, translation, resource, path, job, task, i, or, and, of, by, as, with, is, for, in, to, on`
 const otherKeyUses = `binding, bindings, name, names, value, values, word, words, board, path, prefix, frame, frames, column, columns, field, length, size, bits, type, algorithm, mapping, mappings, map, combination, press, code, codes, format, rotation, usage, count, points, point, figures, features, feature, results, takeaways, metrics, metric, result, person, people, contact, contacts, stakeholders, dates, date, phrase, phrases, ring, pair, events, event, performance, signature, order, sort, delay, repeat, layout, findings, questions, question, ideas, topics, bindings, stroke, strokes, vault, id, ids, in, to, of, by, from, is, are, or, and, separator, style, case, for`
