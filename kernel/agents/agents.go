@@ -1,8 +1,7 @@
-// Package agents is which agents there are: found by the configuration and the registry, listed,
-// probed without a prompt, and put into a mode and a model.
+// Package agents finds the agents of the configuration and the registry, lists them, probes them without a prompt,
+// and puts them into a mode and a model.
 //
-// It promises that nothing here makes a call or is recorded. It decides nothing about what an
-// agent may do.
+// The package makes no call and records nothing. It decides nothing about the permissions of an agent.
 package agents
 
 import (
@@ -23,34 +22,37 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// Agent is an agent together with what the configuration says of it.
+// Agent is an agent together with its settings from the configuration.
 type Agent struct {
 	provider.Agent
-	Mode           string // from the configuration; empty: the asking mode
+	// Mode comes from the configuration. Empty means the asking mode.
+	Mode           string
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLine        int // bytes
-	// Why says how it was chosen, where it was not named.
+	// Why says how the agent was chosen if nobody named it.
 	Why string
 }
 
 // Predictable is the id of the built-in agent.
 const Predictable = "predictable"
 
-// An Error says that there is no such agent, and what to do.
+// An Error says that an agent cannot be used, and names the next step.
 type Error struct {
-	ID      string
-	Why     string
-	Hint    string
-	Unknown bool  // neither the configuration nor the registry has its id
-	State   State // of an agent that the registry knows and that cannot be found
+	ID   string
+	Why  string
+	Hint string
+	// Unknown says that neither the configuration nor the registry has the id.
+	Unknown bool
+	// State is the state of an agent that the registry knows and that was not found.
+	State State
 }
 
 func (e *Error) Error() string { return e.Why }
 
-// Resolver finds agents. Self is the path of the perlica executable. LookPath finds programs, as
-// exec.LookPath does. Attended says that a person reads the notices. The built-in agent answers
-// by default only in front of a person: a script would take the echo for an answer.
+// Resolver finds agents. Self is the path of the perlica executable. LookPath finds programs, as exec.LookPath
+// does. Attended says that a person reads the notices. The built-in agent is the default only if a person is
+// present: a script would take the echo for an answer.
 type Resolver struct {
 	Config   *config.Config
 	Self     string
@@ -58,7 +60,7 @@ type Resolver struct {
 	Attended bool
 }
 
-// Find finds a program; Perlica's own name in the registry is its own executable.
+// Find returns the path of a program. The registry's own name for Perlica stands for Self.
 func (r Resolver) Find(name string) (string, error) {
 	if name == registry.Self {
 		return r.Self, nil
@@ -75,7 +77,7 @@ func (r Resolver) Default() (Agent, error) {
 	}
 	for _, k := range registry.All() {
 		if k.Model != nil || k.ID == Predictable {
-			continue // a key in the environment must not make a paid call of a first try
+			continue // A key in the environment must not turn a first try into a paid call.
 		}
 		if a, err := r.Named(k.ID); err == nil {
 			a.Why = k.Name + " is the first installed agent that Perlica knows"
@@ -139,7 +141,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 	return a, nil
 }
 
-// missing says why an agent of the registry cannot be started.
+// missing returns the reason why an agent of the registry cannot be started.
 func (r Resolver) missing(k registry.Known) *Error {
 	e := &Error{ID: k.ID, State: Missing, Hint: "install it: " + k.Install, Why: k.Name + " is not installed: none of its programs is on PATH"}
 	if _, err := r.Find(k.Program); k.Program != "" && err == nil {
@@ -153,8 +155,8 @@ func (r Resolver) missing(k registry.Known) *Error {
 	return e
 }
 
-// AskingOf returns the way in which an agent is made to ask. It is the way of the known agent by whose name the agent
-// introduced itself, if there is something to choose in a session of that agent.
+// AskingOf returns the settings that make an agent ask. They are the settings of the known agent with the
+// introduced name, if a session of that agent has something to choose.
 func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 	if k := a.Known(info); info != nil && (k.Asking.Mode != "" || k.Asking.Option != "") {
 		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value, Stricter: k.Asking.Stricter}
@@ -162,16 +164,16 @@ func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 	return a.Asking
 }
 
-// TakesAppend reports whether an agent that introduced itself so is known to take a text for its system prompt
-// as _meta.systemPrompt.append.
+// TakesAppend reports whether an agent with this introduction accepts a text for its system prompt as
+// _meta.systemPrompt.append.
 func (a Agent) TakesAppend(info *acp.Implementation) bool { return a.Known(info).Append }
 
-// CountsSession reports whether an agent that introduced itself so is known to answer with the usage of its session so
-// far, not with that of the turn.
+// CountsSession reports whether an agent with this introduction answers with the usage of the whole session instead
+// of the usage of the turn.
 func (a Agent) CountsSession(info *acp.Implementation) bool { return a.Known(info).Sums }
 
-// Known returns the registry's entry of an agent: that of the name by which it introduced itself, otherwise
-// that of its id. Which command started it does not matter.
+// Known returns the registry's entry for the name by which an agent introduced itself. Without such an entry, Known
+// uses the agent's id. The command that started the agent does not matter.
 func (a Agent) Known(info *acp.Implementation) registry.Known {
 	if info != nil {
 		if k, ok := registry.Introduced(info.Name); ok {
@@ -182,9 +184,9 @@ func (a Agent) Known(info *acp.Implementation) registry.Known {
 	return k
 }
 
-// HeldBack returns the names of the variables that are set, hold a key or a token of a known agent's or are
-// named by this one's logins, and are not handed to it. Of a known agent the registry names what it takes, and its
-// logins the rest.
+// HeldBack returns the names of set variables that hold a credential and are not passed to the agent. These are the
+// key variables of known agents and the variables in loginVars. For a known agent the registry names its own key
+// variables, and loginVars names the others.
 func (a Agent) HeldBack(environ, loginVars []string) (names []string) {
 	_, known := registry.Lookup(a.ID)
 	given, err := a.Environ(environ)
@@ -202,8 +204,8 @@ func (a Agent) HeldBack(environ, loginVars []string) (names []string) {
 	return names
 }
 
-// CommandLine is what AdHoc takes for these arguments, quoted for a shell. It is empty where a
-// shell cannot say it.
+// CommandLine quotes the arguments for a shell, so that AdHoc reads them back. It returns an empty string if a
+// shell cannot express them.
 func CommandLine(argv []string) string {
 	var words []string
 	for _, arg := range argv {
@@ -216,8 +218,8 @@ func CommandLine(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// AdHoc returns an agent from a command line, which is split like a shell splits it, and
-// run without a shell. Its id is the program's name.
+// AdHoc returns an agent for a command line. AdHoc splits the line like a shell and runs it without a shell. The id
+// of the agent is the name of the program.
 func (r Resolver) AdHoc(command string) (Agent, error) {
 	argv, err := shell.Fields(command, nil)
 	if err == nil && len(argv) == 0 {

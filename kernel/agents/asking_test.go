@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestAskingOf: an agent under a name of the user's own that says who it is is put into the mode in
-// which it asks; one that is not known, or says nothing, is left alone.
+// TestAskingOf puts a known agent into its asking mode, also under a name that the user chose. It leaves an unknown
+// or silent agent alone.
 func TestAskingOf(t *testing.T) {
 	for _, tt := range []struct {
 		id, says, mode, option string
@@ -19,7 +19,7 @@ func TestAskingOf(t *testing.T) {
 		{"my-copilot", "Copilot", "", "allow_all"},
 		{"mine", "somebody", "", ""},
 		{"mine", "", "", ""},
-		{"qwen", "qwen-code", "default", ""}, // started by --agent: its id is the program's name
+		{"qwen", "qwen-code", "default", ""}, // --agent started it, so its id is the program's name
 	} {
 		a := Agent{Agent: provider.Agent{ID: tt.id}}
 		if sums := a.CountsSession(&acp.Implementation{Name: tt.says}); sums != (tt.says == "Copilot") {
@@ -34,8 +34,8 @@ func TestAskingOf(t *testing.T) {
 	}
 }
 
-// TestUnoffered: an agent that is left in another mode than the one in which it asks is said to be, unless a person chose or
-// it is in a stricter one.
+// TestUnoffered expects a warning for an agent that stays outside its asking mode. A mode that a person chose, or a
+// stricter mode, gives no warning.
 func TestUnoffered(t *testing.T) {
 	asking := provider.Asking{Mode: "default", Stricter: []string{"plan"}}
 	for _, tt := range []struct {

@@ -12,19 +12,18 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// An OfferError says that the agent offers no such mode, option or model, and what it offers.
+// An OfferError says that the agent does not offer a mode, an option or a model. It lists the offers of the agent.
 type OfferError struct{ Err error }
 
 func (e *OfferError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the underlying error.
 func (e *OfferError) Unwrap() error { return e.Err }
 
-// CloseTimeout is how long an agent may take to free a session that is over.
+// CloseTimeout is the time that an agent has to close a session.
 const CloseTimeout = 3 * time.Second
 
-// Choose puts a session into a mode and a model. Where mode is empty it is the one in which
-// the agent asks.
+// Choose puts a session into a mode and a model. An empty mode means the asking mode.
 func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, want, model string) (mode string, options map[string]string, err error) {
 	if s.Modes != nil {
 		mode = string(s.Modes.CurrentModeId)
@@ -64,8 +63,8 @@ func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, wa
 	return mode, options, nil
 }
 
-// Unoffered says that an agent which is left in mode does not offer the one in which it is known to ask. It is empty where
-// nothing is amiss, or where a person wants a certain mode.
+// Unoffered returns a warning if an agent stays in mode because it does not offer its known asking mode. Unoffered
+// returns an empty string if all is well or if a person wants a certain mode.
 func Unoffered(asking provider.Asking, want, mode string) string {
 	if want != "" || asking.Mode == "" || mode == asking.Mode || slices.Contains(asking.Stricter, mode) {
 		return ""
@@ -73,15 +72,15 @@ func Unoffered(asking provider.Asking, want, mode string) string {
 	return fmt.Sprintf("the agent does not offer the mode %q, in which it asks before it acts; what it does unasked is said", asking.Mode)
 }
 
-// ModeNone leaves an agent in the mode in which it starts.
+// ModeNone leaves an agent in its first mode.
 const ModeNone = "none"
 
 func hasMode(s *provider.Session, id string) bool {
 	return s.Modes != nil && slices.ContainsFunc(s.Modes.AvailableModes, func(m acp.SessionMode) bool { return string(m.Id) == id })
 }
 
-// ModeName is what people read of a mode: what the agent calls it, whose id may be an address. It is the
-// id if the name says no more than that, as "Accept Edits" for acceptEdits.
+// ModeName returns the agent's name for a mode, because an id may be an address. ModeName returns the id if the
+// name says the same, as "Accept Edits" does for acceptEdits.
 func ModeName(modes []acp.SessionMode, id string) string {
 	letters := func(s string) string { return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(s) }
 	for _, m := range modes {
@@ -92,7 +91,7 @@ func ModeName(modes []acp.SessionMode, id string) string {
 	return id
 }
 
-// CheckMode refuses a mode that the agent does not have; its names are in the error.
+// CheckMode refuses a mode that the agent does not have. The error lists the agent's modes.
 func CheckMode(s *provider.Session, id string) error {
 	if hasMode(s, id) {
 		return nil
@@ -115,7 +114,7 @@ func hasOption(s *provider.Session, id string) bool {
 	})
 }
 
-// CheckOption refuses an option, or a value of it, that the agent does not have.
+// CheckOption refuses an option or a value that the agent does not have.
 func CheckOption(s *provider.Session, id, value string) error {
 	var ids []string
 	for _, o := range s.Options {
@@ -135,8 +134,8 @@ func CheckOption(s *provider.Session, id, value string) error {
 	return &OfferError{fmt.Errorf("the agent has no option %q; it has %s", id, strings.Join(ids, ", "))}
 }
 
-// ModelOption finds the config option by which the agent's model is chosen and checks
-// that the model is among its values.
+// ModelOption returns the id of the option that chooses the agent's model. It checks that the option has the wanted
+// value.
 func ModelOption(s *provider.Session, model string) (string, error) {
 	if o := ModelSelect(s.Options); o != nil {
 		values := OptionValues(o.Options)
@@ -148,7 +147,7 @@ func ModelOption(s *provider.Session, model string) (string, error) {
 	return "", &OfferError{fmt.Errorf("the agent has no models to choose from, so it cannot use %q", model)}
 }
 
-// DescribeOption is a config option as people choose: its values, and the present one.
+// DescribeOption returns the id, the name, the present value and the possible values of an option.
 func DescribeOption(o acp.SessionConfigOption) (id, name, now string, values []string) {
 	switch {
 	case o.Select != nil:
@@ -163,8 +162,8 @@ func DescribeOption(o acp.SessionConfigOption) (id, name, now string, values []s
 	return string(o.Boolean.Id), o.Boolean.Name, now, []string{"on", "off"}
 }
 
-// ModelSelect is the option that chooses the model, or nil. An agent may have several options of that
-// category, such as one for who serves the models.
+// ModelSelect returns the option that chooses the model, or nil. An agent may have several options of this
+// category. One of them may choose the company that runs the models.
 func ModelSelect(options []acp.SessionConfigOption) (found *acp.SessionConfigOptionSelect) {
 	for _, o := range options {
 		switch {
@@ -178,7 +177,7 @@ func ModelSelect(options []acp.SessionConfigOption) (found *acp.SessionConfigOpt
 	return found
 }
 
-// OptionValues are the values that an option can take.
+// OptionValues returns the possible values of an option.
 func OptionValues(o acp.SessionConfigSelectOptions) []string {
 	var values []string
 	for _, v := range provider.OptionValues(o) {

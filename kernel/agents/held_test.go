@@ -7,14 +7,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestHeldBack: what may be the key of an agent of the user's own, is set and is not handed over, is named;
-// never a value, never for an agent whose variables are known.
+// TestHeldBack checks that HeldBack names each set key variable that the agent does not get. It never returns a
+// value, and it returns nothing for an agent with known variables.
 func TestHeldBack(t *testing.T) {
 	environ := []string{"ANTHROPIC_API_KEY=secret", "MISTRAL_API_KEY=", "GH_TOKEN=x", "CODEX_HOME=/x", "MY_KEY=x", "HOME=/"}
 	for _, tt := range []struct {
 		id   string
 		env  []string
-		asks []string // the agent's logins for these
+		asks []string // variables that the agent's logins name
 		want []string
 	}{
 		{"mine", []string{"ANTHROPIC_*", "GH_TOKEN"}, []string{"MY_KEY", "UNSET_KEY", "GH_TOKEN", "MISTRAL_API_KEY"}, []string{"MY_KEY"}},

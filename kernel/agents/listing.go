@@ -14,48 +14,64 @@ import (
 // State says whether an agent can be used.
 type State string
 
-// The states of an agent.
+// An agent has one of these states.
 const (
-	Installed    State = "installed"
-	NeedsKey     State = "needs key"     // a model without its key
-	NeedsModel   State = "needs model"   // a model without a name
-	NeedsAdapter State = "needs adapter" // the maker's program was found, and the adapter that speaks ACP was not
-	Missing      State = "missing"       // its program was not found
-	Disabled     State = "disabled"      // by the configuration
+	Installed State = "installed"
+	// NeedsKey is the state of a model without its key.
+	NeedsKey State = "needs key"
+	// NeedsModel is the state of a model without a name.
+	NeedsModel State = "needs model"
+	// NeedsAdapter means that the maker's program is installed and the ACP adapter is not.
+	NeedsAdapter State = "needs adapter"
+	// Missing means that the program was not found.
+	Missing State = "missing"
+	// Disabled means that the configuration disables the agent.
+	Disabled State = "disabled"
 )
 
-// order is the order of the states in a list: usable agents come first.
+// order is the order of the states in a list. Usable agents come first.
 var order = []State{Installed, NeedsModel, NeedsKey, NeedsAdapter, Missing, Disabled}
 
-// Listing is what there is to know of an agent without starting it.
+// Listing describes an agent that was not started.
 type Listing struct {
-	ID         string          `json:"id"`
-	Name       string          `json:"name"`
-	State      State           `json:"state"`
-	Why        string          `json:"why"` // it cannot be used
-	Default    bool            `json:"default"`
-	Known      bool            `json:"known"`      // the registry has it
-	Configured bool            `json:"configured"` // the configuration mentions it
-	Command    []string        `json:"command"`    // as it is started; what would be looked for, if it is missing
-	Origin     string          `json:"origin"`     // where the command comes from
-	Env        []string        `json:"env"`        // names of variables that it is given beside the common ones
-	Mode       string          `json:"mode"`       // that the configuration chooses; empty: the asking one
-	Asking     provider.Asking `json:"asking"`
-	Asks       string          `json:"asks"` // when it asks, in words
-	Install    string          `json:"install"`
-	Hint       string          `json:"hint,omitempty"` // the next step where it cannot be used
-	Login      string          `json:"login"`
-	Website    string          `json:"website"`
-	Note       string          `json:"note"`
-	Needs      []Requirement   `json:"needs,omitempty"` // of a model without an agent; set by who asked for it
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Why is the reason why the agent cannot be used.
+	Why     string `json:"why"`
+	Default bool   `json:"default"`
+	// Known says that the registry has the agent.
+	Known bool `json:"known"`
+	// Configured says that the configuration mentions the agent.
+	Configured bool `json:"configured"`
+	// Command starts the agent. For a missing agent it is the command that was looked for.
+	Command []string `json:"command"`
+	// Origin names the source of Command.
+	Origin string `json:"origin"`
+	// Env names the variables that this agent gets in addition to the common ones.
+	Env []string `json:"env"`
+	// Mode is the mode in the configuration. Empty means the asking mode.
+	Mode   string          `json:"mode"`
+	Asking provider.Asking `json:"asking"`
+	// Asks says in words when the agent asks.
+	Asks    string `json:"asks"`
+	Install string `json:"install"`
+	// Hint is the next step for an agent that cannot be used.
+	Hint    string `json:"hint,omitempty"`
+	Login   string `json:"login"`
+	Website string `json:"website"`
+	Note    string `json:"note"`
+	// Needs lists the needs of a model without an agent. The caller of List sets it.
+	Needs []Requirement `json:"needs,omitempty"`
 
-	Installer      []string      `json:"-"` // the command that installs it, nil where Install is no command
+	// Installer is the command that installs the agent. Nil means that Install is not a command.
+	Installer      []string      `json:"-"`
 	ConnectTimeout time.Duration `json:"-"`
 	RequestTimeout time.Duration `json:"-"`
 	MaxLine        int           `json:"max_line_bytes"`
 }
 
-// Require notes the needs of a model. A need that is not met is the state of the model.
+// Require stores the needs of a model. An unmet need becomes the state of the model.
 func (l *Listing) Require(needs []Requirement) {
 	l.Needs = needs
 	if l.State != Installed {
@@ -73,7 +89,7 @@ func (l *Listing) Require(needs []Requirement) {
 	}
 }
 
-// SortUsable puts usable agents first and keeps the order of the registry otherwise.
+// SortUsable puts usable agents first and keeps the registry's order otherwise.
 func SortUsable(list []Listing) {
 	slices.SortStableFunc(list, func(a, b Listing) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
 }
@@ -81,8 +97,7 @@ func SortUsable(list []Listing) {
 // OriginRegistry is the Origin of a command that only the registry names.
 const OriginRegistry = "registry"
 
-// List returns every agent that the registry knows, in its order, and every other that the
-// configuration mentions, by name.
+// List returns all agents of the registry in its order, then the other agents of the configuration by name.
 func (r Resolver) List() []Listing {
 	def := ""
 	if a, err := r.Default(); err == nil {
@@ -105,8 +120,7 @@ func (r Resolver) List() []Listing {
 	return list
 }
 
-// Describe returns what there is to know of one agent. An id that neither the registry nor
-// the configuration has is an *Error.
+// Describe describes one agent. It returns an *Error if neither the registry nor the configuration has the id.
 func (r Resolver) Describe(id string) (Listing, error) {
 	for _, l := range r.List() {
 		if l.ID == id {
@@ -120,8 +134,7 @@ func (r Resolver) Describe(id string) (Listing, error) {
 	return Listing{}, err
 }
 
-// Warnings returns what is accepted in the configuration and cannot work, a line each:
-// providers without a command.
+// Warnings returns one line for each provider in the configuration that has no command and cannot work.
 func (r Resolver) Warnings() []string {
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(r.Config.Providers)) {
@@ -139,7 +152,7 @@ func (r Resolver) Warnings() []string {
 	return lines
 }
 
-// near asks whether another id was meant.
+// near returns a question that proposes a similar id.
 func (r Resolver) near(id string) string {
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Config.Providers)), func(other string) bool { return other == id })
 	if n := registry.Nearest(id, others...); n != "" {
@@ -168,7 +181,8 @@ func (r Resolver) describe(id string) Listing {
 	return l
 }
 
-// commandOf returns the command line that is used or looked for, and where it comes from.
+// commandOf returns an agent's command line and its origin. For a missing agent it is the command that was looked
+// for.
 func (r Resolver) commandOf(id string) (argv []string, origin string) {
 	c := r.Config.Provider(id)
 	if c.Command != "" {
@@ -193,7 +207,7 @@ func (r Resolver) commandOf(id string) (argv []string, origin string) {
 	return argv, OriginRegistry
 }
 
-// origin says which layer set a key.
+// origin returns the name of the layer that set a key.
 func (r Resolver) origin(key string) string {
 	for _, v := range r.Config.Values() {
 		if v.Key == key {
@@ -203,7 +217,7 @@ func (r Resolver) origin(key string) string {
 	return "configuration"
 }
 
-// state says whether an agent can be started. Otherwise, state returns the reason and the next step.
+// state says whether an agent can be started. If not, state also returns the reason and the next step.
 func (r Resolver) state(id string) (s State, why, hint string) {
 	a, err := r.Named(id)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// withModel is what is configured of a provider, with the model that the registry knows; without an API
-// it is an agent.
+// withModel adds the registry's model and API to the configuration of a provider. A provider without an API is an
+// agent.
 func withModel(c config.Provider, k registry.Known) config.Provider {
 	if m := k.Model; m != nil && c.Command == "" {
 		c.Model.API, c.Model.BaseURL = cmp.Or(c.Model.API, m.API), cmp.Or(c.Model.BaseURL, m.BaseURL)
@@ -24,9 +24,9 @@ func withModel(c config.Provider, k registry.Known) config.Provider {
 	return c
 }
 
-// UseModel has a model agent ask the model of this name, for an answer of this JSON Schema; an empty name
-// is the configured, and nil any text. The error says what is missing: a name, or the key, which is looked
-// for and not kept.
+// UseModel sets the model of a model agent and the JSON Schema for its answer. An empty name means the configured
+// model, and a nil schema means any text. The error names the missing part: a name or the key. UseModel looks for
+// the key and does not keep it.
 func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs config.Dirs, getenv func(string) string) error {
 	k, _ := registry.Lookup(a.ID)
 	c := withModel(r.Config.Provider(a.ID), k)
@@ -47,17 +47,17 @@ func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs c
 	return err
 }
 
-// model makes an agent of a model: its process is Perlica's own, which reads the key. Its command line
-// holds no secret.
+// model turns a model into an agent. The agent's process is Perlica itself, and this process reads the key. Its
+// command line holds no secret.
 func (r Resolver) model(a *Agent, c config.Provider) error {
 	m := c.Model
 	a.Model, a.Orderly = true, true
 	a.Command = []string{r.Self, "agent", "model", "--api", m.API, "--model", m.Name}
 	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL, Proxy: m.Proxy}
 	var command []byte
-	if len(m.KeyCommand) > 0 { // the agent's process alone runs it
+	if len(m.KeyCommand) > 0 { // only the agent's process runs this command
 		m.Key = config.Secret{}
-		command, _ = json.Marshal(m.KeyCommand) // texts always have JSON
+		command, _ = json.Marshal(m.KeyCommand) // strings always have JSON
 	}
 	if m.Key.Env != "" && !slices.Contains(a.Env, m.Key.Env) {
 		a.Env = append(a.Env, m.Key.Env)
@@ -78,7 +78,8 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	return nil
 }
 
-// table is a configured table as JSON, and fills what it is read into; empty: there is none.
+// table converts a configured table to JSON and decodes it into a value. It returns an empty string for an absent
+// table.
 func table(m map[string]any, into any) (string, error) {
 	if len(m) == 0 {
 		return "", nil

@@ -12,53 +12,65 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// ProbeOptions say how an agent is probed.
+// ProbeOptions are the settings of a probe.
 type ProbeOptions struct {
-	Dir     string   // the agent's working directory, absolute
-	Environ []string // what the agent's environment is chosen from
+	// Dir is the agent's absolute working directory.
+	Dir string
+	// Environ is the source of the agent's environment.
+	Environ []string
 	Servers []acp.McpServer
-	Version string // of Perlica, for the agent
+	// Version is the version of Perlica. The agent gets it.
+	Version string
 
-	TerminalLogins bool // the agent is asked for its logins in a terminal, too
+	// TerminalLogins asks the agent for its terminal logins too.
+	TerminalLogins bool
 
-	Redactor *redact.Redactor // what is masked in what the agent says of errors; nil: what looks like a secret
+	// Redactor masks secrets in the agent's error texts. Nil masks all texts that look like secrets.
+	Redactor *redact.Redactor
 }
 
-// ProbeReport is what an agent said of itself before it was prompted. What was not reached
-// is empty.
+// ProbeReport holds the agent's own statements before any prompt. The fields of steps that the probe did not reach
+// are empty.
 type ProbeReport struct {
-	Provider     string                    `json:"provider"`
-	Command      []string                  `json:"command"`
-	Protocol     int                       `json:"protocol_version"`
-	Agent        *acp.Implementation       `json:"agent"`
-	Capabilities acp.AgentCapabilities     `json:"capabilities"`
-	Logins       []acp.AuthMethod          `json:"login_methods"`
-	Modes        []acp.SessionMode         `json:"modes"`
-	StartMode    string                    `json:"start_mode"` // in which the session began
-	Mode         string                    `json:"mode"`       // in which a run would prompt it
-	Selected     map[string]string         `json:"selected"`   // options that were set to make it ask
-	Options      []acp.SessionConfigOption `json:"options"`
-	Steps        []ProbeStep               `json:"steps"`
-	Requirements []Requirement             `json:"requirements,omitempty"` // of a model without an agent
-	Warnings     []string                  `json:"warnings"`
-	Exit         string                    `json:"exit"` // how the process ended, in words
-	Stderr       string                    `json:"stderr"`
-	Err          *provider.Error           `json:"error"` // nil: the agent is ready for a prompt
+	Provider     string                `json:"provider"`
+	Command      []string              `json:"command"`
+	Protocol     int                   `json:"protocol_version"`
+	Agent        *acp.Implementation   `json:"agent"`
+	Capabilities acp.AgentCapabilities `json:"capabilities"`
+	Logins       []acp.AuthMethod      `json:"login_methods"`
+	Modes        []acp.SessionMode     `json:"modes"`
+	// StartMode is the mode in which the session began.
+	StartMode string `json:"start_mode"`
+	// Mode is the mode in which a run would prompt the agent.
+	Mode string `json:"mode"`
+	// Selected holds the options that the probe set to make the agent ask.
+	Selected map[string]string         `json:"selected"`
+	Options  []acp.SessionConfigOption `json:"options"`
+	Steps    []ProbeStep               `json:"steps"`
+	// Requirements lists the needs of a model without an agent.
+	Requirements []Requirement `json:"requirements,omitempty"`
+	Warnings     []string      `json:"warnings"`
+	// Exit says in words how the process ended.
+	Exit   string `json:"exit"`
+	Stderr string `json:"stderr"`
+	// Err is nil if the agent is ready for a prompt.
+	Err *provider.Error `json:"error"`
 }
 
-// ProbeStep is one step and how long it took.
+// ProbeStep is one step and its duration.
 type ProbeStep struct {
-	Name     string        `json:"name"` // "start", "end" or the protocol's method
+	// Name is "start", "end" or a method of the protocol.
+	Name     string        `json:"name"`
 	Duration time.Duration `json:"-"`
 	MS       float64       `json:"ms"`
 	OK       bool          `json:"ok"`
 }
 
-// Probe starts an agent, initializes it, opens a session, puts it into the mode that a run
-// would choose, and ends it. It never sends a session/prompt, so it makes no call.
+// Probe starts an agent, initializes it, opens a session, puts it into the mode of a run, and ends it. Probe never
+// sends a session/prompt, so it makes no call.
 //
-// Nothing is recorded: the record is of runs, and there is none. The process and all its
-// children are gone when Probe returns. When ctx is done the probe ends early.
+// Probe records nothing, because the record is about runs. When Probe returns, the process and all its children
+// have ended. A canceled ctx ends the probe early.
 func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 	p := &probe{}
 	return p.visit(ctx, a, opt, func(ctx context.Context, _ *provider.Conn, _ acp.InitializeResponse) error {
@@ -66,7 +78,8 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 	})
 }
 
-// Visit is Probe with do in the place of what follows initialize. An error of do is the report's.
+// Visit works like Probe, but calls do after initialize instead of opening a session. An error of do becomes the
+// error of the report.
 func Visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
 	return (&probe{}).visit(ctx, a, opt, do)
 }
@@ -105,19 +118,19 @@ func (p *probe) visit(ctx context.Context, a Agent, opt ProbeOptions, do func(co
 	return p.report
 }
 
-// probe is a Probe on its way: the connection's recorder, which keeps nothing, and its
-// client, which says no.
+// probe is a running Probe. It is the connection's recorder, which keeps nothing, and its client, which denies
+// every request.
 type probe struct {
 	conn   *provider.Conn
 	info   acp.InitializeResponse
 	report ProbeReport
-	said   sync.WaitGroup // answers on their way
+	said   sync.WaitGroup // answers that are being sent
 
 	mu       sync.Mutex // guards warnings
 	warnings []string
 }
 
-// step does something and takes its time.
+// step runs do and measures its time.
 func (p *probe) step(name string, do func() error) error {
 	began := time.Now()
 	err := do()
@@ -136,7 +149,7 @@ func (p *probe) initialize(ctx context.Context, version string) error {
 	})
 }
 
-// open is everything else that precedes a prompt.
+// open performs the steps between initialize and the first prompt.
 func (p *probe) open(ctx context.Context, a Agent, opt ProbeOptions) error {
 	r := &p.report
 	var s *provider.Session
@@ -169,7 +182,7 @@ func (p *probe) open(ctx context.Context, a Agent, opt ProbeOptions) error {
 	return err
 }
 
-// close frees the session. That it fails spoils nothing.
+// close frees the session. A failure is only a warning.
 func (p *probe) close(ctx context.Context, s *provider.Session) {
 	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
 	defer cancel()
@@ -179,7 +192,7 @@ func (p *probe) close(ctx context.Context, s *provider.Session) {
 	}
 }
 
-// end ends the process. One that failed is given no grace: it is killed if it must be.
+// end ends the process. A process that failed gets no grace period.
 func (p *probe) end(ctx context.Context, failed error) {
 	err := p.step("end", func() error {
 		if failed != nil && ctx.Err() != nil {
@@ -209,28 +222,28 @@ func (p *probe) Sent(provider.Frame) error { return nil }
 // Received keeps nothing.
 func (p *probe) Received(provider.Frame) error { return nil }
 
-// Update does nothing: there is no turn.
+// Update does nothing, because a probe has no turn.
 func (p *probe) Update(provider.Update) {}
 
-// Drained is nothing to a probe.
+// Drained does nothing.
 func (p *probe) Drained() {}
 
-// RequestPermission says no: there was no prompt yet.
+// RequestPermission denies the request, because no prompt was sent.
 func (p *probe) RequestPermission(r *provider.PermissionRequest) {
 	p.warn("the agent asked for permission before it was prompted: " + r.Tool.Title)
-	p.said.Go(func() { _ = r.Cancel() }) // the agent may be going
+	p.said.Go(func() { _ = r.Cancel() }) // the agent may be ending
 }
 
-// RefusedPermission does nothing: a warning tells of it.
+// RefusedPermission does nothing, because a warning already reports the refusal.
 func (p *probe) RefusedPermission(provider.ToolCall) {}
 
-// Blocked notes what was refused.
+// Blocked stores a warning about the refused request.
 func (p *probe) Blocked(b provider.BlockedRequest) {
 	p.warn("the agent asked for " + b.Method + ", which was refused")
 }
 
-// SendHTTP says no: a probe makes no call.
+// SendHTTP refuses to send, because a probe makes no call.
 func (p *probe) SendHTTP() error { return errors.New("the agent is only looked at") }
 
-// Warning notes what was wrong.
+// Warning stores a warning.
 func (p *probe) Warning(w provider.Warning) { p.warn(w.Subtype + ": " + w.Detail) }

@@ -13,10 +13,10 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// scenarioVar turns the test binary into the predictable agent, playing a scenario.
+// scenarioVar makes the test binary play a scenario as the predictable agent.
 const scenarioVar = "AGENTS_TEST_SCENARIO"
 
-// TestAgentProcess is no test but the agent of the tests of this package.
+// TestAgentProcess is not a test. It is the agent process for the tests of this package.
 func TestAgentProcess(t *testing.T) {
 	scenario, ok := os.LookupEnv(scenarioVar)
 	if !ok {
@@ -25,7 +25,7 @@ func TestAgentProcess(t *testing.T) {
 	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario}); err != nil {
 		os.Exit(1)
 	}
-	os.Exit(0) // before the testing package prints anything
+	os.Exit(0) // ends before the testing package prints
 }
 
 // probeTest probes an agent that plays a scenario.
@@ -45,7 +45,7 @@ func probeTest(t *testing.T, scenario string, change func(*Agent)) ProbeReport {
 	// Under the race detector a process sleeps for a second before it ends.
 	opt := ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=#\n"+scenario, "GORACE=atexit_sleep_ms=0"), Version: "test"}
 	r := Probe(t.Context(), a, opt)
-	for n := 0; n < 3 && strings.Contains(r.Exit, "SIG"); n++ { // it had no time to leave: the machine stood still
+	for n := 0; n < 3 && strings.Contains(r.Exit, "SIG"); n++ { // on a stalled machine the process had no time to end
 		r = Probe(t.Context(), a, opt)
 	}
 	return r
@@ -76,7 +76,7 @@ func TestProbeOfAHealthyAgent(t *testing.T) {
 	}
 }
 
-// TestProbeNeverPrompts would see the scenario's last words if a prompt were sent.
+// TestProbeNeverPrompts uses a scenario whose last line appears only after a prompt.
 func TestProbeNeverPrompts(t *testing.T) {
 	r := probeTest(t, "[session/prompt]\n@stderr prompted\n@exit 9\n[session/close]\n@stderr closed\n", nil)
 	if r.Err != nil || !strings.Contains(r.Stderr, "closed") || strings.Contains(r.Stderr, "prompted") || r.Exit != "left by itself with code 0" {
@@ -109,7 +109,7 @@ func TestProbeSaysWhatFailed(t *testing.T) {
 	}
 }
 
-// TestProbeGoesOnWithoutAClosedSession: a session that cannot be closed is a warning.
+// TestProbeGoesOnWithoutAClosedSession expects a warning if a session cannot be closed.
 func TestProbeGoesOnWithoutAClosedSession(t *testing.T) {
 	r := probeTest(t, "[session/close]\n@error -32603 broken\n", nil)
 	if r.Err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "could not be closed") {
@@ -117,7 +117,7 @@ func TestProbeGoesOnWithoutAClosedSession(t *testing.T) {
 	}
 }
 
-// TestProbeRefusesWhatIsAskedTooEarly: there is no person to say yes.
+// TestProbeRefusesWhatIsAskedTooEarly denies an early request, because no person can answer it.
 func TestProbeRefusesWhatIsAskedTooEarly(t *testing.T) {
 	r := probeTest(t, "[session/close]\n@read /etc/passwd\n", nil)
 	if r.Err != nil || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "fs/read_text_file, which was refused") {

@@ -11,17 +11,19 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// Requirement is something that a model without an agent needs, and whether it is there.
+// Requirement is one need of a model without an agent, and says whether it is met.
 type Requirement struct {
-	Name   string `json:"name"` // "model", "key" or "address"
+	// Name is "model", "key" or "address".
+	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"` // what to do
+	// Hint is the next step.
+	Hint string `json:"hint,omitempty"`
 }
 
-// Requirements returns what a model without an agent needs; nil: the provider is none, or cannot be used.
-// Whether its address can be reached is looked at where it is on this machine, and with reach anywhere. No
-// request is made.
+// Requirements returns the needs of a model without an agent. It returns nil for a provider that is not a model or
+// cannot be used. It connects to an address on this machine, and to any other address only with reach. It makes no
+// request.
 func (r Resolver) Requirements(ctx context.Context, id string, reach bool, dirs config.Dirs, getenv func(string) string) []Requirement {
 	k, _ := registry.Lookup(id)
 	c := withModel(r.Config.Provider(id), k)

@@ -1,8 +1,8 @@
 // Package approvals knows the standing approvals in force in a log, and the decisions that this user made on this
 // machine.
 //
-// A decision that came with a log counts for nothing until the user's own log vouches for it. The package
-// decides nothing.
+// A decision that came with a log counts for nothing until the user's own log vouches for it. The package decides
+// nothing.
 package approvals
 
 import (
@@ -29,39 +29,38 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Vouchers says what was decided here: standing approvals, and contacts that were paired. A log
-// can come with a cloned repository, and with it decisions that were not made here: a yes counts
-// only if its hash is in the user's own log. Losing that log loses them, never the other way round.
-// The zero Vouchers knows none.
+// Vouchers knows the decisions of this user on this machine: standing approvals and paired contacts. A cloned
+// repository can bring a log with foreign decisions. So a yes counts only if its hash is in the user's own log. If
+// the user's log is lost, these decisions are lost too, and no foreign decision starts to count. The zero Vouchers
+// knows no decision.
 type Vouchers struct{ dirs config.Dirs }
 
-// NewVouchers keeps the hashes in the log of what belongs to no project, which is made with the first.
+// NewVouchers keeps the hashes in the user's own log. The first Add creates that log.
 func NewVouchers(dirs config.Dirs) Vouchers { return Vouchers{dirs} }
 
-// Known says of the hashes of decisions whether they count.
+// Known maps the hash of a decision to true if the decision counts.
 type Known map[string]bool
 
-// Has reports whether a decision, a value of plain fields, is vouched for.
+// Has reports whether the user's log vouches for a decision. The decision is a value of plain fields.
 func (k Known) Has(decision any) bool { return k[hash(decision)] }
 
-// hash identifies a decision by all that it says.
+// hash identifies a decision by all its fields.
 func hash(decision any) string {
 	b, err := json.Marshal(decision)
 	if err != nil {
-		panic(fmt.Sprintf("approvals: voucher: %v", err)) // plain fields
+		panic(fmt.Sprintf("approvals: voucher: %v", err)) // cannot happen for plain fields
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// Add vouches for a decision, a value of plain fields. When it returns nil the voucher survives a
-// power failure.
+// Add vouches for a decision, a value of plain fields. When Add returns nil, the voucher survives a power failure.
 func (v Vouchers) Add(ctx context.Context, decision any) error {
 	return v.append(ctx, voucher(hash(decision), true))
 }
 
-// Revoke takes the voucher for a decision back, with the same promise. Only a later Add gives it
-// again.
+// Revoke withdraws the voucher of a decision. When Revoke returns nil, the withdrawal survives a power failure.
+// Only a later Add vouches again.
 func (v Vouchers) Revoke(ctx context.Context, decision any) error {
 	return v.append(ctx, voucher(hash(decision), false))
 }
@@ -88,13 +87,13 @@ func (v Vouchers) append(ctx context.Context, e event.Event) error {
 		_, err = log.Append(ctx, e)
 	}
 	if err == nil {
-		_, _ = log.Checkpoint(ctx) // the voucher counts without it; the next one covers both
+		_, _ = log.Checkpoint(ctx) // the voucher counts without a checkpoint, and the next checkpoint covers both
 	}
-	_ = log.Close() // what was appended is on disk
+	_ = log.Close() // the appended events are already on disk
 	return err
 }
 
-// Filter returns the approvals that count: every no, and each yes that was given here.
+// Filter returns the approvals that count: every no, and each yes of this user on this machine.
 func (v Vouchers) Filter(ctx context.Context, list []policy.Approval) ([]policy.Approval, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -109,12 +108,12 @@ func (v Vouchers) Filter(ctx context.Context, list []policy.Approval) ([]policy.
 	return counts, err
 }
 
-// Known returns the decisions that are vouched for. With an error there are none.
+// Known returns the decisions for which the log vouches. With an error it returns no decision.
 func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	if v.dirs.State == "" {
 		return nil, nil
 	}
-	old, err := v.readOld() // before the log: what is moved to it in between is there
+	old, err := v.readOld() // Read the file before the log: another process may move its content to the log in between.
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +126,7 @@ func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	log, err := store.OpenReader(ctx, paths.EventLog)
 	if err == nil {
 		known, _, err = read(ctx, log)
-		_ = log.Close() // read from only
+		_ = log.Close() // only read
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -139,10 +138,10 @@ func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	return known, nil
 }
 
-// types are those of the vouchers' events.
+// types are the event types of vouchers.
 var types = []event.Type{event.VoucherGiven, event.VoucherRevoked}
 
-// read returns what the log says, and up to which event.
+// read returns the decisions in the log and the number of the last event.
 func read(ctx context.Context, log *store.Reader) (known Known, last event.Seq, err error) {
 	known = Known{}
 	for e, err := range log.Events(ctx, event.Query{Types: types}) {
@@ -158,11 +157,12 @@ func read(ctx context.Context, log *store.Reader) (known Known, last event.Seq, 
 	return known, last, nil
 }
 
-// old is where earlier versions kept the hashes, a line each, behind a dash if it was revoked.
+// old returns the path of the file in which earlier versions kept the hashes, one per line. A dash before a hash
+// means revoked.
 func (v Vouchers) old() string { return filepath.Join(v.dirs.State, "approvals") }
 
-// migrate appends to the log what earlier versions kept in a file and the log does not say yet, and
-// removes the file. Of a decision that the two judge differently the no counts.
+// migrate appends the hashes of an earlier version's file that the log does not have, and removes the file. If the
+// file and the log disagree about a decision, the no counts.
 func (v Vouchers) migrate(ctx context.Context, log *eventlog.Log) error {
 	for {
 		old, err := v.readOld()
@@ -183,7 +183,7 @@ func (v Vouchers) migrate(ctx context.Context, log *eventlog.Log) error {
 			_, err = log.AppendUnless(ctx, event.Query{Types: types, After: last}, events...)
 		}
 		if conflict := (*eventlog.ConflictError)(nil); errors.As(err, &conflict) {
-			continue // another process was faster
+			continue // another process has migrated the file
 		}
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func (v Vouchers) migrate(ctx context.Context, log *eventlog.Log) error {
 	}
 }
 
-// readOld returns what the file says; nil if there is none.
+// readOld returns the content of the file. It returns nil if the file does not exist.
 func (v Vouchers) readOld() (Known, error) {
 	text, err := os.ReadFile(v.old())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +204,7 @@ func (v Vouchers) readOld() (Known, error) {
 	known := Known{}
 	for line := range strings.Lines(string(text)) {
 		hash, revoked := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "-")
-		if len(hash) == hex.EncodedLen(sha256.Size) { // else the line was not written to its end
+		if len(hash) == hex.EncodedLen(sha256.Size) { // a shorter line was not written completely
 			known[hash] = !revoked
 		}
 	}

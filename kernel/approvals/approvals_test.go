@@ -17,13 +17,13 @@ import (
 
 type decision struct{ What string }
 
-// here returns vouchers below a state of their own that is not there yet.
+// here returns vouchers in a state folder that does not exist yet.
 func here(t *testing.T) Vouchers {
 	t.Helper()
 	return NewVouchers(config.Dirs{State: filepath.Join(t.TempDir(), "state")})
 }
 
-// counts fails unless of these decisions exactly those count that do.
+// counts fails unless exactly the wanted decisions count.
 func (v Vouchers) counts(t *testing.T, want map[string]bool) {
 	t.Helper()
 	known, err := v.Known(t.Context())
@@ -37,7 +37,8 @@ func (v Vouchers) counts(t *testing.T, want map[string]bool) {
 	}
 }
 
-// holds fails unless the user's own log verifies, signed to its end, and returns its size.
+// holds fails unless the user's own log verifies and its last checkpoint covers all events. It returns the size of
+// the log.
 func (v Vouchers) holds(t *testing.T) int64 {
 	t.Helper()
 	paths, err := v.dirs.EnsureOwn()
@@ -60,8 +61,8 @@ func (v Vouchers) holds(t *testing.T) int64 {
 	return rep.Events
 }
 
-// TestVouchers: what was vouched for counts until it is taken back, and again when it is given again.
-// Reading makes nothing.
+// TestVouchers: a decision counts after Add, not after Revoke, and again after another Add. Reading creates no
+// file.
 func TestVouchers(t *testing.T) {
 	v := here(t)
 	for _, step := range []struct {
@@ -88,7 +89,7 @@ func TestVouchers(t *testing.T) {
 	}
 }
 
-// write makes the file of earlier versions: a word vouches, one behind a dash was taken back.
+// write writes the file of an earlier version. A word vouches for a decision, and a dash before it revokes.
 func (v Vouchers) write(t *testing.T, words ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -105,8 +106,8 @@ func (v Vouchers) write(t *testing.T, words ...string) {
 	}
 }
 
-// TestVouchersOfAnEarlierVersion: its file counts as long as it is there; the next voucher puts it on
-// the log and removes it, once. If it comes back, a no on either side is one.
+// TestVouchersOfAnEarlierVersion: the old file counts while it exists. The next voucher moves it to the log once.
+// If the file comes back, a no in the file or the log counts.
 func TestVouchersOfAnEarlierVersion(t *testing.T) {
 	v := here(t)
 	v.write(t, "a", "b", "-b", "c", "-d", "d")
@@ -127,7 +128,7 @@ func TestVouchersOfAnEarlierVersion(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 
-	v.write(t, "-a", "b", "c") // as a power failure or an earlier version leaves it
+	v.write(t, "-a", "b", "c") // the state after a power failure, or after an earlier version ran again
 	want = map[string]bool{"a": false, "b": true, "c": false, "d": true}
 	v.counts(t, want)
 	for range 2 {
@@ -142,8 +143,8 @@ func TestVouchersOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestVouchersAtOnce: nothing is lost or doubled when many write at once, and what one takes back
-// while another moves the file of an earlier version stays taken back.
+// TestVouchersAtOnce: concurrent writers lose and double nothing. A revoked decision stays revoked while another
+// writer moves the old file.
 func TestVouchersAtOnce(t *testing.T) {
 	v := here(t)
 	v.write(t, "old", "gone")
@@ -169,8 +170,8 @@ func TestVouchersAtOnce(t *testing.T) {
 	}
 }
 
-// TestVouchersKilled kills processes that vouch again and again: what was acknowledged counts, the
-// file of an earlier version, too, and the log goes on.
+// TestVouchersKilled kills processes that vouch in a loop. Acknowledged vouchers and the old file still count, and
+// the log accepts new events.
 func TestVouchersKilled(t *testing.T) {
 	v := here(t)
 	if state := os.Getenv("PERLICA_TEST_STATE"); state != "" {
@@ -200,7 +201,7 @@ func TestVouchersKilled(t *testing.T) {
 		}
 		var said strings.Builder
 		b := make([]byte, 1)
-		for n := 0; n < round%4; { // none or a few are acknowledged
+		for n := 0; n < round%4; { // waits for none to three acknowledged vouchers
 			if _, err := out.Read(b); err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +211,7 @@ func TestVouchersKilled(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the process was killed
 		for _, what := range strings.Fields(said.String()) {
 			want[what] = true
 		}
@@ -223,7 +224,7 @@ func TestVouchersKilled(t *testing.T) {
 	v.holds(t)
 }
 
-// TestVouchersThatCannotBeWritten: the error says so, what counted counts, and a damaged log vouches
+// TestVouchersThatCannotBeWritten: Add returns an error, and earlier vouchers still count. A damaged log vouches
 // for nothing.
 func TestVouchersThatCannotBeWritten(t *testing.T) {
 	v := here(t)

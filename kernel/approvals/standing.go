@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Standing is the view of the standing approvals. Delete its file and it comes back from the log.
+// Standing is the view of the standing approvals. If its file is deleted, the next open builds it from the log.
 type Standing struct{ view *view.View }
 
 var projection = view.Projection{
@@ -49,8 +49,8 @@ func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	return err
 }
 
-// OpenStanding opens the view in the file at path, sealed with the key, and brings it up to date. The caller
-// must Close it, before the log.
+// OpenStanding opens the view at path, sealed with the key, and brings it up to date. The caller closes the view
+// before the log.
 func OpenStanding(ctx context.Context, r *store.Reader, path string, key []byte) (*Standing, error) {
 	v, err := view.Open(ctx, r, path, key, projection)
 	if err != nil {
@@ -59,7 +59,7 @@ func OpenStanding(ctx context.Context, r *store.Reader, path string, key []byte)
 	return &Standing{view: v}, nil
 }
 
-// List returns the approvals that stand now, oldest first, expired ones included.
+// List returns the standing approvals, oldest first, including the expired ones.
 func (s *Standing) List(ctx context.Context) ([]policy.Approval, error) {
 	if err := s.view.CatchUp(ctx); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// TestFaultsOfAgents: of those that are configured, and of the one that answers.
+// TestFaultsOfAgents checks the findings about configured agents and about the default agent.
 func TestFaultsOfAgents(t *testing.T) {
 	configured := func(text string) harm {
 		return func(t *testing.T, p *project.Project, c *Checkup) {
@@ -53,7 +53,8 @@ func TestFaultsOfAgents(t *testing.T) {
 	})
 }
 
-// TestSurvivingProcesses: a process with the mark of an agent whose Perlica is gone is listed, and not ended.
+// TestSurvivingProcesses: the checkup lists a process that carries the mark of an ended Perlica's agent, and does
+// not end it.
 func TestSurvivingProcesses(t *testing.T) {
 	var mark string
 	for _, v := range process.Marked("claude", "") {
@@ -75,7 +76,7 @@ func TestSurvivingProcesses(t *testing.T) {
 		t.Errorf("got %+v, want %s", c, want)
 	}
 	try(t, input.Close())
-	try(t, cmd.Wait()) // it read to the end: nobody has ended it
+	try(t, cmd.Wait()) // the process read all input, so nothing ended it
 	if c := look(); strings.Contains(c.Detail, fmt.Sprint(cmd.Process.Pid)+" (cat") {
 		t.Errorf("after its end: %+v", c)
 	}
@@ -83,7 +84,7 @@ func TestSurvivingProcesses(t *testing.T) {
 
 const holdVariable = "CHECKUP_TEST_HOLD"
 
-// TestHolder is no test: it holds the write lock of the log that the variable names until its input ends.
+// TestHolder is not a test. It holds the write lock of the log that the variable names until its input ends.
 func TestHolder(t *testing.T) {
 	path := os.Getenv(holdVariable)
 	if path == "" {
@@ -100,7 +101,7 @@ func TestHolder(t *testing.T) {
 	try(t, db.Close())
 }
 
-// TestALockedLog: the process that keeps others from writing is named.
+// TestALockedLog expects the name of the process that blocks other writers.
 func TestALockedLog(t *testing.T) {
 	p := newProject(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHolder$", "-test.v")

@@ -1,5 +1,4 @@
-// Package checkup looks at everything a run depends on, for people who wonder why something does
-// not work. It changes nothing.
+// Package checkup examines everything that a run depends on, to find the cause of a fault. It changes nothing.
 package checkup
 
 import (
@@ -24,40 +23,46 @@ import (
 // Status says how bad the result of a check is.
 type Status string
 
-// What a check can come to.
+// A check has one of these results.
 const (
-	OK   Status = "ok"
-	Warn Status = "warn" // works, and somebody should know
-	Fail Status = "fail" // broken
+	OK Status = "ok"
+	// Warn means that it works, and that a person should know something about it.
+	Warn Status = "warn"
+	// Fail means that it does not work.
+	Fail Status = "fail"
 )
 
-// Check is the result of looking at one thing.
+// Check is the result of one check.
 type Check struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"` // what to do
+	// Hint is the next step.
+	Hint string `json:"hint,omitempty"`
 }
 
-// Checkup looks at everything a run depends on. It diagnoses and changes nothing: it opens
-// files read-only, makes no workspace, recovers no run and starts no agent. Where it tries
-// whether a folder can be written it makes a temporary folder there and removes it.
+// Checkup examines everything that a run depends on. It changes nothing: it opens files read-only, creates no
+// workspace, recovers no run and starts no agent. To test whether a folder can be written, it creates a temporary
+// folder there and removes it.
 type Checkup struct {
 	Dirs      config.Dirs
 	Workspace config.Workspace
-	Config    *config.Config // what was valid of it
-	Broken    error          // what was wrong with finding and loading it
-	Agents    agents.Resolver
-	Auditor   func() verify.Auditor // judges what is on the log; nil: it is not judged
-	// Place is as in verify.Options.
+	// Config holds the valid part of the configuration.
+	Config *config.Config
+	// Broken is the error of finding and loading the configuration.
+	Broken error
+	Agents agents.Resolver
+	// Auditor judges the events of the log. Nil means that nothing judges them.
+	Auditor func() verify.Auditor
+	// Place has the meaning of verify.Options.Place.
 	Place func(context.Context, *store.Reader) error
-	// Held says that this process has the context's log open. A process that asks the system for its
-	// locks would then give them up: see store.WriteLockHolder.
+	// Held says that this process has the context's log open. If such a process asks the system for its locks, it
+	// loses them: see store.WriteLockHolder.
 	Held bool
 }
 
-// Run calls report with one result after another, always in the same order. A thing that
-// depends on a broken one is not looked at; a check that crashes is a result too.
+// Run calls report with one result after another, always in the same order. It skips a check that depends on a
+// failed one. A check that panics is reported as a result.
 func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	e := &examination{Checkup: c, ctx: ctx, report: report}
 	if e.Config.ContextID == "" {
@@ -67,7 +72,7 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	}
 	defer func() {
 		if e.log != nil {
-			_ = e.log.Close() // read from only
+			_ = e.log.Close() // only read
 		}
 	}()
 	for _, check := range []struct {
@@ -103,36 +108,42 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 			continue
 		}
 		if check.needs == inWorkspace && !e.usable || check.needs == onLog && e.log == nil {
-			continue // an earlier check said why there is none
+			continue // an earlier check reported the reason
 		}
 		e.guarded(check.name, check.run)
 	}
 }
 
-// need is what a check looks at.
+// need is a precondition of a check.
 type need int
 
 const (
-	always      need = iota
-	inWorkspace      // a usable one
-	onLog            // one that is open
+	always need = iota
+	// inWorkspace requires a usable workspace.
+	inWorkspace
+	// onLog requires an open log.
+	onLog
 )
 
-// examination is a Checkup on its way.
+// examination is a running Checkup.
 type examination struct {
 	Checkup
-	ctx    context.Context // of Run, which is the examination's whole life
+	ctx    context.Context // lives as long as Run
 	report func(Check)
 
-	name    string // of the check that runs
-	context string // name of the context that is looked at
+	// name is the name of the running check.
+	name string
+	// context is the name of the examined context.
+	context string
 	paths   config.ContextPaths
-	usable  bool          // the workspace is one; paths are set
-	log     *store.Reader // nil: there is none, or it cannot be opened
-	size    int64         // of the log's file
+	// usable says that the workspace is usable and paths is set.
+	usable bool
+	// log is nil if no log exists or if the log cannot be opened.
+	log  *store.Reader
+	size int64 // bytes of the log's file
 }
 
-// guarded runs one check. Whatever it is there to diagnose, it must not end the others.
+// guarded runs one check. A panic in it must not end the other checks.
 func (e *examination) guarded(name string, run func(*examination)) {
 	e.name = name
 	defer func() {
@@ -182,8 +193,8 @@ func (e *examination) defaultAgent() {
 	e.ok("%s: %s", a.ID, a.Why)
 }
 
-// agents looks for the programs of those that are configured and of those that are known. What this
-// program answers itself, the models without an agent among it, needs no other.
+// agents looks for the programs of the configured and the known agents. Perlica itself answers for the built-in
+// agent and for models without an agent, so these need no program.
 func (e *examination) agents() {
 	var installed []string
 	for _, l := range e.Agents.List() {
@@ -201,8 +212,7 @@ func (e *examination) agents() {
 	e.ok("%s installed: %s", english.Plural(len(installed), "agent", ""), strings.Join(installed, ", "))
 }
 
-// models looks at what the models without an agent need: those that are configured, and those on this
-// machine.
+// models checks the needs of models without an agent: the configured ones and the ones on this machine.
 func (e *examination) models() {
 	seen := 0
 	for _, l := range e.Agents.List() {
@@ -223,7 +233,7 @@ func (e *examination) models() {
 	}
 }
 
-// survivors lists what is left of agents whose Perlica is gone.
+// survivors lists the remaining processes of agents whose Perlica has ended.
 func (e *examination) survivors() {
 	left := process.Survivors()
 	if len(left) == 0 {
@@ -238,7 +248,7 @@ func (e *examination) survivors() {
 		"left behind by agents: %s", strings.Join(words, ", "))
 }
 
-// prunings looks for a removal that was begun and not completed: what it names may still be there.
+// prunings looks for incomplete prunings. The events of such a pruning may still have their payloads.
 func (e *examination) prunings() {
 	list, err := e.log.UnfinishedPrunings(e.ctx)
 	var alive bool
@@ -266,13 +276,13 @@ func (e *examination) prunings() {
 	}
 }
 
-// pruneAgain is the command that completes a pruning.
+// pruneAgain returns the command that completes a pruning.
 func (e *examination) pruneAgain(p event.Pruning) (string, error) {
 	command := "perlica log prune"
 	if e.context != "default" {
 		command = "perlica --context " + e.context + " log prune"
 	}
-	// What it ends with is older than the event behind it; that is log.pruned, if no time was given.
+	// The last pruned event is older than the next event. Without a time limit, that next event is log.pruned.
 	for next, err := range e.log.Events(e.ctx, event.Query{After: p.Until, Limit: 1}) {
 		if err != nil {
 			return "", err

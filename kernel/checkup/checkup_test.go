@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// TestCheckupSurvivesItsChecks: a check that crashes is a result, and the others go on.
+// TestCheckupSurvivesItsChecks: a panic in a check becomes a result, and the other checks run.
 func TestCheckupSurvivesItsChecks(t *testing.T) {
 	var got []Check
 	e := &examination{report: func(c Check) { got = append(got, c) }}
@@ -20,7 +20,7 @@ func TestCheckupSurvivesItsChecks(t *testing.T) {
 	}
 }
 
-// TestCheckupOfNothing: what could not even be found is diagnosed, too.
+// TestCheckupOfNothing: a project that was not found is diagnosed too.
 func TestCheckupOfNothing(t *testing.T) {
 	failed := map[string]bool{}
 	none := func(string) (string, error) { return "", os.ErrNotExist }

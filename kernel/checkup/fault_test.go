@@ -19,10 +19,10 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// harm is what a test does to a project's record before it is looked at.
+// harm damages a project's record before a test examines it.
 type harm func(t *testing.T, p *project.Project, c *Checkup)
 
-// result is what a check is to come to: Detail and Hint are parts of it.
+// result is the expected result of a check. Its Detail and Hint are parts of the real texts.
 type result = Check
 
 func try(t *testing.T, err error) {
@@ -39,7 +39,7 @@ func pathsOf(t *testing.T, p *project.Project) config.ContextPaths {
 	return paths
 }
 
-// instead puts a folder or a text in the place of what is at path.
+// instead replaces the file at path with a folder or a text.
 func instead(t *testing.T, path, text string) {
 	t.Helper()
 	try(t, os.RemoveAll(path))
@@ -51,7 +51,7 @@ func instead(t *testing.T, path, text string) {
 	try(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// tamper changes the log's file behind its back.
+// tamper changes the log's file without Perlica.
 func tamper(t *testing.T, p *project.Project, sql string) {
 	t.Helper()
 	db, err := sqlx.Open("sqlite", logOf(t, p))
@@ -85,7 +85,7 @@ func hold(t *testing.T, path string) {
 	t.Cleanup(lock.Release)
 }
 
-// faults are checked one by one, each in a project of its own.
+// faults checks each fault in a project of its own.
 func faults(t *testing.T, list map[string]struct {
 	harm harm
 	want result
@@ -103,7 +103,7 @@ func faults(t *testing.T, list map[string]struct {
 	}
 }
 
-// TestFaultsOfTheLog: what is wrong with the log is found by the check that is for it, and its hint says what to do.
+// TestFaultsOfTheLog: the responsible check finds each fault of the log, and its hint names the next step.
 func TestFaultsOfTheLog(t *testing.T) {
 	const lost = "no run can start: put a copy of it back"
 	anchored := func(t *testing.T, p *project.Project) {
@@ -158,7 +158,7 @@ func TestFaultsOfTheLog(t *testing.T) {
 	})
 }
 
-// TestChangedEvents: an event that was changed, and an index that does not agree with its table, are found.
+// TestChangedEvents finds a changed event, and an index that disagrees with its table.
 func TestChangedEvents(t *testing.T) {
 	p := newProject(t)
 	abandon(t, p)
@@ -181,7 +181,7 @@ func TestChangedEvents(t *testing.T) {
 	}
 }
 
-// TestADamagedIndex: SQLite finds it.
+// TestADamagedIndex damages an index page. SQLite finds the damage.
 func TestADamagedIndex(t *testing.T) {
 	p := newProject(t)
 	abandon(t, p)
@@ -195,14 +195,14 @@ func TestADamagedIndex(t *testing.T) {
 	try(t, db.Close())
 	f, err := os.OpenFile(logOf(t, p), os.O_WRONLY, 0)
 	try(t, err)
-	_, err = f.WriteAt(make([]byte, 64), page*size-64) // where the page's first entry lies
+	_, err = f.WriteAt(make([]byte, 64), page*size-64) // the first entry of the page
 	try(t, errors.Join(err, f.Close()))
 	if c := examined(t, p, nil)["log-integrity"]; c.Status != Fail || c.Detail == "" || !strings.Contains(c.Hint, "no run can start with it") {
 		t.Errorf("%+v", c)
 	}
 }
 
-// TestUnfinishedPrunings: the command that completes a removal is named in full.
+// TestUnfinishedPrunings expects the complete command that finishes a pruning.
 func TestUnfinishedPrunings(t *testing.T) {
 	begin := func(pruning event.Pruning) harm {
 		return func(t *testing.T, p *project.Project, _ *Checkup) {
@@ -228,7 +228,7 @@ func TestUnfinishedPrunings(t *testing.T) {
 	})
 }
 
-// TestOfAnotherContext: its name is in the command.
+// TestOfAnotherContext expects the name of the context in the command.
 func TestOfAnotherContext(t *testing.T) {
 	p := newProject(t)
 	try(t, os.Rename(pathsOf(t, p).Dir, filepath.Join(filepath.Dir(pathsOf(t, p).Dir), "work")))
@@ -246,7 +246,7 @@ func TestOfAnotherContext(t *testing.T) {
 	}
 }
 
-// TestCutOff: what was not looked at any more is said, check by check.
+// TestCutOff: after a cancellation, each remaining check reports that it did not run.
 func TestCutOff(t *testing.T) {
 	p := newProject(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

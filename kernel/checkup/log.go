@@ -22,19 +22,18 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// What is looked through in full has limits, so that a doctor has time for everybody.
+// The full checks have limits, so that the checkup ends soon on a large log.
 const (
 	maxVerified  = 200_000   // events
 	maxIntegrity = 512 << 20 // bytes
 
-	// A write lock is held for the moment of a commit; one that is held at every look
-	// during this time is stuck.
+	// A process holds the write lock only during a commit. A lock that is held at every look in this time is stuck.
 	lockLooks    = 10
 	lockInterval = 50 * time.Millisecond
 )
 
-// logLock looks for a process that keeps others from writing. It comes before the log is
-// opened, as store.WriteLockHolder demands.
+// logLock looks for a process that blocks other writers. It runs before the log is opened, because
+// store.WriteLockHolder requires this.
 func (e *examination) logLock() {
 	if e.Held {
 		e.ok("this process has the log open, and writes to it")
@@ -42,7 +41,7 @@ func (e *examination) logLock() {
 	}
 	info, err := os.Stat(e.paths.EventLog)
 	if err != nil || !info.Mode().IsRegular() {
-		return // openLog says what is wrong
+		return // openLog reports the error
 	}
 	for range lockLooks {
 		pid, err := store.WriteLockHolder(e.paths.EventLog)
@@ -60,7 +59,7 @@ func (e *examination) logLock() {
 			return
 		}
 	}
-	pid, _ := store.WriteLockHolder(e.paths.EventLog) // for its number; the looks above have judged
+	pid, _ := store.WriteLockHolder(e.paths.EventLog) // only for the process id, because the loop above has already decided
 	who := "a process"
 	if pid > 0 {
 		who = fmt.Sprintf("process %d", pid)
@@ -106,7 +105,7 @@ func (e *examination) openLog() {
 	e.ok("%s events, %s, %s", humanize.Comma(events), humanize.IBytes(uint64(info.Size())), e.paths.EventLog)
 }
 
-// logHint says what to do about a log that cannot be read.
+// logHint returns the next step for a log that cannot be read.
 func logHint(err error) string {
 	switch {
 	case errors.Is(err, disk.ErrNewer):
@@ -175,7 +174,7 @@ func (e *examination) logTree() {
 	if e.Auditor != nil {
 		opt.Audit = e.Auditor()
 	}
-	// A key that cannot be read verifies nothing; what uses it says why.
+	// An unreadable key verifies nothing. The check of that key reports the reason.
 	if keys, err := evidence.ReadKeys(e.Dirs.KeyDir()); err == nil && e.Dirs.State != "" {
 		if origin, err := e.log.Origin(e.ctx); err == nil {
 			opt.Keys = keys.Verifiers(origin)
@@ -194,7 +193,7 @@ func (e *examination) logTree() {
 	}
 }
 
-// checkpointKey looks at the key that signs checkpoints. Runs go on without it.
+// checkpointKey checks the key that signs checkpoints. Runs work without it.
 func (e *examination) checkpointKey() {
 	dir := e.Dirs.KeyDir()
 	if e.Dirs.State == "" {
@@ -225,7 +224,7 @@ func (e *examination) checkpointKey() {
 	e.ok("%s", path)
 }
 
-// views looks at the files that follow from the log.
+// views checks the files that are derived from the log.
 func (e *examination) views() {
 	seen := 0
 	for _, path := range []string{e.paths.Sessions, e.paths.Approvals} {
@@ -277,8 +276,8 @@ func (e *examination) unfinished() {
 	}
 }
 
-// leftoverLocks counts the lock files that no run holds: of processes that are gone, or of a
-// chat at rest. They do no harm.
+// leftoverLocks counts the lock files that no run holds. Ended processes and idle chats leave them. They do no
+// harm.
 func (e *examination) leftoverLocks() {
 	held, left, err := filelock.Count(e.paths.Locks)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// fullSpace is what it takes to open a log at all.
+// fullSpace is the free space, in bytes, that opening a log needs.
 const fullSpace = 1 << 20
 
-// configuration reports every mistake.
+// configuration reports every mistake in the configuration.
 func (e *examination) configuration() {
 	var problems config.Problems
 	switch {
@@ -65,7 +65,7 @@ func (e *examination) trust() {
 	}
 }
 
-// workspace decides whether the checks of the log can be made.
+// workspace decides whether the checks of the log can run.
 func (e *examination) workspace() {
 	var broken *config.WorkspaceError
 	if errors.Is(e.Broken, config.ErrNoHome) {
@@ -96,7 +96,7 @@ func (e *examination) workspace() {
 	}
 }
 
-// nearest returns the innermost folder on the way to the context that exists.
+// nearest returns the deepest existing folder on the path to the context.
 func (e *examination) nearest() string {
 	for _, dir := range []string{e.paths.Dir, filepath.Dir(e.paths.Dir), e.Workspace.Dir()} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -120,7 +120,7 @@ func (e *examination) diskSpace() {
 	}
 }
 
-// logWritable tries whether a log can be written where the log lies or will lie.
+// logWritable tests whether a log can be written at its place.
 func (e *examination) logWritable() {
 	dir := e.nearest()
 	err := eventlog.TryWrite(e.ctx, dir)
@@ -149,7 +149,7 @@ func (e *examination) logWritable() {
 	}
 }
 
-// isFull reports whether a fault in dir is for want of space, whatever SQLite calls it.
+// isFull reports whether lack of space caused a fault in dir. It does not trust SQLite's name for the fault.
 func (e *examination) isFull(dir string) bool {
 	free, err := disk.FreeSpace(dir)
 	return err == nil && free < fullSpace
@@ -170,7 +170,7 @@ func (e *examination) debugTrail() {
 	}
 }
 
-// sockets looks at the folder through which processes wake each other.
+// sockets checks the folder of the sockets through which processes wake each other.
 func (e *examination) sockets() {
 	if e.Dirs.Runtime == "" {
 		return
@@ -191,7 +191,7 @@ func (e *examination) sockets() {
 	e.ok("%s, made when it is needed", e.Dirs.Runtime)
 }
 
-// creatable tries whether a folder that does not exist could be made.
+// creatable tests whether a missing folder could be created.
 func creatable(dir string) error {
 	for dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)

@@ -11,10 +11,10 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// newProject is a project with a log, which is closed.
+// newProject returns a project with a closed log.
 func newProject(t *testing.T) *project.Project {
 	t.Helper()
-	// The variables of the user who runs the tests are no configuration of this project.
+	// The variables of the tester are not part of this project's configuration.
 	environ := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERLICA_") })
 	p, err := project.Find(t.TempDir(), append(environ, "PERLICA_HOME="+t.TempDir()), nil)
 	if err != nil {
@@ -33,7 +33,7 @@ func newProject(t *testing.T) *project.Project {
 	return p
 }
 
-// examined are the results by name.
+// examined returns the results by name.
 func examined(t *testing.T, p *project.Project, change func(*Checkup)) map[string]Check {
 	t.Helper()
 	c := Checkup{Dirs: p.Dirs, Workspace: p.Workspace, Config: p.Config, Agents: p.Resolver()}
@@ -52,8 +52,7 @@ func examined(t *testing.T, p *project.Project, change func(*Checkup)) map[strin
 	return results
 }
 
-// TestAHealthyProject: nothing of a project's record that has just been made is found wrong, and looking leaves
-// no trace in it.
+// TestAHealthyProject: the checkup finds no fault in a new project and leaves no trace in it.
 func TestAHealthyProject(t *testing.T) {
 	p := newProject(t)
 	before := files(t, p.Workspace.Dir())
@@ -83,15 +82,15 @@ func files(t *testing.T, dir string) string {
 	return strings.Join(names, "\n")
 }
 
-// TestWhatIsBroken is said at its place, with what to do where something can be done, and what depends on it is
-// not looked at.
+// TestWhatIsBroken: the right check reports each fault and a possible next step. Checks that depend on a failed one
+// do not run.
 func TestWhatIsBroken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		harm   func(*testing.T, *project.Project, *Checkup)
 		check  string
 		status Status
 		detail string
-		absent string // a check that cannot be made then
+		absent string // a check that cannot run then
 	}{
 		"no log": {func(t *testing.T, p *project.Project, _ *Checkup) { overwrite(t, p, "no database at all") }, "log", Fail, "", "log-schema"},
 		"open to others": {func(t *testing.T, p *project.Project, _ *Checkup) {

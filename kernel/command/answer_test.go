@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// turn runs a prompt until it has asked n questions, which the test answers, and returns these and how it ends.
+// turn runs a prompt that asks n questions. It returns the questions, and a function that waits for the result.
 func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question, func() kernel.Result) {
 	t.Helper()
 	asked := make(chan interaction.Question, n)
@@ -51,7 +51,7 @@ func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question,
 	}
 }
 
-// TestAnswers: a command answers the question that it means with exactly the option that was chosen.
+// TestAnswers: a command answers its question with exactly the chosen option.
 func TestAnswers(t *testing.T) {
 	h := newHost(t)
 	for command, want := range map[string]string{
@@ -76,7 +76,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone: what could mean another question, another option or more than was read answers nothing.
+// TestAnswersThatAreNone: an ambiguous text answers nothing. So does an answer to a question that nobody has read
+// in full.
 func TestAnswersThatAreNone(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, "@ask edit \"One\" path=a.txt options=y:allow_once:Yes,a:allow_always:Always wait=no\n@ask edit \"Two\" path=b.txt", 2)
@@ -110,7 +111,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 	h.Named = true
 	h.does(t, "/choose "+one+" a always")
-	if err := h.refuses(t, "/allow"); !errors.Is(err, errUnnamed) { // though only one waits
+	if err := h.refuses(t, "/allow"); !errors.Is(err, errUnnamed) { // although only one question waits
 		t.Error(err)
 	}
 	h.Named = false
@@ -119,7 +120,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		t.Fatalf("%d questions are open, %v", len(open), err)
 	}
 	asked := open[0].Asked
-	h.Now = func() time.Time { return asked.Add(interaction.ReadTime - 1) } // nobody can have read it
+	h.Now = func() time.Time { return asked.Add(interaction.ReadTime - 1) } // too early for any reader
 	for _, line := range []string{"/allow", "/choose 1"} {
 		if err := h.refuses(t, line); !errors.Is(err, errTooSoon) {
 			t.Errorf("%s: %v", line, err)
@@ -132,7 +133,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAnotherSession: to a user whose business is one session, another one's questions and runs are none.
+// TestAnotherSession: a user with access to one session sees no questions and runs of other sessions.
 func TestAnotherSession(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
@@ -154,7 +155,7 @@ func TestAnotherSession(t *testing.T) {
 	}
 }
 
-// TestRights: who may only look changes nothing, sends nothing and answers nothing.
+// TestRights: a user with the right to look changes, sends and answers nothing.
 func TestRights(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
@@ -171,7 +172,7 @@ func TestRights(t *testing.T) {
 	end()
 }
 
-// TestCancel: the turn under way is stopped, by whom and from where is on record.
+// TestCancel stops the current turn. The record names the user and the place.
 func TestCancel(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)

@@ -1,11 +1,8 @@
-// Package command is the slash commands that all front ends share: the chat, the phone, and
-// whatever comes.
+// Package command holds the slash commands that all front ends share, such as the chat and the phone.
 //
-// It promises that a typing mistake is never sent to an agent: what begins with a slash is a
-// command, or an error with a suggestion; "//x" says "/x". A command is carried out by a
-// [Host] and answers with text, and with an [Effect] where the front end itself has something
-// to do. It refuses to approve anything by free text: /choose takes a number, an option's id
-// or its exact label.
+// A typing mistake is never sent to an agent. A line that begins with a slash is a command or an error with a
+// suggestion. "//x" sends "/x". A [Host] carries out a command and answers with text. It adds an [Effect] if the
+// front end itself must act. Free text approves nothing: /choose takes a number, an option's id or its exact label.
 package command
 
 import (
@@ -23,35 +20,42 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// Line is what a person typed: a message to the agent, or a command.
+// Line is a line that a person typed: a message to the agent or a command.
 type Line struct {
-	Text string // of a message
-	Name string // of a command, without its slash; empty: it is a message
-	Args string // what stands behind the name
+	// Text is the text of a message.
+	Text string
+	// Name is the name of a command, without its slash. Empty means that the line is a message.
+	Name string
+	// Args is the text after the name.
+	Args string
 }
 
-// Need is the right that a command takes. Front ends at which somebody else may sit give
-// fewer than all.
+// Need is the right that a command requires. Front ends that strangers can reach grant fewer rights.
 type Need int
 
-// The rights.
+// A command requires one of these rights.
 const (
-	Read    Need = iota // looking
-	Ask                 // sending inputs
-	Approve             // answering questions
-	Admin               // changing what stays
+	// Read is the right to look.
+	Read Need = iota
+	// Ask is the right to send inputs.
+	Ask
+	// Approve is the right to answer questions.
+	Approve
+	// Admin is the right to change permanent settings.
+	Admin
 )
 
 // Command describes one command.
 type Command struct {
 	Name string
-	Args string // as help shows them
+	// Args is the form of the arguments in the help text.
+	Args string
 	Help string
 	Need Need
 	do   func(*Host, context.Context, []string) (Output, error)
 }
 
-// Commands are all commands, in the order in which help lists them.
+// Commands returns all commands in the order of the help text.
 func Commands() []Command {
 	return []Command{
 		{"help", "[COMMAND]", "what can be said here", Read, (*Host).help},
@@ -89,8 +93,8 @@ func Commands() []Command {
 	}
 }
 
-// Waits reports whether a command has to wait for the end of the turn that is under way: it changes
-// the session, the agent, or the next line.
+// Waits reports whether a command waits for the end of the current turn. Such a command changes the session, the
+// agent or the next line.
 func (l Line) Waits() bool {
 	switch l.Name {
 	case "again", "attach", "discard", "clear", "exit", "thoughts", "resume", "search", "show":
@@ -104,15 +108,16 @@ func (l Line) Waits() bool {
 	return false
 }
 
-// unknownError says that there is no such command. Nothing was sent.
+// unknownError says that a command does not exist. Nothing was sent.
 type unknownError struct {
 	Name string
-	Near string // the command that may be meant; empty if none is near
+	// Near is a command with a similar name. Empty means that no command is near.
+	Near string
 }
 
 func (e *unknownError) Error() string { return e.In(language.English.Sentences()) }
 
-// In is what the error says in a language.
+// In returns the error's text in a language.
 func (e *unknownError) In(say *language.Sentences) string {
 	if e.Near != "" {
 		return fmt.Sprintf(say.NoCommandNear, e.Name, e.Near)
@@ -120,9 +125,9 @@ func (e *unknownError) In(say *language.Sentences) string {
 	return fmt.Sprintf(say.NoCommand, e.Name)
 }
 
-// Parse tells commands from messages. agents are the names of the agent's own commands: they
-// are sent as the text they are. A slash alone, or before a space or another path, is no
-// command: "/usr/bin is full" is one, and so an error.
+// Parse separates commands from messages. The names in agents are the agent's own commands, and Parse passes them
+// on as text. A slash alone, or before a space or a path with another slash, is not a command. "/usr/bin is full"
+// has the form of a command, so it is an error.
 func Parse(line string, agents ...string) (Line, error) {
 	rest, slash := strings.CutPrefix(line, "/")
 	if !slash {
@@ -146,7 +151,7 @@ func Parse(line string, agents ...string) (Line, error) {
 	return Line{}, &unknownError{Name: name, Near: nearest(name, agents)}
 }
 
-// unaliased is the command of which a name is another one, and what stands ahead of its arguments.
+// unaliased returns the command for an alias, and the text that the alias puts before its arguments.
 func unaliased(name string) (command, ahead string) {
 	switch name {
 	case "quit":
@@ -165,7 +170,7 @@ func unaliased(name string) (command, ahead string) {
 	return name, ""
 }
 
-// givesWay is the command that is the agent's own where it has one of that name.
+// givesWay is a command that the agent's own command of the same name replaces.
 const givesWay = "compact"
 
 // known reports whether name is a command.
@@ -183,8 +188,8 @@ func lookup(name string) (Command, bool) {
 	return all[i], true
 }
 
-// nearest returns the command that a typing mistake may have meant, or "": one that the name is
-// the beginning of, or that a few letters make of it, at most one in three.
+// nearest returns the command for a probable typing mistake, or "". The name is the beginning of that command, or
+// it differs in at most one letter of three.
 func nearest(name string, agents []string) string {
 	best, least := "", math.MaxInt
 	names := append(slices.Clone(agents), each(Commands(), func(c Command) string { return c.Name })...)
@@ -200,12 +205,12 @@ func nearest(name string, agents []string) string {
 	return best
 }
 
-// mistakes counts the letters that are wrong, missing or too many; two that changed places are
-// one. ok is false where they are too many for a mistake.
+// mistakes counts wrong, missing and extra letters. Two swapped letters count as one mistake. ok is false if the
+// count is too high for a typing mistake.
 func mistakes(typed, meant []rune) (n int, ok bool) {
 	most := max(len(typed), len(meant)) / 3
 	if max(len(typed)-len(meant), len(meant)-len(typed)) > most {
-		return 0, false // whatever was typed, it may be long
+		return 0, false // the typed text may be very long
 	}
 	n = levenshtein.Distance(string(typed), string(meant), nil)
 	for i := 1; i < len(typed); i++ {
@@ -216,8 +221,8 @@ func mistakes(typed, meant []rune) (n int, ok bool) {
 	return n, n <= most
 }
 
-// Complete returns what may stand in place of the last word of a line that begins with a
-// slash: names of commands, the agent's own among them, and what their arguments can be.
+// Complete returns possible replacements for the last word of a line that begins with a slash. These are command
+// names, the agent's own commands, and arguments.
 func (h *Host) Complete(ctx context.Context, line string) []string {
 	rest, ok := strings.CutPrefix(line, "/")
 	if !ok || strings.HasPrefix(rest, "/") {
@@ -253,7 +258,7 @@ func (h *Host) names() []string {
 	return list
 }
 
-// arguments are the words that may follow a command and the words before.
+// arguments returns the possible words after a command and its earlier words.
 func (h *Host) arguments(ctx context.Context, name string, before []string) []string {
 	o, _, _ := h.offers()
 	if verbs := map[string][]string{
@@ -291,7 +296,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 			}
 		}
 	case "allow", "deny", "choose":
-		open, _ := h.open(ctx) // what cannot be read cannot be completed
+		open, _ := h.open(ctx) // an unreadable list completes nothing
 		return append(each(open, func(q interaction.Question) string { return short(string(q.ID)) }),
 			each(h.shown(), func(q asked) string { return short(string(q.ID)) })...)
 	}
@@ -299,7 +304,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 }
 
 func (h *Host) sessionNames(ctx context.Context) (names []string) {
-	_ = h.view(ctx, func(v *sessions.View) error { // likewise
+	_ = h.view(ctx, func(v *sessions.View) error { // an unreadable list completes nothing
 		sessions, err := v.List(ctx, true)
 		for _, s := range sessions {
 			if s.Name != "" {

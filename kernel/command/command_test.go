@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TestAMistakeIsNoMessage: what begins with a slash never reaches an agent by mistake.
+// TestAMistakeIsNoMessage: a line with a slash never reaches an agent by mistake.
 func TestAMistakeIsNoMessage(t *testing.T) {
 	agents := []string{"review", "compact"}
 	for line, want := range map[string]Line{
@@ -46,7 +46,7 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 		"/ help":        "",
 		"/Allow":        "allow",
 		"/xyzzy":        "",
-		"/foo":          "", // is two letters from /log, and another word
+		"/foo":          "", // two letters away from /log, and another word
 		"/lgo":          "log",
 		"/lag":          "log",
 		"/part":         "",
@@ -63,7 +63,7 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsDone: the table of commands and what carries them out agree.
+// TestEveryCommandIsDone: the table of commands agrees with the code that carries them out.
 func TestEveryCommandIsDone(t *testing.T) {
 	h := &Host{May: func(Need) bool { return false }}
 	for _, c := range Commands() {
@@ -79,8 +79,8 @@ func TestEveryCommandIsDone(t *testing.T) {
 	}
 }
 
-// TestNothingIsPassedOver: a command that takes nothing is not carried out with something
-// behind it, which was meant to say something.
+// TestNothingIsPassedOver: a command without arguments refuses extra words, because they had a meaning for the
+// user.
 func TestNothingIsPassedOver(t *testing.T) {
 	for _, c := range Commands() {
 		if c.Args != "" {
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDescribeIsNotDeceived: what the agent words looks like nothing that Perlica says.
+// TestDescribeIsNotDeceived: no text of the agent looks like a text of Perlica.
 func TestDescribeIsNotDeceived(t *testing.T) {
 	var b strings.Builder
 	Describe(&b, language.English.Sentences(), interaction.Question{

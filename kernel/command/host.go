@@ -17,55 +17,71 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// Host carries commands out. Its fields are set by the front end, which also keeps them true:
-// after an [Effect] the conversation may be another one.
+// Host carries out commands. The front end sets its fields and keeps them up to date: an [Effect] may replace the
+// conversation.
 type Host struct {
-	Runner       *kernel.Runner // nil: only /pending, /allow, /deny and /choose can be given, for questions of Team
+	// Runner may be nil. Then only /pending, /allow, /deny and /choose work, for questions of Team.
+	Runner       *kernel.Runner
 	Conversation *kernel.Conversation
 	Agents       agents.Resolver
 	Workspace    config.Workspace
 	Dirs         config.Dirs
-	By           string              // who gives the commands
-	Where        string              // from where: "chat", "phone"
-	Origin       *interaction.Origin // the process that gives them; nil: they come over a channel
-	Say          *language.Sentences // in which it answers; nil: English
+	// By is the person who gives the commands.
+	By string
+	// Where is the place of that person: "chat" or "phone".
+	Where string
+	// Origin is the process that gives the commands. Nil means that the commands come over a channel.
+	Origin *interaction.Origin
+	// Say holds the sentences of the answers. Nil means English.
+	Say *language.Sentences
 
-	// May says whether the user has a right. Nil: all of them.
+	// May reports whether the user has a right. Nil grants all rights.
 	May func(Need) bool
-	// Only is the one session that, with its questions and runs, is the business of the user who gives
-	// the commands. Empty: all are.
+	// Only is the one session that the user may see, with its questions and runs. Empty means all sessions.
 	Only event.SessionID
-	// Named says that an answer must name its question: there the only one that waits may be
-	// another than the one that was read.
+	// Named says that an answer must name its question. On such a channel the only waiting question may not be the
+	// question that the person read.
 	Named bool
-	// Team has the questions of a team's workers. Nil: there are none.
+	// Team has the questions of a team's workers. Nil means that there is no team.
 	Team Team
-	// Now is the clock. Nil means that of the system.
+	// Now is the clock. Nil means the system's clock.
 	Now func() time.Time
-	// Cancel stops the turn under way and reports whether there was one. Nil: there never is.
+	// Cancel stops the current turn and reports whether a turn was running. Nil means that no turn ever runs.
 	Cancel func(kernel.Stop) bool
 }
 
-// Effect is what the front end has to do after a command.
+// Effect is the front end's task after a command.
 type Effect int
 
-// The effects.
+// A command has one of these effects.
 const (
-	None     Effect = iota
-	Exit            // leave
-	Switch          // go on in Output.Session, or, if that is empty, in a new one with Output.Provider
-	Recall          // put the last input back into the line
-	Attach          // add Output.Path to the next input
-	Discard         // as Exit, but the session goes off the lists when it is closed
-	Thoughts        // show thoughts, or hide them again
-	Export          // write the record of this session to Output.Path
-	Resume          // let the person choose a session to go on with, among those in which the words of Output.Path were said
-	Queue           // show the inputs that wait; or, with Output.Path, take the one of that number back into the line, or the "last", or "send" those that are held
-	Copy            // copy the last answer to the clipboard
-	Unfold          // show all that a tool call led to: the one of the number Output.Path, or the "last"
+	None Effect = iota
+	// Exit leaves the front end.
+	Exit
+	// Switch continues in Output.Session. If that is empty, it opens a new session with Output.Provider.
+	Switch
+	// Recall puts the last input back into the line.
+	Recall
+	// Attach adds Output.Path to the next input.
+	Attach
+	// Discard works like Exit, and removes the session from the lists when it is closed.
+	Discard
+	// Thoughts shows or hides thoughts.
+	Thoughts
+	// Export writes the record of this session to Output.Path.
+	Export
+	// Resume lets the person choose a session. Output.Path limits the choice to sessions with these words.
+	Resume
+	// Queue shows the waiting inputs. With a number or "last" in Output.Path, it takes that input back into the
+	// line. With "send", it sends the held inputs.
+	Queue
+	// Copy copies the last answer to the clipboard.
+	Copy
+	// Unfold shows the full output of a tool call. Output.Path is its number or "last".
+	Unfold
 )
 
-// Output is what a command answers: text in Markdown, and what is to be done.
+// Output is the answer to a command: text in Markdown, and an effect.
 type Output struct {
 	Text     string
 	Effect   Effect
@@ -77,18 +93,18 @@ type Output struct {
 // ErrRight says that the user may not give a command.
 var ErrRight = errors.New("you may not do that here")
 
-// A usageError says how a command is used.
+// A usageError shows the use of a command.
 type usageError struct{ Command Command }
 
 func (e *usageError) Error() string { return e.In(language.English.Sentences()) }
 
-// In is what the error says in a language.
+// In returns the error's text in a language.
 func (e *usageError) In(say *language.Sentences) string {
 	return say.Usage(e.Command.Name, e.Command.Args)
 }
 
-// Do carries out a command that Parse found. The error is for the user: it says what is
-// wrong and, where that is not plain, what to do.
+// Do carries out a command from Parse. The error is for the user. It names the fault and, unless that is obvious,
+// the next step.
 func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	c, ok := lookup(l.Name)
 	if !ok {
@@ -96,7 +112,7 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	}
 	need := c.Need
 	if l.Args == "" && need == Admin && !slices.Contains([]string{"save", "discard"}, l.Name) {
-		need = Read // it only lists
+		need = Read // without arguments the command only lists
 	}
 	if h.May != nil && !h.May(need) {
 		return Output{}, fmt.Errorf("/%s: %w", l.Name, ErrRight)
@@ -106,7 +122,7 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	}
 	args := strings.Fields(l.Args)
 	if l.Name == "attach" && l.Args != "" {
-		args = []string{l.Args} // blanks are part of a path
+		args = []string{l.Args} // a path may contain spaces
 	}
 	out, err := c.do(h, ctx, args)
 	if errors.Is(err, errUsage) {
@@ -122,7 +138,7 @@ func (h *Host) now() time.Time {
 	return h.Now()
 }
 
-// say returns the sentences in which the host answers.
+// say returns the sentences of the host's language.
 func (h *Host) say() *language.Sentences { return cmp.Or(h.Say, language.English.Sentences()) }
 
 func (h *Host) attach(_ context.Context, args []string) (Output, error) {
@@ -132,7 +148,7 @@ func (h *Host) attach(_ context.Context, args []string) (Output, error) {
 	return Output{Effect: Attach, Path: unquoted(args[0])}, nil
 }
 
-// unquoted is a path without the quotes that somebody put around it.
+// unquoted removes the quotes around a path.
 func unquoted(path string) string {
 	if n := len(path); n > 2 && path[0] == '"' && path[n-1] == '"' {
 		return path[1 : n-1]
@@ -172,7 +188,7 @@ func effect(e Effect) func(*Host, context.Context, []string) (Output, error) {
 	return func(*Host, context.Context, []string) (Output, error) { return Output{Effect: e}, nil }
 }
 
-// headings stand before the first command of a group, where help tells of all commands.
+// headings stand before the first command of a group in the full help text.
 var headings = map[string]string{"pending": "Questions", "cancel": "Inputs", "session": "Sessions", "provider": "The agent", "log": "The record and the rest"}
 
 func (h *Host) help(_ context.Context, args []string) (Output, error) {
@@ -202,15 +218,15 @@ func (h *Host) help(_ context.Context, args []string) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
-// same reports whether two names are those of one command.
+// same reports whether two names mean the same command.
 func same(a, b string) bool {
 	a, aheadA := unaliased(a)
 	b, aheadB := unaliased(b)
 	return a == b && aheadA == aheadB
 }
 
-// listed are the commands of which help tells: those of a phone, which has fewer and may speak another
-// language, as far as the contact may give them; else all.
+// listed returns the commands in the help text. For a phone these are the phone's commands that the contact may
+// give, in the phone's language. For other front ends it returns all commands.
 func (h *Host) listed() (list []language.Command) {
 	if h.Say != nil {
 		return h.allowed()
@@ -221,7 +237,8 @@ func (h *Host) listed() (list []language.Command) {
 	return list
 }
 
-// allowed are the commands of a phone that its contact may give: also one that only lists without arguments.
+// allowed returns the phone commands that the contact may give. It includes a command that only lists when it has
+// no arguments.
 func (h *Host) allowed() (list []language.Command) {
 	for _, c := range h.Say.Commands {
 		name, _ := unaliased(c.Name)
@@ -237,8 +254,8 @@ func (h *Host) allowed() (list []language.Command) {
 	return list
 }
 
-// agentsOwn is how an agent's own command is typed: one that bears the name of a command of ours
-// takes two slashes.
+// agentsOwn returns the typed form of an agent's own command. A command that shares its name with one of ours takes
+// two slashes.
 func agentsOwn(name string) string {
 	if known(name) && name != givesWay {
 		return "//" + name
@@ -246,8 +263,8 @@ func agentsOwn(name string) string {
 	return "/" + name
 }
 
-// brief is the first line of what an agent says of a command, at most 72 letters of it: some
-// tell their models at length when to use it.
+// brief returns the first line of an agent's description of a command, at most 72 letters. Some agents describe at
+// length when their models use the command.
 func brief(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if r := []rune(text); len(r) > 72 {
@@ -283,7 +300,7 @@ func (h *Host) cancel(ctx context.Context, args []string) (Output, error) {
 	return Output{Text: h.say().StopsElsewhere}, nil
 }
 
-// offers are the agent's; there are none while no agent has opened its session.
+// offers returns the agent's offers. It returns none until an agent has opened its session.
 func (h *Host) offers() (kernel.Offers, string, bool) {
 	if h.Conversation == nil {
 		return kernel.Offers{}, "", false
@@ -291,7 +308,7 @@ func (h *Host) offers() (kernel.Offers, string, bool) {
 	return h.Conversation.Offers()
 }
 
-// list writes a list, with a mark at the chosen one.
+// list writes one list item, and marks it if it is chosen.
 func (h *Host) list(b *strings.Builder, chosen bool, name, text string) {
 	mark := ""
 	if chosen {

@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// agentVar makes this binary the predictable agent, with the scenario that it holds.
+// agentVar makes this binary the predictable agent. Its value is the scenario.
 const agentVar = "COMMAND_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// newHost is a host with a log and an agent of its own, which plays a scenario.
+// newHost returns a host with its own log and its own agent, which plays a scenario.
 func newHost(t *testing.T, scenario ...string) *Host {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,11 +61,11 @@ func newHost(t *testing.T, scenario ...string) *Host {
 		}
 	})
 	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me", Where: "test",
-		Now: func() time.Time { return time.Now().Add(interaction.ReadTime) }, // each question has been read
+		Now: func() time.Time { return time.Now().Add(interaction.ReadTime) }, // each question counts as read
 	}
 }
 
-// does carries a line out, and returns what it answers.
+// does carries out a line and returns the answer.
 func (h *Host) does(t *testing.T, line string) Output {
 	t.Helper()
 	l, err := Parse(line)
@@ -79,7 +79,7 @@ func (h *Host) does(t *testing.T, line string) Output {
 	return out
 }
 
-// says carries out lines whose answers must have these words.
+// says carries out lines and checks that each answer contains the wanted words.
 func (h *Host) says(t *testing.T, lines map[string]string) {
 	t.Helper()
 	for line, want := range lines {
@@ -89,11 +89,11 @@ func (h *Host) says(t *testing.T, lines map[string]string) {
 	}
 }
 
-// TestHostOnAConversation: what is said of a session is what was done in it, and what is set is said afterwards.
+// TestHostOnAConversation: the host reports a session's real past and its new settings.
 func TestHostOnAConversation(t *testing.T) {
 	h := newHost(t)
 	h.says(t, map[string]string{"/log": "Nothing is on the log", "/pending": ""})
-	// The agent is started and waited for by what asks it.
+	// A command that asks the agent starts it and waits for it.
 	h.says(t, map[string]string{"/mode": "auto", "/config": "", "/model": "", "/status": "the event log"})
 	res, err := h.Conversation.Run(t.Context(), kernel.Turn{
 		Input: kernel.Input{Text: "@tokens 12 34\n@say done", Source: "test"}, Permissions: policy.ModeDeny,
@@ -122,7 +122,7 @@ func TestHostOnAConversation(t *testing.T) {
 	}
 }
 
-// mustMode is the mode in which the agent says that it is.
+// mustMode returns the mode that the agent reports.
 func (h *Host) mustMode(t *testing.T) string {
 	t.Helper()
 	o, _, ok := h.offers()
@@ -132,7 +132,7 @@ func (h *Host) mustMode(t *testing.T) string {
 	return o.Mode
 }
 
-// TestEffects: what a front end is to do follows from the command alone.
+// TestEffects: the effect for a front end follows from the command alone.
 func TestEffects(t *testing.T) {
 	h := newHost(t)
 	for line, want := range map[string]Effect{"/again": Recall, "/discard": Discard, "/clear": Switch, "/thoughts": Thoughts, "/exit": Exit, "/provider predictable": Switch} {
@@ -146,7 +146,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestForgedLog holds that /log and /usage refuse a log that was forged, at every front end that has these commands.
+// TestForgedLog: /log and /usage refuse a forged log at every front end.
 func TestForgedLog(t *testing.T) {
 	h := newHost(t, "@say 100 euro")
 	if _, err := h.Conversation.Run(t.Context(), kernel.Turn{Input: kernel.Input{Text: "pay 100 euro", Source: "test"}}); err != nil {

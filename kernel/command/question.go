@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// open returns the open questions of this machine that concern the user.
+// open returns the open questions on this machine that the user may see.
 func (h *Host) open(ctx context.Context) ([]interaction.Question, error) {
 	if h.Runner == nil {
 		return nil, nil
@@ -25,8 +25,7 @@ func (h *Host) open(ctx context.Context) ([]interaction.Question, error) {
 	return slices.DeleteFunc(open, func(q interaction.Question) bool { return !h.concerns(q.Refs.Session) }), err
 }
 
-// concerns reports whether what happens in a session is the business of the user who gives the
-// commands.
+// concerns reports whether the user may see a session.
 func (h *Host) concerns(session event.SessionID) bool { return h.Only == "" || h.Only == session }
 
 func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
@@ -55,8 +54,7 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	return Output{Text: b.String() + h.say().HowToAnswer + unread}, nil
 }
 
-// Describe writes a question with all that is to be judged and its numbered options, in
-// Markdown.
+// Describe writes a question in Markdown, with everything that needs judgement and with numbered options.
 func Describe(b *strings.Builder, say *language.Sentences, q interaction.Question) {
 	fmt.Fprintf(b, say.Asks, literal(say, cmp.Or(q.Title, say.UseTool)), literal(say, q.Subject.Provider), short(string(q.ID)))
 	b.WriteString("\n" + say.Lay(q).Block() + "\n")
@@ -76,8 +74,8 @@ func Describe(b *strings.Builder, say *language.Sentences, q interaction.Questio
 	b.WriteString("\n")
 }
 
-// plainAddress is the address that a form of the agent's wants to be opened, in one piece, to be copied; empty
-// if it has signs that do not show as they are.
+// plainAddress returns the address that a form of the agent wants to open, in one piece for copying. It returns an
+// empty string if the address has characters that look different from their value.
 func plainAddress(q interaction.Question) string {
 	for _, f := range q.Subject.Fields {
 		odd := strings.ContainsFunc(f.Value, func(c rune) bool { return c <= ' ' || c > '~' || c == '`' })
@@ -88,8 +86,8 @@ func plainAddress(q interaction.Question) string {
 	return ""
 }
 
-// literal is Markdown that shows an agent's words as they are, in one line: they must not look
-// like an option, or like anything else that Perlica says.
+// literal returns Markdown that shows an agent's words unchanged, on one line. The words must not look like an
+// option or like a text of Perlica.
 func literal(say *language.Sentences, s string) string { return escaper.Replace(say.Card.Line(s, 0)) }
 
 func (h *Host) literal(s string) string { return literal(h.say(), s) }
@@ -98,7 +96,7 @@ var escaper = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
 	`#`, `\#`, `<`, `\<`, `>`, `\>`, `~`, `\~`)
 
-// short is the end of an id, which is what differs between two of the same hour.
+// short returns the end of an id. Only the end differs between two ids of the same hour.
 func short(id string) string {
 	if len(id) > 8 {
 		return id[len(id)-8:]
@@ -106,9 +104,8 @@ func short(id string) string {
 	return id
 }
 
-// which finds the question that the first argument names and returns the arguments behind it.
-// Without a name it is the only one that waits; if more do, a guess could approve another
-// question than the one that was read.
+// which finds the question that the first argument names, and returns the remaining arguments. Without a name it
+// returns the only waiting question. It never guesses between several: a guess could approve an unread question.
 func (h *Host) which(ctx context.Context, args []string, most int) (asked, []string, error) {
 	if len(args) > 0 {
 		q, err := h.find(ctx, args[0])
@@ -140,7 +137,7 @@ func (h *Host) which(ctx context.Context, args []string, most int) (asked, []str
 	return open[0], args, nil
 }
 
-// find returns the question that ref names, of this machine or of the team. The error is report.ErrNoQuestion,
+// find returns the question that ref names, on this machine or in the team. The error is report.ErrNoQuestion,
 // report.ErrAmbiguousQuestion or ErrRight.
 func (h *Host) find(ctx context.Context, ref string) (q asked, err error) {
 	found := h.ofTeam(ref)
@@ -159,8 +156,7 @@ func (h *Host) find(ctx context.Context, ref string) (q asked, err error) {
 	return q, err
 }
 
-// Names reports whether ref is the id of a question that is on record, or the part of one or several
-// that people use.
+// Names reports whether ref is the id of a recorded question, or the short form of one or more such ids.
 func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 	_, err := report.FindQuestion(ctx, log, ref)
 	switch {
@@ -172,10 +168,10 @@ func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 	return err == nil, err
 }
 
-// errUnnamed says that an answer names no question, where it must.
+// errUnnamed says that an answer must name its question.
 var errUnnamed = errors.New("that does not say which question is meant: put its id behind the command, as /pending shows it")
 
-// errTooSoon says that a yes that names no question came when nobody can have read the question.
+// errTooSoon says that an unnamed yes came before anyone could read the question.
 var errTooSoon = errors.New("the question came only just now: read it and say it again, or put its id behind the command")
 
 func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
@@ -193,7 +189,8 @@ func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	return h.answer(ctx, q, c)
 }
 
-// Means is what a line of /allow, /deny or /choose says to a question, with what stands behind the question's id.
+// Means reads a line of /allow, /deny or /choose as an answer to a question. The arguments are the words after the
+// question's id.
 func (l Line) Means(q interaction.Question, args []string) (c Choice, err error) {
 	ok := true
 	switch {
@@ -215,20 +212,19 @@ func (l Line) Means(q interaction.Question, args []string) (c Choice, err error)
 	return c, &usageError{known}
 }
 
-// Choice is what a person chose: an option, with the word that a yes to the question takes, or
-// confirmed as a yes for good.
+// Choice is a person's choice: an option, with the word that a yes requires or with the confirmation of a permanent
+// yes.
 type Choice struct {
 	Option interaction.Option
 	Word   string
 	Always bool
 }
 
-// always confirms, behind an option, that a yes for good is meant.
+// always is the word after an option that confirms a permanent yes.
 const always = "always"
 
-// ReadChoice reads an option as [interaction.Question.Choose] does, behind it the question's
-// word, if it has one and that is written, and behind that "always". A text that could be read in
-// two ways, since an agent may call its options anything, is refused.
+// ReadChoice reads an option as [interaction.Question.Choose] does. After the option it accepts the question's word
+// and then "always". It refuses a text with two possible meanings, because an agent may call its options anything.
 func ReadChoice(q interaction.Question, text string) (Choice, error) {
 	var found []Choice
 	if c, ok := readText(q, text); ok {
@@ -261,7 +257,7 @@ func ReadChoice(q interaction.Question, text string) (Choice, error) {
 	return Choice{}, fmt.Errorf("%w: %q", interaction.ErrAmbiguous, text)
 }
 
-// readText reads the number of an option that takes a text, and the text behind it.
+// readText reads the number of an option that takes a text, and the text after it.
 func readText(q interaction.Question, text string) (Choice, bool) {
 	number, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	o, err := q.Choose(number)
@@ -271,13 +267,13 @@ func readText(q interaction.Question, text string) (Choice, bool) {
 	return Choice{Option: o, Word: strings.TrimSpace(rest)}, true
 }
 
-// without is a text without the word at its end, if it stands there.
+// without removes a word from the end of a text, if the text ends with it.
 func without(text, word string) (string, bool) {
 	rest, ok := strings.CutSuffix(strings.TrimSpace(text), " "+word)
 	return rest, ok && word != ""
 }
 
-// GivesUp says what a yes for good gives up, which is not confirmed to be meant.
+// GivesUp returns the consequence of a permanent yes that is not confirmed yet.
 func (c Choice) GivesUp(say *language.Sentences, q interaction.Question) string {
 	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(c.Option.Label), " "), cmp.Or(q.Subject.Provider, say.TheAgent))
 }
@@ -338,7 +334,7 @@ func (h *Host) answer(ctx context.Context, q asked, c Choice) (Output, error) {
 	return Output{Text: fmt.Sprintf(h.say().Answered, short(string(q.ID)), escaper.Replace(given(h.say(), o, a)))}, nil
 }
 
-// given is the option of an answer, as card.Given has it.
+// given returns the option of an answer in the form of card.Given.
 func given(say *language.Sentences, o interaction.Option, a interaction.Answer) string {
 	if o.Text {
 		o.Label, o.Offer = a.Text, false

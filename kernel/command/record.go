@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// shownEvents is how many events /log shows.
+// shownEvents is the number of events that /log shows.
 const shownEvents = 10
 
 func (h *Host) log(ctx context.Context, args []string) (Output, error) {
@@ -77,20 +77,20 @@ func (h *Host) events(ctx context.Context, n int) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
-// called is what an event is called: on a phone no one knows the types.
+// called returns the title of an event. On a phone, a type name means nothing to the reader.
 func (h *Host) called(t event.Type) string {
 	if h.Say == nil {
 		return string(t)
 	}
 	name := report.StepNote{Type: t}.Words()
-	if name == string(t) { // it is called by its type there
+	if name == string(t) { // Words returns the type itself for an event without a title
 		_, name, _ = strings.Cut(name, ".")
 		name = strings.NewReplacer("_", " ", ".", " ").Replace(name)
 	}
 	return h.Say.Form(name) + ":"
 }
 
-// story tells the facts of a run, a line each.
+// story writes the facts of a run, one per line.
 func (h *Host) story(ctx context.Context, ref string) (Output, error) {
 	run, err := h.findRun(ctx, ref)
 	if err != nil {
@@ -145,7 +145,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	}
 	for currency, amount := range cost {
 		if amount == 0 {
-			continue // of a model that costs nothing
+			continue // a model without a price
 		}
 		text += ", " + fact.Cost{Amount: amount, Currency: currency}.String()
 	}

@@ -28,7 +28,7 @@ func (h *Host) session(ctx context.Context, args []string) (Output, error) {
 	return do(ctx, args)
 }
 
-// view opens the list of sessions for a moment.
+// view opens the list of sessions, calls do, and closes the list.
 func (h *Host) view(ctx context.Context, do func(*sessions.View) error) (err error) {
 	v, err := h.Runner.Sessions(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 	return Output{Text: b.String()}, err
 }
 
-// about says what a session is, beside its name.
+// about describes a session after its name.
 func (h *Host) about(s sessions.Session) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, language.Count(s.Turns, h.say().Turn, h.say().Turns), s.Title), ", ")
 }
@@ -97,7 +97,7 @@ func (h *Host) findSession(ctx context.Context, args []string) (s sessions.Sessi
 	return s, err
 }
 
-// turnsShown is how many turns of a session are shown, the newest.
+// turnsShown is the number of recent turns that the host shows for a session.
 const turnsShown = 20
 
 func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
@@ -137,7 +137,7 @@ func (h *Host) sessionCurrent(ctx context.Context, args []string) (Output, error
 	s := sessions.Session{ID: id, Provider: h.Conversation.Provider()}
 	err := h.view(ctx, func(v *sessions.View) (err error) {
 		found, err := v.Find(ctx, string(id))
-		if errors.Is(err, sessions.ErrNoSession) { // nothing was said in it yet
+		if errors.Is(err, sessions.ErrNoSession) { // the session has no turn yet
 			return nil
 		}
 		s = found
@@ -178,7 +178,7 @@ func (h *Host) sessionDelete(ctx context.Context, args []string) (Output, error)
 	return Output{Text: h.say().OffLists}, nil
 }
 
-// save keeps the session on the lists, under a name if one is given, else under its title.
+// save keeps the session on the lists under the given name. Without a name it uses the title.
 func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 	id := h.Conversation.Session()
 	name := strings.Join(args, " ")

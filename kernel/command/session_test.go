@@ -18,7 +18,7 @@ func (h *Host) runs(t *testing.T, prompt string) kernel.Result {
 	return res
 }
 
-// TestSessions: sessions are made, named, found, shown and taken off the lists; the one in use is not.
+// TestSessions makes, names, finds, shows and removes sessions. The session in use cannot be removed.
 func TestSessions(t *testing.T) {
 	h := newHost(t)
 	if err := h.refuses(t, "/save"); !strings.Contains(err.Error(), "nothing was said in this session") {
@@ -75,7 +75,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestWaits: what changes the session, the agent or the next line waits for the turn; what only looks does not.
+// TestWaits: a command that changes the session, the agent or the next line waits for the turn. A command that only
+// looks does not wait.
 func TestWaits(t *testing.T) {
 	for line, want := range map[string]bool{
 		"/again": true, "/attach x": true, "/clear": true, "/exit": true, "/resume": true, "/show": true, "/provider x": true, "/mode auto": true,

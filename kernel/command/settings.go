@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// offered is what the agent offers, as soon as it has opened its session.
+// offered returns the agent's offers after the agent has opened its session.
 func (h *Host) offered(ctx context.Context) (kernel.Offers, error) {
 	if err := h.Conversation.Await(ctx); err != nil {
 		return kernel.Offers{}, err
@@ -168,7 +168,7 @@ func (h *Host) status(ctx context.Context, _ []string) (Output, error) {
 	say := h.say()
 	err = h.view(ctx, func(v *sessions.View) error {
 		s, err := v.Find(ctx, string(h.Conversation.Session()))
-		if errors.Is(err, sessions.ErrNoSession) { // nothing was said in it
+		if errors.Is(err, sessions.ErrNoSession) { // the session has no turn yet
 			s, err = sessions.Session{Provider: h.Conversation.Provider()}, nil
 		}
 		h.list(&b, false, string(h.Conversation.Session()), say.TheSession+h.about(s))
@@ -196,7 +196,7 @@ func (h *Host) status(ctx context.Context, _ []string) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
-// compact is what /compact does where the agent has no command of that name.
+// compact carries out /compact for an agent without a command of that name.
 func (h *Host) compact(context.Context, []string) (Output, error) {
 	return Output{}, errors.New("this agent has no /compact of its own; agents shorten their context by themselves when it is full, and /clear goes on in a new session")
 }

@@ -13,7 +13,7 @@ import (
 const offering = `[session/new]
 @set configOptions [{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"S"},{"value":"large","name":"L"}]},{"id":"fast","name":"Fast mode","type":"boolean","currentValue":false}]`
 
-// refuses carries out a line that must fail, and returns how.
+// refuses carries out a line that must fail, and returns the error.
 func (h *Host) refuses(t *testing.T, line string) error {
 	t.Helper()
 	l, err := Parse(line)
@@ -28,7 +28,7 @@ func (h *Host) refuses(t *testing.T, line string) error {
 	return err
 }
 
-// TestSettings: what is chosen is what the agent offers, and is shown as chosen afterwards.
+// TestSettings: the choices are the agent's offers, and the host shows the choice afterwards.
 func TestSettings(t *testing.T) {
 	h := newHost(t, offering)
 	h.says(t, map[string]string{"/model": "- `small` (now)\n- `large`\n", "/config": "- `fast` — Fast mode: on, off (now)\n"})
@@ -55,7 +55,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestModeNames: a mode is called as the agent calls it, and its id stands where it must be typed.
+// TestModeNames: the host shows the agent's name of a mode. It shows the id only where the user must type it.
 func TestModeNames(t *testing.T) {
 	h := newHost(t, `[session/new]
 @set modes {"currentModeId":"https://a.example/modes#agent","availableModes":[{"id":"https://a.example/modes#agent","name":"Agent","description":"Acts"},{"id":"https://a.example/modes#plan","name":"Plan"},{"id":"acceptEdits","name":"Accept Edits","description":"Edits unasked"}]}`)
@@ -71,7 +71,7 @@ func TestModeNames(t *testing.T) {
 	h.says(t, map[string]string{"/mode acceptEdits": "The agent is in the mode `acceptEdits`."})
 }
 
-// TestModelAmongOthers: of several options of the category, that of the name is the model's.
+// TestModelAmongOthers: of several options in the category, the option with the right name chooses the model.
 func TestModelAmongOthers(t *testing.T) {
 	h := newHost(t, `[session/new]
 @set configOptions [{"id":"provider","name":"Provider","category":"model","type":"select","currentValue":"p","options":[{"value":"p","name":"P"},{"value":"q","name":"Q"}]},{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"S"},{"value":"large","name":"L"}]}]`)
@@ -80,7 +80,7 @@ func TestModelAmongOthers(t *testing.T) {
 	h.says(t, map[string]string{"/model": "- `small`\n- `large` (now)\n", "/config": "- `provider` — Provider: p (now), q\n- `model` — Model: small, large (now)\n"})
 }
 
-// TestComplete: what is offered behind a command is what it takes.
+// TestComplete: the completions after a command are its valid arguments.
 func TestComplete(t *testing.T) {
 	h := newHost(t, offering, "@commands review help")
 	h.says(t, map[string]string{"/model": "small"}) // the agent has opened its session
@@ -113,7 +113,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestHelp: it has every command, and those of the agent with as many slashes as they take.
+// TestHelp: the help text lists every command, and the agent's commands with the right number of slashes.
 func TestHelp(t *testing.T) {
 	h := newHost(t, "[session/new]\n@commands review help compact")
 	h.says(t, map[string]string{"/mode": "ask"})

@@ -11,17 +11,22 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TeamQuestion is an open question of a worker of a team. Its ID is made of all that it says, so that another question has
-// another one; the ID that the worker gave it is not known here.
+// TeamQuestion is an open question of a team's worker. Its ID is a hash of all its content, so a different question
+// has a different ID. The worker's own ID of the question is unknown here.
 type TeamQuestion struct {
 	interaction.Question
-	Worker  string // that asks
-	Input   string // the id of the input that it is about
-	Sender  string // of that input; empty: it is not signed by whom it names
-	Project string // of that input; empty likewise
+	// Worker is the worker that asks.
+	Worker string
+	// Input is the id of the input that led to the question.
+	Input string
+	// Sender is the sender of that input. Empty means that the named sender did not sign it.
+	Sender string
+	// Project is the project of that input. Empty means that the named sender did not sign it.
+	Project string
 }
 
-// Heading is what stands ahead of the question, in Markdown: who asks, and whose input it is about. Those words are others'.
+// Heading returns the Markdown before the question. It names the worker and the input. Other people wrote these
+// words.
 func (q TeamQuestion) Heading(say *language.Sentences) string {
 	const most = 40
 	cut := func(s string) string { return escaper.Replace(say.Card.Line(s, most)) }
@@ -33,23 +38,25 @@ func (q TeamQuestion) Heading(say *language.Sentences) string {
 
 // Team has the questions of a team's workers that the user of a host may answer.
 type Team interface {
-	// Show returns those that are open, to be shown, as far as that is known. The error says why there may be others.
+	// Show returns the known open questions, to be shown. The error says why the list may be incomplete.
 	Show() ([]TeamQuestion, error)
-	// Shown returns those of them that Show has returned before. A command means one of these: somebody who can write to the
-	// team's database could have another question, which nobody has read, end with the same letters.
+	// Shown returns the open questions that Show returned before. A command can mean only these. A person with
+	// write access to the team's database could give an unread question an id with the same ending.
 	Shown() []TeamQuestion
-	// Answer hands an answer to the worker that asks, and returns nil when it counts.
+	// Answer passes an answer to the worker that asks. It returns nil when the answer counts.
 	Answer(ctx context.Context, id event.InteractionID, a interaction.Answer) error
 }
 
 // asked is a question that a command means.
 type asked struct {
 	interaction.Question
-	there   bool // it is of Team, whether or not it still waits
-	unnamed bool // the command does not name it
+	// there says that the question belongs to Team, even if it no longer waits.
+	there bool
+	// unnamed says that the command does not name the question.
+	unnamed bool
 }
 
-// shown are the questions of the team that a command can mean.
+// shown returns the team's questions that a command can mean.
 func (h *Host) shown() (list []asked) {
 	if h.Team != nil {
 		for _, q := range h.Team.Shown() {
@@ -59,7 +66,7 @@ func (h *Host) shown() (list []asked) {
 	return list
 }
 
-// ofTeam returns the questions that were shown whose id is ref, or ends so.
+// ofTeam returns the shown questions whose id ends with ref.
 func (h *Host) ofTeam(ref string) []asked {
 	ref = strings.ToLower(ref)
 	return slices.DeleteFunc(h.shown(), func(q asked) bool {

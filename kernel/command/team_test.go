@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// aTeam has questions, of which some were shown, and remembers the answers.
+// aTeam has questions, some of them shown, and stores the answers.
 type aTeam struct {
 	open    []TeamQuestion
 	shown   []TeamQuestion
@@ -27,7 +27,7 @@ func (f *aTeam) Show() ([]TeamQuestion, error) {
 
 func (f *aTeam) Shown() []TeamQuestion {
 	shown := f.shown
-	if f.closes { // while the command is carried out
+	if f.closes { // closes while the command runs
 		f.shown = nil
 	}
 	return shown
@@ -46,8 +46,8 @@ func (f *aTeam) asks(id string) {
 	f.open = append(f.open, q)
 }
 
-// TestTeamQuestions: a command answers a question of a worker's that was shown, and no other one; with questions of this machine
-// beside it, it has to be named.
+// TestTeamQuestions: a command answers a shown question of a worker and no other. If this machine has questions
+// too, the command must name the question.
 func TestTeamQuestions(t *testing.T) {
 	team := &aTeam{}
 	there := &Host{By: "me", Where: "chat", Team: team}
@@ -74,12 +74,12 @@ func TestTeamQuestions(t *testing.T) {
 		t.Error("another name:", err)
 	}
 	team.closes = true
-	there.does(t, "/deny "+short(id)) // that it is not open any more its worker says
+	there.does(t, "/deny "+short(id)) // the worker reports that the question is closed
 	team.closes, team.answers = false, team.answers[:3]
 	team.away = errors.New("no answer")
 	there.says(t, map[string]string{"/pending": "The team's questions cannot be read now, and there may be others: no answer"})
 	team.away = nil
-	// Somebody has another one end with the same letters.
+	// Another person makes a question whose id has the same ending.
 	team.asks("ffffffffffffffffffffffff" + short(id))
 	there.does(t, "/deny "+short(id))
 	there.says(t, map[string]string{"/pending": "Build"})
