@@ -1,17 +1,27 @@
 // Markdown of an agent's, as elements with text nodes. HTML in it is text; a link leads to http,
 // https or mailto only and shows its host; an image is a link to it. The time grows with the text alone: no
-// character is looked at again for each form that might begin before it.
+// character is looked at again for each form that might begin before it. A text has room for a number of forms,
+// and the text after them is shown as it was written: so a page never gets more elements than a browser can lay out.
 import {h, icon, visible, wide} from './dom.js';
 import {t} from './i18n.js';
 
 // link is a link with its host beside it, or the text with its address as it is written.
-export function link(children, address) {
+function link(children, address) {
 	const url = /^\s*(?:https?|mailto):/i.test(address) && URL.canParse(address) ? new URL(address) : null;
 	if (!url) return [...children, h('span.address', ' (' + address + ')')];
 	const host = url.protocol === 'mailto:' ? url.pathname : url.host;
 	const a = h('a', {href: url.href, rel: 'noopener noreferrer nofollow', target: '_blank', dir: 'auto'}, children);
 	return a.textContent.trim() === host || a.textContent.trim() === url.href ? [a] : [a, h('span.address', {dir: 'ltr'}, ' (' + host + ')')];
 }
+
+// How many marks and elements of one text are laid out. A room counts down from it.
+const mostForms = 5_000;
+
+// plain shows lines as they were written.
+const plain = (lines) => h('p.plain', {dir: 'auto'}, lines.join('\n'));
+
+// spent tells the reader that the end of a text is plain.
+const spent = () => h('p.dim.small', t('plain'));
 
 // How deep forms may stand in each other.
 const deepest = 6;
@@ -32,7 +42,7 @@ function run(text, at) {
 }
 
 // tokens returns strings, finished nodes, runs of marks, and the brackets that form links.
-function tokens(text) {
+function tokens(text, room) {
 	const out = [];
 	const brackets = []; // positions in out of the brackets that are open
 	let outside = 0; // how many of them stand around a link and can be none themselves
@@ -44,10 +54,11 @@ function tokens(text) {
 		if (at > from) out.push(text.slice(from, at));
 		out.push(token);
 		at = from = end;
+		room.left--;
 	};
 	for (;;) {
 		special.lastIndex = at;
-		const hit = special.test(text);
+		const hit = room.left > 0 && special.test(text);
 		at = hit ? special.lastIndex - 1 : text.length;
 		if (!hit) break;
 		const c = text[at];
@@ -291,7 +302,7 @@ function fits(f, token) {
 }
 
 // spans are the inline forms of a text.
-export const spans = (text) => text.search(special) < 0 ? [text] : draw(tree(tokens(text)), false);
+const spans = (text, room) => text.search(special) < 0 ? [text] : draw(tree(tokens(text, room)), false);
 
 // draw makes elements of a tree. A link within a link is its text.
 function draw(nodes, inLink) {
@@ -316,7 +327,7 @@ function draw(nodes, inLink) {
 }
 
 // code is a block of code that copies clean.
-export function code(text, lang) {
+function code(text, lang) {
 	const body = h('code', {dir: 'ltr'}, text);
 	const copy = h('button', {type: 'button', class: 'copy quiet', 'aria-label': t('copy.code')}, icon('copy'), h('span', t('copy')));
 	const el = h('figure.code', h('figcaption', h('span.said', lang || ''), copy), h('pre', {tabindex: '0'}, body));
@@ -373,52 +384,62 @@ const divider = (line) => line.includes('-') && cells(line).every((c) => /^:?-+:
 const indent = (line) => line.trim() ? line.length - line.trimStart().length : -1;
 
 // blocks are the blocks of lines of Markdown.
-export function blocks(lines, depth = 0) {
+function blocks(lines, room, depth = 0) {
 	const out = [];
-	for (let i = 0; i < lines.length;) {
-		const [el, n] = block(lines, i, depth);
+	let i = 0;
+	while (i < lines.length && room.left > 0) {
+		const [el, n] = block(lines, i, room, depth);
 		if (el) out.push(el);
 		i += n;
 	}
+	if (i < lines.length) out.push(plain(lines.slice(i)));
 	return out;
 }
 
-function block(lines, i, depth) {
+function block(lines, i, room, depth) {
 	const line = lines[i];
 	if (!line.trim()) return [null, 1];
+	room.left--;
 	let m;
-	if ((m = fence(line))) return fenced(lines, i, m);
-	if ((m = heading(line))) return [h('h' + Math.min(m.level + 2, 6), {dir: 'auto'}, spans(m.text)), 1];
+	if ((m = fence(line))) return fenced(lines, i, room, m);
+	if ((m = heading(line))) return [h('h' + Math.min(m.level + 2, 6), {dir: 'auto'}, spans(m.text, room)), 1];
 	if (rule(line)) return [h('hr'), 1];
-	if (depth < deepest && quote.test(line)) return quoted(lines, i, depth);
-	if (depth < deepest && item(line)) return list(lines, i, depth);
-	if (line.includes('|') && i + 1 < lines.length && divider(lines[i + 1])) return table(lines, i);
-	return paragraph(lines, i, depth);
+	if (depth < deepest && quote.test(line)) return quoted(lines, i, room, depth);
+	if (depth < deepest && item(line)) return list(lines, i, room, depth);
+	if (line.includes('|') && i + 1 < lines.length && divider(lines[i + 1])) {
+		const head = cells(line);
+		if (head.length < room.left) return table(lines, i, room, head);
+	}
+	return paragraph(lines, i, room, depth);
 }
 
 // closes reports whether a line is the end of a block of code.
 const closes = (line, mark) => line.trim().startsWith(mark) && uniform(line.trim(), mark[0]);
 
-function fenced(lines, i, m) {
+// How many elements a block of code has.
+const codeForms = 10;
+
+function fenced(lines, i, room, m) {
+	room.left -= codeForms;
 	let n = i + 1;
 	while (n < lines.length && !closes(lines[n], m.mark)) n++;
 	return [code(lines.slice(i + 1, n).join('\n'), m.lang), n + 1 - i];
 }
 
-function quoted(lines, i, depth) {
+function quoted(lines, i, room, depth) {
 	let n = i;
 	const inner = [];
 	while (n < lines.length && quote.test(lines[n])) inner.push(lines[n++].replace(quote, ''));
-	return [h('blockquote', blocks(inner, depth + 1)), n - i];
+	return [h('blockquote', blocks(inner, room, depth + 1)), n - i];
 }
 
 // list is a list: what is indented below an item belongs to it.
-function list(lines, i, depth) {
+function list(lines, i, room, depth) {
 	const first = parseInt(item(lines[i]).mark, 10);
 	const ordered = !isNaN(first);
 	const el = h(ordered ? 'ol' : 'ul', {start: ordered && first !== 1 ? first : null});
 	let n = i;
-	while (n < lines.length) {
+	while (n < lines.length && room.left > 0) {
 		const m = item(lines[n]);
 		if (!m || /\d/.test(m.mark) !== ordered || rule(lines[n])) break;
 		const inner = [m.text];
@@ -431,42 +452,48 @@ function list(lines, i, depth) {
 			inner.push(inside ? lines[n].slice(Math.min(m.indent + m.mark.length + 1, indent(lines[n]))) : lines[n].trim());
 		}
 		while (n < lines.length && !lines[n].trim() && n + 1 < lines.length && item(lines[n + 1])) n++;
-		el.append(entry(inner, depth));
+		el.append(entry(inner, room, depth));
 	}
 	return [el, n - i];
 }
 
-function entry(inner, depth) {
+function entry(inner, room, depth) {
+	room.left -= 2;
 	const task = /^\[([ xX])\]\s+/.exec(inner[0]);
 	if (task) inner[0] = inner[0].slice(task[0].length);
-	const body = blocks(inner, depth + 1);
+	const body = blocks(inner, room, depth + 1);
 	if (!task) return h('li', {dir: 'auto'}, body);
 	return h('li', {dir: 'auto', class: 'task'}, h('span.box', {role: 'img', 'aria-label': t(task[1] === ' ' ? 'task.open' : 'task.done')}, task[1] === ' ' ? '☐' : '☑'), body);
 }
 
 const cells = (line) => line.trim().replace(/^\||\|$/g, '').split(/(?<!\\)\|/).map((c) => c.trim().replace(/\\\|/g, '|'));
 
-function table(lines, i) {
-	const head = cells(lines[i]);
-	let n = i + 2;
+function table(lines, i, room, head) {
+	const row = (tag, props, line) => {
+		room.left -= line.length + 1;
+		return h('tr', line.map((c) => h(tag, {dir: 'auto', ...props}, spans(c, room))));
+	};
+	const el = h('table', h('thead', row('th', {scope: 'col'}, head)));
 	const body = h('tbody');
-	for (; n < lines.length && lines[n].includes('|') && lines[n].trim(); n++) {
-		const line = cells(lines[n]);
-		body.append(h('tr', line.slice(0, head.length).map((c) => h('td', {dir: 'auto'}, spans(c)))));
-	}
-	const el = h('table', h('thead', h('tr', head.map((c) => h('th', {dir: 'auto', scope: 'col'}, spans(c))))), body);
+	let n = i + 2;
+	for (; n < lines.length && room.left > 0 && lines[n].includes('|') && lines[n].trim(); n++) body.append(row('td', {}, cells(lines[n]).slice(0, head.length)));
+	el.append(body);
 	return [wide(t('table'), el), n - i];
 }
 
-function paragraph(lines, i, depth) {
+function paragraph(lines, i, room, depth) {
 	let n = i + 1;
 	const ends = (l) => !l.trim() || fence(l) || heading(l) || rule(l) || depth < deepest && (quote.test(l) || /^ {0,3}([-*+]|1[.)])\s/.test(l));
 	while (n < lines.length && !ends(lines[n])) n++;
-	return [h('p', {dir: 'auto'}, spans(lines.slice(i, n).map((l) => l.trimStart()).join('\n'))), n - i];
+	return [h('p', {dir: 'auto'}, spans(lines.slice(i, n).map((l) => l.trimStart()).join('\n'), room)), n - i];
 }
 
 // Markdown is all of a text.
-export const markdown = (text) => h('div.markdown.said', blocks(text.replace(/\r\n/g, '\n').split('\n')));
+export function markdown(text) {
+	const room = {left: mostForms};
+	const list = blocks(text.replace(/\r\n/g, '\n').split('\n'), room);
+	return h('div.markdown.said', list, room.left <= 0 && spent());
+}
 
 // How much text may be open, that is, laid out again with every piece that comes.
 const mostOpen = 4000;
@@ -478,6 +505,8 @@ export class Flow {
 		this.open = ''; // the text that may still change its form
 		this.laid = 0; // how much of it is laid out
 		this.nodes = []; // its elements
+		this.room = {left: mostForms};
+		this.plain = null; // the element of the text that comes when there is no room
 		this.fence = null; // the block of code that is open
 		this.half = ''; // the first half of a line's end
 	}
@@ -488,6 +517,10 @@ export class Flow {
 		if (this.half) text = text.slice(0, -1);
 		if (this.fence) text = this.code(text);
 		if (this.fence) return;
+		if (this.plain) {
+			this.plain.append(document.createTextNode(visible(text)));
+			return;
+		}
 		this.open += text;
 		// A long text is laid out again when it has grown by a part of itself: all layouts together stay linear.
 		if (this.open.length > mostOpen && this.open.length - this.laid < this.laid / 16) {
@@ -503,22 +536,30 @@ export class Flow {
 		for (const n of this.nodes) n.remove();
 		this.nodes = [];
 		if (at > 0) {
-			this.el.append(...blocks(lines.slice(0, at)));
+			this.el.append(...blocks(lines.slice(0, at), this.room));
 			lines.splice(0, at);
 			this.open = lines.join('\n');
 		}
 		this.laid = this.open.length;
 		const m = fence(lines[0]);
-		if (m && lines.length > 1) {
+		if (m && lines.length > 1 && this.room.left > 0) {
 			// held is the start of a line that may be the end of the block; null if the line is shown already.
 			this.fence = {mark: m.mark, el: code('', m.lang), lead: '', held: ''};
 			this.el.append(this.fence.el);
+			this.room.left -= codeForms;
 			this.open = this.code(lines.slice(1).join('\n'));
 			if (this.open) this.settle();
 			return;
 		}
-		this.nodes = blocks(lines);
+		const room = {...this.room};
+		this.nodes = blocks(lines, room);
 		this.el.append(...this.nodes);
+		if (room.left > 0) return;
+		this.plain = plain([]);
+		this.el.append(this.plain);
+		this.nodes = [];
+		this.open = '';
+		this.laid = 0;
 	}
 
 	// boundary is the line before which all is finished.
@@ -579,6 +620,7 @@ export class Flow {
 		const f = this.fence;
 		if (f && f.held && !f.held.trim().startsWith(f.mark)) f.el.add(f.lead + f.held);
 		if (!f && this.open.length > this.laid) this.settle();
+		if (this.plain) this.el.append(spent());
 		this.fence = null;
 		this.nodes = [];
 		this.open = '';
