@@ -88,7 +88,8 @@ type Conn struct {
 	end   sync.Once     // guards the closing of gone
 	quiet chan struct{} // closed when the writer has returned: nothing can leave any more
 
-	opening opening // owned by the goroutine that opens the session
+	opening opening      // owned by the goroutine that opens the session
+	several severalLines // owned by the reader
 
 	mu                 sync.Mutex // guards the fields below; never held during a blocking call
 	err                *Error     // why gone is closed
@@ -238,8 +239,8 @@ func (c *Conn) warnClient(subtype, detail string) {
 // handleResponse hands a response to the call that waits for it.
 func (c *Conn) handleResponse(env Message) {
 	c.mu.Lock()
-	p := c.calls[env.Key]
-	key := env.Key
+	key := c.callKey(env.ID)
+	p := c.calls[key]
 	if env.ID == "" && len(c.calls) == 1 && c.opt.Peer == nil {
 		// An error without an id means that the agent could not read a request. If only one request waits,
 		// the error belongs to it.

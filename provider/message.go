@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/go-faster/jx"
 )
@@ -119,4 +120,40 @@ func (env *Message) parseLine(line []byte) error {
 		return ErrMessage
 	}
 	return nil
+}
+
+// recognized tells what an object that is not a message looks like.
+type recognized struct {
+	answer, request bool
+	ids             []string // each id that the object has, as it was written
+}
+
+// recognize looks only at the top level of a JSON object. It accepts a member that stands there twice.
+func recognize(object []byte) (m recognized) {
+	var protocol, result, method bool
+	d := jx.DecodeBytes(object)
+	_ = d.ObjBytes(func(d *jx.Decoder, key []byte) error { // an error ends the reading
+		switch string(key) {
+		case "method":
+			method = true
+		case "jsonrpc":
+			protocol = true
+		case "result", "error":
+			result = true
+		case "id":
+			id, err := d.Raw()
+			if string(id) != "null" && !slices.Contains(m.ids, string(id)) {
+				m.ids = append(m.ids, string(id))
+			}
+			return err
+		}
+		return d.Skip()
+	})
+	m.request = method && len(m.ids) > 0
+	if len(m.ids) > 0 {
+		m.answer = !method && (protocol || result)
+	} else {
+		m.answer = !method && protocol && result // a line of a program's own log may have an error
+	}
+	return m
 }

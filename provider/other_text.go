@@ -5,68 +5,137 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/coder/acp-go-sdk"
 )
 
-// handleMalformed handles a line that is not exactly one message. The line counts for nothing. If a message stands
-// in the line next to other text, handleMalformed ends the wait for it: Perlica stops waiting for the response, or
-// refuses the request so that the agent stops waiting.
+// handleMalformed handles a line that is not exactly one message. The line counts for nothing. If an answer or a
+// request can be recognized in it, handleMalformed ends the wait for it: Perlica stops waiting for the answer, or
+// refuses the request so that the agent stops waiting. An answer may stand next to other text, have a member twice,
+// have no id, or be written over several lines.
 func (c *Conn) handleMalformed(env Message) {
-	if len(strings.TrimSpace(string(env.Line))) == 0 {
+	if len(bytes.TrimSpace(env.Line)) == 0 {
 		return
 	}
 	if c.opt.Peer == nil {
 		c.warnClient("malformed_line", clip(string(env.Line), 200))
 	}
+	text := env.Line
+	if whole := c.several.add(env.Line); whole != nil {
+		text = whole
+	}
+	shown := clip(string(bytes.ToValidUTF8(text, []byte("\uFFFD"))), 200)
 	c.mu.Lock()
-	c.nonMessage = clip(string(bytes.ToValidUTF8(env.Line, []byte("\uFFFD"))), 200)
+	c.nonMessage = shown
 	c.mu.Unlock()
-	for _, m := range messagesIn(env.Line) {
-		switch m.Kind {
-		case Response:
-			c.mu.Lock()
-			p := c.calls[m.Key]
-			delete(c.calls, m.Key)
-			c.mu.Unlock()
-			if p == nil {
-				continue
+	for _, object := range objectsIn(text) {
+		m := recognize(object)
+		switch {
+		case m.answer:
+			for _, p := range c.takeCalls(m.ids) {
+				p.fault = &Error{
+					Type: TypeProtocol, Subtype: "unreadable_answer", RawShape: shape(object), cause: ErrProtocol,
+					Message: fmt.Sprintf("the agent's answer is not one line with one message, each member once: %q", shown),
+				}
+				close(p.arrived)
 			}
-			p.fault = &Error{
-				Type: TypeProtocol, Subtype: "answer_in_other_text", RawShape: shape(m.Line), cause: ErrProtocol,
-				Message: fmt.Sprintf("the agent's answer stands in one line with other text; a line is one message: %q", c.nonMessage),
-			}
-			close(p.arrived)
-		case Request:
-			if c.opt.Peer == nil { // otherwise the peer has the line
-				c.refuseRequest(m.ID, -32600, "the request stands in one line with other text; a line is one message")
+		case m.request && c.opt.Peer == nil: // otherwise the peer has the line
+			for _, id := range m.ids {
+				c.refuseRequest(id, -32600, "the request is not one line with one message, each member once")
 			}
 		}
 	}
 }
 
+// takeCalls returns the waiting calls that have one of the ids, and removes them. Without an id it is the only
+// waiting call.
+func (c *Conn) takeCalls(ids []string) (list []*pendingCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, p := range c.calls {
+		named := slices.ContainsFunc(ids, func(id string) bool { return c.callKey(id) == key })
+		if named || len(ids) == 0 && len(c.calls) == 1 && c.opt.Peer == nil {
+			list = append(list, p)
+			delete(c.calls, key)
+		}
+	}
+	return list
+}
+
+// callKey is the key of the waiting call that an answer's id names. Some agents write the id 2 as "2"; the text names
+// that call, because no other id of Perlica has these digits. The caller holds mu.
+func (c *Conn) callKey(id string) string {
+	key := IDKey(id)
+	var digits string
+	if id != "" && c.calls[key] == nil && json.Unmarshal([]byte(id), &digits) == nil && c.calls[digits] != nil {
+		return digits
+	}
+	return key
+}
+
+// severalLines holds the lines of an object that has not ended.
+type severalLines struct {
+	text []byte
+	deep int // how many brackets are open
+}
+
+// maxSeveral is the largest size of an object that is written over several lines.
+const maxSeveral = 1 << 20
+
+// add takes the next line and returns the object when its last line came. A brace at the start of a line begins an
+// object.
+func (s *severalLines) add(line []byte) []byte {
+	switch {
+	case line[0] == '{', s.text == nil && bytes.TrimSpace(line)[0] == '{':
+		*s = severalLines{}
+	case s.text == nil:
+		return nil
+	}
+	s.text = append(append(s.text, line...), '\n')
+	inString := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '"':
+			inString = !inString
+		case inString && c == '\\':
+			i++
+		case inString:
+		case c == '{', c == '[':
+			s.deep++
+		case c == '}', c == ']':
+			s.deep--
+		}
+	}
+	whole := s.text
+	if s.deep <= 0 || inString || len(s.text) > maxSeveral {
+		*s = severalLines{}
+	}
+	if s.text != nil || !json.Valid(whole) {
+		return nil
+	}
+	return whole
+}
+
 // maxObjects is the largest number of objects that are examined in a line.
 const maxObjects = 16
 
-// messagesIn returns the messages that stand in a line next to other text.
-func messagesIn(line []byte) (list []Message) {
+// objectsIn returns the JSON objects that stand in a text.
+func objectsIn(text []byte) (list []json.RawMessage) {
 	for n := 0; n < maxObjects; n++ {
-		at := bytes.IndexByte(line, '{')
+		at := bytes.IndexByte(text, '{')
 		if at < 0 {
 			break
 		}
-		line = line[at:]
+		text = text[at:]
 		var object json.RawMessage
-		d := json.NewDecoder(bytes.NewReader(line))
+		d := json.NewDecoder(bytes.NewReader(text))
 		if d.Decode(&object) != nil {
-			line = line[1:] // skip this brace: it belongs to the other text
+			text = text[1:] // skip this brace: it belongs to the other text
 			continue
 		}
-		line = line[d.InputOffset():]
-		if m := ParseMessage(object); m.Kind != Malformed {
-			list = append(list, m)
-		}
+		text = text[d.InputOffset():]
+		list = append(list, object)
 	}
 	return list
 }

@@ -1,34 +1,58 @@
 package provider
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 )
 
-// TestAnswerInOtherText: an answer in one line with other text ends the wait for it at once, and the error
+// TestUnreadableAnswer: an answer that is not one line with one message ends the wait for it at once, and the error
 // shows the line. An answer to another request or a text without a message ends no wait.
-func TestAnswerInOtherText(t *testing.T) {
+func TestUnreadableAnswer(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`
-	for _, line := range []string{
+	lines := func(s string) []string { return strings.Split(">"+strings.ReplaceAll(s, "\n", "\n>"), "\n") }
+	indented := func(prefix string) string {
+		var b bytes.Buffer
+		_ = json.Indent(&b, []byte(answer), prefix, "  ") // it is JSON
+		return prefix + b.String()
+	}
+	for _, text := range []string{
 		"Loaded cached credentials." + answer, "\x1b[?25h" + answer, "\uFEFF" + answer, answer + answer, answer + " done",
 		"{config} " + answer, `level=info msg={"a":1} ` + answer, "\xff" + answer,
+		`{"jsonrpc":"2.0","id":0,"id":0,"result":{"protocolVersion":1}}`, `{"id":0,"result":{},"result":{"protocolVersion":1}}`,
+		`{"id":7,"id":0,"result":{"protocolVersion":1}}`, `{"jsonrpc":"2.0","result":{"protocolVersion":1}}`,
+		`log {"id":"0","result":{"protocolVersion":1}}`, indented(""), indented("    "), indented("\t"), "{\n" + strings.TrimPrefix(answer, "{"),
+		strings.ReplaceAll(indented(""), "\n", "\r\n"), "{ never ends\n}\n" + indented(""),
 	} {
-		c := start(t, child("liar", "<", ">"+line), &watcher{})
+		c := start(t, child("liar", append([]string{"<"}, lines(text)...)...), &watcher{})
 		_, err := c.Initialize(t.Context(), "test")
 		var e *Error
-		if !errors.As(err, &e) || e.Subtype != "answer_in_other_text" || !errors.Is(err, ErrProtocol) || !strings.Contains(e.Message, "protocolVersion") {
-			t.Errorf("%q: %v", line, err)
+		if !errors.As(err, &e) || e.Subtype != "unreadable_answer" || !errors.Is(err, ErrProtocol) || !strings.Contains(e.Message, "protocolVersion") {
+			t.Errorf("%q: %v", text, err)
 		}
 		end(t, c)
 	}
-	for _, line := range []string{"x" + strings.Replace(answer, `:0,`, `:7,`, 1), "Welcome {to} the agent", strings.Repeat("{", 100) + "x"} {
-		c := start(t, child("liar", "<", ">"+line, ">"+answer), &watcher{})
+	for _, text := range []string{
+		"x" + strings.Replace(answer, `:0,`, `:7,`, 1), "Welcome {to} the agent", strings.Repeat("{", 100) + "x", `{"level":"info","error":"none"}`,
+		`{"jsonrpc":"2.0"}`, `user {"id":0,"name":"n"}`, "{\n  \"id\": 7,\n  \"result\": {}\n}", "{\n}", "{\n  \"error\": 1\n}",
+	} {
+		c := start(t, child("liar", append(append([]string{"<"}, lines(text)...), ">"+answer)...), &watcher{})
 		if _, err := c.Initialize(t.Context(), "test"); err != nil {
-			t.Errorf("%q: %v", line, err)
+			t.Errorf("%q: %v", text, err)
 		}
 		end(t, c)
 	}
+}
+
+// TestAnswerWithATextID: an id that is written as a text names the request with these digits.
+func TestAnswerWithATextID(t *testing.T) {
+	c := start(t, child("liar", "<", `>{"jsonrpc":"2.0","id":"0","result":{"protocolVersion":1}}`), &watcher{})
+	if _, err := c.Initialize(t.Context(), "test"); err != nil {
+		t.Error(err)
+	}
+	end(t, c)
 }
 
 // TestRequestInOtherText: a request in one line with other text is refused, so that the agent does not wait

@@ -227,7 +227,7 @@ func chineseFaults() map[string]string {
 		"provider: start %s: {why}": "启动 %s：%s",
 		"command not found":         "找不到命令",
 		"no such command on PATH":   "在 PATH 里找不到这个命令",
-		"the agent's answer stands in one line with other text; a line is one message: %q": "智能体的回答和别的文字写在同一行；一行只能是一条消息：%q",
+		"the agent's answer is not one line with one message, each member once: %q": "智能体的回答不是单独一行里的一条消息，或其中的成员重复：%q",
 		"command not found: %s":         "找不到命令：%s",
 		"not executable":                "不可执行",
 		"not executable: %s":            "不可执行：%s",

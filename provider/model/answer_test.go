@@ -40,6 +40,14 @@ var answers = []struct {
 	{name: "completed, but incomplete", api: OpenAI, text: "Hel", stop: maxTokens, events: []string{
 		`{"type":"response.output_text.delta","delta":"Hel"}`, `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`}},
 	{name: "incomplete without a reason", api: OpenAI, stop: brokenOff, events: []string{`{"type":"response.incomplete","response":{"status":"incomplete"}}`}},
+	{name: "incomplete with the bare reason", api: OpenAI, text: "Hel", stop: maxTokens, events: []string{
+		`{"object":"response","status":"incomplete","incomplete_details":"max_output_tokens","output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
+	{name: "incomplete for a reason in another form", api: OpenAI, text: "Hel", stop: brokenOff, events: []string{
+		`{"object":"response","status":"incomplete","incomplete_details":{"reason":["x"]},"output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
+	{name: "a whole response without its kind", api: OpenAI, text: "Hel", stop: maxTokens, events: []string{
+		`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
+	{name: "a status in another form", api: OpenAI, text: "Hel", stop: brokenOff, events: []string{
+		`{"object":"response","status":7,"output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
 	{name: "cancelled", api: OpenAI, stop: brokenOff, events: []string{`{"type":"response.cancelled","response":{}}`}},
 	{name: "a whole response", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
 		`{"object":"response","status":"completed","output":[{"type":"message","content":[{"text":"Hello"}]}]}`}},
@@ -72,6 +80,7 @@ var answers = []struct {
 	{name: "an image", api: Anthropic, stop: endTurn, files: "image image/png QUJD", events: []string{
 		`{"type":"content_block_start","content_block":{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}}`,
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`}},
+	{name: "a reason that is no text", api: Anthropic, stop: brokenOff, events: []string{`{"type":"message_delta","delta":{"stop_reason":{"type":"end"}}}`, `{"type":"message_stop"}`}},
 	{name: "a turn that pauses", api: Anthropic, stop: brokenOff, events: []string{`{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`, `{"type":"message_stop"}`}},
 	{name: "no reason", api: Anthropic, stop: endTurn, warning: true, events: []string{`{"type":"message_stop"}`}},
 
@@ -79,6 +88,9 @@ var answers = []struct {
 		`{"candidates":[{"content":{"parts":[{"text":"Hello"},{"inlineData":{"mimeType":"image/png","data":"QUJD"}},{"inlineData":{"mimeType":"audio/wav","data":"QUJD"}},` +
 			`{"inlineData":{"mimeType":"application/pdf","data":"QUJD"}},{"fileData":{"fileUri":"gs://a/b"}}]},"finishReason":"STOP"}]}`}},
 	{name: "a call that is malformed", api: Gemini, stop: brokenOff, events: []string{`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}`}},
+	{name: "a reason that is no text", api: Gemini, text: "Hel", stop: brokenOff, events: []string{`{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"finishReason":1}]}`}},
+	{name: "a reason that is absent in another form", api: OpenAIChat, text: "Hello", stop: endTurn, events: []string{
+		`{"choices":[{"delta":{"content":"Hel"},"finish_reason":false}]}`, `{"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}`}},
 	{name: "a reason of tomorrow", api: Gemini, text: "Hel", stop: brokenOff, events: []string{`{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"finishReason":"SOLAR_STORM"}]}`}},
 	{name: "a mark of another API", api: Gemini, stop: refusal, events: []string{`{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}`, `[DONE]`}},
 }

@@ -45,7 +45,7 @@ func anthropicBody(s Settings, history []turn) (map[string]any, error) {
 type anthropicReader struct {
 	plain  anthropicUsage // the latest value of each count
 	tools  map[int]*toolCall
-	reason string
+	reason word
 	whole  bool
 }
 
@@ -59,7 +59,7 @@ type anthropicEvent struct {
 		Text       string `json:"text"`
 		Thinking   string `json:"thinking"`
 		Partial    string `json:"partial_json"`
-		StopReason string `json:"stop_reason"`
+		StopReason word   `json:"stop_reason"`
 	} `json:"delta"`
 	Message anthropicMessage      `json:"message"`
 	Usage   loose[anthropicUsage] `json:"usage"`
@@ -92,7 +92,7 @@ func (b anthropicBlock) pieces() []piece {
 // anthropicMessage is the message, either its beginning in a stream or the whole message.
 type anthropicMessage struct {
 	Content    []anthropicBlock      `json:"content"`
-	StopReason string                `json:"stop_reason"`
+	StopReason word                  `json:"stop_reason"`
 	Usage      loose[anthropicUsage] `json:"usage"`
 }
 

@@ -59,7 +59,7 @@ type chatReader struct {
 	tools         map[int]*toolCall
 	text, thought strings.Builder // received in pieces
 	extras        bool            // a file or a tool call came in pieces
-	reason        string
+	reason        word
 	done          bool // [DONE] was received
 }
 
@@ -68,7 +68,7 @@ type chatChunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
 		Index        count       `json:"index"`
-		FinishReason string      `json:"finish_reason"`
+		FinishReason word        `json:"finish_reason"`
 		Delta        chatMessage `json:"delta"`
 		Message      chatMessage `json:"message"` // instead of the deltas, or after them
 		Text         string      `json:"text"`    // from servers with the older completions API

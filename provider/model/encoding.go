@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bufio"
 	"compress/gzip"
 	"compress/zlib"
 	"fmt"
@@ -22,11 +23,23 @@ func encodings(header http.Header) (list []string) {
 	return list
 }
 
-// decoders are the supported encodings.
-var decoders = map[string]func(io.Reader) (io.Reader, error){
-	"gzip":    func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
-	"x-gzip":  func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
-	"deflate": func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) },
+// decoders are the supported encodings. Some gateways name an encoding and do not encode: a body that does not begin
+// like the encoding stays unchanged.
+var decoders = map[string]func(*bufio.Reader) (io.Reader, error){"gzip": gunzip, "x-gzip": gunzip, "deflate": inflate}
+
+func gunzip(r *bufio.Reader) (io.Reader, error) {
+	if b, _ := r.Peek(2); string(b) != "\x1f\x8b" { // reading reports the error
+		return r, nil
+	}
+	return gzip.NewReader(r)
+}
+
+func inflate(r *bufio.Reader) (io.Reader, error) {
+	b, _ := r.Peek(2) // reading reports the error
+	if len(b) < 2 || b[0]&0xf != 8 || (int(b[0])<<8|int(b[1]))%31 != 0 {
+		return r, nil
+	}
+	return zlib.NewReader(r)
 }
 
 // unreadable returns the first unsupported encoding of the body, or "".
@@ -65,7 +78,7 @@ func (d *decodingBody) Read(p []byte) (int, error) {
 	}
 	for n := len(d.encodings); n > 0; n = len(d.encodings) {
 		name := d.encodings[n-1]
-		inner, err := decoders[name](d.from)
+		inner, err := decoders[name](bufio.NewReader(d.from))
 		if err != nil {
 			d.err = fmt.Errorf("the body is not in the encoding %q: %w", name, err)
 			return 0, d.err

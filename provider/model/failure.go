@@ -53,7 +53,7 @@ func judge(s Settings, resp *http.Response, body []byte) *failure {
 		f.message += fmt.Sprintf(" (a redirect to %q is not followed)", resp.Header.Get("Location"))
 	}
 	switch name := unreadable(resp.Header); {
-	case name != "":
+	case name != "" && e == nil:
 		f.message = fmt.Sprintf("%s: the server sent the encoding %q, which was not asked for and cannot be read here", resp.Status, name)
 	case resp.StatusCode/100 == 2:
 		f.message = "the answer is no event stream: " + f.message

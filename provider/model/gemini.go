@@ -46,8 +46,8 @@ type geminiReader struct{ reason stopReason }
 type geminiChunk struct {
 	Error      json.RawMessage `json:"error"`
 	Candidates []struct {
-		Index        count  `json:"index"`
-		FinishReason string `json:"finishReason"`
+		Index        count `json:"index"`
+		FinishReason word  `json:"finishReason"`
 		Content      struct {
 			Parts []struct {
 				Text         string     `json:"text"`
@@ -63,7 +63,7 @@ type geminiChunk struct {
 		} `json:"content"`
 	} `json:"candidates"`
 	PromptFeedback struct {
-		BlockReason string `json:"blockReason"`
+		BlockReason word `json:"blockReason"`
 	} `json:"promptFeedback"`
 	Usage loose[geminiUsage] `json:"usageMetadata"`
 }
@@ -137,7 +137,7 @@ func (r *geminiReader) readEvent(e event) (out []piece, err error) {
 		}
 	}
 	if b := v.PromptFeedback.BlockReason; b != "" {
-		r.reason = stopReason{acp: refusal, warning: "the API blocked the prompt for the reason " + b}
+		r.reason = stopReason{acp: refusal, warning: "the API blocked the prompt for the reason " + string(b)}
 	}
 	if u := v.Usage.v; u != nil {
 		out = append(out, piece{kind: usagePiece, usage: u.toUsage()})

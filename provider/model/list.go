@@ -122,7 +122,7 @@ func (a *agent) getPage(ctx context.Context, session, path string) ([]byte, erro
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
 	a.receivedEnd(session, err)
 	switch {
-	case resp.StatusCode != http.StatusOK, unreadable(resp.Header) != "":
+	case resp.StatusCode != http.StatusOK, unreadable(resp.Header) != "" && !json.Valid(b):
 		return nil, errors.New(judge(s, resp, b).message)
 	case err != nil:
 		return nil, errors.New("the answer broke: " + a.hidden().text(err.Error()))

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 )
 
@@ -76,13 +77,11 @@ type responsesItem struct {
 }
 
 type responsesObject struct {
-	Status            string          `json:"status"`
+	Status            word            `json:"status"`
 	Error             *apiErrorBody   `json:"error"`
 	Output            []responsesItem `json:"output"`
-	IncompleteDetails struct {
-		Reason string `json:"reason"`
-	} `json:"incomplete_details"`
-	Usage loose[struct {
+	IncompleteDetails incomplete      `json:"incomplete_details"`
+	Usage             loose[struct {
 		Input   count `json:"input_tokens"`
 		Output  count `json:"output_tokens"`
 		Total   count `json:"total_tokens"`
@@ -93,6 +92,19 @@ type responsesObject struct {
 			Reasoning count `json:"reasoning_tokens"`
 		}] `json:"output_tokens_details"`
 	}] `json:"usage"`
+}
+
+// incomplete is the reason why a response is incomplete. It stands in an object, or alone.
+type incomplete struct{ reason word }
+
+// UnmarshalJSON reads the reason from any JSON value.
+func (i *incomplete) UnmarshalJSON(b []byte) error {
+	var v struct{ Reason word }
+	if json.Unmarshal(b, &v) == nil {
+		i.reason = v.Reason
+		return nil
+	}
+	return i.reason.UnmarshalJSON(b)
 }
 
 type apiErrorBody struct {
@@ -131,10 +143,10 @@ func (r *responsesReader) readEvent(e event) ([]piece, error) {
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
 		return r.readEnd(v.Response, strings.TrimPrefix(cmp.Or(v.Type, e.name), "response."))
 	case "": // a response without a stream
-		if v.Object == "response" {
-			if err := decode(e, OpenAI, &v.Response); err != nil {
-				return nil, err
-			}
+		if err := decode(e, OpenAI, &v.Response); err != nil {
+			return nil, err
+		}
+		if v.Object == "response" || v.Response.Status != "" && v.Response.Output != nil {
 			return r.readEnd(v.Response, "")
 		}
 	}
@@ -189,13 +201,13 @@ func (r *responsesReader) readEnd(v responsesObject, name string) (out []piece, 
 		out = append(out, piece{kind: usagePiece, usage: counted(u.Input, u.Output, cached, thought, u.Total)})
 	}
 	r.whole = true
-	switch status := cmp.Or(v.Status, name); {
+	switch status := cmp.Or(v.Status, word(name)); {
 	case status == "failed" && v.Error != nil:
 		return out, &apiError{Message: cmp.Or(v.Error.Message, v.Error.Code), Kind: v.Error.Code}
 	case status == "failed":
 		return out, failureOr(nil)
 	case status == "incomplete":
-		r.reason = stops(cmp.Or(v.IncompleteDetails.Reason, status))
+		r.reason = stops(cmp.Or(v.IncompleteDetails.reason, status))
 	case r.refused && status == "completed":
 		r.reason = stops(refusal)
 	default:

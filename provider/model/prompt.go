@@ -112,7 +112,7 @@ func (r *run) makeRequest(ctx context.Context) (stopReason, error) {
 		return stopReason{}, err
 	}
 	defer func() { _ = resp.Body.Close() }() // reading reports the errors
-	if resp.StatusCode != http.StatusOK || unreadable(resp.Header) != "" {
+	if resp.StatusCode != http.StatusOK {
 		b, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 		r.agent.receivedEnd(r.session.id, err)
 		return stopReason{}, judge(s, resp, b)

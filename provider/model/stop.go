@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -40,17 +41,35 @@ var stopWords = map[string]string{
 // toolWords are the reasons of a model that waits for a tool. The model was not offered any tool.
 var toolWords = oneOf("tool_calls", "tool_call", "tool_use", "function_call", "function_calls")
 
+// word is the API's word for the end of an answer. A value that is not a string counts as an unknown word.
+type word string
+
+// UnmarshalJSON reads the word from any JSON value.
+func (w *word) UnmarshalJSON(b []byte) error {
+	var s string
+	switch err := json.Unmarshal(b, &s); {
+	case err == nil: // null is an absent word
+		*w = word(s)
+	case string(b) == "false":
+		*w = ""
+	default:
+		*w = word(b)
+	}
+	return nil
+}
+
 // stops converts the API's word. An unknown word does not prove that the answer is complete.
-func stops(word string) stopReason {
-	plain := strings.TrimPrefix(strings.ToLower(word), "finish_reason_")
-	if word == "" {
+func stops(w word) stopReason {
+	said := string(w)
+	plain := strings.TrimPrefix(strings.ToLower(said), "finish_reason_")
+	if said == "" {
 		return stopReason{acp: endTurn, warning: "the model's server ended the answer without a reason"}
 	}
 	if toolWords(plain) {
-		return stopReason{acp: endTurn, why: word, warning: fmt.Sprintf("the model stopped for the reason %q", word)}
+		return stopReason{acp: endTurn, why: said, warning: fmt.Sprintf("the model stopped for the reason %q", said)}
 	}
 	if acp, known := stopWords[plain]; known {
-		return stopReason{acp: acp, why: word}
+		return stopReason{acp: acp, why: said}
 	}
-	return stopReason{acp: brokenOff, why: word}
+	return stopReason{acp: brokenOff, why: said}
 }

@@ -15,7 +15,10 @@ function link(children, address) {
 }
 
 // How many marks and elements of one text are laid out. A room counts down from it.
-const mostForms = 5_000;
+const mostForms = 4_000;
+
+// How many forms the work for a link counts as.
+const linkForms = 4;
 
 // plain shows lines as they were written.
 const plain = (lines) => h('p.plain', {dir: 'auto'}, lines.join('\n'));
@@ -50,11 +53,11 @@ function tokens(text, room) {
 	let from = 0; // the start of the plain text before at
 	let at = 0;
 	// put appends a token in the place of the text up to end.
-	const put = (end, token) => {
+	const put = (end, token, cost = 1) => {
 		if (at > from) out.push(text.slice(from, at));
 		out.push(token);
 		at = from = end;
-		room.left--;
+		room.left -= cost;
 	};
 	for (;;) {
 		special.lastIndex = at;
@@ -87,7 +90,7 @@ function tokens(text, room) {
 		}
 		case '<': {
 			const end = text.slice(at, at + 9).match(/^<(https?:\/\/|mailto:)/i) ? addressEnd(text, at + 1) : -1;
-			if (end > 0 && text[end] === '>') put(end + 1, auto(text.slice(at + 1, end)));
+			if (end > 0 && text[end] === '>') put(end + 1, auto(text.slice(at + 1, end)), linkForms);
 			else at++;
 			break;
 		}
@@ -114,7 +117,7 @@ function tokens(text, room) {
 			}
 			if (mark === '[') outside = brackets.length;
 			out[open] = {text: mark, address: target.address, at: 0, index: 0, height: 0};
-			put(target.end, {end: true, text: text.slice(at, target.end)});
+			put(target.end, {end: true, text: text.slice(at, target.end)}, linkForms);
 			break;
 		}
 		case '*':
@@ -127,7 +130,7 @@ function tokens(text, room) {
 		default: { // an h
 			const bare = !letter(text[at - 1]) && /^https?:\/\//i.test(text.slice(at, at + 8));
 			const end = bare ? bareEnd(text, at) : 0;
-			if (end) put(end, auto(text.slice(at, end)));
+			if (end) put(end, auto(text.slice(at, end)), linkForms);
 			else at++;
 		}
 		}

@@ -175,7 +175,7 @@ for (const [shape, make] of Object.entries(shapes)) {
 }
 // A text never gets more elements than the page has room for, however it comes.
 post('Profiler.stopPreciseCoverage');
-const mostElements = 11_000;
+const mostElements = 9_000;
 let elements = 0;
 for (const [shape, make] of Object.entries(shapes)) {
 	const text = make(60_000);
