@@ -53,7 +53,7 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 			if err != nil {
 				return frame.OneLineError(err)
 			}
-			return frame.Quiet(model.Serve(cmd.Context(), a.Stdin, a.Stdout, s))
+			return frame.IgnoreClosedPipe(model.Serve(cmd.Context(), a.Stdin, a.Stdout, s))
 		},
 	}
 	fl := cmd.Flags()

@@ -58,7 +58,7 @@ command line is wrong.`,
 			if check {
 				return a.Write(func(w io.Writer) error { return writeRecord(w, r, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 			}
-			return frame.Quiet(replay.Serve(cmd.Context(), a.Stdin, a.Stdout, r, opt))
+			return frame.IgnoreClosedPipe(replay.Serve(cmd.Context(), a.Stdin, a.Stdout, r, opt))
 		},
 	}
 	fl := cmd.Flags()

@@ -129,7 +129,7 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 
 // prepare finds where the command was started, the user's own log and the agent.
 func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice project.Choice, agent agents.Agent, err error) {
-	here, warning, err := a.Limited(f.ConfigFlags())
+	here, warning, err := a.LocateLimited(f.ConfigFlags())
 	if err != nil {
 		return nil, nil, choice, agent, frame.ExitUsage.With(err)
 	}

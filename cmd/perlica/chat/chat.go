@@ -120,7 +120,7 @@ type chat struct {
 }
 
 func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
-	dialog.Warm()
+	dialog.PrimeCaches()
 	f.Format, f.Program = "text", cmd.CommandPath()
 	if err := f.Check(); err != nil {
 		return err

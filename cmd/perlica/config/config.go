@@ -116,7 +116,7 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 	if err := a.Write(func(w io.Writer) error { return writeValues(w, values, a.Styles(a.Stdout)) }); err != nil {
 		return err
 	}
-	a.Aside(p.Config)
+	a.NoteIgnoredSettings(p.Config)
 	return broken(problems)
 }
 

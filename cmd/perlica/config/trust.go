@@ -33,7 +33,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if revoke {
-				p, err := a.WithoutTrust(nil)
+				p, err := a.LocateWithoutTrust(nil)
 				var problems config.Problems
 				if err != nil && !errors.As(err, &problems) { // trust can be taken back from a broken file
 					return err
@@ -57,7 +57,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 }
 
 func (a *app) trust(ctx context.Context, yes bool) error {
-	p, err := a.WithoutTrust(nil)
+	p, err := a.LocateWithoutTrust(nil)
 	if err != nil {
 		return err
 	}

@@ -13,48 +13,48 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// Asker puts questions to the person at the terminal, one at a time, oldest first.
+// Asker puts questions to the person at the terminal. It shows one question at a time, the oldest first.
 type Asker struct {
 	a    *frame.App
 	r    *kernel.Runner
 	say  *Printer
 	Stop *frame.Stopper
-	tty  keyboard // nil: no person sits here
+	tty  keyboard // nil if nobody can be asked
 
-	done func() error // closes what newAsker opened
+	done func() error // closes the terminal that NewAsker opened
 
-	Suspend func()                // stops the process until somebody continues it
-	Calm    func(context.Context) // waits until no other text is being typed; nil: none can be
+	Suspend func()                // Suspend stops the process until the shell continues it.
+	Calm    func(context.Context) // Calm waits until no other text is being typed. Nil if nobody types text.
 
-	where string // what answers given here say of their place
+	where string // the place of the answers, for the record
 
-	// answerTo is set where the questions are those of other processes: Ctrl-C then ends the
-	// watching, and no key a turn. Nil: they are r's own.
+	// AnswerTo sends the answer to a question of another process. Ctrl-C then ends the watching and no turn. If
+	// AnswerTo is nil, the questions belong to r.
 	AnswerTo func(context.Context, interaction.Question, interaction.Answer) error
-	Away     bool // with AnswerTo: they are those of this command's own turn, which goes on elsewhere
+	Away     bool // With AnswerTo: the questions belong to this command's turn, which runs on another machine.
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	wake   chan struct{} // capacity 1: open changed
+	wake   chan struct{} // capacity 1; receives a value when open changes
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	open []*openQuestion
 }
 
-// keyboard is where questions are answered.
+// keyboard reads a person's keys.
 type keyboard interface {
-	// Session calls f with the terminal in raw mode and nothing typed ahead.
+	// Session calls f with the terminal in raw mode. It discards all earlier input.
 	Session(f func(*screen.Keys) error) error
 }
 
-// openQuestion is a question with its end.
+// openQuestion is a question that is open until closed is closed.
 type openQuestion struct {
 	interaction.Question
 	closed chan struct{}
 }
 
-// CanAsk reports whether NewAsker would have a terminal to ask at.
+// CanAsk reports whether NewAsker would find a terminal.
 func CanAsk(a *frame.App) bool {
 	if !screen.IsTerminal(a.Stderr) || !a.Attended() {
 		return false
@@ -63,8 +63,8 @@ func CanAsk(a *frame.App) bool {
 	return err == nil && tty.Close() == nil
 }
 
-// NewAsker opens the terminal, if there is one to ask on: standard error is one, and the
-// controlling terminal can be opened. Standard input may well be a pipe.
+// NewAsker opens the controlling terminal if standard error is a terminal and a person may sit there. Standard input
+// may be a pipe.
 func NewAsker(a *frame.App, r *kernel.Runner, say *Printer) *Asker {
 	if !screen.IsTerminal(a.Stderr) || !a.Attended() {
 		return NewAskerAt(a, r, say, nil, "terminal")
@@ -76,12 +76,12 @@ func NewAsker(a *frame.App, r *kernel.Runner, say *Printer) *Asker {
 	k := NewAskerAt(a, r, say, tty, "terminal")
 	k.done = tty.Close
 	k.Suspend = func() {
-		say.Status.Aside(func() { _ = tty.Aside(frame.Suspend) }) // a terminal that is gone says so to its reader
+		say.Status.Aside(func() { _ = tty.Aside(frame.Suspend) }) // A gone terminal shows itself to its reader.
 	}
 	return k
 }
 
-// NewAskerAt puts questions at a keyboard that somebody else opened; nil is none.
+// NewAskerAt puts questions at a keyboard that the caller has opened. If tty is nil, the Asker asks nothing.
 func NewAskerAt(a *frame.App, r *kernel.Runner, say *Printer, tty keyboard, where string) *Asker {
 	k := &Asker{a: a, r: r, say: say, tty: tty, where: where, wake: make(chan struct{}, 1)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
@@ -91,19 +91,19 @@ func NewAskerAt(a *frame.App, r *kernel.Runner, say *Printer, tty keyboard, wher
 	return k
 }
 
-// Available reports whether there is a terminal to ask at.
+// Available reports whether there is a terminal for questions.
 func (k *Asker) Available() bool { return k.tty != nil }
 
-// Close ends the asking; a question that is shown is left open.
+// Close stops asking. A shown question stays open.
 func (k *Asker) Close() {
 	k.cancel()
 	k.wg.Wait()
 	if k.done != nil {
-		_ = k.done() // read from only
+		_ = k.done() // A terminal that was only read loses nothing.
 	}
 }
 
-// Show takes note of questions and of their ends.
+// Show adds a new question and removes a closed one.
 func (k *Asker) Show(n kernel.Notice) {
 	if k.tty == nil {
 		return
@@ -133,7 +133,7 @@ func (k *Asker) Show(n kernel.Notice) {
 	}
 }
 
-func (k *Asker) next() *openQuestion {
+func (k *Asker) oldestQuestion() *openQuestion {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.open) == 0 {
@@ -144,7 +144,7 @@ func (k *Asker) next() *openQuestion {
 
 func (k *Asker) loop() {
 	for {
-		q := k.next()
+		q := k.oldestQuestion()
 		if q == nil {
 			select {
 			case <-k.wake:
@@ -153,7 +153,7 @@ func (k *Asker) loop() {
 				return
 			}
 		}
-		k.put(q)
+		k.askQuestion(q)
 		select {
 		case <-q.closed:
 		case <-k.ctx.Done():
@@ -162,8 +162,8 @@ func (k *Asker) loop() {
 	}
 }
 
-// put asks one question until it has an end.
-func (k *Asker) put(q *openQuestion) {
+// askQuestion asks one question until it is closed.
+func (k *Asker) askQuestion(q *openQuestion) {
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
 	go func() {
@@ -180,7 +180,7 @@ func (k *Asker) put(q *openQuestion) {
 	}
 	err := k.tty.Session(func(keys *screen.Keys) error {
 		for {
-			err := (&sitting{k: k, q: q.Question, keys: keys}).run(ctx)
+			err := (&questionScreen{k: k, q: q.Question, keys: keys}).readAnswer(ctx)
 			if !errors.Is(err, screen.ErrSuspended) {
 				return err
 			}
@@ -195,7 +195,7 @@ func (k *Asker) put(q *openQuestion) {
 	}
 }
 
-// keysHint says what the keys do at a question, of a turn of this process or one that is watched.
+// keysHint explains the keys at a question. watched means that the question belongs to another process.
 func keysHint(q interaction.Question, watched bool) string {
 	var keys []string
 	switch n := min(len(q.Options), 9); n {

@@ -18,16 +18,16 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// saved is a file that was made of a block of the answer.
-type saved struct {
-	block int // its place in the result's content
+// savedFile is a file that was made from a block of the answer.
+type savedFile struct {
+	block int // index in the content of the result
 	path  string
 }
 
-// Save writes what the agent embedded in an answer to files in the directory of --save-to, if there is one.
-// Their names are of its own making and nothing is overwritten. It is called before Finish, which names them.
+// Save writes the files that the agent embedded in its answer to the directory of --save-to. Perlica chooses the
+// names and overwrites nothing. The caller calls Save before Finish, which lists the files.
 func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
-	want := embedded(res.Content)
+	want := countEmbedded(res.Content)
 	if p.saveTo == "" || want == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result)
 		return err
 	}
 	n := 0
-	ctx = context.WithoutCancel(ctx) // the turn may have been stopped; what came of it is an answer, too
+	ctx = context.WithoutCancel(ctx) // A stopped turn has an answer, too.
 	for b, err := range r.Content(ctx, res.Run) {
 		if err != nil {
 			return err
@@ -45,23 +45,24 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result)
 			if err != nil {
 				return err
 			}
-			p.saved = append(p.saved, saved{n, path})
+			p.saved = append(p.saved, savedFile{n, path})
 		}
 		n++
 	}
-	if left := want - len(p.saved); left > 0 { // masked before it was recorded, or pruned
+	if left := want - len(p.saved); left > 0 { // Masked before it was recorded, or pruned.
 		return fmt.Errorf("%d of the %d files are not on record as they came", left, want)
 	}
 	return nil
 }
 
-// mostDrawn is how many images of an answer are drawn.
+// mostDrawn is the largest number of images drawn for an answer.
 const mostDrawn = 8
 
-// Draw draws the images of an answer on the terminal of standard error, where that can. They are taken from the record.
+// Draw draws the images of an answer on the terminal of standard error if that terminal can draw. It reads the images
+// from the record.
 func (p *Printer) Draw(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
 	columns, drawn := screen.TerminalWidth(p.a.Stderr), 0
-	if columns == 0 || embedded(res.Content) == 0 {
+	if columns == 0 || countEmbedded(res.Content) == 0 {
 		return nil
 	}
 	for b, err := range r.Content(context.WithoutCancel(ctx), res.Run) {
@@ -78,8 +79,8 @@ func (p *Printer) Draw(ctx context.Context, r *kernel.Runner, res kernel.Result)
 	return nil
 }
 
-// embedded is how many pieces of an answer held something.
-func embedded(list []provider.Block) (n int) {
+// countEmbedded counts the blocks of an answer that contain a file.
+func countEmbedded(list []provider.Block) (n int) {
 	for _, b := range list {
 		if !b.Link() && b.Size > 0 {
 			n++
@@ -88,10 +89,10 @@ func embedded(list []provider.Block) (n int) {
 	return n
 }
 
-// mostNames is how many names are tried for a file.
+// mostNames is the largest number of names that saveBlock tries for a file.
 const mostNames = 1000
 
-// saveBlock writes a file whose name no file has yet.
+// saveBlock writes a file under a name that is not in use yet.
 func saveBlock(dir, stem string, n int, b provider.Block) (string, error) {
 	for i := range mostNames {
 		name := fmt.Sprintf("%s-%d", stem, n)
@@ -108,25 +109,25 @@ func saveBlock(dir, stem string, n int, b provider.Block) (string, error) {
 		}
 		_, err = f.Write(b.Data)
 		if err = errors.Join(err, f.Close()); err != nil {
-			return "", errors.Join(err, os.Remove(path)) // half an image is none
+			return "", errors.Join(err, os.Remove(path)) // A partial image is useless.
 		}
 		return path, nil
 	}
 	return "", fmt.Errorf("%s: %d files of the run are there", dir, mostNames)
 }
 
-// explainContent says what of an answer is no text, and that an answer is empty.
+// explainContent lists the parts of an answer that are not text, or says that the answer is empty.
 func (p *Printer) explainContent(res kernel.Result) {
 	counts := map[string]int{}
 	sizes := map[string]int64{}
 	var nouns []string
 	for _, b := range res.Content {
 		if b.Link() {
-			p.Note("not opened: " + p.row(b.String(), len("perlica: not opened: ")))
+			p.Note("not opened: " + p.fitRow(b.String(), len("perlica: not opened: ")))
 			continue
 		}
-		if b.Size == 0 { // an address alone, or what has not its form
-			p.Note(p.row(b.String(), len("perlica: ")))
+		if b.Size == 0 { // only an address, or a block without valid data
+			p.Note(p.fitRow(b.String(), len("perlica: ")))
 			continue
 		}
 		if counts[b.Noun()]++; counts[b.Noun()] == 1 {
@@ -143,7 +144,7 @@ func (p *Printer) explainContent(res kernel.Result) {
 		p.Note("the answer has " + strings.Join(parts, "; ") + "; --save-to DIR writes them to files")
 	case len(parts) > 0:
 		p.Note("the answer has " + strings.Join(parts, "; "))
-	case len(res.Content) == 0 && !p.beside && res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && strings.TrimSpace(res.Text) == "":
+	case len(res.Content) == 0 && !p.usageShownElsewhere && res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && strings.TrimSpace(res.Text) == "":
 		p.Note("the answer is empty")
 	}
 	for _, s := range p.saved {
@@ -151,8 +152,8 @@ func (p *Printer) explainContent(res kernel.Result) {
 	}
 }
 
-// saying prints what an agent says beside its messages, once.
-func (p *Printer) saying(u provider.Update) {
+// printSaying prints a text that the agent sends outside of its messages. It prints each text once.
+func (p *Printer) printSaying(u provider.Update) {
 	text := frame.OneLine(u.Saying())
 	if text == "" || p.sayings[text] || len(p.sayings) >= mostSayings {
 		return
@@ -161,5 +162,5 @@ func (p *Printer) saying(u provider.Update) {
 	p.Note(text)
 }
 
-// mostSayings is how many different ones are shown of a turn; all are on record.
+// mostSayings is the largest number of such texts that are shown for a turn. The record has all of them.
 const mostSayings = 20

@@ -1,3 +1,6 @@
-// Package dialog is a turn at a terminal or in a pipe: its flags, what is printed while it goes on, and
-// the questions that are asked and answered in between. run, chat and watch share it.
+// Package dialog shows a turn at a terminal or in a pipe. It has the turn's flags, prints the answer and the
+// progress, and asks the agent's questions. The turn runs in this process, in another process or on a team's worker.
+// The commands run, chat and watch share it.
+//
+// Package dialog keeps no agent alive.
 package dialog

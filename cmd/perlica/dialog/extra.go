@@ -12,8 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// AddExtraFlags adds the flags of run that not every agent can take, and those that are there under the name that
-// other programs have for them.
+// AddExtraFlags adds the flags of run that not every agent supports, and their aliases from other programs.
 func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Append, "append-system", "", "put this `text` behind the agent's own system prompt; @FILE reads it from a file")
@@ -21,14 +20,14 @@ func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 	fl.StringVar(&f.Session, "resume", "", "continue a `session`: the same as --session")
 	fl.BoolP("print", "p", false, "changes nothing: run always prints the answer and exits")
 	fl.BoolVar(&f.Verbose, "verbose", false, "say on standard error what the agent plans, thinks and does, and the ids")
-	frame.CompleteFlag(cmd, "append-system", frame.NoFiles) // a name without @ would be sent as the text
+	frame.CompleteFlag(cmd, "append-system", frame.NoFiles) // A name without @ would be sent as the text.
 	cmd.MarkFlagsMutuallyExclusive("session", "resume")
 	cmd.MarkFlagsMutuallyExclusive("resume", "continue")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
 }
 
-// Refused says which of the flags a run that an agent starts does not take, under this limit: who gives a yes,
-// names a program for the agent to start or has files written is a person.
+// Refused returns an error for flags that an agent may not pass to the run that it starts. Only a person may grant a
+// permission, name a program for the agent to start, or have files written.
 func (f Flags) Refused(limit string) error {
 	switch {
 	case len(f.Allow) > 0:
@@ -41,8 +40,8 @@ func (f Flags) Refused(limit string) error {
 	return nil
 }
 
-// extend adds to the choice what only some agents take.
-func (f Flags) extend(c *project.Choice) (err error) {
+// addAgentOptions adds the options to the choice that only some agents support.
+func (f Flags) addAgentOptions(c *project.Choice) (err error) {
 	for _, dir := range f.AddDirs {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
@@ -62,12 +61,12 @@ func (f Flags) extend(c *project.Choice) (err error) {
 			return frame.UsageErrorf("--mcp-config %s: %w", f.McpFile, err)
 		}
 	}
-	c.Append, err = f.system()
+	c.Append, err = f.systemText()
 	return err
 }
 
-// system is the text of --append-system.
-func (f Flags) system() (string, error) {
+// systemText returns the text of --append-system.
+func (f Flags) systemText() (string, error) {
 	text := f.Append
 	if file, ok := strings.CutPrefix(text, "@"); ok {
 		b, err := f.ReadFile("--append-system", file)

@@ -12,10 +12,10 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// Files reads the files that flags name, each once: a pipe such as <(command) gives its content only once. It is for
-// one goroutine.
+// Files reads each file that flags name once, because a pipe such as <(command) gives its content only once. Only one
+// goroutine may use it.
 type Files struct {
-	Stop <-chan kernel.Stop // ends the reading with a *kernel.StoppedError
+	Stop <-chan kernel.Stop // A value ends the reading with a *kernel.StoppedError.
 	read map[string]content
 }
 
@@ -24,8 +24,8 @@ type content struct {
 	err  error
 }
 
-// ReadFile reads a file that a flag names, without a byte order mark. The error is a *kernel.StoppedError or one of
-// usage that names the flag.
+// ReadFile reads a file that a flag names and removes a byte order mark. Its error is a *kernel.StoppedError or a
+// usage error that names the flag.
 func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 	files := f.Files
 	if files == nil {
@@ -33,7 +33,7 @@ func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 	}
 	c, ok := files.read[path]
 	if !ok {
-		c = files.open(path)
+		c = files.readFile(path)
 		if files.read == nil {
 			files.read = map[string]content{}
 		}
@@ -51,9 +51,9 @@ func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 	return bytes.TrimPrefix(c.text, []byte("\xef\xbb\xbf")), c.err
 }
 
-// open reads a file. Opening a pipe without a writer takes until there is one, so the reading has a goroutine of
-// its own, which ends with the process at the latest.
-func (f *Files) open(path string) content {
+// readFile reads a file in a goroutine of its own. Opening a pipe blocks until the pipe has a writer. The goroutine
+// ends with the process at the latest.
+func (f *Files) readFile(path string) content {
 	done := make(chan content, 1)
 	go func() {
 		file, err := os.Open(path)
@@ -61,7 +61,7 @@ func (f *Files) open(path string) content {
 			done <- content{nil, err}
 			return
 		}
-		defer func() { _ = file.Close() }() // read from only
+		defer func() { _ = file.Close() }() // A file that was only read loses nothing.
 		b, err := io.ReadAll(io.LimitReader(file, frame.MaxInput+1))
 		done <- content{b, err}
 	}()

@@ -19,9 +19,9 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Finish ends the output: the rest of the answer, the result, and what went wrong.
+// Finish prints the rest of the answer, the result and any error.
 func (p *Printer) Finish(res kernel.Result, err error) {
-	defer func() { _ = p.Status.Close() }() // a terminal that is gone shows nothing
+	defer func() { _ = p.Status.Close() }() // The terminal may be gone.
 	if p.format != "text" {
 		rec := streamjson.NewResult(res, err, frame.RefusalErrorType(err))
 		if p.Misfit != nil && !rec.IsError {
@@ -31,33 +31,33 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 			rec.Content[s.block].Path = s.path
 		}
 		if p.format == "stream-json" {
-			p.n++
-			rec.N = &p.n
+			p.streamIndex++
+			rec.N = &p.streamIndex
 		}
-		p.json(rec)
+		p.printJSON(rec)
 	} else if err == nil {
 		if res.Replayed {
-			p.text(res.Text)
+			p.printAnswer(res.Text)
 		}
 		if p.Answer != nil && !p.Closed {
-			_ = p.Answer.Close() // writes the final newline; the terminal may be gone
-		} else if p.newline && p.open {
-			p.text("\n")
+			_ = p.Answer.Close() // Close writes the final newline. The terminal may be gone.
+		} else if p.newline && p.lineOpen {
+			p.printAnswer("\n")
 		}
 	}
 	p.Status.Clear()
-	p.endAnswer(err)
+	p.releaseAnswer(err)
 	if err == nil {
 		p.Explain(res)
 	}
 }
 
-// Explain says on standard error what is not a plain answer, and what to do.
+// Explain prints on standard error everything about a result that is not a plain answer, with hints.
 func (p *Printer) Explain(res kernel.Result) {
 	p.explainEnd(res)
 	p.explainContent(res)
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
-		p.wrong(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", frame.Count(n, "question")),
+		p.printFault(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", frame.Count(n, "question")),
 			"to allow ordinary commands: --permissions allow; to allow one: --allow 'COMMAND'; to be asked later, in 'perlica pending': --wait-permissions 10m")
 	}
 	for _, u := range res.Unasked {
@@ -66,12 +66,12 @@ func (p *Printer) Explain(res kernel.Result) {
 			text += " (question " + frame.ShortID(string(u.FreedBy)) + ")"
 		}
 		if p.strict && u.FreedBy == "" {
-			p.wrong(text, "")
+			p.printFault(text, "")
 		} else {
 			p.Note("warning: " + text)
 		}
 	}
-	if res.Replayed { // those of a turn were shown as they came
+	if res.Replayed { // A live turn has shown its warnings already.
 		for _, w := range res.Warnings {
 			p.Note("warning: " + strings.Replace(w, "_", " ", 2))
 		}
@@ -84,58 +84,59 @@ func (p *Printer) Explain(res kernel.Result) {
 	}
 }
 
-// wrong prints what went wrong, and what to do about it.
-func (p *Printer) wrong(text, hint string) {
+// printFault prints a fault and a hint.
+func (p *Printer) printFault(text, hint string) {
 	rows := card.Marked("perlica: "+text, screen.TerminalWidth(p.a.Stderr))
 	p.Line(p.Styles.Red("perlica:") + strings.TrimPrefix(rows, "perlica:"))
 	if hint != "" {
-		p.Line(p.Styles.Dim("hint: " + screen.Sanitize(hint))) // commands to be copied, and no words of an agent
+		// The hint contains commands to copy and no text of an agent.
+		p.Line(p.Styles.Dim("hint: " + screen.Sanitize(hint)))
 	}
 }
 
-// explainEnd says how a run ended that has no plain answer.
+// explainEnd says how a run without a plain answer ended.
 func (p *Printer) explainEnd(res kernel.Result) {
 	show := "perlica log show " + string(res.Run) + p.Elsewhere
-	if res.Run == "" { // of an input that a team has
+	if res.Run == "" { // an input of a team
 		show = "perlica team inputs " + string(res.Input)
 	}
-	if res.Err != nil || res.Outcome == kernel.OutcomeUnknown { // an agent may answer a cancel with an error
+	if res.Err != nil || res.Outcome == kernel.OutcomeUnknown { // An agent may answer a cancellation with an error.
 		p.explainStop(res)
 	}
 	switch {
 	case res.Err != nil && res.Err.Subtype == kernel.IntentLost:
-		p.wrong("the outcome is unknown: "+frame.ProviderMessage(res.Err),
+		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
 			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log verify' says what the log lost")
 	case res.Outcome == kernel.OutcomeUnknown:
-		p.wrong("the outcome is unknown: "+frame.ProviderMessage(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
+		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
 	case res.Err != nil:
-		p.wrong(frame.ProviderMessage(res.Err), p.errorHint(res, show))
+		p.printFault(frame.ProviderMessage(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:
-		p.wrong("the call failed; how is no longer on record", show)
+		p.printFault("the call failed; how is no longer on record", show)
 	case res.Stopped != nil:
 		p.explainStop(res)
 	case res.StopReason == "refusal":
-		p.wrong(res.Provider+" refused to answer", "")
+		p.printFault(res.Provider+" refused to answer", "")
 	case res.StopReason == "max_tokens", res.StopReason == "max_turn_requests":
-		p.wrong("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
+		p.printFault("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
 	case res.StopReason != "" && res.StopReason != "end_turn":
 		p.Note("the turn ended with the agent's reason " + frame.OneLine(res.StopReason))
 	}
 }
 
-// explainStop says who stopped a run, if it was stopped.
+// explainStop says who stopped a run.
 func (p *Printer) explainStop(res kernel.Result) {
 	switch {
 	case res.Stopped == nil, res.Stopped.By == streamjson.ByPipe, res.Stopped.By == streamjson.ByOutput:
-		// A closed pipe ends quietly; any other fault is the run's error.
+		// A closed pipe ends quietly. Another output fault is the run's error.
 	case res.Stopped.By == streamjson.ByTimeout:
-		p.wrong("stopped: "+res.Stopped.Why, "")
+		p.printFault("stopped: "+res.Stopped.Why, "")
 	default:
 		p.Note("stopped: " + res.Stopped.Why)
 	}
 }
 
-// errorHint says what to do about a provider's error.
+// errorHint returns a hint for a provider's error.
 func (p *Printer) errorHint(res kernel.Result, show string) string {
 	switch hint := AgentHint(res.Err, res.Provider, p.adHoc, p.Held); {
 	case hint != "":
@@ -146,21 +147,22 @@ func (p *Printer) errorHint(res kernel.Result, show string) string {
 	return "the record: " + show
 }
 
-// Held returns the variables that are set here and that the agent was not handed, of those that may hold its key or
-// that its logins ask for. It reports whether the agent has a login at all: a model without an agent has only its key.
+// Held returns variables of this environment that were not passed to the agent: variables that may hold its key, and
+// variables that its login methods ask for. logsIn reports whether the agent has a login. A bare model has only its
+// key.
 type Held func(loginVars []string) (names []string, logsIn bool)
 
-// HeldFrom is the Held of an agent that is started with some variables of an environment.
+// HeldFrom returns the Held function of an agent that is started with some variables of environ.
 func HeldFrom(agent agents.Agent, environ []string) Held {
 	return func(loginVars []string) ([]string, bool) { return agent.HeldBack(environ, loginVars), !agent.Model }
 }
 
-// limited finds a limit in the message of an error that has the code of a missing login.
-var limited = sync.OnceValue(func() *regexp.Regexp {
+// rateLimitPattern finds a rate limit in the message of an error that has the code of a missing login.
+var rateLimitPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(rate|usage|request|spending|weekly|hourly|daily)[ -]?limit|quota|too many requests`)
 })
 
-// AgentHint says what to do about an agent's error, as far as its type says it.
+// AgentHint returns a hint for an agent's error according to its type.
 func AgentHint(err error, id string, adHoc bool, held Held) string {
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -173,9 +175,9 @@ func AgentHint(err error, id string, adHoc bool, held Held) string {
 			names, logsIn = held(e.LoginVars)
 		}
 		if !logsIn {
-			return "" // the message names the source of the key
+			return "" // The message names the source of the key.
 		}
-		if limited().MatchString(e.Message) {
+		if rateLimitPattern().MatchString(e.Message) {
 			return "the agent reports a limit of its account: wait, or use another account or model"
 		}
 		return frame.LoginHint(id, adHoc, names)
@@ -199,8 +201,8 @@ func AgentHint(err error, id string, adHoc bool, held Held) string {
 	return ""
 }
 
-// json prints one object on a line of its own.
-func (p *Printer) json(v any) {
+// printJSON prints one JSON object on a line.
+func (p *Printer) printJSON(v any) {
 	if p.Closed {
 		return
 	}

@@ -25,39 +25,39 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// Flags are the flags of run.
+// Flags are the values of the flags of run.
 type Flags struct {
-	Provider, Agent        string
-	Env                    []string
-	Session                string
-	Cont                   bool
-	InputID                string
-	File                   string
-	Attach                 []string
-	Cwd, Model, Mode       string
-	Permissions            string
-	WaitPermissions        time.Duration
-	Allow, Deny            []string // commands, as in rules
-	Format                 string
-	Json, IgnoreClosedPipe bool
-	Newline                bool // at the end of the answer, also where no terminal shows it
-	Thoughts, Verbose      bool
-	Append                 string   // a text for the system prompt, or @ and a file
-	AddDirs                []string // further roots of the agent's session
-	McpFile                string   // MCP servers
-	SaveTo                 string   // the directory for what of an answer is no text
-	Timeout                time.Duration
-	Wait, Strict           bool
-	SchemaFile             string
-	Schema                 json.RawMessage // what is in it
+	Provider, Agent   string
+	Env               []string
+	Session           string
+	Cont              bool
+	InputID           string
+	File              string
+	Attach            []string
+	Cwd, Model, Mode  string
+	Permissions       string
+	WaitPermissions   time.Duration
+	Allow, Deny       []string // commands, written as in rules
+	Format            string
+	Json, Quiet       bool
+	Newline           bool // end the answer with a newline, also in a pipe or file
+	Thoughts, Verbose bool
+	Append            string   // text for the system prompt, or @ and a file name
+	AddDirs           []string // more root directories of the agent's session
+	McpFile           string   // file with MCP servers
+	SaveTo            string   // directory for the parts of an answer that are not text
+	Timeout           time.Duration
+	Wait, Strict      bool
+	SchemaFile        string
+	Schema            json.RawMessage // content of the schema file
 
-	Program string // the command, as it was typed
-	Empty   string // a flag that was given the empty string
+	Program string // the command as it was typed
+	Empty   string // name of a flag with an empty value
 
-	Files *Files // reads the files that flags name; nil means they are read without a stop
+	Files *Files // Files reads the named files. Nil means that reading cannot be stopped.
 }
 
-// AddFlags adds the flags that run and the chat share.
+// AddFlags adds the flags that run and chat share.
 func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
@@ -74,9 +74,9 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 }
 
-// Check refuses values that no later step would.
+// Check refuses invalid values that no later step would refuse.
 func (f Flags) Check() error {
-	if f.Empty != "" { // a variable that is not set: without an id, for one, a second run would call again
+	if f.Empty != "" { // An unset variable leaves an empty value. An empty --input-id would allow a second call.
 		return frame.UsageErrorf("--%s is empty", f.Empty)
 	}
 	switch policy.Mode(f.Permissions) {
@@ -104,8 +104,8 @@ func (f Flags) Check() error {
 	return nil
 }
 
-// Rules are the rules that the flags add to those of the configuration, for one run. An origin says
-// on record where they come from.
+// Rules returns the rules that the flags add to the configuration for one run. The record names the flag as their
+// origin.
 func (f Flags) Rules() (rules []policy.Rule, err error) {
 	for _, of := range []struct {
 		flag     string
@@ -123,16 +123,16 @@ func (f Flags) Rules() (rules []policy.Rule, err error) {
 	return rules, nil
 }
 
-// RuleTexts are the Rules as they were given.
+// RuleTexts returns the texts of Rules.
 func (f Flags) RuleTexts() (texts []string) {
-	rules, _ := f.Rules() // its error was met before
+	rules, _ := f.Rules() // Rules has returned its error before.
 	for _, r := range rules {
 		texts = append(texts, r.Origin+" "+r.Command)
 	}
 	return texts
 }
 
-// ConfigFlags are the settings that the flags replace.
+// ConfigFlags returns the settings that the flags replace.
 func (f Flags) ConfigFlags() map[string]string {
 	flags := map[string]string{}
 	if f.Permissions != "" {
@@ -141,8 +141,8 @@ func (f Flags) ConfigFlags() map[string]string {
 	return flags
 }
 
-// NotSet says which variables of --env the environment does not have, which the agent therefore misses; it is
-// empty if there are none.
+// NotSet names the variables of --env that the environment lacks. The agent does not get them. NotSet returns "" if
+// there are no such variables.
 func (f Flags) NotSet(environ []string) string {
 	var names []string
 	for _, name := range f.Env {
@@ -156,7 +156,7 @@ func (f Flags) NotSet(environ []string) string {
 	return "--env: not set here, so the agent does not get it: " + strings.Join(names, ", ")
 }
 
-// Choice is what the flags say of the agent.
+// Choice returns the agent that the flags choose.
 func (f Flags) Choice() (c project.Choice, err error) {
 	c = project.Choice{Provider: f.Provider, Command: f.Agent, Env: f.Env, Model: f.Model, Mode: f.Mode, Schema: f.Schema}
 	if f.Cwd != "" {
@@ -167,15 +167,15 @@ func (f Flags) Choice() (c project.Choice, err error) {
 			return c, frame.UsageErrorf("--cwd %s: no such directory", f.Cwd)
 		}
 	}
-	return c, f.extend(&c)
+	return c, f.addAgentOptions(&c)
 }
 
-// Input is a text as what is to be answered.
+// Input returns a text as an input for the kernel.
 func (f Flags) Input(a *frame.App, text string) kernel.Input {
 	return kernel.Input{ID: event.InputID(f.InputID), Text: text, Attachments: f.Attach, Source: "run", Sender: frame.UserName(a.Getenv)}
 }
 
-// Find finds the session that -s or -c names, or that of the run that -s names; without either it is a new one.
+// Find finds the session of -s or -c. -s may also name a run. Without these flags Find returns a new session.
 func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, err error) {
 	if f.Session == "" && !f.Cont {
 		return sessions.Session{}, nil
@@ -204,7 +204,7 @@ func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, 
 	return s, err
 }
 
-// ChooseAgent finds the agent that answers in a session.
+// ChooseAgent chooses the agent that answers in a session.
 func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, c project.Choice, s sessions.Session) (agents.Agent, error) {
 	agent, err := p.Agent(c, s)
 	var gone *project.GoneError
@@ -220,8 +220,8 @@ func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Ru
 	return agent, err
 }
 
-// goneHint says how to go on with a session whose agent no configuration knows: it was
-// named with --agent. The record has its command line; only a person may start it again.
+// goneHint tells how to continue a session whose agent was named with --agent and is not in the configuration. The
+// record has its command line, but only a person may start it again.
 func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session, err error) error {
 	command, rerr := r.AgentCommand(ctx, s.ID)
 	switch {
@@ -236,7 +236,7 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session
 		agents.CommandLine(append(strings.Fields(f.Program), "-s", frame.SessionName(s, frame.ShortID(s.ID)), "--agent", agents.CommandLine(command))))
 }
 
-// CompleteFlags gives shells the values of the flags of run, as far as a command has them.
+// CompleteFlags sets the completions for the flags of run that a command has.
 func CompleteFlags(a *frame.App, cmd *cobra.Command) {
 	fixed := func(values ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
@@ -248,7 +248,7 @@ func CompleteFlags(a *frame.App, cmd *cobra.Command) {
 		"session":       a.CompleteSessions,
 		"resume":        a.CompleteSessions,
 	} {
-		if cmd.Flags().Lookup(flag) != nil { // the chat has fewer
+		if cmd.Flags().Lookup(flag) != nil { // The chat has fewer flags.
 			frame.CompleteFlag(cmd, flag, f)
 		}
 	}

@@ -5,31 +5,31 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif"  // the formats
-	_ "image/jpeg" // that terminals
-	_ "image/png"  // draw
+	_ "image/gif"  // The decoders of
+	_ "image/jpeg" // all formats that
+	_ "image/png"  // terminals draw.
 	"strings"
 )
 
-// What is drawn of an image at most: a terminal unpacks it, and an agent chose it.
+// These are the limits for a drawn image. The terminal decodes it, and an agent chose it.
 const (
 	pictureBytes  = 4 << 20
 	picturePixels = 16 << 20
 	pictureRows   = 15
 )
 
-// A cell of a terminal is taken to have these pixels; few terminals say.
+// This is the assumed size of a terminal's cell in pixels. Few terminals report it.
 const (
 	cellWidth  = 10
 	cellHeight = 20
 )
 
-// picture returns what draws an image on a terminal that has so many columns, in 15 rows at most, and ends its row;
-// empty: this terminal cannot, or the bytes are no image of a size and format that it draws. A multiplexer such as
-// tmux stands between, and nothing is drawn.
+// picture returns the escape sequence that draws an image in at most 15 rows and ends its row. It returns "" if the
+// terminal cannot draw, or if the bytes are not an image of a supported size and format. In a multiplexer such as
+// tmux it draws nothing.
 //
-// The protocols are kitty's (sw.kovidgoyal.net/kitty/graphics-protocol), for PNG, and that of iTerm2
-// (iterm2.com/documentation-images.html). Of what the agent sent only base64 is in either.
+// The protocols are kitty's (sw.kovidgoyal.net/kitty/graphics-protocol) for PNG and iTerm2's
+// (iterm2.com/documentation-images.html). Both carry the agent's bytes only as base64.
 func picture(b []byte, columns int, getenv func(string) string) string {
 	if len(b) > pictureBytes || columns < 1 {
 		return ""
@@ -39,12 +39,12 @@ func picture(b []byte, columns int, getenv func(string) string) string {
 		return ""
 	}
 	rows := (size.Height + cellHeight - 1) / cellHeight
-	if wide := columns * cellWidth; size.Width > wide { // it shrinks in both directions
+	if wide := columns * cellWidth; size.Width > wide { // The image shrinks in both directions.
 		rows = (size.Height*wide/size.Width + cellHeight - 1) / cellHeight
 	}
 	rows = min(max(rows, 1), pictureRows)
 	data := base64.StdEncoding.EncodeToString(b)
-	switch drawsBy(getenv) {
+	switch imageProtocol(getenv) {
 	case "kitty":
 		if format == "png" {
 			return kitty(data, rows)
@@ -55,8 +55,8 @@ func picture(b []byte, columns int, getenv func(string) string) string {
 	return ""
 }
 
-// drawsBy is the protocol by which a terminal draws images; empty: none that it is known by.
-func drawsBy(getenv func(string) string) string {
+// imageProtocol names the protocol by which the terminal draws images. It returns "" if none is known.
+func imageProtocol(getenv func(string) string) string {
 	name, program := getenv("TERM"), getenv("TERM_PROGRAM")
 	switch {
 	case name == "dumb", getenv("TMUX") != "", getenv("STY") != "", strings.HasPrefix(name, "screen"), strings.HasPrefix(name, "tmux"):
@@ -69,7 +69,8 @@ func drawsBy(getenv func(string) string) string {
 	return ""
 }
 
-// kitty takes 4096 bytes of base64 at once. q=2: the terminal answers nothing, which would be read as keys.
+// kitty accepts at most 4096 bytes of base64 at once. With q=2 the terminal sends no reply, which would be read as
+// keys.
 func kitty(data string, rows int) string {
 	const most = 4096
 	var t strings.Builder

@@ -21,66 +21,66 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Printer shows a run: the answer on standard output, everything else on standard error.
-// Its methods are called by one goroutine at a time.
+// Printer shows a run. The answer goes to standard output and everything else to standard error. Only one goroutine
+// at a time may call its methods.
 type Printer struct {
 	a        *frame.App
 	format   string
 	quiet    bool
-	newline  bool // ends the answer, wherever it goes
+	newline  bool // End the answer with a newline in any case.
 	thoughts bool
-	verbose  bool // the ids, the plan and the beginning of each tool, too
+	verbose  bool // Also show the ids, the plan and the start of each tool.
 	Styles   screen.Styles
 	Status   *screen.StatusLine
 	stop     *frame.Stopper // stopped when standard output is closed
 
-	raw    io.Writer          // standard output
-	out    io.Writer          // of the answer; sanitized if it is a terminal
-	Answer *screen.SafeWriter // out, if it is a terminal
-	n      int                // of stream-json
-	Closed bool               // standard output is, or cannot be written
-	Failed error              // why, unless its reader went away
-	open   bool               // the answer so far does not end with a newline
-	shared bool               // both streams are one file, and no terminal
-	held   []string           // lines for standard error that wait for the end of a line of the answer
-	ended  bool               // the answer is whole
+	raw         io.Writer          // standard output
+	out         io.Writer          // output for the answer; sanitized on a terminal
+	Answer      *screen.SafeWriter // the same as out on a terminal, otherwise nil
+	streamIndex int                // index of the next stream-json object
+	Closed      bool               // Standard output is closed or cannot be written.
+	Failed      error              // the write error, unless the reader closed the pipe
+	lineOpen    bool               // The answer so far does not end with a newline.
+	shared      bool               // Both streams are the same file, which is not a terminal.
+	held        []string           // lines for standard error that wait for the end of an answer line
+	answerEnded bool               // The answer is complete.
 
-	Tools   map[acp.ToolCallId]string // titles of tool calls that run
-	Waiting int                       // open questions
-	Held    Held                      // what to hand to the agent for its login
+	Tools   map[acp.ToolCallId]string // titles of running tool calls
+	Waiting int                       // number of open questions
+	Held    Held                      // Held finds variables to pass to the agent for its login.
 
-	Elsewhere string // what 'perlica log show RUN' needs besides, where the run is not on this machine's log
+	Elsewhere string // extra flags for 'perlica log show RUN' if the run is on another machine's log
 
-	adHoc  bool // the agent is one of --agent
-	strict bool // a tool that ran unasked is an error
+	adHoc  bool // The agent comes from --agent.
+	strict bool // A tool call that ran without a question is an error.
 
-	Misfit error // the answer does not have the form that was asked for
+	Misfit error // Misfit is set if the answer does not match the requested schema.
 
-	saveTo  string
-	saved   []saved
-	Unsaved error           // why Save did not write all
-	sayings map[string]bool // what was printed of what the agent says beside its messages
-	beside  bool            // a TurnView says what the turn took
+	saveTo              string
+	saved               []savedFile
+	Unsaved             error           // Unsaved says why Save did not write every file.
+	sayings             map[string]bool // printed texts that the agent sent outside of its messages
+	usageShownElsewhere bool            // A TurnView shows the usage.
 
-	statusMu sync.Mutex // guards what follows, and which text comes last
-	stopped  bool       // the turn was asked to end
-	doing    string     // what the status line says
+	statusMu sync.Mutex // guards the fields below and the order of status texts
+	stopped  bool       // The turn was asked to stop.
+	doing    string     // text of the status line
 }
 
-// NewPrinter returns a printer for one run; a closed standard output stops it through stop.
+// NewPrinter returns a Printer for one run. A closed standard output stops the run through stop.
 func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper) *Printer {
 	p := &Printer{
-		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts || f.Verbose, verbose: f.Verbose, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
+		a: a, format: f.Format, quiet: f.Quiet, newline: f.Newline, thoughts: f.Thoughts || f.Verbose, verbose: f.Verbose, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
 		Styles: screen.NewStyles(a.Getenv, screen.IsTerminal(a.Stderr)),
 		Tools:  map[acp.ToolCallId]string{}, sayings: map[string]bool{},
 	}
 	var width func() int
-	if !f.IgnoreClosedPipe && f.Format == "text" {
+	if !f.Quiet && f.Format == "text" {
 		width = screen.StatusWidth(a.Stderr, a.Getenv)
 	}
 	p.Status = screen.NewStatusLine(a.Stderr, width, p.Styles, screen.SystemClock())
 	p.raw = patientWriter{ctx, a.Stdout}
-	if info, err := a.Stdout.Stat(); err == nil && info.Mode().IsRegular() { // a file has no reader to wait for
+	if info, err := a.Stdout.Stat(); err == nil && info.Mode().IsRegular() { // A file has no reader to wait for.
 		p.raw = a.Stdout
 	}
 	p.out = p.raw
@@ -92,8 +92,8 @@ func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper)
 	return p
 }
 
-// patientWriter waits for the reader of standard output, until its context ends: a reader
-// that has stopped must not keep a run from ending.
+// patientWriter waits for the reader of standard output until its context ends. A stuck reader must not keep a run
+// from ending.
 type patientWriter struct {
 	ctx context.Context
 	f   *os.File
@@ -105,7 +105,7 @@ func (w patientWriter) Write(b []byte) (int, error) {
 		err error
 	}
 	done := make(chan written, 1)
-	go func() { // ends with the process, if there is never a reader
+	go func() { // The goroutine ends with the process if nobody ever reads.
 		n, err := w.f.Write(b)
 		done <- written{n, err}
 	}()
@@ -122,12 +122,12 @@ func (w patientWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// abortWait is how long a reader may take when the run is being ended.
+// abortWait is the time that a reader has after the run was told to end.
 const abortWait = 500 * time.Millisecond
 
 var errNoReader = errors.New("nobody reads it")
 
-// Note prints a line about the run, not of it.
+// Note prints a line about the run on standard error.
 func (p *Printer) Note(text string) {
 	if p.quiet {
 		return
@@ -135,35 +135,35 @@ func (p *Printer) Note(text string) {
 	p.Line(p.Styles.Dim(card.Marked("perlica: "+text, screen.TerminalWidth(p.a.Stderr))))
 }
 
-// row makes a text of an agent's fit for a row of a terminal in which something stands beside it.
-func (p *Printer) row(text string, beside int) string {
+// fitRow shortens an agent's text to one terminal row that also holds beside more columns.
+func (p *Printer) fitRow(text string, beside int) string {
 	if w := screen.TerminalWidth(p.a.Stderr); w > 0 {
 		return card.Line(text, max(w-beside, 1))
 	}
 	return frame.OneLine(text)
 }
 
-// Line prints a line on standard error, above the status line. Where both streams are one file, the line waits for
-// the end of a line of the answer: it must not stand inside the answer.
+// Line prints a line on standard error, above the status line. If both streams are the same file, the line waits for
+// the end of an answer line and does not split it.
 func (p *Printer) Line(text string) {
 	switch {
-	case p.shared && p.open && !p.ended:
+	case p.shared && p.lineOpen && !p.answerEnded:
 		p.held = append(p.held, text)
 		return
-	case p.shared && p.open:
-		p.open = false
+	case p.shared && p.lineOpen:
+		p.lineOpen = false
 		text = "\n" + text
 	}
 	p.Status.Print(func(w io.Writer) { fmt.Fprintln(w, text) })
 }
 
-// Show is the kernel's Show.
+// Show shows a notice of the kernel.
 func (p *Printer) Show(n kernel.Notice) {
 	if p.format == "stream-json" {
 		line := streamjson.NewLine(n)
-		p.n++
-		line["n"] = p.n
-		p.json(line)
+		p.streamIndex++
+		line["n"] = p.streamIndex
+		p.printJSON(line)
 		return
 	}
 	switch n := n.(type) {
@@ -190,14 +190,14 @@ func (p *Printer) Show(n kernel.Notice) {
 	}
 }
 
-// mostJudged is how many columns what a rule decided about has; 'perlica log show' shows all of it.
+// mostJudged is the width in columns of a rule's subject. 'perlica log show' shows all of it.
 const mostJudged = 300
 
 func (p *Printer) update(n kernel.Updated) {
 	switch {
 	case n.Kind == provider.AgentMessageChunk:
 		if p.format == "text" {
-			p.text(n.Text)
+			p.printAnswer(n.Text)
 		}
 	case n.Kind == provider.AgentThoughtChunk:
 		if p.thoughts && strings.TrimSpace(n.Text) != "" {
@@ -208,28 +208,28 @@ func (p *Printer) update(n kernel.Updated) {
 		p.tool(*n.Tool)
 	case n.Kind == provider.PlanChanged && p.verbose:
 		for _, e := range n.Plan {
-			p.Line(p.Styles.Dim(fmt.Sprintf("plan: %s: %s", e.Status, p.row(e.Content, 20))))
+			p.Line(p.Styles.Dim(fmt.Sprintf("plan: %s: %s", e.Status, p.fitRow(e.Content, 20))))
 		}
 	default:
-		p.saying(n.Update)
+		p.printSaying(n.Update)
 	}
 }
 
-// text prints a piece of the answer as it came.
-func (p *Printer) text(s string) {
+// printAnswer prints a piece of the answer as it arrives.
+func (p *Printer) printAnswer(s string) {
 	if p.Closed || s == "" {
 		return
 	}
-	p.open = !strings.HasSuffix(s, "\n")
+	p.lineOpen = !strings.HasSuffix(s, "\n")
 	if _, err := io.WriteString(p.out, s); err != nil {
 		p.outputFailed(err)
 	}
-	p.release()
+	p.printHeldLines()
 }
 
-// release prints the lines that waited for the end of a line of the answer.
-func (p *Printer) release() {
-	if p.open && !p.ended {
+// printHeldLines prints the lines that waited for the end of an answer line.
+func (p *Printer) printHeldLines() {
+	if p.lineOpen && !p.answerEnded {
 		return
 	}
 	held := p.held
@@ -239,17 +239,18 @@ func (p *Printer) release() {
 	}
 }
 
-// endAnswer releases the lines that still wait. The first of them, or an error that follows, begins a new line.
-func (p *Printer) endAnswer(err error) {
-	p.ended = true
-	p.release()
-	if err != nil && p.shared && p.open {
-		p.open = false
+// releaseAnswer prints the lines that still wait. The first such line, or an error that follows, starts on a new
+// line.
+func (p *Printer) releaseAnswer(err error) {
+	p.answerEnded = true
+	p.printHeldLines()
+	if err != nil && p.shared && p.lineOpen {
+		p.lineOpen = false
 		p.Status.Print(func(w io.Writer) { fmt.Fprintln(w) })
 	}
 }
 
-// sameFile reports whether two files are one, such as the log of a CI job.
+// sameFile reports whether two files are the same, such as the log of a CI job.
 func sameFile(a, b *os.File) bool {
 	x, err := a.Stat()
 	if err != nil {
@@ -259,7 +260,7 @@ func sameFile(a, b *os.File) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// outputFailed stops the turn: the answer has no reader any more.
+// outputFailed stops the turn, because nobody can read the answer.
 func (p *Printer) outputFailed(err error) {
 	p.Closed = true
 	if frame.IsClosedPipe(err) {
@@ -276,7 +277,7 @@ func (p *Printer) tool(t provider.ToolCall) {
 		p.toolOver(t, "")
 		return
 	case t.Title != "" && t.Title != p.Tools[t.ID] && p.verbose:
-		p.Line(p.Styles.Dim("▸ " + p.row(t.Title, 2)))
+		p.Line(p.Styles.Dim("▸ " + p.fitRow(t.Title, 2)))
 	}
 	if t.Title != "" || p.Tools[t.ID] == "" {
 		p.Tools[t.ID] = t.Title
@@ -284,20 +285,20 @@ func (p *Printer) tool(t provider.ToolCall) {
 	p.showStatus()
 }
 
-// toolOver says that a tool call has ended that was said to run, and what came of it.
+// toolOver says that a tool call has ended, and with which outcome.
 func (p *Printer) toolOver(t provider.ToolCall, outcome string) {
 	if title, ok := p.Tools[t.ID]; ok && !p.quiet {
 		mark := p.Styles.Green("✓")
 		if t.Failed() {
 			mark = p.Styles.Red("✗")
 		}
-		p.Line(mark + " " + p.Styles.Dim(p.row(title, 2+screen.TextWidth(outcome))+outcome))
+		p.Line(mark + " " + p.Styles.Dim(p.fitRow(title, 2+screen.TextWidth(outcome))+outcome))
 	}
 	delete(p.Tools, t.ID)
 	p.showStatus()
 }
 
-// SetStatus says what the run is doing, until it is being stopped.
+// SetStatus sets the text of the status line. It has no effect after a stop.
 func (p *Printer) SetStatus(text string) {
 	p.statusMu.Lock()
 	defer p.statusMu.Unlock()
@@ -307,11 +308,10 @@ func (p *Printer) SetStatus(text string) {
 	}
 }
 
-// Stopping says that the turn was asked to end, and what can be done if it does not. It
-// may be called by any goroutine.
+// Stopping says that the turn was asked to stop, and how to force it. Any goroutine may call it.
 func (p *Printer) Stopping() { p.stopping("waiting for the agent; Ctrl-C ends it at once") }
 
-// StoppingElsewhere is Stopping of a turn that another machine's process does.
+// StoppingElsewhere works like Stopping for a turn in a process of another machine.
 func (p *Printer) StoppingElsewhere() {
 	p.stopping("waiting for the worker; Ctrl-C ends the waiting, and the input goes on there")
 }
@@ -345,7 +345,7 @@ func (p *Printer) showStatus() {
 }
 
 func (p *Printer) closedLine(n kernel.Closed) {
-	title := card.Line(n.Question.Title, 60) // a row of a terminal holds all of it
+	title := card.Line(n.Question.Title, 60) // A terminal row holds all of it.
 	if n.Answer == nil {
 		why := strings.ReplaceAll(string(n.Reason), "_", " ")
 		if n.Question.Why != "" && n.Reason == interaction.Unattended {
@@ -361,7 +361,7 @@ func (p *Printer) closedLine(n kernel.Closed) {
 		if o.ID == n.Answer.Option {
 			where := n.Answer.Where
 			if where == "pending" {
-				where = "with perlica pending" // alone it reads as if it still were
+				where = "with perlica pending" // Without this the line would read as if the question were still open.
 			}
 			sign, word := card.Kind(o)
 			label := card.Line(o.Label, 40)

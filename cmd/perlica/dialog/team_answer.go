@@ -9,7 +9,8 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// TeamAnswerError says to a person what came of an answer to a worker's question; nil stays nil: it counts.
+// TeamAnswerError explains the error of an answer to a worker's question to the user. A nil error stays nil and means
+// that the answer counts.
 func TeamAnswerError(err error) error {
 	var uncounted *team.UncountedError
 	switch {

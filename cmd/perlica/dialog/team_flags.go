@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// TeamFlags are the flags of run and the chat that hand inputs to a team.
+// TeamFlags are the flags of run and chat that send inputs to a team.
 type TeamFlags struct {
 	on        bool
 	project   string
@@ -21,7 +21,7 @@ type TeamFlags struct {
 	notBefore string
 }
 
-// AddTeamFlags adds the flags that run and the chat share.
+// AddTeamFlags adds the flags that run and chat share.
 func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.on, "team", false, "hand inputs to the team of team.url, and wait for their results; see docs/team.md")
@@ -29,25 +29,25 @@ func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
 }
 
-// AddTeamRunFlags adds those of run alone.
+// AddTeamRunFlags adds the flags that only run has.
 func AddTeamRunFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.IntVar(&f.priority, "team-priority", 0, "with --team: inputs of a higher `number` are taken first")
 	fl.StringVar(&f.notBefore, "team-not-before", "", "with --team: not to be taken before this `time`, RFC 3339")
 }
 
-// alone are the flags that say how an agent is run here, and do not go with --team.
-var alone = []string{"agent", "env", "cwd", "add-dir", "model", "mode", "allow", "deny", "wait", "wait-permissions",
+// localFlags say how an agent runs on this machine. They exclude --team.
+var localFlags = []string{"agent", "env", "cwd", "add-dir", "model", "mode", "allow", "deny", "wait", "wait-permissions",
 	"append-system", "mcp-config", "save-to", "schema"}
 
-// Meant reports whether inputs go to the team: where --team says so, or, without it, team.default. The error is one of
-// flags that do not go together.
+// Meant reports whether inputs go to the team. Without --team, the setting team.default decides. The error names
+// flags that exclude each other.
 func (f TeamFlags) Meant(cmd *cobra.Command, p *project.Project) (bool, error) {
 	on := f.on
 	if fl := cmd.Flags().Lookup("team"); fl == nil || !fl.Changed {
 		on = p.Config.Team.Default && fl != nil
 	}
-	for _, name := range alone {
+	for _, name := range localFlags {
 		if on && flagChanged(cmd, name) {
 			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other: the worker's own settings count", name), "--team=false runs it here")
 		}
@@ -70,7 +70,7 @@ func flagChanged(cmd *cobra.Command, name string) bool {
 	return fl != nil && fl.Changed
 }
 
-// Draft is a text as an input of the team, as the flags have it.
+// Draft returns a text as an input for the team, with the values of the flags.
 func (f TeamFlags) Draft(p *project.Project, df Flags, text string) (d team.Draft, err error) {
 	d = team.Draft{
 		ID: df.InputID, Text: text, Project: f.Project(p), Provider: df.Provider, Permissions: df.Permissions, Labels: f.labels, Priority: f.priority,
@@ -93,7 +93,7 @@ func (f TeamFlags) Draft(p *project.Project, df Flags, text string) (d team.Draf
 	return d, nil
 }
 
-// ContinueTeamSession has an input go on with a session that is named, if one is.
+// ContinueTeamSession makes the input continue the named session. An empty name changes nothing.
 func ContinueTeamSession(ctx context.Context, t *team.Team, d *team.Draft, session string, note func(string)) error {
 	if session == "" {
 		return nil
@@ -106,5 +106,5 @@ func ContinueTeamSession(ctx context.Context, t *team.Team, d *team.Draft, sessi
 	return nil
 }
 
-// Project is the project of the inputs.
+// Project returns the project of the inputs.
 func (f TeamFlags) Project(p *project.Project) string { return cmp.Or(f.project, p.Name()) }

@@ -19,42 +19,42 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// TeamTerminal is where an input is shown that a team answers, and where its questions are answered.
+// TeamTerminal shows an input that a team answers, and answers its questions.
 type TeamTerminal struct {
 	Say  *Printer
-	Ask  *Asker              // of Say
-	Show func(kernel.Notice) // shows what the run says; nil: Say.Show
-	Stop *frame.Stopper      // stops the input
-	User string              // who sits there
+	Ask  *Asker              // asks on the terminal of Say
+	Show func(kernel.Notice) // Show shows the notices of the run. Nil means Say.Show.
+	Stop *frame.Stopper      // Stop stops the input.
+	User string              // name of the person at the terminal
 }
 
-// teamTurn is an input that a team answers.
+// teamTurn is one input that a team answers.
 type teamTurn struct {
 	TeamTerminal
-	t    *team.Team
-	id   string
-	live *team.Live
-	open map[event.InteractionID]hub.Question // that the hub has, and are shown
-	came map[event.InteractionID]time.Time    // when the hub first had a question
-	said map[event.InteractionID]bool         // the questions that the copy has
-	seen map[event.InteractionID]bool         // the questions that are or were shown
-	past map[event.InteractionID]bool         // whose end is shown
+	t              *team.Team
+	id             string
+	live           *team.Live
+	openQuestions  map[event.InteractionID]hub.Question // the hub's open questions that are shown
+	firstSeen      map[event.InteractionID]time.Time    // the time when the hub first had a question
+	inCopy         map[event.InteractionID]bool         // questions that the copy of the worker's log contains
+	shownQuestions map[event.InteractionID]bool         // questions that were shown
+	shownEnds      map[event.InteractionID]bool         // questions whose end was shown
 
-	shown sync.Map // hub.Question by the id of an interaction, as it was shown; its answer comes from another goroutine
+	questionsByID sync.Map // hub.Question by interaction id; another goroutine answers it
 
-	does    string    // what was said of its state
-	overdue time.Time // when nobody has taken it for so long that it is said
-	gone    bool      // the run's beginning is shown
+	shownState string    // the last state that was shown
+	untakenAt  time.Time // time of the notice that no worker has taken the input
+	startShown bool      // The start of the run was shown.
 }
 
 // TeamPendingError says that the team has accepted an input and that this process did not wait for its end.
 type TeamPendingError struct{ error }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *TeamPendingError) Unwrap() error { return e.error }
 
-// Answer hands an input to a team and waits for its result, as a Runner does on this machine. worker is the one that
-// answered, where there is one. The error is an *UnseenError where the input was taken.
+// Answer sends an input to a team and waits for its result, as a Runner does on this machine. worker names the worker
+// that answered. The error is a *TeamPendingError if the team has accepted the input.
 func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res kernel.Result, worker string, err error) {
 	live, err := t.Live(ctx)
 	if err != nil {
@@ -67,12 +67,12 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 	came, err := t.Submit(ctx, drafts)
 	var fate *team.FateError
 	r := &teamTurn{
-		TeamTerminal: at, t: t, id: drafts[0].ID, live: live, open: map[event.InteractionID]hub.Question{},
-		overdue: time.Now().Add(untaken), came: map[event.InteractionID]time.Time{}, said: map[event.InteractionID]bool{}, seen: map[event.InteractionID]bool{}, past: map[event.InteractionID]bool{},
+		TeamTerminal: at, t: t, id: drafts[0].ID, live: live, openQuestions: map[event.InteractionID]hub.Question{},
+		untakenAt: time.Now().Add(untakenNotice), firstSeen: map[event.InteractionID]time.Time{}, inCopy: map[event.InteractionID]bool{}, shownQuestions: map[event.InteractionID]bool{}, shownEnds: map[event.InteractionID]bool{},
 	}
 	switch {
 	case errors.As(err, &fate):
-		return unknown(r.id, err.Error()), "", nil
+		return unknownOutcome(r.id, err.Error()), "", nil
 	case errors.Is(err, hub.ErrUnsure):
 		at.Say.Note("warning: the hub's standby has not confirmed the input; if the hub fails now it may be lost")
 	case err != nil:
@@ -83,31 +83,31 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 	}
 	at.Say.Elsewhere = " --team"
 	at.Stop.Tell(at.Say.StoppingElsewhere)
-	at.Ask.Stop, at.Ask.Away, at.Ask.AnswerTo = at.Stop, true, r.answer
-	return r.wait(ctx, came[r.id] == hub.There)
+	at.Ask.Stop, at.Ask.Away, at.Ask.AnswerTo = at.Stop, true, r.proposeAnswer
+	return r.waitForEnd(ctx, came[r.id] == hub.There)
 }
 
-// unknown is the result of an input of which nobody knows what became.
-func unknown(id, why string) kernel.Result {
+// unknownOutcome returns the result of an input whose outcome nobody knows.
+func unknownOutcome(id, why string) kernel.Result {
 	return kernel.Result{Input: event.InputID(id), Outcome: kernel.OutcomeUnknown, Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
 }
 
-// wait waits for the input's end. A stop cancels it there.
-func (r *teamTurn) wait(ctx context.Context, before bool) (res kernel.Result, worker string, err error) {
+// waitForEnd waits for the end of the input. A stop cancels the input on the hub.
+func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res kernel.Result, worker string, err error) {
 	under, end := context.WithCancel(ctx)
 	defer end()
 	stopped := make(chan kernel.Stop, 1)
-	go func() { // ends with the waiting
+	go func() { // The goroutine ends when the wait ends.
 		select {
 		case s := <-r.Stop.First:
 			stopped <- s
-			r.cancel(under)
+			r.cancelInput(under)
 		case <-under.Done():
 		}
 	}()
-	r.live.Look, r.live.Note = r.look, r.Say.Note
-	if !before { // else its recorded result is shown, as on one machine
-		r.live.Show = r.notice
+	r.live.Look, r.live.Note = r.showStatus, r.Say.Note
+	if !before { // A known input shows its recorded result only.
+		r.live.Show = r.showNotice
 	}
 	s, err := r.live.Wait(under, r.id)
 	var why *kernel.Stop
@@ -123,12 +123,12 @@ func (r *teamTurn) wait(ctx context.Context, before bool) (res kernel.Result, wo
 		}
 		return res, s.Worker, &TeamPendingError{err}
 	}
-	res, err = r.result(s, why, before)
+	res, err = r.resultOfStatus(s, why, before)
 	return res, s.Worker, err
 }
 
-// cancel has the input stopped, as soon as the hub can be reached.
-func (r *teamTurn) cancel(ctx context.Context) {
+// cancelInput cancels the input as soon as the hub can be reached.
+func (r *teamTurn) cancelInput(ctx context.Context) {
 	for {
 		_, err := r.t.Cancel(ctx, r.id, r.User, "terminal")
 		if err == nil || ctx.Err() != nil {
@@ -142,19 +142,19 @@ func (r *teamTurn) cancel(ctx context.Context) {
 	}
 }
 
-// result is what has become of the input, as run has it.
-func (r *teamTurn) result(s hub.Status, stopped *kernel.Stop, before bool) (kernel.Result, error) {
+// resultOfStatus returns the result of the input in the form of run.
+func (r *teamTurn) resultOfStatus(s hub.Status, stopped *kernel.Stop, before bool) (kernel.Result, error) {
 	switch s.State {
 	case hub.Withdrawn:
-		return kernel.Result{}, &kernel.StoppedError{Stop: cmpStop(stopped, kernel.Stop{By: "user", Why: "withdrawn from the queue"})}
+		return kernel.Result{}, &kernel.StoppedError{Stop: localStop(stopped, kernel.Stop{By: "user", Why: "withdrawn from the queue"})}
 	case hub.Adopted, hub.Lost:
-		return unknown(r.id, "the hub was replaced before the input's outcome was known there"), nil
+		return unknownOutcome(r.id, "the hub was replaced before the input's outcome was known there"), nil
 	case hub.Resolved:
 		why := s.By + " closed it, the outcome is not known"
 		if s.Note != "" {
 			why += ": " + s.Note
 		}
-		return unknown(r.id, why), nil
+		return unknownOutcome(r.id, why), nil
 	}
 	found, err := team.ResultOf(s)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *teamTurn) result(s hub.Status, stopped *kernel.Stop, before bool) (kern
 			why = found.Error.Message
 		}
 		if found.Stopped != nil {
-			return kernel.Result{}, &kernel.StoppedError{Stop: cmpStop(stopped, *found.Stopped)}
+			return kernel.Result{}, &kernel.StoppedError{Stop: localStop(stopped, *found.Stopped)}
 		}
 		return kernel.Result{}, frame.WithHint(frame.ExitFailure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)), "a new input takes a new id")
 	}
@@ -176,14 +176,14 @@ func (r *teamTurn) result(s hub.Status, stopped *kernel.Stop, before bool) (kern
 		res.Stopped = stopped
 	}
 	if !before {
-		r.finish(res)
+		r.showRest(res)
 	}
 	return res, nil
 }
 
-// finish shows what the copy has not shown of a run that is over.
-func (r *teamTurn) finish(res kernel.Result) {
-	if !r.gone {
+// showRest shows the part of a finished run that the copy has not shown.
+func (r *teamTurn) showRest(res kernel.Result) {
+	if !r.startShown {
 		r.TeamTerminal.Show(kernel.Started{Result: res})
 	}
 	rest, ok := r.live.Rest(res.Text)
@@ -199,45 +199,46 @@ func (r *teamTurn) finish(res kernel.Result) {
 	}
 }
 
-func cmpStop(here *kernel.Stop, there kernel.Stop) kernel.Stop {
+func localStop(here *kernel.Stop, there kernel.Stop) kernel.Stop {
 	if here != nil {
 		return *here
 	}
 	return there
 }
 
-// untaken is how long an input waits for a worker before that is said: none may serve what it wants.
-const untaken = 10 * time.Second
+// untakenNotice is the time before the user is told that no worker has taken the input. No worker may serve its
+// project and labels.
+const untakenNotice = 10 * time.Second
 
-// copyWait is how long a question waits for what the agent said before it.
+// copyWait is the longest time that a question waits for the agent's earlier text.
 const copyWait = 2 * time.Second
 
-// look shows what changed while the input is waited for.
-func (r *teamTurn) look(s hub.Status, open []hub.Question) {
-	if s.State != r.does && !s.Ended() {
-		r.does = s.State
+// showStatus shows changes while the user waits for the input.
+func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
+	if s.State != r.shownState && !s.Ended() {
+		r.shownState = s.State
 		r.Say.SetStatus(cmp.Or(map[string]string{hub.Claimed: s.Worker + " is working", hub.Queued: "waiting for a worker", hub.Waiting: "waiting for its time"}[s.State], s.State))
 	}
-	if s.State == hub.Queued && !r.overdue.IsZero() && time.Now().After(r.overdue) {
-		r.overdue = time.Time{}
+	if s.State == hub.Queued && !r.untakenAt.IsZero() && time.Now().After(r.untakenAt) {
+		r.untakenAt = time.Time{}
 		r.Say.Note("no worker has taken it yet; 'perlica team workers' shows who serves which projects and labels")
 	}
 	still := map[event.InteractionID]bool{}
 	for _, q := range open {
 		var shown interaction.Question
 		if json.Unmarshal(q.Question, &shown) != nil || string(shown.ID) != q.ID || q.Worker != s.Worker {
-			continue // not what its worker writes
+			continue // The worker does not write such a row.
 		}
 		still[shown.ID] = true
-		if r.came[shown.ID].IsZero() {
-			r.came[shown.ID] = time.Now()
+		if r.firstSeen[shown.ID].IsZero() {
+			r.firstSeen[shown.ID] = time.Now()
 		}
-		// What the agent said before it comes first, unless the copy is behind.
-		if !r.seen[shown.ID] && (r.said[shown.ID] || r.live.Show == nil || time.Since(r.came[shown.ID]) > copyWait) {
-			r.open[shown.ID], r.seen[shown.ID] = q, true
-			r.shown.Store(shown.ID, q)
+		// The agent's earlier text comes first, unless the copy is late.
+		if !r.shownQuestions[shown.ID] && (r.inCopy[shown.ID] || r.live.Show == nil || time.Since(r.firstSeen[shown.ID]) > copyWait) {
+			r.openQuestions[shown.ID], r.shownQuestions[shown.ID] = q, true
+			r.questionsByID.Store(shown.ID, q)
 			mine := r.t.May(team.Approve) == nil
-			r.show(kernel.Asked{Question: shown, Answerable: mine})
+			r.showOnTerminal(kernel.Asked{Question: shown, Answerable: mine})
 			switch {
 			case !mine:
 				r.Say.Note(frame.QuestionTitle(shown) + "; it waits for a member with the right to approve")
@@ -246,73 +247,73 @@ func (r *teamTurn) look(s hub.Status, open []hub.Question) {
 			}
 		}
 	}
-	for id, q := range r.open {
+	for id, q := range r.openQuestions {
 		if !still[id] {
-			r.closed(q)
+			r.showClosed(q)
 		}
 	}
 }
 
-// notice shows what the run says, by the copy of the worker's log. A question that can be answered is shown when the hub
-// has it, too, and its end when either says so first.
-func (r *teamTurn) notice(n kernel.Notice) {
+// showNotice shows a notice from the copy of the worker's log. An answerable question waits until the hub has it. Its
+// end is shown as soon as the copy or the hub reports it.
+func (r *teamTurn) showNotice(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Started:
-		r.gone = true
+		r.startShown = true
 	case kernel.Asked:
-		if r.said[n.ID] = true; n.Answerable {
+		if r.inCopy[n.ID] = true; n.Answerable {
 			return
 		}
-		r.seen[n.ID] = true
+		r.shownQuestions[n.ID] = true
 	case kernel.Closed:
-		r.end(n)
+		r.showQuestionEnd(n)
 		return
-	case kernel.Received, kernel.Stopping, kernel.Finished: // who waits for a run knows
+	case kernel.Received, kernel.Stopping, kernel.Finished: // The waiting user knows this.
 		return
 	}
-	r.show(n)
+	r.showOnTerminal(n)
 }
 
-// end shows the end of a question, once, and before it a question that was not seen while it was open.
-func (r *teamTurn) end(n kernel.Closed) {
+// showQuestionEnd shows the end of a question once. It first shows a question that was not shown while open.
+func (r *teamTurn) showQuestionEnd(n kernel.Closed) {
 	id := n.Question.ID
-	if r.past[id] {
+	if r.shownEnds[id] {
 		return
 	}
-	if !r.seen[id] {
-		r.show(kernel.Asked{Question: n.Question})
+	if !r.shownQuestions[id] {
+		r.showOnTerminal(kernel.Asked{Question: n.Question})
 	}
-	delete(r.open, id)
-	r.seen[id], r.past[id] = true, true
-	r.show(n)
+	delete(r.openQuestions, id)
+	r.shownQuestions[id], r.shownEnds[id] = true, true
+	r.showOnTerminal(n)
 }
 
-// closed shows how a question ended.
-func (r *teamTurn) closed(q hub.Question) {
+// showClosed shows how a question ended.
+func (r *teamTurn) showClosed(q hub.Question) {
 	var n kernel.Closed
-	_ = json.Unmarshal(q.Question, &n.Question) // it was read before
+	_ = json.Unmarshal(q.Question, &n.Question) // showStatus has parsed it before.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if end, err := r.t.Ended(ctx, q.ID); err == nil && end != nil {
 		n.Answer, n.Reason = end.Answer, end.Reason
 	}
-	r.end(n)
+	r.showQuestionEnd(n)
 }
 
-func (r *teamTurn) show(n kernel.Notice) {
+func (r *teamTurn) showOnTerminal(n kernel.Notice) {
 	r.Ask.Show(n)
 	r.TeamTerminal.Show(n)
 }
 
-// answer proposes an answer that was given here.
-func (r *teamTurn) answer(ctx context.Context, q interaction.Question, a interaction.Answer) error {
+// proposeAnswer sends an answer to the worker.
+func (r *teamTurn) proposeAnswer(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	list, err := r.t.Hub.Questions(ctx, "", r.id)
 	if err != nil {
 		return err
 	}
-	shown, ok := r.shown.Load(q.ID)
+	shown, ok := r.questionsByID.Load(q.ID)
 	if !ok || !slices.ContainsFunc(list, func(open hub.Question) bool { return open.ID == string(q.ID) }) {
 		return errors.New("the question is closed")
 	}
-	return r.t.Answer(ctx, shown.(hub.Question), a) // what the hub has now may be another one
+	return r.t.Answer(ctx, shown.(hub.Question), a) // The hub may have another question by now.
 }

@@ -18,35 +18,35 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TurnView shows a turn of a conversation, in the chat and to those who watch: the answer as
-// Markdown where the terminal can, the rest as run does, and plans, diffs and usage beside it.
+// TurnView shows a turn of a conversation, in the chat and in watch. It renders the answer as Markdown if the
+// terminal can, shows everything else as run does, and adds plans, diffs and usage.
 type TurnView struct {
 	A      *frame.App
 	Say    *Printer
-	stream *screen.MarkdownStream // nil: the answer goes out as it comes
-	open   bool                   // the answer so far does not end with a newline
-	quick  bool                   // there is a status line
+	stream *screen.MarkdownStream // nil if the answer is printed unchanged
+	open   bool                   // The answer so far does not end with a newline.
+	quick  bool                   // There is a status line.
 
 	thought strings.Builder
-	calls   map[acp.ToolCallId]*toolShown
-	folded  func(tool string) string // what is said of a result that was folded, and how to see all of it
-	plan    string                   // its entries, as last shown
+	calls   map[acp.ToolCallId]*shownTool
+	folded  func(tool string) string // folded tells how to see all of a folded result.
+	plan    string                   // the entries as last shown
 	step    string
 	used    *acp.UsageUpdate
 }
 
-// toolShown is a tool call of the turn, as far as it was reported.
-type toolShown struct {
+// shownTool is a tool call of the turn as far as it was reported.
+type shownTool struct {
 	provider.ToolCall
-	named bool // its beginning was shown
-	over  bool // its end was shown, and nothing of it is kept
+	named bool // Its start was shown.
+	over  bool // Its end was shown. The result is dropped.
 }
 
-// NewTurnView returns the view of one turn, which prints through say. folded says how all of a tool
-// call's result can be seen.
+// NewTurnView returns the view of one turn. It prints through say. folded tells how to see all of a tool call's
+// result.
 func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *TurnView {
-	v := &TurnView{A: a, Say: say, calls: map[acp.ToolCallId]*toolShown{}, folded: folded}
-	say.beside = true
+	v := &TurnView{A: a, Say: say, calls: map[acp.ToolCallId]*shownTool{}, folded: folded}
+	say.usageShownElsewhere = true
 	v.quick = screen.StatusWidth(a.Stderr, a.Getenv) != nil
 	if screen.IsTerminal(a.Stdout) && !a.HasDumbTerminal() {
 		styles := screen.NewStyles(a.Getenv, true)
@@ -60,15 +60,15 @@ func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *T
 	return v
 }
 
-// sameTerminal reports whether two files are one terminal.
+// sameTerminal reports whether two files are the same terminal.
 func sameTerminal(a, b *os.File) bool {
 	if !screen.IsTerminal(a) || !screen.IsTerminal(b) {
 		return false
 	}
-	return runtime.GOOS == "windows" || sameFile(a, b) // a process has one console on Windows
+	return runtime.GOOS == "windows" || sameFile(a, b) // On Windows a process has one console.
 }
 
-// Update shows what the agent said.
+// Update shows an update of the agent.
 func (v *TurnView) Update(n kernel.Updated) {
 	if n.Kind != provider.AgentThoughtChunk {
 		v.endThought()
@@ -76,7 +76,7 @@ func (v *TurnView) Update(n kernel.Updated) {
 	switch {
 	case n.Kind == provider.AgentMessageChunk && n.Block != nil:
 		v.Flush()
-		v.Say.Line(v.Say.Styles.Dim("+ ") + v.Say.row(n.Block.String(), 2))
+		v.Say.Line(v.Say.Styles.Dim("+ ") + v.Say.fitRow(n.Block.String(), 2))
 	case n.Kind == provider.AgentMessageChunk:
 		if n.Text != "" {
 			v.open = !strings.HasSuffix(n.Text, "\n")
@@ -97,18 +97,18 @@ func (v *TurnView) Update(n kernel.Updated) {
 		v.Say.SetStatus("thinking")
 	case n.Tool != nil:
 		v.Flush()
-		v.tool(*n.Tool)
+		v.showTool(*n.Tool)
 	case n.Kind == provider.PlanChanged:
 		v.Flush()
 		v.showPlan(n.Plan)
 	case n.Usage != nil:
 		v.used = n.Usage
 	default:
-		v.Say.saying(n.Update)
+		v.Say.printSaying(n.Update)
 	}
 }
 
-// Flush shows what came before something else.
+// Flush prints the pending part of the answer before something else is shown.
 func (v *TurnView) Flush() {
 	if v.stream != nil && !v.Say.Closed {
 		if err := v.stream.Flush(); err != nil {
@@ -132,12 +132,12 @@ func (v *TurnView) thoughtLines(text string) {
 	}
 }
 
-// tool shows a tool call: in the status line while it runs, as a line with its result when it is over.
-// Where there is no status line, its beginning is a line, too.
-func (v *TurnView) tool(t provider.ToolCall) {
+// showTool shows a tool call. While it runs, it stands in the status line. Its end is a line with the result. Without
+// a status line its start is a line, too.
+func (v *TurnView) showTool(t provider.ToolCall) {
 	call := v.calls[t.ID]
 	if call == nil {
-		call = &toolShown{}
+		call = &shownTool{}
 		v.calls[t.ID] = call
 	}
 	if call.over {
@@ -147,21 +147,21 @@ func (v *TurnView) tool(t provider.ToolCall) {
 	if !call.Over() {
 		if call.Title != "" && !v.quick && !call.named {
 			call.named = true
-			v.Say.Line("… " + v.Say.row(call.Title, 2))
+			v.Say.Line("… " + v.Say.fitRow(call.Title, 2))
 		}
 		v.Say.tool(t)
 		return
 	}
-	if call.Title != "" { // it may never have been said to run
+	if call.Title != "" { // A call may end without a title.
 		v.Say.Tools[t.ID] = call.Title
 	}
-	v.Say.toolOver(call.ToolCall, changed(call.ToolCall)+exited(call.ToolCall))
-	v.result(call.ToolCall)
-	*call = toolShown{over: true}
+	v.Say.toolOver(call.ToolCall, countChangedLines(call.ToolCall)+commandExitCode(call.ToolCall))
+	v.showToolResult(call.ToolCall)
+	*call = shownTool{over: true}
 }
 
-// result shows what a tool call led to, folded.
-func (v *TurnView) result(t provider.ToolCall) {
+// showToolResult shows the result of a tool call, folded.
+func (v *TurnView) showToolResult(t provider.ToolCall) {
 	width := cmp.Or(screen.TerminalWidth(v.A.Stderr), frame.DefaultWidth)
 	rows, more := frame.ToolResultRows(t, width, true)
 	text := frame.RenderRows(rows, v.Say.Styles)
@@ -173,8 +173,8 @@ func (v *TurnView) result(t provider.ToolCall) {
 	}
 }
 
-// changed counts the lines that a tool call added and removed.
-func changed(t provider.ToolCall) string {
+// countChangedLines counts the lines that a tool call added and removed.
+func countChangedLines(t provider.ToolCall) string {
 	added, removed := 0, 0
 	for _, c := range frame.ToolChanges(t) {
 		count := map[string]int{}
@@ -197,15 +197,15 @@ func changed(t provider.ToolCall) string {
 	return fmt.Sprintf(" (+%d −%d)", added, removed)
 }
 
-// exited is the exit code of a tool call's command, if the agent says it.
-func exited(t provider.ToolCall) string {
+// commandExitCode returns the exit code of a tool call's command if the agent reports it.
+func commandExitCode(t provider.ToolCall) string {
 	if code, ok := t.ExitCode(); ok {
 		return fmt.Sprintf(" (exit %d)", code)
 	}
 	return ""
 }
 
-// showPlan shows a plan when its entries are new, and then only how far it is.
+// showPlan shows a plan with new entries. For known entries it shows only the progress.
 func (v *TurnView) showPlan(entries []acp.PlanEntry) {
 	var names strings.Builder
 	done, now := 0, ""
@@ -221,7 +221,7 @@ func (v *TurnView) showPlan(entries []acp.PlanEntry) {
 	if names.String() != v.plan {
 		v.plan = names.String()
 		for _, e := range entries {
-			v.Say.Line("  " + v.planMark(e.Status) + " " + v.Say.row(e.Content, 4))
+			v.Say.Line("  " + v.planMark(e.Status) + " " + v.Say.fitRow(e.Content, 4))
 		}
 	}
 	step := fmt.Sprintf("plan %d/%d", done, len(entries))
@@ -245,12 +245,12 @@ func (v *TurnView) planMark(s acp.PlanEntryStatus) string {
 	return v.Say.Styles.Dim("·")
 }
 
-// End ends the answer on the screen, and what stands beside it.
+// End ends the answer on the screen and prints the remaining lines.
 func (v *TurnView) End() {
 	v.endThought()
 	v.Flush()
 	if v.open && v.stream == nil && v.Say.Answer == nil {
-		v.Say.text("\n") // in a file the next answer follows
+		v.Say.printAnswer("\n") // In a file, the next answer follows.
 	}
 	if v.plan != "" && v.step != "" && v.quick {
 		v.Say.Line(v.Say.Styles.Dim(v.step))
@@ -258,7 +258,7 @@ func (v *TurnView) End() {
 	v.open, v.plan, v.step = false, "", ""
 }
 
-// Full says how full the agent's context is, as far as the agent said; else it is empty.
+// Full says how full the agent's context is. It returns "" if the agent does not report it.
 func (v *TurnView) Full() string {
 	if u := v.used; u != nil && u.Size > 0 && 100*int64(u.Used) >= int64(u.Size) {
 		return fmt.Sprintf("%d%%", 100*int64(u.Used)/int64(u.Size))
@@ -266,7 +266,7 @@ func (v *TurnView) Full() string {
 	return ""
 }
 
-// Usage is what the turn took, as far as the agent says. Agents that count nothing say zero.
+// Usage returns the tokens and cost of the turn that the agent reports. Agents that count nothing report zero.
 func (v *TurnView) Usage(res kernel.Result) string {
 	var parts []string
 	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && res.Damage == "" && strings.TrimSpace(res.Text) == "" && len(res.Content) == 0 {

@@ -138,7 +138,7 @@ func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Proj
 		return frame.WithHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
 	}
 	if err != nil {
-		return frame.Quiet(err)
+		return frame.IgnoreClosedPipe(err)
 	}
 	if got != nil {
 		a.Note("exported " + Tally(*got))

@@ -54,7 +54,7 @@ func AccessOf(cmd *cobra.Command) Access {
 	return Access(cmd.Annotations[accessKey])
 }
 
-// byAgentError refuses a command to a process of an agent.
+// byAgentError says that a process of an agent may not do something.
 type byAgentError struct {
 	what  string
 	agent descent.Agent
@@ -64,7 +64,7 @@ func (e *byAgentError) Error() string {
 	return fmt.Sprintf("%s is refused: this process descends from %s, and only a person does that", e.what, e.agent)
 }
 
-// Gate refuses a command that is on the person's side to a process of an agent.
+// Gate refuses a PersonOnly command to a process of an agent.
 func (a *App) Gate(cmd *cobra.Command) error {
 	switch AccessOf(cmd) {
 	case ReadOnly, StartsRun, AnswersQuestion:
@@ -73,48 +73,48 @@ func (a *App) Gate(cmd *cobra.Command) error {
 	return a.PersonOnly("'" + cmd.CommandPath() + "'")
 }
 
-// elsewhere is the hint of a refusal: the places where a person is known.
-const elsewhere = "do it in a terminal of your own: one that no agent started, outside of namespaces, or in a login such as ssh"
+// personHint tells a refused user where Perlica recognises a person.
+const personHint = "do it in a terminal of your own: one that no agent started, outside of namespaces, or in a login such as ssh"
 
-// PersonOnly refuses what to a process that descends from an agent, unless all that it could touch
-// was made after that agent was started. It refuses what to a process whose ancestors cannot be read.
+// PersonOnly refuses an action to a process that descends from an agent. It allows the action if the agent was
+// started before everything that the action could change was made. It also refuses the action if the ancestors of
+// this process cannot be read. The argument names the action.
 func (a *App) PersonOnly(what string) error {
-	agent, ok, err := a.agentAbove()
+	agent, ok, err := a.agentOfProcess()
 	switch {
 	case err != nil:
-		return WithHint(ExitUsage.With(fmt.Errorf("%s is refused: %w", what, err)), elsewhere)
+		return WithHint(ExitUsage.With(fmt.Errorf("%s is refused: %w", what, err)), personHint)
 	case ok:
 		return WithHint(ExitUsage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
 	}
 	return needsTerminal(what)
 }
 
-// agentAbove returns the agent from which this process descends, if something that it may not
-// touch existed when that agent was started. It fails where the system should tell and does not.
-func (a *App) agentAbove() (agent descent.Agent, ok bool, err error) {
+// agentOfProcess returns the agent from which this process descends. ok is false if everything that the agent may not
+// touch was made after the agent had started. On Linux it returns an error if the ancestors cannot be read.
+func (a *App) agentOfProcess() (agent descent.Agent, ok bool, err error) {
 	line, err := descent.Self()
 	if err != nil && a.System != "linux" {
-		err = nil // what is known is what the process says of itself
+		err = nil // Other systems know only the variables of this process.
 	}
 	agent, ok = line.Youngest()
 	switch {
 	case !ok:
 		return agent, false, err
-	case err != nil: // an older agent may be in the gap
+	case err != nil: // An older agent may be among the unreadable ancestors.
 		return agent, true, nil
 	}
 	return agent, a.existedBefore(agent.Top.Started), nil
 }
 
-// startSlack is how much earlier than it was the start of a process may be said to be: its number
-// of ticks is rounded down.
+// startSlack is the largest error of a process's start time. The system rounds its number of ticks down.
 const startSlack = 20 * time.Millisecond
 
-// existedBefore reports whether something of the user's state or of the project's record is as old
-// as that. What cannot be seen is.
+// existedBefore reports whether a part of the user's state or of the project's record is as old as start. It also
+// returns true if it cannot tell.
 func (a *App) existedBefore(start time.Time) bool {
 	here := *a
-	here.UserFlag = false // with --user, too, it is here that a command may write
+	here.UserFlag = false // A command with --user may write here, too.
 	p, err := here.Locate(nil)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) || start.IsZero() {
@@ -129,19 +129,20 @@ func (a *App) existedBefore(start time.Time) bool {
 	return false
 }
 
-// ownHomeIsNew reports whether the user's folders have a place of their own that is not there yet.
+// ownHomeIsNew reports whether PERLICA_HOME names a folder that does not exist yet.
 func ownHomeIsNew(home string) bool {
 	_, err := os.Lstat(home)
 	return home != "" && errors.Is(err, fs.ErrNotExist)
 }
 
-// allBornAfter reports whether a folder and all that is in it, or, where it is not there yet, the
-// folder in which it would be made, was made after a time. A link leads elsewhere, so it is not.
+// allBornAfter reports whether a folder and everything in it was made after start. If the folder does not exist,
+// allBornAfter looks at the folder in which it would be made. A symbolic link makes it return false, because the link
+// leads elsewhere.
 func allBornAfter(dir string, start time.Time) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // else it is a link that leads nowhere
-			return bornAfter(nearest(filepath.Dir(dir)), start)
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // The path is not a dangling link.
+			return bornAfter(nearestExisting(filepath.Dir(dir)), start)
 		}
 	}
 	if err != nil {
@@ -149,7 +150,7 @@ func allBornAfter(dir string, start time.Time) bool {
 	}
 	all := true
 	err = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // a file of a process that works there
+		if errors.Is(err, fs.ErrNotExist) { // Another process has removed the file.
 			return nil
 		}
 		if all = err == nil && d.Type()&fs.ModeSymlink == 0 && bornAfter(path, start); !all {
@@ -160,8 +161,8 @@ func allBornAfter(dir string, start time.Time) bool {
 	return all && err == nil
 }
 
-// nearest is the first folder at or above path that is there.
-func nearest(path string) string {
+// nearestExisting returns the first path at or above path that exists.
+func nearestExisting(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
 			return path
@@ -175,9 +176,9 @@ func bornAfter(path string, start time.Time) bool {
 	return ok && at.After(start)
 }
 
-// Origin says which process gives an answer.
+// Origin describes the process that gives an answer.
 func (a *App) Origin() *interaction.Origin {
-	line, _ := descent.Self() // what is known counts
+	line, _ := descent.Self() // An incomplete list of ancestors counts, too.
 	o := &interaction.Origin{User: UserName(func(string) string { return "" }), Terminal: descent.Terminal()}
 	for i, p := range line.Processes {
 		q := interaction.Process{PID: p.PID, Name: p.Name}
@@ -187,7 +188,7 @@ func (a *App) Origin() *interaction.Origin {
 			o.Ancestors = append(o.Ancestors, q)
 		}
 	}
-	if agent, ok, err := a.agentAbove(); err != nil {
+	if agent, ok, err := a.agentOfProcess(); err != nil {
 		o.Agent = "a process that cannot be seen: " + strings.TrimPrefix(err.Error(), "descent: ")
 	} else if ok {
 		o.Agent = agent.String()
@@ -195,29 +196,29 @@ func (a *App) Origin() *interaction.Origin {
 	return o
 }
 
-// Attended reports whether the terminal of this process may be a person's: an agent can make one.
+// Attended reports whether a person may sit at the terminal of this process. An agent can make a terminal of its own.
 func (a *App) Attended() bool {
-	_, agent, err := a.agentAbove()
+	_, agent, err := a.agentOfProcess()
 	return err == nil && !agent
 }
 
-// ProgramEnv is the environment of a program that the person starts from here, such as an editor.
+// ProgramEnv returns the environment for a program that the person starts from here, such as an editor.
 func (a *App) ProgramEnv() []string {
 	return append(slices.Clone(a.Environ), descent.PersonVariable+"=yes")
 }
 
-// needsTerminal refuses what a person does where only a terminal that controls this process speaks for
-// a person, and there is no such terminal.
+// needsTerminal refuses an action if this process runs in a namespace of its own and no terminal controls it. In such
+// a namespace only a controlling terminal shows that a person acts.
 func needsTerminal(what string) error {
-	if line, _ := descent.Self(); !line.Hidden { // an error was seen by agentAbove
+	if line, _ := descent.Self(); !line.Hidden { // agentOfProcess has handled the error.
 		return nil
 	}
-	return terminalOr(WithHint(ExitUsage.With(fmt.Errorf(
-		"%s takes a terminal here: this process is in a namespace of its own, and an agent may have made it", what)), elsewhere))
+	return requireTerminal(WithHint(ExitUsage.With(fmt.Errorf(
+		"%s takes a terminal here: this process is in a namespace of its own, and an agent may have made it", what)), personHint))
 }
 
-// terminalOr returns refusal where no terminal controls this process.
-func terminalOr(refusal error) error {
+// requireTerminal returns refusal if no terminal controls this process.
+func requireTerminal(refusal error) error {
 	tty, err := screen.OpenTTY()
 	if err != nil {
 		return refusal
@@ -225,26 +226,26 @@ func terminalOr(refusal error) error {
 	return tty.Close()
 }
 
-// MayAnswer refuses an answer of a process that cannot be told from an agent's by the process that asked.
+// MayAnswer refuses an answer if the asking process cannot tell this process from a process of an agent.
 func (a *App) MayAnswer(r *kernel.Runner, q interaction.Question) error {
 	line, err := descent.Self()
 	if err != nil || len(line.Agents) > 0 {
-		return nil // its origin does not count
+		return nil // The answer of such a process does not count anyway.
 	}
 	pid, err := r.Questions().Asker(q.Writer)
 	if err != nil && line.Partial {
 		return WithHint(ExitUsage.With(err), "answer where the process that asked can be seen, outside of this container")
 	}
 	if err == nil && pid != 0 {
-		if err := mayAnswer(line, pid, ShortID(q.ID)); err != nil {
+		if err := checkSeparation(line, pid, ShortID(q.ID)); err != nil {
 			return err
 		}
 	}
 	return needsTerminal("an answer")
 }
 
-// mayAnswer compares this process with the one that asked.
-func mayAnswer(line descent.Line, asked int, question string) error {
+// checkSeparation refuses an answer if this process is in another namespace than the asking process.
+func checkSeparation(line descent.Line, asked int, question string) error {
 	var apart *descent.ApartError
 	if !errors.As(line.Apart(asked), &apart) {
 		return nil
@@ -253,28 +254,29 @@ func mayAnswer(line descent.Line, asked int, question string) error {
 		"answer in the terminal in which process %d runs, on the phone or on the page; for a container: docker exec -it CONTAINER perlica pending allow %s",
 		asked, question)
 	if apart.Terminal {
-		return terminalOr(refusal)
+		return requireTerminal(refusal)
 	}
 	return refusal
 }
 
-// Limited makes the configuration of a run that an agent starts no looser than that agent's, and
-// says so.
-func (a *App) Limited(f map[string]string) (p *project.Project, warning string, err error) {
+// LocateLimited finds the project for a run. If an agent starts the run, its permissions become at least as strict as
+// the agent's, and the returned warning says so.
+func (a *App) LocateLimited(f map[string]string) (p *project.Project, warning string, err error) {
 	line, lineErr := descent.Self()
 	hidden := a.System == "linux" && (lineErr != nil || needsTerminal("") != nil)
 	if len(line.Agents) == 0 && !hidden {
 		p, err = a.Locate(f)
 		return p, "", err
 	}
-	if p, err = a.WithoutTrust(f); err != nil {
+	if p, err = a.LocateWithoutTrust(f); err != nil {
 		return p, "", err
 	}
 	limit, own := line.Limit(), p.Config.Permissions
 	if hidden {
 		limit = string(policy.ModeDeny)
 	}
-	own = cmp.Or(own, string(policy.ModeAsk)) // at most: who answers is found later
+	// Ask is the loosest value here: a later step finds out whether a person can answer.
+	own = cmp.Or(own, string(policy.ModeAsk))
 	if descent.Stricter(own, limit) != own {
 		p.Config.Permissions = limit
 		return p, fmt.Sprintf("this run is started by %s: its permissions are %q, as that agent's are, not %q", agentsOf(line), limit, own), nil

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// EventFilter says which events are wanted.
+// EventFilter selects events of a log.
 type EventFilter struct {
 	Run, Session  string
 	Types         []string
@@ -26,7 +26,7 @@ type EventFilter struct {
 	Json          bool
 }
 
-// AddEventFilterFlags adds all flags of a filter.
+// AddEventFilterFlags adds every flag of the filter.
 func AddEventFilterFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	AddReferenceFlags(a, cmd, f)
 	fl := cmd.Flags()
@@ -36,7 +36,7 @@ func AddEventFilterFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	CompleteFlag(cmd, "type", completeTypes)
 }
 
-// AddReferenceFlags adds the flags that say which run, which session and which time.
+// AddReferenceFlags adds the flags for a run, a session and a time.
 func AddReferenceFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
@@ -47,7 +47,7 @@ func AddReferenceFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	CompleteFlag(cmd, "session", a.CompleteSessions)
 }
 
-// Query makes the filter a query on the log.
+// Query returns the query that selects the filter's events.
 func (f EventFilter) Query(ctx context.Context, log event.Reader, now time.Time) (q event.Query, err error) {
 	if q.Types, err = matchTypes(f.Types); err != nil {
 		return q, err
@@ -71,7 +71,7 @@ func (f EventFilter) Query(ctx context.Context, log event.Reader, now time.Time)
 	return q, nil
 }
 
-// ParseTimeRange reads what --since and --before say; nothing is the zero time.
+// ParseTimeRange parses the values of --since and --before. An empty value gives the zero time.
 func ParseTimeRange(since, before string, now time.Time) (from, to time.Time, err error) {
 	for _, t := range []struct {
 		flag, text string
@@ -87,7 +87,7 @@ func ParseTimeRange(since, before string, now time.Time) (from, to time.Time, er
 	return from, to, nil
 }
 
-// missingError is an error in words of its own.
+// missingError is a text for users that wraps the error of the search.
 type missingError struct {
 	text  string
 	cause error
@@ -96,7 +96,7 @@ type missingError struct {
 func (e *missingError) Error() string { return e.text }
 func (e *missingError) Unwrap() error { return e.cause }
 
-// ReferenceError says in the words of the command line that a reference leads nowhere.
+// ReferenceError explains to the user why a run or session was not found.
 func ReferenceError(what, ref string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNotFound):
@@ -108,7 +108,8 @@ func ReferenceError(what, ref string, err error) error {
 	return err
 }
 
-// matchTypes returns the types that the patterns name, and all of them for none.
+// matchTypes returns the event types that match any of the patterns. Without patterns it returns nil, which means all
+// types.
 func matchTypes(patterns []string) ([]event.Type, error) {
 	var found []event.Type
 	for _, p := range patterns {
@@ -130,7 +131,7 @@ func matchTypes(patterns []string) ([]event.Type, error) {
 	return found, nil
 }
 
-// nearestTypes suggests what may have been meant by a type that is none.
+// nearestTypes suggests event types for a pattern that matches no type.
 func nearestTypes(p string) string {
 	word := strings.Trim(p, "*.")
 	var near []string
@@ -159,7 +160,7 @@ func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteRuns gives shells the newest runs.
+// CompleteRuns lists the newest runs for a shell's completion.
 func CompleteRuns(a *App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const newest = 20

@@ -20,32 +20,31 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// ExitCode is the exit code of a process. The errors of a command line get theirs here and nowhere
-// else.
+// ExitCode is the exit code of a process. Only this file turns an error of a command into an exit code.
 type ExitCode int
 
-// The exit codes; ARCHITECTURE.md says what each means to a script.
+// These are the exit codes. ARCHITECTURE.md explains each of them to authors of scripts.
 const (
 	ExitFailure     ExitCode = 1
-	ExitUsage       ExitCode = 2 // or configuration
+	ExitUsage       ExitCode = 2 // A wrong configuration has this code, too.
 	ExitTimeout     ExitCode = 3
-	ExitSession     ExitCode = 4 // there is none, or it is busy
+	ExitSession     ExitCode = 4 // no such session, or the session is busy
 	ExitUnanswered  ExitCode = 5
-	ExitUnknown     ExitCode = 6 // the outcome
-	ExitLog         ExitCode = 7 // could not be written, and nothing was sent
+	ExitUnknown     ExitCode = 6 // The outcome of the call is unknown.
+	ExitLog         ExitCode = 7 // The log cannot be written. Nothing was sent.
 	ExitLogin       ExitCode = 8
 	ExitStrict      ExitCode = 9
 	ExitInterrupted ExitCode = 130
 	ExitTerminated  ExitCode = 143
 )
 
-// ExitError ends the process with a code. Its error, if any, is printed first.
+// ExitError ends the process with an exit code. If it wraps an error, that error is printed first.
 type ExitError struct {
 	code ExitCode
 	err  error
 }
 
-// With returns an error that ends the process with the code. err is printed first; nil: nothing is.
+// With returns an error that ends the process with the code c. err is printed first; a nil err prints nothing.
 func (c ExitCode) With(err error) error { return &ExitError{c, err} }
 
 func (e *ExitError) Error() string {
@@ -58,26 +57,26 @@ func (e *ExitError) Error() string {
 // Unwrap returns the error that is printed.
 func (e *ExitError) Unwrap() error { return e.err }
 
-// UsageErrorf marks an error as the fault of the command line.
+// UsageErrorf returns an error about the command line.
 func UsageErrorf(format string, args ...any) error {
 	return ExitUsage.With(fmt.Errorf(format, args...))
 }
 
-// hinted adds what to do to an error that says what is wrong.
-type hinted struct {
+// errorWithHint adds a remedy to an error.
+type errorWithHint struct {
 	error
 	hint string
 }
 
-func (h *hinted) Unwrap() error { return h.error }
+func (h *errorWithHint) Unwrap() error { return h.error }
 
-// WithHint adds a hint to an error.
+// WithHint adds a hint to an error. The hint tells the user how to go on.
 func WithHint(err error, format string, args ...any) error {
-	return &hinted{err, fmt.Sprintf(format, args...)}
+	return &errorWithHint{err, fmt.Sprintf(format, args...)}
 }
 
-// ExitCodeOf returns the exit code that an error of a command ends the process with, 0 for none, and
-// whether it is printed.
+// ExitCodeOf returns the exit code of a command that returned err, and whether err is printed. A nil err has exit
+// code 0.
 func ExitCodeOf(err error) (code int, printed bool) {
 	var exit *ExitError
 	switch {
@@ -89,7 +88,7 @@ func ExitCodeOf(err error) (code int, printed bool) {
 	return int(codeOfFault(err)), true
 }
 
-// codeOfFault is the exit code of an error that has none of its own.
+// codeOfFault returns the exit code of an error that does not carry one.
 func codeOfFault(err error) ExitCode {
 	var problems config.Problems
 	var workspace *config.WorkspaceError
@@ -103,7 +102,7 @@ func codeOfFault(err error) ExitCode {
 	return ExitFailure
 }
 
-// StopExitCode is the exit code of a run that was stopped, 0 if that does not matter.
+// StopExitCode returns the exit code of a stopped run. It returns 0 if the stop does not change the exit code.
 func StopExitCode(s kernel.Stop) ExitCode {
 	switch s.By {
 	case streamjson.ByUser, streamjson.ByPipe:
@@ -118,8 +117,8 @@ func StopExitCode(s kernel.Stop) ExitCode {
 	return 0
 }
 
-// ProgramExit is the exit code of a program that ran in Perlica's place, as an error that is not printed;
-// nil if it is 0.
+// ProgramExit returns an error that ends Perlica with the exit code of a program that ran in its place. The error is
+// not printed. Exit code 0 gives nil.
 func ProgramExit(code int) error {
 	if code == 0 {
 		return nil
@@ -127,7 +126,7 @@ func ProgramExit(code int) error {
 	return ExitCode(code).With(nil)
 }
 
-// RunExitCode is the exit code of a run that has a result; the first that applies.
+// RunExitCode returns the exit code of a run that has a result. The first code that applies wins.
 func RunExitCode(res kernel.Result, strict bool) ExitCode {
 	if res.Stopped != nil {
 		if code := StopExitCode(*res.Stopped); code != 0 {
@@ -149,8 +148,7 @@ func RunExitCode(res kernel.Result, strict bool) ExitCode {
 	return 0
 }
 
-// RefusalExitCode is the exit code of a run that was not accepted, or whose log failed before
-// anything was sent.
+// RefusalExitCode returns the exit code of a run that was not accepted, or whose log failed before anything was sent.
 func RefusalExitCode(err error) ExitCode {
 	var exit *ExitError
 	var log *logError
@@ -174,7 +172,7 @@ func RefusalExitCode(err error) ExitCode {
 	return codeOfFault(err)
 }
 
-// RefusalErrorType is the type that the JSON of a run that was not accepted gives its error.
+// RefusalErrorType returns the error type in the JSON of a run that was not accepted.
 func RefusalErrorType(err error) provider.ErrorType {
 	switch RefusalExitCode(err) {
 	case ExitUsage:
@@ -185,7 +183,7 @@ func RefusalErrorType(err error) provider.ErrorType {
 	return "perlica"
 }
 
-// AlreadyPrinted keeps an error's code and leaves out its words, which were printed as JSON.
+// AlreadyPrinted returns an error with the same exit code that prints nothing, because the JSON contains the message.
 func AlreadyPrinted(err error) error {
 	var exit *ExitError
 	if errors.As(err, &exit) {
@@ -194,16 +192,16 @@ func AlreadyPrinted(err error) error {
 	return err
 }
 
-// ExplicitHint is what to do about an error, as far as the error says it.
+// ExplicitHint returns the hint that WithHint added to the error, or "".
 func ExplicitHint(err error) string {
-	var h *hinted
+	var h *errorWithHint
 	if errors.As(err, &h) {
 		return h.hint
 	}
 	return ""
 }
 
-// HintOf is what to do about an error, "" where that is not known.
+// HintOf returns a hint for an error, or "" if none is known.
 func HintOf(err error) string {
 	var agent *agents.Error
 	if hint := ExplicitHint(err); hint != "" {
@@ -212,13 +210,13 @@ func HintOf(err error) string {
 	if errors.As(err, &agent) {
 		return agent.Hint
 	}
-	return cmp.Or(hintOfPlace(err), hintOfLog(err), ownHint(err), hintOfFault(err))
+	return cmp.Or(hintOfPlace(err), hintOfLog(err), hintOfError(err), hintOfFault(err))
 }
 
-// NewProjectHint is how to work below a project that cannot be used, or that is not meant.
+// NewProjectHint tells how to work below a project that is unusable or not meant.
 const NewProjectHint = "'mkdir .perlica_config' makes a project of the working directory"
 
-// hintOfPlace knows what to do where the user's or the project's folders cannot be used.
+// hintOfPlace returns hints for folders of the user or the project that cannot be used.
 func hintOfPlace(err error) string {
 	var problems config.Problems
 	var workspace *config.WorkspaceError
@@ -227,23 +225,24 @@ func hintOfPlace(err error) string {
 		return "let this user read it; where HOME is another user's, set HOME or PERLICA_HOME"
 	case errors.Is(err, config.ErrRootDirectory):
 		return "work in the project's folder, or name it: --project DIR"
-	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsTooManyOpenFiles(err): // those have hints of their own
+	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsTooManyOpenFiles(err):
+		// These two errors have other hints.
 		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " + NewProjectHint
 	}
 	return ""
 }
 
-// OneLineError returns an error that says an error and its hint in one line. Its exit code is the same.
+// OneLineError puts an error and its hint in one line. The exit code stays the same.
 func OneLineError(err error) error {
 	hint := HintOf(err)
 	if hint == "" {
 		return err
 	}
-	code, _ := ExitCodeOf(err) // with the error itself its hint would be printed again
+	code, _ := ExitCodeOf(err) // Wrapping err would print its hint a second time.
 	return ExitCode(code).With(fmt.Errorf("%v; hint: %s", err, hint))
 }
 
-// hintOfFault knows what to do about the faults that any command can meet.
+// hintOfFault returns hints for faults that any command can meet.
 func hintOfFault(err error) string {
 	switch {
 	case errors.Is(err, evidence.ErrKey):
@@ -258,8 +257,8 @@ func hintOfFault(err error) string {
 	return ""
 }
 
-// ownHint is the hint of an error that knows what to do about it.
-func ownHint(err error) string {
+// hintOfError returns the hint of an error that has a method Hint.
+func hintOfError(err error) string {
 	var known interface{ Hint() string }
 	if errors.As(err, &known) {
 		return known.Hint()
@@ -267,7 +266,7 @@ func ownHint(err error) string {
 	return ""
 }
 
-// hintOfLog knows what to do about the faults of a log, and of the disk under it.
+// hintOfLog returns hints for faults of a log and of the disk that holds it.
 func hintOfLog(err error) string {
 	var linked *disk.LinkedError
 	var place *disk.PathError
@@ -306,13 +305,13 @@ func hintOfLog(err error) string {
 	return ""
 }
 
-// logError marks an error of the event log as one before anything was sent.
+// logError marks an error of the event log that happened before anything was sent.
 type logError struct{ error }
 
-// Unwrap returns the log's error.
+// Unwrap returns the error of the log.
 func (e *logError) Unwrap() error { return e.error }
 
-// LogNotOpened gives an error of opening a run's log its exit code.
+// LogNotOpened adds the exit code to an error from opening the log of a run.
 func LogNotOpened(err error) error {
 	if errors.Is(err, config.ErrRootDirectory) {
 		return ExitUsage.With(err)
@@ -320,10 +319,10 @@ func LogNotOpened(err error) error {
 	return ExitLog.With(err)
 }
 
-// LogErrorBeforeSend marks an error of the event log before anything was sent.
+// LogErrorBeforeSend marks an error of the event log that happened before anything was sent.
 func LogErrorBeforeSend(err error) error { return &logError{err} }
 
-// IsTooManyOpenFiles reports whether this process, or the machine, can open no more files.
+// IsTooManyOpenFiles reports whether this process or the system has reached its limit of open files.
 func IsTooManyOpenFiles(err error) bool {
 	return errors.Is(err, disk.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

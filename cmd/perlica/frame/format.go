@@ -19,12 +19,12 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// OneLine makes a text fit for a place within a line: what cannot be seen in it is spelled out.
+// OneLine prepares a text for use within a line. It spells out invisible characters.
 func OneLine(s string) string {
 	return card.Line(s, 0)
 }
 
-// AllowFlags are the options of 'perlica run' with the rules that allow these commands.
+// AllowFlags returns the options of 'perlica run' that allow these commands.
 func AllowFlags(commands []string) string {
 	var flags []string
 	for _, c := range commands {
@@ -33,7 +33,7 @@ func AllowFlags(commands []string) string {
 	return strings.Join(flags, " ")
 }
 
-// ProviderMessage is what went wrong with an agent, in a line.
+// ProviderMessage describes an error of an agent in one line.
 func ProviderMessage(e *provider.Error) string {
 	if e == nil {
 		return "no more is known"
@@ -41,10 +41,11 @@ func ProviderMessage(e *provider.Error) string {
 	return e.Error()
 }
 
-// LoginHint is how to log in to an agent; held are the variables that may hold its key and that it was
-// not handed. One of --agent has no name to log in by.
+// LoginHint tells how to log in to an agent. held lists variables that may hold the agent's key and were not passed
+// to it. An agent of --agent has no name for 'perlica provider login'.
 func LoginHint(id string, adHoc bool, held []string) string {
-	if i := slices.IndexFunc(held, func(name string) bool { return !registry.Uses(name) }); i >= 0 { // what it wants that for, nobody knows
+	// Nobody knows the purpose of a variable that the registry does not list.
+	if i := slices.IndexFunc(held, func(name string) bool { return !registry.Uses(name) }); i >= 0 {
 		return "the agent asks for " + strings.Join(held, ", ") + ", set here and not handed to it; if it may have that: '--env " + held[i] + "'"
 	}
 	if len(held) > 0 {
@@ -59,7 +60,7 @@ func LoginHint(id string, adHoc bool, held []string) string {
 	return "log in with the agent's own command or 'perlica provider login " + id + "', then try again"
 }
 
-// TimeoutHint is what sets how long an agent is waited for. One of --agent has no such settings.
+// TimeoutHint names the settings for an agent's timeouts. An agent of --agent has no such settings.
 func TimeoutHint(id string, adHoc bool) string {
 	if adHoc {
 		return "an agent that the configuration names can have other timeouts: see docs/configuration.md"
@@ -67,7 +68,7 @@ func TimeoutHint(id string, adHoc bool) string {
 	return "providers." + id + ".acp.connect_timeout and request_timeout set how long to wait"
 }
 
-// Count is a number with its noun, in the plural where that is due.
+// Count returns a number with its noun in the singular or plural.
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -75,16 +76,16 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// DefaultWidth is how wide a question is where the width of the reader's screen is not known.
+// DefaultWidth is the width of a question in columns if the width of the screen is unknown.
 const DefaultWidth = 80
 
-// QuestionTitle is a question in a line.
+// QuestionTitle returns a question in one line.
 func QuestionTitle(q interaction.Question) string {
 	title := cmp.Or(q.Title, "use a tool")
 	return card.Line(q.Subject.Provider+" asks: "+title, 0)
 }
 
-// RenderRows is rows of a question as they are printed.
+// RenderRows returns the rows of a question as text for a terminal.
 func RenderRows(rows []card.Row, s screen.Styles) string {
 	var b strings.Builder
 	for _, r := range rows {
@@ -115,7 +116,7 @@ func RenderRows(rows []card.Row, s screen.Styles) string {
 	return b.String()
 }
 
-// tinted colours what the agent says, and of an option what Perlica says about it.
+// tinted colours the agent's text. In the row of an option it colours Perlica's text instead.
 func tinted(r card.Row, head, text string, color func(string) string) (string, string) {
 	if r.Agent || strings.TrimSpace(r.Text) != "" && r.Must {
 		return head, color(text)
@@ -123,7 +124,7 @@ func tinted(r card.Row, head, text string, color func(string) string) (string, s
 	return color(head), text
 }
 
-// FormatDuration is a duration as people read it.
+// FormatDuration returns a duration in a short form for people.
 func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -134,7 +135,7 @@ func FormatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// FormatAge says how long ago something was, in the largest unit that fits.
+// FormatAge says in the largest fitting unit how long ago a time was.
 func FormatAge(at, now time.Time) string {
 	d := now.Sub(at)
 	switch {
@@ -150,13 +151,14 @@ func FormatAge(at, now time.Time) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// ShortID is the end of an id: enough to name it, and random, where its beginning is a time.
+// ShortID returns the last eight characters of an id. The beginning of an id is a time, and the end is random.
 func ShortID[T ~string](id T) string {
 	s := string(id)
 	return s[max(0, len(s)-8):]
 }
 
-// DescribeChoices says which mode, model and options were chosen in a session; it is empty if none were.
+// DescribeChoices lists the mode, the model and the options that were chosen in a session. It returns "" if nothing
+// was chosen.
 func DescribeChoices(c fact.SessionConfigured) string {
 	var parts []string
 	if c.Mode != "" {
@@ -171,12 +173,12 @@ func DescribeChoices(c fact.SessionConfigured) string {
 	return strings.Join(parts, ", ")
 }
 
-// SessionName is a session's name, or else the given part of its id.
+// SessionName returns the name of a session. A session without a name is called by the given part of its id.
 func SessionName(s sessions.Session, id string) string {
 	return cmp.Or(s.Name, id)
 }
 
-// DescribeSession names a session so that it differs from others.
+// DescribeSession returns the name and the id of a session.
 func DescribeSession(s sessions.Session) string {
 	if s.Name == "" {
 		return string(s.ID)
@@ -184,7 +186,7 @@ func DescribeSession(s sessions.Session) string {
 	return fmt.Sprintf("%s (%s)", s.Name, s.ID)
 }
 
-// WriteFields writes named values below each other; an empty one is left out.
+// WriteFields writes one line for each named value. It leaves out empty values.
 func WriteFields(w io.Writer, s screen.Styles, indent string, width int, fields [][2]string) error {
 	for _, f := range fields {
 		if f[1] == "" {

@@ -28,28 +28,27 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// App is one invocation: the standard streams and the environment, and what all commands
-// share.
+// App is one invocation of perlica. It holds the standard streams, the environment and the shared flags.
 type App struct {
 	Stdin          *os.File
 	Stdout, Stderr *os.File
 	Environ        []string
 	Getenv         func(string) string
 	Version        string
-	System         string // as runtime.GOOS has it
+	System         string // a value of runtime.GOOS
 
-	ContextFlag string   // --context
-	ProjectFlag string   // --project: the folder of the project; empty: it is looked for
-	AgentArgs   []string // behind the command's own: its agent's
-	UserFlag    bool     // --user: the user's own log in place of a project's
+	ContextFlag string   // the value of --context
+	ProjectFlag string   // The value of --project. If it is empty, Perlica searches for the project.
+	AgentArgs   []string // the agent's own arguments, which follow those of the command
+	UserFlag    bool     // --user: use the user's own log instead of a project's log
 }
 
-// NewApp returns the invocation that this process is.
+// NewApp returns the App for the current process.
 func NewApp(version string) *App {
 	return &App{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Getenv: os.Getenv, System: runtime.GOOS}
 }
 
-// CheckExclusive names the flags that were given although they exclude each other.
+// CheckExclusive returns an error if the user gave two flags that exclude each other.
 func CheckExclusive(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
 		for _, group := range fl.Annotations["cobra_annotation_mutually_exclusive"] {
@@ -67,8 +66,8 @@ func CheckExclusive(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// WriteTo has f write to a file, which is there under its name only when f has succeeded; or
-// to standard output, or whatever else is no regular file.
+// WriteTo lets f write to the named file. The file appears under its name only after f has succeeded. If the name is
+// "-", f writes to standard output. A pipe or device is written directly.
 func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	if name == "-" {
 		return f(a.Stdout)
@@ -82,8 +81,8 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 		return errors.Join(f(out), out.Close())
 	case isOfTheLog(name):
 		return WithHint(UsageErrorf("%s lies where logs are kept", name), "choose another name for --output")
-	case err == nil && precious(name) != "":
-		return WithHint(UsageErrorf("%s is %s, and would be replaced", name, precious(name)), "choose another name for --output")
+	case err == nil && preciousKind(name) != "":
+		return WithHint(UsageErrorf("%s is %s, and would be replaced", name, preciousKind(name)), "choose another name for --output")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -91,7 +90,7 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = scratch.Close() }() // the file was moved, or is worth nothing
+	defer func() { _ = scratch.Close() }() // The file was moved, or it is worthless.
 	out, err := os.OpenFile(scratch.Path("out"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	return os.Rename(out.Name(), name)
 }
 
-// isOfTheLog reports whether the file lies, or would lie, among those of a context.
+// isOfTheLog reports whether the file lies, or would lie, in the folder of a context.
 func isOfTheLog(name string) bool {
 	dir, err := filepath.Abs(filepath.Dir(name))
 	if err != nil {
@@ -115,16 +114,16 @@ func isOfTheLog(name string) bool {
 	return strings.Contains(dir+sep, sep+config.DirName+sep+"contexts"+sep)
 }
 
-// precious says what a file is that no export or proof may take the place of, by how it
-// begins: it may be a copy that lies anywhere.
-func precious(name string) string {
+// preciousKind names the kind of a file that no export or proof may replace. It returns "" for other files. It looks
+// at the first bytes, because a copy can lie anywhere.
+func preciousKind(name string) string {
 	f, err := os.Open(name)
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = f.Close() }() // read from only
+	defer func() { _ = f.Close() }() // A file that was only read loses nothing.
 	head := make([]byte, 256)
-	n, _ := io.ReadFull(f, head) // a shorter one begins as it does
+	n, _ := io.ReadFull(f, head) // A shorter file has a shorter beginning.
 	head = head[:n]
 	switch {
 	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
@@ -137,13 +136,13 @@ func precious(name string) string {
 	return ""
 }
 
-// anchorBegins is how the first line of an anchor does: size, root, origin.
+// anchorBegins matches the first line of an anchor: size, root and origin.
 var anchorBegins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]+ [A-Za-z0-9+/]{43}= perlica/`)
 })
 
-// Group is a command that only holds others: without a word it shows its help, and an
-// unknown word is an error with a suggestion.
+// Group returns a command that only contains other commands. Without an argument it shows its help. An unknown
+// argument gives an error with a suggestion.
 func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Annotations: ReadOnly.Annotation(), Short: short, Long: long,
@@ -163,7 +162,7 @@ func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// NearestCommand is the command below cmd that word most likely meant, or "".
+// NearestCommand returns the name of the subcommand that word most likely meant, or "".
 func NearestCommand(cmd *cobra.Command, word string) string {
 	best, at := "", 3
 	for _, c := range cmd.Commands() {
@@ -173,7 +172,7 @@ func NearestCommand(cmd *cobra.Command, word string) string {
 		for _, name := range append([]string{c.Name()}, c.Aliases...) {
 			d := levenshtein.Distance(word, name, nil)
 			if d == 2 && len(word) < 5 && (word == "" || word[0] != name[0]) {
-				continue // in a short word two other letters make another word
+				continue // In a short word, two wrong letters are too many.
 			}
 			if d < at {
 				best, at = name, d
@@ -183,12 +182,12 @@ func NearestCommand(cmd *cobra.Command, word string) string {
 	return best
 }
 
-// Exactly is cobra.ExactArgs with the arguments' names in the error.
+// Exactly works like cobra.ExactArgs and names the arguments in its error.
 func Exactly(names ...string) cobra.PositionalArgs {
 	return Between(len(names), names...)
 }
 
-// Between wants at least least of the named arguments, and no more than all.
+// Between requires the first least of the named arguments and allows all of them.
 func Between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -201,13 +200,13 @@ func Between(least int, names ...string) cobra.PositionalArgs {
 	}
 }
 
-// AtLeast wants the named arguments; of the last there may be more.
+// AtLeast requires the named arguments. The last argument may be repeated.
 func AtLeast(names ...string) cobra.PositionalArgs {
 	between := Between(len(names), names...)
 	return func(cmd *cobra.Command, args []string) error { return between(cmd, args[:min(len(args), len(names))]) }
 }
 
-// CompleteFirst gives a shell the values of a command's first argument.
+// CompleteFirst completes only the first argument of a command.
 func CompleteFirst(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -217,12 +216,12 @@ func CompleteFirst(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// CompleteFlag gives a shell the values of a flag, which must exist.
+// CompleteFlag sets the completion of a flag. The flag must exist.
 func CompleteFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(fmt.Sprintf("completion of --%s: %v", flag, err))
 	}
 }
 
-// NoFiles is the completion of a command without arguments.
+// NoFiles completes a command that has no arguments.
 var NoFiles = cobra.NoFileCompletions

@@ -42,10 +42,10 @@ func (g *Grid) Write(w io.Writer, s screen.Styles, width int) error {
 		}
 	}
 	if width > 0 {
-		if total(least) > width {
+		if rowWidth(least) > width {
 			return g.writeBlocks(w, s, width)
 		}
-		for total(widths) > width {
+		for rowWidth(widths) > width {
 			shrinkWidest(widths, least)
 		}
 	}
@@ -62,8 +62,8 @@ func (g *Grid) Write(w io.Writer, s screen.Styles, width int) error {
 	return nil
 }
 
-// total is the width of a row with columns of these widths.
-func total(widths []int) int {
+// rowWidth returns the width of a row whose columns have these widths.
+func rowWidth(widths []int) int {
 	sum := gap * (len(widths) - 1)
 	for _, w := range widths {
 		sum += w

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
-// TestGridWidths: a table has all its words at each width, no line is wider than the screen, and no word breaks
-// that a column of its own could hold.
+// TestGridWidths checks that a table keeps all its words at each width and that no line is wider than the screen. It
+// also checks that a word breaks only if no column could hold it.
 func TestGridWidths(t *testing.T) {
 	for width := 20; width <= 120; width++ {
 		g := Grid{Head: []string{"ID", "USED", "TITLE"}}
@@ -33,7 +33,7 @@ func TestGridWidths(t *testing.T) {
 	}
 }
 
-// TestGridToAFile: without a screen, a row is one line.
+// TestGridToAFile checks that a row is one line if there is no screen.
 func TestGridToAFile(t *testing.T) {
 	g := Grid{Head: []string{"ID", "TITLE"}}
 	g.Add("a", strings.Repeat("word ", 100)+"end")

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// misuse is an error that knows its hint and that the command line is wrong.
+// misuse is an error with a hint of its own. It also says whether the command line is wrong.
 type misuse struct{ usage bool }
 
 func (misuse) Error() string { return "wrong" }

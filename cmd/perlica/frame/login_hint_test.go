@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTimeoutHint: an agent of --agent has no settings, so its hint names none that are not there.
+// TestTimeoutHint checks that the hint for an agent of --agent names no settings, because such an agent has none.
 func TestTimeoutHint(t *testing.T) {
 	if got := TimeoutHint("mine", false); !strings.Contains(got, "providers.mine.acp.connect_timeout") {
 		t.Error(got)

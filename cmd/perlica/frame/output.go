@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// UserName names who answers and who asks.
+// UserName returns the name of the user who asks or answers.
 func UserName(getenv func(string) string) string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -32,13 +32,13 @@ func UserName(getenv func(string) string) string {
 	return "user"
 }
 
-// Piped reports whether standard input is something to read: a pipe, a socket or a file.
+// Piped reports whether standard input is a pipe, a socket or a file.
 func (a *App) Piped() bool {
 	info, err := a.Stdin.Stat()
 	return err == nil && !screen.IsTerminal(a.Stdin) && info.Mode()&os.ModeCharDevice == 0
 }
 
-// OpenTTY opens the controlling terminal. A signal that ends the process restores its mode first.
+// OpenTTY opens the controlling terminal. If a signal ends the process, the terminal's mode is restored first.
 func OpenTTY() (*screen.TTY, error) {
 	tty, err := screen.OpenTTY()
 	if err == nil {
@@ -47,7 +47,7 @@ func OpenTTY() (*screen.TTY, error) {
 	return tty, err
 }
 
-// Confirm asks a question that one key answers. Only y is a yes.
+// Confirm asks a question that one key answers. Only the key y means yes.
 func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error) {
 	noTerminal := WithHint(ExitUsage.With(errors.New("there is no terminal to ask on")), "--yes answers in its place")
 	if !screen.IsTerminal(a.Stderr) {
@@ -57,7 +57,7 @@ func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error
 	if err != nil {
 		return false, noTerminal
 	}
-	defer func() { _ = tty.Close() }() // read from only
+	defer func() { _ = tty.Close() }() // A terminal that was only read loses nothing.
 	fmt.Fprint(a.Stderr, a.Styles(a.Stderr).Bold(question)+" [y/N] ")
 	err = tty.Session(func(keys *screen.Keys) error {
 		key, err := keys.Next(ctx)
@@ -68,7 +68,7 @@ func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error
 	return yes, err
 }
 
-// ShownPath is a path as a person in the working directory would write it.
+// ShownPath returns a path relative to the working directory, or the path itself if it lies elsewhere.
 func ShownPath(p *project.Project, path string) string {
 	rel, err := filepath.Rel(p.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -77,7 +77,7 @@ func ShownPath(p *project.Project, path string) string {
 	return rel
 }
 
-// PrintJSON prints one value, indented, for people and jq alike.
+// PrintJSON prints one indented JSON value.
 func (a *App) PrintJSON(v any) error {
 	return a.Write(func(w io.Writer) error {
 		enc := json.NewEncoder(w)
@@ -87,7 +87,7 @@ func (a *App) PrintJSON(v any) error {
 	})
 }
 
-// Show prints what a command found: as JSON, or as f writes it for people.
+// Show prints the value v as JSON, or calls f to print it for people.
 func (a *App) Show(asJSON bool, v any, f func(w io.Writer, s screen.Styles) error) error {
 	if asJSON {
 		return a.PrintJSON(v)
@@ -95,12 +95,12 @@ func (a *App) Show(asJSON bool, v any, f func(w io.Writer, s screen.Styles) erro
 	return a.Write(func(w io.Writer) error { return f(w, a.Styles(a.Stdout)) })
 }
 
-// Table prints a table, no wider than the terminal.
+// Table prints a table that is at most as wide as the terminal.
 func (a *App) Table(g Grid) error {
 	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 }
 
-// Say prints one line that tells what was done.
+// Say prints one line about a completed action.
 func (a *App) Say(format string, args ...any) error {
 	return a.Write(func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, screen.Sanitize(fmt.Sprintf(format, args...)))
@@ -108,21 +108,21 @@ func (a *App) Say(format string, args ...any) error {
 	})
 }
 
-// Styles is the style for what is printed to f.
+// Styles returns the styles for text on f.
 func (a *App) Styles(f *os.File) screen.Styles {
 	return screen.NewStyles(a.Getenv, screen.IsTerminal(f))
 }
 
-// Note prints a line on standard error that is no error.
+// Note prints a line on standard error that is not an error.
 func (a *App) Note(text string) {
 	text = a.Styles(a.Stderr).Dim(a.wrapped("perlica: " + text))
-	_, _ = io.WriteString(a.Stderr, text+"\n") // there is no other place to say so
+	_, _ = io.WriteString(a.Stderr, text+"\n") // There is no other place to report it.
 }
 
-// HasDumbTerminal reports whether the terminal is one that cannot be drawn on.
+// HasDumbTerminal reports whether TERM says that the terminal can only print lines.
 func (a *App) HasDumbTerminal() bool { return a.Getenv("TERM") == "dumb" }
 
-// wrapped wraps a text at words on a terminal. Elsewhere a line stays a line.
+// wrapped wraps a text at words for a terminal. A text for a file is not wrapped.
 func (a *App) wrapped(text string) string {
 	if width := screen.TerminalWidth(a.Stderr); width > 0 {
 		return card.Marked(text, width)
@@ -148,7 +148,7 @@ func (a *App) Complain(err error) {
 	}
 }
 
-// Write is for what a command prints: an error of standard output ends it.
+// Write prints with f on standard output. It ignores a closed pipe and returns any other error.
 func (a *App) Write(f func(w io.Writer) error) error {
 	if err := f(a.Stdout); err != nil && !IsClosedPipe(err) {
 		return fmt.Errorf("standard output: %w", err)
@@ -156,8 +156,8 @@ func (a *App) Write(f func(w io.Writer) error) error {
 	return nil
 }
 
-// Aside says on standard error what does not count as it was written.
-func (a *App) Aside(c *config.Config) {
+// NoteIgnoredSettings lists on standard error the settings that were not trusted yet, and the warnings.
+func (a *App) NoteIgnoredSettings(c *config.Config) {
 	s := a.Styles(a.Stderr)
 	for _, lines := range []struct {
 		what  string
@@ -175,11 +175,11 @@ func (a *App) Aside(c *config.Config) {
 	}
 }
 
-// MaxInput is the longest text that is taken.
+// MaxInput is the size of the longest input text in bytes.
 const MaxInput = 32 << 20
 
-// Progress shows on a terminal how far into a log something is, which may be one of which
-// nothing is known yet. done takes the line away; it may be called again.
+// Progress shows on a terminal how many events of a log were handled. A nil log means that the total is unknown. done
+// removes the line and may be called again.
 func (a *App) Progress(ctx context.Context, doing string, log *store.Reader) (f func(int64), done func()) {
 	of := ""
 	if log != nil {
@@ -189,5 +189,5 @@ func (a *App) Progress(ctx context.Context, doing string, log *store.Reader) (f 
 	}
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
 	return func(seq int64) { status.Set(fmt.Sprintf("%s: event %d%s", doing, seq, of)) },
-		func() { _ = status.Close() } // a terminal that is gone shows nothing
+		func() { _ = status.Close() } // The terminal may be gone.
 }

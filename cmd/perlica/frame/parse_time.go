@@ -10,9 +10,9 @@ import (
 
 var errWhen = errors.New("a point in time is a duration such as 90s, 2h or 7d, words such as yesterday, tuesday or \"2 weeks ago\", a date such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
 
-// ParseTime reads a point in time: so long before now, a day in words, or a date or time in now's
-// zone. A day begins at its midnight. Words are read here: parsers of dates find some in any text and
-// compile their expressions at each start.
+// ParseTime parses a point in time: a duration before now, a day in words, or a date or time in the zone of now. A
+// day begins at midnight. ParseTime reads words itself, because date parsers find words in any text and compile their
+// expressions at each start.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	t, err := parseAnyWhen(text, now)
 	if err == nil && (t.Year() < 1700 || t.Year() > 2200) { // nanoseconds since 1970 must fit 64 bits
@@ -39,7 +39,7 @@ func parseAnyWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: %w", text, errWhen)
 }
 
-// parseWords reads a point in time in words.
+// parseWords parses a point in time in words.
 func parseWords(words []string, now time.Time) (time.Time, bool) {
 	midnight := func(daysAgo int) time.Time {
 		return time.Date(now.Year(), now.Month(), now.Day()-daysAgo, 0, 0, 0, 0, now.Location())
@@ -55,17 +55,17 @@ func parseWords(words []string, now time.Time) (time.Time, bool) {
 		day, ok := weekday(words[0])
 		return midnight((int(now.Weekday()) - day + 7) % 7), ok
 	case len(words) == 2 && words[0] == "last":
-		if day, ok := weekday(words[1]); ok { // not today's
+		if day, ok := weekday(words[1]); ok { // "last saturday" on a Saturday is a week ago.
 			return midnight((int(now.Weekday())-day+6)%7 + 1), true
 		}
-		return ago("1", words[1], now)
+		return timeBefore("1", words[1], now)
 	case len(words) == 3 && words[2] == "ago":
-		return ago(words[0], words[1], now)
+		return timeBefore(words[0], words[1], now)
 	}
 	return time.Time{}, false
 }
 
-// weekday reads the name of a day of the week, or its first three letters.
+// weekday parses the name of a day of the week or its first three letters.
 func weekday(word string) (day int, ok bool) {
 	for d := time.Sunday; d <= time.Saturday; d++ {
 		if name := strings.ToLower(d.String()); word == name || word == name[:3] {
@@ -75,8 +75,8 @@ func weekday(word string) (day int, ok bool) {
 	return 0, false
 }
 
-// ago is so many units before now. Days and what is longer keep the time of day.
-func ago(count, unit string, now time.Time) (time.Time, bool) {
+// timeBefore returns the time that lies count units before now. Days and longer units keep the time of day.
+func timeBefore(count, unit string, now time.Time) (time.Time, bool) {
 	if count == "a" || count == "an" {
 		count = "1"
 	}
@@ -104,7 +104,7 @@ func ago(count, unit string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseSpan reads a duration; days and weeks count 24 hours and seven days.
+// parseSpan parses a duration. A day has 24 hours and a week has seven days.
 func parseSpan(text string) (time.Duration, bool) {
 	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		digits, ok := strings.CutSuffix(text, suffix)

@@ -26,15 +26,15 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// WithoutTrust is the configuration as it counts by what a person trusted, whatever the
-// environment says.
-func (a *App) WithoutTrust(settings map[string]string) (*project.Project, error) {
+// LocateWithoutTrust works like Locate, but ignores a trust setting in the environment. Only the files that a person
+// has trusted count.
+func (a *App) LocateWithoutTrust(settings map[string]string) (*project.Project, error) {
 	return a.locateAs(slices.DeleteFunc(slices.Clone(a.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, config.TrustVariable+"=")
 	}), settings)
 }
 
-// WriteLogIdentity shows what a person is to trust.
+// WriteLogIdentity shows the log that a person is asked to trust.
 func WriteLogIdentity(w io.Writer, l logtrust.Log, s screen.Styles) error {
 	keys := "no checkpoint: nothing of it is signed"
 	if len(l.Keys) > 0 {
@@ -52,11 +52,12 @@ func WriteLogIdentity(w io.Writer, l logtrust.Log, s screen.Styles) error {
 	return nil
 }
 
-// askToTrust asks once, at a terminal, whether the log that keeps a command from working is to be
-// trusted. It returns the error as it is where nothing can be asked.
+// askToTrust asks the person at the terminal whether to trust an unknown log. It returns err if nobody can be asked
+// or the answer is no.
 func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtrust.UnknownError, err error) error {
 	hint := "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust"
-	if p.Dir != p.Workspace.Root { // it was found above, and perhaps is not what was meant
+	// The search found the project above the working directory. The user may have meant another one.
+	if p.Dir != p.Workspace.Root {
 		hint += "; or leave it: " + NewProjectHint
 	}
 	err = WithHint(err, "%s", hint)
@@ -78,7 +79,7 @@ func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtr
 	return errors.Join(p.KnownLogs().Trust(ctx, log, ""), log.Close())
 }
 
-// CompleteProviders gives shells the names of agents.
+// CompleteProviders lists the names of agents for a shell's completion.
 func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	for _, k := range registry.All() {
@@ -92,7 +93,7 @@ func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// Completed is what a shell is given of words that were looked up, in their order.
+// Completed returns words for a shell's completion in the given order.
 func Completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -100,7 +101,7 @@ func Completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// CompleteSessions gives shells the sessions that are listed.
+// CompleteSessions lists the sessions for a shell's completion.
 func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	err := a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) error {
@@ -113,15 +114,14 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 	return Completed(names, err)
 }
 
-// ViewingSessions calls f with the view of the context's sessions and its log, both open
-// for reading.
+// ViewingSessions opens the context's log and its view of the sessions for reading, and calls f with both.
 func (a *App) ViewingSessions(ctx context.Context, f func(view *sessions.View, log *store.Reader) error) error {
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		return ViewSessions(ctx, log, p, func(view *sessions.View) error { return f(view, log) })
 	})
 }
 
-// ViewSessions calls f with the view of the sessions of a log that is open.
+// ViewSessions calls f with the view of the sessions of an open log.
 func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f func(*sessions.View) error) error {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
@@ -130,8 +130,8 @@ func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f 
 	return ViewSessionsAt(ctx, log, paths.Sessions, p.Dirs.ViewKey(), f)
 }
 
-// ViewSessionsAt calls f with the view of the sessions of a log, wherever that is, in the file at a path. key is
-// that of sessions.Open.
+// ViewSessionsAt calls f with the view of the sessions of a log. The view lies in the file at path. key is the key of
+// sessions.Open.
 func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []byte, f func(*sessions.View) error) (err error) {
 	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path, key) })
 	if err != nil {
@@ -141,7 +141,7 @@ func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []by
 	return f(view)
 }
 
-// Writing calls f with the context open for writing.
+// Writing opens the context for writing and calls f.
 func (a *App) Writing(ctx context.Context, f func(r *kernel.Runner, p *project.Project) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -154,20 +154,20 @@ func (a *App) Writing(ctx context.Context, f func(r *kernel.Runner, p *project.P
 	return errors.Join(f(r, p), done())
 }
 
-// Locate finds the project and loads the configuration. With an error it returns what could be
-// found, for doctor and config.
+// Locate finds the project and loads the configuration. If it returns an error, it also returns the project as far as
+// it was found, for doctor and config.
 func (a *App) Locate(settings map[string]string) (*project.Project, error) {
 	return a.locateAs(a.Environ, settings)
 }
 
-// FindProject finds the project of another directory than the working directory.
+// FindProject finds the project of a directory other than the working directory.
 func (a *App) FindProject(dir string, settings map[string]string) (*project.Project, error) {
 	p, err := project.Find(dir, a.Environ, settings)
 	p.Attended = screen.IsTerminal(a.Stderr)
 	return p, err
 }
 
-// locateAs is Locate as if the environment were environ.
+// locateAs works like Locate with another environment.
 func (a *App) locateAs(environ []string, settings map[string]string) (*project.Project, error) {
 	if a.ContextFlag != "" {
 		if settings == nil {
@@ -200,9 +200,8 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 	return p, err
 }
 
-// LocateToRead is locate for commands that only read the record: a mistake in a file is
-// said, and does not keep the record from being read. One that leaves open which context is
-// meant does.
+// LocateToRead works like Locate for commands that only read the record. It prints a warning for a mistake in a
+// configuration file and goes on. It returns an error if the mistake could change the context.
 func (a *App) LocateToRead() (*project.Project, error) {
 	p, err := a.Locate(nil)
 	var problems config.Problems
@@ -218,7 +217,7 @@ func (a *App) LocateToRead() (*project.Project, error) {
 	return p, nil
 }
 
-// Open opens the context's log for work. The returned function closes what was opened.
+// Open opens the context's log for work. The caller calls the returned function to close it.
 func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, func() error, error) {
 	for _, passed := range p.Workspace.Passed {
 		a.Note("warning: " + passed.Path + " " + passed.Reason + " and is not used; --project " + filepath.Dir(passed.Path) + " uses it")
@@ -241,8 +240,8 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 	return r, done, nil
 }
 
-// Reader opens the context's log to show it. Before the first run there is no log. The caller closes the
-// Reader with CloseShown.
+// Reader opens the context's log to show it. Before the first run there is no log. The caller closes the Reader with
+// CloseShown.
 func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, config.ContextPaths, error) {
 	r, paths, err := p.OpenToShow(ctx)
 	if errors.As(err, &project.NoLogError{}) {
@@ -255,8 +254,7 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, co
 	return r, paths, ExplainUnreadable(err, paths.EventLog)
 }
 
-// ExplainUnreadable says of an error that the system does not let this user read the log: no write
-// was asked for.
+// ExplainUnreadable replaces an error about missing permissions, because the user did not ask to write.
 func ExplainUnreadable(err error, path string) error {
 	if !errors.Is(err, disk.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -265,26 +263,25 @@ func ExplainUnreadable(err error, path string) error {
 		"whose it is can read it; in a folder that you may not write, you can while no process has it open")
 }
 
-// OrNone makes an empty answer of it that there is no log yet: for commands that list what there
-// is now, of which there is none. It is said, because --context may name another than was meant.
-func (a *App) OrNone(err error) error {
+// EmptyIfNoLog turns the error that there is no log yet into an empty answer, for commands that list things. It
+// prints a note, because the user may have named the wrong --context.
+func (a *App) EmptyIfNoLog(err error) error {
 	var none project.NoLogError
 	if !errors.As(err, &none) {
 		return err
 	}
-	if !a.UserFlag { // which has no --context
+	if !a.UserFlag { // --user has no --context.
 		a.Note(none.Error())
 	}
 	return nil
 }
 
-// CloseShown closes a log that a command showed, and adds the damage that it showed to the error.
+// CloseShown closes a log that a command showed. It adds damaged events that were shown to the error.
 func CloseShown(log *store.Reader, err *error) {
 	*err = errors.Join(shownDamage(log, *err), log.Close())
 }
 
-// shownDamage is the error of a command that showed a log, with the damage that the command met, unless the
-// error names damage already.
+// shownDamage adds the damage that a command met to its error, unless the error names damage already.
 func shownDamage(log *store.Reader, err error) error {
 	damaged := log.Damaged()
 	if damaged == nil || errors.Is(err, disk.ErrCorrupt) {
@@ -296,7 +293,7 @@ func shownDamage(log *store.Reader, err error) error {
 	return errors.Join(err, damaged)
 }
 
-// Reading calls f with the context's log, open to be shown. If damaged events were shown, the error says so.
+// Reading opens the context's log for reading and calls f. It returns an error if f showed damaged events.
 func (a *App) Reading(ctx context.Context, f func(log *store.Reader, p *project.Project) error) (err error) {
 	p, err := a.LocateToRead()
 	if err != nil {

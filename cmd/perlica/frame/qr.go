@@ -7,14 +7,13 @@ import (
 	"rsc.io/qr"
 )
 
-// WriteQR draws a QR code with two rows of it in each line, dark on light whatever the terminal's
-// colours are.
+// WriteQR draws a QR code, dark on light with any terminal colours. Each line holds two rows of the code.
 func WriteQR(w io.Writer, text string) error {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil {
 		return err
 	}
-	const quiet = 2 // modules around it
+	const quiet = 2 // modules on each side
 	var b strings.Builder
 	for y := -quiet; y < code.Size+quiet; y += 2 {
 		b.WriteString("\x1b[30;107m")

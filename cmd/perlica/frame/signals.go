@@ -13,26 +13,26 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// Stopper turns signals, Ctrl-C at a question, a timeout and a closed pipe into the two
-// steps of stopping: the first asks the agent to cancel, the second ends it.
+// Stopper stops a turn in two steps. The first stop asks the agent to cancel, and the second stop ends the agent.
+// Stops come from signals, from Ctrl-C at a question, from a timeout and from a closed pipe.
 type Stopper struct {
 	First chan kernel.Stop // capacity 1
 	End   context.CancelCauseFunc
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	asked  bool
-	OnStop func() // called at the first step
+	OnStop func() // OnStop is called at the first stop.
 }
 
-// CatchSignals makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
-// not kill Perlica in the middle of a turn: writing to it fails instead.
+// CatchSignals stops the run on Ctrl-C, SIGTERM, SIGHUP or the timeout. Writing to a closed pipe returns an error and
+// does not kill Perlica in the middle of a turn.
 func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, *Stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := NewStopper(cancel)
 	ch := make(chan os.Signal, 2)
 	SurviveBrokenPipes()
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // nohup, or a shell's background job
+		if !signal.Ignored(sig) { // nohup and shells' background jobs ignore signals.
 			signal.Notify(ch, sig)
 		}
 	}
@@ -57,10 +57,10 @@ func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, 
 	return ctx, s
 }
 
-// HungUp is why a turn is stopped when its terminal is gone.
+// HungUp is the reason for a stop after the terminal was closed.
 const HungUp = "the terminal was closed"
 
-// StopOfSignal is what a signal means to a turn.
+// StopOfSignal returns the stop that a signal causes.
 func StopOfSignal(sig os.Signal) kernel.Stop {
 	switch sig {
 	case os.Interrupt:
@@ -71,12 +71,12 @@ func StopOfSignal(sig os.Signal) kernel.Stop {
 	return kernel.Stop{By: streamjson.ByTerminated, Why: "terminated"}
 }
 
-// NewStopper returns a stopper that no signal reaches; end ends the agent.
+// NewStopper returns a Stopper that is not connected to signals. end ends the agent.
 func NewStopper(end context.CancelCauseFunc) *Stopper {
 	return &Stopper{First: make(chan kernel.Stop, 1), End: end}
 }
 
-// Stop asks for the turn to end; a second time it ends the agent as well.
+// Stop asks the agent to cancel the turn. The second call ends the agent.
 func (s *Stopper) Stop(why kernel.Stop) {
 	s.mu.Lock()
 	again, onStop := s.asked, s.OnStop
@@ -89,14 +89,14 @@ func (s *Stopper) Stop(why kernel.Stop) {
 		}
 		return
 	}
-	// Of a terminal that is closed Perlica hears in several ways: by a signal, and by what
-	// reads from it or writes to it. Only a person, or somebody else's signal, says it twice.
+	// A closed terminal causes several stops: a signal, a failed read and a failed write. Only the user or a SIGTERM
+	// counts as a second stop.
 	if why.By == streamjson.ByUser || why.By == streamjson.ByTerminated && why.Why != HungUp {
 		s.End(&kernel.StoppedError{Stop: why})
 	}
 }
 
-// Tell has f called when the turn is asked to end, at once if it has been.
+// Tell calls f at the first stop. If the first stop has happened, Tell calls f at once.
 func (s *Stopper) Tell(f func()) {
 	s.mu.Lock()
 	asked := s.asked
@@ -107,8 +107,8 @@ func (s *Stopper) Tell(f func()) {
 	}
 }
 
-// CatchDuringChild catches what would end this process before the program that it runs in its terminal, until
-// stop is called. What is ignored stays so, for the program, too.
+// CatchDuringChild catches the signals that would end this process while another program uses its terminal. Ignored
+// signals stay ignored for that program, too. The caller calls stop afterwards.
 func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 4)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -119,11 +119,11 @@ func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// Release gives the signals back.
+// Release stops catching signals.
 func (s *Stopper) Release() { s.End(nil) }
 
-// Interruptible calls f with a context that Ctrl-C ends; a second one ends the process. left
-// says what that leaves behind.
+// Interruptible calls f with a context that Ctrl-C ends. A second Ctrl-C ends the process. left tells the user what
+// remains after the interruption.
 func Interruptible(ctx context.Context, left string, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -135,8 +135,8 @@ func Interruptible(ctx context.Context, left string, f func(ctx context.Context)
 	return err
 }
 
-// Quiet drops the error of a pipe that its reader closed: that reader has had enough.
-func Quiet(err error) error {
+// IgnoreClosedPipe drops the error of a pipe whose reader has closed it.
+func IgnoreClosedPipe(err error) error {
 	if IsClosedPipe(err) {
 		return nil
 	}

@@ -8,15 +8,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// How many rows of what a tool call led to are shown where it is folded.
+// These are the rows that remain of a folded tool result.
 const (
-	foldedDiff   = 10 // of each change
+	foldedDiff   = 10 // rows of each change
 	foldedOutput = 4
 )
 
-// ToolResultRows is what a tool call led to, as rows of a screen so many columns wide: what it changed, then
-// what it printed. Where it is folded more is the number of lines, or of rows of a change, that are
-// left out.
+// ToolResultRows returns the result of a tool call as rows of the given width. File changes come first, then the
+// output. more counts the lines and rows that folding leaves out.
 func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Row, more int) {
 	for _, d := range ToolChanges(t) {
 		diff := card.Diff(d, width)
@@ -30,11 +29,12 @@ func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Ro
 		return rows, more
 	}
 	cut := 0
-	if n := strings.Count(text, "\n") + 1 - foldedOutput; folded && n > 1 { // the row that says so is none saved
+	// A row with the text "1 more line" would save nothing.
+	if n := strings.Count(text, "\n") + 1 - foldedOutput; folded && n > 1 {
 		parts := strings.SplitN(text, "\n", foldedOutput+1)
 		text, cut = strings.Join(parts[:foldedOutput], "\n"), n
 	}
-	if most := foldedOutput * width; folded && len(text) > 4*most { // a line may be as long as it likes
+	if most := foldedOutput * width; folded && len(text) > 4*most { // A line can be very long.
 		text, cut = strings.ToValidUTF8(text[:4*most], ""), max(cut, 1)
 	}
 	output := card.Text("output", text, width)
@@ -44,8 +44,7 @@ func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Ro
 	return append(rows, output...), more + cut
 }
 
-// ToolChanges are the changes to files that a tool call made, as far as the agent shows them: one that has
-// failed made none.
+// ToolChanges returns the file changes of a tool call that the agent reports. A failed call has changed nothing.
 func ToolChanges(t provider.ToolCall) (list []interaction.Diff) {
 	for _, c := range t.Content {
 		if c.Type == "diff" && t.Status != "failed" {

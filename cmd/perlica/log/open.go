@@ -63,7 +63,7 @@ func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 			return err
 		})
 	}
-	if err := a.OrNone(err); err != nil {
+	if err := a.EmptyIfNoLog(err); err != nil {
 		return err
 	}
 	if asJSON {

@@ -39,7 +39,7 @@ input. The newest 20 are listed; with --since or --before, all that match.`,
 			if !cmd.Flags().Changed("lines") && (f.Since != "" || f.Before != "") {
 				n = -1
 			}
-			return a.OrNone(a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
+			return a.EmptyIfNoLog(a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
 				return a.logRuns(cmd.Context(), log, f, report.RunsQuery{Provider: providerID, Newest: n})
 			}))
 		},

@@ -189,7 +189,7 @@ func (a *app) printHits(hits iter.Seq2[found, error], f searchFlags) error {
 		a.Note("nothing was found")
 		return frame.ExitFailure.With(nil) // as grep has it
 	}
-	return frame.Quiet(err)
+	return frame.IgnoreClosedPipe(err)
 }
 
 func (a *app) writeHits(hits iter.Seq2[found, error], f searchFlags) (n int, err error) {

@@ -48,10 +48,10 @@ copies of all workers' logs on the team's hub: see docs/team.md.`,
 		Args: frame.Between(0, "RUN, SESSION, QUESTION, SEQ or EVENT-ID"), ValidArgsFunction: frame.CompleteFirst(frame.CompleteRuns(a.App)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if inTeam {
-				return frame.Quiet(a.showOfTeam(cmd.Context(), strings.Join(args, ""), len(args) == 0, f))
+				return frame.IgnoreClosedPipe(a.showOfTeam(cmd.Context(), strings.Join(args, ""), len(args) == 0, f))
 			}
 			return a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
-				return frame.Quiet(a.logShow(cmd.Context(), log, strings.Join(args, ""), len(args) == 0, f))
+				return frame.IgnoreClosedPipe(a.logShow(cmd.Context(), log, strings.Join(args, ""), len(args) == 0, f))
 			})
 		},
 	}

@@ -81,7 +81,7 @@ func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQ
 	case by == "project":
 		err = a.statsOfProjects(ctx, &stats, q)
 	default:
-		err = a.OrNone(a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
+		err = a.EmptyIfNoLog(a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
 			stats, err = report.ReadStats(ctx, log, q)
 			return err
 		}))

@@ -88,7 +88,7 @@ func (a *app) logTail(ctx context.Context, f frame.EventFilter, n int, follow bo
 	if err != nil {
 		return err
 	}
-	err = frame.Quiet(a.tailTo(ctx, a.Stdout, log, q, f.Json, n, follow))
+	err = frame.IgnoreClosedPipe(a.tailTo(ctx, a.Stdout, log, q, f.Json, n, follow))
 	if follow && ctx.Err() != nil {
 		return nil // the person ended it
 	}

@@ -101,7 +101,7 @@ of runs whose process lives. The last column ends with the run, for 'perlica log
 				open, err = a.openQuestions(cmd.Context(), log, p)
 				return err
 			})
-			if err := a.OrNone(err); err != nil {
+			if err := a.EmptyIfNoLog(err); err != nil {
 				return err
 			}
 			return a.printPending(open, asJSON)

@@ -40,7 +40,7 @@ func (a *app) listApprovals(ctx context.Context, expired bool) ([]listedApproval
 		return nil, err
 	}
 	count, all, err := a.approvals(ctx, p)
-	if err = a.OrNone(err); err != nil {
+	if err = a.EmptyIfNoLog(err); err != nil {
 		return nil, err
 	}
 	now := time.Now()

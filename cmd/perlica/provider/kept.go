@@ -105,7 +105,7 @@ func (a *app) heldHere(ctx context.Context) (map[event.ConversationID]event.Sess
 	if p, err := a.Locate(nil); err != nil || !p.Workspace.Exists {
 		return held, err
 	}
-	return held, a.OrNone(a.Reading(ctx, func(log *store.Reader, _ *project.Project) error {
+	return held, a.EmptyIfNoLog(a.Reading(ctx, func(log *store.Reader, _ *project.Project) error {
 		for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.Requested, event.SessionDeleted}}) {
 			if err != nil {
 				return err

@@ -39,7 +39,7 @@ of the configuration, or the built-in one. See docs/agents.md.`,
 func (a *app) configured() (*project.Project, error) {
 	p, err := a.Locate(nil)
 	if err == nil {
-		a.Aside(p.Config)
+		a.NoteIgnoredSettings(p.Config)
 	}
 	return p, err
 }

@@ -73,7 +73,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
 	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
 	fl.BoolVar(&f.Json, "json", false, "the same as --output-format json")
-	fl.BoolVarP(&f.IgnoreClosedPipe, "quiet", "q", false, "print nothing but the answer, errors and questions")
+	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but the answer, errors and questions")
 	fl.BoolVar(&f.Newline, "newline", false, "end the text with a newline, also into a file or pipe: for the log of a CI")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts on standard error")
 	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
@@ -91,7 +91,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 // run is the command: it gathers what the kernel needs, lets it run the turn, and turns
 // the result into output and an exit code.
 func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
-	dialog.Warm()
+	dialog.PrimeCaches()
 	f.Program = cmd.CommandPath()
 	if f.Json {
 		f.Format = "json"
@@ -158,7 +158,7 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 			return kernel.Result{}, err
 		}
 	}
-	p, limit, err := a.Limited(f.ConfigFlags())
+	p, limit, err := a.LocateLimited(f.ConfigFlags())
 	if err != nil {
 		return kernel.Result{}, frame.ExitUsage.With(err)
 	}

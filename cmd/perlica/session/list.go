@@ -42,7 +42,7 @@ the team's hub have them: -s goes on with any.`,
 					return err
 				})
 			})
-			if err := a.OrNone(err); err != nil {
+			if err := a.EmptyIfNoLog(err); err != nil {
 				return err
 			}
 			if asJSON {

@@ -65,7 +65,7 @@ func (a *app) devicesCommand() *cobra.Command {
 		Use: "devices", Annotations: frame.ReadOnly.Annotation(), Short: "List the browsers and programs that may come in", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := a.devices(cmd.Context())
-			if err = a.OrNone(err); err != nil {
+			if err = a.EmptyIfNoLog(err); err != nil {
 				return err
 			}
 			if asJSON {

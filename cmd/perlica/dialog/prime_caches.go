@@ -10,14 +10,14 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Warm does in the background what takes long the first time in a process, some two milliseconds:
-// the tables by which Ed25519 signs, what encoding/json learns of a type, and how os finds out by
-// what the system names a child. A command calls it before it opens the log for a turn: until the agent
-// starts a processor is idle.
-func Warm() {
+// PrimeCaches does slow first-time work of a process in the background, before the agent starts. It fills the tables
+// of Ed25519, the type caches of encoding/json and the state of os.FindProcess. The work takes about two
+// milliseconds, and a processor is idle until the agent starts. A command calls PrimeCaches before it opens the log
+// for a turn.
+func PrimeCaches() {
 	go func() {
 		_ = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-		// What all of these return is not used.
+		// The results of these calls are not used.
 		for _, answer := range []any{new(acp.InitializeResponse), new(acp.NewSessionResponse), new(acp.PromptResponse)} {
 			_ = json.Unmarshal([]byte(`{"agentCapabilities":{}}`), answer)
 		}

@@ -1,0 +1,393 @@
+package dialog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/cmd/perlica/screen"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// questionScreen shows one question at a terminal and reads the answer. It ends with the answer or with Ctrl-Z.
+type questionScreen struct {
+	k    *Asker
+	q    interaction.Question
+	keys *screen.Keys
+
+	width, height int // the size of the screen for which pager was made
+	pager         *card.Pager
+
+	wait             interaction.Wait
+	allowKeysCount   bool       // An allow key counts now.
+	allowKeysCounted bool       // allowKeysCount before the last key
+	keyRows          []card.Row // rows that explain the keys; drawn when allow keys count
+	explained        bool       // The screen shows why a key did not count.
+}
+
+// readAnswer shows the question and reads keys until a key gives a valid answer or Ctrl-Z is pressed.
+func (s *questionScreen) readAnswer(ctx context.Context) error {
+	for first := true; ; first = false {
+		if err := s.layOutPages(); err != nil {
+			return err
+		}
+		if first { // A resize does not restart the wait.
+			s.wait.Drawn(time.Now())
+		}
+		key, resized, err := s.nextKey(ctx)
+		for !resized && err == nil {
+			var done bool
+			if done, err = s.handleKey(ctx, key); done || err != nil {
+				return err
+			}
+			key, resized, err = s.nextKey(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// size returns the size of the terminal. A terminal that does not report its size counts as 80×24.
+func (s *questionScreen) size() (width, height int) {
+	width, height = screen.TerminalWidth(s.k.a.Stderr), screen.TerminalHeight(s.k.a.Stderr)
+	if width <= 0 {
+		width = 80
+	}
+	if height <= 0 {
+		height = 24
+	}
+	return width, height
+}
+
+// layOutPages starts at the first page for the current size. Pages seen at another size do not count as seen.
+func (s *questionScreen) layOutPages() error {
+	s.width, s.height = s.size()
+	elsewhere := "perlica pending show " + frame.ShortID(s.q.ID)
+	if s.k.Away {
+		elsewhere = "perlica team pending"
+	}
+	s.pager = card.NewPager(s.q, s.width, s.height, card.Hints{
+		Choose:    keysHint(s.q, s.k.AnswerTo != nil && !s.k.Away),
+		Turn:      "y goes on, v shows all, n or Esc no",
+		Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
+		Elsewhere: "from elsewhere: " + elsewhere,
+	})
+	return s.drawPage(true)
+}
+
+// drawPage draws the current page.
+func (s *questionScreen) drawPage(first bool) error {
+	rows, keys := s.pager.Draw(), s.pager.Keys()
+	before := ""
+	if first && len(rows)+len(keys) < s.height-1 {
+		before = "\n"
+	}
+	return s.printText(before+frame.RenderRows(rows, s.k.say.Styles), keys)
+}
+
+// printText prints text and discards all keys that were typed before. The key rows follow when allow keys count. The
+// final newline comes after the discarding, so a key typed at the complete text is not lost.
+func (s *questionScreen) printText(text string, keys []card.Row) (err error) {
+	s.k.say.Status.Print(func(w io.Writer) {
+		_, _ = io.WriteString(w, strings.TrimSuffix(text, "\n")) // A gone terminal shows itself to its reader.
+		err = s.keys.Discard()
+		_, _ = io.WriteString(w, "\n")
+	})
+	s.allowKeysCount, s.keyRows, s.explained = false, keys, false
+	return err
+}
+
+// acceptAllowKeys lets allow keys count if the wait is over and no unread key is left.
+func (s *questionScreen) acceptAllowKeys(ctx context.Context) error {
+	if s.allowKeysCount || s.wait.Left(time.Now()) > 0 {
+		return nil
+	}
+	typed, err := s.keys.Pending(ctx, time.Millisecond)
+	if typed || err != nil {
+		return err
+	}
+	s.allowKeysCount = true
+	text := frame.RenderRows(s.keyRows, s.k.say.Styles)
+	if s.keyRows = nil; text != "" {
+		s.printBelow(text)
+	}
+	return nil
+}
+
+// printBelow draws rows below the question. After explainIgnoredKey the cursor stays in the last row, because a page
+// has only one spare row.
+func (s *questionScreen) printBelow(text string) {
+	if s.explained {
+		text = strings.TrimSuffix(text, "\n")
+	}
+	// A gone terminal shows itself to its reader.
+	s.k.say.Status.Print(func(w io.Writer) { _, _ = io.WriteString(w, text) })
+}
+
+// explainIgnoredKey says once, in the cursor's row, why a key does not count.
+func (s *questionScreen) explainIgnoredKey() {
+	if s.explained {
+		return
+	}
+	s.explained = true
+	const why = "Too soon to count: let go, read, press it again."
+	s.printBelow(frame.RenderRows([]card.Row{{Head: "  " + card.Line(why, s.width-3), Tone: card.Aside}}, s.k.say.Styles))
+}
+
+// nextKey waits for a key or for a resize of the terminal.
+func (s *questionScreen) nextKey(ctx context.Context) (key screen.Key, resized bool, err error) {
+	changes, stop := frame.TerminalResizes()
+	defer stop()
+	for {
+		if w, h := s.size(); w != s.width || h != s.height {
+			return key, true, nil
+		}
+		if err := s.acceptAllowKeys(ctx); err != nil {
+			return key, false, err
+		}
+		key, err = s.waitForKey(ctx, changes)
+		w, h := s.size()
+		switch {
+		case ctx.Err() != nil:
+			return key, false, ctx.Err()
+		case w != s.width || h != s.height:
+			return key, true, nil // The key belonged to the old screen.
+		case errors.Is(err, context.Canceled):
+			continue
+		}
+		s.allowKeysCounted, s.allowKeysCount = s.allowKeysCount, false
+		s.wait.Input(time.Now())
+		if err == nil && key.Kind == screen.KeyRune {
+			alone, err := s.keys.Alone(ctx)
+			if err != nil {
+				return key, false, err
+			}
+			if !alone {
+				continue // Pasted text is not an answer.
+			}
+		}
+		return key, false, err
+	}
+}
+
+// waitForKey waits for a key, for a resize or for the end of the wait.
+func (s *questionScreen) waitForKey(ctx context.Context, changes <-chan os.Signal) (screen.Key, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	var over <-chan time.Time // nil if allow keys count already
+	if !s.allowKeysCount {
+		over = time.After(max(s.wait.Left(time.Now()), time.Millisecond))
+	}
+	wg.Go(func() {
+		select {
+		case <-changes:
+			cancel()
+		case <-over:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return s.keys.Next(ctx)
+}
+
+// handleKey acts on a key. done means that this screen has finished with the question.
+func (s *questionScreen) handleKey(ctx context.Context, key screen.Key) (done bool, err error) {
+	switch {
+	case key.Kind == screen.KeyCtrlZ:
+		return false, screen.ErrSuspended
+	case key.Kind == screen.KeyCtrlC:
+		s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted at a question"})
+		return true, nil
+	case key.Kind == screen.KeyEsc, isRune(key, 'n', 'N'):
+		o, ok := s.q.Refusal()
+		if ok {
+			return s.recordChoice(ctx, o)
+		}
+		if s.k.AnswerTo == nil {
+			// The agent offers no option to refuse, so this key cancels the turn.
+			s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "refused, and the agent offers no way to refuse"})
+		}
+		return s.k.AnswerTo == nil, nil
+	case isRune(key, 'v', 'V'):
+		s.pager.All()
+		return false, s.drawNextPage()
+	case isRune(key, 'y', 'Y'):
+		o, ok := s.q.First("allow_once")
+		return s.chooseOption(ctx, o, ok)
+	}
+	o, ok := optionByDigit(key, s.q)
+	if !ok {
+		return false, nil
+	}
+	return s.chooseOption(ctx, o, true)
+}
+
+func isRune(key screen.Key, runes ...rune) bool {
+	return key.Kind == screen.KeyRune && slices.Contains(runes, key.Rune)
+}
+
+// drawNextPage draws another page and restarts the wait for allow keys.
+func (s *questionScreen) drawNextPage() error {
+	err := s.drawPage(false)
+	s.wait.Drawn(time.Now())
+	return err
+}
+
+// chooseOption chooses an option. An allow key turns the pages until the person has seen everything that would run.
+// It counts only if no other key comes shortly before or after it.
+func (s *questionScreen) chooseOption(ctx context.Context, o interaction.Option, ok bool) (done bool, err error) {
+	if ok && !o.Allows() {
+		return s.recordChoice(ctx, o)
+	}
+	if meant, err := s.isDeliberate(ctx, o); !meant || err != nil {
+		return false, err
+	}
+	switch {
+	case !s.pager.Ready():
+		s.pager.Turn()
+		return false, s.drawNextPage()
+	case !ok:
+		return false, nil
+	}
+	return s.recordChoice(ctx, o)
+}
+
+// isDeliberate reports whether an allow key counts. If not, it explains why. A held key is followed by its own
+// repetitions. Before a typed line no other key may be pending.
+func (s *questionScreen) isDeliberate(ctx context.Context, o interaction.Option) (bool, error) {
+	if s.allowKeysCounted {
+		within := interaction.HeldTime
+		if o.Text || s.q.Word != "" {
+			within = interaction.QuietTime
+		}
+		followed, err := s.keys.Pending(ctx, within)
+		if !followed || err != nil {
+			return err == nil, err
+		}
+	}
+	s.explainIgnoredKey()
+	return false, nil
+}
+
+// recordChoice records the chosen option. An option that allows for good needs a second key. A dangerous action needs
+// the typed word.
+func (s *questionScreen) recordChoice(ctx context.Context, o interaction.Option) (done bool, err error) {
+	answer := interaction.Answer{Option: o.ID, By: frame.UserName(s.k.a.Getenv), Where: s.k.where, Shown: s.pager.Shown(), Origin: s.k.a.Origin()}
+	if o.Always() {
+		if answer.Always, done, err = s.confirmAlways(ctx); !answer.Always || err != nil {
+			return done, err
+		}
+	}
+	switch {
+	case s.q.Word != "" && o.Allows():
+		answer.Text, err = s.readLine(ctx, "Type "+s.k.say.Styles.Bold(card.Line(s.q.Word, 0))+" and Enter to go on, Esc to go back: ")
+	case o.Text:
+		answer.Text, err = s.readValue(ctx)
+	}
+	s.keyRows, s.explained = s.pager.Keys(), false // Other rows stand below the key rows now.
+	s.wait.Input(time.Now())
+	if errors.Is(err, screen.ErrEscaped) || errors.Is(err, screen.ErrInterrupted) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return s.k.recordAnswer(ctx, s.q, answer)
+}
+
+// readLine asks for a line of text.
+func (s *questionScreen) readLine(ctx context.Context, prompt string) (string, error) {
+	s.k.say.Status.Print(func(w io.Writer) { fmt.Fprint(w, "  "+prompt) })
+	text, err := s.keys.Line(ctx)
+	s.k.say.Status.Print(func(io.Writer) {}) // ends the line if the cursor is still in it
+	return text, err
+}
+
+// readValue asks for a text until it is valid.
+func (s *questionScreen) readValue(ctx context.Context) (string, error) {
+	for {
+		text, err := s.readLine(ctx, "Your answer and Enter, Esc to go back: ")
+		if err != nil {
+			return "", err
+		}
+		_, err = s.q.Input.Value(text)
+		if err == nil {
+			return text, nil
+		}
+		s.k.say.Note(err.Error())
+	}
+}
+
+// confirmAlways asks for a second key before an option that allows for good. done can be true without a yes.
+func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err error) {
+	rows := card.Note("This allows it for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover.", s.width)
+	keys := card.Note("Press y to confirm, any other key to go back.", s.width)
+	if err := s.printText(frame.RenderRows(rows, s.k.say.Styles), keys); err != nil {
+		return false, false, err
+	}
+	s.wait.Drawn(time.Now())
+	for {
+		key, resized, err := s.nextKey(ctx)
+		switch {
+		case err != nil || resized: // The caller lays the pages out again.
+			return false, false, err
+		case isRune(key, 'y', 'Y'):
+			if yes, err := s.isDeliberate(ctx, interaction.Option{}); yes || err != nil {
+				return yes, false, err
+			}
+		case key.Kind == screen.KeyCtrlC, key.Kind == screen.KeyCtrlZ:
+			done, err = s.handleKey(ctx, key)
+			return false, done, err
+		default:
+			return false, false, s.drawNextPage()
+		}
+	}
+}
+
+// recordAnswer puts an answer on the log. done means that the question needs no further key.
+func (k *Asker) recordAnswer(ctx context.Context, q interaction.Question, answer interaction.Answer) (done bool, err error) {
+	if k.AnswerTo != nil {
+		answer.Where = "watch"
+		err = k.AnswerTo(context.WithoutCancel(ctx), q, answer)
+	} else {
+		err = k.r.Questions().Answer(context.WithoutCancel(ctx), q.ID, answer)
+	}
+	var taken *interaction.TakenError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &taken):
+		k.say.Note(taken.Error())
+		return true, nil
+	case errors.Is(err, interaction.ErrWord), errors.Is(err, interaction.ErrNotAnOption):
+		k.say.Note(err.Error())
+		return false, nil
+	case k.AnswerTo != nil:
+		k.say.Note("your answer does not count: " + err.Error())
+		return true, nil
+	}
+	return false, err
+}
+
+// optionByDigit returns the option that a digit chooses. 'perlica pending choose' answers questions with more than
+// nine options.
+func optionByDigit(key screen.Key, q interaction.Question) (interaction.Option, bool) {
+	n, ok := key.Digit()
+	if !ok || n < 1 || n > len(q.Options) {
+		return interaction.Option{}, false
+	}
+	return q.Options[n-1], true
+}
