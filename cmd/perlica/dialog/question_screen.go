@@ -206,9 +206,9 @@ func (s *questionScreen) waitForKey(ctx context.Context, changes <-chan os.Signa
 // handleKey acts on a key. done means that this screen has finished with the question.
 func (s *questionScreen) handleKey(ctx context.Context, key screen.Key) (done bool, err error) {
 	switch {
-	case key.Kind == screen.KeyCtrlZ:
+	case key.IsControl(screen.CtrlZ):
 		return false, screen.ErrSuspended
-	case key.Kind == screen.KeyCtrlC:
+	case key.IsControl(screen.CtrlC):
 		s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted at a question"})
 		return true, nil
 	case key.Kind == screen.KeyEsc, isRune(key, 'n', 'N'):
@@ -348,7 +348,7 @@ func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err
 			if yes, err := s.isDeliberate(ctx, interaction.Option{}); yes || err != nil {
 				return yes, false, err
 			}
-		case key.Kind == screen.KeyCtrlC, key.Kind == screen.KeyCtrlZ:
+		case key.IsControl(screen.CtrlC), key.IsControl(screen.CtrlZ):
 			done, err = s.handleKey(ctx, key)
 			return false, done, err
 		default:

@@ -44,12 +44,12 @@ type EditorOptions struct {
 // Editor reads lines from a terminal in raw mode. Line and Ahead are for one goroutine at a
 // time; Redraw and Above may be called by any.
 type Editor struct {
-	o    EditorOptions
-	keys *Keys
-	rl   *readline.Instance
-	in   *pump
-	dec  decoder
-	past []string
+	o      EditorOptions
+	keys   *Keys
+	rl     *readline.Instance
+	in     *pump
+	typing typingReader
+	past   []string
 
 	ahead aheadLine                 // typed while there was no prompt
 	typed atomic.Pointer[time.Time] // when it was, the last of it

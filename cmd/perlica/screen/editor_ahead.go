@@ -15,26 +15,26 @@ import (
 // aheadLine is text that is typed where there is no prompt.
 type aheadLine struct{ text []rune }
 
-func (l *aheadLine) key(e *Editor, k key) {
+func (l *aheadLine) key(e *Editor, k Key) {
 	switch {
-	case k.kind == keyRune:
-		l.text = append(l.text, k.rune)
-	case k.kind == keyNewline, k.kind == typedControl && k.control == readline.CharEnter:
+	case k.Kind == KeyRune:
+		l.text = append(l.text, k.Rune)
+	case k.Kind == keyNewline, k.IsControl(readline.CharEnter):
 		l.text = append(l.text, '\n')
-	case k.kind == keyPaste:
+	case k.Kind == keyPaste:
 		l.text = append(l.text, []rune(e.paste(k.text))...)
-	case k.kind == keyLines:
+	case k.Kind == keyLines:
 		l.text = append(l.text, []rune(visible(k.text))...)
-	case k.kind != typedControl:
-	case k.control == readline.CharBackspace, k.control == readline.CharCtrlH:
+	case k.Kind != keyControl:
+	case k.Rune == readline.CharBackspace, k.Rune == readline.CharCtrlH:
 		if n := len(l.text); n > 0 {
 			e.mu.Lock()
 			l.text = l.text[:n-max(e.label(l.text), 1)]
 			e.mu.Unlock()
 		}
-	case k.control == readline.CharCtrlU:
+	case k.Rune == readline.CharCtrlU:
 		l.text = nil
-	case k.control == readline.CharCtrlW:
+	case k.Rune == readline.CharCtrlW:
 		s := strings.TrimRightFunc(string(l.text), unicode.IsSpace)
 		l.text = []rune(s[:strings.LastIndexFunc(s, unicode.IsSpace)+1])
 	}
@@ -63,7 +63,7 @@ func (e *Editor) Ahead(ctx context.Context, on AheadEvents) error {
 		return b, err
 	}
 	for {
-		k, err := e.dec.next(ctx, read)
+		k, err := e.typing.nextKey(ctx, read)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (e *Editor) Early(ctx context.Context) {
 		return b, err
 	}
 	for {
-		k, err := e.dec.next(ctx, read)
+		k, err := e.typing.nextKey(ctx, read)
 		if err != nil {
 			return // a terminal that is gone says so to the first prompt
 		}
@@ -93,16 +93,16 @@ func (e *Editor) Early(ctx context.Context) {
 }
 
 // aheadKey does what a key means while there is no prompt.
-func (e *Editor) aheadKey(k key, on AheadEvents) {
-	control := byte(0)
-	if k.kind == typedControl {
-		control = k.control
+func (e *Editor) aheadKey(k Key, on AheadEvents) {
+	var control rune
+	if k.Kind == keyControl {
+		control = k.Rune
 	}
 	switch {
 	case control == readline.CharInterrupt:
 		on.Interrupt()
 		return
-	case k.kind == keyEscape:
+	case k.Kind == KeyEsc:
 		if on.Escape != nil {
 			on.Escape()
 		}

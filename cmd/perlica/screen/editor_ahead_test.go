@@ -93,7 +93,7 @@ func TestKeysForTheTurn(t *testing.T) {
 	d := newDesk(t, 60, func(o *EditorOptions) { o.Suspend = func() { stops++ } })
 	last := d.during(t, "a"+ctrlZ+"b", AheadEvents{Escape: func() { escapes++ }})
 	for _, on := range []AheadEvents{{}, {Escape: func() { escapes++ }}} {
-		d.aheadKey(key{kind: keyEscape}, on)
+		d.aheadKey(Key{Kind: KeyEsc}, on)
 	}
 	if last != "ab" || stops != 1 || escapes != 1 {
 		t.Errorf("the line is %q, %d stops, %d Esc", last, stops, escapes)

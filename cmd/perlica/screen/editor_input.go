@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/chzyer/readline"
 )
@@ -89,12 +88,12 @@ func (p *pump) Read(b []byte) (int, error) {
 		}
 		ctx := p.ctx
 		p.mu.Unlock()
-		k, err := p.e.dec.next(ctx, p.e.keys.Read)
+		k, err := p.e.typing.nextKey(ctx, p.e.keys.Read)
 		if err != nil {
 			p.e.mu.Lock()
 			p.e.reason = err // why the line that is being read ends
 			p.e.mu.Unlock()
-			k = key{kind: typedControl, control: readline.CharEnter}
+			k = Key{Kind: keyControl, Rune: readline.CharEnter}
 		}
 		bytes := p.e.encode(k)
 		p.mu.Lock()
@@ -112,25 +111,25 @@ func mayEnd(r rune) bool {
 }
 
 // encode turns a key into what readline reads for it.
-func (e *Editor) encode(k key) []byte {
+func (e *Editor) encode(k Key) []byte {
 	later := func(op func([]rune, int) ([]rune, int)) []byte {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.ops = append(e.ops, op)
 		return []byte{markOp}
 	}
-	switch k.kind {
-	case keyRune:
-		return []byte(string(k.rune))
+	switch k.Kind {
+	case KeyRune:
+		return []byte(string(k.Rune))
 	case keyMeta:
-		return []byte{readline.CharEsc, k.control}
-	case typedControl:
-		if k.control == readline.CharDelete {
+		return []byte{readline.CharEsc, byte(k.Rune)}
+	case keyControl:
+		if k.Rune == readline.CharDelete {
 			e.mu.Lock()
 			e.rawEOT = true
 			e.mu.Unlock()
 		}
-		return []byte{k.control}
+		return []byte{byte(k.Rune)}
 	case keyDelete:
 		return later(func(text []rune, pos int) ([]rune, int) {
 			if pos < len(text) {
@@ -320,10 +319,3 @@ func lineBegin(text []rune, pos int) int {
 	}
 	return pos
 }
-
-// escWait is how long the beginning of a sequence waits for its rest, pasteWait that of the
-// one that begins a paste.
-const (
-	escWait   = 50 * time.Millisecond
-	pasteWait = time.Second
-)

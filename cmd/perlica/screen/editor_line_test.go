@@ -58,7 +58,7 @@ func (d *desk) line(t *testing.T, keys string) (string, error) {
 	t.Helper()
 	d.typed.Unread([]byte(keys + "\x03"))
 	text, err := d.Line(t.Context(), func() string { return "> " }, "")
-	d.dec = decoder{}
+	d.typing = typingReader{}
 	return text, err
 }
 

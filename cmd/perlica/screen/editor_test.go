@@ -25,11 +25,11 @@ func feed(pieces ...string) readFunc {
 	}
 }
 
-func keysOf(t *testing.T, read readFunc) (keys []key) {
+func keysOf(t *testing.T, read readFunc) (keys []Key) {
 	t.Helper()
-	var d decoder
+	var d typingReader
 	for {
-		k, err := d.next(t.Context(), read)
+		k, err := d.nextKey(t.Context(), read)
 		if err != nil {
 			return keys
 		}
@@ -37,43 +37,46 @@ func keysOf(t *testing.T, read readFunc) (keys []key) {
 	}
 }
 
-func runeKey(r rune) key { return key{kind: keyRune, rune: r} }
+func runeKey(r rune) Key { return Key{Kind: KeyRune, Rune: r} }
 
 // TestDecode: keys are told apart, a paste is one key however it arrives, and sequences that
 // are not known do nothing.
 func TestDecode(t *testing.T) {
-	up, enter := key{kind: typedControl, control: 16}, key{kind: typedControl, control: 13}
-	paste := key{kind: keyPaste, text: "a\nb\n中\x1b[A"}
+	up, enter := Key{Kind: keyControl, Rune: 16}, Key{Kind: keyControl, Rune: 13}
+	paste := Key{Kind: keyPaste, text: "a\nb\n中\x1b[A"}
 	many := strings.Repeat("text\r", 100)
 	for name, c := range map[string]struct {
 		pieces []string
-		want   []key
+		want   []Key
 	}{
-		"text":            {[]string{"a中😀"}, []key{runeKey('a'), runeKey('中'), runeKey('😀')}},
-		"cut character":   {[]string{"\xe4\xb8", "\xad"}, []key{runeKey('中')}},
-		"arrow":           {[]string{"\x1b[A\x1bOA"}, []key{up, up}},
-		"cut arrow":       {[]string{"\x1b", "[", "A"}, []key{up}},
-		"word":            {[]string{"\x1b[1;5D\x1bb"}, []key{{kind: keyMeta, control: 'b'}, {kind: keyMeta, control: 'b'}}},
-		"delete":          {[]string{"\x1b[3~"}, []key{{kind: keyDelete}}},
-		"Linux console":   {[]string{"\x1b[[A\x1b[1;1:3A\x1b[?1Aa"}, []key{runeKey('a')}},
-		"unknown":         {[]string{"\x1b[99;1Y\x1bZa"}, []key{runeKey('a')}},
-		"Esc alone":       {[]string{"\x1b"}, []key{{kind: keyEscape}}},
-		"Shift-Tab":       {[]string{"\x1b[Z"}, []key{{kind: keyBackTab}}},
-		"line break":      {[]string{"\n\x1b\r"}, []key{{kind: keyNewline}, {kind: keyNewline}}},
-		"paste":           {[]string{"x\x1b[200~a\rb\r\n中\x1b[A\x1b[201~y"}, []key{runeKey('x'), paste, runeKey('y')}},
-		"cut paste":       {[]string{"\x1b[20", "0~a\rb", "\r\n中\x1b[A\x1b[2", "01~"}, []key{paste}},
-		"burst":           {[]string{many, "more\r"}, []key{{kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n") + "more\n"}}},
-		"burst, then key": {[]string{many + "\x03"}, []key{{kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n")}, {kind: typedControl, control: 3}}},
-		"lines":           {[]string{"a\rb"}, []key{{kind: keyLines, text: "a\nb"}}},
-		"cut lines":       {[]string{"a\r\n\tb\xe4\xb8", "\xad\r"}, []key{{kind: keyLines, text: "a\n\tb中\n"}}},
-		"lines, then key": {[]string{"\x15a\rb\x03c"}, []key{{kind: typedControl, control: 21}, {kind: keyLines, text: "a\nb"}, {kind: typedControl, control: 3}, runeKey('c')}},
-		"Enter last":      {[]string{"a\r", "b\r\n", "\r"}, []key{runeKey('a'), enter, runeKey('b'), enter, {kind: keyNewline}, enter}},
-		"Alt-Enter":       {[]string{"a\x1b\rb"}, []key{runeKey('a'), {kind: keyNewline}, runeKey('b')}},
-		"editor":          {[]string{"\x18", "\x05"}, []key{{kind: typedControl, control: markEdit}}},
-		"our own marks":   {[]string{"\x1d\x1ea"}, []key{runeKey('a')}},
-		"no UTF-8":        {[]string{"\xffa\xc3("}, []key{runeKey('a'), runeKey('(')}},
-		"bidirectional":   {[]string{"\u202ea"}, []key{runeKey('a')}},
-		"paste, no UTF-8": {[]string{"\x1b[200~a\xff\x1b[201~"}, []key{{kind: keyPaste, text: "a\ufffd"}}},
+		"text":            {[]string{"a中😀"}, []Key{runeKey('a'), runeKey('中'), runeKey('😀')}},
+		"cut character":   {[]string{"\xe4\xb8", "\xad"}, []Key{runeKey('中')}},
+		"arrow":           {[]string{"\x1b[A\x1bOA"}, []Key{up, up}},
+		"cut arrow":       {[]string{"\x1b", "[", "A"}, []Key{up}},
+		"word":            {[]string{"\x1b[1;5D\x1bb"}, []Key{{Kind: keyMeta, Rune: 'b'}, {Kind: keyMeta, Rune: 'b'}}},
+		"delete":          {[]string{"\x1b[3~"}, []Key{{Kind: keyDelete}}},
+		"Linux console":   {[]string{"\x1b[[A\x1b[1;1:3A\x1b[?1Aa"}, []Key{runeKey('a')}},
+		"SS3 parameters":  {[]string{"\x1bO5Aa"}, []Key{up, runeKey('a')}},
+		"Alt-arrow":       {[]string{"\x1b\x1b[A"}, []Key{up}},
+		"Esc, Ctrl-C":     {[]string{"\x1b\x03"}, []Key{{Kind: keyControl, Rune: 3}}},
+		"unknown":         {[]string{"\x1b[99;1Y\x1bZa"}, []Key{runeKey('a')}},
+		"Esc alone":       {[]string{"\x1b"}, []Key{{Kind: KeyEsc}}},
+		"Shift-Tab":       {[]string{"\x1b[Z"}, []Key{{Kind: keyBackTab}}},
+		"line break":      {[]string{"\n\x1b\r"}, []Key{{Kind: keyNewline}, {Kind: keyNewline}}},
+		"paste":           {[]string{"x\x1b[200~a\rb\r\n中\x1b[A\x1b[201~y"}, []Key{runeKey('x'), paste, runeKey('y')}},
+		"cut paste":       {[]string{"\x1b[20", "0~a\rb", "\r\n中\x1b[A\x1b[2", "01~"}, []Key{paste}},
+		"burst":           {[]string{many, "more\r"}, []Key{{Kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n") + "more\n"}}},
+		"burst, then key": {[]string{many + "\x03"}, []Key{{Kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n")}, {Kind: keyControl, Rune: 3}}},
+		"lines":           {[]string{"a\rb"}, []Key{{Kind: keyLines, text: "a\nb"}}},
+		"cut lines":       {[]string{"a\r\n\tb\xe4\xb8", "\xad\r"}, []Key{{Kind: keyLines, text: "a\n\tb中\n"}}},
+		"lines, then key": {[]string{"\x15a\rb\x03c"}, []Key{{Kind: keyControl, Rune: 21}, {Kind: keyLines, text: "a\nb"}, {Kind: keyControl, Rune: 3}, runeKey('c')}},
+		"Enter last":      {[]string{"a\r", "b\r\n", "\r"}, []Key{runeKey('a'), enter, runeKey('b'), enter, {Kind: keyNewline}, enter}},
+		"Alt-Enter":       {[]string{"a\x1b\rb"}, []Key{runeKey('a'), {Kind: keyNewline}, runeKey('b')}},
+		"editor":          {[]string{"\x18", "\x05"}, []Key{{Kind: keyControl, Rune: markEdit}}},
+		"our own marks":   {[]string{"\x1d\x1ea"}, []Key{runeKey('a')}},
+		"no UTF-8":        {[]string{"\xffa\xc3("}, []Key{runeKey('a'), runeKey('(')}},
+		"bidirectional":   {[]string{"\u202ea"}, []Key{runeKey('a')}},
+		"paste, no UTF-8": {[]string{"\x1b[200~a\xff\x1b[201~"}, []Key{{Kind: keyPaste, text: "a\ufffd"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := keysOf(t, feed(c.pieces...)); !slices.Equal(got, c.want) {
@@ -94,7 +97,7 @@ func FuzzDecode(f *testing.F) {
 			pieces = append(pieces, typed[i:min(i+n, len(typed))])
 		}
 		for _, k := range keysOf(t, feed(pieces...)) {
-			if k.kind == keyPaste && strings.ContainsRune(k.text, '\r') {
+			if k.Kind == keyPaste && strings.ContainsRune(k.text, '\r') {
 				t.Errorf("%q: %v", typed, k)
 			}
 		}

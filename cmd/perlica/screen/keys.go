@@ -6,48 +6,9 @@ import (
 	"errors"
 	"io"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/chzyer/readline"
 )
-
-// keyKind says what was pressed.
-type keyKind int
-
-const (
-	KeyRune keyKind = iota // a printing character, in Key.Rune
-	keyEnter
-	KeyEsc // Esc alone; arrow and function keys are ignored
-	keyBackspace
-	KeyCtrlC
-	keyCtrlD
-	KeyCtrlZ
-	keyControl // any other control character; seen by Line only
-)
-
-// Key is one keystroke.
-type Key struct {
-	Kind keyKind
-	Rune rune
-}
-
-// Digit returns the value of a decimal digit of any script: 3, ３, ٣.
-func (k Key) Digit() (int, bool) {
-	if k.Kind != KeyRune || !unicode.Is(unicode.Nd, k.Rune) {
-		return 0, false
-	}
-	// Decimal digits stand in runs of ten that begin with zero.
-	for _, r := range unicode.Nd.R16 {
-		if rune(r.Lo) <= k.Rune && k.Rune <= rune(r.Hi) {
-			return int(k.Rune-rune(r.Lo)) % 10, true
-		}
-	}
-	for _, r := range unicode.Nd.R32 {
-		if rune(r.Lo) <= k.Rune && k.Rune <= rune(r.Hi) {
-			return int(k.Rune-rune(r.Lo)) % 10, true
-		}
-	}
-	return 0, false
-}
 
 // ErrInterrupted is returned by [Keys.Line] when Ctrl-C was pressed, ErrEscaped when Esc,
 // ErrSuspended when Ctrl-Z was.
@@ -96,15 +57,21 @@ func (k *Keys) Discard() error {
 // place. Ctrl-C is never skipped: the end of a paste may be lost.
 func (k *Keys) Next(ctx context.Context) (Key, error) {
 	for {
-		key, err := k.next(ctx)
+		key, err := k.decodeNext(ctx)
 		if err != nil {
 			return key, err
 		}
-		k.pasting = k.pasting && key.Kind != KeyCtrlC
-		if key.Kind != keyControl && !k.pasting {
+		k.pasting = k.pasting && !key.IsControl(CtrlC)
+		if key.answers() && !k.pasting {
 			return key, nil
 		}
 	}
+}
+
+// answers reports whether Next returns the key.
+func (k Key) answers() bool {
+	return k.Kind == KeyRune || k.Kind == KeyEsc || k.isEnter() || k.isBackspace() ||
+		k.IsControl(CtrlC) || k.IsControl(CtrlZ) || k.IsControl(readline.CharDelete)
 }
 
 // Alone reports whether the key that Next returned was pressed by itself, Enter aside, and not
@@ -174,7 +141,7 @@ func (k *Keys) Unread(b []byte) { k.buf = append(b[:len(b):len(b)], k.buf...) }
 func (k *Keys) Line(ctx context.Context) (string, error) {
 	l := line{echo: k.in.echo}
 	for {
-		key, err := k.next(ctx)
+		key, err := k.decodeNext(ctx)
 		if err == nil {
 			var done bool
 			if done, err = l.key(key); !done {
@@ -188,28 +155,28 @@ func (k *Keys) Line(ctx context.Context) (string, error) {
 	}
 }
 
-func (k *Keys) next(ctx context.Context) (Key, error) {
+// decodeNext waits for the next key that has an effect, within a paste too.
+func (k *Keys) decodeNext(ctx context.Context) (Key, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return Key{}, err
 		}
-		key, n, state := decode(k.buf)
-		if state == complete {
+		key, n, sequence := decodeKey(k.buf)
+		if n > 0 {
 			k.buf = k.buf[n:]
-			return key, nil
-		}
-		if state == ignored {
-			switch string(k.buf[:n]) {
-			case pasteBegin:
+			switch key.Kind {
+			case keyPasteBegin:
 				k.pasting = true
-			case pasteEnd:
+			case keyPasteEnd:
 				k.pasting = false
+			case keyNone:
+			default:
+				return key, nil
 			}
-			k.buf = k.buf[n:]
 			continue
 		}
 		var wait time.Duration
-		if len(k.buf) > 0 {
+		if sequence {
 			wait = escDelay
 		}
 		b, err := k.read(ctx, wait)
@@ -217,7 +184,7 @@ func (k *Keys) next(ctx context.Context) (Key, error) {
 		case err == nil:
 			k.buf = append(k.buf, b...)
 		case errors.Is(err, errNothing), errors.Is(err, io.EOF) && len(k.buf) > 0:
-			// No more of it will come. A lone Esc is a key, the rest is noise.
+			// The rest of the sequence will not come. A lone Esc is a key, everything else is noise.
 			alone := len(k.buf) == 1 && k.buf[0] == esc
 			k.buf = nil
 			if alone {
@@ -227,77 +194,4 @@ func (k *Keys) next(ctx context.Context) (Key, error) {
 			return Key{}, err
 		}
 	}
-}
-
-const (
-	esc = 0x1b
-
-	pasteBegin = "\x1b[200~"
-	pasteEnd   = "\x1b[201~"
-)
-
-type decoded int
-
-const (
-	partial decoded = iota
-	complete
-	ignored
-)
-
-// decode reads one key off the front of b, which took n bytes.
-func decode(b []byte) (key Key, n int, state decoded) {
-	if len(b) == 0 {
-		return key, 0, partial
-	}
-	switch c := b[0]; {
-	case c == esc:
-		return decodeEscape(b)
-	case c == '\r' || c == '\n':
-		return Key{Kind: keyEnter}, 1, complete
-	case c == 0x7f || c == '\b':
-		return Key{Kind: keyBackspace}, 1, complete
-	case c == 3:
-		return Key{Kind: KeyCtrlC}, 1, complete
-	case c == 4:
-		return Key{Kind: keyCtrlD}, 1, complete
-	case c == 0x1a:
-		return Key{Kind: KeyCtrlZ}, 1, complete
-	case c < ' ':
-		return Key{Kind: keyControl, Rune: rune(c)}, 1, complete
-	case !utf8.FullRune(b):
-		return key, 0, partial
-	}
-	r, n := utf8.DecodeRune(b)
-	if r == utf8.RuneError && n == 1 || !harmless(r) {
-		return key, n, ignored
-	}
-	return Key{Kind: KeyRune, Rune: r}, n, complete
-}
-
-// decodeEscape measures an escape sequence. Alt with a letter is one too: it must
-// not count as the letter.
-func decodeEscape(b []byte) (key Key, n int, state decoded) {
-	if len(b) == 1 {
-		return key, 0, partial
-	}
-	switch c := b[1]; c {
-	case esc:
-		return Key{Kind: KeyEsc}, 1, complete
-	case '[', 'O': // CSI, SS3: parameters, then a letter
-		for i := 2; i < len(b); i++ {
-			switch {
-			case b[i] == '[' && i == 2: // function keys of the Linux console
-			case b[i] >= 0x40 && b[i] <= 0x7e:
-				return key, i + 1, ignored
-			case b[i] < ' ' || b[i] > 0x7e:
-				return key, i, ignored
-			}
-		}
-		return key, 0, partial
-	}
-	if !utf8.FullRune(b[1:]) {
-		return key, 0, partial
-	}
-	_, size := utf8.DecodeRune(b[1:])
-	return key, 1 + size, ignored
 }

@@ -31,17 +31,20 @@ func (s *script) read(_ context.Context, wait time.Duration) ([]byte, error) {
 func (s *script) discard() error { s.chunks = nil; return nil }
 func (s *script) echo(t string)  { s.shown.WriteString(t) }
 
-func r(c rune) Key { return Key{KeyRune, c} }
+func r(c rune) Key { return Key{Kind: KeyRune, Rune: c} }
+
+// controlKey is the key of a control character.
+func controlKey(c rune) Key { return Key{Kind: keyControl, Rune: c} }
 
 func TestKeys(t *testing.T) {
-	enter, escape := Key{Kind: keyEnter}, Key{Kind: KeyEsc}
+	enter, newline, escape := controlKey('\r'), controlKey('\n'), Key{Kind: KeyEsc}
 	for _, tt := range []struct {
 		name   string
 		chunks []string
 		want   []Key
 	}{
 		{"letters", []string{"yN1"}, []Key{r('y'), r('N'), r('1')}},
-		{"kinds", []string{"\r\n\x7f\b\x03\x04"}, []Key{enter, enter, {Kind: keyBackspace}, {Kind: keyBackspace}, {Kind: KeyCtrlC}, {Kind: keyCtrlD}}},
+		{"kinds", []string{"\r\n\x7f\b\x03\x04"}, []Key{enter, newline, controlKey(0x7f), controlKey('\b'), controlKey(3), controlKey(4)}},
 		{"other control", []string{"\x01\t\x15\x00a"}, []Key{r('a')}},
 		{"split rune", []string{"\xe4", "\xb8", "\xad", "中"}, []Key{r('中'), r('中')}},
 		{"torn rune", []string{"\xe4\xb8", "", "a"}, []Key{r('a')}},
@@ -55,12 +58,16 @@ func TestKeys(t *testing.T) {
 		{"application arrow", []string{"\x1bOAy"}, []Key{r('y')}},
 		{"function key", []string{"\x1b[15~\x1b[[Ay"}, []Key{r('y')}},
 		{"unfinished", []string{"\x1b[1", "", "y"}, []Key{r('y')}},
-		{"interrupted", []string{"\x1b[1\x03"}, []Key{{Kind: KeyCtrlC}}},
+		{"interrupted", []string{"\x1b[1\x03"}, []Key{controlKey(CtrlC)}},
+		{"Esc, then Ctrl-C", []string{"\x1b\x03"}, []Key{controlKey(CtrlC)}},
+		{"cut SS3, then Ctrl-C", []string{"\x1bO\x03"}, []Key{controlKey(CtrlC)}},
+		{"keys of the editor", []string{"\x1b[Z\x1b[3~\x1bb\x1b\r\x18\x05\x1b[Hy"}, []Key{r('y')}},
+		{"SS3 with parameters", []string{"\x1bO5Ay"}, []Key{r('y')}},
 		{"alt y", []string{"\x1byn"}, []Key{r('n')}},
 		{"alt 中", []string{"\x1b中n"}, []Key{r('n')}},
 		{"answer of the terminal", []string{"\x1b]11;rgb:0/0/0\x1b\\\x1b]0;y\ay"}, []Key{r('y')}},
 		{"paste", []string{"n\x1b[200~yes\r1\x1b[2", "01~", "1"}, []Key{r('n'), r('1')}},
-		{"cut paste", []string{"\x1b[200~yes", "", "y\x03n"}, []Key{{Kind: KeyCtrlC}, r('n')}},
+		{"cut paste", []string{"\x1b[200~yes", "", "y\x03n"}, []Key{controlKey(CtrlC), r('n')}},
 		{"8-bit controls", []string{"\u009b\u202ey"}, []Key{r('y')}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,9 +109,9 @@ func TestAlone(t *testing.T) {
 		next   Key
 	}{
 		{[]string{"y", "n"}, true, r('n')},
-		{[]string{"y\r\n", "n"}, true, Key{Kind: keyEnter}},
+		{[]string{"y\r\n", "n"}, true, controlKey('\r')},
 		{[]string{"yes, but", " not", "", "n"}, false, r('n')},
-		{[]string{"yes", "it is\x03n"}, false, Key{Kind: KeyCtrlC}},
+		{[]string{"yes", "it is\x03n"}, false, controlKey(CtrlC)},
 	} {
 		k := &Keys{in: &script{chunks: tt.chunks}}
 		if got, err := k.Next(t.Context()); got != r('y') || err != nil {
@@ -134,7 +141,7 @@ func TestDigits(t *testing.T) {
 			t.Errorf("%c: %d, %v", c, got, ok)
 		}
 	}
-	for _, k := range []Key{r('a'), r('Ⅳ'), r('②'), r('四'), {Kind: keyEnter, Rune: '1'}} {
+	for _, k := range []Key{r('a'), r('Ⅳ'), r('②'), r('四'), controlKey('1')} {
 		if got, ok := k.Digit(); ok {
 			t.Errorf("%v is %d", k, got)
 		}
@@ -196,7 +203,8 @@ func FuzzKeys(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if i > len(s) || key.Kind == keyControl || key.Kind == KeyRune && !harmless(key.Rune) {
+			answer := key.Kind == KeyRune || key.Kind == KeyEsc || key.Kind == keyControl && strings.ContainsRune("\r\n\b\x7f\x03\x04\x1a", key.Rune)
+			if i > len(s) || !answer || key.Kind == KeyRune && !harmless(key.Rune) {
 				t.Fatalf("%q: key %d is %v", s, i, key)
 			}
 		}

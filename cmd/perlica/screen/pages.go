@@ -14,8 +14,8 @@ import (
 // bar goes on, Enter by one row; q, Esc and Ctrl-C end it. It fails with io.EOF if the terminal is
 // gone, and with ctx's error.
 func ShowPages(ctx context.Context, keys *Keys, out io.Writer, height func() int, rows []string) error {
-	var dec decoder
-	defer func() { keys.Unread(dec.buf) }() // typed ahead
+	var typing typingReader
+	defer func() { keys.Unread(typing.buf) }() // typed ahead
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) { return keys.Read(ctx, wait) }
 	for shown, next := 0, height()-1; ; {
 		next = max(1, min(next, len(rows)-shown))
@@ -30,7 +30,7 @@ func ShowPages(ctx context.Context, keys *Keys, out io.Writer, height func() int
 			return err
 		}
 		for next = 0; next == 0; {
-			k, err := dec.next(ctx, read)
+			k, err := typing.nextKey(ctx, read)
 			if err != nil {
 				return err
 			}
@@ -43,14 +43,14 @@ func ShowPages(ctx context.Context, keys *Keys, out io.Writer, height func() int
 }
 
 // goOn is how many rows a key asks for: 0 for none, less to end.
-func goOn(k key, screen int) int {
+func goOn(k Key, screen int) int {
 	switch {
-	case k.kind == keyEscape, k.kind == keyRune && (k.rune == 'q' || k.rune == 'Q'),
-		k.kind == typedControl && (k.control == readline.CharInterrupt || k.control == readline.CharDelete):
+	case k.Kind == KeyEsc, k.Kind == KeyRune && (k.Rune == 'q' || k.Rune == 'Q'),
+		k.IsControl(readline.CharInterrupt), k.IsControl(readline.CharDelete):
 		return -1
-	case k.kind == keyRune && k.rune == ' ':
+	case k.Kind == KeyRune && k.Rune == ' ':
 		return max(screen, 1)
-	case k.kind == typedControl && (k.control == readline.CharEnter || k.control == readline.CharNext):
+	case k.IsControl(readline.CharEnter), k.IsControl(readline.CharNext):
 		return 1
 	}
 	return 0

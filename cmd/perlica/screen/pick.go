@@ -30,12 +30,12 @@ func Pick(ctx context.Context, keys *Keys, l PickList) (row int, err error) {
 	p := picker{l: l, words: []rune(l.Words)}
 	p.found = l.Find(l.Words)
 	defer p.erase()
-	var dec decoder
-	defer func() { keys.Unread(dec.buf) }() // typed ahead
+	var typing typingReader
+	defer func() { keys.Unread(typing.buf) }() // typed ahead
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) { return keys.Read(ctx, wait) }
 	for {
 		p.draw()
-		k, err := dec.next(ctx, read)
+		k, err := typing.nextKey(ctx, read)
 		if err != nil {
 			return 0, err
 		}
@@ -57,28 +57,28 @@ type picker struct {
 }
 
 // key does what a key means, and reports whether a row was chosen.
-func (p *picker) key(k key) (chosen bool, err error) {
+func (p *picker) key(k Key) (chosen bool, err error) {
 	typed := p.words
 	switch {
-	case k.kind == keyEscape, k.kind == typedControl && k.control == readline.CharInterrupt:
+	case k.Kind == KeyEsc, k.IsControl(readline.CharInterrupt):
 		return false, ErrInterrupted
-	case k.kind == typedControl && k.control == readline.CharDelete && len(p.words) == 0:
+	case k.IsControl(readline.CharDelete) && len(p.words) == 0:
 		return false, ErrInterrupted
-	case k.kind == typedControl && k.control == readline.CharEnter:
+	case k.IsControl(readline.CharEnter):
 		return len(p.found) > 0, nil
-	case k.kind == typedControl && k.control == readline.CharPrev:
+	case k.IsControl(readline.CharPrev):
 		p.at = max(p.at-1, 0)
 		return false, nil
-	case k.kind == typedControl && k.control == readline.CharNext:
+	case k.IsControl(readline.CharNext):
 		p.at = max(min(p.at+1, len(p.found)-1), 0)
 		return false, nil
-	case k.kind == keyRune:
-		p.words = append(p.words, k.rune)
-	case k.kind == keyPaste, k.kind == keyLines:
+	case k.Kind == KeyRune:
+		p.words = append(p.words, k.Rune)
+	case k.Kind == keyPaste, k.Kind == keyLines:
 		p.words = append(p.words, []rune(strings.Join(strings.Fields(visible(k.text)), " "))...)
-	case k.kind == typedControl && k.control == readline.CharCtrlU:
+	case k.IsControl(readline.CharCtrlU):
 		p.words = nil
-	case k.kind == typedControl && (k.control == readline.CharBackspace || k.control == readline.CharCtrlH):
+	case k.isBackspace():
 		p.words = p.words[:max(len(p.words)-1, 0)]
 	}
 	if len(typed) != len(p.words) {

@@ -24,6 +24,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/chzyer/readline"
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 )
@@ -126,21 +127,20 @@ type line struct {
 
 // key applies a keystroke; done is true when the line has ended.
 func (l *line) key(k Key) (done bool, err error) {
-	const ctrlU = 0x15
 	switch {
-	case k.Kind == keyEnter:
+	case k.isEnter():
 		return true, nil
-	case k.Kind == KeyCtrlC:
+	case k.IsControl(CtrlC):
 		return true, ErrInterrupted
 	case k.Kind == KeyEsc:
 		return true, ErrEscaped
-	case k.Kind == KeyCtrlZ:
+	case k.IsControl(CtrlZ):
 		return true, ErrSuspended
-	case k.Kind == keyCtrlD && len(l.text) == 0:
+	case k.IsControl(readline.CharDelete) && len(l.text) == 0:
 		return true, io.EOF
-	case k.Kind == keyBackspace:
+	case k.isBackspace():
 		l.erase()
-	case k.Kind == keyControl && k.Rune == ctrlU:
+	case k.IsControl(readline.CharCtrlU):
 		for len(l.text) > 0 {
 			l.erase()
 		}

@@ -165,7 +165,10 @@ func (r *replies) control(b []byte) (n int, keep bool) {
 		if len(b) <= size {
 			return 0, false
 		}
-		return size + 1, b[size] >= ' '
+		if b[size] < ' ' {
+			return size, false
+		}
+		return size + 1, true
 	case '\\':
 		return size, false
 	}

@@ -64,7 +64,7 @@ func TestSessionReadsKeys(t *testing.T) {
 			t.Error("the terminal is not in raw mode")
 		}
 		typed(t, screen, "y１中\x1b[A\x03\x1b")
-		for _, want := range []Key{r('y'), r('１'), r('中'), {Kind: KeyCtrlC}, {Kind: KeyEsc}} {
+		for _, want := range []Key{r('y'), r('１'), r('中'), controlKey(CtrlC), {Kind: KeyEsc}} {
 			if got, err := k.Next(t.Context()); got != want || err != nil {
 				t.Errorf("%v, %v, want %v", got, err, want)
 			}
@@ -147,7 +147,7 @@ func TestAhead(t *testing.T) {
 	typed(t, screen, "a\nb")
 	arrived(t, tty)
 	err := tty.Ahead(func(k *Keys) error {
-		for _, want := range []Key{r('a'), {Kind: keyEnter}, r('b')} {
+		for _, want := range []Key{r('a'), controlKey('\n'), r('b')} {
 			if got, err := k.Next(t.Context()); got != want || err != nil {
 				t.Errorf("%v, %v, want %v", got, err, want)
 			}

@@ -1,0 +1,187 @@
+package screen
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/chzyer/readline"
+)
+
+// Key is a keystroke, or a text that arrived in one piece.
+type Key struct {
+	Kind keyKind
+	Rune rune   // the character of KeyRune, keyControl and keyMeta
+	text string // the text of keyPaste and keyLines
+}
+
+// keyKind is the kind of a Key.
+type keyKind int
+
+const (
+	keyNone       keyKind = iota // a sequence without effect
+	KeyRune                      // a printing character
+	KeyEsc                       // the key Esc alone
+	keyControl                   // a control character; the arrow keys have readline's control characters
+	keyMeta                      // Alt with a character
+	keyDelete                    // Delete, which removes the next character
+	keyBackTab                   // Shift-Tab
+	keyNewline                   // Alt-Enter, which breaks the line
+	keyPasteBegin                // the mark before a paste
+	keyPasteEnd                  // the mark after a paste
+	keyPaste                     // a whole paste
+	keyLines                     // several lines that arrived at once
+)
+
+// CtrlC and CtrlZ are control characters for [Key.IsControl].
+const (
+	CtrlC rune = readline.CharInterrupt
+	CtrlZ rune = readline.CharCtrlZ
+)
+
+// IsControl reports whether the key is the control character c.
+func (k Key) IsControl(c rune) bool { return k.Kind == keyControl && k.Rune == c }
+
+// isEnter reports whether the key is Enter. Before raw mode, the terminal turned Enter into a line feed.
+func (k Key) isEnter() bool {
+	return k.IsControl(readline.CharEnter) || k.IsControl(readline.CharCtrlJ)
+}
+
+// isBackspace reports whether the key removes the previous character.
+func (k Key) isBackspace() bool {
+	return k.IsControl(readline.CharBackspace) || k.IsControl(readline.CharCtrlH)
+}
+
+// Digit returns the value of a decimal digit of any script: 3, ３, ٣.
+func (k Key) Digit() (int, bool) {
+	if k.Kind != KeyRune || !unicode.Is(unicode.Nd, k.Rune) {
+		return 0, false
+	}
+	// Decimal digits stand in runs of ten that begin with zero.
+	for _, r := range unicode.Nd.R16 {
+		if rune(r.Lo) <= k.Rune && k.Rune <= rune(r.Hi) {
+			return int(k.Rune-rune(r.Lo)) % 10, true
+		}
+	}
+	for _, r := range unicode.Nd.R32 {
+		if rune(r.Lo) <= k.Rune && k.Rune <= rune(r.Hi) {
+			return int(k.Rune-rune(r.Lo)) % 10, true
+		}
+	}
+	return 0, false
+}
+
+const (
+	esc = 0x1b
+
+	pasteBegin = "\x1b[200~"
+	pasteEnd   = "\x1b[201~"
+)
+
+// decodeKey decodes the first key of b, which has n bytes. n is 0 when the key needs more bytes. sequence is then true
+// when the bytes begin a sequence or a character, whose rest comes at once or never.
+func decodeKey(b []byte) (k Key, n int, sequence bool) {
+	if len(b) == 0 {
+		return Key{}, 0, false
+	}
+	const ctrlE, ctrlX = 0x05, 0x18
+	switch c := b[0]; {
+	case c == esc:
+		return decodeEscape(b)
+	case c == ctrlX && len(b) == 1:
+		return Key{}, 0, false
+	case c == ctrlX && b[1] == ctrlE:
+		return Key{Kind: keyControl, Rune: markEdit}, 2, false
+	case c == 0, c == ctrlX, c > esc && c < ' ': // The editor uses some of these bytes as marks.
+		return Key{}, 1, false
+	case c < ' ', c == readline.CharBackspace:
+		return Key{Kind: keyControl, Rune: rune(c)}, 1, false
+	case !utf8.FullRune(b):
+		return Key{}, 0, true
+	}
+	r, n := utf8.DecodeRune(b)
+	const lineSeparator, paragraphSeparator = 0x2028, 0x2029
+	if r == utf8.RuneError && n == 1 || r == lineSeparator || r == paragraphSeparator || !harmless(r) {
+		return Key{}, n, false
+	}
+	return Key{Kind: KeyRune, Rune: r}, n, false
+}
+
+// decodeEscape decodes a sequence that begins with Esc. Alt with a letter is such a sequence and does not count as the
+// letter. Ctrl-C is not a part of any sequence.
+func decodeEscape(b []byte) (k Key, n int, sequence bool) {
+	if len(b) == 1 {
+		return Key{}, 0, true
+	}
+	switch c := b[1]; c {
+	case esc:
+		return Key{Kind: KeyEsc}, 1, false
+	case readline.CharInterrupt:
+		return Key{}, 1, false
+	case '[', 'O': // CSI and SS3: parameters, then a final byte
+		for i := 2; i < len(b); i++ {
+			switch {
+			case b[i] == '[' && i == 2: // a function key of the Linux console
+			case b[i] >= 0x40 && b[i] <= 0x7e:
+				return namedKey(string(b[2:i]), b[i]), i + 1, false
+			case b[i] < ' ' || b[i] > 0x7e:
+				return Key{}, i, false
+			}
+		}
+		return Key{}, 0, true
+	case readline.CharEnter, readline.CharCtrlJ:
+		return Key{Kind: keyNewline}, 2, false
+	case 'b', 'f', 'd', readline.CharBackspace:
+		return Key{Kind: keyMeta, Rune: rune(c)}, 2, false
+	}
+	if !utf8.FullRune(b[1:]) {
+		return Key{}, 0, true
+	}
+	_, size := utf8.DecodeRune(b[1:])
+	return Key{}, 1 + size, false
+}
+
+// namedKey returns the key of a CSI or SS3 sequence.
+func namedKey(params string, final byte) Key {
+	if strings.IndexAny(params, "[?<=>") == 0 || strings.HasSuffix(params, ":3") {
+		return Key{} // a function key of the Linux console, a terminal's reply, or the release of a key
+	}
+	withModifier := strings.HasSuffix(params, ";5") || strings.HasSuffix(params, ";3") // Ctrl or Alt
+	control := func(c rune) Key { return Key{Kind: keyControl, Rune: c} }
+	switch final {
+	case 'A':
+		return control(readline.CharPrev)
+	case 'B':
+		return control(readline.CharNext)
+	case 'C':
+		if withModifier {
+			return Key{Kind: keyMeta, Rune: 'f'}
+		}
+		return control(readline.CharForward)
+	case 'D':
+		if withModifier {
+			return Key{Kind: keyMeta, Rune: 'b'}
+		}
+		return control(readline.CharBackward)
+	case 'Z':
+		return Key{Kind: keyBackTab}
+	case 'H':
+		return control(readline.CharLineStart)
+	case 'F':
+		return control(readline.CharLineEnd)
+	case '~':
+		switch params {
+		case "1", "7":
+			return control(readline.CharLineStart)
+		case "4", "8":
+			return control(readline.CharLineEnd)
+		case "3":
+			return Key{Kind: keyDelete}
+		case "200":
+			return Key{Kind: keyPasteBegin}
+		case "201":
+			return Key{Kind: keyPasteEnd}
+		}
+	}
+	return Key{}
+}

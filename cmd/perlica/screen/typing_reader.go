@@ -1,0 +1,139 @@
+package screen
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/chzyer/readline"
+)
+
+const (
+	// burst is the number of bytes that no person types at once. Some terminals do not mark a paste: the reader
+	// recognises such a paste by its speed.
+	burst = 256
+	// burstWait is the longest pause within a burst.
+	burstWait = 20 * time.Millisecond
+)
+
+// typingReader reads keys for a line of text. A paste is one key, and so is a text that arrives at once.
+type typingReader struct{ buf []byte }
+
+// readFunc reads typed bytes. It waits at most for wait, unless wait is 0. It returns no bytes when the time is up.
+type readFunc func(ctx context.Context, wait time.Duration) ([]byte, error)
+
+// nextKey waits for the next key that has an effect.
+func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return Key{}, err
+		}
+		if n := textLength(d.buf); n >= burst || several(d.buf[:n]) {
+			return d.readBurst(ctx, read)
+		}
+		k, n, sequence := decodeKey(d.buf)
+		if k.Kind == keyPasteBegin {
+			return d.readPaste(ctx, read)
+		}
+		if n > 0 {
+			d.drop(n)
+			switch {
+			case k.IsControl(readline.CharCtrlJ):
+				return Key{Kind: keyNewline}, nil
+			case k.Kind != keyNone && k.Kind != keyPasteEnd && k.Kind != KeyEsc: // This Esc is Alt: a sequence follows.
+				return k, nil
+			}
+			continue
+		}
+		var wait time.Duration
+		if sequence {
+			wait = escDelay
+		}
+		b, err := read(ctx, wait)
+		if err != nil {
+			return Key{}, err
+		}
+		if len(b) == 0 { // The rest of the sequence will not come.
+			alone := string(d.buf) == "\x1b"
+			d.drop(len(d.buf))
+			if alone {
+				return Key{Kind: KeyEsc}, nil
+			}
+			continue
+		}
+		d.buf = append(d.buf, b...)
+	}
+}
+
+// textLength is how many bytes at the front of b are text: no control characters but tabs and the
+// ends of lines.
+func textLength(b []byte) int {
+	i := bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' || r == 0x7f })
+	if i < 0 {
+		return len(b)
+	}
+	return i
+}
+
+// several reports whether text that came at once goes on behind an Enter. A person's Enter
+// comes alone, or last; this was pasted, or typed ahead over a slow line, and is not sent
+// either way.
+func several(b []byte) bool {
+	i := bytes.IndexByte(b, readline.CharEnter)
+	return i >= 0 && len(bytes.TrimLeft(b[i:], "\r\n")) > 0
+}
+
+func (d *typingReader) drop(n int) {
+	d.buf = d.buf[n:]
+	if len(d.buf) == 0 {
+		d.buf = nil
+	}
+}
+
+// readPaste reads until the end of a bracketed paste is there. Cut off by ctx, it begins anew with
+// what it has read.
+func (d *typingReader) readPaste(ctx context.Context, read readFunc) (Key, error) {
+	from := len(pasteBegin)
+	for {
+		if i := bytes.Index(d.buf[from:], []byte(pasteEnd)); i >= 0 {
+			k := Key{Kind: keyPaste, text: pasted(d.buf[len(pasteBegin) : from+i])}
+			d.drop(from + i + len(pasteEnd))
+			return k, nil
+		}
+		from = max(len(pasteBegin), len(d.buf)-len(pasteEnd))
+		b, err := read(ctx, 0)
+		if err != nil {
+			return Key{}, err
+		}
+		d.buf = append(d.buf, b...)
+	}
+}
+
+// pasted is text as a paste brings it, with the ends of its lines as \n.
+func pasted(b []byte) string {
+	text := strings.ToValidUTF8(string(b), "\ufffd")
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+}
+
+// readBurst reads what arrives faster than it can be typed, up to a control character, as one key.
+func (d *typingReader) readBurst(ctx context.Context, read readFunc) (Key, error) {
+	n := textLength(d.buf)
+	for n == len(d.buf) {
+		b, err := read(ctx, burstWait)
+		if err != nil {
+			return Key{}, err
+		}
+		if len(b) == 0 {
+			break
+		}
+		d.buf = append(d.buf, b...)
+		n += textLength(d.buf[n:])
+	}
+	k := Key{Kind: keyPaste, text: pasted(d.buf[:n])}
+	if n < burst {
+		k.Kind = keyLines
+	}
+	d.drop(n)
+	return k, nil
+}
