@@ -184,7 +184,7 @@ type lapse struct {
 // Resolution is the end of a question for the agent.
 type Resolution struct {
 	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
-	Sent   bool   `json:"sent"`             // the reply reached the agent
+	Sent   bool   `json:"sent"`             // the reply was sent
 	Reason Reason `json:"reason,omitempty"` // the reason if there was no answer
 }
 

@@ -9,53 +9,52 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Scope is how far a standing approval reaches.
+// Scope is the range of a standing approval.
 type Scope string
 
 const (
-	ScopeSession Scope = "session" // one session of Perlica's
-	ScopeContext Scope = "context" // all sessions of the context, that is, the project
+	ScopeSession Scope = "session" // one session of Perlica
+	ScopeContext Scope = "context" // all sessions of the context: the project
 )
 
-// Approval is a standing yes or no that a person gave. It is the payload of
-// approval.remembered and never changes afterwards.
+// Approval is a standing yes or no that a person gave. It is the payload of approval.remembered and never changes.
 type Approval struct {
 	ID       string `json:"id"`
 	Effect   Effect `json:"effect"` // allow or deny
 	Scope    Scope  `json:"scope"`
-	Session  string `json:"session,omitempty"`  // with ScopeSession
+	Session  string `json:"session,omitempty"`  // set with ScopeSession
 	Provider string `json:"provider,omitempty"` // empty: any
 
-	// One of these says what it is about. Command is compared word by word after
-	// parsing and covers nothing more; Pattern is read as in a rule; Path is one file.
+	// One of these three fields names the subject. Command matches the same words after parsing and nothing else.
+	// Pattern has the form of a rule's command. Path is one file.
 	Command string `json:"command,omitempty"`
 	Pattern string `json:"pattern,omitempty"`
 	Path    string `json:"path,omitempty"`
 
 	Kind string `json:"kind,omitempty"` // ACP tool kind; empty: any
-	Dir  string `json:"dir,omitempty"`  // the directory a command starts in; empty: any
+	Dir  string `json:"dir,omitempty"`  // starting directory of a command; empty: any
 
-	// Agent is the agent's program and its arguments; empty in approvals of before it was
-	// recorded: any. LeadsTo is where Path led; empty likewise: to itself.
+	// Agent is the agent's program and its arguments; empty means any agent. LeadsTo is the target of Path; empty
+	// means Path itself.
 	Agent   string `json:"agent,omitempty"`
 	LeadsTo string `json:"leads_to,omitempty"`
-	// Settings are the other fields of the request, those apart that change nothing: a yes
-	// covers a request with the same ones, NAME=value, a line each.
+	// Settings are the other fields of the request, without the inert ones. A yes covers only requests with the same
+	// settings. Each line has the form NAME=value.
 	Settings string `json:"settings,omitempty"`
 
 	Expires time.Time `json:"expires,omitzero"` // zero: never
-	By      string    `json:"by"`               // who said so
+	By      string    `json:"by"`               // name of the person
 	Made    time.Time `json:"made"`
 }
 
 // Revocation is the payload of approval.revoked.
 type Revocation struct {
-	ID string    `json:"id"` // of the approval
+	ID string    `json:"id"` // id of the approval
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
-// String says in words what is approved.
+// String describes the subject of the approval for a person.
 func (a Approval) String() string {
 	what := a.Kind
 	switch {
@@ -75,11 +74,11 @@ func (a Approval) String() string {
 	return what + ", in this project"
 }
 
-// Offer is the text of the option by which a person gives the approval.
+// Offer returns the text of the option that gives the approval.
 func (a Approval) Offer() string { return "yes, and remember: " + a.String() }
 
-// Covers says whether the approval answers the request at this time. A yes never
-// covers a command that is refused or whose effect the text does not tell.
+// Covers reports whether the approval answers the request at the given time. A yes never covers a refused command, or
+// a command with an unknown effect.
 func (a Approval) Covers(r Request, now time.Time) bool { return a.covers(r, now, assess(r)) }
 
 func (a Approval) covers(r Request, now time.Time, as assessment) bool {
@@ -106,7 +105,7 @@ func (a Approval) covers(r Request, now time.Time, as assessment) bool {
 	return a.about(r, as)
 }
 
-// about compares what the approval is about with what is asked for.
+// about reports whether the request matches the subject of the approval.
 func (a Approval) about(r Request, as assessment) bool {
 	switch {
 	case a.Command != "":
@@ -116,12 +115,12 @@ func (a Approval) about(r Request, as assessment) bool {
 	case a.Path != "":
 		return !as.commands && a.samePaths(r)
 	}
-	// A yes must be about something; a no to a kind of tool may stand alone.
+	// A yes must name a command, a pattern or a path. A no may name a kind of tool alone.
 	return a.Effect == Deny && a.Kind != ""
 }
 
-// samePaths says whether the request is about the approved file alone, and that is still what
-// its path leads to. A no holds for any way to the file.
+// samePaths reports whether the request names the approved file alone, and the path still leads to the same target. A
+// no covers every path to the file.
 func (a Approval) samePaths(r Request) bool {
 	leads := a.LeadsTo
 	if leads == "" {
@@ -169,7 +168,7 @@ func (a Approval) likePattern(r Request, as assessment) bool {
 	return covering([]compiled{{pattern: p}}, r) != nil
 }
 
-// startDirs are the different directories the commands of a request start in.
+// startDirs returns the directories in which the commands of a request start, each once.
 func startDirs(r Request) []string {
 	var dirs []string
 	for _, c := range r.Commands {
@@ -178,10 +177,9 @@ func startDirs(r Request) []string {
 	return slices.Compact(dirs)
 }
 
-// Offers are the approvals that a person may give together with a yes, which itself is the
-// agent's allow_once: nothing for what is refused, what cannot be read, what depends on an
-// unknown value, and where the agent has no option that allows once. The caller gives one its
-// ID, By and Made, and an end if it wants one.
+// Offers returns the approvals that a person may give together with the agent's allow_once option. It returns none
+// for a refused or unreadable request, for a request that depends on an unknown value, and without an allow_once
+// option. The caller sets ID, By and Made, and Expires if the approval ends.
 func (r Request) Offers() []Approval {
 	a, ok := approvalFor(r)
 	if !ok {
@@ -202,7 +200,7 @@ func (r Request) Offers() []Approval {
 	return out
 }
 
-// approvalFor is the narrowest approval that covers the request.
+// approvalFor returns the narrowest approval that covers the request.
 func approvalFor(r Request) (Approval, bool) {
 	as := assess(r)
 	once := slices.ContainsFunc(r.Options, func(o Option) bool { return o.Kind == "allow_once" })
@@ -227,7 +225,7 @@ func approvalFor(r Request) (Approval, bool) {
 	return a, ok
 }
 
-// visible shows text on one line of a terminal, whole.
+// visible shows the whole text on one line of a terminal.
 func visible(s string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(s, "\n") {

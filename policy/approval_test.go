@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestCovers kills the mutants by which an "always" for git status covers more.
+// TestCovers kills the mutants with which an approval for "git status" covers more.
 func TestCovers(t *testing.T) {
 	status := Approval{Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status", Dir: at.Dir}
 	with := func(change func(*Approval)) Approval {
@@ -94,8 +94,7 @@ func TestCoversPaths(t *testing.T) {
 	}
 }
 
-// TestStanding kills the mutants that consult approvals before rules, or a yes
-// before a no.
+// TestStanding kills the mutants that ask approvals before rules, or a yes before a no.
 func TestStanding(t *testing.T) {
 	yes := Approval{ID: "1", Effect: Allow, Scope: ScopeContext, Command: "git status"}
 	no := Approval{ID: "2", Effect: Deny, Scope: ScopeContext, Command: "git status"}

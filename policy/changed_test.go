@@ -7,9 +7,9 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestChangedFiles holds that a yes to a command does not hold for a file that the session changed since, that a
-// written rule does, and that a refusal names that rule. It kills the mutants that let a remembered yes through, and
-// that judge each command of a request as if it were alone.
+// TestChangedFiles checks that a remembered yes to a command ends when the session changes the file that it runs. A
+// written rule still allows the command, and the refusal names that rule. The test kills the mutants that let a
+// remembered yes through, and the mutants that judge each command of a request alone.
 func TestChangedFiles(t *testing.T) {
 	changed := execute("./x.sh")
 	changed.Place.Changed = shell.Changed{}

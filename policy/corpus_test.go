@@ -9,14 +9,14 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// A line of the corpus is a command of an agent, with what it should be.
+// line is one command of an agent in the corpus, with its expected verdict.
 type line struct {
 	command string
 	tier    shell.Tier
 	beyond  bool // it writes or destroys outside the working tree and the temporary directories
 }
 
-// corpus reads testdata/corpus.txt; its format is described there.
+// corpus reads testdata/corpus.txt. That file describes its format.
 func corpus(t testing.TB) []line {
 	text, err := os.ReadFile(filepath.Join("testdata", "corpus.txt"))
 	if err != nil {
@@ -41,9 +41,8 @@ func corpus(t testing.TB) []line {
 	return lines
 }
 
-// TestCorpus says how often everyday work is interrupted, and that nothing of the corpus
-// is judged milder than it should be. It kills the mutants that ask about more than what
-// is listed in docs/permissions.md, as well as those that ask about less.
+// TestCorpus measures how often everyday work is interrupted. It checks that no command of the corpus gets a milder
+// tier than expected. It kills the mutants that ask about more or less than docs/permissions.md lists.
 func TestCorpus(t *testing.T) {
 	p := policyOf(t, nil)
 	count := map[shell.Tier]int{}

@@ -9,17 +9,17 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Mode is who answers where no rule and no standing approval does.
+// Mode names the answer to a request that no rule and no standing approval decides.
 type Mode string
 
 const (
-	ModeAsk   Mode = "ask"   // a person
-	ModeReads Mode = "reads" // a person, except for reads inside the working directory
-	ModeDeny  Mode = "deny"  // no one; the answer is no
-	ModeAllow Mode = "allow" // yes to what is ordinary, else a person
+	ModeAsk   Mode = "ask"   // a person answers
+	ModeReads Mode = "reads" // a person answers, except for reads inside the working directory
+	ModeDeny  Mode = "deny"  // the answer is no
+	ModeAllow Mode = "allow" // yes to an ordinary request; a person answers the others
 )
 
-// By names what made a decision.
+// By names the source of a decision.
 type By string
 
 const (
@@ -29,29 +29,29 @@ const (
 	ByMode     By = "mode"
 )
 
-// Decision is the answer of a policy to a request. With Ask a person has to answer,
-// and where no one can be asked the answer is no.
+// Decision is the policy's answer to a request. Ask means that a person must answer. Without a person the answer is
+// then no.
 type Decision struct {
 	Effect   Effect
 	Tier     shell.Tier
 	By       By
-	Why      string    // in words, for a person
+	Why      string    // the reason, for a person
 	Rule     *Rule     // the rule that decided, with ByRule
 	Approval *Approval // the approval that decided, with ByStanding
 
-	// OptionID is the agent's option to answer with: with Allow always one that
-	// allows once; with Deny one that rejects once, or empty for cancelled.
+	// OptionID is the id of the agent's option for the answer. An Allow always picks an option that allows once. A
+	// Deny picks one that rejects once, or none for cancelled.
 	OptionID string
 
-	// Allow are the commands of the rules that would allow what is asked about, or none.
+	// Allow lists the commands of the rules that would allow the request. It is empty if no rules can.
 	Allow []string
 
-	// Word is what a person, and only a person, types to turn this Deny into a yes for
-	// this once, or "".
+	// Word is the word that turns this Deny into a yes for this request. Only a person may type it. It is empty if no
+	// word does.
 	Word string
 }
 
-// ApprovalID is the id of the approval that decided, or "".
+// ApprovalID returns the id of the approval that decided, or "".
 func (d Decision) ApprovalID() string {
 	if d.Approval == nil {
 		return ""
@@ -59,9 +59,8 @@ func (d Decision) ApprovalID() string {
 	return d.Approval.ID
 }
 
-// Decide judges a request. The order is: refused commands; rules that deny, ask,
-// allow; standing approvals; the mode. It runs nothing, and looks on disk only for
-// where the paths of the request lead.
+// Decide judges a request in this order: refused commands, rules that deny, ask and allow, standing approvals, the
+// mode. It runs nothing. On disk it only resolves the paths of the request.
 func (p *Policy) Decide(r Request, m Mode) Decision {
 	a := assess(r)
 	d := p.judge(r, m, a)
@@ -73,7 +72,7 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 		d.Allow = p.suggest(r, m, a)
 	}
 	d = d.choose(r.Options)
-	if m == ModeDeny && d.Effect == Ask { // the user chose that no one is asked
+	if m == ModeDeny && d.Effect == Ask { // in this mode no question is asked
 		d.Effect, d.By, d.Rule = Deny, ByMode, nil
 		d.Why = strings.TrimSuffix(unasked+"; "+d.Why, "; ")
 		d = d.choose(r.Options)
@@ -81,10 +80,10 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	return d
 }
 
-// unasked is why the mode deny says no.
+// unasked is the reason for a no in the mode deny.
 const unasked = "no one is asked in this mode"
 
-// choose picks the option. A yes for which the agent offers none becomes a question.
+// choose picks the agent's option. If the agent has no option for a yes, the yes becomes a question.
 func (d Decision) choose(options []Option) Decision {
 	kind := map[Effect]string{Allow: "allow_once", Deny: "reject_once"}[d.Effect]
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Kind == kind })
@@ -121,7 +120,7 @@ func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
 		return byRule(Allow, rule)
 	}
 	no, yes, err := p.inForce(r, a)
-	if err != nil { // a no may be among them
+	if err != nil { // one of them may say no
 		return Decision{Effect: Ask, By: ByStanding, Why: "the standing approvals cannot be read"}
 	}
 	if s := cmp.Or(no, yes); s != nil {
@@ -156,7 +155,7 @@ func byMode(r Request, m Mode, a assessment) Decision {
 	return d
 }
 
-// readsInside says whether nothing but reading in the working directory is asked for.
+// readsInside reports whether the request only reads files in the working directory.
 func readsInside(r Request) bool {
 	if !onlyReads(r.Kind) || r.HasCommand || len(r.Commands) > 0 || len(r.Paths) == 0 || r.unread() != "" {
 		return false
@@ -167,8 +166,8 @@ func readsInside(r Request) bool {
 	})
 }
 
-// first returns the first rule with the effect, deny or ask, that matches. A deny
-// rule that may match asks.
+// first returns the first matching rule with the effect e, which is deny or ask. A deny rule that only may match
+// asks.
 func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 	for i := range p.rules {
 		c := &p.rules[i]
@@ -180,7 +179,7 @@ func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 			got = a.mentions(c.pattern, r.Place)
 		}
 		if c.rule.Effect == Deny && c.pattern != nil && r.noCommand() {
-			got = shell.Yes // it may be this one
+			got = shell.Yes // the unreadable command may be the denied one
 		}
 		if got == shell.Yes && c.rule.Effect == e || got == shell.Maybe && e == Ask {
 			rule := c.rule
@@ -255,13 +254,13 @@ func (p *Policy) inForce(r Request, a assessment) (no, yes *Approval, err error)
 	return no, yes, err
 }
 
-// An assessment is what the commands and paths of a request amount to.
+// assessment is the judgement of the commands and paths of a request.
 type assessment struct {
 	verdict  shell.Verdict
 	commands bool // there is at least one command
 	calls    []shell.Call
-	guesses  []shell.Call // the calls of what may be a command
-	unread   string       // why the request cannot be read
+	guesses  []shell.Call // the calls of the texts that may be commands
+	unread   string       // the reason why the request is unreadable
 }
 
 func assess(r Request) assessment {
@@ -314,7 +313,7 @@ func (a assessment) mentions(p *shell.Pattern, at shell.Place) shell.Answer {
 		best = max(best, p.MatchLoose(call, at))
 	}
 	for _, call := range a.guesses {
-		if p.MatchLoose(call, at) == shell.Yes { // an unknown word in a text that may be no command means nothing
+		if p.MatchLoose(call, at) == shell.Yes { // the text may be no command, so an unknown word in it means nothing
 			best = shell.Yes
 		}
 	}

@@ -12,7 +12,7 @@ var at = shell.Place{Dir: "/home/me/work/proj", Home: "/home/me", Temp: []string
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// options are those of an agent that lists its always first.
+// options3 are the options of an agent that lists "always" first.
 var options3 = []Option{
 	{"always", "Always", "allow_always"}, {"never", "Never", "reject_always"},
 	{"yes", "Yes", "allow_once"}, {"yes2", "Yes again", "allow_once"},
@@ -28,7 +28,7 @@ func policyOf(t *testing.T, standing []Approval, rules ...Rule) *Policy {
 	return p
 }
 
-// execute is a request to run a command.
+// execute returns a request to run a command.
 func execute(text string) Request {
 	return Request{
 		Provider: "claude", Session: "s1", Kind: "execute", Commands: []shell.Command{{Text: text}}, HasCommand: true,
@@ -40,9 +40,8 @@ func allow(command string) Rule { return Rule{Effect: Allow, Command: command} }
 func deny(command string) Rule  { return Rule{Effect: Deny, Command: command} }
 func ask(command string) Rule   { return Rule{Effect: Ask, Command: command} }
 
-// TestCommandRules kills the mutants that match a prefix of the text, that let one
-// allowed command stand for the rest of its line, and that overlook a denied one
-// that a wrapper runs.
+// TestCommandRules kills the mutants that match a prefix of the text, and the mutants that let one allowed command
+// allow the rest of its line. It also kills the mutants that overlook a denied command inside a wrapper.
 func TestCommandRules(t *testing.T) {
 	tests := []struct {
 		rules   []Rule
@@ -127,8 +126,8 @@ func TestCommandRules(t *testing.T) {
 	}
 }
 
-// TestTiersAndModes kills the mutants that let a mode, a broad rule or a standing
-// approval through to what a person must see.
+// TestTiersAndModes kills the mutants in which a mode, a broad rule or a standing approval answers a question that
+// needs a person.
 func TestTiersAndModes(t *testing.T) {
 	tests := []struct {
 		command string
@@ -172,7 +171,7 @@ func TestTiersAndModes(t *testing.T) {
 	}
 }
 
-// TestWord kills the mutant that lets a person type past a rule that says no.
+// TestWord kills the mutant that lets a person overrule a denying rule by a typed word.
 func TestWord(t *testing.T) {
 	never := Approval{Effect: Deny, Scope: ScopeContext, Command: "rm -rf ~"}
 	tests := []struct {
@@ -195,8 +194,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// TestOptions holds promise 5: it kills every mutant that picks an option that is
-// the wrong kind, or not the first of its kind.
+// TestOptions kills every mutant that picks an option of the wrong kind, or one that is not the first of its kind.
 func TestOptions(t *testing.T) {
 	only := func(ids ...string) (out []Option) {
 		for _, o := range options3 {
@@ -263,7 +261,7 @@ func TestRuleFields(t *testing.T) {
 			t.Errorf("%+v: %+v", test.rule, d)
 		}
 	}
-	// An agent may call a command a read; a rule about reads does not fall for it.
+	// An agent may call a command a read. A rule about reads must not allow the command.
 	r := execute("ls")
 	r.Kind = "read"
 	if d := policyOf(t, nil, Rule{Effect: Allow, Kind: []string{"read"}}).Decide(r, ModeAsk); d.Effect != Ask {
@@ -298,7 +296,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestSeveralCommands kills the mutant that judges the first command of a list.
+// TestSeveralCommands kills the mutant that judges only the first command of a list.
 func TestSeveralCommands(t *testing.T) {
 	r := execute("ls")
 	r.Commands = append(r.Commands, shell.Command{Text: "rm -rf /"})

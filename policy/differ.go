@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Differs says in what a reported call goes beyond the requests that were approved, or "".
-// What the report leaves out is no difference, nor is a shell around the same command.
+// Differs describes the first difference between a reported call and the approved requests, or returns "". A field
+// that the report omits is not a difference. A shell around the same command is not one either.
 func Differs(approved []Request, reported ToolCall, at shell.Place) string {
 	got := ReadToolCall(reported, at).Request
 	for _, c := range got.Commands {
@@ -36,8 +36,8 @@ func Differs(approved []Request, reported ToolCall, at shell.Place) string {
 	return ""
 }
 
-// hasPath says whether a path is one of the request's, or only where its command starts. Of
-// what only reads and was asked for it does not matter which files it found.
+// hasPath reports whether a path belongs to the request, or is only the directory in which its command starts. A read
+// or a search may report any file, because the agent cannot know the found files in advance.
 func hasPath(r, got Request, p string) bool {
 	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands, func(c shell.Command) bool { return c.Dir == p })) {
 		return true
@@ -48,8 +48,8 @@ func hasPath(r, got Request, p string) bool {
 	return r.Names(p)
 }
 
-// hasField says whether a field of what was reported says what it said before. One that has
-// come new counts only if it is not understood.
+// hasField reports whether a reported field has the value that the request had. A new field counts as a difference
+// only if it is not understood.
 func hasField(r Request, f Field) bool {
 	i := slices.IndexFunc(r.Fields, func(have Field) bool { return plainName(have.Name) == plainName(f.Name) })
 	switch {
@@ -65,7 +65,7 @@ func acting(kind string) bool {
 	return slices.Contains([]string{"execute", "edit", "delete", "move"}, kind)
 }
 
-// milder says whether a tool of one kind does less than one of another.
+// milder reports whether a tool of one kind does less than a tool of another kind.
 func milder(kind, than string) bool {
 	if acting(kind) && kind != than {
 		return true
@@ -73,8 +73,8 @@ func milder(kind, than string) bool {
 	return slices.Contains([]string{"read", "search", "think", "fetch", "switch_mode"}, kind)
 }
 
-// renamed says whether a title that was the command has become another. A title that is no
-// command, as "out.txt" or a description, is nothing.
+// renamed reports whether a title that was the command became another command. Other titles, such as "out.txt" or a
+// description, do not count.
 func renamed(approved []Request, reported ToolCall) bool {
 	title := strings.TrimSpace(reported.Title)
 	if title == "" {
@@ -83,7 +83,8 @@ func renamed(approved []Request, reported ToolCall) bool {
 	was, new := false, true
 	for _, r := range approved {
 		for _, c := range r.Commands {
-			// The title was this command, which it is no more.
+			// was is true if an approved title was a command. new stays true if the reported title is no approved
+			// command.
 			was = was || shell.Command{Text: r.Title}.SameText(c)
 			new = new && !shell.Command{Text: title}.SameText(c)
 		}

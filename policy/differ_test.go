@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDiffers kills the mutants that compare texts instead of targets, and those that take
-// something left out for something else.
+// TestDiffers kills the mutants that compare texts instead of targets, and the mutants that count an omitted field as
+// a difference.
 func TestDiffers(t *testing.T) {
 	const ls = `{"command":"ls -la"}`
 	for _, test := range []struct {

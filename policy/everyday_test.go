@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// entries reads the command lines of a file in testdata. Two tabs at the start of a row continue
-// the command above it.
+// entries reads the command lines of a file in testdata. Two tabs at the start of a row continue the command above
+// it.
 func entries(t testing.TB, name string) []string {
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -27,8 +27,8 @@ func entries(t testing.TB, name string) []string {
 	return list
 }
 
-// TestEveryday holds that the mode allow spares people the questions about everyday work. It kills
-// the mutant that drops the everyday programs from the table.
+// TestEveryday checks that the mode allow asks about at most 3 % of the everyday commands. It kills the mutant that
+// drops the everyday programs from the table.
 func TestEveryday(t *testing.T) {
 	lines, asked := entries(t, "everyday.txt"), 0
 	for _, command := range lines {
@@ -43,8 +43,8 @@ func TestEveryday(t *testing.T) {
 	}
 }
 
-// TestHostile holds that no disguise makes a refused command ordinary and that hardly any command
-// that is always asked is called ordinary. It kills the mutants that drop a judge.
+// TestHostile checks that no disguise makes a refused command ordinary. At most 1 % of the commands that need a
+// question may be ordinary. The test kills the mutants that drop a judge.
 func TestHostile(t *testing.T) {
 	count, ordinary := map[string]int{}, map[string]int{}
 	for _, entry := range entries(t, "hostile.txt") {

@@ -6,30 +6,31 @@ import (
 	"unicode"
 )
 
-// grave keeps a field that is understood and about which a person decides.
+// grave records a field that is understood and that needs a person's decision.
 func (r *reader) grave(name, value, why string) {
 	r.fields = slices.DeleteFunc(r.fields, func(f Field) bool { return f.Name == name })
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: Grave, Cause: why})
 }
 
-// widening are parts of the names of fields that give a tool more rights, or take a guard away.
+// widening are parts of the names of fields that give a tool more rights or remove a protection.
 var widening = strings.Fields(`sudo asroot admin superuser privileg capabilit capadd elevat escalat permission impersonat runas
 	danger bypass approv confirm alwaysallow autoallow allowall yolo fullaccess unrestricted unsafe insecure unconfined trust seccomp
 	securityopt writableroots allowedtools nosandbox unsandbox disablesandbox skipsandbox outsidesandbox withoutsandbox
 	hostnetwork networkaccess allownetwork enablenetwork`)
 
-// widensCommand are the names of fields that widen what a command may do and that mean nothing special otherwise.
+// widensCommand are the names of fields that widen the rights of a command. Without a command these names mean
+// nothing special.
 var widensCommand = strings.Fields(`user username uid gid group groups supplementarygroups host hostname machine remote network net internet
 	root pid ipc userns device devices mount mounts volume volumes caps grant grants become identity account container
 	integrity`)
 
-// mighty are values with which a field of any name asks for more rights.
+// mighty are values that ask for more rights in a field of any name.
 var mighty = strings.Fields(`root administrator superuser system admin sudo runas elevated high unrestricted unconfined`)
 
-// guards are parts of the names of fields that hold a tool back: to switch one off widens its rights.
+// guards are parts of the names of fields that restrict a tool. Switching such a field off widens the tool's rights.
 var guards = strings.Fields(`sandbox isolat confine restrict readonly dryrun confirm approv`)
 
-// widens says whether a field of this name widens what the tool may do: always, or only beside a command.
+// widens reports whether a field widens the rights of the tool: always, or only together with a command.
 func (r *reader) widens(name, value string, known role) (always, besideCommand bool) {
 	plain := plainName(name)
 	value = plainName(value)
@@ -43,7 +44,7 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	switch {
 	case known == inert || known == text || known == body:
 	case (known == unknown || known == mode) && has(widening) && !has([]string{"disallow", "noapprov"}):
-		// To say that approval is needed asks for nothing; to say that it is not, does.
+		// A field that requires approval asks for nothing. A field that drops the approval asks for more rights.
 		if (has([]string{"approv", "confirm"}) && !has([]string{"auto", "skip", "bypass", "no"})) || known == mode {
 			return off && known == unknown && value != "", false
 		}
@@ -58,11 +59,11 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	return false, false
 }
 
-// naming are the fields that hold the name of the tool or of what it does.
+// naming are the endings of fields that hold the name of the tool or of its action.
 var naming = strings.Fields(`tool toolname function functionname method action operation op verb`)
 
-// Actions are words in the names of tools and in titles. Of the lesser ones a name that also has a word of
-// reading is no action: get_release, list_runs.
+// These are words in the names of tools and in titles. gravest words always name an action. graver words name one
+// only in a name without a reading word: get_release and list_runs are harmless.
 var (
 	gravest = strings.Fields(`delete del remove drop destroy erase purge wipe truncate nuke unlink rm rmdir trash uninstall revoke
 		terminate kill shutdown reboot poweroff overwrite sudo rollback`)
@@ -75,7 +76,7 @@ var (
 	reading = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup browse status explain diff log`)
 )
 
-// action returns the word of a name or title that says that something is taken away, sent or run, or "".
+// action returns the word of a name or title that describes removing, sending or running, or "".
 func action(text string) string {
 	var all []string
 	for _, word := range strings.FieldsFunc(separated(text), func(c rune) bool { return !unicode.IsLetter(c) }) {
@@ -108,7 +109,7 @@ func action(text string) string {
 	return says(graver)
 }
 
-// separated parts the words of camelCase.
+// separated splits camelCase into words.
 func separated(text string) string {
 	var b strings.Builder
 	before := ' '
@@ -122,7 +123,7 @@ func separated(text string) string {
 	return b.String()
 }
 
-// named judges a field that may be the name of what the tool does.
+// named judges a field that may hold the name of the tool's action.
 func (r *reader) named(name, value string, isName bool) {
 	plain := plainName(name[strings.LastIndexByte(name, '.')+1:])
 	if value == "true" && slices.Contains(gravest[:9], plain) {
@@ -138,11 +139,11 @@ func (r *reader) named(name, value string, isName bool) {
 
 var inQuotes = lazily(`^('[^']*'|"[^"]*")`)
 
-// spoken judges what only the title tells. A tool of a kind of its own is what its title says. Of other kinds
-// the title counts where the call says nothing else.
+// spoken judges a call by its title. If the call has no kind, or the kind "other", the title always counts. For other
+// kinds the title counts only if the call says nothing else.
 func (r *reader) spoken() {
 	if len(r.commands) > 0 || slices.Contains([]string{"execute", "edit", "delete", "move"}, r.call.Kind) {
-		return // those without a command or a file cannot be read anyway
+		return // a call of these kinds without a command or a file is unreadable anyway
 	}
 	title := strings.TrimSpace(r.call.Title)
 	own := r.call.Kind == "" || r.call.Kind == "other"
@@ -152,7 +153,7 @@ func (r *reader) spoken() {
 	case own && (len(r.patched) == 0 || plainName(title) != "applypatch"):
 		word = action(title)
 	case !own && silent:
-		word = action(inQuotes().ReplaceAllString(title, "")) // words that are looked for
+		word = action(inQuotes().ReplaceAllString(title, "")) // quoted words are search terms
 	}
 	switch {
 	case word != "":

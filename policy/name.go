@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// A role is what a field's name says of its value.
+// role is the meaning of a field's value, derived from the field's name.
 type role int
 
 const (
 	unknown role = iota
 	inert        // a description, a timeout, an id
-	text         // words that are looked for or handed on: they name nothing that is touched
-	body         // what is put into a file or taken out of it
+	text         // search terms or words for others; they name no target
+	body         // text for a file or from a file
 	command
 	program // a command without its arguments
 	args
@@ -23,17 +23,17 @@ const (
 	script // a text for a shell
 	stdin
 	env
-	dir // where a command starts, else a path
+	dir // starting directory of a command; otherwise a path
 	path
 	glob // a pattern of paths
 	address
 	patch
 	mode
-	input // any of: an object, a patch, or what a command reads
+	input // an object, a patch, or the input of a command
 )
 
-// general are the names of fields that mean the same with every agent, without case and
-// underscores. What stands here for some kinds of tools only is in byKind.
+// general maps the names of fields that have one meaning for every agent, without case and underscores. byKind maps
+// the names that have a meaning only for some kinds of tools.
 var general = sync.OnceValue(func() map[string]role {
 	return table(map[role]string{
 		inert: `description explanation reason justification purpose timeout timeoutms timeoutseconds
@@ -64,7 +64,7 @@ var general = sync.OnceValue(func() map[string]role {
 	})
 })
 
-// byKind are the names that mean something with tools of a kind only.
+// byKind maps the names of fields that have a meaning only for one kind of tools.
 var byKind = sync.OnceValue(func() map[string]map[string]role {
 	return map[string]map[string]role{
 		"edit":   bodies(),
@@ -98,10 +98,10 @@ var reads = sync.OnceValue(func() map[string]role {
 	})
 })
 
-// table turns lists of names into a table of roles.
+// table turns lists of names into a map from names to roles.
 func table(lists map[role]string) map[string]role {
 	out := map[string]role{}
-	// In the order of the roles: of a name that stands twice the later role counts.
+	// The loop follows the order of the roles: a name that occurs twice gets the later role.
 	for _, r := range slices.Sorted(maps.Keys(lists)) {
 		for name := range strings.FieldsSeq(lists[r]) {
 			out[name] = r
@@ -110,7 +110,7 @@ func table(lists map[role]string) map[string]role {
 	return out
 }
 
-// plainName is a name without case, underscores and the like.
+// plainName returns a name in small letters, without separators.
 func plainName(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch c {
@@ -121,7 +121,7 @@ func plainName(name string) string {
 	}, strings.ToLower(name))
 }
 
-// roleOf looks a name up: with the agent, with the kind, then with all.
+// roleOf returns the role of a name: from the agent's own table, from the kind's table, or from the general table.
 func (r *reader) roleOf(name string) role {
 	name = plainName(name)
 	for _, t := range []map[string]role{r.names, byKind()[r.call.Kind], general()} {
@@ -130,42 +130,42 @@ func (r *reader) roleOf(name string) role {
 		}
 	}
 	if strings.HasSuffix(name, "command") || strings.HasSuffix(name, "cmd") || strings.HasSuffix(name, "script") {
-		return script // one that runs before or after, or instead
+		return script // a script that runs before, after or instead of the command
 	}
 	return unknown
 }
 
-// stopping are parts of the names of modes in which agents ask less or nothing.
+// stopping are parts of the names of modes in which agents ask less.
 var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger", "never", "unrestricted", "onfailure", "trust"}
 
-// stopsAsking says whether a mode of that name is one in which agents ask less.
+// stopsAsking reports whether agents ask less in the mode with this name.
 func stopsAsking(mode string) bool {
 	return slices.ContainsFunc(stopping, func(part string) bool { return strings.Contains(plainName(mode), part) })
 }
 
-// ofAgent are the names that mean something with one agent only, as its source says. Where a
-// kind needs it, byKind has them for all agents.
+// ofAgent maps the names of fields that have a meaning for one agent only. The tables follow the sources of the
+// agents. Names that depend on the kind of tool stand in byKind, for all agents.
 var ofAgent = sync.OnceValue(func() map[string]map[string]role {
 	return map[string]map[string]role{
-		// @agentclientprotocol/claude-agent-acp 0.49: the inputs of Claude Code's own tools.
+		// @agentclientprotocol/claude-agent-acp 0.49 sends the inputs of Claude Code's own tools.
 		"claude": table(map[role]string{
 			inert: `subagenttype model activeform headlimit outputmode taskid shellid bashid cellid`,
 			text:  `todos questions plan`,
 		}),
-		// @agentclientprotocol/codex-acp 2.6: rawInput is {command, cwd, url, additionalPermissions}.
+		// @agentclientprotocol/codex-acp 2.6 sends {command, cwd, url, additionalPermissions}.
 		"codex": table(map[role]string{inert: `itemid environmentid reasoningeffort status`}),
-		// @google/gemini-cli 0.61 sends no rawInput at all.
-		// @qwen-code/qwen-code 0.15: the arguments of its tools as the model wrote them.
+		// @google/gemini-cli 0.61 sends no rawInput at all. @qwen-code/qwen-code 0.15 sends the arguments of its
+		// tools as the model wrote them.
 		"qwen": table(map[role]string{text: `todos plan`}),
-		// cline 3.0: {commands}, {path, old_text, new_text, insert_line}, {files: [{path, start_line}]}.
+		// cline 3.0 sends {commands}, {path, old_text, new_text, insert_line}, {files: [{path, start_line}]}.
 		"cline": table(map[role]string{text: `taskprogress`}),
-		// pi-acp 0.0.34: the arguments of pi's tools.
+		// pi-acp 0.0.34 sends the arguments of pi's tools.
 		"pi": table(map[role]string{inert: `method`}),
 	}
 })
 
-// titles are the agents whose title is the command where they say it nowhere else.
-// @google/gemini-cli 0.61: the title is the command alone, and the content tells
-// "[in DIR] (description) [background]"; earlier ones have that after the command. Qwen, which
-// came of it, sends its tools' arguments. pi-acp 0.0.34: the title of a shell command is the command.
+// titles are the agents that send a command only as the title of the call. The title of @google/gemini-cli 0.61 is
+// the command alone, and the content has "[in DIR] (description) [background]". Earlier versions append this text to
+// the title. Qwen, a fork of Gemini CLI, sends the arguments of its tools. The title of a shell command in pi-acp
+// 0.0.34 is the command.
 var titles = map[string]bool{"gemini": true, "pi": true}

@@ -36,12 +36,12 @@ func (r *reader) patch(name, s string) {
 	}
 }
 
-// patches takes in the files that patches name, when all other paths are known.
+// patches adds the files that patches name. It runs after all other paths are known.
 func (r *reader) patches() {
 	others := slices.Clone(r.paths)
-	// The prefix of a side takes the place of the slash with which an absolute path begins: that path is
-	// meant where the call names it elsewhere. Both are possible where it is not below the place of the call:
-	// then "a/.env" beside "/.env" is that file of the place, and is judged as such.
+	// A patch writes an absolute path with a prefix such as "a" in place of the first slash. If the call names that
+	// absolute path elsewhere, and the path lies below the place of the call, the patch means this path. Otherwise
+	// both readings are possible. Then "a/.env" next to "/.env" counts as the file .env of the place.
 	meant := func(p string) string {
 		full := "/" + p
 		if !filepath.IsLocal(p) || !slices.Contains(others, full) || !strings.HasPrefix(full, strings.TrimSuffix(r.place.Dir, "/")+"/") {

@@ -11,19 +11,19 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// maxLinks is how many dangling links are followed one after the other.
+// maxLinks is the longest chain of dangling links that follow resolves.
 const maxLinks = 40
 
-// realPath is where a path leads once all links are followed. Its last elements need
-// not exist; a link to something that does not exist yet leads there all the same.
-// It returns false for a path that is not absolute or cannot be followed.
+// realPath returns the target of a path after all links. The last elements of the path need not exist. A link to a
+// missing file leads to that missing file. The result is false for a relative path or a path that cannot be resolved.
 func realPath(p string) (string, bool) {
 	if !filepath.IsAbs(p) {
 		return "", false
 	}
 	real, ok := follow(filepath.Clean(p), maxLinks)
 	if slices.Contains(strings.Split(filepath.ToSlash(p), "/"), "..") {
-		// Some drop the name before a .., others go up from where it leads.
+		// Some programs drop the name before "..", others go up from the target of the link. Both must give the same
+		// path.
 		if walked, known := climb(p); !known || walked != real {
 			return "", false
 		}
@@ -31,7 +31,7 @@ func realPath(p string) (string, bool) {
 	return real, ok
 }
 
-// climb follows a path element by element, as the system does.
+// climb resolves a path element by element, as the system does.
 func climb(p string) (string, bool) {
 	at := filepath.VolumeName(p) + string(filepath.Separator)
 	for _, name := range strings.Split(filepath.ToSlash(p[len(filepath.VolumeName(p)):]), "/") {
@@ -82,7 +82,7 @@ func follow(p string, left int) (string, bool) {
 	return filepath.Join(dir, filepath.Base(p)), true
 }
 
-// realOr is where a path leads, or the path itself where that is unknown.
+// realOr returns the target of a path, or the path itself if the target is unknown.
 func realOr(p string) string {
 	if real, ok := realPath(p); ok {
 		return real
@@ -90,7 +90,7 @@ func realOr(p string) string {
 	return p
 }
 
-// resolved is the place with all links followed, for comparing with real paths.
+// resolved returns the place after all links, for comparisons with real paths.
 func resolved(p shell.Place) shell.Place {
 	all := func(paths []string) (out []string) {
 		for _, path := range paths {
@@ -101,7 +101,7 @@ func resolved(p shell.Place) shell.Place {
 	return shell.Place{Dir: realOr(p.Dir), Home: realOr(p.Home), Temp: all(p.Temp), Own: all(p.Own)}
 }
 
-// samePath says whether two paths lead to one file.
+// samePath reports whether two paths lead to the same file.
 func samePath(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
@@ -111,7 +111,7 @@ func samePath(a, b string) bool {
 	return okA && okB && realA == realB
 }
 
-// sameDir is samePath for directories, which is also true of one that cannot be followed.
+// sameDir is samePath for directories. A directory that cannot be resolved counts as itself.
 func sameDir(a, b string) bool {
 	rel, err := filepath.Rel(realOr(a), realOr(b))
 	return err == nil && rel == "."

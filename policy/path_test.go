@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// project is a directory with links that lead out of it and into it.
+// project returns a directory with links that lead out of it and into it.
 func project(t *testing.T) (shell.Place, func(string) string) {
 	t.Helper()
 	root := t.TempDir()
@@ -32,8 +32,8 @@ func project(t *testing.T) (shell.Place, func(string) string) {
 	return p, func(s string) string { return filepath.Join(root, s) }
 }
 
-// TestReads kills the mutants that forget a condition of the mode reads, and the one
-// that compares paths before links are followed.
+// TestReads kills the mutants that forget a condition of the mode reads, and the one that compares paths before it
+// resolves links.
 func TestReads(t *testing.T) {
 	place, in := project(t)
 	aliased := place
@@ -78,8 +78,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestPathRules kills the mutants that let one path stand for another, that follow
-// no links, and that read "no path" as "every path".
+// TestPathRules kills the mutants that let one path stand for another, that resolve no links, or that read "no path"
+// as "every path".
 func TestPathRules(t *testing.T) {
 	place, in := project(t)
 	tests := []struct {
@@ -132,7 +132,7 @@ func TestPathRules(t *testing.T) {
 	}
 }
 
-// TestPathTiers kills the mutant that lets the mode allow change files anywhere.
+// TestPathTiers kills the mutant in which the mode allow changes files anywhere.
 func TestPathTiers(t *testing.T) {
 	place, in := project(t)
 	edits := Rule{Effect: Allow, Kind: []string{"edit"}}

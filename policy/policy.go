@@ -22,8 +22,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Policy decides by rules and standing approvals. It is immutable and may be used
-// from several goroutines if standing and now may.
+// Policy decides by rules and standing approvals. It is immutable. Several goroutines may use it if they may call
+// standing and now concurrently.
 type Policy struct {
 	rules    []compiled
 	standing func() ([]Approval, error)
@@ -33,12 +33,12 @@ type Policy struct {
 // compiled is a rule whose command pattern has been parsed.
 type compiled struct {
 	rule    Rule
-	pattern *shell.Pattern // nil where the rule has no command
+	pattern *shell.Pattern // nil for a rule without a command
 }
 
-// New makes a policy of the rules of all configuration files. Standing returns the
-// approvals in force at the time of each decision, expired ones included; it may be
-// nil. Where it fails, a person is asked. An error names the first rule that cannot be understood.
+// New makes a policy from the rules of all configuration files. At each decision it calls standing for the approvals,
+// which may have expired. If standing returns an error, a person is asked. standing may be nil. An error of New names
+// the first invalid rule.
 func New(rules []Rule, standing func() ([]Approval, error), now func() time.Time) (*Policy, error) {
 	p := &Policy{standing: standing, now: now}
 	for i, r := range rules {

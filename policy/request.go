@@ -8,59 +8,57 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Request is what an agent asks permission for. Package toolcall makes one of a tool call.
+// Request is an agent's request for permission. ReadToolCall makes one from a tool call.
 type Request struct {
 	Provider string
-	Agent    string // the agent's program and its arguments, as a shell would read them
-	Session  string // Perlica's session, for approvals that hold in one only
+	Agent    string // the agent's program and its arguments, in a shell's spelling
+	Session  string // Perlica's session, for approvals with ScopeSession
 	Kind     string // ACP tool kind
 	Title    string
-	Mode     string // the mode that a switch_mode asks for, as far as it is named
+	Mode     string // the requested mode of a switch_mode; empty if it is not named
 
-	// Commands are what would be run. HasCommand without any of them means that
-	// there is a command that cannot be read.
+	// Commands are the commands that would run. HasCommand with empty Commands means that a command cannot be read.
 	Commands   []shell.Command
 	HasCommand bool
 
-	Paths   []string // every file and directory that is named, absolute
-	Removes []string // those of Paths that are removed, with any kind
-	Changes bool     // the call names a change of a file, whatever its kind is
+	Paths   []string // every named file and directory, absolute
+	Removes []string // the members of Paths that the call removes, with any kind
+	Changes bool     // the call describes a change of a file, with any kind
 
-	Fields []Field // what else the call holds
-	// Guesses are what a part that is not understood may turn out to be: rules that deny
-	// are compared with them, and nothing is allowed by them.
+	Fields []Field // the other fields of the call
+	// Guesses are texts that may turn out to be commands. Only rules that deny look at them; they allow nothing.
 	Guesses []shell.Command
 
 	Place   shell.Place
 	Options []Option // in the agent's order
 }
 
-// A Role says what a field of a tool call means for judging it.
+// Role is the meaning of a tool call's field for the judgement.
 type Role string
 
 const (
-	Plain  Role = "plain"  // a number, a word or a text of a known field: shown, and part of what is remembered
-	Inert  Role = "inert"  // a description, a timeout, an id: changes nothing about what is done
-	Grave  Role = "grave"  // understood: it gives more rights, or takes something away, so a person decides
+	Plain  Role = "plain"  // a number, a word or the text of a known field; shown and remembered
+	Inert  Role = "inert"  // a description, a timeout or an id; it does not change the action
+	Grave  Role = "grave"  // understood: it gives more rights or removes something, so a person decides
 	Unread Role = "unread" // not understood: only a rule that names exactly this request allows it
 )
 
 // Field is a field of a tool call that is neither a command nor a path.
 type Field struct {
-	Name  string // its path in the input: "env.PATH", "steps[2].note"
-	Value string // a string as it is, anything else as JSON
+	Name  string // path in the input, such as "env.PATH" or "steps[2].note"
+	Value string // a string unchanged, any other value as JSON
 	Role  Role
-	Cause string // of a Grave field: the reason for asking
+	Cause string // the reason for asking, in a Grave field
 }
 
-// Option is one of the answers an agent offers.
+// Option is one of the answers that an agent offers.
 type Option struct {
 	ID   string
 	Name string
 	Kind string // allow_once, allow_always, reject_once, reject_always
 }
 
-// unread says why nothing may allow the request but a rule that names exactly it, or "".
+// unread returns the reason why only a rule that names exactly this request may allow it, or "".
 func (r Request) unread() string {
 	if i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Role == Unread }); i >= 0 {
 		return "cannot tell what the field " + r.Fields[i].Name + " means"
@@ -74,23 +72,23 @@ func (r Request) unread() string {
 	return ""
 }
 
-// isGrave says whether a person decides about a field of the request.
+// isGrave reports whether a person must decide about a field of the request.
 func (r Request) isGrave() bool {
 	return slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Role == Grave })
 }
 
-// noCommand says whether a command is to be run that cannot be read.
+// noCommand reports whether the request runs a command that cannot be read.
 func (r Request) noCommand() bool {
 	return len(r.Commands) == 0 && (r.HasCommand || r.Kind == "execute")
 }
 
-// noTarget says whether a file is to be changed that is not named.
+// noTarget reports whether the request changes a file without naming it.
 func (r Request) noTarget() bool {
 	return len(r.Commands) == 0 && len(r.Paths) == 0 && slices.Contains([]string{"edit", "delete", "move"}, r.Kind)
 }
 
-// settings are the fields that are part of what is remembered: another value of one of
-// them is another request. They include the files that a command's tool names beside it.
+// settings returns the fields that belong to a remembered request. Another value in one of them makes another
+// request. A command's request also includes the files that the tool names in addition.
 func (r Request) settings() string {
 	var lines []string
 	for _, f := range r.Fields {
@@ -112,11 +110,11 @@ func (r Request) settings() string {
 	return strings.Join(lines, "\n")
 }
 
-// onlyReads says whether a tool of the kind changes no file.
+// onlyReads reports whether a tool of the kind changes no file.
 func onlyReads(kind string) bool { return kind == "read" || kind == "search" }
 
-// pathVerdict judges a file that is named beside any command. Of a kind that may do anything
-// the worst is assumed.
+// pathVerdict judges a file that is named in addition to commands. For a kind of tool with unknown effects it assumes
+// the worst.
 func (r Request) pathVerdict(p string) shell.Verdict {
 	removed := r.Kind == "delete" || r.Kind == "move" || slices.Contains(r.Removes, p)
 	if onlyReads(r.Kind) && !r.Changes && !removed || r.startsIn(p) {
@@ -145,7 +143,7 @@ func (r Request) pathVerdict(p string) shell.Verdict {
 	return there.Change(kind, p, real)
 }
 
-// startsIn says whether a path is only where a command starts.
+// startsIn reports whether a path is only the directory in which a command starts.
 func (r Request) startsIn(p string) bool {
 	if len(r.Commands) == 0 {
 		return false
@@ -154,11 +152,10 @@ func (r Request) startsIn(p string) bool {
 	return p == filepath.Clean(r.Place.Dir) || slices.Contains(startDirs(r), p)
 }
 
-// asking are the modes of agents in which they ask before they act.
+// asking are the modes in which agents ask before they act.
 var asking = []string{"default", "ask", "plan", "readonly", "manual", "approve", "normal", "architect", "chat"}
 
-// modeVerdict judges a change of the agent's mode: only a person decides that an agent asks
-// less from then on.
+// modeVerdict judges a change of the agent's mode. Only a person decides that an agent asks less from now on.
 func (r Request) modeVerdict() shell.Verdict {
 	if r.Kind != "switch_mode" {
 		return shell.Verdict{Tier: shell.Ordinary}
@@ -177,17 +174,16 @@ func modeName(mode string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(mode))
 }
 
-// Tier is the tier of the request.
+// Tier returns the tier of the request.
 func (r Request) Tier() shell.Tier { return assess(r).verdict.Tier }
 
-// Writes says whether a command of the request changes or removes a file, as far as its text tells.
+// Writes reports whether the text of a command in the request shows that it changes or removes a file.
 func (r Request) Writes() bool {
 	return slices.ContainsFunc(r.Commands, func(c shell.Command) bool { return shell.Judge(c, r.Place).Writes })
 }
 
-// Runs says whether the request has the command c, in any spelling and with or without a shell
-// around it.
-// A command that does not say where it starts has started where the request says.
+// Runs reports whether the request contains the command c, in any spelling and with or without a shell around it. A
+// command without a directory starts in the directory of the request.
 func (r Request) Runs(c shell.Command, at shell.Place) bool {
 	return slices.ContainsFunc(r.Commands, func(have shell.Command) bool {
 		if c.Dir == "" {
@@ -197,12 +193,12 @@ func (r Request) Runs(c shell.Command, at shell.Place) bool {
 	})
 }
 
-// Names says whether one of the paths of the request leads to the same file as p.
+// Names reports whether one of the paths of the request leads to the same file as p.
 func (r Request) Names(p string) bool {
 	return slices.ContainsFunc(r.Paths, func(have string) bool { return samePath(have, p) })
 }
 
-// SamePrograms says whether the request runs no other programs than an earlier one did.
+// SamePrograms reports whether an earlier request ran every program of this request.
 func (r Request) SamePrograms(earlier Request) bool {
 	known := programsOf(earlier)
 	for name := range programsOf(r) {

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestRequests decides the calls of testdata/requests.txt, where its format is described. It
-// kills the mutants that pass over a field, a spelling of a path or a form of a patch.
+// TestRequests decides the calls of testdata/requests.txt. That file describes its format. The test kills the mutants
+// that overlook a field, a spelling of a path or a form of a patch.
 func TestRequests(t *testing.T) {
 	rows, err := os.ReadFile(filepath.Join("testdata", "requests.txt"))
 	if err != nil {
@@ -54,7 +54,7 @@ func policyWith(t *testing.T, rules ...Rule) *Policy {
 	return p
 }
 
-// linkedPlace is a working directory with a file and links.
+// linkedPlace returns a working directory with a file and links.
 func linkedPlace(t *testing.T) shell.Place {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())

@@ -11,38 +11,35 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Effect is what a rule or a decision says.
+// Effect is the answer of a rule or of a decision.
 type Effect string
 
-// The three effects, in the order in which rules are consulted: a matching deny
-// wins over a matching ask, and that over a matching allow.
+// The three effects. A matching deny rule wins over a matching ask rule, and an ask rule wins over an allow rule.
 const (
 	Deny  Effect = "deny"
 	Ask   Effect = "ask"
 	Allow Effect = "allow"
 )
 
-// Rule is one [[policy.rule]] of the configuration. A field that is empty matches
-// everything; all the fields that are set must match. A deny or ask rule matches if
-// any path or any command of the request does, an allow rule only if all do. An
-// allow rule with kinds but without a command speaks about commands only if
-// "execute" is among its kinds.
+// Rule is one [[policy.rule]] of the configuration. An empty field matches everything, and all other fields must
+// match. A deny or ask rule matches if any path or any command of the request does. An allow rule matches only if all
+// of them do. An allow rule with kinds but without a command covers commands only if "execute" is among its kinds.
 type Rule struct {
 	Effect   Effect   `toml:"effect" json:"effect"`
 	Provider string   `toml:"provider" json:"provider,omitempty"` // provider id
 	Kind     []string `toml:"kind" json:"kind,omitempty"`         // ACP tool kinds
 	Path     string   `toml:"path" json:"path,omitempty"`         // "inside", "outside", or a glob
 	Command  string   `toml:"command" json:"command,omitempty"`   // words; * is one word, ... the rest
-	Reason   string   `toml:"reason" json:"reason,omitempty"`     // shown where the rule decides
+	Reason   string   `toml:"reason" json:"reason,omitempty"`     // shown with the rule's decision
 
-	// Origin names the file and line the rule was read from.
+	// Origin names the file and the line of the rule.
 	Origin string `toml:"-" json:"origin,omitempty"`
 }
 
 // kinds are ACP's tool kinds.
 var kinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 
-// Check returns what is wrong with the rule, or nil.
+// Check returns the error in the rule, or nil.
 func (r Rule) Check() error {
 	_, err := compile(r)
 	return err
@@ -71,7 +68,7 @@ func compile(r Rule) (compiled, error) {
 	return c, err
 }
 
-// about says whether provider, kind and path of the rule fit the request.
+// about reports whether the provider, the kind and the path of the rule fit the request.
 func (c compiled) about(r Request) bool {
 	if c.rule.Provider != "" && c.rule.Provider != r.Provider {
 		return false
@@ -84,13 +81,12 @@ func (c compiled) about(r Request) bool {
 	}
 	match := func(p string) bool { return c.pathFits(p, r.Place) }
 	if c.rule.Effect != Allow {
-		return slices.ContainsFunc(r.Paths, match) || r.noTarget() // which may be any
+		return slices.ContainsFunc(r.Paths, match) || r.noTarget() // the unnamed file may be any file
 	}
 	return len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(p string) bool { return !match(p) })
 }
 
-// exactly says whether the rule names one command or one file and nothing else: such a rule
-// may allow what cannot be read.
+// exactly reports whether the rule names only one command or one file. Such a rule may allow an unreadable request.
 func (c compiled) exactly() bool {
 	if c.pattern != nil {
 		return c.pattern.Literal()
@@ -98,8 +94,8 @@ func (c compiled) exactly() bool {
 	return c.rule.Path != "" && c.rule.Path != "inside" && c.rule.Path != "outside" && !shell.HasMeta(c.rule.Path)
 }
 
-// pathFits judges one path. An allow rule counts only where the path really leads; a
-// deny or ask rule also where it only seems to.
+// pathFits judges one path. An allow rule compares only the target of the path. A deny or ask rule also compares the
+// path itself.
 func (c compiled) pathFits(p string, at shell.Place) bool {
 	real, ok := realPath(p)
 	allow := c.rule.Effect == Allow
@@ -115,7 +111,7 @@ func (c compiled) pathFits(p string, at shell.Place) bool {
 	return !allow && globFits(c.rule.Path, filepath.Clean(p), at, false)
 }
 
-// insideDir says whether a real path is in the working directory.
+// insideDir reports whether a real path is in the working directory.
 func insideDir(real string, at shell.Place) bool {
 	dir, ok := realPath(at.Dir)
 	return ok && insidePath(dir, real)
@@ -126,8 +122,8 @@ func insidePath(dir, p string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// globFits matches a path with the glob of a rule. The part of the glob before its
-// first wildcard is a path, and resolved as one if the other is real.
+// globFits reports whether a path matches the glob of a rule. The part of the glob before its first wildcard is a
+// path. If resolved is true, that part is resolved like the path.
 func globFits(glob, p string, at shell.Place, resolved bool) bool {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(glob))
 	base = filepath.FromSlash(shell.Unescape(base))
@@ -147,7 +143,7 @@ func globFits(glob, p string, at shell.Place, resolved bool) bool {
 	}
 	if resolved {
 		if !shell.HasMeta(rest) {
-			// A name without wildcards may itself be a link.
+			// A name without wildcards may be a link.
 			base, rest = filepath.Join(base, filepath.FromSlash(shell.Unescape(rest))), "."
 		}
 		var ok bool

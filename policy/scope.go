@@ -8,22 +8,22 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// A scope is what one object of the input says of a command.
+// scope collects the parts of a command from one object of the input.
 type scope struct {
 	commands []shell.Command
-	argv     []string // a program's words, with its name or without it
+	argv     []string // a program's words, with or without its name
 	args     []string
 	argsName string
 	hasArgs  bool
 	scripts  []shell.Command
 	argsText string  // arguments that came as one text
-	stdin    []Field // what it reads, under its names
+	stdin    []Field // the fields that the command reads as its input
 	env      []string
 	envName  string
 	dirs     []string
 }
 
-// leave ends the scope of an object in a list. What it says of no command belongs outside.
+// leave ends the scope of an object in a list. The parts of an object without a command belong to the outer scope.
 func (r *reader) leave() {
 	inner := r.scope()
 	r.scopes = r.scopes[:len(r.scopes)-1]
@@ -49,7 +49,7 @@ func (s *scope) addArgs(name string, list []string) {
 	s.args, s.argsName, s.hasArgs = append(s.args, list...), name, true
 }
 
-// combine makes the commands of what a scope says.
+// combine makes commands from the parts in a scope.
 func (r *reader) combine(s *scope) []shell.Command {
 	switch {
 	case len(s.argv) == 0:
@@ -94,8 +94,8 @@ func (r *reader) combine(s *scope) []shell.Command {
 	return all
 }
 
-// join adds the arguments to their command. Without one, or with several, it is
-// unknown what they belong to.
+// join adds the arguments to their command. If the scope does not have exactly one command, the owner of the
+// arguments is unknown.
 func (r *reader) join(s *scope) {
 	text, ok := shell.Words(s.args)
 	if s.argsText != "" {
@@ -108,7 +108,7 @@ func (r *reader) join(s *scope) {
 	}
 	c := &s.commands[0]
 	if joined := strings.Join(s.args, " "); strings.ContainsAny(joined, ";|&$`<>\n") {
-		// Some tools hand a shell the words as they are.
+		// Some tools pass the words to a shell unquoted.
 		r.guesses = append(r.guesses, shell.Command{Text: c.String() + " " + joined})
 	}
 	switch {

@@ -2,8 +2,8 @@ package policy
 
 import "testing"
 
-// TestSubcommandOptions kills the mutants that compare a rule that denies with the words of a command
-// in their places alone, and those that take a word after an option for the subcommand.
+// TestSubcommandOptions kills the mutants that compare a denying rule only with words at fixed places. It also kills
+// the mutants that mistake an option's value for the subcommand.
 func TestSubcommandOptions(t *testing.T) {
 	everything := Rule{Effect: Allow}
 	for _, test := range []struct {
@@ -74,8 +74,8 @@ func TestSubcommandOptions(t *testing.T) {
 	}
 }
 
-// TestConstantSubstitutions kills the mutants that take a substitution for a constant text although
-// something is expanded, read or run in it, and the one that takes none for it.
+// TestConstantSubstitutions kills the mutants that treat a substitution as constant text although it expands, reads
+// or runs something. It also kills the mutant that treats no substitution as constant.
 func TestConstantSubstitutions(t *testing.T) {
 	for _, test := range []struct {
 		rule, command string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSuggestedRulesAllow holds that the rules which a question names allow the request. It kills the
-// mutants that name rules for what no rule allows, and rules that do not cover the line.
+// TestSuggestedRulesAllow checks that the rules in a question allow the request. It kills the mutants that suggest a
+// rule where no rule can allow, and rules that do not cover the whole line.
 func TestSuggestedRulesAllow(t *testing.T) {
 	for command, want := range map[string][]string{
 		"mytool":                    {"mytool"},

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestTargets kills the mutants that allow what has no target, what leads elsewhere, and what
-// would run or be believed later.
+// TestTargets kills the mutants that allow a call without a target, a path that leads elsewhere, or a file that runs
+// or is trusted later.
 func TestTargets(t *testing.T) {
 	place, in := project(t)
 	place.Own = []string{in("home/proj/.perlica_config"), in("home/.local/perlica")}
@@ -43,7 +43,8 @@ func TestTargets(t *testing.T) {
 		{"delete", "home/.local", place, Deny, shell.Refused},
 		{"read", "home/proj/.perlica_config/config.toml", place, Allow, shell.Ordinary},
 		{"edit", "home/proj/out/x", place, Ask, shell.AlwaysAsked},
-		{"edit", "home/proj/out/../a.go", place, Ask, shell.AlwaysAsked}, // some drop out/.., others follow it
+		// some programs drop "out/..", others follow the link
+		{"edit", "home/proj/out/../a.go", place, Ask, shell.AlwaysAsked},
 		{"edit", "home/proj/src/../a.go", place, Allow, shell.Ordinary},
 		{"other", "home/other/x", place, Ask, shell.AlwaysAsked},
 		{"", "home/other/x", place, Ask, shell.AlwaysAsked},
@@ -64,8 +65,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestUnread: what cannot be read is allowed by a rule that names exactly it, and denied by one
-// that may mean it.
+// TestUnread checks that only a rule that names exactly an unreadable request allows it, and that a rule that may
+// match denies it.
 func TestUnread(t *testing.T) {
 	place, in := project(t)
 	odd := []Field{{"invented", "git push --force", Unread, ""}}
@@ -111,7 +112,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestSwitchMode: a mode in which the agent asks less is a person's to allow.
+// TestSwitchMode checks that only a person allows a mode in which the agent asks less.
 func TestSwitchMode(t *testing.T) {
 	for mode, want := range map[string]Effect{
 		"": Ask, "bypassPermissions": Ask, "yolo": Ask, "acceptEdits": Ask, "auto": Ask, "agent-full-access": Ask, "whatever": Ask,
@@ -124,8 +125,8 @@ func TestSwitchMode(t *testing.T) {
 	}
 }
 
-// TestWhatIsRemembered kills the mutants by which a remembered yes covers another request: with
-// other fields, of another agent, of a file that leads elsewhere.
+// TestWhatIsRemembered kills the mutants in which a remembered yes covers another request: one with other fields, of
+// another agent, or of a file that leads elsewhere.
 func TestWhatIsRemembered(t *testing.T) {
 	place, in := project(t)
 	command := func(change func(*Request)) Request {

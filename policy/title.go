@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// lazily compiles an expression when it is first used: most runs need none of them.
+// lazily returns a function that compiles expr at its first call, because most runs need few of the expressions.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
@@ -19,8 +19,8 @@ var (
 	detail = lazily(`(?s)^(.*?) ?\[(in|current working directory) ([^\]]*)\](?: \(.*\))?(?: \[background\])?$`)
 )
 
-// title takes the command from the title where it is nowhere else. It does so for agents whose title is the
-// command; any other title, and one that is cut, is only a guess.
+// title takes the command from the title if no field has it. It does so only for agents whose title is the command.
+// Any other title, and a cut title, is only a guess.
 func (r *reader) title() {
 	title := strings.TrimSpace(r.call.Title)
 	if titles[cmp.Or(r.call.Agent, r.call.Provider)] {
@@ -32,14 +32,14 @@ func (r *reader) title() {
 	if title != "" {
 		r.guesses = append(r.guesses, shell.Command{Text: title})
 	}
-	if _, rest, ok := strings.Cut(title, "`"); ok { // Run `git status`
+	if _, rest, ok := strings.Cut(title, "`"); ok { // a title such as Run `git status`
 		inner, _, _ := strings.Cut(rest, "`")
 		r.guesses = append(r.guesses, shell.Command{Text: inner})
 	}
 }
 
-// titled reads a title that is the command. The directory stands after it or, alone, in
-// the content; if it could stand at two places the title cannot be read.
+// titled reads a title that is the command. The directory stands after the command, or alone in the content. If it
+// could stand in both places, the title is unreadable.
 func (r *reader) titled(title string) (shell.Command, bool) {
 	if title == "" || isCut(title) {
 		return shell.Command{}, false
@@ -67,7 +67,7 @@ func (r *reader) started(m []string) string {
 	return r.absolute(m[3])
 }
 
-// isCut says whether a text seems to be only the beginning of one.
+// isCut reports whether a text seems to be only the beginning of a longer text.
 func isCut(text string) bool {
 	text = strings.TrimSpace(text)
 	return text == "" || strings.HasSuffix(text, "…") || (strings.HasSuffix(text, "...") && !strings.HasSuffix(text, "/..."))

@@ -12,25 +12,24 @@ import (
 // ToolCall is a tool call as an agent reports it.
 type ToolCall struct {
 	Provider  string // the provider's id, for rules
-	Agent     string // the id of the known agent that it is: some have fields of their own; empty: Provider
+	Agent     string // id of the known agent, which selects its table of fields; empty: Provider
 	Kind      string // ACP tool kind
 	Title     string
 	RawInput  json.RawMessage
 	Locations []string
-	Diffs     []Diff   // of its content
-	Text      []string // of its content
+	Diffs     []Diff   // from the content of the call
+	Text      []string // from the content of the call
 }
 
 // Diff is a change of a file.
 type Diff struct{ Path, Old, New string }
 
-// Reading is a tool call, read.
+// Reading is the result of ReadToolCall.
 type Reading struct {
-	// Request has Provider, Kind, Title, Mode, Commands, HasCommand, Paths, Removes, Changes, Fields,
-	// Guesses and Place.
+	// Request has Provider, Kind, Title, Mode, Commands, HasCommand, Paths, Removes, Changes, Fields, Guesses and
+	// Place.
 	Request Request
-	// Bodies are texts that the input would put into its file, or take out of it, and that
-	// no diff of the call shows.
+	// Bodies are texts that the input adds to its file or removes from it, and that no diff of the call shows.
 	Bodies []Diff
 }
 
@@ -52,17 +51,17 @@ func ReadToolCall(c ToolCall, at shell.Place) Reading {
 	}, Bodies: r.bodies}
 }
 
-// A reader gathers what a tool call says.
+// reader collects the parts of a tool call.
 type reader struct {
 	call  ToolCall
 	place shell.Place
 	names map[string]role
 
-	scopes []*scope // of the objects being read, the innermost last
-	left   int      // how many more values are read
+	scopes []*scope // the objects being read, the innermost last
+	left   int      // number of further values to read
 
 	commands []shell.Command
-	lost     bool // there is a command that cannot be read
+	lost     bool // a command cannot be read
 	paths    []string
 	removes  []string
 	fields   []Field
@@ -71,14 +70,14 @@ type reader struct {
 	mode     string
 
 	given   bool    // the call has an input
-	changes bool    // it names a change of a file
-	deletes bool    // it says that it deletes the files that it names
-	beside  []Field // fields that widen what a command may do, if there is one
+	changes bool    // the call describes a change of a file
+	deletes bool    // the call deletes the files that it names
+	beside  []Field // fields that widen the rights of a command, if there is one
 
-	patched, unpatched []string // the files that patches name, and those that they remove
+	patched, unpatched []string // the files that patches name, and the files that patches remove
 }
 
-// What an agent sends is bounded, so that reading it is.
+// These limits bound the time for reading one call.
 const (
 	maxDepth  = 16
 	maxValues = 2000
@@ -90,7 +89,7 @@ func (r *reader) field(name, value string, role Role) {
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: role})
 }
 
-// unread keeps a field that is not understood, and what it may turn out to be.
+// unread records a field that is not understood, and the command or path that it may turn out to be.
 func (r *reader) unread(name, value string) {
 	r.field(name, value, Unread)
 	if strings.TrimSpace(value) != "" {
@@ -101,7 +100,7 @@ func (r *reader) unread(name, value string) {
 	}
 }
 
-// finish takes in what only the whole call tells.
+// finish adds the parts that only the whole call shows.
 func (r *reader) finish() {
 	if len(r.commands) == 0 && !r.lost && r.acts() {
 		r.title()

@@ -12,7 +12,7 @@ import (
 
 var place = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
 
-// readInput reads a tool call of an agent without a table of its own.
+// readInput reads a tool call of an agent without its own table of fields.
 func readInput(kind, raw string) Request {
 	return ReadToolCall(ToolCall{Provider: "x", Kind: kind, RawInput: json.RawMessage(raw)}, place).Request
 }
@@ -34,8 +34,8 @@ func unread(r Request) (names []string) {
 	return names
 }
 
-// TestCommands kills the mutants that trust a title which may not be the command, and that
-// lose a part of one.
+// TestCommands kills the mutants that trust a title that may not be the command, and the mutants that lose a part of
+// a command.
 func TestCommands(t *testing.T) {
 	tests := []struct {
 		raw, title, kind string
@@ -96,7 +96,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestWhereCommandsStart: each of the names for it counts, and two that differ are unreadable.
+// TestWhereCommandsStart checks that each name for the starting directory counts. Two different directories make the
+// call unreadable.
 func TestWhereCommandsStart(t *testing.T) {
 	for _, raw := range []string{
 		`{"command":"ls","cwd":"/x"}`, `{"workdir":"/x","command":"ls"}`, `{"command":"ls","chdir":"/x"}`,
@@ -116,7 +117,7 @@ func TestWhereCommandsStart(t *testing.T) {
 	}
 }
 
-// TestPaths: what names a file is a target, wherever it leads.
+// TestPaths checks that every field that names a file adds a target, wherever the path leads.
 func TestPaths(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"path":"a.go"}`:                             {"/w/proj/a.go"},
@@ -138,11 +139,12 @@ func TestPaths(t *testing.T) {
 		`"*** Begin Patch\n*** Add File: /etc/cron.d/x\n+y\n*** End Patch"`:                                                       {"/etc/cron.d/x"},
 		`{"diff":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /no\n+++ /neither\n y\n--- /dev/null\n+++ b/../../n\n"}`:                 {"/w/proj/x", "/n"},
 		`{"diff":"diff --git a/w/proj/n b/w/proj/n\n--- a/dev/null\n+++ b/w/proj/n\n@@ -1,0 +1,1 @@\n+x","fileName":"/w/proj/n"}`: {"/w/proj/n"},
-		`{"diff":"--- a/w/proj/n\n+++ b/w/proj/n\n@@ -1 +1 @@\n-x\n+y"}`:                                                          {"/w/proj/w/proj/n"}, // nothing says that it is absolute
-		`{"diff":"--- a/../../etc/x\n+++ b/../../etc/x\n@@ -1 +1 @@\n-x\n+y","path":"/etc/x"}`:                                    {"/etc/x", "/etc/x"},
-		`{"diff":"--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-x\n+y","path":"/.env"}`:                                                   {"/.env", "/w/proj/.env"},
-		`{"diff":"--- i/.env\n+++ w/.env\n@@ -1 +1 @@\n-x\n+y"}`:                                                                  {"/w/proj/.env", "/w/proj/i/.env", "/w/proj/w/.env"},
-		`{"diff":"diff --git a/x b/../y\nrename from x\nrename to ../y"}`:                                                         {"/w/proj/x", "/w/y"},
+		// nothing says that the path is absolute
+		`{"diff":"--- a/w/proj/n\n+++ b/w/proj/n\n@@ -1 +1 @@\n-x\n+y"}`:                       {"/w/proj/w/proj/n"},
+		`{"diff":"--- a/../../etc/x\n+++ b/../../etc/x\n@@ -1 +1 @@\n-x\n+y","path":"/etc/x"}`: {"/etc/x", "/etc/x"},
+		`{"diff":"--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-x\n+y","path":"/.env"}`:                {"/.env", "/w/proj/.env"},
+		`{"diff":"--- i/.env\n+++ w/.env\n@@ -1 +1 @@\n-x\n+y"}`:                               {"/w/proj/.env", "/w/proj/i/.env", "/w/proj/w/.env"},
+		`{"diff":"diff --git a/x b/../y\nrename from x\nrename to ../y"}`:                      {"/w/proj/x", "/w/y"},
 	} {
 		if r := readInput("edit", raw); !slices.Equal(cleaned(r.Paths), want) {
 			t.Errorf("%s: %q, want %q", raw, r.Paths, want)
@@ -171,8 +173,8 @@ func cleaned(paths []string) (out []string) {
 	return out
 }
 
-// TestRoles: what is a number or a plain word makes nothing unreadable, and all else that no
-// table knows does.
+// TestRoles checks that numbers and plain words keep a request readable. Every other value of an unknown field makes
+// it unreadable.
 func TestRoles(t *testing.T) {
 	for value, ok := range map[string]bool{
 		`7`: true, `true`: true, `"fast"`: true, `"HEAD"`: true, `null`: true, `""`: true, `[1,"a"]`: true, `{"deep":[{"x":1}]}`: true,
@@ -207,7 +209,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestTitles: of some agents the title is the command, of the others it is at most a guess.
+// TestTitles checks that the title is the command only for some agents. For the others it is at most a guess.
 func TestTitles(t *testing.T) {
 	for _, test := range []struct{ title, text, want, dir string }{
 		{"ls -la", "", "ls -la", ""},

@@ -10,7 +10,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// path adds a path, a file:// URL, or a path that begins at a home. Some tools take several paths in one text.
+// path adds a path, a file:// URL, or a path that begins with a home. Some tools put several paths in one text.
 func (r *reader) path(p string) {
 	if p = strings.TrimSpace(p); p == "" {
 		return
@@ -25,7 +25,7 @@ func (r *reader) path(p string) {
 	}
 }
 
-// absolute is the path as the agent's file system has it.
+// absolute returns the path as the agent's file system names it.
 func (r *reader) absolute(p string) string {
 	if len(p) >= 5 && strings.EqualFold(p[:5], "file:") {
 		if u, err := url.Parse(p); err == nil && (u.Host == "" || u.Host == "localhost") && u.Path+u.Opaque != "" {
@@ -37,17 +37,17 @@ func (r *reader) absolute(p string) string {
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, `~\`):
 		if r.place.Home == "" {
-			return p // not absolute: nothing can tell where it leads
+			return p // not absolute: its target is unknown
 		}
 		p = filepath.Join(r.place.Home, p[1:])
 	case strings.HasPrefix(p, "~"):
-		// The home of another user lies beside ours, as far as is known.
+		// The homes of other users are assumed below /home.
 		return filepath.Join("/home", p[1:])
 	case strings.HasPrefix(p, "$HOME/") || strings.HasPrefix(p, "${HOME}/"):
 		_, rest, _ := strings.Cut(p, "/")
 		p = filepath.Join(r.place.Home, rest)
 	case !filepath.IsAbs(p) && r.place.Dir != "":
-		// Joined without cleaning: a .. after a link leads elsewhere than one after a name.
+		// filepath.Join would clean the path, but ".." after a link leads elsewhere than ".." after a name.
 		p = strings.TrimRight(r.place.Dir, "/") + string(filepath.Separator) + strings.TrimPrefix(p, "./")
 		if !strings.Contains(p, "..") {
 			p = filepath.Clean(p)
@@ -59,8 +59,8 @@ func (r *reader) absolute(p string) string {
 	return p
 }
 
-// glob adds the directory that a pattern cannot leave, if the pattern names one. Others are
-// searched from where the search begins.
+// glob adds the directory that a pattern stays in, if the pattern names one. Other patterns stay below the starting
+// directory of the search.
 func (r *reader) glob(pattern string) {
 	pattern = strings.ReplaceAll(pattern, `\/`, "/")
 	for _, one := range alternatives(pattern) {
@@ -68,8 +68,8 @@ func (r *reader) glob(pattern string) {
 	}
 }
 
-// alternatives are what a pattern stands for that begins with {a,b} or @(a|b): only at the
-// start can one of them be an absolute path.
+// alternatives returns the alternatives of a pattern that begins with {a,b} or @(a|b). Only at the start of a pattern
+// can an alternative be an absolute path.
 func alternatives(pattern string) []string {
 	separator, open, closing := byte(','), byte('{'), byte('}')
 	start := 1
@@ -108,15 +108,15 @@ func (r *reader) oneGlob(pattern string) {
 		return
 	}
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	// A pattern such as x/**/../../y may leave even that.
+	// A pattern such as x/**/../../y may leave even its base directory.
 	if i := strings.Index(pattern, ".."); i >= 0 && i >= len(base) {
 		base = filepath.Join(base, strings.Repeat("../", strings.Count(pattern, "..")))
 	}
 	r.path(base)
 }
 
-// looksLikePath says whether a text can only be meant as a path that is not relative to the
-// working directory, or leads out of it.
+// looksLikePath reports whether a text can only be a path that is absolute, starts at a home, or leads out of the
+// working directory.
 func looksLikePath(s string) bool {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "\n") || len(s) > 4096 {
@@ -129,13 +129,13 @@ func looksLikePath(s string) bool {
 
 var plainWord = lazily(`^[\pL\pN][\pL\pN_:+-]*$`)
 
-// isWord says whether a text is one word that is no path and names no program.
+// isWord reports whether a text is one word that is neither a path nor the name of a program.
 func isWord(s string) bool {
 	return s == "" || len(s) <= 64 && plainWord().MatchString(s) && !programs()[strings.ToLower(s)]
 }
 
-// programs are the names that a single word must not have if it is to mean nothing: what
-// runs others, and what writes, removes, sends or ends something.
+// programs are names that a harmless word must not have: programs that run others, and programs that write, remove,
+// send or end something.
 var programs = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`sh bash zsh dash ksh fish csh tcsh pwsh powershell cmd busybox toybox

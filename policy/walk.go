@@ -10,14 +10,14 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// A member is one name of an object and its value. A name may stand twice: which of the two an
-// agent uses is unknown, so both are read.
+// member is one name of an object and its value. A name may occur twice. Agents differ in the one they use, so both
+// are read.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// members takes an object apart, in its order. ok is false if the value is none.
+// members returns the members of an object in their order. ok is false if the value is not an object.
 func members(raw json.RawMessage) (list []member, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -46,7 +46,7 @@ func textOf(raw json.RawMessage) (s string, ok bool) {
 	return s, len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil
 }
 
-// words are the elements of a list of texts and numbers.
+// words returns the elements of a list of texts and numbers.
 func words(raw json.RawMessage) (out []string, ok bool) {
 	list, ok := elements(raw)
 	for _, e := range list {
@@ -63,7 +63,7 @@ func words(raw json.RawMessage) (out []string, ok bool) {
 	return out, ok
 }
 
-// input reads what the tool was given.
+// input reads the input of the tool.
 func (r *reader) input(raw json.RawMessage) {
 	raw = bytes.TrimSpace(raw)
 	r.left = maxValues
@@ -84,7 +84,7 @@ func (r *reader) input(raw json.RawMessage) {
 
 func (r *reader) scope() *scope { return r.scopes[len(r.scopes)-1] }
 
-// object reads the members of an object. The input itself has no name in those of its fields.
+// object reads the members of an object. The names of the outermost members have no prefix.
 func (r *reader) object(name string, list []member, depth int) {
 	hands := slices.ContainsFunc(list, func(m member) bool { return slices.Contains(handed, plainName(m.name)) })
 	for _, m := range list {
@@ -103,7 +103,7 @@ func (r *reader) object(name string, list []member, depth int) {
 			r.beside = append(r.beside, Field{Name: full, Value: value})
 		}
 		if role == unknown && strings.ContainsAny(m.name, "/\\") {
-			r.path(m.name) // a table of files
+			r.path(m.name) // the object is a table of files
 		}
 		if role == body || role == patch || role == unknown && bodies()[plainName(m.name)] == body {
 			r.changes = true
@@ -113,10 +113,10 @@ func (r *reader) object(name string, list []member, depth int) {
 	}
 }
 
-// handed are the names under which the arguments of another tool are handed on, beside its name.
+// handed are the names of fields that pass arguments to another tool, next to that tool's name.
 var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername", "mcpserver"}
 
-// value reads one value, as the role of its name says.
+// value reads one value according to the role of its name.
 func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		if r.left == -1 || depth > maxDepth {
@@ -147,7 +147,7 @@ func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
 			return
 		}
 		if (as == input || as == args) && r.holdsCommand(json.RawMessage(s), depth) {
-			// What the command reads may be what the tool takes apart.
+			// The text may be the input of the command, or JSON that the tool decodes. Both readings count.
 			r.scopes = append(r.scopes, &scope{})
 			r.value(name, json.RawMessage(strings.TrimSpace(s)), unknown, depth+1)
 			r.leave()
@@ -160,16 +160,16 @@ func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
 	}
 }
 
-// commands are the roles whose value should hold one.
+// commands are the roles whose value should hold a command.
 var commands = map[role]bool{command: true, commandList: true, program: true, argv: true, script: true}
 
-// garbled keeps what should hold a command and does not.
+// garbled records a value that should hold a command and does not.
 func (r *reader) garbled(name, value string) {
 	r.lost = r.lost || r.acts()
 	r.unread(name, value)
 }
 
-// shown is a value as a person reads it.
+// shown returns a value as a person reads it.
 func shown(raw json.RawMessage) string {
 	if s, ok := textOf(raw); ok {
 		return s
@@ -227,14 +227,14 @@ func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
 	}
 }
 
-// encloses says whether a text is JSON that a tool will take apart, as some hand the arguments
-// of another tool on.
+// encloses reports whether a text is JSON that the tool will decode. Some tools pass the arguments of another tool
+// this way.
 func (r *reader) encloses(s string, as role) bool {
 	s = strings.TrimSpace(s)
 	return (as == unknown || (as == args || as == input) && !r.acts()) && s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
 }
 
-// holdsCommand says whether a text is JSON in which some member holds a command.
+// holdsCommand reports whether a text is JSON in which some member holds a command.
 func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 	raw = bytes.TrimSpace(raw)
 	if r.left--; r.left < 0 || depth > maxDepth || !json.Valid(raw) {
@@ -250,10 +250,10 @@ func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 	return slices.ContainsFunc(parts, func(e json.RawMessage) bool { return r.holdsCommand(e, depth+1) })
 }
 
-// editing are the verbs of editors whose tool calls them a command.
+// editing are the verbs of editor tools that send the verb in the field "command".
 var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename", "read"}
 
-// text reads a text, as the role of its name says.
+// text reads a text according to the role of its name.
 func (r *reader) text(name, s string, as role) {
 	top := r.scope()
 	switch as {
@@ -295,7 +295,7 @@ func (r *reader) text(name, s string, as role) {
 	}
 }
 
-// command reads a text that is a command, or the verb of an editor.
+// command reads a text that is a command, or the verb of an editor tool.
 func (r *reader) command(name, s string) {
 	switch {
 	case !r.acts() && slices.Contains(editing, s):
@@ -378,10 +378,10 @@ func (r *reader) body(name, s string) {
 	r.bodies = append(r.bodies, part)
 }
 
-// setuid finds the rights of a file with which a program runs as its owner or group.
+// setuid matches file modes with which a program runs as its owner or group.
 var setuid = lazily(`^0*[2-7][0-7]{3}$|^[ugoa]*[+=][rwxt]*s`)
 
-// switches reads the name of a mode. One in which an agent asks less is no plain word.
+// switches reads the name of a mode. A mode in which an agent asks less does not count as a plain word.
 func (r *reader) switches(name, s string) {
 	if r.call.Kind == "switch_mode" {
 		r.mode = s

@@ -72,7 +72,7 @@ func (p *Pager) footer() bool {
 // foot returns the number of rows below the question on the last page.
 func (p *Pager) foot() int { return len(p.card.Options) + len(p.keys) }
 
-// divide divides the rows into pages. With all, it leaves no row out.
+// divide divides the rows into pages. If all is true, it leaves no row out.
 func (p *Pager) divide(all bool) {
 	var head, must, every []int
 	for i, r := range p.card.Rows {
