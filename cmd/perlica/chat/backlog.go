@@ -18,27 +18,28 @@ import (
 	"github.com/perlica/perlica/kernel/queue"
 )
 
-// errQueued ends the reading of a line: an input of another process is to be sent.
+// errQueued ends the reading of a line, because an input of another process is to be sent.
 var errQueued = errors.New("an input was queued")
 
-// backlog is the queue of the chat's session. What is queued during a turn is sent when the turn has
-// ended with an answer that nothing interrupted; else it is held until the person confirms it.
+// backlog is the queue of the chat's session. If a turn ends with an answer and was not interrupted, the chat sends
+// the next queued input. Otherwise it holds the queue until the person confirms it.
 type backlog struct {
 	c *chat
 
-	mu     sync.Mutex // guards what follows
-	q      queue.Queue
-	typed  map[event.InputID]string // what was queued here, as it was typed: the log may be masked
-	held   string                   // why nothing is sent until the person confirms; empty: it is
-	said   bool                     // that it is held
-	arrive func()                   // ends the reading of a line; nil: none is read
+	mu            sync.Mutex // guards the fields below
+	q             queue.Queue
+	typed         map[event.InputID]string // the lines as typed here; the log may be masked
+	held          string                   // the reason why the queue waits for the person; "" if it does not wait
+	heldAnnounced bool                     // The person was told that the queue waits.
+	arrive        func()                   // ends the reading of a line; nil if no line is read
 }
 
-// open reads the queue of a session. What waits there was not confirmed by who sits here now.
-func (b *backlog) open(ctx context.Context, session event.SessionID) error {
+// openSession reads the queue of a session. It holds inputs that wait there already, because the person at this
+// terminal has not confirmed them.
+func (b *backlog) openSession(ctx context.Context, session event.SessionID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.q, b.typed, b.held, b.said = queue.Queue{Session: session}, map[event.InputID]string{}, "", false
+	b.q, b.typed, b.held, b.heldAnnounced = queue.Queue{Session: session}, map[event.InputID]string{}, "", false
 	err := b.q.Read(ctx, &b.c.r.Log().Reader)
 	if len(b.q.Inputs) > 0 {
 		b.held = "queued before this chat was opened"
@@ -46,47 +47,47 @@ func (b *backlog) open(ctx context.Context, session event.SessionID) error {
 	return err
 }
 
-// hold keeps what waits from being sent before the person confirms it.
-func (b *backlog) hold(why string) {
+// holdInputs holds the queue until the person confirms it.
+func (b *backlog) holdInputs(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.look(); len(b.q.Inputs) > 0 && b.held == "" {
-		b.held, b.said = why, false
+	if b.readNew(); len(b.q.Inputs) > 0 && b.held == "" {
+		b.held, b.heldAnnounced = why, false
 	}
 }
 
-// announce says what is held, once.
-func (b *backlog) announce() {
+// announceHeld tells the person once that the queue is held.
+func (b *backlog) announceHeld() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held == "" || b.said {
+	if b.held == "" || b.heldAnnounced {
 		return
 	}
-	b.said = true
+	b.heldAnnounced = true
 	text := frame.Count(len(b.q.Inputs), "queued input") + " held (" + b.held + "): Enter sends"
 	if len(b.q.Inputs) > 1 {
 		text += " them in turn"
 	} else {
 		text += " it"
 	}
-	b.c.note(text + ", /unqueue takes the last back")
+	b.c.printNote(text + ", /unqueue takes the last back")
 	for i, in := range b.q.Inputs {
-		b.c.note(fmt.Sprintf("%d: %s", i+1, frame.OneLine(in.Text)))
+		b.c.printNote(fmt.Sprintf("%d: %s", i+1, frame.OneLine(in.Text)))
 	}
 }
 
-// confirm sends what was held.
-func (b *backlog) confirm() {
+// confirmHeld lets the chat send the held inputs.
+func (b *backlog) confirmHeld() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held = ""
 }
 
-// next is the input whose turn it is, if there is one.
-func (b *backlog) next() (in queue.Input, ok bool) {
+// nextInput returns the next input to send, if any.
+func (b *backlog) nextInput() (in queue.Input, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.look()
+	b.readNew()
 	if len(b.q.Inputs) == 0 {
 		b.held = ""
 	}
@@ -100,23 +101,23 @@ func (b *backlog) next() (in queue.Input, ok bool) {
 	return in, true
 }
 
-// look reads what is new on the log. A log that cannot be read is noticed by who writes to it. The
-// caller holds mu.
-func (b *backlog) look() {
-	if b.c.there == nil {
+// readNew reads the new events of the log. It ignores an unreadable log, because the next write reports the error.
+// The caller holds mu.
+func (b *backlog) readNew() {
+	if b.c.team == nil {
 		_ = b.q.Read(context.WithoutCancel(b.c.ctx), &b.c.r.Log().Reader)
 	}
 }
 
-// count is how many inputs wait.
-func (b *backlog) count() int {
+// countWaiting returns the number of waiting inputs.
+func (b *backlog) countWaiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.q.Inputs)
 }
 
-// add queues an input and says how many are before it. It is on disk when add returns.
-func (b *backlog) add(text string, files []string) (before int, err error) {
+// addInput queues an input and returns the number of inputs before it. The input is on disk when addInput returns.
+func (b *backlog) addInput(text string, files []string) (before int, err error) {
 	id := event.InputID(uuid.Must(uuid.NewV7()).String())
 	m := fact.MessageQueued{Text: text, Attachments: files, Source: "chat", Sender: frame.UserName(b.c.a.Getenv)}
 	b.mu.Lock()
@@ -125,15 +126,15 @@ func (b *backlog) add(text string, files []string) (before int, err error) {
 	if err := queue.Add(context.WithoutCancel(b.c.ctx), b.c.r.Log(), b.q.Session, id, m); err != nil {
 		return 0, err
 	}
-	b.look()
+	b.readNew()
 	return len(b.q.Inputs) - 1, nil
 }
 
-// takeBack withdraws an input, the last one where n is 0, and returns the line that it was.
+// takeBack withdraws input number n and returns its line. If n is 0, it withdraws the last input.
 func (b *backlog) takeBack(n int) (line string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.look()
+	b.readNew()
 	if n == 0 {
 		n = len(b.q.Inputs)
 	}
@@ -148,18 +149,18 @@ func (b *backlog) takeBack(n int) (line string, err error) {
 	if typed, ok := b.typed[in.ID]; ok {
 		in.Text = typed
 	}
-	b.look()
+	b.readNew()
 	if strings.HasPrefix(in.Text, "/") && !slices.Contains(b.c.agentCommands(), strings.TrimPrefix(strings.Fields(in.Text)[0], "/")) {
-		return "/" + in.Text, nil // else it would be a command of the chat's
+		return "/" + in.Text, nil // Without the slash it would be a command of the chat.
 	}
 	return in.Text, nil
 }
 
-// list says what waits.
-func (b *backlog) list() string {
+// listInputs describes the waiting inputs.
+func (b *backlog) listInputs() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.look()
+	b.readNew()
 	if len(b.q.Inputs) == 0 {
 		return "nothing is queued"
 	}
@@ -170,8 +171,8 @@ func (b *backlog) list() string {
 	return strings.Join(lines, "\n")
 }
 
-// reading has arrive called when an input of another process can be sent, until done is called.
-func (b *backlog) reading(arrive func()) (done func()) {
+// onArrival calls arrive when an input of another process can be sent. The caller calls done to end this.
+func (b *backlog) onArrival(arrive func()) (done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.arrive = arrive
@@ -182,16 +183,16 @@ func (b *backlog) reading(arrive func()) (done func()) {
 	}
 }
 
-// watch looks for what other processes queue until ctx ends.
-func (b *backlog) watch(ctx context.Context) {
-	if b.c.there != nil {
-		return // a team's input is queued on its hub
+// watchLog looks for inputs that other processes queue, until ctx ends.
+func (b *backlog) watchLog(ctx context.Context) {
+	if b.c.team != nil {
+		return // The hub queues the inputs of a team.
 	}
 	changes, err := b.c.r.Log().Changes(ctx)
 	if err != nil {
-		return // what they queue is seen after the next turn
+		return // The chat sees their inputs after the next turn.
 	}
-	defer func() { _ = changes.Close() }() // nothing was written
+	defer func() { _ = changes.Close() }() // Nothing was written to it.
 	for {
 		if _, err := changes.Wait(ctx, 0); err != nil {
 			return
@@ -199,57 +200,57 @@ func (b *backlog) watch(ctx context.Context) {
 		b.mu.Lock()
 		if b.arrive != nil {
 			before := len(b.q.Inputs)
-			b.look()
+			b.readNew()
 			switch n := len(b.q.Inputs); {
 			case n <= before:
 			case b.held == "":
 				b.arrive()
 			default:
 				in := b.q.Inputs[n-1]
-				b.c.above(fmt.Sprintf("queued by %s (%s): %s", frame.OneLine(in.Sender), frame.OneLine(in.Source), frame.OneLine(in.Text)))
+				b.c.printNoteAbove(fmt.Sprintf("queued by %s (%s): %s", frame.OneLine(in.Sender), frame.OneLine(in.Source), frame.OneLine(in.Text)))
 			}
 		}
 		b.mu.Unlock()
 	}
 }
 
-// sendQueued sends the input whose turn it is. What is not called stays in the queue.
+// sendQueued sends the next queued input. An input without a call stays in the queue.
 func (c *chat) sendQueued(in queue.Input) {
-	c.setHead(len(in.Attachments), c.backlog.count()-1)
-	fmt.Fprintln(c.a.Stderr, c.prompt()+frame.OneLine(in.Text))
-	c.send(in.Text, kernel.Input{ID: in.ID, Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender})
+	c.setHead(len(in.Attachments), c.backlog.countWaiting()-1)
+	fmt.Fprintln(c.a.Stderr, c.promptText()+frame.OneLine(in.Text))
+	c.sendInput(in.Text, kernel.Input{ID: in.ID, Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender})
 }
 
-// entered does what a line says that was sent while a turn is under way, and tells it by say.
-func (c *chat) entered(line string, say func(string)) {
+// handleLineDuringTurn handles a line that was entered during a turn. It reports through say.
+func (c *chat) handleLineDuringTurn(line string, say func(string)) {
 	l, err := command.Parse(line, c.agentCommands()...)
 	switch {
 	case err != nil:
 		say(err.Error())
 	case l.Name == "" && strings.TrimSpace(l.Text) == "?":
-		c.tell(keysHelp)
+		c.printDuringTurn(keysHelp)
 	case l.Name == "":
 		c.enqueue(l.Text, say)
 	case l.Waits():
 		say("/" + l.Name + " has to wait for the end of the turn, and stands in the next prompt; Esc asks the agent to stop")
-		c.stand(line)
+		c.addToNextLine(line)
 	default:
-		c.commands.Go(func() { c.during(l, say) })
+		c.commands.Go(func() { c.runCommandDuringTurn(l, say) })
 	}
 }
 
 func (c *chat) enqueue(text string, say func(string)) {
-	if err := fit(text); err != nil {
+	if err := checkText(text); err != nil {
 		say(err.Error())
 		return
 	}
 	if strings.HasPrefix(text, "!") {
 		say("Perlica runs nothing: this is text for the agent; Up takes it back")
 	}
-	for _, name := range c.missing(text) {
+	for _, name := range c.missingFiles(text) {
 		say("@" + name + " is no file in " + c.dir() + "; Up takes the text back")
 	}
-	before, err := c.backlog.add(text, c.mentioned(text))
+	before, err := c.backlog.addInput(text, c.mentionedFiles(text))
 	switch {
 	case err != nil:
 		say("not queued: " + err.Error())

@@ -1,4 +1,5 @@
-// Package chat is the command in which a person talks to the agent line by line.
+// Package chat lets a person talk to an agent line by line. It owns the prompt, the queue of typed inputs and the
+// commands of the chat. The kernel runs each turn, and package dialog shows it.
 package chat
 
 import (
@@ -23,24 +24,24 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
 // AddFlags adds the flags of a chat to a command.
 func AddFlags(a *frame.App, cmd *cobra.Command, f *Flags) { (&app{a}).addChatFlags(cmd, f) }
 
-// Run is the chat, until the person leaves it.
+// Run runs the chat until the person leaves it.
 func Run(a *frame.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(cmd, f) }
 
-// Flags are the flags of the chat: those of run that make sense there.
+// Flags are the flags of the chat.
 type Flags struct {
 	dialog.Flags
 	Team   dialog.TeamFlags
-	Resume bool   // choose the session from a list
+	Resume bool   // Choose the session from a list.
 	First  string // a text that is sent at once
 }
 
-// Command returns the command.
+// Command returns the command chat.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var f Flags
@@ -77,46 +78,46 @@ type chat struct {
 	a       *app
 	f       Flags
 	p       *project.Project
-	r       *kernel.Runner // nil: a team answers
-	there   *there         // that team; nil: the agent is here
-	workers *workers       // of the user's team; nil: there is none
+	r       *kernel.Runner // nil if a team answers
+	team    *teamSession   // nil if the agent runs here
+	workers *workers       // workers of the user's team; nil without a team
 	styles  screen.Styles
 	dumb    bool
 	tty     *screen.TTY
-	keys    *chatKeys // how the terminal is shared during a turn
+	keys    *chatKeys // the terminal during a turn
 
 	ctx    context.Context // ends when the chat has to leave
 	cancel context.CancelCauseFunc
 
-	session  sessions.Session
-	agent    agents.Agent
-	conv     *kernel.Conversation
-	host     *command.Host
-	hint     func(error) string // what to do about an error of the agent
-	turns    int                // of this session
-	prompted bool               // in this conversation
-	thoughts bool               // are shown
-	attached []string
-	last     string   // the last input
-	with     []string // the files that were attached to it by command
-	next     string   // what stands in the next prompt
-	doubtful string   // the line of which was said that it may not be what it seems
+	session      sessions.Session
+	agent        agents.Agent
+	conv         *kernel.Conversation
+	host         *command.Host
+	hint         func(error) string // returns a hint for an agent's error
+	turns        int                // number of turns in this session
+	prompted     bool               // This conversation has had a prompt.
+	thoughts     bool               // The thoughts are shown.
+	attached     []string
+	lastInput    string   // the last input
+	lastAttached []string // the files that commands attached to it
+	nextLine     string   // the text of the next prompt
+	doubtful     string   // The person was warned about this line.
 
-	results  []result // of the tool calls that were shown, in their order
+	results  []result // the shown tool calls in order
 	backlog  *backlog
-	commands sync.WaitGroup // those that were given during the turn under way
+	commands sync.WaitGroup // commands given during the running turn
 
-	mu      sync.Mutex           // guards what follows
-	head    string               // of the prompt: the session and its agent
-	beside  string               // of the prompt: what is attached and queued
-	now     string               // of the prompt: the agent's model and mode
-	full    string               // of the prompt: how full the agent's context is
-	awaited *kernel.Conversation // whose agent is started; nil: the one that was is left
-	stop    *frame.Stopper       // of the turn under way, or of a command
-	line    *screen.StatusLine   // where the turn under way shows what it does
-	edit    *screen.Editor       // nil before the first prompt
+	mu          sync.Mutex           // guards the fields below
+	promptHead  string               // prompt: the session and its agent
+	promptFiles string               // prompt: attached files and queued inputs
+	promptModel string               // prompt: the agent's model and mode
+	promptUsage string               // prompt: how full the agent's context is
+	awaited     *kernel.Conversation // the conversation whose agent is starting; nil if none is
+	stop        *frame.Stopper       // stops the running turn or command
+	line        *screen.StatusLine   // the status line of the running turn
+	edit        *screen.Editor       // nil before the first prompt
 
-	suspended chan struct{} // closed when the process has been continued; nil: it was not stopped by its user
+	suspended chan struct{} // closed when the process continues; nil if the user did not stop it
 }
 
 func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
@@ -133,10 +134,10 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 		return frame.WithHint(frame.ExitUsage.With(err), "for one input: perlica run")
 	}
 	frame.BeforeFatalSignal(func() error {
-		c.paste(false)
+		c.setBracketedPaste(false)
 		return c.tty.Restore()
 	})
-	defer func() { _ = c.tty.Close() }() // read from only
+	defer func() { _ = c.tty.Close() }() // A terminal that was only read loses nothing.
 	if c.p, err = a.Locate(f.ConfigFlags()); err != nil {
 		return frame.ExitUsage.With(err)
 	}
@@ -144,18 +145,18 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	c.ctx, c.cancel = context.WithCancelCause(cmd.Context())
 	defer c.cancel(nil)
 	for _, w := range c.p.Config.Warnings {
-		c.note(w)
+		c.printNote(w)
 	}
 	if w := c.p.Config.Withheld; len(w) > 0 {
-		c.note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
+		c.printNote("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
 	if c.workers = c.newWorkers(); c.workers != nil {
-		defer func() { _ = c.workers.link.Close() }() // what an answer wrote is on its disk
+		defer func() { _ = c.workers.link.Close() }() // Every write was synced.
 	}
 	if inTeam, err := f.Team.Meant(cmd, c.p); err != nil {
 		return err
 	} else if inTeam {
-		return c.talkThere()
+		return c.chatWithTeam()
 	}
 	r, done, err := a.Open(c.ctx, c.p)
 	if err != nil {
@@ -168,19 +169,19 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 		}
 	}()
 	c.backlog = &backlog{c: c}
-	release := c.signals()
+	release := c.handleSignals()
 	defer release()
-	return c.run()
+	return c.runChat()
 }
 
-// run opens the session and lets the person talk until the chat ends.
-func (c *chat) run() error {
+// runChat opens the session and lets the person talk until the chat ends.
+func (c *chat) runChat() error {
 	recovered, err := c.r.Recover(c.ctx)
 	if err != nil {
 		return frame.ExitLog.With(frame.LogErrorBeforeSend(err))
 	}
 	for _, res := range recovered {
-		c.note(fmt.Sprintf("an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+		c.printNote(fmt.Sprintf("an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
 	s, err := c.f.Find(c.ctx, c.r)
 	if c.f.Resume {
@@ -192,28 +193,28 @@ func (c *chat) run() error {
 	if err != nil {
 		return frame.RefusalExitCode(err).With(err)
 	}
-	if err := c.enter(s, ""); err != nil {
+	if err := c.enterSession(s, ""); err != nil {
 		return frame.RefusalExitCode(err).With(err)
 	}
-	err = c.tty.Ahead(c.talk)
-	if cerr := c.leave(); err == nil {
+	err = c.tty.Ahead(c.readLines)
+	if cerr := c.leaveChat(); err == nil {
 		err = cerr
 	}
 	return cmp.Or(c.stoppedBy(), err)
 }
 
-// enter begins a conversation in a session; an empty one is new, with the given agent.
-func (c *chat) enter(s sessions.Session, name string) (err error) {
+// enterSession begins a conversation in a session. An empty session means a new one with the named agent.
+func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 	f := c.f.Flags
 	if name != "" {
 		f.Provider, f.Agent = name, ""
 	}
 	if s.Provider != "" && name != "" {
-		f.Provider = "" // it is the session's
+		f.Provider = "" // The session decides.
 	}
 	choice, badDir := f.Choice()
 	agent, adHoc := c.agent, c.f.Agent != "" && (name == "" || name == c.agent.ID)
-	if agent.Why = ""; name == "" || name != agent.ID { // else it may be of no configuration
+	if agent.Why = ""; name == "" || name != agent.ID { // Otherwise the agent may be missing in the configuration.
 		if agent, err = f.ChooseAgent(c.ctx, c.p, c.r, choice, s); err != nil {
 			return err
 		}
@@ -222,7 +223,7 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 		return badDir
 	}
 	setup := c.p.Setup(choice, agent, s)
-	setup.Limit = c.p.Mode() // there is a terminal
+	setup.Limit = c.p.Mode() // A person sits at the terminal.
 	setup.Forms, setup.Notices = setup.Limit != policy.ModeDeny, true
 	conv, err := c.r.Converse(c.ctx, setup, c.p.Config.Chat.Idle, "chat")
 	if err != nil {
@@ -230,7 +231,7 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 	}
 	c.leaveConversation()
 	conv.Lost(func(err error) {
-		c.above(frame.OneLine(err.Error()) + "; your next line starts it again")
+		c.printNoteAbove(frame.OneLine(err.Error()) + "; your next line starts it again")
 	})
 	conv.Warm()
 	held := dialog.HeldFrom(agent, c.a.Environ)
@@ -247,18 +248,19 @@ func (c *chat) enter(s sessions.Session, name string) (err error) {
 		c.host.Team = c.workers
 	}
 	c.mu.Lock()
-	c.now, c.full, c.awaited = "", "", conv
+	c.promptModel, c.promptUsage, c.awaited = "", "", conv
 	c.mu.Unlock()
-	c.greet(s, setup.Earlier)
+	c.printGreeting(s, setup.Earlier)
 	if s.Turns > 0 {
 		c.showEarlier(&c.r.Log().Reader, s)
 	}
-	go func() { c.started(conv, hint, conv.Await(c.ctx)) }() // ends with the chat, or when the agent is there
-	return c.backlog.open(c.ctx, c.session.ID)
+	// The goroutine ends with the chat or when the agent has started.
+	go func() { c.reportStart(conv, hint, conv.Await(c.ctx)) }()
+	return c.backlog.openSession(c.ctx, c.session.ID)
 }
 
-// talk reads and answers lines with the terminal in raw mode.
-func (c *chat) talk(keys *screen.Keys) (err error) {
+// readLines reads and handles lines with the terminal in raw mode.
+func (c *chat) readLines(keys *screen.Keys) (err error) {
 	edit, err := c.newEditor(keys)
 	if err != nil {
 		return err
@@ -268,30 +270,30 @@ func (c *chat) talk(keys *screen.Keys) (err error) {
 	c.mu.Unlock()
 	c.keys = &chatKeys{keys: keys, edit: edit}
 	edit.Early(c.ctx)
-	c.paste(true)
-	defer c.paste(false)
+	c.setBracketedPaste(true)
+	defer c.setBracketedPaste(false)
 	defer func() { err = errors.Join(err, edit.Close()) }()
 	var watching sync.WaitGroup
 	ctx, stopWatching := context.WithCancel(c.ctx)
 	defer watching.Wait()
 	defer stopWatching()
-	watching.Go(func() { c.backlog.watch(ctx) })
+	watching.Go(func() { c.backlog.watchLog(ctx) })
 	if c.workers != nil {
-		watching.Go(func() { c.workers.watch(ctx) })
+		watching.Go(func() { c.workers.watchQuestions(ctx) })
 	}
 	if first := c.f.First; first != "" {
-		c.setHead(0, c.backlog.count())
-		fmt.Fprintln(c.a.Stderr, c.prompt()+frame.OneLine(first))
-		if leave := c.take(first); leave || c.ctx.Err() != nil {
+		c.setHead(0, c.backlog.countWaiting())
+		fmt.Fprintln(c.a.Stderr, c.promptText()+frame.OneLine(first))
+		if leave := c.handleLine(first); leave || c.ctx.Err() != nil {
 			return nil
 		}
 	}
 	for interrupted := false; ; {
-		if in, ok := c.backlog.next(); ok && c.ctx.Err() == nil {
+		if in, ok := c.backlog.nextInput(); ok && c.ctx.Err() == nil {
 			c.sendQueued(in)
 			continue
 		}
-		c.backlog.announce()
+		c.backlog.announceHeld()
 		line, err := c.readLine(edit)
 		switch {
 		case errors.Is(err, errQueued):
@@ -300,7 +302,7 @@ func (c *chat) talk(keys *screen.Keys) (err error) {
 			if interrupted && line == "" {
 				return nil
 			}
-			interrupted = c.interrupted(line)
+			interrupted = c.handleInterrupt(line)
 			continue
 		case errors.Is(err, io.EOF), err != nil && c.ctx.Err() != nil:
 			return nil
@@ -309,44 +311,44 @@ func (c *chat) talk(keys *screen.Keys) (err error) {
 		}
 		interrupted = false
 		if strings.TrimSpace(line) == "" {
-			c.backlog.confirm()
+			c.backlog.confirmHeld()
 			continue
 		}
-		if leave := c.take(line); leave || c.ctx.Err() != nil {
+		if leave := c.handleLine(line); leave || c.ctx.Err() != nil {
 			return nil
 		}
 	}
 }
 
-// readLine reads a line, or fails with errQueued: an input of another process is to be sent first,
-// and what was typed stands in the next line.
+// readLine reads a line. It fails with errQueued if an input of another process is to be sent first. The typed text
+// then moves to the next line.
 func (c *chat) readLine(edit *screen.Editor) (string, error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
-	defer c.backlog.reading(func() { cancel(errQueued) })()
-	c.setHead(len(c.attached), c.backlog.count())
+	defer c.backlog.onArrival(func() { cancel(errQueued) })()
+	c.setHead(len(c.attached), c.backlog.countWaiting())
 	c.showOffers(c.conv)
-	text := c.next
-	c.next = ""
-	line, err := edit.Line(ctx, c.prompt, text)
+	text := c.nextLine
+	c.nextLine = ""
+	line, err := edit.Line(ctx, c.promptText, text)
 	if err != nil && errors.Is(context.Cause(ctx), errQueued) {
-		c.next = line
+		c.nextLine = line
 		return "", errQueued
 	}
 	return line, err
 }
 
-// interrupted does what Ctrl-C means at the prompt, and reports whether the next one leaves.
-func (c *chat) interrupted(line string) bool {
+// handleInterrupt handles Ctrl-C at the prompt. It reports whether the next Ctrl-C leaves the chat.
+func (c *chat) handleInterrupt(line string) bool {
 	switch {
 	case line != "":
 		return false
 	case len(c.attached) > 0:
 		c.attached = nil
-		c.note("nothing is attached any more")
+		c.printNote("nothing is attached any more")
 		return false
 	}
-	c.note("Ctrl-C once more leaves; so do Ctrl-D and /exit")
+	c.printNote("Ctrl-C once more leaves; so do Ctrl-D and /exit")
 	return true
 }
 
@@ -358,20 +360,20 @@ func (c *chat) leaveConversation() {
 	c.awaited = nil
 	c.mu.Unlock()
 	if err := c.conv.Close(context.WithoutCancel(c.ctx)); err != nil {
-		c.note("warning: closing the session: " + err.Error())
+		c.printNote("warning: closing the session: " + err.Error())
 	}
 	c.conv = nil
 }
 
-// leave ends the chat and says how to go on with its session.
-func (c *chat) leave() error {
+// leaveChat ends the chat and tells how to continue its session.
+func (c *chat) leaveChat() error {
 	if c.conv == nil {
-		return nil // it was discarded
+		return nil // The session was discarded.
 	}
 	id := c.conv.Session()
 	c.leaveConversation()
-	if n := c.backlog.count(); n > 0 {
-		c.note(frame.Count(n, "queued input") + " stay in this session, and wait for your Enter when you open it again")
+	if n := c.backlog.countWaiting(); n > 0 {
+		c.printNote(frame.Count(n, "queued input") + " stay in this session, and wait for your Enter when you open it again")
 	}
 	if c.turns == 0 {
 		return nil
@@ -382,14 +384,14 @@ func (c *chat) leave() error {
 	}
 	s, err := view.Find(context.WithoutCancel(c.ctx), string(id))
 	if err = errors.Join(err, view.Close()); err != nil {
-		return nil // it was discarded: there is nothing to find
+		return nil // The session was discarded and cannot be found.
 	}
-	c.note(c.farewell(s))
+	c.printNote(c.farewellText(s))
 	return nil
 }
 
-// farewell names a session and the command that goes on with it.
-func (c *chat) farewell(s sessions.Session) string {
+// farewellText names a session and the command that continues it.
+func (c *chat) farewellText(s sessions.Session) string {
 	id, with := frame.ShortID(s.ID), ""
 	if c.f.Agent != "" {
 		with = " with the same --agent"

@@ -1,6 +1,6 @@
 package chat
 
-// keysHelp is what a question mark alone shows: the keys of the table in docs/chat.md.
+// keysHelp is the help for a single question mark. It lists the keys of the table in docs/chat.md.
 const keysHelp = "- `Enter` — sends the line; during a turn it queues it\n" +
 	"- `Ctrl-J, Alt-Enter` — a line break in the line; so does Enter after a backslash\n" +
 	"- `Esc` — during a turn: asks the agent to stop\n" +

@@ -24,7 +24,7 @@ func (c *chat) newEditor(keys *screen.Keys) (*screen.Editor, error) {
 	history := screen.LineHistory{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 	past, err := history.Load()
 	if err != nil {
-		c.note("warning: the history of this project cannot be read: " + err.Error())
+		c.printNote("warning: the history of this project cannot be read: " + err.Error())
 	}
 	warned := false
 	o := screen.EditorOptions{
@@ -33,16 +33,16 @@ func (c *chat) newEditor(keys *screen.Keys) (*screen.Editor, error) {
 		Keep: func(entry string) {
 			if err := history.Add(entry); err != nil && !warned {
 				warned = true
-				c.note("warning: the history of this project cannot be written: " + err.Error())
+				c.printNote("warning: the history of this project cannot be written: " + err.Error())
 			}
 		},
-		Complete: c.complete,
-		Pasted:   c.pasted,
+		Complete: c.completeWord,
+		Pasted:   c.pastedText,
 		Edit:     c.editElsewhere,
 		Cycle:    c.cycleMode,
 	}
 	if canSuspend {
-		o.Suspend = c.suspend
+		o.Suspend = c.suspendProcess
 	}
 	return screen.NewEditor(keys, o)
 }
@@ -53,8 +53,8 @@ func workspaceKey(p *project.Project) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// paste turns the terminal's marking of pastes on or off.
-func (c *chat) paste(on bool) {
+// setBracketedPaste tells the terminal to mark pasted text or not.
+func (c *chat) setBracketedPaste(on bool) {
 	switch {
 	case c.dumb:
 	case on:
@@ -79,10 +79,10 @@ func (c *chat) editElsewhere(text string) (edited string, err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return text, err
 	}
-	c.paste(false)
-	defer c.paste(true)
+	c.setBracketedPaste(false)
+	defer c.setBracketedPaste(true)
 	err = c.tty.Aside(func() error {
-		// As git does it: the variable is a command of the shell, with arguments perhaps.
+		// The variable is a shell command with possible arguments, as for git.
 		cmd := exec.Command("sh", "-c", program+` "$@"`, program, f.Name())
 		if runtime.GOOS == "windows" {
 			words := append(strings.Fields(program), f.Name())
@@ -105,47 +105,46 @@ func (c *chat) editElsewhere(text string) (edited string, err error) {
 	return strings.ToValidUTF8(string(b), "\ufffd"), nil
 }
 
-// chatKeys shares the terminal during a turn: what is typed is for the next line, until a
-// question is put.
+// chatKeys shares the terminal during a turn. Typed text belongs to the next line, until a question needs the keys.
 type chatKeys struct {
 	keys *screen.Keys
 	edit *screen.Editor
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	on     screen.AheadEvents
-	gone   func() // the terminal is
+	gone   func() // called when the terminal is gone
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func (k *chatKeys) begin(on screen.AheadEvents, gone func()) {
+func (k *chatKeys) beginTurn(on screen.AheadEvents, gone func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.on, k.gone = on, gone
-	k.collect()
+	k.readAhead()
 }
 
-func (k *chatKeys) collect() {
+func (k *chatKeys) readAhead() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	k.cancel, k.done = cancel, done
 	on, gone := k.on, k.gone
 	go func() {
 		defer close(done)
-		_ = k.edit.Ahead(ctx, on) // it returns when ctx ends, or the terminal is gone
+		_ = k.edit.Ahead(ctx, on) // Ahead returns when ctx ends or the terminal is gone.
 		if ctx.Err() == nil {
 			gone()
 		}
 	}()
 }
 
-func (k *chatKeys) end() {
+func (k *chatKeys) endTurn() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.pause()
+	k.pauseReading()
 }
 
-func (k *chatKeys) pause() {
+func (k *chatKeys) pauseReading() {
 	if k.cancel != nil {
 		k.cancel()
 		<-k.done
@@ -153,12 +152,12 @@ func (k *chatKeys) pause() {
 	}
 }
 
-// CalmAfter is how long somebody who writes the next line pauses before a question takes the
-// keys: a letter of that line must not answer it, nor the rest of a paste.
+// CalmAfter is the pause in typing after which a question may take the keys. Without it, a letter of the next line or
+// of a paste could answer the question.
 const CalmAfter = time.Second
 
-// calm waits until nothing has been typed for a while.
-func (k *chatKeys) calm(ctx context.Context) {
+// waitForCalm waits until nothing has been typed for CalmAfter.
+func (k *chatKeys) waitForCalm(ctx context.Context) {
 	for ctx.Err() == nil {
 		rest := CalmAfter - k.edit.Quiet()
 		if rest <= 0 {
@@ -171,16 +170,15 @@ func (k *chatKeys) calm(ctx context.Context) {
 	}
 }
 
-// Session gives the keys to a question. What was typed for the next line stays; what is typed
-// between line and question belongs to neither.
+// Session gives the keys to a question. Earlier text stays in the next line. Text typed in between is dropped.
 func (k *chatKeys) Session(f func(*screen.Keys) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cancel == nil {
 		return screen.ErrClosed
 	}
-	k.pause()
-	defer k.collect()
+	k.pauseReading()
+	defer k.readAhead()
 	if err := k.keys.Discard(); err != nil {
 		return err
 	}
@@ -192,8 +190,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// absolute is a path as the agent's directory has it.
-func (c *chat) absolute(path string) string {
+// absolutePath returns a path relative to the agent's directory as an absolute path.
+func (c *chat) absolutePath(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		return filepath.Join(c.p.Dirs.Home, rest)
 	}
@@ -203,8 +201,8 @@ func (c *chat) absolute(path string) string {
 	return filepath.Join(c.dir(), path)
 }
 
-// relative is a path as a person would write it.
-func (c *chat) relative(path string) string {
+// relativePath returns a path in the form that a person would write.
+func (c *chat) relativePath(path string) string {
 	if rel, err := filepath.Rel(c.dir(), path); err == nil && !strings.HasPrefix(rel, "..") {
 		return rel
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// result names a tool call whose result was folded: what it led to is on record.
+// result is a tool call with a folded result. The record has all of it.
 type result struct {
 	run  event.RunID
 	tool string
 }
 
-// unfold shows all that a tool call led to: the one of that number, or the last.
-func (c *chat) unfold(number string) error {
+// showWholeResult shows the whole result of a tool call. number names the call. Without a number it is the last one.
+func (c *chat) showWholeResult(number string) error {
 	n, err := strconv.Atoi(number)
 	switch {
 	case len(c.results) == 0:
@@ -43,12 +43,12 @@ func (c *chat) unfold(number string) error {
 	text := strings.Split(strings.TrimSuffix(frame.RenderRows(rows, c.styles), "\n"), "\n")
 	err = screen.ShowPages(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(screen.TerminalHeight(c.a.Stderr), 2) }, text)
 	if errors.Is(err, io.EOF) {
-		return nil // the next line finds that the terminal is gone
+		return nil // The next line notices that the terminal is gone.
 	}
 	return err
 }
 
-// wholeResult reads from the record what a tool call led to.
+// wholeResult reads the result of a tool call from the record.
 func (c *chat) wholeResult(of result) ([]card.Row, error) {
 	var last *report.StepTool
 	for step, err := range report.Story(c.ctx, &c.r.Log().Reader, of.run, event.Query{}) {
@@ -71,16 +71,16 @@ func (c *chat) wholeResult(of result) ([]card.Row, error) {
 	return append(rows, whole...), nil
 }
 
-// pageElsewhere hands rows to the user's own pager.
+// pageElsewhere shows rows in the user's own pager.
 func (c *chat) pageElsewhere(pager string, rows []card.Row) error {
 	var text strings.Builder
 	for _, r := range rows {
 		text.WriteString(r.String() + "\n")
 	}
-	c.paste(false)
-	defer c.paste(true)
+	c.setBracketedPaste(false)
+	defer c.setBracketedPaste(true)
 	return c.tty.Aside(func() error {
-		cmd := exec.Command("sh", "-c", pager) // a command of the shell, as git does it
+		cmd := exec.Command("sh", "-c", pager) // The variable is a shell command, as for git.
 		if runtime.GOOS == "windows" {
 			words := strings.Fields(pager)
 			cmd = exec.Command(words[0], words[1:]...)

@@ -21,20 +21,20 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// errNoChoice says that no session was chosen.
+// errNoChoice means that the person chose no session.
 var errNoChoice = errors.New("no session was chosen")
 
-// What of the earlier turns is shown when a session is opened again.
+// These limits apply to the earlier turns that a reopened session shows.
 const (
 	shownTurns = 2
-	shownLines = 30 // of an answer, the last
+	shownLines = 30 // the last lines of each answer
 )
 
-// showEarlier shows the last turns of a session, from the record.
+// showEarlier shows the last turns of a session from the record.
 func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
 	turns, err := report.ReadTurns(c.ctx, log, s.ID, 0, shownTurns)
 	if err != nil {
-		c.note("the earlier turns cannot be read: " + err.Error())
+		c.printNote("the earlier turns cannot be read: " + err.Error())
 		return
 	}
 	for i, t := range turns {
@@ -42,25 +42,26 @@ func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
 			fmt.Fprintln(c.a.Stderr)
 		}
 		if t.Pruned {
-			c.note("a turn that is no longer on record, run " + frame.ShortID(t.Run))
+			c.printNote("a turn that is no longer on record, run " + frame.ShortID(t.Run))
 			continue
 		}
 		fmt.Fprintln(c.a.Stderr, c.styles.Dim(t.At.Local().Format(time.DateTime)+" ❯ "+frame.OneLine(t.Text)))
-		lines := strings.SplitAfter(c.rendered(t.Answer), "\n")
+		lines := strings.SplitAfter(c.renderText(t.Answer), "\n")
 		if n := len(lines) - shownLines; n > 0 && t.Answer != "" {
-			c.note(fmt.Sprintf("%d lines above: perlica log show %s", n, frame.ShortID(t.Run)))
+			c.printNote(fmt.Sprintf("%d lines above: perlica log show %s", n, frame.ShortID(t.Run)))
 			lines = lines[n:]
 		}
 		if t.Answer != "" {
 			fmt.Fprint(c.a.Stderr, strings.Join(lines, ""))
 		}
 		if end := t.Ending(); end != "" {
-			c.note(frame.OneLine(end))
+			c.printNote(frame.OneLine(end))
 		}
 	}
 }
 
-// chooseSession lets the person choose a session, first among those with the words, or fails with errNoChoice.
+// chooseSession lets the person choose a session. Sessions that contain the words come first. It fails with
+// errNoChoice.
 func (c *chat) chooseSession(ctx context.Context, keys *screen.Keys, words string) (s sessions.Session, err error) {
 	view, err := c.r.Sessions(ctx)
 	if err != nil {
@@ -71,17 +72,17 @@ func (c *chat) chooseSession(ctx context.Context, keys *screen.Keys, words strin
 		return s, err
 	}
 	choice := &sessionList{c: c, ctx: ctx, list: list, costs: map[event.SessionID]string{}, now: time.Now()}
-	defer choice.close()
+	defer choice.closeIndex()
 	if err := choice.dropCurrent(words); err != nil {
 		return s, err
 	}
 	if c.dumb {
-		return choice.number(keys, words)
+		return choice.chooseByNumber(keys, words)
 	}
 	i, err := screen.Pick(ctx, keys, screen.PickList{
 		Out: c.a.Stderr, Styles: c.styles, Title: "go on with", Words: words,
 		Size: func() (int, int) { return screen.TerminalWidth(c.a.Stderr), screen.TerminalHeight(c.a.Stderr) },
-		Find: choice.find, Row: choice.row,
+		Find: choice.findSessions, Row: choice.sessionRow,
 	})
 	if errors.Is(err, screen.ErrInterrupted) {
 		return s, errNoChoice
@@ -92,7 +93,7 @@ func (c *chat) chooseSession(ctx context.Context, keys *screen.Keys, words strin
 	return list[i], nil
 }
 
-// sessionList is the sessions that are chosen from.
+// sessionList is the list of sessions to choose from.
 type sessionList struct {
 	c     *chat
 	ctx   context.Context
@@ -100,15 +101,15 @@ type sessionList struct {
 	costs map[event.SessionID]string
 	now   time.Time
 
-	texts  *report.Search // nil: it was not needed yet, or cannot be had
+	texts  *report.Search // nil if it was not needed yet or cannot be opened
 	remove func()
 	tried  bool
 }
 
-// dropCurrent takes the session of this chat off the list. It returns an error if no other session is left, or
-// if no other session has the words.
+// dropCurrent removes the session of this chat from the list. It returns an error if no other session is left, or if
+// no other session contains the words.
 func (l *sessionList) dropCurrent(words string) error {
-	found := l.find(words)
+	found := l.findSessions(words)
 	here := -1
 	if l.c.conv != nil {
 		here = slices.IndexFunc(l.list, func(s sessions.Session) bool { return s.ID == l.c.conv.Session() })
@@ -131,9 +132,9 @@ func (l *sessionList) dropCurrent(words string) error {
 	return nil
 }
 
-// find returns the sessions that have all words in their titles, names, ids or agents, and behind them
-// those in whose texts they stand.
-func (l *sessionList) find(words string) (rows []int) {
+// findSessions returns the sessions that have all words in their titles, names, ids or agents. Sessions that have the
+// words in their texts follow.
+func (l *sessionList) findSessions(words string) (rows []int) {
 	wanted := strings.Fields(strings.ToLower(words))
 	in := map[event.SessionID]bool{}
 	for i, s := range l.list {
@@ -149,7 +150,7 @@ func (l *sessionList) find(words string) (rows []int) {
 	for i, s := range l.list {
 		at[s.ID] = i
 	}
-	for _, id := range l.inTexts(wanted) {
+	for _, id := range l.findInTexts(wanted) {
 		if i, ok := at[id]; ok && !in[id] {
 			rows, in[id] = append(rows, i), true
 		}
@@ -157,15 +158,15 @@ func (l *sessionList) find(words string) (rows []int) {
 	return rows
 }
 
-// mostHits is how many texts are looked at for the sessions that they are of.
+// mostHits is the number of texts that a search reads to find their sessions.
 const mostHits = 100
 
-// inTexts returns the sessions in whose texts the words stand, the newest first.
-func (l *sessionList) inTexts(words []string) (ids []event.SessionID) {
+// findInTexts returns the sessions that have the words in their texts, the newest first.
+func (l *sessionList) findInTexts(words []string) (ids []event.SessionID) {
 	if !l.tried {
 		l.tried = true
 		if paths, err := l.c.p.Workspace.Context(l.c.p.Config.ContextID); err == nil {
-			// Without an index titles are searched only.
+			// Without an index the search covers only titles.
 			l.texts, l.remove, _ = project.OpenView(paths.Search, func(path string) (*report.Search, error) {
 				return report.OpenSearch(l.ctx, &l.c.r.Log().Reader, path, func(event.Seq) {})
 			})
@@ -184,19 +185,19 @@ func (l *sessionList) inTexts(words []string) (ids []event.SessionID) {
 	return ids
 }
 
-func (l *sessionList) close() {
+func (l *sessionList) closeIndex() {
 	if l.texts != nil {
-		_ = l.texts.Close() // it was read from
+		_ = l.texts.Close() // It was only read.
 		l.remove()
 	}
 }
 
-// leastTitle is the number of columns that a row of the list keeps for the title: people search by it.
+// leastTitle is the number of columns that each row keeps for the title, because people search by it.
 const leastTitle = 20
 
-// row describes a session: name, last use, agent, turns, cost and title. On a narrow screen, cost, turns and
-// agent leave the row, in this order.
-func (l *sessionList) row(i, columns int) []string {
+// sessionRow describes a session by name, last use, agent, turns, cost and title. A narrow screen drops cost, turns
+// and agent in this order.
+func (l *sessionList) sessionRow(i, columns int) []string {
 	s := l.list[i]
 	cells := []string{
 		runewidth.FillRight(card.Line(frame.SessionName(s, frame.ShortID(s.ID)), 24), 8),
@@ -204,7 +205,7 @@ func (l *sessionList) row(i, columns int) []string {
 		runewidth.FillRight(card.Line(s.Provider, 16), 10),
 		fmt.Sprintf("%8s", frame.Count(s.Turns, "turn")),
 	}
-	if cost := l.cost(s.ID); cost != "" {
+	if cost := l.sessionCost(s.ID); cost != "" {
 		cells = append(cells, cost)
 	}
 	head := strings.Join(cells, "  ") + "  "
@@ -215,8 +216,8 @@ func (l *sessionList) row(i, columns int) []string {
 	return []string{head, l.c.styles.Dim(card.Line(s.Title, max(columns-screen.TextWidth(head), 1)))}
 }
 
-// cost is what the agent last said that the session has cost.
-func (l *sessionList) cost(id event.SessionID) string {
+// sessionCost returns the cost of the session that the agent reported last.
+func (l *sessionList) sessionCost(id event.SessionID) string {
 	if text, ok := l.costs[id]; ok {
 		return text
 	}
@@ -231,16 +232,16 @@ func (l *sessionList) cost(id event.SessionID) string {
 	return text
 }
 
-// number lets the person choose by number, where the terminal cannot move its cursor.
-func (l *sessionList) number(keys *screen.Keys, words string) (s sessions.Session, err error) {
+// chooseByNumber lets the person choose by number, for terminals that cannot move the cursor.
+func (l *sessionList) chooseByNumber(keys *screen.Keys, words string) (s sessions.Session, err error) {
 	var shown []sessions.Session
-	for _, i := range l.find(words) {
+	for _, i := range l.findSessions(words) {
 		shown = append(shown, l.list[i])
 	}
 	shown = shown[:min(len(shown), 20)]
 	for i, s := range shown {
 		at := slices.IndexFunc(l.list, func(o sessions.Session) bool { return o.ID == s.ID })
-		fmt.Fprintf(l.c.a.Stderr, "%2d  %s\n", i+1, strings.Join(l.row(at, max(screen.TerminalWidth(l.c.a.Stderr), 40)-5), ""))
+		fmt.Fprintf(l.c.a.Stderr, "%2d  %s\n", i+1, strings.Join(l.sessionRow(at, max(screen.TerminalWidth(l.c.a.Stderr), 40)-5), ""))
 	}
 	fmt.Fprint(l.c.a.Stderr, "number: ")
 	line, err := keys.Line(l.ctx)
@@ -258,19 +259,19 @@ func (l *sessionList) number(keys *screen.Keys, words string) (s sessions.Sessio
 	return shown[n-1], nil
 }
 
-// resume goes on in a session that the person chooses, first among those with the words.
-func (c *chat) resume(words string) {
+// resumeSession continues a session that the person chooses. Sessions that contain the words come first.
+func (c *chat) resumeSession(words string) {
 	s, err := c.chooseSession(c.ctx, c.keys.keys, words)
 	if err != nil {
 		c.a.Complain(err)
 		return
 	}
-	if err := c.enter(s, c.agent.ID); err != nil {
+	if err := c.enterSession(s, c.agent.ID); err != nil {
 		c.a.Complain(err)
 	}
 }
 
-// busyHint says who holds a session and how to look at it.
+// busyHint names the process that holds a session and tells how to watch it.
 func busyHint(err error, s sessions.Session) error {
 	if errors.Is(err, filelock.ErrBusy) {
 		return frame.WithHint(err, "to follow it: perlica watch %s", frame.SessionName(s, frame.ShortID(s.ID)))
@@ -278,7 +279,7 @@ func busyHint(err error, s sessions.Session) error {
 	return err
 }
 
-// sessionOf reads what is on record about a session.
+// sessionOf reads the record of a session.
 func (c *chat) sessionOf(id event.SessionID) (s sessions.Session, err error) {
 	view, err := c.r.Sessions(c.ctx)
 	if err != nil {

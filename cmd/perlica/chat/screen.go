@@ -20,13 +20,13 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// greet says where the person is.
-func (c *chat) greet(s sessions.Session, choice fact.SessionConfigured) {
+// printGreeting shows the session, the agent and the project.
+func (c *chat) printGreeting(s sessions.Session, choice fact.SessionConfigured) {
 	if c.agent.Why != "" {
-		c.note("using " + c.agent.ID + ": " + c.agent.Why)
+		c.printNote("using " + c.agent.ID + ": " + c.agent.Why)
 	}
 	if text := c.f.NotSet(c.a.Environ); text != "" {
-		c.note(text)
+		c.printNote(text)
 	}
 	what := "a new session"
 	if s.ID != "" {
@@ -39,24 +39,24 @@ func (c *chat) greet(s sessions.Session, choice fact.SessionConfigured) {
 		}
 	}
 	what += " with " + c.agent.ID
-	if s.Turns == 0 { // else the person has been here, and the line is long enough
+	if s.Turns == 0 { // Otherwise the person knows this, and the line is long enough.
 		what += "; /help lists the commands"
 	}
-	c.note(what)
+	c.printNote(what)
 	if text := frame.DescribeChoices(choice); text != "" {
-		c.note("taken up again as it was chosen in this session, as far as the agent offers it: " + text)
+		c.printNote("taken up again as it was chosen in this session, as far as the agent offers it: " + text)
 	}
 }
 
-// note prints a line about the chat, not of it.
-func (c *chat) note(text string) { fmt.Fprint(c.a.Stderr, c.inset(text)) }
+// printNote prints a line about the chat on standard error.
+func (c *chat) printNote(text string) { fmt.Fprint(c.a.Stderr, c.inset(text)) }
 
 func (c *chat) inset(text string) string {
 	return c.styles.Dim(card.Marked("perlica: "+text, screen.TerminalWidth(c.a.Stderr))) + "\n"
 }
 
-// above is note while somebody may be writing a line, or a turn be under way.
-func (c *chat) above(text string) { c.printAbove(c.inset(text)) }
+// printNoteAbove prints a note above a line that is being typed or a running turn.
+func (c *chat) printNoteAbove(text string) { c.printAbove(c.inset(text)) }
 
 func (c *chat) printAbove(lines string) {
 	c.mu.Lock()
@@ -72,9 +72,9 @@ func (c *chat) printAbove(lines string) {
 	}
 }
 
-// started says what came of an agent's start while somebody writes the first line: that it failed, or what it
-// does not offer any more. Where a turn waits for it, that says it.
-func (c *chat) started(conv *kernel.Conversation, hint func(error) string, err error) {
+// reportStart tells the result of an agent's start while the person writes the first line: an error, or settings that
+// the agent no longer offers. If a turn waits for the start, the turn reports it.
+func (c *chat) reportStart(conv *kernel.Conversation, hint func(error) string, err error) {
 	c.mu.Lock()
 	left := c.awaited != conv || c.ctx.Err() != nil || c.line != nil && err != nil
 	c.mu.Unlock()
@@ -90,13 +90,13 @@ func (c *chat) started(conv *kernel.Conversation, hint func(error) string, err e
 		c.showOffers(conv)
 		o, _, _ := conv.Offers()
 		for _, lost := range o.Lost {
-			c.above("as it was chosen in this session before, it cannot be: " + frame.OneLine(lost))
+			c.printNoteAbove("as it was chosen in this session before, it cannot be: " + frame.OneLine(lost))
 		}
 	}
 }
 
-// setHead says what the prompt names: the session, its agent, how many files go with the line, and how many
-// inputs are queued.
+// setHead sets the part of the prompt with the session, its agent, the number of attached files and the number of
+// queued inputs.
 func (c *chat) setHead(files, queued int) {
 	name := c.session.Name
 	if name == "" {
@@ -115,15 +115,15 @@ func (c *chat) setHead(files, queued int) {
 	if strings.ContainsFunc(name, unicode.IsSpace) {
 		name = strconv.Quote(name)
 	}
-	c.head = c.styles.Dim(frame.OneLine(cmp.Or(name, "new"))) + " " + c.styles.Cyan(frame.OneLine(c.agent.ID)) + " "
-	c.beside = strings.Join(beside, " ")
+	c.promptHead = c.styles.Dim(frame.OneLine(cmp.Or(name, "new"))) + " " + c.styles.Cyan(frame.OneLine(c.agent.ID)) + " "
+	c.promptFiles = strings.Join(beside, " ")
 }
 
-// longestName is how much of a model's or a mode's name stands in the prompt.
+// longestName is the number of columns for the name of a model or a mode in the prompt.
 const longestName = 24
 
-// showOffers has the prompt say in which model and mode the agent is. Where there is no agent it
-// says what it said last: the next one is put into the same.
+// showOffers shows the agent's model and mode in the prompt. Without a running agent the last values stay, because
+// the next agent gets them.
 func (c *chat) showOffers(conv *kernel.Conversation) {
 	if conv == nil {
 		return
@@ -133,15 +133,15 @@ func (c *chat) showOffers(conv *kernel.Conversation) {
 		return
 	}
 	var now []string
-	if _, _, model := o.Models(); model != "" && model != "default" { // which says no more than nothing
+	if _, _, model := o.Models(); model != "" && model != "default" { // "default" would say nothing.
 		now = append(now, card.Line(model, longestName))
 	}
 	if len(o.Modes) > 1 {
 		now = append(now, card.Line(agents.ModeName(o.Modes, o.Mode), longestName))
 	}
 	c.mu.Lock()
-	changed, edit := c.now != strings.Join(now, " "), c.edit
-	c.now = strings.Join(now, " ")
+	changed, edit := c.promptModel != strings.Join(now, " "), c.edit
+	c.promptModel = strings.Join(now, " ")
 	c.mu.Unlock()
 	if changed && edit != nil && !c.dumb {
 		edit.Redraw(false)
@@ -150,13 +150,13 @@ func (c *chat) showOffers(conv *kernel.Conversation) {
 
 // cycleMode puts the agent into the next of its modes.
 func (c *chat) cycleMode() {
-	if c.there != nil {
-		c.note("the worker's own settings say in which mode its agent is")
+	if c.team != nil {
+		c.printNote("the worker's own settings say in which mode its agent is")
 		return
 	}
 	o, _, ok := c.conv.Offers()
 	if !ok || len(o.Modes) < 2 {
-		c.note("the agent has no modes to choose from, or has not said so yet")
+		c.printNote("the agent has no modes to choose from, or has not said so yet")
 		return
 	}
 	next := o.Modes[0].Id
@@ -165,16 +165,16 @@ func (c *chat) cycleMode() {
 			next = o.Modes[i+1].Id
 		}
 	}
-	c.do(command.Line{Name: "mode", Args: string(next)})
+	c.runCommand(command.Line{Name: "mode", Args: string(next)})
 	c.showOffers(c.conv)
 }
 
-// prompt is what stands before the line.
-func (c *chat) prompt() string {
+// promptText returns the text before the line.
+func (c *chat) promptText() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	head, mark := c.head, c.styles.Bold("❯")
-	for _, part := range []string{c.styles.Dim(c.now), c.styles.Dim(c.full), c.beside} {
+	head, mark := c.promptHead, c.styles.Bold("❯")
+	for _, part := range []string{c.styles.Dim(c.promptModel), c.styles.Dim(c.promptUsage), c.promptFiles} {
 		if screen.TextWidth(part) > 0 {
 			head += part + " "
 		}
@@ -185,9 +185,9 @@ func (c *chat) prompt() string {
 	return head + mark + " "
 }
 
-// redraw draws the prompt or the status line again, if there is one: somebody else had the terminal.
-func (c *chat) redraw() {
-	edit, line := c.drawn()
+// redrawLine draws the prompt or the status line again after another program had the terminal.
+func (c *chat) redrawLine() {
+	edit, line := c.drawnLines()
 	if edit != nil {
 		edit.Redraw(true)
 	}
@@ -196,9 +196,9 @@ func (c *chat) redraw() {
 	}
 }
 
-// resized is redraw where the size of the terminal changes.
-func (c *chat) resized() {
-	edit, line := c.drawn()
+// handleResize redraws after a change of the terminal's size.
+func (c *chat) handleResize() {
+	edit, line := c.drawnLines()
 	if edit != nil {
 		edit.Resized()
 	}
@@ -207,25 +207,25 @@ func (c *chat) resized() {
 	}
 }
 
-// drawn is what may be on the terminal.
-func (c *chat) drawn() (*screen.Editor, *screen.StatusLine) {
+// drawnLines returns the prompt and the status line that may be on the terminal.
+func (c *chat) drawnLines() (*screen.Editor, *screen.StatusLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.edit, c.line
 }
 
-// chatView shows a turn of the chat, and shows what only its own terminal shows.
+// chatView shows a turn of the chat. It adds the parts that only the chat's own terminal shows.
 type chatView struct {
 	*dialog.TurnView
 	c     *chat
-	alive bool // the agent was there in an earlier turn
+	alive bool // The agent answered an earlier turn.
 	run   event.RunID
 }
 
 func newChatView(c *chat, say *dialog.Printer) *chatView {
-	v := &chatView{c: c, alive: c.there != nil || c.prompted && c.conv.Alive()}
+	v := &chatView{c: c, alive: c.team != nil || c.prompted && c.conv.Alive()}
 	v.TurnView = dialog.NewTurnView(c.a.App, say, func(tool string) string {
-		if c.there != nil {
+		if c.team != nil {
 			return "perlica log show " + frame.ShortID(v.run) + " --team"
 		}
 		c.results = append(c.results, result{v.run, tool})
@@ -234,18 +234,18 @@ func newChatView(c *chat, say *dialog.Printer) *chatView {
 	return v
 }
 
-func (v *chatView) show(n kernel.Notice) {
+func (v *chatView) showNotice(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Started:
 		v.run = n.Run
-		v.started()
+		v.explainStart()
 		v.Say.Show(n)
 	case kernel.Updated:
 		v.Update(n)
 	case kernel.Asked:
 		v.Flush()
 		if n.Answerable {
-			v.c.notify("a question: " + n.Title)
+			v.c.notifyUser("a question: " + n.Title)
 		}
 		v.Say.Show(n)
 	default:
@@ -254,8 +254,8 @@ func (v *chatView) show(n kernel.Notice) {
 	}
 }
 
-// started says how the agent came to know the earlier turns, when it had to.
-func (v *chatView) started() {
+// explainStart says how the agent got to know the earlier turns, if it had to.
+func (v *chatView) explainStart() {
 	if v.alive || v.c.turns == 0 {
 		return
 	}
@@ -267,13 +267,13 @@ func (v *chatView) started() {
 	}
 }
 
-// finish ends the turn on the screen: the rest of the answer, what went wrong, what it took.
-func (v *chatView) finish(res kernel.Result, err error) {
+// finishTurn ends the turn on the screen: the rest of the answer, errors and usage.
+func (v *chatView) finishTurn(res kernel.Result, err error) {
 	v.End()
 	v.Say.Finish(res, err)
 	if full := v.Full(); full != "" {
 		v.c.mu.Lock()
-		v.c.full = full
+		v.c.promptUsage = full
 		v.c.mu.Unlock()
 	}
 	if text := v.Usage(res); err == nil && text != "" {

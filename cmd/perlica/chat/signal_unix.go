@@ -12,8 +12,8 @@ import (
 
 const canSuspend = true
 
-// signals makes signals end the chat in order, and keeps the terminal right across a stop.
-func (c *chat) signals() (release func()) {
+// handleSignals ends the chat in order on a signal, and restores the terminal after a stop of the process.
+func (c *chat) handleSignals() (release func()) {
 	frame.SurviveBrokenPipes()
 	ch := make(chan os.Signal, 8)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -27,7 +27,7 @@ func (c *chat) signals() (release func()) {
 		for {
 			select {
 			case sig := <-ch:
-				c.signal(sig)
+				c.handleSignal(sig)
 			case <-done:
 				signal.Stop(ch)
 				return
@@ -37,54 +37,54 @@ func (c *chat) signals() (release func()) {
 	return func() { close(done) }
 }
 
-func (c *chat) signal(sig os.Signal) {
+func (c *chat) handleSignal(sig os.Signal) {
 	switch sig {
 	case os.Interrupt:
 		if !c.cancelTurn(frame.StopOfSignal(sig)) {
-			c.quit(frame.StopOfSignal(sig))
+			c.quitChat(frame.StopOfSignal(sig))
 		}
 	case syscall.SIGCONT:
-		if c.resumed() {
+		if c.endSuspension() {
 			return
 		}
-		_ = c.tty.Again() // the shell that continued the process may have changed the mode
-		c.paste(true)
-		c.redraw()
+		_ = c.tty.Again() // The shell that continued the process may have changed the mode.
+		c.setBracketedPaste(true)
+		c.redrawLine()
 	case syscall.SIGWINCH:
-		c.resized()
+		c.handleResize()
 	default:
-		c.quit(frame.StopOfSignal(sig))
+		c.quitChat(frame.StopOfSignal(sig))
 	}
 }
 
-// suspend stops the process, with the terminal as it was, until somebody continues it.
-func (c *chat) suspend() {
+// suspendProcess stops the process until the shell continues it. It restores the terminal's mode first.
+func (c *chat) suspendProcess() {
 	c.mu.Lock()
 	line := c.line
 	c.mu.Unlock()
 	if line == nil {
-		c.stopped()
+		c.restoreAfterStop()
 		return
 	}
-	line.Aside(c.stopped)
+	line.Aside(c.restoreAfterStop)
 }
 
-func (c *chat) stopped() {
-	c.paste(false)
-	_ = c.tty.Aside(func() error { // a terminal that is gone says so to its reader
+func (c *chat) restoreAfterStop() {
+	c.setBracketedPaste(false)
+	_ = c.tty.Aside(func() error { // A gone terminal shows itself to its reader.
 		again := make(chan struct{})
 		c.mu.Lock()
 		c.suspended = again
 		c.mu.Unlock()
 		frame.StopProcess(again)
-		c.resumed() // also if the system did not stop it
+		c.endSuspension() // This also holds if the system did not stop the process.
 		return nil
 	})
-	c.paste(true)
+	c.setBracketedPaste(true)
 }
 
-// resumed ends a suspend and reports whether there was one.
-func (c *chat) resumed() bool {
+// endSuspension ends a suspension and reports whether there was one.
+func (c *chat) endSuspension() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	again := c.suspended

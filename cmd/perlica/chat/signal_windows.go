@@ -9,8 +9,8 @@ import (
 
 const canSuspend = false
 
-// signals makes signals end the chat in order.
-func (c *chat) signals() (release func()) {
+// handleSignals ends the chat in order on a signal.
+func (c *chat) handleSignals() (release func()) {
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, os.Interrupt)
 	done := make(chan struct{})
@@ -19,7 +19,7 @@ func (c *chat) signals() (release func()) {
 			select {
 			case sig := <-ch:
 				if !c.cancelTurn(frame.StopOfSignal(sig)) {
-					c.quit(frame.StopOfSignal(sig))
+					c.quitChat(frame.StopOfSignal(sig))
 				}
 			case <-done:
 				signal.Stop(ch)
@@ -30,4 +30,4 @@ func (c *chat) signals() (release func()) {
 	return func() { close(done) }
 }
 
-func (c *chat) suspend() {}
+func (c *chat) suspendProcess() {}

@@ -16,24 +16,24 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// workers has the questions that a team's workers ask, for the commands that answer questions.
+// workers has the open questions of a team's workers, for the commands that answer questions.
 type workers struct {
 	c    *chat
 	link *team.Link
 
-	mu    sync.Mutex // guards what follows
-	open  []openThere
-	away  error                          // why there may be others
-	shown map[event.InteractionID]string // by /pending: what its worker calls it
+	mu    sync.Mutex // guards the fields below
+	open  []teamQuestion
+	away  error                          // the reason why the list may be incomplete
+	shown map[event.InteractionID]string // shown by /pending; the value is the worker's own id of the question
 }
 
-// openThere is a question as the hub had it last.
-type openThere struct {
+// teamQuestion is a question in its last known state on the hub.
+type teamQuestion struct {
 	command.TeamQuestion
-	id string // what its worker calls it
+	id string // the worker's own id of the question
 }
 
-// newWorkers returns nil where there is no team. The link is the caller's to close.
+// newWorkers returns nil if there is no team. The caller closes the link.
 func (c *chat) newWorkers() *workers {
 	opt, err := team.OptionsOf(c.p, "", c.a.Version)
 	if err != nil {
@@ -45,34 +45,35 @@ func (c *chat) newWorkers() *workers {
 	}
 }
 
-// watch says of each question that it waits, and of its end, until ctx ends, but of those that this chat asks in place. A hub that
-// cannot be reached is doctor's to tell, or the next line's: what it had last stays.
-func (w *workers) watch(ctx context.Context) {
-	w.link.Watch(ctx, w.see, func(err error) {
+// watchQuestions announces each new question and its end, until ctx ends. It skips the questions that this chat asks
+// itself. It does not report an unreachable hub: 'perlica doctor' or the next line does, and the last known list
+// stays.
+func (w *workers) watchQuestions(ctx context.Context) {
+	w.link.Watch(ctx, w.updateQuestions, func(err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.away = err
 	})
 }
 
-func (w *workers) see(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
+func (w *workers) updateQuestions(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
 	if t.May(team.Approve) != nil {
-		list = nil // they are not this member's
+		list = nil // This member may not answer them.
 	}
 	w.mu.Lock()
 	was := w.open
 	w.mu.Unlock()
-	var open []openThere
+	var open []teamQuestion
 	for _, q := range list {
-		if w.c.there != nil && w.c.there.input.Load() == q.There.Input {
+		if w.c.team != nil && w.c.team.input.Load() == q.There.Input {
 			continue
 		}
-		i := slices.IndexFunc(was, func(o openThere) bool { return o.ID == q.Name() })
+		i := slices.IndexFunc(was, func(o teamQuestion) bool { return o.ID == q.Name() })
 		if i >= 0 {
 			open = append(open, was[i])
 			continue
 		}
-		o := openThere{command.TeamQuestion{Question: q.Question, Worker: q.There.Worker, Input: q.There.Input}, q.There.ID}
+		o := teamQuestion{command.TeamQuestion{Question: q.Question, Worker: q.There.Worker, Input: q.There.Input}, q.There.ID}
 		o.ID = q.Name()
 		var err error
 		if o.Sender, o.Project, err = q.From(ctx, t); err != nil {
@@ -83,52 +84,52 @@ func (w *workers) see(ctx context.Context, t *team.Team, list []team.OpenQuestio
 	w.mu.Lock()
 	w.open, w.away = open, nil
 	w.mu.Unlock()
-	w.tell("a question of the team at %s; /pending shows it", "%d questions of the team; /pending shows them", without(open, was))
-	w.tell("no longer open at %s", "%d questions of the team are no longer open", without(was, open))
+	w.announceQuestions("a question of the team at %s; /pending shows it", "%d questions of the team; /pending shows them", questionsMissingFrom(open, was))
+	w.announceQuestions("no longer open at %s", "%d questions of the team are no longer open", questionsMissingFrom(was, open))
 	return nil
 }
 
-// tell says something of each question, or of all at once if they are many.
-func (w *workers) tell(each, all string, list []openThere) {
+// announceQuestions prints a note for each question, or one note for a long list.
+func (w *workers) announceQuestions(each, all string, list []teamQuestion) {
 	const most = 3
 	if len(list) > most {
-		w.c.above(fmt.Sprintf(all, len(list)))
+		w.c.printNoteAbove(fmt.Sprintf(all, len(list)))
 		return
 	}
 	for _, o := range list {
-		w.c.above(fmt.Sprintf(each, o.Worker+": "+card.Line(frame.QuestionTitle(o.Question), longestTitle)))
+		w.c.printNoteAbove(fmt.Sprintf(each, o.Worker+": "+card.Line(frame.QuestionTitle(o.Question), longestTitle)))
 	}
 }
 
-// longestTitle is how many columns of a question's title are told.
+// longestTitle is the number of columns for the title of an announced question.
 const longestTitle = 100
 
-// without are the questions of a list that the other one lacks.
-func without(list, other []openThere) []openThere {
-	return slices.DeleteFunc(slices.Clone(list), func(o openThere) bool {
-		return slices.ContainsFunc(other, func(p openThere) bool { return p.ID == o.ID })
+// questionsMissingFrom returns the questions of list that other lacks.
+func questionsMissingFrom(list, other []teamQuestion) []teamQuestion {
+	return slices.DeleteFunc(slices.Clone(list), func(o teamQuestion) bool {
+		return slices.ContainsFunc(other, func(p teamQuestion) bool { return p.ID == o.ID })
 	})
 }
 
-// Show is the method of [command.Team].
+// Show implements [command.Team].
 func (w *workers) Show() ([]command.TeamQuestion, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.open {
 		w.shown[o.ID] = o.id
 	}
-	return w.listed(), w.away
+	return w.listShown(), w.away
 }
 
-// Shown is the method of [command.Team].
+// Shown implements [command.Team].
 func (w *workers) Shown() []command.TeamQuestion {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.listed()
+	return w.listShown()
 }
 
-// listed are the questions that were shown. The caller holds mu.
-func (w *workers) listed() (list []command.TeamQuestion) {
+// listShown returns the questions that were shown. The caller holds mu.
+func (w *workers) listShown() (list []command.TeamQuestion) {
 	for _, o := range w.open {
 		if w.shown[o.ID] != "" {
 			list = append(list, o.TeamQuestion)
@@ -137,7 +138,7 @@ func (w *workers) listed() (list []command.TeamQuestion) {
 	return list
 }
 
-// Answer is the method of [command.Team].
+// Answer implements [command.Team].
 func (w *workers) Answer(ctx context.Context, id event.InteractionID, a interaction.Answer) error {
 	if err := w.c.a.PersonOnly("an answer to a question of the team"); err != nil {
 		return err

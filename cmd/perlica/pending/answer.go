@@ -59,7 +59,7 @@ may be left out: a no can be asked for again.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answerPending(cmd.Context(), args, interaction.Answer{}, func(q interaction.Question) (interaction.Option, error) {
 				o, ok := q.Refusal()
-				if !ok { // asked by an earlier version
+				if !ok { // no option refuses
 					return o, frame.WithHint(errors.New("the agent offers no way to reject this once"),
 						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", frame.ShortID(q.ID))
 				}
@@ -109,7 +109,7 @@ with --text.`,
 	return cmd
 }
 
-// completeChoice gives shells the questions and then the options of the one that was named.
+// completeChoice completes first the questions and then the options of the named question.
 func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return a.completeQuestions(cmd, args, word)
@@ -118,7 +118,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	err := a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
 		q, err := report.FindQuestion(cmd.Context(), log, args[0])
 		for _, o := range q.Options {
-			if o.ID == card.Line(o.ID, 0) { // else it would be another word, or two
+			if o.ID == card.Line(o.ID, 0) { // Otherwise the shell would insert other words.
 				options = append(options, o.ID+"\t"+card.Label(o, 0))
 			}
 		}
@@ -130,9 +130,8 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	return options, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// answerPending finds the question, lets choose pick the option, answers, and prints in full
-// what was answered. No answer is
-// possible where nothing was ever asked, so no context is made for it.
+// answerPending finds the question, lets choose pick the option, answers, and prints the full answer. It makes no
+// context: without a context, no question was ever asked.
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
 	err := a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
@@ -158,7 +157,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 		return r.AnswerQuestion(ctx, q, answer)
 	})
 	if err != nil {
-		return a.answerErr(q, o, err)
+		return a.explainAnswerError(q, o, err)
 	}
 	if err := a.Say("answered %s: %s", frame.ShortID(q.ID), card.Given(o, answer, 0)); err != nil {
 		return err
@@ -169,8 +168,8 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	})
 }
 
-// answerErr says why an answer does not count, and what to do.
-func (a *app) answerErr(q interaction.Question, o interaction.Option, err error) error {
+// explainAnswerError tells why an answer does not count and what to do.
+func (a *app) explainAnswerError(q interaction.Question, o interaction.Option, err error) error {
 	var taken *interaction.TakenError
 	switch {
 	case errors.As(err, &taken):

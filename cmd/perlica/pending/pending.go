@@ -1,4 +1,4 @@
-// Package pending holds the commands that list and answer the questions of other processes.
+// Package pending has the commands that list and answer the questions of other processes.
 package pending
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command with those below it. It lists what waits where nothing more is said: a
-// person who is called to answer types no more than that.
+// Command returns the command pending with its subcommands. Without a subcommand it lists the open questions, because
+// a person who is called to answer types no more.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	list := a.pendingListCommand()
@@ -44,8 +44,7 @@ id, as it is listed.`,
 	return cmd
 }
 
-// openQuestions returns the questions of the context that wait. Where there is no log
-// there is none.
+// openQuestions returns the open questions of the context. Without a log there are no questions.
 func (a *app) openQuestions(ctx context.Context, log *store.Reader, p *project.Project) ([]interaction.Question, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
@@ -54,7 +53,7 @@ func (a *app) openQuestions(ctx context.Context, log *store.Reader, p *project.P
 	return kernel.PendingQuestions(ctx, log, paths.Locks)
 }
 
-// completeQuestions gives shells the questions that wait.
+// completeQuestions completes the ids of open questions.
 func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var ids []string
 	err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
@@ -67,7 +66,7 @@ func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]str
 	return frame.Completed(ids, err)
 }
 
-// pendingQuestion is a question as the JSON of these commands has it.
+// pendingQuestion is a question in the JSON of these commands.
 type pendingQuestion struct {
 	interaction.Question
 	Short   string    `json:"short_id"`
@@ -75,7 +74,7 @@ type pendingQuestion struct {
 	Session string    `json:"session_id"`
 	Asked   time.Time `json:"asked"`
 	Open    bool      `json:"open"`
-	Ended   string    `json:"ended,omitempty"` // how, in words
+	Ended   string    `json:"ended,omitempty"` // the end in words
 }
 
 func newPendingQuestion(q interaction.Question) pendingQuestion {
@@ -128,7 +127,7 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 	for _, q := range open {
 		title := card.Line(q.Title, 0)
 		if q.Word != "" {
-			title = "(needs a word) " + title // ahead of what may be cut off
+			title = "(needs a word) " + title // A cut title must keep this part.
 		}
 		g.Add(frame.ShortID(q.ID), frame.FormatDuration(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, frame.ShortID(q.Refs.Run), title)
 	}
@@ -165,8 +164,8 @@ how it ended.`,
 	return cmd
 }
 
-// findQuestion finds the question that the first argument names. Without one it is the
-// only one that waits.
+// findQuestion finds the question that the first argument names. Without an argument, exactly one question must be
+// open.
 func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project, args []string) (interaction.Question, error) {
 	if len(args) > 0 {
 		q, err := report.FindQuestion(ctx, log, args[0])
@@ -190,7 +189,7 @@ func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Pr
 	return open[0], nil
 }
 
-// describeQuestion says whether a question is open and, if not, how it ended.
+// describeQuestion says whether a question is open, or how it ended.
 func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *project.Project, q interaction.Question) (pendingQuestion, error) {
 	shown := newPendingQuestion(q)
 	end, err := interaction.Closed(ctx, log, q.ID)
@@ -211,7 +210,7 @@ func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *projec
 	return shown, nil
 }
 
-// cardWidth is how wide a question is printed to standard output.
+// cardWidth returns the width of a question on standard output.
 func (a *app) cardWidth() int {
 	if w := screen.TerminalWidth(a.Stdout); w > 0 {
 		return w
@@ -219,7 +218,7 @@ func (a *app) cardWidth() int {
 	return frame.DefaultWidth
 }
 
-// renderPending is a question for somebody who is not at its terminal.
+// renderPending renders a question for a person who is not at its terminal.
 func renderPending(p pendingQuestion, s screen.Styles, width int, now time.Time) string {
 	var b strings.Builder
 	q := p.Question

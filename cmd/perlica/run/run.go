@@ -1,4 +1,6 @@
 // Package run is the command that sends one input, prints the answer and exits.
+//
+// The kernel makes the call. Package run gathers the input and turns the result into output and an exit code.
 package run
 
 import (
@@ -27,15 +29,15 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command.
+// Command returns the command run.
 func Command(a *frame.App) *cobra.Command { return (&app{a}).runCommand() }
 
-// Run sends the input that args, a file or standard input hold, as the command does with these flags.
+// Run sends the input from args, a file or standard input, like the command with these flags.
 func Run(a *frame.App, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
-	return (&app{a}).run(cmd, f, tf, args)
+	return (&app{a}).runInput(cmd, f, tf, args)
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -60,7 +62,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
   perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, tf, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runInput(cmd, f, tf, args) },
 	}
 	dialog.AddFlags(cmd, &f)
 	fl := cmd.Flags()
@@ -88,9 +90,8 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	return cmd
 }
 
-// run is the command: it gathers what the kernel needs, lets it run the turn, and turns
-// the result into output and an exit code.
-func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
+// runInput gathers the input, lets the kernel run the turn, and turns the result into output and an exit code.
+func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
 	dialog.PrimeCaches()
 	f.Program = cmd.CommandPath()
 	if f.Json {
@@ -120,10 +121,10 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args 
 		}
 		f.Schema = s.text
 	}
-	res, err := a.answer(ctx, cmd, f, tf, args, stop, say)
+	res, err := a.answerInput(ctx, cmd, f, tf, args, stop, say)
 	var misfit error
 	if s != nil && err == nil && res.Outcome == kernel.OutcomeResponded {
-		misfit = s.check(res.Text)
+		misfit = s.checkAnswer(res.Text)
 		say.Misfit = misfit
 	}
 	say.Finish(res, err)
@@ -139,7 +140,8 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args 
 		return max(code, frame.ExitFailure).With(frame.WithHint(fmt.Errorf("--save-to: %w", say.Unsaved),
 			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
-	if misfit != nil && slices.Contains([]frame.ExitCode{0, frame.ExitStrict, frame.ExitUnanswered}, code) { // the others come first
+	// The other exit codes take precedence.
+	if misfit != nil && slices.Contains([]frame.ExitCode{0, frame.ExitStrict, frame.ExitUnanswered}, code) {
 		return frame.ExitFailure.With(frame.WithHint(misfit, "nothing is sent again; the answer is on record: perlica log show %s", res.Run))
 	}
 	if code != 0 {
@@ -148,8 +150,8 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args 
 	return nil
 }
 
-// answer gathers the input and lets the kernel answer it.
-func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
+// answerInput gathers the input and lets the kernel or a team answer it.
+func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	if err := f.Check(); err != nil {
 		return kernel.Result{}, err
 	}
@@ -173,7 +175,7 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 		say.Note("warning: " + limit)
 	}
 	p.Config.Rules = append(p.Config.Rules, rules...)
-	text, err := a.text(f, args, say, func() error { return a.called(ctx, p, f.InputID) })
+	text, err := a.inputText(f, args, say, func() error { return a.checkCalled(ctx, p, f.InputID) })
 	if err != nil {
 		var stopped *kernel.StoppedError
 		if errors.As(err, &stopped) {
@@ -192,14 +194,14 @@ func (a *app) answer(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf
 		return kernel.Result{}, err
 	}
 	if there {
-		return a.answerThere(ctx, p, f, tf, text, stop, say)
+		return a.answerByTeam(ctx, p, f, tf, text, stop, say)
 	}
 	return a.answerHere(ctx, p, f, text, stop, say)
 }
 
 // answerHere lets the kernel answer the input.
 func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
-	t, end := a.launch(p, f)
+	t, end := a.launchAgent(p, f)
 	defer func() {
 		if err := end(); err != nil {
 			say.Note("warning: " + err.Error())
@@ -211,20 +213,20 @@ func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags
 	}
 	res, err := a.runTurn(ctx, p, r, f, t, text, stop, say)
 	cerr := done()
-	if errors.Is(cerr, disk.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
+	if errors.Is(cerr, disk.ErrMoved) && err == nil && res.Err == nil { // The record of this run may be lost.
 		return res, frame.ExitLog.With(cerr)
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
-		say.Note("warning: closing the log: " + cerr.Error()) // the outcome is on disk
+		say.Note("warning: closing the log: " + cerr.Error()) // The outcome is on disk already.
 	}
 	return res, err
 }
 
-// launch begins to start the agent while the log is opened, if nothing on the log says which agent it is
-// or that none is needed. Not before the first log is made: an agent that is older than all that it could
-// touch would pass for one that did not start this (see frame.App.PersonOnly). What is wrong with the choice
-// is said when the log is open, as it is without this.
-func (a *app) launch(p *project.Project, f dialog.Flags) (t kernel.Turn, end func() error) {
+// launchAgent starts the agent while the log is opened, if nothing on the log can change which agent is needed. It
+// does not start an agent before the first log exists: such an agent would be older than everything that it could
+// touch, and frame.App.PersonOnly would not recognise it. An error in the choice of the agent is reported after the
+// log was opened.
+func (a *app) launchAgent(p *project.Project, f dialog.Flags) (t kernel.Turn, end func() error) {
 	end = func() error { return nil }
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil || f.Session != "" || f.Cont || f.InputID != "" {
@@ -250,7 +252,7 @@ func (a *app) launch(p *project.Project, f dialog.Flags) (t kernel.Turn, end fun
 	return t, t.Launch(p.Environ, redactor)
 }
 
-// runTurn recovers what earlier processes left, chooses session and agent, and runs.
+// runTurn recovers the runs of ended processes, chooses session and agent, and runs the turn.
 func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn, text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	var recovered []kernel.Result
 	if r.Unfinished() {
@@ -260,7 +262,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 		}
 	}
 	for _, res := range recovered {
-		// Also with -q: somebody has to decide what became of it.
+		// This also appears with -q, because a person has to decide about the unknown outcome.
 		say.Line(fmt.Sprintf("perlica: an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
 	session, err := f.Find(ctx, r)
@@ -269,7 +271,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	c, badDir := f.Choice()
 	agent := t.Agent
-	if agent.ID == "" { // it was not launched
+	if agent.ID == "" { // The agent was not launched.
 		if agent, err = f.ChooseAgent(ctx, p, r, c, session); err != nil {
 			return kernel.Result{}, err
 		}
@@ -314,14 +316,13 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 }
 
 const (
-	// silentInput is how long standard input may say nothing before the user learns
-	// that it is being waited for.
+	// silentInput is the time after which the user learns that Perlica waits for standard input.
 	silentInput = 2 * time.Second
 )
 
-// text gathers the text of the input from the arguments, a file and standard input. With --file, standard input is
-// read only where - asks for it. A stop ends the reading with a *kernel.StoppedError.
-func (a *app) text(f dialog.Flags, args []string, say *dialog.Printer, called func() error) (string, error) {
+// inputText reads the text of the input from the arguments, a file and standard input. With --file it reads standard
+// input only if an argument is "-". A stop ends the reading with a *kernel.StoppedError.
+func (a *app) inputText(f dialog.Flags, args []string, say *dialog.Printer, called func() error) (string, error) {
 	dash := len(args) == 1 && args[0] == "-"
 	text, reads := "", dash
 	switch {
@@ -360,15 +361,15 @@ func (a *app) text(f dialog.Flags, args []string, say *dialog.Printer, called fu
 	return text, nil
 }
 
-// readStdin reads all of standard input. A pipe that nobody closes looks like a hang, so a notice names it after a
-// while. An error of called then ends the reading.
+// readStdin reads all of standard input. A pipe that stays open looks like a hang, so a notice explains the wait.
+// After the notice, an error of called ends the reading.
 func (a *app) readStdin(stop <-chan kernel.Stop, called func() error) (string, error) {
 	type read struct {
 		text []byte
 		err  error
 	}
 	done := make(chan read, 1)
-	go func() { // ends with the process at the latest
+	go func() { // The goroutine ends with the process at the latest.
 		b, err := io.ReadAll(io.LimitReader(a.Stdin, frame.MaxInput+1))
 		done <- read{b, err}
 	}()
@@ -391,17 +392,17 @@ func (a *app) readStdin(stop <-chan kernel.Stop, called func() error) (string, e
 	}
 }
 
-// called returns an error if the log has a call for the input id. Without the end of standard input, its text cannot
-// be compared with the text of that call.
-func (a *app) called(ctx context.Context, p *project.Project, id string) error {
+// checkCalled returns an error if the log has a call for the input id. Without the end of standard input, the two
+// texts cannot be compared.
+func (a *app) checkCalled(ctx context.Context, p *project.Project, id string) error {
 	if id == "" {
 		return nil
 	}
 	log, _, err := a.Reader(ctx, p)
 	if err != nil {
-		return nil // the run itself reports it
+		return nil // The run itself reports this error.
 	}
-	defer func() { _ = log.Close() }() // read from only
+	defer func() { _ = log.Close() }() // A log that was only read loses nothing.
 	if _, ok, err := log.Last(ctx, event.Query{Input: event.InputID(id), Types: []event.Type{event.Requested}}); err != nil || !ok {
 		return nil
 	}

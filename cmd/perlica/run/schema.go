@@ -15,13 +15,14 @@ import (
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
-// schema is a JSON Schema that an answer is to have.
+// schema is the JSON Schema of --schema.
 type schema struct {
 	text     json.RawMessage
 	resolved *jsonschema.Resolved
 }
 
-// readSchema reads the schema of --schema. The file must hold everything that it refers to: nothing is fetched.
+// readSchema reads the schema of --schema. The file must contain everything that it refers to, because Perlica
+// fetches nothing.
 func readSchema(f dialog.Flags) (*schema, error) {
 	path := f.SchemaFile
 	b, err := f.ReadFile("--schema", path)
@@ -31,12 +32,12 @@ func readSchema(f dialog.Flags) (*schema, error) {
 	var s jsonschema.Schema
 	if err := cmp.Or(strict.Check(b), json.Unmarshal(b, &s)); err != nil {
 		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) && kind.Field == "" { // it would name a type of the library's
+		if errors.As(err, &kind) && kind.Field == "" { // The error would name a type of the library.
 			return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path, kind.Value)
 		}
 		return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: %v", path, err)
 	}
-	if name := unknownType(b); name != "" { // nothing would be of it, and the call is made by then
+	if name := unknownType(b); name != "" { // No answer could match, and the call would be made before anyone noticed.
 		return nil, frame.UsageErrorf("--schema %s: there is no type %q in JSON Schema", path, name)
 	}
 	resolved, err := s.Resolve(nil)
@@ -46,7 +47,7 @@ func readSchema(f dialog.Flags) (*schema, error) {
 	return &schema{b, resolved}, nil
 }
 
-// unknownType is a type that a schema names and that JSON does not have, or "".
+// unknownType returns a type that the schema names and that JSON does not have, or "".
 func unknownType(schema []byte) string {
 	var in func(v any) string
 	in = func(v any) string {
@@ -60,10 +61,10 @@ func unknownType(schema []byte) string {
 		case map[string]any:
 			for key, value := range v {
 				switch key {
-				case "const", "default", "enum", "examples": // values, in which type is a name like any other
+				case "const", "default", "enum", "examples": // Here "type" is an ordinary name in a value.
 					continue
 				case "type":
-					for _, t := range append(list(value), value) {
+					for _, t := range append(listOf(value), value) {
 						if name, ok := t.(string); ok && !slices.Contains(types, name) {
 							return name
 						}
@@ -78,26 +79,26 @@ func unknownType(schema []byte) string {
 	}
 	var v any
 	if err := json.Unmarshal(schema, &v); err != nil {
-		return "" // which is said of it elsewhere
+		return "" // Another check reports it.
 	}
 	return in(v)
 }
 
 var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// list is a value as the list that it is, or none.
-func list(v any) []any {
+// listOf returns v if it is a list, otherwise nil.
+func listOf(v any) []any {
 	l, _ := v.([]any)
 	return l
 }
 
-// check says why a text is not of the schema.
-func (s *schema) check(text string) error {
+// checkAnswer returns an error if a text does not match the schema.
+func (s *schema) checkAnswer(text string) error {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return errors.New("the answer does not fit --schema: it is not JSON")
 	}
-	if err := strict.Check([]byte(text)); err != nil { // the next program may read it otherwise
+	if err := strict.Check([]byte(text)); err != nil { // Another program may read such a text differently.
 		return fmt.Errorf("the answer does not fit --schema: %w", err)
 	}
 	if err := s.resolved.Validate(v); err != nil {

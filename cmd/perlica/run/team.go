@@ -10,13 +10,13 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// answerThere hands the input to the team and waits for its result.
-func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flags, tf dialog.TeamFlags, text string, stop *frame.Stopper, say *dialog.Printer) (res kernel.Result, err error) {
+// answerByTeam sends the input to the team and waits for its result.
+func (a *app) answerByTeam(ctx context.Context, p *project.Project, f dialog.Flags, tf dialog.TeamFlags, text string, stop *frame.Stopper, say *dialog.Printer) (res kernel.Result, err error) {
 	d, err := tf.Draft(p, f, text)
 	if err != nil {
 		return res, err
 	}
-	opening, giveUp := context.WithCancel(ctx) // until something is submitted a stop needs nobody's consent
+	opening, giveUp := context.WithCancel(ctx) // Before the input is submitted, a stop takes effect at once.
 	defer giveUp()
 	stop.Tell(giveUp)
 	err = team.Use(opening, p, a.Version, func(t *team.Team) error {
@@ -30,7 +30,7 @@ func (a *app) answerThere(ctx context.Context, p *project.Project, f dialog.Flag
 	})
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {
 		select {
-		case s := <-stop.First: // else it is the end of an input that was submitted
+		case s := <-stop.First: // Otherwise the stop ends a submitted input.
 			err = &kernel.StoppedError{Stop: s}
 		default:
 		}

@@ -29,13 +29,13 @@ it; without it there must be one only. The stop is on record when this command r
 		Args: frame.Between(0, "RUN"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
-				return a.cancel(cmd.Context(), r, p, args)
+				return a.cancelTurn(cmd.Context(), r, p, args)
 			})
 		},
 	}
 }
 
-func (a *app) cancel(ctx context.Context, r *kernel.Runner, p *project.Project, args []string) error {
+func (a *app) cancelTurn(ctx context.Context, r *kernel.Runner, p *project.Project, args []string) error {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return err

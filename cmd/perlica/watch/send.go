@@ -43,11 +43,11 @@ Where no chat is open nothing is queued: 'perlica run -s SESSION' sends an input
   git diff | perlica send --input-id "$id" 3f2a91bc -`,
 		Args: frame.AtLeast("SESSION", "TEXT"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := a.text(args[1:])
+			text, err := a.inputText(args[1:])
 			if err != nil {
 				return frame.ExitUsage.With(err)
 			}
-			return a.send(cmd.Context(), args[0], event.InputID(id), text, files)
+			return a.sendInput(cmd.Context(), args[0], event.InputID(id), text, files)
 		},
 	}
 	cmd.Flags().StringVar(&id, "input-id", "", "this input's own `id`: one that was queued or called before is refused")
@@ -55,8 +55,8 @@ Where no chat is open nothing is queued: 'perlica run -s SESSION' sends an input
 	return cmd
 }
 
-// text is what the arguments say, or standard input.
-func (a *app) text(args []string) (string, error) {
+// inputText returns the text of the arguments or of standard input.
+func (a *app) inputText(args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "-" {
 		b, err := io.ReadAll(io.LimitReader(a.Stdin, frame.MaxInput+1))
@@ -74,7 +74,7 @@ func (a *app) text(args []string) (string, error) {
 	return text, nil
 }
 
-func (a *app) send(ctx context.Context, ref string, id event.InputID, text string, files []string) error {
+func (a *app) sendInput(ctx context.Context, ref string, id event.InputID, text string, files []string) error {
 	m := fact.MessageQueued{Text: text, Source: "send", Sender: frame.UserName(a.Getenv)}
 	for _, f := range files {
 		path, err := filepath.Abs(f)
@@ -95,7 +95,7 @@ func (a *app) send(ctx context.Context, ref string, id event.InputID, text strin
 		return err
 	}
 	return a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
-		if err := a.chatHolds(p, s); err != nil {
+		if err := a.explainNoChat(p, s); err != nil {
 			return err
 		}
 		if p.Config.RedactBeforeHash {
@@ -108,7 +108,7 @@ func (a *app) send(ctx context.Context, ref string, id event.InputID, text strin
 			}
 		}
 		if _, err := r.Digest(kernel.Input{Text: text, Attachments: m.Attachments}); err != nil {
-			return frame.ExitUsage.With(err) // a file that cannot be read
+			return frame.ExitUsage.With(err) // The file cannot be read.
 		}
 		if err := queue.Add(ctx, r.Log(), s.ID, id, m); err != nil {
 			return err
@@ -125,8 +125,8 @@ func (a *app) send(ctx context.Context, ref string, id event.InputID, text strin
 	})
 }
 
-// chatHolds says what to do where no chat has a session open.
-func (a *app) chatHolds(p *project.Project, s sessions.Session) error {
+// explainNoChat tells what to do if no chat has the session open.
+func (a *app) explainNoChat(p *project.Project, s sessions.Session) error {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return err

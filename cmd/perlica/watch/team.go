@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// watchTeam follows a session of a worker's.
+// watchTeam follows a session on a worker's log.
 func (a *app) watchTeam(ctx context.Context, args []string, turns int, thoughts bool) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -28,22 +28,22 @@ func (a *app) watchTeam(ctx context.Context, args []string, turns int, thoughts 
 			if err != nil {
 				return err
 			}
-			return a.follow(ctx, s, l.Worker, thoughts, func(ctx context.Context) iter.Seq2[kernel.Notice, error] {
-				return kernel.Follow(ctx, patient{l, a.Note, new(bool)}, "", s.ID, turns)
+			return a.followSession(ctx, s, l.Worker, thoughts, func(ctx context.Context) iter.Seq2[kernel.Notice, error] {
+				return kernel.Follow(ctx, retryingReader{l, a.Note, new(bool)}, "", s.ID, turns)
 			})
 		})
 	})
 }
 
-// patient reads a copy through losses of the connection to its hub, which it tells of once each.
-type patient struct {
+// retryingReader reads a copy of a log. When the hub's connection breaks, it tells the user once and tries again.
+type retryingReader struct {
 	*hub.CopyReader
 	note func(string)
 	away *bool
 }
 
-// again waits after an error of the hub, and reports whether to try again.
-func (p patient) again(ctx context.Context, err error) bool {
+// waitAndRetry waits after an error of the hub and reports whether to try again.
+func (p retryingReader) waitAndRetry(ctx context.Context, err error) bool {
 	var version *hub.VersionError
 	if err == nil || ctx.Err() != nil || errors.Is(err, hub.ErrEdited) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrNoTeam) || errors.As(err, &version) {
 		if err == nil && *p.away {
@@ -64,15 +64,15 @@ func (p patient) again(ctx context.Context, err error) bool {
 }
 
 // Last returns the newest event that the query selects.
-func (p patient) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
-	for again := true; again; again = p.again(ctx, err) {
+func (p retryingReader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
+	for again := true; again; again = p.waitAndRetry(ctx, err) {
 		e, ok, err = p.CopyReader.Last(ctx, q)
 	}
 	return e, ok, err
 }
 
-// Events yields the events that the query selects, each once.
-func (p patient) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
+// Events returns the events that the query selects, each once.
+func (p retryingReader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for {
 			var failed error
@@ -94,7 +94,7 @@ func (p patient) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 					}
 				}
 			}
-			if !p.again(ctx, failed) {
+			if !p.waitAndRetry(ctx, failed) {
 				if failed != nil {
 					yield(event.Event{}, failed)
 				}

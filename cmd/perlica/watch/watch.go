@@ -1,4 +1,5 @@
-// Package watch is the command that follows a session that lives in another process.
+// Package watch is the command that follows a session of another process. It also has the commands that send an input
+// to such a session and cancel its turn.
 package watch
 
 import (
@@ -26,10 +27,10 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command.
+// Command returns the command watch.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var turns int
@@ -54,7 +55,7 @@ is shown is as far behind as the copy. 'perlica team pending' answers its questi
 			if inTeam {
 				return a.watchTeam(cmd.Context(), args, turns, thoughts)
 			}
-			return a.watch(cmd.Context(), args, turns, thoughts)
+			return a.watchSession(cmd.Context(), args, turns, thoughts)
 		},
 	}
 	cmd.Flags().IntVarP(&turns, "turns", "n", 1, "how many of its turns to begin with, the newest")
@@ -63,8 +64,8 @@ is shown is as far behind as the copy. 'perlica team pending' answers its questi
 	return cmd
 }
 
-// untilStopped calls f with a context that Ctrl-C ends, which is how watching ends. An error of f that says that
-// the log is damaged outlasts Ctrl-C.
+// untilStopped calls f with a context that Ctrl-C ends. Ctrl-C is the normal end of watching, so untilStopped keeps
+// only an error about a damaged log.
 func untilStopped(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -76,7 +77,7 @@ func untilStopped(ctx context.Context, f func(ctx context.Context) error) error 
 	return err
 }
 
-func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool) error {
+func (a *app) watchSession(ctx context.Context, args []string, turns int, thoughts bool) error {
 	return untilStopped(ctx, func(ctx context.Context) error { return a.watchHere(ctx, args, turns, thoughts) })
 }
 
@@ -90,71 +91,71 @@ func (a *app) watchHere(ctx context.Context, args []string, turns int, thoughts 
 		if err != nil {
 			return err
 		}
-		return a.follow(ctx, s, "", thoughts, func(ctx context.Context) iter.Seq2[kernel.Notice, error] {
+		return a.followSession(ctx, s, "", thoughts, func(ctx context.Context) iter.Seq2[kernel.Notice, error] {
 			return kernel.Follow(ctx, log, paths.Locks, s.ID, turns)
 		})
 	})
 }
 
-// follow shows what happens in a session, of a worker's log if it is not this machine's.
-func (a *app) follow(ctx context.Context, s sessions.Session, worker string, thoughts bool, notices func(context.Context) iter.Seq2[kernel.Notice, error]) error {
+// followSession shows the notices of a session. worker is empty for a session of this machine.
+func (a *app) followSession(ctx context.Context, s sessions.Session, worker string, thoughts bool, notices func(context.Context) iter.Seq2[kernel.Notice, error]) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	w := newWatcher(ctx, a, thoughts, end)
-	defer w.close()
+	defer w.closeView()
 	where := ""
 	if w.worker = worker; worker != "" {
 		where = ", at " + worker
 		w.say.Elsewhere = " --team"
 	}
-	w.note("watching %s with %s%s; Ctrl-C ends it", frame.DescribeSession(s), s.Provider, where)
+	w.printNote("watching %s with %s%s; Ctrl-C ends it", frame.DescribeSession(s), s.Provider, where)
 	for n, err := range notices(ctx) {
 		if err != nil {
 			return err
 		}
-		w.show(n)
+		w.showNotice(n)
 	}
 	return w.say.Failed
 }
 
-// sessionToWatch finds the session that is named, or the one that was used last.
+// sessionToWatch finds the named session, or the one that was used last.
 func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
 	err = frame.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
-		s, err = named(ctx, view, args)
+		s, err = findSession(ctx, view, args)
 		return err
 	})
 	return s, err
 }
 
-// named is the session of the arguments, or without one that which was used last.
-func named(ctx context.Context, view *sessions.View, args []string) (sessions.Session, error) {
+// findSession finds the session of the arguments, or the one that was used last.
+func findSession(ctx context.Context, view *sessions.View, args []string) (sessions.Session, error) {
 	if len(args) > 0 {
 		return view.Find(ctx, args[0])
 	}
 	return view.Latest(ctx)
 }
 
-// watcher shows a session that lives elsewhere, as the chat shows its own.
+// watcher shows a session of another process in the form of the chat.
 type watcher struct {
 	a     *app
 	say   *dialog.Printer
-	view  *dialog.TurnView // of the turn that is shown
+	view  *dialog.TurnView // the view of the shown turn
 	asker *dialog.Asker
-	held  bool // by somebody who says who he is
+	held  bool // The session has a holder that named itself.
 
-	worker string // whose session it is; empty: this machine's
+	worker string // the worker of the session; "" for this machine
 	by     string
 }
 
 func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
-	// What stops a run, Ctrl-C at a question or a closed pipe, ends the watching.
+	// Ctrl-C at a question or a closed pipe ends the watching.
 	stop := &frame.Stopper{First: make(chan kernel.Stop, 1), OnStop: end, End: func(error) { end() }}
 	w := &watcher{a: a, say: dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Thoughts: thoughts}, stop)}
 	w.view = w.newView("")
 	w.asker = dialog.NewAsker(a.App, nil, w.say)
 	w.asker.Stop = stop
 	w.asker.AnswerTo = func(ctx context.Context, q interaction.Question, answer interaction.Answer) error {
-		// The log is open for writing no longer than this takes.
+		// The log is open for writing only during this call.
 		return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
 			if err := a.MayAnswer(r, q); err != nil {
 				return err
@@ -165,17 +166,16 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 	return w
 }
 
-func (w *watcher) close() {
-	w.end()
+func (w *watcher) closeView() {
+	w.endTurn()
 	w.asker.Close()
-	_ = w.say.Status.Close() // a terminal that is gone shows nothing
+	_ = w.say.Status.Close() // The terminal may be gone.
 }
 
-func (w *watcher) note(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
+func (w *watcher) printNote(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
 
-// show shows what is different for somebody who only watches, and lets the printer of runs
-// show the rest.
-func (w *watcher) show(n kernel.Notice) {
+// showNotice shows the notices that look different to a watcher. The Printer shows the others.
+func (w *watcher) showNotice(n kernel.Notice) {
 	if u, ok := n.(kernel.Updated); ok {
 		w.view.Update(u)
 		return
@@ -183,24 +183,24 @@ func (w *watcher) show(n kernel.Notice) {
 	w.view.Flush()
 	switch n := n.(type) {
 	case kernel.Received:
-		w.received(n)
+		w.showInput(n)
 	case kernel.Asked:
 		w.say.Show(n)
 		if n.Answerable && w.worker != "" {
-			w.note("%s; 'perlica team pending' answers it", frame.QuestionTitle(n.Question))
-			n.Answerable = false // here
+			w.printNote("%s; 'perlica team pending' answers it", frame.QuestionTitle(n.Question))
+			n.Answerable = false // not answerable from here
 		}
 		if n.Answerable && !w.asker.Available() {
-			w.note("%s; answer with 'perlica pending show %s'", frame.QuestionTitle(n.Question), frame.ShortID(n.ID))
+			w.printNote("%s; answer with 'perlica pending show %s'", frame.QuestionTitle(n.Question), frame.ShortID(n.ID))
 		}
 		w.asker.Show(n)
 	case kernel.Closed:
 		w.say.Show(n)
 		w.asker.Show(n)
 	case kernel.Stopping:
-		w.note("stopping: %s", n.Why)
+		w.printNote("stopping: %s", n.Why)
 	case kernel.Finished:
-		w.end()
+		w.endTurn()
 		clear(w.say.Tools)
 		w.say.Waiting = 0
 		w.say.Explain(n.Result)
@@ -208,24 +208,24 @@ func (w *watcher) show(n kernel.Notice) {
 			w.say.Line(w.say.Styles.Dim(text))
 		}
 	case kernel.Held:
-		if w.held = n.By != ""; w.held { // a single run is seen by its input
+		if w.held = n.By != ""; w.held { // The input announces a single run.
 			w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
-			w.note("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
+			w.printNote("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
 		}
 	case kernel.Freed:
-		w.freed(n)
+		w.showFreed(n)
 	default:
 		w.say.Show(n)
 	}
 }
 
-// newView is the view of a turn.
+// newView returns the view of a turn.
 func (w *watcher) newView(run event.RunID) *dialog.TurnView {
 	return dialog.NewTurnView(w.a.App, w.say, func(string) string { return "perlica log show " + frame.ShortID(run) + w.say.Elsewhere })
 }
 
-// received shows what was asked, and by whom.
-func (w *watcher) received(n kernel.Received) {
+// showInput shows an input and its sender.
+func (w *watcher) showInput(n kernel.Received) {
 	w.view = w.newView(n.Run)
 	w.say.Status.Restart()
 	s := w.say.Styles
@@ -249,23 +249,23 @@ func (w *watcher) received(n kernel.Received) {
 	})
 }
 
-// end ends what is shown of a turn, so that what comes next does not begin in its middle.
-func (w *watcher) end() {
+// endTurn ends the shown turn, so that later text begins on a new line.
+func (w *watcher) endTurn() {
 	w.view.End()
 	if w.say.Answer != nil && !w.say.Closed {
-		_ = w.say.Answer.Close() // the terminal may be gone
+		_ = w.say.Answer.Close() // The terminal may be gone.
 	}
 	w.say.Status.Clear()
 }
 
-// freed says that the holder is gone, and whether it left in the middle of a turn.
-func (w *watcher) freed(n kernel.Freed) {
-	w.end()
+// showFreed says that the holder has left the session, and whether a turn was cut off.
+func (w *watcher) showFreed(n kernel.Freed) {
+	w.endTurn()
 	switch {
 	case n.Run != "":
-		w.note("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", frame.ShortID(n.Run))
+		w.printNote("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", frame.ShortID(n.Run))
 	case w.held:
-		w.note("%s has left the session", w.by)
+		w.printNote("%s has left the session", w.by)
 	}
 	w.held = false
 }
