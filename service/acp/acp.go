@@ -1,11 +1,23 @@
-// Package acp is the front end for editors and other clients of the Agent Client Protocol: an ACP
-// agent on standard input and output that stands in front of the real one.
+// Package acp is the front end for editors and other clients of the Agent Client Protocol. For the
+// client it is an ACP agent on standard input and output. It stands between the client and the real
+// agent.
 //
-// It promises that a line goes on byte for byte as it came, in either direction, in order, with the
-// exceptions that docs/acp.md lists; that what the agent says is on disk before the client sees it;
-// and that each session/prompt is an input like any other: its intent is on disk before it goes on,
-// and the client's answer to it comes when the outcome is on disk. It decides nothing about a
-// request, which is the policy's, and draws nothing.
+// It promises that every line passes byte for byte and in order in both directions, with the
+// exceptions that docs/acp.md lists. The agent's output is on disk before the client sees it. Each
+// session/prompt is an input like any other: its intent is on disk before it passes, and the
+// client's answer follows after the outcome is on disk. The policy decides about requests, not this
+// package. The package draws nothing.
+//
+// # Goroutines and locks
+//
+//   - Serve's goroutine handles the client's lines in order, one after the other. It owns relay.recovered, session.last and request.loaded. It hands each line to the Conn, which writes it.
+//   - readLines reads the client's lines.
+//   - The reading goroutine of the Conn calls Pass, Local and the recorder's Received for each line of the agent, in order. The writing goroutine of the Conn calls the recorder's Sent.
+//   - Each prompt has a goroutine (prompt.runTurn). A session that opens, closes or changes its mode has one, too. relay.turns counts these goroutines, and Serve waits for them.
+//   - writeBatches is the only goroutine that writes to the client.
+//
+// The locks relay.mu, prompt.mu and output.mu each guard the fields that the structs name. No
+// goroutine holds two of them at the same time.
 package acp
 
 import (
@@ -28,51 +40,54 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Place is an open project. The sessions that the client opens in it share it.
+// Place is an open project. All sessions that the client opens in it share it.
 type Place struct {
 	Runner *kernel.Runner
-	// Setup is how an agent's session in a directory is set up, and Turn how its inputs are answered,
-	// but for the input.
+	// Setup returns the configuration of an agent's session in a directory. Turn configures the
+	// answers to the session's inputs. Its Input is empty.
 	Setup func(dir string) kernel.Setup
 	Turn  kernel.Turn
 }
 
-// Answers says which questions the client may answer.
+// Answers names the questions that the client may answer.
 type Answers string
 
-// The values of editor.answers. None of them lets a client answer what the refused tier asks.
+// These are the values of editor.answers. No value lets a client answer a question of the refused
+// tier.
 const (
-	AnswersOrdinary Answers = "ordinary" // of the ordinary tier
-	AnswersAsked    Answers = "asked"    // all that are asked, but those of the refused tier
-	AnswersNone     Answers = "none"     // none: they wait at Perlica's other front ends
+	AnswersOrdinary Answers = "ordinary" // questions of the ordinary tier
+	AnswersAsked    Answers = "asked"    // all questions except those of the refused tier
+	AnswersNone     Answers = "none"     // no question: all wait at Perlica's other front ends
 )
 
-// Options of Serve.
+// Options configures Serve.
 type Options struct {
 	In      io.Reader // the client's lines
 	Out     io.Writer // lines to the client
 	Agent   agents.Agent
 	Dir     string   // the working directory of the agent's process
-	Environ []string // what its environment is chosen from
+	Environ []string // the environment from which the agent's environment is chosen
 	Version string
-	Limit   string // the permission mode that runs which the agent starts do not loosen
+	// Limit is the permission mode that runs started by the agent cannot loosen.
+	Limit   string
 	Answers Answers
-	// Local says that the client reads and writes files and runs commands for the agent, each judged
-	// by the policy like a tool call.
+	// Local means that the client reads and writes files and runs commands for the agent. The
+	// policy judges each of them like a tool call.
 	Local  bool
 	Origin *interaction.Origin // of this process
-	// Visitor is a client that comes in from outside, as the record names it: it may only tighten (see
-	// docs/http.md), and is called by no other name. Empty: the client is a program of the user's here.
+	// Visitor is the record's name for a client from another machine. Such a client may only
+	// tighten (see docs/http.md), and its own name is ignored. Visitor is empty for a program of
+	// the user on this machine.
 	Visitor string
-	// Home records what belongs to no session.
+	// Home records the lines that belong to no session.
 	Home *kernel.Runner
 	// Open returns the project of a directory. It is called again for each session.
 	Open func(ctx context.Context, dir string) (*Place, error)
-	// Log tells the operator what happens, a line at a time.
+	// Log writes a line for the operator.
 	Log func(format string, args ...any)
 }
 
-// Relay is one connection of a client, with its agent.
+// relay is a client's connection with its agent.
 type relay struct {
 	opt  Options
 	conn *provider.Conn
@@ -80,58 +95,66 @@ type relay struct {
 	id   string // of the connection
 	home *kernel.Attached
 
-	recovered map[*kernel.Runner]bool // the client's reader's
+	recovered map[*kernel.Runner]bool // owned by the goroutine of Serve
 
 	ctx   context.Context // of the turns
 	end   context.CancelCauseFunc
 	turns sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows; never held during I/O
-	client   string     // its name and version
+	mu       sync.Mutex // guards the fields below; never held during I/O
+	client   string     // the client's name and version
 	agent    acp.InitializeResponse
 	sessions map[string]*session
-	requests map[string]*request         // of the client and of Perlica, that the agent has not answered; by provider.IDKey
-	asked    map[string]*asking          // of the agent, likewise, and the latest questions that are answered
-	answered []string                    // the keys of these, the oldest first
-	opening  map[string]*kernel.Attached // sessions that are being continued: what records their lines
-	failed   error                       // why nothing goes on any more
-	foreign  error                       // why the agent gets no request: it speaks another version of the protocol
+	// requests holds the unanswered requests of the client and of Perlica, by provider.IDKey.
+	requests map[string]*request
+	// agentRequests holds the agent's unanswered requests and its latest answered questions, by
+	// provider.IDKey.
+	agentRequests map[string]*agentRequest
+	answered      []string                    // keys of the answered questions, oldest first
+	opening       map[string]*kernel.Attached // recorders of the sessions that are being continued
+	failed        error                       // the error that ended the connection
+	// foreign is set if the agent speaks another version of the protocol. The agent then gets no
+	// request.
+	foreign error
 }
 
-// request is a request of the client, or of Perlica, that waits for its answer.
+// request is a request of the client or of Perlica that waits for its answer.
 type request struct {
 	id     string // as it was written
 	method string
-	at     *kernel.Attached // what records its answer
-	prompt *prompt          // of session/prompt
-	open   *opening         // of what opens a session
-	closes *session         // of what closes one
-	loaded func()           // of what loads an open session again: ends the telling of its earlier turns; otherwise nil
+	at     *kernel.Attached // records the answer
+	prompt *prompt          // of a session/prompt
+	open   *opening         // of a request that opens a session
+	closes *session         // of a request that closes a session
+	// loaded ends the agent's report of earlier turns. It is set if the request loads an open
+	// session again.
+	loaded func()
 }
 
-// errClientGone says that the client reads nothing more.
+// errClientGone says that the client no longer reads.
 var errClientGone = errors.New("the client closed its side")
 
-// A RecordError says that the log could be written no more: nothing went on after that.
+// A RecordError says that the log cannot be written. The relay then passes no further line.
 type RecordError struct{ Err error }
 
 func (e *RecordError) Error() string { return "the event log can be written no more: " + e.Err.Error() }
 
-// Unwrap returns what the log says.
+// Unwrap returns the log's error.
 func (e *RecordError) Unwrap() error { return e.Err }
 
-// Serve carries lines between a client and an agent until one of them ends, and then ends the other.
-// It returns nil if the client closed its side, else why the agent, or the record, came to its end.
+// Serve carries lines between a client and an agent until one of them ends, and then ends the
+// other. It returns nil if the client closed its side. Otherwise it returns the error of the agent
+// or of the log.
 func Serve(ctx context.Context, opt Options) error {
 	r := &relay{
 		opt: opt, id: uuid.Must(uuid.NewV7()).String(), home: opt.Home.Unattached(""),
-		sessions: map[string]*session{}, requests: map[string]*request{}, asked: map[string]*asking{},
+		sessions: map[string]*session{}, requests: map[string]*request{}, agentRequests: map[string]*agentRequest{},
 		opening: map[string]*kernel.Attached{}, recovered: map[*kernel.Runner]bool{}, client: opt.Visitor,
 	}
 	r.ctx, r.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.end(nil)
-	r.out = newOutput(opt.Out, r.fail, func() { r.end(errClientGone) })
-	defer context.AfterFunc(r.ctx, r.out.free)()
+	r.out = newOutput(opt.Out, r.failRecord, func() { r.end(errClientGone) })
+	defer context.AfterFunc(r.ctx, r.out.liftLimits)()
 	conn, err := provider.Start(opt.Agent.Agent, provider.Options{
 		Recorder: recorder{r}, Client: passive{r}, Peer: r, IDPrefix: r.prefix(),
 		Dir: opt.Dir, Environ: opt.Environ, Permissions: opt.Limit,
@@ -139,27 +162,28 @@ func Serve(ctx context.Context, opt Options) error {
 		Stderr: func(b []byte) { opt.Log("%s: %s", opt.Agent.ID, b) },
 	})
 	if err != nil {
-		r.out.close()
+		r.out.closeQueue()
 		return err
 	}
 	r.conn = conn
 	lines := make(chan []byte)
 	go r.readLines(lines)
-	if err = r.serve(ctx, lines); err == nil || ctx.Err() != nil {
+	if err = r.serveLines(ctx, lines); err == nil || ctx.Err() != nil {
 		r.stopAll()
 	}
 	r.end(&kernel.StoppedError{Stop: kernel.Stop{By: "client", Why: "the client closed its side"}})
 	r.turns.Wait()
 	eerr := conn.End(context.Background())
-	r.turns.Wait() // a session may have been opened by the agent's last words
+	// The agent's last lines may have opened a session.
+	r.turns.Wait()
 	r.closeSessions()
 	r.answerAll(err)
-	r.out.close()
+	r.out.closeQueue()
 	return errors.Join(err, eerr)
 }
 
-// serve hands the client's lines on. It returns nil when there are no more.
-func (r *relay) serve(ctx context.Context, lines <-chan []byte) error {
+// serveLines handles the client's lines. It returns nil at the end of the client's input.
+func (r *relay) serveLines(ctx context.Context, lines <-chan []byte) error {
 	for {
 		select {
 		case line, ok := <-lines:
@@ -177,7 +201,7 @@ func (r *relay) serve(ctx context.Context, lines <-chan []byte) error {
 	}
 }
 
-// readLines reads the client's lines. What follows the last line feed is no line.
+// readLines reads the client's lines. It ignores an unfinished last line.
 func (r *relay) readLines(lines chan<- []byte) {
 	defer close(lines)
 	in := bufio.NewReaderSize(r.opt.In, 1<<16)
@@ -197,11 +221,11 @@ func (r *relay) readLines(lines chan<- []byte) {
 // prefix begins the ids of Perlica's own requests.
 func (r *relay) prefix() string { return "perlica-" + r.id + "-" }
 
-// isOwn reports whether an id is one of these.
+// isOwn reports whether the id belongs to a request of Perlica.
 func (r *relay) isOwn(key string) bool { return strings.HasPrefix(key, `"`+r.prefix()) }
 
-// fail takes in that a log can be written no more.
-func (r *relay) fail(err error) {
+// failRecord stores the log's error and ends the connection.
+func (r *relay) failRecord(err error) {
 	r.mu.Lock()
 	r.failed = cmp.Or(r.failed, error(&RecordError{err}))
 	r.mu.Unlock()
@@ -214,7 +238,7 @@ func (r *relay) hasFailed() bool {
 	return r.failed != nil
 }
 
-// reason is why nothing goes on any more; nil: the client reads nothing.
+// reason returns the error that ended the connection. nil means that the client no longer reads.
 func (r *relay) reason() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +256,7 @@ func (r *relay) reason() error {
 	return err
 }
 
-// closeSessions ends what Attach began. No turn is under way, and the agent is gone.
+// closeSessions closes all sessions. No turn is running, and the agent has ended.
 func (r *relay) closeSessions() {
 	r.mu.Lock()
 	sessions := slices.Collect(maps.Values(r.sessions))
@@ -260,33 +284,34 @@ func (r *relay) answerAll(why error) {
 		message = why.Error()
 	}
 	for _, id := range open {
-		r.say(r.home, errorLine(id, codeInternal, message))
+		r.sendOwn(r.home, errorLine(id, codeInternal, message))
 	}
 }
 
 // own reports whether a request is Perlica's.
 func (q *request) own() bool { return q.method == "" }
 
-// record records a line of the client that does not go on as it came, or one of Perlica's to it.
-// Without a record nothing goes on any more.
-func (r *relay) record(at *kernel.Attached, sent bool, line []byte) {
+// recordLine records a line of the client that does not pass unchanged, or a line of Perlica to the
+// client. A failed record ends the connection.
+func (r *relay) recordLine(at *kernel.Attached, sent bool, line []byte) {
 	if err := at.ClientLine(sent, line); err != nil {
-		r.fail(err)
+		r.failRecord(err)
 	}
 }
 
-// say sends a line of Perlica's own to the client.
-func (r *relay) say(at *kernel.Attached, line []byte) {
-	r.record(at, true, line)
+// sendOwn sends a line of Perlica to the client.
+func (r *relay) sendOwn(at *kernel.Attached, line []byte) {
+	r.recordLine(at, true, line)
 	durable := at.Durable()
 	if r.hasFailed() {
-		durable = nil // what is left to be said is that
+		// The log has failed. The client must still learn of this failure.
+		durable = nil
 	}
-	r.out.add(line, durable)
+	r.out.addLine(line, durable)
 }
 
-// refuse answers a request of the client with an error; the request does not go on.
-func (r *relay) refuse(at *kernel.Attached, line []byte, id string, code int, message string) {
-	r.record(at, false, line)
-	r.say(at, errorLine(id, code, message))
+// refuseRequest answers a request of the client with an error. The agent does not get the request.
+func (r *relay) refuseRequest(at *kernel.Attached, line []byte, id string, code int, message string) {
+	r.recordLine(at, false, line)
+	r.sendOwn(at, errorLine(id, code, message))
 }

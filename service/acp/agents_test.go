@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// scripted starts a relay whose agent follows a scenario.
+// scripted starts a relay with an agent that follows a scenario.
 func scripted(t *testing.T, scenario string, set func(*Options)) *world {
 	t.Helper()
 	path := t.TempDir() + "/scenario"
@@ -20,7 +20,8 @@ func scripted(t *testing.T, scenario string, set func(*Options)) *world {
 	return newWorld(t, []string{"PERLICA_PREDICTABLE=" + path}, set)
 }
 
-// TestOtherVersion: an agent that speaks another version of the protocol gets no request, and the client an error.
+// TestOtherVersion checks that an agent with another version of the protocol gets no request. The
+// client gets an error.
 func TestOtherVersion(t *testing.T) {
 	for version, refused := range map[string]bool{"2": true, `"2"`: true, "0": true, "1.5": true, "1": false, "1.0": false, `"1"`: false, "null": false} {
 		w := scripted(t, "[initialize]\n@set protocolVersion "+version+"\n", nil)
@@ -38,8 +39,8 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// TestKnownByItsName: an agent that says that it is a known one is put into that one's asking mode, whatever
-// its command and its provider's id are.
+// TestKnownByItsName checks that an agent with a known name is put into its asking mode, regardless
+// of its command and its provider's id.
 func TestKnownByItsName(t *testing.T) {
 	for name, want := range map[string]bool{"@agentclientprotocol/claude-agent-acp": true, "QWEN-Code": true, "somebody": false} {
 		w := scripted(t, "[initialize]\n@set agentInfo {\"name\":\""+name+"\",\"version\":\"1\"}\n[session/new]\n"+
@@ -66,8 +67,9 @@ func TestKnownByItsName(t *testing.T) {
 	}
 }
 
-// TestReload: what the agent tells of earlier turns, because a client loads an open session once more, is no
-// work of its own; neither in its answer to session/load nor after that. A tool that begins then is.
+// TestReload checks an agent's report of earlier turns when a client loads an open session again.
+// The report is not counted as new work, neither before nor after the answer to session/load. A
+// tool call that begins then is counted.
 func TestReload(t *testing.T) {
 	const history = `@update {"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}
 @update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"yo"}}
@@ -89,7 +91,8 @@ func TestReload(t *testing.T) {
 		id := w.session("one")
 		w.until(w.prompt(id, "hi"))
 		load := w.request("session/load", map[string]any{"sessionId": id, "cwd": w.path("one"), "mcpServers": []any{}})
-		m, before := w.until(w.prompt(id, "again")) // sent before the answer: it waits for that
+		// The prompt was sent before the answer and waits for it.
+		m, before := w.until(w.prompt(id, "again"))
 		if m.Result.StopReason != "end_turn" {
 			t.Fatalf("%s: %s", c.name, m.line)
 		}
@@ -114,13 +117,15 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestRefusedAlone: a tool that the agent asked about between turns, that was refused and that failed, did not run.
+// TestRefusedAlone checks a tool that the agent asked about between turns. A refused tool that
+// failed counts as not run.
 func TestRefusedAlone(t *testing.T) {
 	for _, c := range []struct {
 		then    string
 		unasked string
 	}{
-		{"", ""}, // the predictable agent says itself that the tool failed
+		// The predictable agent reports the failure itself.
+		{"", ""},
 		{`@update {"sessionUpdate":"tool_call_update","toolCallId":"call-1","status":"completed"}` + "\n", "although it was refused"},
 	} {
 		w := scripted(t, "[session/prompt]\n@say done\n@answer\n@request _x/go\n@ask execute Build command=make\n"+c.then+`@update {"sessionUpdate":"session_info_update","title":"end"}`+"\n", nil)
@@ -144,7 +149,7 @@ func TestRefusedAlone(t *testing.T) {
 	}
 }
 
-// TestMetaOfAnyNumber: a member of _meta that is not Perlica's needs no form that Go can read.
+// TestMetaOfAnyNumber checks that a foreign member of _meta may hold a number that Go cannot read.
 func TestMetaOfAnyNumber(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	id := w.session("one")

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// named takes in the sessions of the agent's own that an update names: its announcements of subagents, and
-// the calls of tools by which it begins them.
+// named registers the agent's own sessions that an update names: announced subagents and sessions
+// that tool calls begin.
 func (r *relay) named(f provider.Frame) {
 	if !bytes.Contains(f.Line, []byte("subagent")) && !bytes.Contains(f.Line, []byte("ThreadId")) {
 		return
@@ -18,14 +18,15 @@ func (r *relay) named(f provider.Frame) {
 		Update struct {
 			Kind     string `json:"sessionUpdate"`
 			Session  string `json:"sessionId"`         // of ACP's subagent_update
-			Subagent string `json:"subagentSessionId"` // of its forerunners
+			Subagent string `json:"subagentSessionId"` // of earlier forms of this update
 			RawInput struct {
 				Thread  string   `json:"agentThreadId"` // of Codex's tools
 				Threads []string `json:"receiverThreadIds"`
 			} `json:"rawInput"`
 		} `json:"update"`
 	}
-	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v) // what has another form names nothing
+	// An update of another form names no session.
+	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v)
 	u := v.Update
 	ids := append(u.RawInput.Threads, u.RawInput.Thread)
 	if strings.Contains(u.Kind, "subagent") {
@@ -33,7 +34,7 @@ func (r *relay) named(f provider.Frame) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	parent := r.find(f.Session)
+	parent := r.findSession(f.Session)
 	for _, id := range ids {
 		if id != "" && r.sessions[id] == nil && r.opening[id] == nil {
 			r.child(id, parent)

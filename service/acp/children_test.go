@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// holding returns the runs of the events whose payload has a text.
+// holding returns the runs of the events with a text in their payload.
 func (w *world) holding(name, text string) (runs []event.RunID) {
 	w.t.Helper()
 	for _, e := range w.events(name, event.NotificationReceived) {
@@ -21,8 +21,9 @@ func (w *world) holding(name, text string) (runs []event.RunID) {
 	return runs
 }
 
-// TestChildren: with several turns under way, a session of the agent's own belongs to the session that named
-// it, is judged in that one's directory, and to none if it was not named.
+// TestChildren checks the agent's own sessions during several turns. Such a session belongs to the
+// session that named it and is judged in its directory. An unnamed session belongs to no other
+// session.
 func TestChildren(t *testing.T) {
 	for _, announcement := range []string{
 		`{"sessionUpdate":"subagent_update","sessionId":"kid","title":"x"}`,
@@ -60,7 +61,8 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestEarlierTurn: what the agent says of a tool call or a message of an earlier turn belongs to that turn.
+// TestEarlierTurn checks that an update about a tool call or a message of an earlier turn belongs
+// to that turn.
 func TestEarlierTurn(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -91,7 +93,8 @@ func TestEarlierTurn(t *testing.T) {
 	}
 }
 
-// TestAlone: a turn that the agent begins by itself is said to be one, and what runs in it ran unasked.
+// TestAlone checks that a turn begun by the agent is reported as such. Tools that run in it count
+// as unasked.
 func TestAlone(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")

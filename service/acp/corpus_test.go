@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// schema is a JSON schema, as far as those of the protocol use it.
+// schema is a JSON schema with the members that the protocol's schemas use.
 type schema struct {
 	Ref        string             `json:"$ref"`
 	Type       any                `json:"type"`
@@ -48,7 +48,7 @@ func readSchema(t *testing.T, name string) map[string]*schema {
 	return s.Defs
 }
 
-// instances returns documents of a schema: each variant of each union in it is in one of them.
+// instances returns documents of a schema. Each variant of each union occurs in one of them.
 func instances(defs map[string]*schema, s *schema, depth int) []any {
 	switch {
 	case s == nil || depth > 8:
@@ -80,7 +80,7 @@ func instances(defs map[string]*schema, s *schema, depth int) []any {
 	return merged(parts)
 }
 
-// merged returns documents that have the members of one of each part.
+// merged returns documents with the members of one document of each part.
 func merged(parts [][]any) (list []any) {
 	n := 0
 	for _, p := range parts {
@@ -139,7 +139,7 @@ func scalars(defs map[string]*schema, s *schema, depth int) []any {
 	return []any{map[string]any{"any": []any{json.Number("1e400"), nil, "x"}}}
 }
 
-// lines returns messages of a schema to one side: "agent", "client".
+// lines returns messages of a schema to one side: "agent" or "client".
 func lines(t *testing.T, name, side, session, dir string) (list []string) {
 	t.Helper()
 	defs := readSchema(t, name)
@@ -171,8 +171,8 @@ func lines(t *testing.T, name, side, session, dir string) (list []string) {
 
 var schemas = []string{"v1.schema", "v1.schema.unstable", "v2.schema", "v2.schema.unstable"}
 
-// TestCorpusFromAgent: every message of the protocol's schemas, and invented ones, reach the client as the
-// agent wrote them.
+// TestCorpusFromAgent checks that every message of the protocol's schemas, and invented ones, reach
+// the client unchanged.
 func TestCorpusFromAgent(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -189,7 +189,7 @@ func TestCorpusFromAgent(t *testing.T) {
 	for _, line := range want {
 		m := provider.ParseMessage([]byte(line))
 		if m.Method == "session/request_permission" || provider.IsLocal(m.Method) || m.Method == "$/cancel_request" {
-			continue // exceptions, which have tests of their own
+			continue // exceptions with their own tests
 		}
 		script += "@line " + strings.ReplaceAll(line, `\`, `\\`) + "\n"
 		passed = append(passed, line)
@@ -228,7 +228,8 @@ func firstDifference(a, b []string) string {
 	return "one has more"
 }
 
-// TestCorpusFromClient: so do those of the client, apart from the exceptions.
+// TestCorpusFromClient checks that the client's messages reach the agent unchanged, apart from the
+// exceptions.
 func TestCorpusFromClient(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -237,7 +238,7 @@ func TestCorpusFromClient(t *testing.T) {
 		for _, line := range lines(t, name, "agent", s, w.path("one")) {
 			m := provider.ParseMessage([]byte(line))
 			if m.Method == "initialize" || blocked(m) != "" {
-				continue // exceptions, which have tests of their own
+				continue // exceptions with their own tests
 			}
 			want = append(want, line)
 		}
@@ -264,7 +265,7 @@ func TestCorpusFromClient(t *testing.T) {
 	}
 }
 
-// TestHugeLines: lines of 30 MiB go on in both directions.
+// TestHugeLines checks that lines of 30 MiB pass in both directions.
 func TestHugeLines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the agent takes seconds for them")

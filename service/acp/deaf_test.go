@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestDeafInFlood: a client that stops reading while the agent floods it does not keep Perlica from its
-// end when it closes its side.
+// TestDeafInFlood checks that Perlica ends when the client closes its side, although the client
+// stopped reading during a flood.
 func TestDeafInFlood(t *testing.T) {
 	outr, out := io.Pipe()
 	w := newWorld(t, nil, func(o *Options) { o.Out = out })
@@ -21,7 +21,8 @@ func TestDeafInFlood(t *testing.T) {
 	go func() {
 		b := make([]byte, 1<<16)
 		text := ""
-		for !strings.Contains(text, "chunk") { // it reads until the flood has begun
+		// The client reads until the flood has begun.
+		for !strings.Contains(text, "chunk") {
 			n, err := outr.Read(b)
 			if err != nil {
 				return
@@ -40,29 +41,31 @@ func TestDeafInFlood(t *testing.T) {
 	w.request("session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}})
 	<-client
 	w.prompt("session-1", "@stream 1000000 200")
-	for range client { // until it reads no more
+	// The client has stopped reading.
+	for range client {
 	}
 	_ = w.in.Close() // as an editor does
 	select {
 	case <-w.ended:
-		w.ended <- nil // for those who wait behind
+		w.ended <- nil // for the waits of the cleanup
 	case <-time.After(timeout):
 		t.Fatal("the relay does not end")
 	}
 }
 
-// TestHeldBehind: an answer of the agent's that waits for room in the queue to the client, and whose prompt
-// Perlica answers at that time, holds up nothing behind it.
+// TestHeldBehind checks an agent's answer that waits for room in the queue to the client. Perlica
+// answers its prompt in the meantime. The later lines must not stay blocked.
 func TestHeldBehind(t *testing.T) {
 	var got bytes.Buffer
 	open, reached := make(chan struct{}), make(chan struct{})
 	r := &relay{requests: map[string]*request{}}
 	r.out = newOutput(&gated{w: &got, gate: open, reached: reached}, func(error) {}, func() {})
 	r.requests["1"] = &request{id: "1", prompt: &prompt{id: "1"}}
-	r.out.add([]byte("x"), nil)
+	r.out.addLine([]byte("x"), nil)
 	<-reached
-	for range outLines { // behind the one that is being written
-		r.out.add([]byte("x"), nil)
+	// These lines follow the line that is being written.
+	for range outLines {
+		r.out.addLine([]byte("x"), nil)
 	}
 	returned := make(chan struct{})
 	go func() {
@@ -73,12 +76,12 @@ func TestHeldBehind(t *testing.T) {
 		runtime.Gosched()
 	}
 	r.mu.Lock()
-	delete(r.requests, "1") // it is answered
+	delete(r.requests, "1") // the prompt is answered
 	r.mu.Unlock()
 	close(open)
 	<-returned
-	r.out.add([]byte("behind"), nil)
-	r.out.close()
+	r.out.addLine([]byte("behind"), nil)
+	r.out.closeQueue()
 	if !strings.HasSuffix(got.String(), "x\nbehind\n") {
 		t.Errorf("%q", got.String()[max(0, got.Len()-40):])
 	}

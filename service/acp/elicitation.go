@@ -11,12 +11,13 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// elicitations are the methods by which an agent has the client fill in a form: ACP's, and its forerunner.
+// elicitations lists the methods by which an agent asks the client to fill in a form: the method of
+// ACP and its earlier form.
 var elicitations = []string{acp.ClientMethodElicitationCreate, "session/elicitation"}
 
-// declined reports whether a request is an elicitation that wants a secret, whose answer would be on record, or that
-// asks for approval and that the policy refuses: the agent then has its answer. No rule and no mode accepts one: only
-// the client does.
+// declined reports whether Perlica has declined an elicitation. It declines a form that asks for a
+// secret, because the answer would be on record. It also declines a form that asks for an approval
+// that the policy refuses. Only the client accepts a form; no rule and no mode does.
 func (r *relay) declined(f provider.Frame) bool {
 	if !slices.Contains(elicitations, f.Method) {
 		return false
@@ -27,9 +28,10 @@ func (r *relay) declined(f provider.Frame) bool {
 		Schema  json.RawMessage            `json:"requestedSchema"`
 		Meta    map[string]json.RawMessage `json:"_meta"`
 	}
-	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v) // what has another form asks for none
+	// A request of another form asks for no secret.
+	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v)
 	if _, err := form.Read(v.Message, v.Schema); errors.Is(err, form.ErrSecret) {
-		r.decline(f)
+		r.declineForm(f)
 		return true
 	}
 	var texts []string
@@ -44,15 +46,15 @@ func (r *relay) declined(f provider.Frame) bool {
 		tool.ID = acp.ToolCallId("perlica:" + f.ID)
 	}
 	r.mu.Lock()
-	s := r.find(f.Session)
+	s := r.findSession(f.Session)
 	r.mu.Unlock()
 	if s != nil && !s.at.Refuses(f.ID, tool, texts) {
 		return false
 	}
-	r.decline(f)
+	r.declineForm(f)
 	return true
 }
 
-func (r *relay) decline(f provider.Frame) {
-	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // as in carry
+func (r *relay) declineForm(f provider.Frame) {
+	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // the error is ignored as in carryRequest
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestApprovalByForm: a form that asks for approval is judged first: what the policy refuses is declined,
-// and only the client accepts one.
+// TestApprovalByForm checks that the policy judges a form that asks for approval. A refused form is
+// declined, and only the client accepts one.
 func TestApprovalByForm(t *testing.T) {
 	const form = `@request %s {"sessionId":"$session","mode":"form","message":"Run it?","requestedSchema":{"type":"object","properties":{}},"_meta":{%s}}`
 	marked := func(command string) string {
@@ -29,7 +29,8 @@ func TestApprovalByForm(t *testing.T) {
 			open := o.Open
 			o.Open = func(ctx context.Context, dir string) (*Place, error) {
 				p, err := open(ctx, dir)
-				p.Turn.Permissions = "allow" // which accepts none
+				// This mode accepts no form.
+				p.Turn.Permissions = "allow"
 				return p, err
 			}
 		})
@@ -51,7 +52,8 @@ func TestApprovalByForm(t *testing.T) {
 	}
 }
 
-// TestSecretByForm: a form that wants a secret is declined, whichever agent asks: the client's answer would be on record.
+// TestSecretByForm checks that a form that asks for a secret is declined for every agent, because
+// the client's answer would be on record.
 func TestSecretByForm(t *testing.T) {
 	const form = `@request elicitation/create {"sessionId":"$session","mode":"form","message":"%s","requestedSchema":{"type":"object","properties":{%s}}}`
 	for _, c := range []struct {

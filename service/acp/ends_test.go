@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// TestDismissed: a client that chooses none of the options has not chosen the agent's no, on record as
-// with the agent.
+// TestDismissed checks a client that chooses none of the options. It has not chosen the agent's no,
+// neither on record nor for the agent.
 func TestDismissed(t *testing.T) {
 	for name, result := range map[string]string{
 		"cancelled":              `"result":{"outcome":{"outcome":"cancelled"},"_meta":{"x":1}}`,
@@ -43,27 +43,27 @@ func TestDismissed(t *testing.T) {
 	}
 }
 
-// TestDeafClient: a client that stops reading does not keep Perlica from its end.
+// TestDeafClient checks that Perlica ends although the client stops reading.
 func TestDeafClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	out := &deaf{reached: make(chan struct{})}
 	o := newOutput(out, func(error) {}, func() {})
-	defer context.AfterFunc(ctx, o.free)()
+	defer context.AfterFunc(ctx, o.liftLimits)()
 	added := make(chan struct{})
 	go func() {
 		defer close(added)
 		for range 2 * outLines {
-			o.add([]byte("x"), nil)
+			o.addLine([]byte("x"), nil)
 		}
 	}()
 	<-out.reached
 	cancel()
 	<-added
-	o.close()
+	o.closeQueue()
 }
 
-// deaf takes no byte, ever.
+// deaf never accepts a byte.
 type deaf struct{ reached chan struct{} }
 
 func (d *deaf) Write([]byte) (int, error) {
@@ -73,8 +73,8 @@ func (d *deaf) Write([]byte) (int, error) {
 
 var _ io.Writer = (*deaf)(nil)
 
-// TestClosed: a session that the client has closed is given up: the chat goes on with it, and so does the
-// client with the chat's.
+// TestClosed checks that a session closed by the client is free. The chat can continue it, and the
+// client can continue the chat's session.
 func TestClosed(t *testing.T) {
 	env := []string{"PERLICA_PREDICTABLE_STATE=" + t.TempDir()}
 	w := newWorld(t, env, nil)
@@ -119,7 +119,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestForeignID: a session that the client names in another's turn is none of that turn's.
+// TestForeignID checks that a session named during another session's turn does not belong to that
+// turn.
 func TestForeignID(t *testing.T) {
 	env := []string{"PERLICA_PREDICTABLE_STATE=" + t.TempDir()}
 	w := newWorld(t, env, nil)
@@ -129,7 +130,8 @@ func TestForeignID(t *testing.T) {
 	w.start(env, nil)
 	other := w.session("two")
 	turn, _ := w.prompt(other, "@say now\n@hang"), w.next()
-	w.until(w.request("session/set_mode", map[string]string{"sessionId": s, "modeId": "ask"})) // it is none of the turn's
+	// The session does not belong to the running turn.
+	w.until(w.request("session/set_mode", map[string]string{"sessionId": s, "modeId": "ask"}))
 	w.until(w.request("session/load", map[string]any{"sessionId": s, "cwd": w.path("one"), "mcpServers": []any{}}))
 	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, other))
 	w.until(turn)

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// gone fails unless every agent of this world has ended: each holds a lock as long as it lives.
+// gone fails unless every agent of this world has ended. Each agent holds a lock during its life.
 func (w *world) gone() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -30,7 +30,7 @@ func (w *world) gone() {
 	}
 }
 
-// outcomes fails unless the log of a directory has n intents, and an outcome for each.
+// outcomes fails unless the log of a directory has n intents with one outcome each.
 func (w *world) outcomes(name string, n int) {
 	w.t.Helper()
 	intents, outcomes := w.events(name, event.Requested), w.events(name, event.Responded, event.ProviderError, event.OutcomeUnknown)
@@ -39,7 +39,7 @@ func (w *world) outcomes(name string, n int) {
 	}
 }
 
-// refused fails unless the answer to a request is an error that says this.
+// refused fails unless the answer to a request is an error with these words.
 func (w *world) refused(id string, words ...string) {
 	w.t.Helper()
 	m, _ := w.until(id)
@@ -50,13 +50,13 @@ func (w *world) refused(id string, words ...string) {
 	}
 }
 
-// TestAgentFaults: what the client gets of an agent that fails, what is on record, and what of the
-// agent is left.
+// TestAgentFaults checks the failures of an agent: the client's answers, the record, and the
+// agent's processes.
 func TestAgentFaults(t *testing.T) {
 	for name, at := range map[string]struct {
 		scenario string
 		play     func(w *world)
-		ends     string // what the relay's end says; empty: the agent can still be used
+		ends     string // words of the relay's error; empty: the agent still works
 		intents  int
 	}{
 		"it dies in initialize": {"[initialize]\n@stderr last words\n@exit 3", func(w *world) {
@@ -95,7 +95,7 @@ func TestAgentFaults(t *testing.T) {
 			s := w.session("one")
 			id := w.prompt(s, "x")
 			w.until(id)
-			_, between := w.until(id) // both go on
+			_, between := w.until(id) // both lines pass
 			if text(between) != "more" {
 				w.t.Error(between)
 			}
@@ -135,11 +135,13 @@ func TestAgentFaults(t *testing.T) {
 	}
 }
 
-// TestClientFaults: what a client may do at any time.
+// TestClientFaults checks actions that a client may take at any time.
 func TestClientFaults(t *testing.T) {
 	for name, at := range map[string]struct {
-		play    func(w *world, session string)
-		prompts int // that the agent gets; -1: the one, or none if the stop came before it
+		play func(w *world, session string)
+		// prompts is the number of prompts that the agent gets. -1 means one, or none if the stop
+		// came first.
+		prompts int
 		intents int
 	}{
 		"a thousand lines at once": {func(w *world, s string) {
@@ -232,8 +234,8 @@ func TestClientFaults(t *testing.T) {
 	}
 }
 
-// TestClientLeavesInATurn: a client that leaves cancels its turns: the agent is asked to, and its answer is
-// the outcome. What waited behind a turn is never sent.
+// TestClientLeavesInATurn checks that the turns of a leaving client are cancelled. The agent is
+// asked to cancel, and its answer is the outcome. A waiting prompt is never sent.
 func TestClientLeavesInATurn(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -254,7 +256,7 @@ func TestClientLeavesInATurn(t *testing.T) {
 	w.outcomes("one", 1)
 }
 
-// stopping is a client's side that takes nothing more when stop is closed.
+// stopping is a client's side that accepts nothing after stop is closed.
 type stopping struct {
 	io.Writer
 	stop chan struct{}
@@ -269,8 +271,8 @@ func (s *stopping) Write(b []byte) (int, error) {
 	}
 }
 
-// TestClientStopsReading: a client that reads nothing more and closes its side ends everything, however
-// much the agent has to say.
+// TestClientStopsReading checks a client that stops reading and closes its side. Everything ends,
+// although the agent has more output.
 func TestClientStopsReading(t *testing.T) {
 	out := &stopping{stop: make(chan struct{})}
 	w := newWorld(t, nil, func(o *Options) { out.Writer, o.Out = o.Out, out })
@@ -288,7 +290,8 @@ func TestClientStopsReading(t *testing.T) {
 	w.outcomes("one", 1)
 }
 
-// TestClientLeavesAsASessionOpens: the agent's answer to session/new comes when the client has gone.
+// TestClientLeavesAsASessionOpens sends the agent's answer to session/new after the client has
+// left.
 func TestClientLeavesAsASessionOpens(t *testing.T) {
 	const late = "PERLICA_PREDICTABLE=[session/new]\n@hang\n[eof]\n@line {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"sessionId\":\"late\"}}"
 	for range 10 {
@@ -302,10 +305,10 @@ func TestClientLeavesAsASessionOpens(t *testing.T) {
 	}
 }
 
-// logFiles are what a log's database is made of.
+// logFiles lists the files of a log's database.
 var logFiles = []string{"eventlog.db", "eventlog.db-wal"}
 
-// moveLog moves a project's log away, or back: the next that would be written to it fails.
+// moveLog moves a project's log away or back. The next append to a moved log fails.
 func (w *world) moveLog(back bool) {
 	w.t.Helper()
 	for _, name := range logFiles {
@@ -319,8 +322,8 @@ func (w *world) moveLog(back bool) {
 	}
 }
 
-// TestLogFailsAt: a log that can be written no more, before a turn and in one. Nothing goes on, and when
-// the log is back each input that may have been called has its outcome.
+// TestLogFailsAt checks a log that fails before a turn and during one. No line passes then. After
+// the log is back, each input that may have been called has its outcome.
 func TestLogFailsAt(t *testing.T) {
 	t.Run("before a turn", func(t *testing.T) {
 		w := newWorld(t, nil, nil)
@@ -342,7 +345,8 @@ func TestLogFailsAt(t *testing.T) {
 	})
 }
 
-// logGone waits for the end of a relay whose log has gone, brings it back and starts another.
+// logGone waits for the end of a relay with a failed log, restores the log and starts another
+// relay.
 func (w *world) logGone(calls int) {
 	w.t.Helper()
 	var record *RecordError
@@ -360,7 +364,7 @@ func (w *world) logGone(calls int) {
 	w.outcomes("one", calls+1)
 }
 
-// TestTwoConnections: a session is one connection's at a time.
+// TestTwoConnections checks that a session belongs to one connection at a time.
 func TestTwoConnections(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv(stateVar, state)

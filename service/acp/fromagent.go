@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Pass takes a line of the agent, and sends it on unless it is one of the exceptions.
+// Pass handles a line of the agent. It sends the line to the client unless an exception applies.
 func (r *relay) Pass(f provider.Frame) {
 	r.mu.Lock()
 	at := r.place(f.Session)
@@ -27,10 +27,10 @@ func (r *relay) Pass(f provider.Frame) {
 		r.saidMode(f)
 		r.named(f)
 	}
-	r.out.add(f.Line, at.Durable())
+	r.out.addLine(f.Line, at.Durable())
 }
 
-// agentResponse takes the agent's answer to a request of the client.
+// agentResponse handles the agent's answer to a request of the client.
 func (r *relay) agentResponse(f provider.Frame) {
 	r.mu.Lock()
 	q := r.requests[f.Key]
@@ -44,8 +44,9 @@ func (r *relay) agentResponse(f provider.Frame) {
 	}
 	switch {
 	case q == nil:
-	case q.prompt != nil: // it goes on when the outcome is on disk
-		held := r.out.hold(f.Line, nil)
+	case q.prompt != nil:
+		// The answer passes when the outcome is on disk.
+		held := r.out.holdLine(f.Line, nil)
 		r.mu.Lock()
 		first, answered := q.prompt.held == nil, r.requests[f.Key] != q
 		if first && !answered {
@@ -53,10 +54,11 @@ func (r *relay) agentResponse(f provider.Frame) {
 		}
 		r.mu.Unlock()
 		switch {
-		case answered: // by Perlica, while this waited for its place
-			r.out.release(held, nil)
+		case answered:
+			// Perlica answered the prompt while this line waited for its place.
+			r.out.releaseLine(held, nil)
 		case !first:
-			r.out.release(held, f.Line)
+			r.out.releaseLine(held, f.Line)
 		}
 		return
 	case q.method == acp.AgentMethodInitialize:
@@ -66,66 +68,72 @@ func (r *relay) agentResponse(f provider.Frame) {
 			r.foreign = err
 			r.mu.Unlock()
 			r.opt.Log("%v", err)
-			r.say(at, errorLine(q.id, codeInternal, err.Error()))
+			r.sendOwn(at, errorLine(q.id, codeInternal, err.Error()))
 			return
 		}
 		r.mu.Lock()
-		_ = json.Unmarshal(m.Result, &r.agent) // what has another form is left out
+		// A result of another form is ignored.
+		_ = json.Unmarshal(m.Result, &r.agent)
 		r.mu.Unlock()
 		if line := initializedLine(f.Line); string(line) != string(f.Line) {
-			r.record(at, true, line)
+			r.recordLine(at, true, line)
 			f.Line = line
 		}
 	case q.closes != nil && provider.ParseMessage(f.Line).Error == nil:
-		held := r.out.hold(f.Line, at.Durable())
+		held := r.out.holdLine(f.Line, at.Durable())
 		r.turns.Go(func() {
 			r.freed(q.closes, q.method)
-			r.out.release(held, f.Line) // another may go on with the session now
+			// Another process may continue the session now.
+			r.out.releaseLine(held, f.Line)
 		})
 		return
 	case q.open != nil:
 		if q.loaded != nil {
 			q.loaded()
 		}
-		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
+		// This line must precede Perlica's own lines about the session.
+		held := r.out.holdLine(f.Line, at.Durable())
 		r.opened(q, provider.ParseMessage(f.Line))
-		r.out.release(held, f.Line) // the session takes prompts now
+		// The session accepts prompts now.
+		r.out.releaseLine(held, f.Line)
 		return
 	}
-	r.out.add(f.Line, at.Durable())
+	r.out.addLine(f.Line, at.Durable())
 }
 
-// agentRequest reports whether a request of the agent goes on at once.
+// agentRequest reports whether a request of the agent passes at once.
 func (r *relay) agentRequest(f provider.Frame) bool {
 	if f.Method == acp.ClientMethodSessionRequestPermission {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if q := r.asked[f.Key]; q != nil && q.line == nil && !q.replied {
-			q.line, q.session = f.Line, r.find(f.Session)
+		if q := r.agentRequests[f.Key]; q != nil && q.line == nil && !q.replied {
+			q.line, q.session = f.Line, r.findSession(f.Session)
 		}
 		return false
 	}
 	return !provider.IsLocal(f.Method) && !r.declined(f)
 }
 
-// cancelRequest is the notification by which a peer cancels a request of its own.
+// cancelRequest is the notification that cancels a peer's own request.
 const cancelRequest = "$/cancel_request"
 
-// canceled is the key of the request that a $/cancel_request names, or "".
+// canceled returns the key of the request that a $/cancel_request names, or "".
 func canceled(line []byte) string {
 	var v struct {
 		Request json.RawMessage `json:"requestId"`
 	}
-	_ = json.Unmarshal(provider.ParseMessage(line).Params, &v) // what has another form names nothing
+	// A notification of another form names no request.
+	_ = json.Unmarshal(provider.ParseMessage(line).Params, &v)
 	return provider.IDKey(string(v.Request))
 }
 
-// withdrawn takes in that the agent cancels a request, and reports whether the client has it. A question
-// ends everywhere, and the agent has its answer; what is said to it is late.
+// withdrawn handles the agent's cancellation of a request. It reports whether the client has the
+// request. A cancelled question ends everywhere with an answer to the agent, and later answers are
+// late.
 func (r *relay) withdrawn(line []byte) bool {
 	key := canceled(line)
 	r.mu.Lock()
-	q := r.asked[key]
+	q := r.agentRequests[key]
 	if q == nil || !q.judged {
 		r.mu.Unlock()
 		return !r.isOwn(key)
@@ -140,7 +148,7 @@ func (r *relay) withdrawn(line []byte) bool {
 	return has
 }
 
-// saidMode takes in that the agent says its mode itself.
+// saidMode records that the agent has reported its own mode.
 func (r *relay) saidMode(f provider.Frame) {
 	if !bytes.Contains(f.Line, []byte(modeChanged)) && !bytes.Contains(f.Line, []byte(optionsChanged)) {
 		return
@@ -152,11 +160,11 @@ func (r *relay) saidMode(f provider.Frame) {
 	}
 }
 
-// Client returns who acts upon the updates and questions of a session.
+// Client returns the client that handles the updates and questions of a session.
 func (r *relay) Client(session string) provider.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.find(session); s != nil {
+	if s := r.findSession(session); s != nil {
 		return client{s.at, r}
 	}
 	return nil
@@ -168,11 +176,10 @@ type client struct {
 	r *relay
 }
 
-// RequestPermission keeps the request at hand: the client's answer to it is passed on as it was
-// written.
+// RequestPermission stores the request, because the client's answer to it passes unchanged.
 func (c client) RequestPermission(p *provider.PermissionRequest) {
 	c.r.mu.Lock()
-	if q := c.r.asked[provider.IDKey(p.ID)]; q != nil {
+	if q := c.r.agentRequests[provider.IDKey(p.ID)]; q != nil {
 		q.permission = p
 	}
 	c.r.mu.Unlock()

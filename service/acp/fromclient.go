@@ -11,11 +11,12 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// fromClient acts upon a line of the client, and sends it on unless it is one of the exceptions.
+// fromClient handles a line of the client. It sends the line to the agent unless an exception
+// applies.
 func (r *relay) fromClient(line []byte) {
 	m := provider.ParseMessage(line)
 	if provider.Divided(line) {
-		r.refuse(r.home, line, cmp.Or(m.ID, "null"), codeParse, "some programs end a line at a carriage return: this one may have it at its end only")
+		r.refuseRequest(r.home, line, cmp.Or(m.ID, "null"), codeParse, "some programs end a line at a carriage return: this one may have it at its end only")
 		return
 	}
 	switch m.Kind {
@@ -27,12 +28,12 @@ func (r *relay) fromClient(line []byte) {
 		r.clientResponse(m)
 	default:
 		if len(strings.TrimSpace(string(line))) > 0 {
-			r.refuse(r.home, line, "null", codeParse, "this line is no JSON-RPC message")
+			r.refuseRequest(r.home, line, "null", codeParse, "this line is no JSON-RPC message")
 		}
 	}
 }
 
-// target is what most requests name.
+// target holds the common members of most requests.
 type target struct {
 	Session string `json:"sessionId"`
 	Dir     string `json:"cwd"`
@@ -40,7 +41,8 @@ type target struct {
 
 func (r *relay) clientRequest(m provider.Message) {
 	var to target
-	_ = json.Unmarshal(m.Params, &to) // what has another form names nothing
+	// A request of another form has no target.
+	_ = json.Unmarshal(m.Params, &to)
 	s := r.session(to.Session)
 	at := r.home
 	if s != nil {
@@ -51,15 +53,15 @@ func (r *relay) clientRequest(m provider.Message) {
 	foreign := r.foreign
 	r.mu.Unlock()
 	if foreign != nil {
-		r.refuse(at, m.Line, m.ID, codeInternal, foreign.Error())
+		r.refuseRequest(at, m.Line, m.ID, codeInternal, foreign.Error())
 		return
 	}
 	if twin || r.isOwn(m.Key) {
-		r.refuse(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
+		r.refuseRequest(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
 		return
 	}
 	if code, why := r.outside(m); why != "" {
-		r.refuse(at, m.Line, m.ID, code, why)
+		r.refuseRequest(at, m.Line, m.ID, code, why)
 		return
 	}
 	q := &request{id: m.ID, method: m.Method, at: at}
@@ -77,25 +79,25 @@ func (r *relay) clientRequest(m provider.Message) {
 		if s != nil && s.parent == nil {
 			q.closes = s
 		}
-		r.open(m, q)
-		r.stop(s, &stopLine{line: m.Line})
+		r.addRequest(m, q)
+		r.stopSession(s, &stopLine{line: m.Line})
 		return
 	case acp.AgentMethodSessionSetMode, acp.AgentMethodSessionSetConfigOption:
 		if s != nil && s.parent == nil {
-			r.open(m, q)
-			s.choice(m)
+			r.addRequest(m, q)
+			s.carryChoice(m)
 			return
 		}
 	default:
 		if why := blocked(m); why != "" {
-			r.refuse(at, m.Line, m.ID, codeMethod, why)
+			r.refuseRequest(at, m.Line, m.ID, codeMethod, why)
 			return
 		}
 	}
-	r.carry(m, q)
+	r.carryRequest(m, q)
 }
 
-// blocked returns why a request does not go on, or "".
+// blocked returns the reason why a request must not pass, or "".
 func blocked(m provider.Message) string {
 	if slices.Contains(steered, m.Method) {
 		return m.Method + " would be an input without a record: send it as a session/prompt"
@@ -112,25 +114,27 @@ func blocked(m provider.Message) string {
 	return ""
 }
 
-// carry sends a request on.
-func (r *relay) carry(m provider.Message, q *request) {
-	r.open(m, q)
-	_ = r.conn.Carry(m.Line) // if the agent has gone, serve answers
+// carryRequest sends a request to the agent.
+func (r *relay) carryRequest(m provider.Message, q *request) {
+	r.addRequest(m, q)
+	// If the agent has ended, serveLines answers the request.
+	_ = r.conn.Carry(m.Line)
 }
 
-// open takes in that a request waits for its answer.
-func (r *relay) open(m provider.Message, q *request) {
+// addRequest registers a request that waits for its answer.
+func (r *relay) addRequest(m provider.Message, q *request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests[m.Key] = q
 }
 
-// initialize sends the client's introduction on, without what Perlica does not let it offer.
+// initialize sends the client's initialize request to the agent without the withheld capabilities.
 func (r *relay) initialize(m provider.Message, q *request) {
 	var v struct {
 		Client struct{ Name, Version string } `json:"clientInfo"`
 	}
-	_ = json.Unmarshal(m.Params, &v) // it may be absent
+	// The member may be absent.
+	_ = json.Unmarshal(m.Params, &v)
 	r.mu.Lock()
 	r.client = cmp.Or(r.opt.Visitor, strings.TrimSpace(v.Client.Name+" "+v.Client.Version))
 	r.mu.Unlock()
@@ -139,19 +143,20 @@ func (r *relay) initialize(m provider.Message, q *request) {
 		line, err = withHTTP(line)
 	}
 	if err == nil && string(line) != string(m.Line) {
-		r.record(r.home, false, m.Line)
+		r.recordLine(r.home, false, m.Line)
 		m.Line = line
 	}
-	r.carry(m, q)
+	r.carryRequest(m, q)
 }
 
-// withheld are the client's capabilities of which the agent does not hear.
+// withheld lists the client's capabilities that are hidden from the agent.
 func (r *relay) withheld() (names []string) {
 	if !r.opt.Local {
 		names = append(names, "fs", "terminal")
 	}
 	if r.opt.Visitor != "" {
-		names = append(names, "auth") // a login happens at this machine
+		// A login happens on this machine.
+		names = append(names, "auth")
 		if r.opt.Answers == AnswersNone {
 			names = append(names, "elicitation")
 		}
@@ -163,8 +168,9 @@ func (r *relay) clientNotification(m provider.Message) {
 	switch m.Method {
 	case acp.AgentMethodSessionCancel:
 		var v target
-		_ = json.Unmarshal(m.Params, &v) // what has another form names nothing
-		r.stop(r.session(v.Session), &stopLine{line: m.Line, cancels: true})
+		// A notification of another form names no session.
+		_ = json.Unmarshal(m.Params, &v)
+		r.stopSession(r.session(v.Session), &stopLine{line: m.Line, cancels: true})
 		return
 	case cancelRequest:
 		key := canceled(m.Line)
@@ -173,28 +179,32 @@ func (r *relay) clientNotification(m provider.Message) {
 		r.mu.Unlock()
 		switch {
 		case r.isOwn(key):
-			r.record(r.home, false, m.Line) // the client has no part in it
+			// The client cannot cancel a request of Perlica.
+			r.recordLine(r.home, false, m.Line)
 			return
-		case q != nil && q.prompt != nil && q.prompt.halt(&stopLine{line: m.Line, cancels: true, prompt: q.prompt}):
+		case q != nil && q.prompt != nil && q.prompt.haltTurn(&stopLine{line: m.Line, cancels: true, prompt: q.prompt}):
 			return
 		}
 	}
-	if r.opt.Visitor != "" { // what it may be for is not known
-		r.record(r.home, false, m.Line)
+	// The effect of an unknown notification is unknown, so it does not pass.
+	if r.opt.Visitor != "" {
+		r.recordLine(r.home, false, m.Line)
 		return
 	}
-	_ = r.conn.Carry(m.Line) // as in carry
+	// The error is ignored as in carryRequest.
+	_ = r.conn.Carry(m.Line)
 }
 
-// choice sends on that the client chooses a mode or an option: behind what Perlica itself chooses, and
-// behind what of the client waits for that.
-func (s *session) choice(m provider.Message) {
+// carryChoice sends the client's choice of a mode or an option. The choice waits for Perlica's own
+// choice and for the client's earlier lines that wait for it.
+func (s *session) carryChoice(m provider.Message) {
 	before, gone := s.last, make(chan struct{})
 	s.last = gone
 	send := func() {
 		defer close(gone)
 		s.chosen(m)
-		_ = s.r.conn.Carry(m.Line) // as in carry
+		// The error is ignored as in carryRequest.
+		_ = s.r.conn.Carry(m.Line)
 	}
 	if closed(s.ready) && closed(before) {
 		send()
@@ -221,13 +231,14 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// chosen takes in that the client chooses a mode.
+// chosen records that the client chooses a mode.
 func (s *session) chosen(m provider.Message) {
 	var v struct {
 		ModeID, ConfigID string
 		Value            any
 	}
-	_ = json.Unmarshal(m.Params, &v) // what has another form chooses nothing
+	// A request of another form chooses no mode.
+	_ = json.Unmarshal(m.Params, &v)
 	if value, ok := v.Value.(string); ok && v.ConfigID != "" && v.ConfigID == s.modeOption {
 		v.ModeID = value
 	}

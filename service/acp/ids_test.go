@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestIDsByValue: a peer may write an id of the other in any way that JSON has for it.
+// TestIDsByValue checks that a peer may write the other's id in any JSON notation.
 func TestIDsByValue(t *testing.T) {
 	for sent, answered := range map[string]string{`"x/1"`: `"\\u0078\\/1"`, "7": "7.0", "1e400": "10e399", "9007199254740993": "9007199254740993.0"} {
 		w := newWorld(t, nil, nil)
@@ -27,15 +27,15 @@ func TestIDsByValue(t *testing.T) {
 	id, _ := w.ask("@ask execute Build command=make wait=no rpcid=\"q\"\n@request _x/go rpcid=9")
 	answer := `{"jsonrpc":"2.0","id":"\u0071","result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`
 	w.send(answer)
-	w.send(strings.Replace(answer, `\u0071`, "q", 1)) // the same once more
-	w.send(`{"jsonrpc":"2.0","id":9,"result":{}}`)    // it may not have got that yet, but will
+	w.send(strings.Replace(answer, `\u0071`, "q", 1)) // the same answer again
+	w.send(`{"jsonrpc":"2.0","id":9,"result":{}}`)    // an answer that may come before its request
 	w.until(id)
 	if read := w.agentRead(); !slices.Contains(read, answer) || len(w.answers(`"q"`)) != 0 {
 		t.Errorf("the agent got %q", read)
 	}
 }
 
-// TestOwnIDs: an id of Perlica's own, from either side, is an error.
+// TestOwnIDs checks that an id of Perlica's requests is an error from either side.
 func TestOwnIDs(t *testing.T) {
 	w := newWorld(t, []string{"PERLICA_PREDICTABLE=[session/new]\n@set modes.currentModeId \"auto\"\n"}, nil)
 	s := w.session("one")

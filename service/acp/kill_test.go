@@ -14,17 +14,17 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// killed is a relay in a process of its own, which a test may kill.
+// killed is a relay in a separate process that a test may kill.
 type killed struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	in    *os.File
 	lines *bufio.Reader
-	see   func(message) // each line that ask does not wait for; may be nil
-	dies  int           // the request behind whose answer it dies, before which nothing more is sent; 0: none
+	see   func(message) // called for each line that ask does not wait for; may be nil
+	dies  int           // the relay is killed after the answer to this request, and nothing is sent before; 0: none
 }
 
-// startKilled starts a relay in the world of a folder, behind a command that runs it.
+// startKilled starts a relay in the world of a folder. The command wrap runs it.
 func startKilled(t *testing.T, dir string, wrap ...string) *killed {
 	t.Helper()
 	argv := append(wrap, os.Args[0], "agent", "serve", dir)
@@ -43,17 +43,18 @@ func startKilled(t *testing.T, dir string, wrap ...string) *killed {
 	if err := k.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = inr.Close() // it is the process's
+	_ = inr.Close() // belongs to the process
 	return k
 }
 
-// end closes the client's side, waits for the process, and reports whether it ended in order.
+// end closes the client's side and waits for the process. It reports whether the process ended
+// normally.
 func (k *killed) end() bool {
 	_ = k.in.Close() // as an editor does
 	return k.cmd.Wait() == nil
 }
 
-// ask sends a request and returns the answer; ok is false if the process ended first.
+// ask sends a request and returns the answer. ok is false if the process ended first.
 func (k *killed) ask(id int, method string, params any) (m message, ok bool) {
 	if _, err := fmt.Fprintf(k.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, js(params)); err != nil {
 		return m, false
@@ -73,8 +74,8 @@ func (k *killed) ask(id int, method string, params any) (m message, ok bool) {
 	}
 }
 
-// TestKilled: however often Perlica is killed, an input is with the agent at most once, and what is
-// on record of it is what the agent got.
+// TestKilled kills Perlica repeatedly. Each input reaches the agent at most once, and the record
+// agrees with the agent.
 func TestKilled(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.stop()
@@ -88,7 +89,7 @@ func TestKilled(t *testing.T) {
 		for attempt := range 3 {
 			k := startKilled(t, w.dir)
 			if attempt < 2 {
-				after := time.Duration(rand.IntN(120)) * time.Millisecond  // any moment of it
+				after := time.Duration(rand.IntN(120)) * time.Millisecond  // at any moment of the turn
 				time.AfterFunc(after, func() { _ = k.cmd.Process.Kill() }) // it may have ended
 			}
 			_, ok := k.ask(1, "initialize", map[string]any{"protocolVersion": 1})
@@ -115,7 +116,7 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	w.start(nil, nil)
-	w.session("one") // which recovers
+	w.session("one") // opening a session recovers the runs
 	if intents, outcomes := w.events("one", event.Requested), w.events("one", event.Responded, event.ProviderError, event.OutcomeUnknown); len(intents) > n || len(outcomes) != len(intents) {
 		t.Errorf("%d intents, %d outcomes of %d inputs", len(intents), len(outcomes), n)
 	}

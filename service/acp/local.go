@@ -11,24 +11,26 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// Local takes a request for files or terminals, if the client may carry it out. What begins something
-// is judged by the policy, like a tool call of that content; what goes on with it passes.
+// Local handles a request for files or terminals if the client may carry it out. The policy judges
+// a request that begins an operation like a tool call with the same content. Later requests of the
+// operation pass.
 func (r *relay) Local(f provider.Frame) bool {
 	if !r.opt.Local {
 		return false
 	}
 	tool, judged := localTool(f)
 	r.mu.Lock()
-	q, s := r.asked[f.Key], r.find(f.Session)
+	q, s := r.agentRequests[f.Key], r.findSession(f.Session)
 	r.mu.Unlock()
 	switch {
-	case q == nil || s == nil: // of no session: nothing says where it would be done
+	case q == nil || s == nil:
+		// Without a session, the directory of the request is unknown.
 		return false
 	case !judged:
 		if !slices.Contains([]string{"terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"}, f.Method) {
 			return false
 		}
-		r.out.add(f.Line, q.at.Durable())
+		r.out.addLine(f.Line, q.at.Durable())
 		return true
 	}
 	line := f.Line
@@ -39,7 +41,8 @@ func (r *relay) Local(f provider.Frame) bool {
 			withdrawn := q.over
 			q.passed = !withdrawn
 			r.mu.Unlock()
-			if withdrawn { // just now
+			// The agent has just withdrawn the request.
+			if withdrawn {
 				break
 			}
 			r.passLocal(s, f.Method, line)
@@ -56,22 +59,22 @@ func (r *relay) Local(f provider.Frame) bool {
 	return true
 }
 
-// The codes of a request that is not carried out: refused, and cancelled.
+// These are the codes of a request that is not carried out: refused and cancelled.
 const (
 	codeRefused   = -32000
 	codeCancelled = -32800
 )
 
-// passLocal has the client carry out what was allowed. What it runs bears the mark by which Perlica
-// knows an agent's processes, as far as the client hands it on.
+// passLocal passes an allowed request to the client. A command gets the mark by which Perlica
+// recognises an agent's processes, if the client sets its environment.
 func (r *relay) passLocal(s *session, method string, line []byte) {
 	if method == "terminal/create" {
 		if marked, err := markedLine(line, process.Marked(r.opt.Agent.ID, r.opt.Limit)); err == nil {
-			r.record(s.at, true, marked)
+			r.recordLine(s.at, true, marked)
 			line = marked
 		}
 	}
-	r.out.add(line, s.at.Durable())
+	r.out.addLine(line, s.at.Durable())
 }
 
 // markedLine adds variables to the environment of a terminal/create.
@@ -107,7 +110,7 @@ func markedLine(line []byte, environ []string) ([]byte, error) {
 	})
 }
 
-// localTool is a request for files or a new terminal as the tool call that it amounts to.
+// localTool returns the tool call that corresponds to a request for files or a new terminal.
 func localTool(f provider.Frame) (tool provider.ToolCall, ok bool) {
 	params := provider.ParseMessage(f.Line).Params
 	var v struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// rewrite returns a JSON object with the values of its members as f has them; what f returns nil
-// for is left out. The others keep their bytes and their order; an object of which nothing changes is
+// rewrite returns a JSON object with the values that f returns for its members. It omits a member
+// if f returns nil. The other members keep their bytes and their order. An unchanged object is
 // returned as it is.
 func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, error) {
 	d := jx.DecodeBytes(object)
@@ -39,12 +39,12 @@ func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, e
 	return append(out, '}'), err
 }
 
-// steered are the methods by which a client starts or steers a turn in another way than a prompt. None
-// goes on.
+// steered lists the methods by which a client starts or steers a turn without a prompt. They do not
+// pass.
 var steered = []string{"_session/steering", "_session/goal", "_codex/session/goal_control"}
 
-// unannounced is an object without what announces steered methods: the member "steering", and what
-// names one of them as its control method.
+// unannounced removes the announcements of steered methods from an object: the member "steering",
+// and each member that names a steered method as its control method.
 func unannounced(object []byte) []byte {
 	out, err := rewrite(object, func(name string, value []byte) []byte {
 		var v struct {
@@ -64,7 +64,7 @@ func unannounced(object []byte) []byte {
 	return out
 }
 
-// initializedLine is the agent's answer to initialize as it goes on.
+// initializedLine returns the agent's answer to initialize in the form for the client.
 func initializedLine(line []byte) []byte {
 	out, err := rewrite(line, func(name string, value []byte) []byte {
 		if name != "result" || value[0] != '{' {
@@ -78,8 +78,8 @@ func initializedLine(line []byte) []byte {
 	return out
 }
 
-// initializeLine is the client's initialize as it goes on: the version is 1, and some capabilities are
-// not announced.
+// initializeLine returns the client's initialize in the form for the agent. The version is 1, and
+// the withheld capabilities are missing.
 func initializeLine(line []byte, withheld []string) ([]byte, error) {
 	return rewrite(line, func(name string, value []byte) []byte {
 		if name != "params" {
@@ -109,13 +109,14 @@ func initializeLine(line []byte, withheld []string) ([]byte, error) {
 	})
 }
 
-// withHTTP is the client's initialize as Perlica's own model agent gets it: it is to describe its HTTP
-// requests.
+// withHTTP returns the client's initialize in the form for Perlica's own model agent. This agent
+// must describe its HTTP requests.
 func withHTTP(line []byte) ([]byte, error) {
 	return with(line, []string{"params", "clientCapabilities", "_meta", "perlica.dev"}, []byte(`{"http":true}`))
 }
 
-// with is an object with a value at a path; what is on the way and no object is replaced.
+// with returns an object with a value at a path. It replaces every value on the path that is not an
+// object.
 func with(object []byte, path []string, value []byte) ([]byte, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -132,7 +133,7 @@ func with(object []byte, path []string, value []byte) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// errorLine is the answer to a request that failed.
+// errorLine returns the answer to a failed request.
 func errorLine(id string, code int, message string) []byte {
 	return marshal(struct {
 		Version string          `json:"jsonrpc"`
@@ -144,7 +145,7 @@ func errorLine(id string, code int, message string) []byte {
 	}{code, message}})
 }
 
-// JSON-RPC's codes, and ACP's.
+// These are codes of JSON-RPC and ACP.
 const (
 	codeParse    = -32700
 	codeInvalid  = -32600
@@ -169,13 +170,13 @@ func notificationLine(method string, params any) []byte {
 	}{"2.0", method, params})
 }
 
-// updateLine is a session/update of Perlica's own; marked says so in its _meta.
+// updateLine returns a session/update of Perlica.
 func updateLine(session string, update map[string]any) []byte {
 	return notificationLine("session/update", map[string]any{"sessionId": session, "update": update})
 }
 
-// saysLine is a message in a session, of the agent as the client shows it; Perlica's own words are
-// marked.
+// saysLine returns a message in a session. The client shows it as a message of the agent. Perlica's
+// own words are marked.
 func saysLine(session, text string, own bool) []byte {
 	update := map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]string{"type": "text", "text": text}}
 	if own {
@@ -184,7 +185,7 @@ func saysLine(session, text string, own bool) []byte {
 	return updateLine(session, update)
 }
 
-// The updates by which an agent says in which mode it is.
+// These are the updates by which an agent reports its mode.
 const (
 	modeChanged    = "current_mode_update"
 	optionsChanged = "config_option_update"
@@ -196,19 +197,20 @@ const metaPrefix = "perlica.dev/"
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // ids are JSON when they come, and all else is ours
+		// An id is JSON already, and the other values are Perlica's own.
+		panic(err)
 	}
 	return b
 }
 
-// promptParams are the parameters of session/prompt, as far as Perlica reads them.
+// promptParams holds the parameters of session/prompt that Perlica reads.
 type promptParams struct {
 	Session string          `json:"sessionId"`
 	Prompt  json.RawMessage `json:"prompt"`
 	Meta    json.RawMessage `json:"_meta"`
 }
 
-// text is the text in a prompt's content blocks.
+// text returns the text of a prompt's content blocks.
 func (p promptParams) text() string {
 	var blocks []json.RawMessage
 	if json.Unmarshal(p.Prompt, &blocks) != nil {
@@ -237,10 +239,11 @@ func (p promptParams) text() string {
 	return text
 }
 
-// inputID is the id that a client gives its input, if it does.
+// inputID returns the id that a client gives its input, or "".
 func (p promptParams) inputID() (string, error) {
-	var meta map[string]json.RawMessage // of the other members not even the numbers need a form in Go
-	_ = json.Unmarshal(p.Meta, &meta)   // what is no object gives no id
+	var meta map[string]json.RawMessage // raw values: a number of another member may be unreadable in Go
+	// Another form of _meta has no id.
+	_ = json.Unmarshal(p.Meta, &meta)
 	v, ok := meta[metaPrefix+"inputId"]
 	if !ok {
 		return "", nil

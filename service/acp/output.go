@@ -6,56 +6,57 @@ import (
 	"time"
 )
 
-// outLine is a line on its way to the client.
+// outLine is a line for the client.
 type outLine struct {
-	text    []byte       // without its line feed; nil: nothing goes on
-	durable func() error // waits until it is on disk; nil: it goes on without a record
-	ready   bool         // held otherwise: it and all behind it wait for release
+	text    []byte       // without its line feed; nil: nothing is sent
+	durable func() error // waits until the line is on disk; nil: the line needs no record
+	ready   bool         // if false, the line and all later lines wait for releaseLine
 }
 
-// The queue to the client blocks who adds to it beyond these limits; that slows the agent down
-// through its pipe.
+// outLines and outBytes limit the queue to the client. A goroutine that adds a line beyond these
+// limits blocks. This slows the agent down through its pipe.
 const (
 	outLines = 4096
 	outBytes = 1 << 20
 )
 
-// output writes lines to the client in the order in which they were added, each when it is on disk.
+// output writes lines to the client in the order in which they were added. It writes each line
+// after the line is on disk.
 type output struct {
 	w    io.Writer
-	done chan struct{} // closed when loop has returned
-	fail func(error)   // called when the log can be written no more
-	gone func()        // called when the client can be
+	done chan struct{} // closed when writeBatches has returned
+	fail func(error)   // called when the log cannot be written
+	gone func()        // called when the client cannot be written to
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	change sync.Cond
 	queue  []*outLine
 	bytes  int
 	closed bool
-	freed  bool // nobody waits for room any more
-	failed bool // the client can be written no more
+	freed  bool // the limits no longer apply
+	failed bool // the client cannot be written to
 }
 
 func newOutput(w io.Writer, fail func(error), gone func()) *output {
 	o := &output{w: w, done: make(chan struct{}), fail: fail, gone: gone}
 	o.change.L = &o.mu
-	go o.loop()
+	go o.writeBatches()
 	return o
 }
 
-// add queues a line.
-func (o *output) add(text []byte, durable func() error) {
-	o.push(&outLine{text: text, durable: durable, ready: true})
+// addLine queues a line.
+func (o *output) addLine(text []byte, durable func() error) {
+	o.pushLine(&outLine{text: text, durable: durable, ready: true})
 }
 
-// hold queues a line that waits for release.
-func (o *output) hold(text []byte, durable func() error) *outLine {
+// holdLine queues a line that waits for releaseLine.
+func (o *output) holdLine(text []byte, durable func() error) *outLine {
 	l := &outLine{text: text, durable: durable}
-	o.push(l)
+	o.pushLine(l)
 	return l
 }
 
-func (o *output) push(l *outLine) {
+func (o *output) pushLine(l *outLine) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for (len(o.queue) >= outLines || o.bytes > outBytes) && !o.freed && !o.failed {
@@ -66,8 +67,8 @@ func (o *output) push(l *outLine) {
 	o.change.Broadcast()
 }
 
-// release lets a held line go, with another text if that is wanted; nil: nothing goes.
-func (o *output) release(l *outLine, text []byte) {
+// releaseLine lets a held line pass with the given text. A nil text drops the line.
+func (o *output) releaseLine(l *outLine, text []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bytes += len(text) - len(l.text)
@@ -75,8 +76,8 @@ func (o *output) release(l *outLine, text []byte) {
 	o.change.Broadcast()
 }
 
-// take waits for lines that may go. It returns none when the output is closed and empty.
-func (o *output) take() []*outLine {
+// takeBatch waits for lines that may pass. It returns nil when the output is closed and empty.
+func (o *output) takeBatch() []*outLine {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
@@ -98,11 +99,12 @@ func (o *output) take() []*outLine {
 	}
 }
 
-func (o *output) loop() {
+func (o *output) writeBatches() {
 	defer close(o.done)
-	var unrecorded error // from here on only what goes on without a record
-	for batch := o.take(); batch != nil; batch = o.take() {
-		// From the last to the first: what is waited for there covers what was recorded before.
+	var unrecorded error // once set, only lines without a record pass
+	for batch := o.takeBatch(); batch != nil; batch = o.takeBatch() {
+		// The loop goes from the last line to the first: waiting for a line also covers all lines
+		// recorded before it.
 		for i := len(batch) - 1; i >= 0 && unrecorded == nil; i-- {
 			if d := batch[i].durable; d != nil && batch[i].text != nil {
 				if unrecorded = d(); unrecorded != nil {
@@ -116,12 +118,12 @@ func (o *output) loop() {
 				buf = append(append(buf, l.text...), '\n')
 			}
 		}
-		o.write(buf)
+		o.writeBytes(buf)
 	}
 }
 
-// write writes to the client, unless that has failed before.
-func (o *output) write(b []byte) {
+// writeBytes writes to the client unless an earlier write failed.
+func (o *output) writeBytes(b []byte) {
 	o.mu.Lock()
 	failed := o.failed
 	o.mu.Unlock()
@@ -137,21 +139,21 @@ func (o *output) write(b []byte) {
 	}
 }
 
-// free lets lines be added beyond the limits: the connection ends, and a client that does not read must
-// not keep it from that.
-func (o *output) free() {
+// liftLimits ends the limits of the queue. The connection is ending, and a client that does not
+// read must not delay the end.
+func (o *output) liftLimits() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.freed = true
 	o.change.Broadcast()
 }
 
-// unread is how long a client may leave its last lines unread.
+// unread limits the time for which a client may leave its last lines unread.
 const unread = 2 * time.Second
 
-// close writes what is queued and may go, and returns when it has been written, or the client does not
-// read it.
-func (o *output) close() {
+// closeQueue writes the queued lines that may pass. It returns after they are written, or after the
+// client has not read them in time.
+func (o *output) closeQueue() {
 	o.mu.Lock()
 	o.closed, o.freed = true, true
 	o.change.Broadcast()

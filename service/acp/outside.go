@@ -11,16 +11,16 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// outsideMethods are the requests of a client from outside that go on. The others would loosen something
-// (a mode, an option), do what is done at this machine (a login), or tell of sessions that are on no
-// record here.
+// outsideMethods lists the requests that pass from a client on another machine. Other requests
+// would loosen a mode or an option, log in on this machine, or reveal sessions that are not on
+// Perlica's record.
 var outsideMethods = []string{
 	acp.AgentMethodInitialize, acp.AgentMethodSessionNew, acp.AgentMethodSessionLoad, acp.AgentMethodSessionResume,
 	acp.AgentMethodSessionClose, acp.AgentMethodSessionPrompt,
 }
 
-// outside returns why a request of a client from outside does not go on, or "". Such a client may only
-// tighten: it brings no servers and no paths.
+// outside returns the reason why a request of a client on another machine must not pass, or "".
+// Such a client may only tighten: it cannot add servers or paths.
 func (r *relay) outside(m provider.Message) (code int, why string) {
 	if r.opt.Visitor == "" {
 		return 0, ""
@@ -49,8 +49,8 @@ func isEmpty(value []byte) bool {
 	return string(value) == "null" || value[0] == '[' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 }
 
-// outsideBlocks returns what of a prompt a client from outside may not send, or "": what is attached comes
-// as bytes. A path would be one of this machine.
+// outsideBlocks returns the fault of a prompt of a client on another machine, or "". Attachments
+// must come as bytes, because a path would name a file of this machine.
 func outsideBlocks(prompt []byte) (why string) {
 	err := jx.DecodeBytes(prompt).Arr(func(d *jx.Decoder) error {
 		block, err := d.Raw()
@@ -86,9 +86,9 @@ func outsideBlocks(prompt []byte) (why string) {
 	return why
 }
 
-// once calls f for the members of an object that have one of the names, until f objects. Programs differ in
-// which of two members of one name they read, and in whether case counts: so each may be there once, as
-// ACP writes it.
+// once calls f for the members with one of the names until f returns a fault. Programs differ in
+// the handling of repeated names and of case. Each member may therefore occur once and only in
+// ACP's spelling.
 func once(object []byte, names []string, f func(name string, value []byte) string) (why string) {
 	seen := map[string]bool{}
 	err := jx.DecodeBytes(object).ObjBytes(func(d *jx.Decoder, key []byte) error {

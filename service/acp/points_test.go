@@ -12,13 +12,15 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// point is a moment at which Perlica is killed: a line with this text.
+// point is the moment of a line with this text, at which Perlica is killed.
 type point struct {
-	Where string // "client": the client has written it, "agent": the agent has read it, "before" and "behind" it goes to the client
+	// Where is "client" after the client has written the line, "agent" after the agent has read it,
+	// and "before" or "behind" around the write to the client.
+	Where string
 	Text  string
 }
 
-// pointFile says, in a world, at which point Perlica is killed.
+// pointFile is the file in a world that holds the point.
 const pointFile = "point"
 
 func readPoint(path string) (p point) {
@@ -27,7 +29,8 @@ func readPoint(path string) (p point) {
 		err = json.Unmarshal(b, &p)
 	}
 	if err != nil {
-		return point{} // no line is at none
+		// No line contains the zero point.
+		return point{}
 	}
 	return p
 }
@@ -36,7 +39,7 @@ func (p point) at(where string, lines []byte) bool {
 	return p.Where == where && bytes.Contains(lines, []byte(p.Text))
 }
 
-// kill ends a process, as far as a process can tell.
+// kill kills a process.
 func kill(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Kill() // it may be gone
@@ -48,7 +51,7 @@ func die() {
 	select {}
 }
 
-// mortal is both sides of a relay's client.
+// mortal wraps both sides of a relay's client.
 type mortal struct {
 	point
 	in  io.Reader
@@ -74,7 +77,8 @@ func (m mortal) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// witness keeps what the agent reads, and kills Perlica, its parent, when it has read the point's line.
+// witness stores the lines that the agent reads. It kills Perlica, its parent, when the agent has
+// read the point's line.
 type witness struct {
 	point
 	file io.Writer
@@ -88,14 +92,14 @@ func (w witness) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// scripts of the turns in which Perlica is killed: the client answers what it is asked, and cancels at
-// "stop".
+// asks and cancels are the scripts of the turns in which Perlica is killed. The client answers
+// questions, and it cancels at "stop".
 const (
 	asks    = "@say <%s>\n@ask execute Build command=make\n@say done"
 	cancels = "@say <%s> stop\n@hang"
 )
 
-// turn has a conversation with a relay, up to the answer to its one prompt, which has an id of its own.
+// turn runs a conversation with a relay up to the answer to its one prompt, which has the input id.
 func (k *killed) turn(cwd, id, script string) (m message, ok bool) {
 	if _, ok = k.ask(1, "initialize", map[string]any{"protocolVersion": 1}); !ok {
 		return m, false
@@ -121,10 +125,10 @@ func (k *killed) turn(cwd, id, script string) (m message, ok bool) {
 	return k.ask(3, "session/prompt", params)
 }
 
-// What becomes of an input that is sent again.
+// These are the results of an input that is sent again.
 const fresh, replayed, unknown = "is called now", "has its answer", "is unknown"
 
-// became is what an answer says of that.
+// became returns the result of a repeated input from its answer.
 func became(m message) string {
 	switch {
 	case m.Result.Meta[metaPrefix+"replayed"] == true:
@@ -137,8 +141,8 @@ func became(m message) string {
 	return m.line
 }
 
-// TestDeathAtEachPoint: Perlica is killed at each line of a turn. The agent goes with it, and the next
-// Perlica writes the outcome and calls nothing again.
+// TestDeathAtEachPoint kills Perlica at each line of a turn. The agent ends with it. The next
+// Perlica records the outcome and makes no second call.
 func TestDeathAtEachPoint(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.stop()
@@ -176,7 +180,8 @@ func TestDeathAtEachPoint(t *testing.T) {
 		}
 		k := startKilled(t, w.dir)
 		if at.Where == "behind" {
-			_, _ = fmt.Sscanf(at.Text, `"id":%d`, &k.dies) // of another line nothing depends on what follows
+			// Only this line has later lines that depend on it.
+			_, _ = fmt.Sscanf(at.Text, `"id":%d`, &k.dies)
 		}
 		if m, ok := k.turn(w.path("one"), id, at.script); ok && at.Where != "behind" {
 			t.Errorf("%s: it was not killed: %s", name, m.line)
@@ -199,8 +204,8 @@ func TestDeathAtEachPoint(t *testing.T) {
 	w.audit(len(all))
 }
 
-// audit fails unless each input was called at most once, and each call has its outcome: by what agents have
-// read, and by the log.
+// audit checks the lines that agents have read, and the log. Each input was called at most once,
+// and each call has its outcome.
 func (w *world) audit(inputs int) {
 	w.t.Helper()
 	calls := map[string]int{}
@@ -216,7 +221,7 @@ func (w *world) audit(inputs int) {
 		}
 	}
 	w.start(nil, nil)
-	w.session("one") // which recovers
+	w.session("one") // opening a session recovers the runs
 	intents, outcomes := map[string]int{}, map[string]int{}
 	for _, e := range w.events("one", event.Requested) {
 		intents[string(e.Run)]++

@@ -12,27 +12,27 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// prompt is a session/prompt of the client, from when it came until it is answered.
+// prompt is a session/prompt of the client, from its arrival to its answer.
 type prompt struct {
 	s     *session
 	id    string // of the request
 	line  []byte
 	input kernel.Input
 	stop  chan kernel.Stop // capacity 1
-	left  chan struct{}    // closed when the prompt is on its way, or cannot be
-	leave func()           // closes it
-	done  chan struct{}    // closed when it is answered
-	held  *outLine         // the agent's answer, on its way to the client; guarded by relay.mu
-	after <-chan struct{}  // closed when what the client has sent to the session before has gone on
+	left  chan struct{}    // closed when the prompt was sent or cannot be sent
+	leave func()           // closes left
+	done  chan struct{}    // closed when the prompt is answered
+	held  *outLine         // the agent's answer in the client's queue; guarded by relay.mu
+	after <-chan struct{}  // closed when the client's earlier lines to the session have passed
 
-	mu       sync.Mutex  // guards what follows
-	halted   bool        // it was stopped
-	stops    []*stopLine // the client's lines that did so, and go on behind the record of it
+	mu       sync.Mutex  // guards the fields below
+	halted   bool        // the prompt was stopped
+	stops    []*stopLine // the client's lines that stopped it; they pass after the record of the stop
 	recorded bool        // the stop is on disk, and the agent was asked to cancel
-	over     bool        // it takes no more of these
+	over     bool        // no further stop is accepted
 }
 
-// prompt begins a turn. It returns when the prompt is on its way, or waits for another.
+// prompt begins a turn. It returns when the prompt was sent or waits for another prompt.
 func (r *relay) prompt(m provider.Message, s *session) {
 	var v promptParams
 	err := json.Unmarshal(m.Params, &v)
@@ -46,10 +46,10 @@ func (r *relay) prompt(m provider.Message, s *session) {
 	}
 	switch {
 	case err != nil:
-		r.refuse(at, m.Line, m.ID, codeParams, "this session/prompt cannot be read: "+err.Error())
+		r.refuseRequest(at, m.Line, m.ID, codeParams, "this session/prompt cannot be read: "+err.Error())
 		return
 	case s == nil || s.parent != nil:
-		r.refuse(at, m.Line, m.ID, codeParams, fmt.Sprintf("the session %q was not opened here: open it with session/new or session/load", v.Session))
+		r.refuseRequest(at, m.Line, m.ID, codeParams, fmt.Sprintf("the session %q was not opened here: open it with session/new or session/load", v.Session))
 		return
 	}
 	r.mu.Lock()
@@ -69,25 +69,26 @@ func (r *relay) prompt(m provider.Message, s *session) {
 	r.requests[m.Key] = &request{id: m.ID, method: m.Method, at: s.at, prompt: p}
 	r.mu.Unlock()
 	p.after = s.last
-	r.turns.Go(func() { p.run(before) })
+	r.turns.Go(func() { p.runTurn(before) })
 	if before != nil {
 		return
 	}
 	s.last = p.left
 	if closed(s.ready) && closed(p.after) {
-		<-p.left // the client's next line goes behind it
+		// The client's next line must follow the prompt.
+		<-p.left
 	}
 }
 
-// run answers the prompt, behind the one before it.
-func (p *prompt) run(before <-chan struct{}) {
+// runTurn answers the prompt after the earlier one.
+func (p *prompt) runTurn(before <-chan struct{}) {
 	s, r := p.s, p.s.r
 	defer p.leave()
 	var res kernel.Result
-	err := p.wait(before)
+	err := p.awaitTurn(before)
 	if err == nil {
 		t := s.place.Turn
-		t.Input, t.Stop, t.Show = p.input, p.stop, p.show
+		t.Input, t.Stop, t.Show = p.input, p.stop, p.showNotice
 		res, err = s.at.Prompt(r.ctx, t, kernel.Carried{Line: p.line, Cancel: p.cancelAgent})
 	}
 	p.endStops(res)
@@ -101,18 +102,19 @@ func (p *prompt) run(before <-chan struct{}) {
 	}
 	r.mu.Unlock()
 	if held != nil && err == nil && !res.Replayed {
-		r.out.release(held, held.text)
+		r.out.releaseLine(held, held.text)
 	} else {
 		if held != nil {
-			r.out.release(held, nil)
+			r.out.releaseLine(held, nil)
 		}
-		p.answer(res, err)
+		p.answerClient(res, err)
 	}
 	close(p.done)
 }
 
-// wait waits for the session, for what was sent to it before, and for the prompt before this one.
-func (p *prompt) wait(before <-chan struct{}) error {
+// awaitTurn waits for the session, for the client's earlier lines, and for the prompt before this
+// one.
+func (p *prompt) awaitTurn(before <-chan struct{}) error {
 	for _, c := range []<-chan struct{}{p.s.ready, p.after, before} {
 		if c == nil {
 			continue
@@ -133,32 +135,32 @@ func (p *prompt) wait(before <-chan struct{}) error {
 	}
 }
 
-// answer answers the prompt where the agent's own answer does not go on.
-func (p *prompt) answer(res kernel.Result, err error) {
+// answerClient answers the prompt if the agent's own answer does not pass.
+func (p *prompt) answerClient(res kernel.Result, err error) {
 	s, r := p.s, p.s.r
 	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &stopped), err == nil && !res.Replayed && res.Stopped != nil && res.Calls == 0:
-		r.record(s.at, false, p.line)
-		r.say(s.at, resultLine(p.id, map[string]string{"stopReason": "cancelled"}))
+		r.recordLine(s.at, false, p.line)
+		r.sendOwn(s.at, resultLine(p.id, map[string]string{"stopReason": "cancelled"}))
 	case err != nil:
-		r.refuse(s.at, p.line, p.id, codeInternal, err.Error()+sentence(res))
+		r.refuseRequest(s.at, p.line, p.id, codeInternal, err.Error()+sentence(res))
 	case res.Replayed && res.Outcome == kernel.OutcomeResponded:
-		r.record(s.at, false, p.line)
+		r.recordLine(s.at, false, p.line)
 		if res.Text != "" {
-			r.say(s.at, saysLine(s.id, res.Text, false))
+			r.sendOwn(s.at, saysLine(s.id, res.Text, false))
 		}
-		r.say(s.at, resultLine(p.id, map[string]any{
+		r.sendOwn(s.at, resultLine(p.id, map[string]any{
 			"stopReason": cmp.Or(res.StopReason, "end_turn"), "_meta": map[string]any{metaPrefix + "replayed": true},
 		}))
 	case res.Err != nil:
-		r.say(s.at, errorLine(p.id, codeInternal, res.Err.Error()+sentence(res)))
+		r.sendOwn(s.at, errorLine(p.id, codeInternal, res.Err.Error()+sentence(res)))
 	default:
-		r.say(s.at, errorLine(p.id, codeInternal, "the turn ended: "+string(res.Outcome)+sentence(res)))
+		r.sendOwn(s.at, errorLine(p.id, codeInternal, "the turn ended: "+string(res.Outcome)+sentence(res)))
 	}
 }
 
-// sentence says what is known of the call.
+// sentence describes the known state of the call.
 func sentence(res kernel.Result) string {
 	switch {
 	case res.Replayed:

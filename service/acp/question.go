@@ -14,44 +14,44 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// asking is a request of the agent.
-type asking struct {
+// agentRequest is a request of the agent.
+type agentRequest struct {
 	method string
-	at     *kernel.Attached // what records its answer
-	judged bool             // somebody decides about it, and does not just carry it
-	passed bool             // the client has got it, if it is judged
+	at     *kernel.Attached // records the answer
+	judged bool             // the policy or a person decides about the request
+	passed bool             // the client has the judged request
 
-	// Of what is judged, until it is answered:
+	// The fields below belong to a judged request, until it is answered.
 	session    *session
 	line       []byte // of session/request_permission, as the agent wrote it
 	permission *provider.PermissionRequest
-	question   *interaction.Question // as the client was asked
-	over       bool                  // the client has answered it, or knows of its end
-	said       []byte                // what the client answered, until it has left or is recorded
+	question   *interaction.Question // as the client saw it
+	over       bool                  // the client has answered it or knows of its end
+	said       []byte                // the client's answer, until it is sent or recorded
 	replied    bool                  // the agent has its answer
 }
 
-// answeredByClient reports whether a request that was allowed is with the client, whose answer to it goes
-// on whenever it comes.
-func (q *asking) answeredByClient() bool {
+// answeredByClient reports whether an allowed request is with the client. The client's answer to
+// such a request always passes.
+func (q *agentRequest) answeredByClient() bool {
 	return q.passed && q.method != acp.ClientMethodSessionRequestPermission
 }
 
-// twin reports whether a request for permission has the id of another that is open. The caller holds mu.
+// twin reports whether an open permission request has the same id. The caller holds mu.
 func (r *relay) twin(f provider.Frame) bool {
 	const method = acp.ClientMethodSessionRequestPermission
-	q := r.asked[f.Key]
+	q := r.agentRequests[f.Key]
 	return q != nil && q.method == method && f.Method == method && !q.replied
 }
 
-// remembered is how many questions that were answered are kept, by which an answer of the client's that
-// comes late is known.
+// remembered is the number of answered questions that are kept to recognise late answers of the
+// client.
 const remembered = 1000
 
-// replied takes in that the agent gets its answer. The caller holds mu.
-func (r *relay) replied(key string, q *asking) {
+// replied records that the agent gets its answer. The caller holds mu.
+func (r *relay) replied(key string, q *agentRequest) {
 	if !q.judged || q.answeredByClient() {
-		delete(r.asked, key)
+		delete(r.agentRequests, key)
 		return
 	}
 	if q.replied {
@@ -62,19 +62,19 @@ func (r *relay) replied(key string, q *asking) {
 	if len(r.answered) <= remembered {
 		return
 	}
-	if old := r.asked[r.answered[0]]; old != nil && old.replied { // else the agent has used the id again
-		delete(r.asked, r.answered[0])
+	if old := r.agentRequests[r.answered[0]]; old != nil && old.replied { // otherwise the agent has used the id again
+		delete(r.agentRequests, r.answered[0])
 	}
 	r.answered = r.answered[1:]
 }
 
-// show shows the client what it does not see otherwise.
-func (p *prompt) show(n kernel.Notice) {
+// showNotice tells the client about events that no passed line shows.
+func (p *prompt) showNotice(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Asked:
-		p.asked(n)
+		p.passQuestion(n)
 	case kernel.Closed:
-		p.closed(n)
+		p.closeQuestion(n)
 	case kernel.Decided:
 		if n.Effect == string(policy.Deny) {
 			p.notice(n.What()+" was refused by", n.By+":", n.Why)
@@ -89,22 +89,24 @@ func (p *prompt) show(n kernel.Notice) {
 func (p *prompt) notice(words ...string) {
 	text := notice(words...)
 	p.s.r.opt.Log("%s", text[:len(text)-1])
-	p.s.r.say(p.s.at, saysLine(p.s.id, text, true))
+	p.s.r.sendOwn(p.s.at, saysLine(p.s.id, text, true))
 }
 
-// asked passes a question on, if the client may answer it.
-func (p *prompt) asked(n kernel.Asked) {
+// passQuestion passes a question to the client if the client may answer it.
+func (p *prompt) passQuestion(n kernel.Asked) {
 	r := p.s.r
 	if !n.Answerable {
 		return
 	}
 	r.mu.Lock()
-	q := r.asked[provider.IDKey(n.Request)]
-	if q == nil || q.over || q.replied { // it has its answer
+	q := r.agentRequests[provider.IDKey(n.Request)]
+	// The question is already answered.
+	if q == nil || q.over || q.replied {
 		r.mu.Unlock()
 		return
 	}
-	if q.line == nil || !r.mayAnswer(n.Question) { // it has no line where the client would do it itself
+	// A request that the client carries out itself has no line.
+	if q.line == nil || !r.mayAnswer(n.Question) {
 		r.mu.Unlock()
 		p.notice("the agent asks:", n.Title+".", "It waits at another front end: perlica pending show", string(n.ID))
 		return
@@ -114,10 +116,10 @@ func (p *prompt) asked(n kernel.Asked) {
 	q.question, q.passed = &question, true
 	line, at := q.line, q.at
 	r.mu.Unlock()
-	r.out.add(line, at.Durable())
+	r.out.addLine(line, at.Durable())
 }
 
-// mayAnswer reports whether a click of the client's may answer a question.
+// mayAnswer reports whether the client's answer to a question may count.
 func (r *relay) mayAnswer(q interaction.Question) bool {
 	switch r.opt.Answers {
 	case AnswersNone:
@@ -128,42 +130,42 @@ func (r *relay) mayAnswer(q interaction.Question) bool {
 	return q.Word == ""
 }
 
-// closed tells the client that somebody else has answered, or nobody will.
-func (p *prompt) closed(n kernel.Closed) {
+// closeQuestion tells the client that the question was answered elsewhere or will stay unanswered.
+func (p *prompt) closeQuestion(n kernel.Closed) {
 	r := p.s.r
 	r.mu.Lock()
-	q := r.asked[provider.IDKey(n.Request)]
+	q := r.agentRequests[provider.IDKey(n.Request)]
 	tell := q != nil && q.passed && !q.over
 	if q != nil {
 		q.over = true
 	}
 	r.mu.Unlock()
 	if tell {
-		r.say(p.s.at, notificationLine(cancelRequest, map[string]json.RawMessage{"requestId": json.RawMessage(n.Request)}))
+		r.sendOwn(p.s.at, notificationLine(cancelRequest, map[string]json.RawMessage{"requestId": json.RawMessage(n.Request)}))
 	}
 }
 
-// dropped records what the client answered, which does not go on.
-func (r *relay) dropped(q *asking) {
+// dropped records an answer of the client that does not pass.
+func (r *relay) dropped(q *agentRequest) {
 	r.mu.Lock()
 	said := q.said
 	q.said = nil
 	r.mu.Unlock()
 	if said != nil {
-		r.record(q.at, false, said)
+		r.recordLine(q.at, false, said)
 	}
 }
 
-// clientResponse takes an answer to a request of the agent. One that comes too late, to a request that
-// the client has not got, or to one of Perlica's own, goes no further.
+// clientResponse handles an answer to a request of the agent. It drops an answer that is late, that
+// belongs to a request that the client does not have, or that belongs to a request of Perlica.
 func (r *relay) clientResponse(m provider.Message) {
 	r.mu.Lock()
-	q := r.asked[m.Key]
+	q := r.agentRequests[m.Key]
 	judged := q != nil && q.judged
 	late := r.isOwn(m.Key) || judged && (!q.passed || q.over || q.replied)
 	permission := judged && q.method == acp.ClientMethodSessionRequestPermission
 	at := r.home
-	var with asking // what it is now: an answer from elsewhere may leave at this moment
+	var with agentRequest // a copy, because an answer from elsewhere may be sent at this moment
 	if q != nil {
 		at = q.at
 		if permission && !late {
@@ -174,20 +176,22 @@ func (r *relay) clientResponse(m provider.Message) {
 	r.mu.Unlock()
 	switch {
 	case late:
-		r.record(at, false, m.Line)
+		r.recordLine(at, false, m.Line)
 	case permission:
-		r.answer(q, with, m)
+		r.answerQuestion(q, with, m)
 	default:
-		_ = r.conn.Carry(m.Line) // as in carry
+		// The error is ignored as in carryRequest.
+		_ = r.conn.Carry(m.Line)
 	}
 }
 
-// answer hands the client's answer in. The first answer counts, wherever it comes from.
-func (r *relay) answer(q *asking, with asking, m provider.Message) {
+// answerQuestion submits the client's answer. The first answer from any front end counts.
+func (r *relay) answerQuestion(q *agentRequest, with agentRequest, m provider.Message) {
 	var v struct {
 		Outcome struct{ Outcome, OptionID string }
 	}
-	_ = json.Unmarshal(m.Result, &v) // what has another form selects nothing
+	// An answer of another form selects no option.
+	_ = json.Unmarshal(m.Result, &v)
 	option := v.Outcome.OptionID
 	permission, question := with.permission, *with.question
 	r.mu.Lock()
@@ -198,7 +202,8 @@ func (r *relay) answer(q *asking, with asking, m provider.Message) {
 		return
 	}
 	if !slices.ContainsFunc(permission.Options, func(o acp.PermissionOption) bool { return string(o.OptionId) == option }) {
-		r.dropped(q) // one of Perlica's own is none that the client was shown
+		// The client was never shown Perlica's own options.
+		r.dropped(q)
 		permission.Dismiss(nil)
 		return
 	}
@@ -211,7 +216,7 @@ func (r *relay) answer(q *asking, with asking, m provider.Message) {
 		r.dropped(q)
 		r.opt.Log("the editor's answer to %q does not count: %v", question.Title, err)
 		if dead := q.session.place.Runner.Log().Err(); dead != nil {
-			r.fail(dead)
+			r.failRecord(dead)
 		}
 	}
 }

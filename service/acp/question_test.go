@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestQuestions: who answers first counts, and everybody else is told.
+// TestQuestions checks that the first answer counts and that all front ends learn of it.
 func TestQuestions(t *testing.T) {
 	t.Run("the client", func(t *testing.T) {
 		w := newWorld(t, nil, nil)
@@ -78,13 +78,13 @@ func TestQuestions(t *testing.T) {
 	})
 }
 
-// prompt2 has another turn behind a question, so that what came before is on record.
+// prompt2 runs another turn after a question, so that all earlier lines are on record.
 func (w *world) prompt2(q message) {
 	w.t.Helper()
 	w.until(w.prompt(q.Params.SessionID, "@say again"))
 }
 
-// ask opens a session, sends a script and returns the request that the client gets of it.
+// ask opens a session, sends a script and returns the question that the client gets.
 func (w *world) ask(script string) (id string, q message) {
 	w.t.Helper()
 	id = w.prompt(w.session("one"), script)

@@ -9,10 +9,10 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// recorder records each line in the log of the project to whose session it belongs.
+// recorder records each line in the log of its session's project.
 type recorder struct{ r *relay }
 
-// Sent records a line to the agent. That of a prompt lets the lines behind it go.
+// Sent records a line to the agent. The line of a prompt lets the lines after it pass.
 func (c recorder) Sent(f provider.Frame) error {
 	at, p, dropped := c.r.sending(f)
 	err := at.Sent(f)
@@ -20,12 +20,13 @@ func (c recorder) Sent(f provider.Frame) error {
 		p.leave()
 	}
 	if dropped != nil {
-		c.r.record(at, false, dropped)
+		c.r.recordLine(at, false, dropped)
 	}
 	return err
 }
 
-// sending finds what records a line to the agent, and what the client has said in its place.
+// sending returns the recorder of a line to the agent, and the client's answer that the line
+// replaces.
 func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt, dropped []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +37,7 @@ func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt, dropp
 	switch f.Kind {
 	case provider.Request:
 		q := r.requests[f.Key]
-		if q == nil { // one of Perlica's own
+		if q == nil { // a request of Perlica
 			q = &request{id: f.ID}
 			r.requests[f.Key] = q
 		}
@@ -45,7 +46,7 @@ func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt, dropp
 		}
 		return q.at, q.prompt, nil
 	case provider.Response:
-		if q := r.asked[f.Key]; q != nil {
+		if q := r.agentRequests[f.Key]; q != nil {
 			at = q.at
 			if string(q.said) != string(f.Line) {
 				dropped = q.said
@@ -65,8 +66,9 @@ func (r *relay) receiving(f provider.Frame) *kernel.Attached {
 	at := r.place(f.Session)
 	switch f.Kind {
 	case provider.Request:
-		if !r.twin(f) { // else both get a no, and the client hears of the first's end
-			r.asked[f.Key] = &asking{method: f.Method, at: at, judged: f.Method == acp.ClientMethodSessionRequestPermission}
+		// Both requests of a twin are refused, and the client learns the end of the first one.
+		if !r.twin(f) {
+			r.agentRequests[f.Key] = &agentRequest{method: f.Method, at: at, judged: f.Method == acp.ClientMethodSessionRequestPermission}
 		}
 	case provider.Response:
 		if q := r.requests[f.Key]; q != nil {
@@ -78,9 +80,9 @@ func (r *relay) receiving(f provider.Frame) *kernel.Attached {
 	return at
 }
 
-// place is what records the lines of a session. The caller holds mu.
+// place returns the recorder of a session's lines. The caller holds mu.
 func (r *relay) place(session string) *kernel.Attached {
-	if s := r.find(session); s != nil {
+	if s := r.findSession(session); s != nil {
 		return s.at
 	}
 	if at := r.opening[session]; at != nil {
@@ -89,7 +91,7 @@ func (r *relay) place(session string) *kernel.Attached {
 	return r.home
 }
 
-// passive acts upon what belongs to no session.
+// passive handles events that belong to no session.
 type passive struct{ r *relay }
 
 func (p passive) Update(provider.Update)                        {}
@@ -99,7 +101,7 @@ func (p passive) Blocked(b provider.BlockedRequest)             { p.r.home.Block
 func (p passive) SendHTTP() error                               { return errors.New("the request belongs to no session") }
 func (p passive) Warning(w provider.Warning)                    { p.r.opt.Log("%s: %s", w.Subtype, w.Detail) }
 
-// Drained has the turns show what came.
+// Drained lets the turns show pending updates.
 func (p passive) Drained() {
 	p.r.mu.Lock()
 	var all []*kernel.Attached

@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestTurn: a prompt is an input with its intent and its outcome, and the lines of both sides arrive as
-// they left and are on record so.
+// TestTurn checks that a prompt is an input with an intent and an outcome. The lines of both sides
+// arrive and are recorded unchanged.
 func TestTurn(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -47,12 +47,13 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestCancel: the turn under way is cancelled in the client's words, what waits is never sent.
+// TestCancel checks that the running turn is cancelled by the client's own line. A waiting prompt
+// is never sent.
 func TestCancel(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
 	first, second := w.prompt(s, "@say a\n@hang"), w.prompt(s, "@say never")
-	w.next() // the first is with the agent
+	w.next() // the agent has the first prompt
 	cancel := fmt.Sprintf(`{"params":{"sessionId":%q,"_meta":{"why":"x"}},"method":"session/cancel","jsonrpc":"2.0"}`, s)
 	w.send(cancel)
 	answers := map[string]message{}
@@ -71,13 +72,13 @@ func TestCancel(t *testing.T) {
 	if len(stops) != 1 || stops[0].Actor != "client" {
 		t.Error(stops)
 	}
-	w.send(cancel) // behind the answer: it is passed on
+	w.send(cancel) // a cancel after the answer is passed on
 	if m, _ := w.until(w.prompt(s, "@say b")); m.Result.StopReason != "end_turn" {
 		t.Error(m.line)
 	}
 }
 
-// TestInputID: an input that was called is not called again, in this connection or another.
+// TestInputID checks that an input is not called again, in this connection or another.
 func TestInputID(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	for i := range 3 {
@@ -100,8 +101,8 @@ func TestInputID(t *testing.T) {
 	}
 }
 
-// TestProjects: each session is on the log of its directory's project, and what belongs to none is on the
-// user's own.
+// TestProjects checks that each session is on the log of its directory's project. Other lines are
+// on the user's own log.
 func TestProjects(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	one, two := w.session("one"), ""
@@ -127,7 +128,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestAgentDies: each open request of the client gets an error, and the run its outcome.
+// TestAgentDies checks that each open request of the client gets an error, and the run gets its
+// outcome.
 func TestAgentDies(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -144,8 +146,8 @@ func TestAgentDies(t *testing.T) {
 	}
 }
 
-// TestLogFails: when the log can be written no more nothing goes on in either direction, the client's
-// requests get errors, and the agent is ended.
+// TestLogFails checks a log that cannot be written. No line passes in either direction, the
+// client's requests get errors, and the agent is ended.
 func TestLogFails(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	id, q := w.ask("@ask execute Build command=make\n@say after")
@@ -165,10 +167,11 @@ func TestLogFails(t *testing.T) {
 	if read := strings.Join(w.agentRead(), "\n"); strings.Contains(read, "allow-once") {
 		t.Errorf("the answer went on: %s", read)
 	}
-	w.done = func() error { return nil } // the log is dead
+	w.done = func() error { return nil } // the log has failed
 }
 
-// TestSlowClient: a client that reads nothing slows the agent down, and gets all of it afterwards.
+// TestSlowClient checks that a client that does not read slows the agent down and gets all output
+// later.
 func TestSlowClient(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -179,7 +182,8 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestIDs: two open requests with one id, an answer that comes twice, one to a request that nobody made.
+// TestIDs checks two open requests with one id, a repeated answer, and an answer to an unknown
+// request.
 func TestIDs(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -211,7 +215,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestClientLeaves: its turns are cancelled and have their outcomes, and the agent is gone.
+// TestClientLeaves checks that the turns of a leaving client are cancelled and have their outcomes.
+// The agent has ended.
 func TestClientLeaves(t *testing.T) {
 	for name, script := range map[string]string{"in a turn": "@say a\n@hang", "at a question": "@ask execute Build command=make", "a stubborn agent": "@ignore eof\n@say a\n@hang"} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +239,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// TestContinued: another process goes on with a session, and it is the same one of Perlica's.
+// TestContinued checks that another process continues a session as the same session of Perlica.
 func TestContinued(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, []string{"PERLICA_PREDICTABLE_STATE=" + state}, nil)
@@ -259,7 +264,7 @@ func TestContinued(t *testing.T) {
 	}
 }
 
-// TestLocal: what an editor may do for an agent is judged like a tool call.
+// TestLocal checks that an editor's work for an agent is judged like a tool call.
 func TestLocal(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		w := newWorld(t, nil, nil)
@@ -310,7 +315,7 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestBlocked: what would be an input by another name does not go on.
+// TestBlocked checks that an input under another name does not pass.
 func TestBlocked(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -328,7 +333,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestInitialize: what the client offers goes on but for files and terminals, and the version is 1.
+// TestInitialize checks that the client's capabilities pass except files and terminals, and that
+// the version is 1.
 func TestInitialize(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":9007199254740993,"protocolVersion":2,"clientCapabilities":{"a":{"b":1},"fs":{"readTextFile":true},"terminal":true,"_meta":{}},"clientInfo":{"name":"n","version":"v"}},"z":0}`)
@@ -342,7 +348,7 @@ func TestInitialize(t *testing.T) {
 	}
 }
 
-// TestAnnouncements: what the client could steer a turn with is not announced to it.
+// TestAnnouncements checks that methods that steer a turn are not announced to the client.
 func TestAnnouncements(t *testing.T) {
 	for meta, want := range map[string]string{
 		`{"steering":{"supported":true},"a":{"goal":{"controlMethod":"_session/goal"},"b":[1]}}`: `"_meta":{"a":{"b":[1]}}`,
@@ -356,7 +362,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// TestMode: the agent is put into its asking mode, and the client is told.
+// TestMode checks that the agent is put into its asking mode and that the client is told.
 func TestMode(t *testing.T) {
 	w := newWorld(t, []string{"PERLICA_PREDICTABLE=[session/new]\n@set modes.currentModeId \"auto\"\n"}, nil)
 	s := w.session("one")
@@ -372,7 +378,8 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// TestMalformed: what is no message of the client gets an error; what is none of the agent is passed on.
+// TestMalformed checks that a malformed line of the client gets an error. A malformed line of the
+// agent is passed on.
 func TestMalformed(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")

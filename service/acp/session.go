@@ -16,42 +16,43 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// session is a session of the agent that the client has opened, or, with a parent, one that the
-// agent has opened within it.
+// session is a session that the client has opened. With a parent it is a session that the agent has
+// opened within another one.
 type session struct {
 	r          *relay
 	id         string
 	parent     *session
 	at         *kernel.Attached
 	place      *Place
-	modeOption string        // the config option by which a mode is chosen
-	ready      chan struct{} // closed when the mode is chosen, or err is set
-	err        error         // why it takes no prompt
-	prompts    []*prompt     // that are open, in their order; guarded by relay.mu
+	modeOption string        // the config option that chooses a mode
+	ready      chan struct{} // closed when the mode is chosen or err is set
+	err        error         // the reason why the session accepts no prompt
+	prompts    []*prompt     // the open prompts in their order; guarded by relay.mu
 
-	// Closed when what the client has sent to this session has gone on, but for prompts behind another
-	// and what waits for nothing; the client's reader's.
+	// last is closed when the client's lines to this session have passed. Prompts that wait for
+	// another prompt do not count, and neither do lines that wait for nothing. The goroutine of
+	// Serve owns it.
 	last <-chan struct{}
-	said bool // the agent has said its mode since it was opened; guarded by relay.mu
+	said bool // the agent has reported its mode since the session was opened; guarded by relay.mu
 }
 
-// opening is a session that the client is about to open.
+// opening is a session that the client is opening.
 type opening struct {
-	session string // the one that is continued, or forked
+	session string // the continued or forked session
 	how     string // "load" or "resume"
 	place   *Place
 	setup   kernel.Setup
 }
 
-// session returns a session of the client's, or nil.
+// session returns an open session of the client, or nil.
 func (r *relay) session(id string) *session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sessions[id]
 }
 
-// freed takes in that the agent has freed or deleted a session, as the client asked: others may go on
-// with it.
+// freed handles the agent's answer that it has closed or deleted a session. Other processes may
+// then continue the session.
 func (r *relay) freed(s *session, method string) {
 	for _, p := range s.unanswered() {
 		<-p.done
@@ -73,9 +74,9 @@ func (r *relay) freed(s *session, method string) {
 	s.at.Close()
 }
 
-// find returns the session to which a line of the agent belongs by its id. One that no answer has made and
-// no line has named is a child of the only session with a turn under way. The caller holds mu.
-func (r *relay) find(id string) *session {
+// findSession returns the session of an agent's line by its id. An unknown id belongs to a child of
+// the only session with a running turn. The caller holds mu.
+func (r *relay) findSession(id string) *session {
 	if r.opening[id] != nil {
 		return nil
 	}
@@ -84,13 +85,14 @@ func (r *relay) find(id string) *session {
 	}
 	for _, q := range r.requests {
 		if q.open != nil && q.open.how == "" {
-			return nil // it may be the one that is about to be opened
+			// The id may belong to the session that is being opened.
+			return nil
 		}
 	}
 	return r.child(id, r.running())
 }
 
-// running returns the only session with a turn under way, or nil. The caller holds mu.
+// running returns the only session with a running turn, or nil. The caller holds mu.
 func (r *relay) running() (parent *session) {
 	for _, s := range r.sessions {
 		if s.parent != nil || len(s.prompts) == 0 {
@@ -104,8 +106,8 @@ func (r *relay) running() (parent *session) {
 	return parent
 }
 
-// child takes in that the agent has a session of its own within another, which may itself be one; nil: in
-// none that is known. The caller holds mu.
+// child registers the agent's own session within another one, which may itself be a child. It
+// returns nil if the parent is unknown. The caller holds mu.
 func (r *relay) child(id string, parent *session) *session {
 	if parent == nil {
 		return nil
@@ -118,28 +120,28 @@ func (r *relay) child(id string, parent *session) *session {
 	return child
 }
 
-// useless reports whether a session takes no prompts, and will not.
+// useless reports whether a session will never accept a prompt.
 func (s *session) useless() bool {
 	return closed(s.ready) && s.err != nil
 }
 
-// openSession sends on a request that opens a session in a directory, and has its lines recorded
-// there.
+// openSession sends a request that opens a session in a directory. The session's lines are recorded
+// in the directory's project.
 func (r *relay) openSession(m provider.Message, q *request, to target) {
 	if !filepath.IsAbs(to.Dir) {
-		r.refuse(r.home, m.Line, m.ID, codeParams, fmt.Sprintf("cwd is %q: it must be an absolute path", to.Dir))
+		r.refuseRequest(r.home, m.Line, m.ID, codeParams, fmt.Sprintf("cwd is %q: it must be an absolute path", to.Dir))
 		return
 	}
 	place, err := r.opt.Open(r.ctx, to.Dir)
 	if err == nil {
-		err = r.recover(place)
+		err = r.recoverRuns(place)
 	}
 	if err != nil {
 		code := codeInternal
 		if errors.Is(err, fs.ErrNotExist) {
 			code = codeParams
 		}
-		r.refuse(r.home, m.Line, m.ID, code, "the project of "+to.Dir+" cannot be opened: "+err.Error())
+		r.refuseRequest(r.home, m.Line, m.ID, code, "the project of "+to.Dir+" cannot be opened: "+err.Error())
 		return
 	}
 	o := &opening{session: to.Session, place: place, setup: place.Setup(to.Dir)}
@@ -152,11 +154,12 @@ func (r *relay) openSession(m provider.Message, q *request, to target) {
 	}
 	if o.how != "" {
 		if o.setup.Session, err = place.Runner.SessionOf(r.ctx, to.Session); err != nil {
-			r.refuse(q.at, m.Line, m.ID, codeInternal, err.Error())
+			r.refuseRequest(q.at, m.Line, m.ID, codeInternal, err.Error())
 			return
 		}
-		if r.opt.Visitor != "" && o.setup.Session == "" { // the agent may have it from anywhere
-			r.refuse(q.at, m.Line, m.ID, codeParams, "there is no such session on this project's record")
+		// The agent may know the session from another place.
+		if r.opt.Visitor != "" && o.setup.Session == "" {
+			r.refuseRequest(q.at, m.Line, m.ID, codeParams, "there is no such session on this project's record")
 			return
 		}
 		r.mu.Lock()
@@ -164,16 +167,16 @@ func (r *relay) openSession(m provider.Message, q *request, to target) {
 		case s == nil || s.parent != nil || s.useless():
 			r.opening[to.Session] = q.at
 		case o.how == "load" && len(s.prompts) == 0:
-			s.reload(q)
+			s.reloadSession(q)
 		}
 		r.mu.Unlock()
 	}
-	r.carry(m, q)
+	r.carryRequest(m, q)
 }
 
-// reload takes in that the client loads the session once more. A later prompt waits for the agent's answer:
-// until then the agent tells of earlier turns.
-func (s *session) reload(q *request) {
+// reloadSession records that the client loads an open session again. A later prompt waits for the
+// agent's answer, because the agent reports earlier turns until then.
+func (s *session) reloadSession(q *request) {
 	answered, loaded := make(chan struct{}), s.at.Loading()
 	q.loaded = sync.OnceFunc(func() {
 		loaded()
@@ -182,8 +185,8 @@ func (s *session) reload(q *request) {
 	s.last = answered
 }
 
-// recover writes the outcomes that processes which are gone have left open in a project.
-func (r *relay) recover(place *Place) error {
+// recoverRuns records the missing outcomes of ended processes in a project.
+func (r *relay) recoverRuns(place *Place) error {
 	if !place.Runner.Unfinished() || r.recovered[place.Runner] {
 		return nil
 	}
@@ -195,7 +198,7 @@ func (r *relay) recover(place *Place) error {
 	return err
 }
 
-// opened takes in the answer to a request that opened a session.
+// opened handles the answer to a request that opened a session.
 func (r *relay) opened(q *request, m provider.Message) {
 	o := q.open
 	id := o.session
@@ -232,7 +235,8 @@ func (r *relay) opened(q *request, m provider.Message) {
 	if err != nil {
 		s.at = o.place.Runner.Unattached(id)
 		s.err = err
-		if errors.Is(err, filelock.ErrBusy) { // its other turns are not in what this agent has loaded
+		// The agent has not loaded the turns that another process is running in this session.
+		if errors.Is(err, filelock.ErrBusy) {
 			s.err = fmt.Errorf("%w; load or resume the session again when it is free", err)
 		}
 		close(s.ready)
@@ -243,12 +247,13 @@ func (r *relay) opened(q *request, m provider.Message) {
 	r.sessions[id] = s
 	r.mu.Unlock()
 	if err == nil {
-		r.turns.Go(func() { s.choose() })
+		r.turns.Go(func() { s.chooseMode() })
 	}
 }
 
-// choose puts the agent into its asking mode, and tells the client if the agent does not.
-func (s *session) choose() {
+// chooseMode puts the agent into its asking mode. It tells the client unless the agent does so
+// itself.
+func (s *session) chooseMode() {
 	defer close(s.ready)
 	mode, asked, err := s.at.Choose(s.r.ctx)
 	if err != nil {
@@ -263,10 +268,10 @@ func (s *session) choose() {
 		return
 	}
 	if s.modeOption == "" {
-		s.r.say(s.at, updateLine(s.id, map[string]any{"sessionUpdate": modeChanged, "currentModeId": mode}))
+		s.r.sendOwn(s.at, updateLine(s.id, map[string]any{"sessionUpdate": modeChanged, "currentModeId": mode}))
 		return
 	}
-	s.r.say(s.at, updateLine(s.id, map[string]any{"sessionUpdate": optionsChanged, "configOptions": s.at.Offers().Options}))
+	s.r.sendOwn(s.at, updateLine(s.id, map[string]any{"sessionUpdate": optionsChanged, "configOptions": s.at.Offers().Options}))
 }
 
 // unanswered returns the prompts of a session that have no answer yet.
@@ -276,5 +281,5 @@ func (s *session) unanswered() []*prompt {
 	return append([]*prompt(nil), s.prompts...)
 }
 
-// notice is what Perlica says in a session.
+// notice returns a message of Perlica in a session.
 func notice(lines ...string) string { return "[perlica] " + strings.Join(lines, " ") + "\n" }

@@ -11,20 +11,21 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// stopLine is a line by which the client stops turns. It goes on once, when the stop is on disk.
+// stopLine is a line by which the client stops turns. It passes once, after the stop is on disk.
 type stopLine struct {
 	line    []byte
-	cancels bool    // it asks the agent to cancel; else it closes the session
-	prompt  *prompt // the only one that it names; nil: all of a session
+	cancels bool    // the line asks the agent to cancel; otherwise it closes the session
+	prompt  *prompt // the only stopped prompt; nil: all prompts of a session
 	sent    sync.Once
 }
 
-func (l *stopLine) send(r *relay) {
-	l.sent.Do(func() { _ = r.conn.Carry(l.line) }) // as in carry
+func (l *stopLine) sendOnce(r *relay) {
+	// The error is ignored as in carryRequest.
+	l.sent.Do(func() { _ = r.conn.Carry(l.line) })
 }
 
-// stop stops the turns of a session. The first that is not over sends the line on.
-func (r *relay) stop(s *session, l *stopLine) {
+// stopSession stops the turns of a session. The first running turn sends the line.
+func (r *relay) stopSession(s *session, l *stopLine) {
 	var open []*prompt
 	if s != nil {
 		open = s.unanswered()
@@ -32,28 +33,28 @@ func (r *relay) stop(s *session, l *stopLine) {
 	taken := false
 	for _, p := range open {
 		if taken {
-			p.halt(nil)
+			p.haltTurn(nil)
 		} else {
-			taken = p.halt(l)
+			taken = p.haltTurn(l)
 		}
 	}
 	if !taken {
-		l.send(r)
+		l.sendOnce(r)
 	}
 }
 
-// lastGrace is how long an agent may take to cancel its turns when the client has left. Then it is ended,
-// and what became of them is not known.
+// lastGrace limits the time in which an agent can cancel its turns after the client has left. Later
+// the agent is ended, and the outcome of the turns is unknown.
 const lastGrace = 5 * time.Second
 
-// stopAll stops all turns, and waits for the agent's answers.
+// stopAll stops all turns and waits for the agent's answers.
 func (r *relay) stopAll() {
 	r.mu.Lock()
 	sessions := slices.Collect(maps.Values(r.sessions))
 	r.mu.Unlock()
 	for _, s := range sessions {
 		for _, p := range s.unanswered() {
-			p.halt(nil)
+			p.haltTurn(nil)
 		}
 	}
 	answered := make(chan struct{})
@@ -71,9 +72,9 @@ func (r *relay) stopAll() {
 	}
 }
 
-// halt stops the turn, and reports whether it is not over yet. The line, if there is one, then goes on
-// behind the record of the stop.
-func (p *prompt) halt(l *stopLine) bool {
+// haltTurn stops the turn. It reports whether the turn is still running. The turn then sends the
+// line after the record of the stop.
+func (p *prompt) haltTurn(l *stopLine) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -81,7 +82,7 @@ func (p *prompt) halt(l *stopLine) bool {
 		return false
 	case l == nil:
 	case p.recorded:
-		l.send(p.s.r)
+		l.sendOnce(p.s.r)
 	default:
 		p.stops = append(p.stops, l)
 	}
@@ -92,7 +93,8 @@ func (p *prompt) halt(l *stopLine) bool {
 	return true
 }
 
-// cancelAgent asks the agent to cancel the turn, in the client's words if it has any. The stop is on disk.
+// cancelAgent asks the agent to cancel the turn, with the client's own line if there is one. The
+// stop is already on disk.
 func (p *prompt) cancelAgent() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,14 +107,14 @@ func (p *prompt) cancelAgent() (err error) {
 		err = p.s.r.conn.Carry(notificationLine(acp.AgentMethodSessionCancel, map[string]string{"sessionId": p.s.id}))
 	}
 	for _, l := range p.stops {
-		l.send(p.s.r)
+		l.sendOnce(p.s.r)
 	}
 	p.stops = nil
 	return err
 }
 
-// endStops sends on what has stopped a turn that had no agent to be asked, or no more: it waited, or it
-// was answered. That is on disk first.
+// endStops sends the lines that stopped a turn without a running agent call: the turn waited or was
+// already answered. The stop must be on disk first.
 func (p *prompt) endStops(res kernel.Result) {
 	p.mu.Lock()
 	p.over = true
@@ -125,16 +127,17 @@ func (p *prompt) endStops(res kernel.Result) {
 	r, at := p.s.r, p.s.at
 	if res.Stopped == nil {
 		for _, l := range stops {
-			r.record(at, false, l.line)
+			r.recordLine(at, false, l.line)
 		}
 		if err := at.Durable()(); err != nil {
-			r.fail(err)
+			r.failRecord(err)
 			return
 		}
 	}
 	for _, l := range stops {
-		if l.prompt == nil || res.Calls > 0 { // else the agent knows nothing of it
-			l.send(r)
+		// Otherwise the agent does not know the prompt.
+		if l.prompt == nil || res.Calls > 0 {
+			l.sendOnce(r)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// count says how often the agent has read a line.
+// count returns how often the agent has read a line.
 func (w *world) count(line string) (n int) {
 	w.t.Helper()
 	for _, read := range w.agentRead() {
@@ -20,7 +20,7 @@ func (w *world) count(line string) (n int) {
 	return n
 }
 
-// cancelled waits until prompts are answered, in any order, each as cancelled.
+// cancelled waits until all prompts are answered as cancelled, in any order.
 func (w *world) cancelled(ids ...string) {
 	w.t.Helper()
 	for len(ids) > 0 {
@@ -40,8 +40,8 @@ func cancelLine(session string, i int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q,"_meta":{"n":%d}}}`, session, i)
 }
 
-// TestStopOnce: each line by which the client stops turns goes on once, behind the record of the stop,
-// however many prompts are open.
+// TestStopOnce checks that each line by which the client stops turns passes once, after the record
+// of the stop, for any number of open prompts.
 func TestStopOnce(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -53,10 +53,10 @@ func TestStopOnce(t *testing.T) {
 	for i := range 3 {
 		w.send(cancelLine(s, i))
 	}
-	w.cancelled(ids[1:]...) // these only waited
+	w.cancelled(ids[1:]...) // these prompts only waited
 	w.let(m)
 	w.until(ids[0])
-	w.until(w.prompt(s, "@say after")) // the agent has read what was sent before
+	w.until(w.prompt(s, "@say after")) // the agent has read the earlier lines
 	for i := range 3 {
 		if n := w.count(cancelLine(s, i)); n != 1 {
 			t.Errorf("the agent got line %d %d times", i, n)
@@ -75,8 +75,8 @@ func TestStopOnce(t *testing.T) {
 	}
 }
 
-// TestStopBetween: a stop that comes when the agent is about to answer, or has, and the outcome is not on
-// disk yet, goes on once, too.
+// TestStopBetween checks that a stop passes once if it comes just before or after the agent's
+// answer, while the outcome is not on disk.
 func TestStopBetween(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -96,12 +96,12 @@ func TestStopBetween(t *testing.T) {
 	}
 }
 
-// starting is an agent whose first session starts in a mode in which it does not ask, and that waits for
-// the client before it says that it has left it.
+// starting is an agent with a first session in a mode in which it does not ask. It waits for the
+// client before it reports that it has left this mode.
 const starting = "PERLICA_PREDICTABLE=[session/new 1]\n@set modes.currentModeId \"auto\"\n[session/set_mode 1]\n@request _x/go\n"
 
-// TestWhileChoosing: while a session's mode is chosen only its own prompts and choices wait, and they go
-// on in their order. What is cancelled is answered at once.
+// TestWhileChoosing checks that only a session's own prompts and choices wait while its mode is
+// chosen. They pass in their order. A cancelled prompt is answered at once.
 func TestWhileChoosing(t *testing.T) {
 	w := newWorld(t, []string{starting}, nil)
 	s := w.session("one")
@@ -136,7 +136,8 @@ func TestWhileChoosing(t *testing.T) {
 	}
 }
 
-// TestStopWaiting: a stop of prompts that only wait is recorded, goes on once, and none of them is sent.
+// TestStopWaiting checks that a stop of waiting prompts is recorded and passes once. No waiting
+// prompt is sent.
 func TestStopWaiting(t *testing.T) {
 	for _, method := range []string{"session/cancel", "session/close"} {
 		w := newWorld(t, []string{starting}, nil)

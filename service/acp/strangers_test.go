@@ -10,7 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// sdkClient is a client of the Go SDK's: it allows everything once.
+// sdkClient is a client of the Go SDK that allows everything once.
 type sdkClient struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -61,8 +61,8 @@ func (c *sdkClient) WaitForTerminalExit(context.Context, acp.WaitForTerminalExit
 	return acp.WaitForTerminalExitResponse{}, io.EOF
 }
 
-// TestGoSDKClient: the client of the Go SDK does turns in two sessions side by side, with a question, and
-// cancels one.
+// TestGoSDKClient checks the client of the Go SDK. It runs turns in two sessions at the same time
+// with a question, and cancels one.
 func TestGoSDKClient(t *testing.T) {
 	client := &sdkClient{}
 	inr, inw := io.Pipe()

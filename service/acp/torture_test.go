@@ -18,9 +18,9 @@ var (
 	tortureSeed  = flag.Uint64("torture-seed", 0, "the torture test's seed; 0: by the clock")
 )
 
-// TestTorture: Perlica is killed at system calls, at random moments and beside others of its kind that get
-// the same input at the same time. No input is called twice, each call has one outcome, and no agent lives
-// on.
+// TestTorture kills Perlica at system calls and at random moments. Several processes get the same
+// input at the same time. No input is called twice, each call has one outcome, and no agent
+// survives.
 func TestTorture(t *testing.T) {
 	seed := *tortureSeed
 	if seed == 0 {
@@ -68,7 +68,7 @@ func TestTorture(t *testing.T) {
 	t.Logf("seed %d: Perlica was killed %d times at %d inputs, which at last %v", seed, kills.Load(), inputs, done)
 }
 
-// straceable reports whether system calls can be disturbed here.
+// straceable reports whether strace can inject faults into system calls here.
 func straceable(t *testing.T) bool {
 	t.Helper()
 	out, err := exec.Command("strace", "-f", "-o", filepath.Join(t.TempDir(), "probe"), "-e", "inject=getppid:error=EIO", "true").CombinedOutput()

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// meet waits for a request of the script's by which it waits for the test, and returns it.
+// meet returns the next request by which the script waits for the test.
 func (w *world) meet() (m message, before []message) {
 	w.t.Helper()
 	for m = w.next(); m.Method != "_x/go"; m = w.next() {
@@ -20,13 +20,13 @@ func (w *world) meet() (m message, before []message) {
 	return m, before
 }
 
-// let answers a request with nothing.
+// let answers such a request.
 func (w *world) let(m message) {
 	w.t.Helper()
 	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
 }
 
-// answers returns the lines by which the agent got an answer to a request of its own.
+// answers returns the lines that answered a request of the agent.
 func (w *world) answers(id string) (lines []string) {
 	w.t.Helper()
 	for _, line := range w.agentRead() {
@@ -37,8 +37,8 @@ func (w *world) answers(id string) (lines []string) {
 	return lines
 }
 
-// TestWithdrawn: a question that the agent takes back ends everywhere, and what is said to it then is
-// recorded and goes no further.
+// TestWithdrawn checks that a question cancelled by the agent ends everywhere. A later answer is
+// recorded and does not pass.
 func TestWithdrawn(t *testing.T) {
 	const back = "\n@request _x/go\n@notify $/cancel_request {\"requestId\":\"\\u0071\"}\n@request _x/go"
 	local := `@request fs/write_text_file {"sessionId":"$session","path":"/etc/passwd","content":"x"} wait=no rpcid="q"`
@@ -84,7 +84,8 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestTwins: of two open questions with one id both get a no, and the client hears of the first's end.
+// TestTwins checks two open questions with one id. Both get a no, and the client learns the end of
+// the first one.
 func TestTwins(t *testing.T) {
 	const ask = "@ask execute Build command=make wait=no rpcid=\"q\"\n"
 	w := newWorld(t, nil, nil)
@@ -108,8 +109,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// TestDismissedLate: a client that dismisses a question just as another front end answers it: its line is
-// with the agent, or on record as one that did not go on.
+// TestDismissedLate checks a client that dismisses a question while another front end answers it.
+// The client's line is either with the agent or on record as dropped.
 func TestDismissedLate(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -139,7 +140,7 @@ func TestDismissedLate(t *testing.T) {
 				n++
 			}
 		}
-		w.until(w.prompt(s, "@say again")) // what came before is on record
+		w.until(w.prompt(s, "@say again")) // the earlier lines are on record
 		for _, e := range w.events("one", event.ClientReceived) {
 			if string(e.Payload) == line {
 				n++
@@ -151,17 +152,17 @@ func TestDismissedLate(t *testing.T) {
 	}
 }
 
-// TestRemembered: the questions that were answered do not add up in memory, and the latest are known.
+// TestRemembered checks that the memory of answered questions is limited and keeps the latest ones.
 func TestRemembered(t *testing.T) {
-	r := &relay{asked: map[string]*asking{}}
+	r := &relay{agentRequests: map[string]*agentRequest{}}
 	const n = 3 * remembered
 	for i := range n {
-		q := &asking{judged: true, method: "session/request_permission", line: []byte("x")}
-		r.asked[fmt.Sprint(i)] = q
+		q := &agentRequest{judged: true, method: "session/request_permission", line: []byte("x")}
+		r.agentRequests[fmt.Sprint(i)] = q
 		r.replied(fmt.Sprint(i), q)
-		r.replied(fmt.Sprint(i), q) // as of two with one id
+		r.replied(fmt.Sprint(i), q) // as for two questions with one id
 	}
-	if len(r.asked) != remembered || len(r.answered) != remembered || r.asked[fmt.Sprint(n-1)] == nil {
-		t.Errorf("%d questions, %d ids", len(r.asked), len(r.answered))
+	if len(r.agentRequests) != remembered || len(r.answered) != remembered || r.agentRequests[fmt.Sprint(n-1)] == nil {
+		t.Errorf("%d questions, %d ids", len(r.agentRequests), len(r.answered))
 	}
 }

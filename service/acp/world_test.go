@@ -25,11 +25,12 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// stateVar says where the agent of a relay in a process of its own keeps its sessions.
+// stateVar names the variable with the folder in which the agent of a separate relay keeps its
+// sessions.
 const stateVar = "PERLICA_TEST_STATE"
 
-// TestMain is the predictable agent where a test starts this executable as one; "agent tee FILE" is one that
-// keeps what it reads in a file.
+// TestMain runs the predictable agent when a test starts this executable as "agent". "agent tee
+// FILE" stores the agent's input in a file.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 3 || os.Args[1] != "agent" {
 		os.Exit(m.Run())
@@ -66,10 +67,10 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// world is a relay with a client, which is the test, and an agent.
+// world is a relay with an agent. The test is its client.
 type world struct {
 	t       *testing.T
-	dir     string // of everything
+	dir     string // of all files
 	opt     Options
 	in      *io.PipeWriter
 	lines   chan string
@@ -79,18 +80,19 @@ type world struct {
 	closing []func() error
 	done    func() error
 
-	mu   sync.Mutex // guards what follows, and places
-	said []string   // to the operator
+	mu   sync.Mutex // guards the fields below and places
+	said []string   // lines for the operator
 }
 
-const timeout = 2 * time.Minute // on a machine that does other things, too
+const timeout = 2 * time.Minute // for a loaded machine
 
-// newWorld starts a relay; set changes its options.
+// newWorld starts a relay. set changes its options.
 func newWorld(t *testing.T, env []string, set func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), places: map[string]*Place{}}
 	for _, name := range []string{"home", "one", "two"} {
-		if err := os.MkdirAll(w.path(name+"/.perlica_config"), 0o700); err != nil { // a project, whatever lies above
+		// This folder makes the directory a project.
+		if err := os.MkdirAll(w.path(name+"/.perlica_config"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +103,7 @@ func newWorld(t *testing.T, env []string, set func(*Options)) *world {
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
-// start starts a relay in a world in which there may have been others.
+// start starts a relay in a world. The world may have had others before.
 func (w *world) start(env []string, set func(*Options)) {
 	w.t.Helper()
 	in, inw := io.Pipe()
@@ -131,13 +133,13 @@ func (w *world) start(env []string, set func(*Options)) {
 	}()
 }
 
-// options are those of a relay in this world. done closes the logs.
+// options returns the options of a relay in this world. done closes the logs.
 func (w *world) options(env []string) (opt Options, done func() error) {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	env = append(env, "GORACE=atexit_sleep_ms=0") // else an agent of a race build leaves a second late
+	env = append(env, "GORACE=atexit_sleep_ms=0") // otherwise an agent of a race build exits a second later
 	environ := append(append(os.Environ(), "HOME="+w.path("home"), "PERLICA_HOME="+w.path("home/.perlica")), env...)
 	agent := agents.Agent{ConnectTimeout: timeout, RequestTimeout: timeout}
 	agent.ID, agent.Command = "predictable", []string{self, "agent", "tee", w.path("read")}
@@ -165,7 +167,7 @@ func (w *world) options(env []string) (opt Options, done func() error) {
 		}
 }
 
-// open opens the project of a directory, once.
+// open opens the project of a directory once.
 func (w *world) open(environ []string, agent agents.Agent, dir string) *Place {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +190,7 @@ func (w *world) open(environ []string, agent agents.Agent, dir string) *Place {
 	return place
 }
 
-// hangUp closes the client's side, and returns how the relay ended.
+// hangUp closes the client's side and returns the result of the relay.
 func (w *world) hangUp() error {
 	w.t.Helper()
 	_ = w.in.Close() // as an editor does
@@ -213,10 +215,10 @@ func (w *world) wait() error {
 	}
 }
 
-// stop ends everything; another start may follow.
+// stop ends everything. Another start may follow.
 func (w *world) stop() {
 	w.t.Helper()
-	_ = w.hangUp() // its error is for those who look at it
+	_ = w.hangUp() // other tests check this error
 	if err := w.done(); err != nil {
 		w.t.Error(err)
 	}
@@ -247,7 +249,7 @@ func js(v any) string {
 	return string(b)
 }
 
-// message is a line as a test looks at it.
+// message is a line with the members that tests read.
 type message struct {
 	ID     json.RawMessage
 	Method string
@@ -282,7 +284,7 @@ func (w *world) next() message {
 			w.t.Fatal("the relay has closed its output")
 		}
 		m := message{line: line}
-		_ = json.Unmarshal([]byte(line), &m) // a test may send what is none
+		_ = json.Unmarshal([]byte(line), &m) // a test may read an invalid line
 		return m
 	case <-time.After(timeout):
 		w.t.Fatalf("nothing comes; the operator got %q", w.log())
@@ -296,7 +298,7 @@ func (w *world) log() []string {
 	return append([]string(nil), w.said...)
 }
 
-// until returns the answer to a request, and what came before it.
+// until returns the answer to a request and the lines before it.
 func (w *world) until(id string) (m message, before []message) {
 	w.t.Helper()
 	for {
@@ -334,7 +336,7 @@ func promptOf(session, text string) map[string]any {
 	return map[string]any{"sessionId": session, "prompt": []any{map[string]string{"type": "text", "text": text}}}
 }
 
-// text is all message text in lines.
+// text returns the text of all messages in lines.
 func text(lines []message) (all string) {
 	for _, m := range lines {
 		if m.Params.Update.SessionUpdate == "agent_message_chunk" {
