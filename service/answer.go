@@ -16,37 +16,36 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// reading is a message that is looked at for an answer to one of the questions that are open to
-// its sender.
-type reading struct {
+// answerReader looks in a message for an answer to one of the sender's open questions.
+type answerReader struct {
 	b    *Bridge
 	ch   channel.Channel
 	who  fact.Peer
 	m    channel.Inbound
-	open []*asked
+	open []*openQuestion
 	say  *language.Sentences
 }
 
-func (b *Bridge) reading(ch channel.Channel, who fact.Peer, m channel.Inbound) *reading {
-	return &reading{b, ch, who, m, b.openTo(who), b.say(who)}
+func (b *Bridge) newAnswerReader(ch channel.Channel, who fact.Peer, m channel.Inbound) *answerReader {
+	return &answerReader{b, ch, who, m, b.openTo(who), b.sentencesFor(who)}
 }
 
-// addressed is an answer to the question that it names.
+// addressed matches an answer that names its question.
 var addressed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^#([0-9a-fA-F-]{8,36})\s+(.+)$`)
 })
 
-// answer finds out whether the message answers a question. It sets f.Kind only if it does, or if
-// it was meant to and cannot. Free text chooses nothing.
-func (r *reading) answer(ctx context.Context, f *fact.BridgeReceived) error {
+// answer finds out whether the message answers a question. It sets f.Kind only if the message is an
+// answer, or is an answer that cannot count. Free text chooses no option.
+func (r *answerReader) answer(ctx context.Context, f *fact.BridgeReceived) error {
 	if r.m.Button != "" {
-		r.landed(ctx)
+		r.awaitCards(ctx)
 		r.pressed(f)
 		return nil
 	}
 	text := strings.TrimSpace(r.m.Text)
 	if r.m.ReplyTo != "" {
-		r.landed(ctx)
+		r.awaitCards(ctx)
 		if err := r.replied(ctx, text, f); err != nil || f.Kind != "" {
 			return err
 		}
@@ -57,29 +56,28 @@ func (r *reading) answer(ctx context.Context, f *fact.BridgeReceived) error {
 		}
 	}
 	if a := r.bare(ctx, text); a != nil {
-		r.take(a, text, false, f)
+		r.takeChoice(a, text, false, f)
 	}
 	return nil
 }
 
-// take puts into f what a text chooses of a question, if it chooses anything. named says that the
-// message leaves no doubt which question is meant: a yes to one that takes a word needs that, and
-// so does a yes for good.
-func (r *reading) take(a *asked, text string, named bool, f *fact.BridgeReceived) {
+// takeChoice stores in f the choice that a text makes. named means that the message leaves no doubt
+// about the question. A yes that needs a word and a lasting yes must be named.
+func (r *answerReader) takeChoice(a *openQuestion, text string, named bool, f *fact.BridgeReceived) {
 	c, err := command.ReadChoice(a.Question, text)
 	if err != nil {
 		return
 	}
-	r.choose(a, c, named, f)
+	r.applyChoice(a, c, named, f)
 }
 
-func (r *reading) choose(a *asked, c command.Choice, named bool, f *fact.BridgeReceived) {
+func (r *answerReader) applyChoice(a *openQuestion, c command.Choice, named bool, f *fact.BridgeReceived) {
 	how := fmt.Sprintf(r.say.ByID, shortID(a.ID))
 	if a.Word != "" && c.Option.Allows() {
 		how = fmt.Sprintf(r.say.ByIDAndWord, shortID(a.ID), a.Word)
 	}
 	switch {
-	case c.Option.Text && (c.Word == "" || !named): // other words may begin with a number
+	case c.Option.Text && (c.Word == "" || !named): // other texts may begin with a number
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsText, how)
 	case c.Option.Always() && !(c.Always && named):
 		f.Kind, f.Word = kindRefused, c.GivesUp(r.say, a.Question)+fmt.Sprintf(r.say.WhereMeant, how)
@@ -87,18 +85,18 @@ func (r *reading) choose(a *asked, c command.Choice, named bool, f *fact.BridgeR
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsWord, how)
 	case c.Option.Allows() && !named && r.fresh(a):
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.TooSoon, how)
-	case !c.Option.Allows() && (c.Word != "" || c.Always): // that is no answer of anybody
+	case !c.Option.Allows() && (c.Word != "" || c.Always): // no person answers like this
 	default:
 		f.Kind, f.Question, f.Option, f.Word, f.Always = kindAnswer, a.ID, c.Option.ID, c.Word, c.Always
 	}
 }
 
-// pressed reads a button. It counts in the chat of its card, and, where the channel says on which
-// message it was, on that card only.
-func (r *reading) pressed(f *fact.BridgeReceived) {
+// pressed reads a button. A button counts in the chat of its card. If the channel reports the
+// button's message, it counts only on this card.
+func (r *answerReader) pressed(f *fact.BridgeReceived) {
 	f.Kind, f.Word = kindRefused, r.say.NotHere
 	id, n, _ := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
-	which := slices.IndexFunc(r.open, func(a *asked) bool { return string(a.ID) == id })
+	which := slices.IndexFunc(r.open, func(a *openQuestion) bool { return string(a.ID) == id })
 	i, err := strconv.Atoi(n)
 	if which < 0 || err != nil || i < 1 || i > len(r.open[which].Options) {
 		f.Word = r.say.NotOpen
@@ -118,11 +116,11 @@ func (r *reading) pressed(f *fact.BridgeReceived) {
 		return
 	}
 	f.Kind, f.Word = "", ""
-	r.choose(a, command.Choice{Option: option}, true, f)
+	r.applyChoice(a, command.Choice{Option: option}, true, f)
 }
 
-// replied reads a message that answers another one. What answers a card names its question.
-func (r *reading) replied(ctx context.Context, text string, f *fact.BridgeReceived) error {
+// replied reads a reply to another message. A reply to a card names the card's question.
+func (r *answerReader) replied(ctx context.Context, text string, f *fact.BridgeReceived) error {
 	if a, c := r.card(r.m.ReplyTo); a != nil {
 		choice, err := command.ReadChoice(a.Question, text)
 		switch {
@@ -130,7 +128,7 @@ func (r *reading) replied(ctx context.Context, text string, f *fact.BridgeReceiv
 		case choice.Option.Allows() && !r.seen(c):
 			f.Kind, f.Word = kindRefused, r.say.NotWhole
 		default:
-			r.choose(a, choice, true, f)
+			r.applyChoice(a, choice, true, f)
 		}
 		return nil
 	}
@@ -138,7 +136,7 @@ func (r *reading) replied(ctx context.Context, text string, f *fact.BridgeReceiv
 	if err != nil || id == "" {
 		return err
 	}
-	a, err := r.b.find(ctx, id)
+	a, err := r.b.findQuestion(ctx, id)
 	if err == nil {
 		_, err = command.ReadChoice(a.Question, text)
 	}
@@ -149,15 +147,15 @@ func (r *reading) replied(ctx context.Context, text string, f *fact.BridgeReceiv
 }
 
 // named reads "#id answer".
-func (r *reading) named(id, text string, f *fact.BridgeReceived) {
-	var found []*asked
+func (r *answerReader) named(id, text string, f *fact.BridgeReceived) {
+	var found []*openQuestion
 	for _, a := range r.open {
 		if strings.HasSuffix(string(a.ID), strings.ToLower(id)) {
 			found = append(found, a)
 		}
 	}
 	if len(found) == 1 {
-		r.take(found[0], text, true, f)
+		r.takeChoice(found[0], text, true, f)
 		return
 	}
 	number, _, _ := strings.Cut(text, " ")
@@ -166,9 +164,10 @@ func (r *reading) named(id, text string, f *fact.BridgeReceived) {
 	}
 }
 
-// bare returns the question that a text answers that names none: the only one with a card in this
-// chat, put there to its sender, and sent before the text. What is a reply to anything is about that.
-func (r *reading) bare(ctx context.Context, text string) *asked {
+// bare returns the question that an unaddressed text answers. It is the only question with a card
+// in this chat, the sender may answer it, and its card was sent before the text. A reply to another
+// message answers no such question.
+func (r *answerReader) bare(ctx context.Context, text string) *openQuestion {
 	a := r.only()
 	if a == nil || r.m.ReplyTo != "" {
 		return nil
@@ -176,25 +175,25 @@ func (r *reading) bare(ctx context.Context, text string) *asked {
 	if _, err := command.ReadChoice(a.Question, text); err != nil {
 		return nil
 	}
-	r.landed(ctx)
+	r.awaitCards(ctx)
 	if r.only() != a || !r.after(a.cards[r.who]) {
 		return nil
 	}
 	return a
 }
 
-// only returns the question whose card is the only one that waits in this chat, of whichever project, anybody else it
-// was put to, if it was put there to the sender.
-func (r *reading) only() *asked {
-	for _, o := range r.b.family() {
+// only returns the question of the only waiting card in this chat, if this card belongs to the
+// sender. Cards of all projects and of all contacts count.
+func (r *answerReader) only() *openQuestion {
+	for _, o := range r.b.allBridges() {
 		if o != r.b && o.cardsIn(r.ch.Name(), r.m.Chat) > 0 {
 			return nil
 		}
 	}
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
-	var found *asked
-	for _, a := range r.b.asked {
+	var found *openQuestion
+	for _, a := range r.b.openQuestions {
 		if a.inChat(r.ch.Name(), r.m.Chat) == nil {
 			continue
 		}
@@ -209,9 +208,9 @@ func (r *reading) only() *asked {
 	return found
 }
 
-// card returns the question that is open to the sender and has a card with a message of this
-// platform's id in this chat. In a group it may be the card of somebody else.
-func (r *reading) card(id string) (*asked, *card) {
+// card returns the sender's open question with a card that has this message id in this chat. The
+// card of a group may belong to another contact.
+func (r *answerReader) card(id string) (*openQuestion, *card) {
 	if id == "" {
 		return nil, nil
 	}
@@ -225,48 +224,47 @@ func (r *reading) card(id string) (*asked, *card) {
 	return nil, nil
 }
 
-// seen reports whether the person who answers a message of the card can have seen all of it: it is the
-// last one, or the answer came behind that.
-func (r *reading) seen(c *card) bool {
+// seen reports whether the sender can have seen the whole card: the answered message is its last
+// one, or the answer came after it.
+func (r *answerReader) seen(c *card) bool {
 	return c.whole() && (r.m.ReplyTo == c.last() || r.after(c))
 }
 
-// after reports whether the message came behind the whole card, in the platform's order.
-func (r *reading) after(c *card) bool {
+// after reports whether the message came after the whole card in the platform's order.
+func (r *answerReader) after(c *card) bool {
 	return c.whole() && c.last() != "" && r.ch.After(r.m, c.last())
 }
 
-// fresh reports whether the sender's card of a question arrived only just now.
-func (r *reading) fresh(a *asked) bool {
+// fresh reports whether the sender's card of a question has just arrived.
+func (r *answerReader) fresh(a *openQuestion) bool {
 	c := a.cards[r.who]
 	return c != nil && c.fresh(r.b.opt.Now())
 }
 
-// landed waits until the cards that are on their way to this chat have arrived, or have failed:
-// who answers one may be quicker than the platform's word, which has its id. After a while no one
-// waits.
-func (r *reading) landed(ctx context.Context) {
+// awaitCards waits until the cards for this chat have arrived or have failed. A person may answer
+// before the platform has returned the id of the card's message. The wait is limited.
+func (r *answerReader) awaitCards(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, landing)
 	defer cancel()
 	for _, a := range r.open {
 		for who, c := range a.cards {
 			if who.Channel == r.ch.Name() && c.chat == r.m.Chat {
-				c.wait(ctx)
+				c.awaitSent(ctx)
 			}
 		}
 	}
 }
 
-// pin finds out which question /allow, /deny or /choose is about, where none is named: as a bare
-// number or a reply says it. Empty: the command itself must name one.
-func (r *reading) pin(ctx context.Context, l command.Line) (event.InteractionID, error) {
+// pinQuestion returns the question of an /allow, /deny or /choose without an id, by the rules for a
+// bare number or a reply. An empty id means that the command itself must name the question.
+func (r *answerReader) pinQuestion(ctx context.Context, l command.Line) (event.InteractionID, error) {
 	args := strings.Fields(l.Args)
 	if len(args) > 0 {
 		if named, err := command.Names(ctx, &r.b.log().Reader, args[0]); named || err != nil {
 			return "", err
 		}
 	}
-	r.landed(ctx)
+	r.awaitCards(ctx)
 	if r.m.ReplyTo != "" {
 		if a, c := r.card(r.m.ReplyTo); a != nil && r.seen(c) {
 			return a.ID, nil
@@ -294,7 +292,8 @@ func (r *reading) pin(ctx context.Context, l command.Line) (event.InteractionID,
 	return a.ID, nil
 }
 
-// A tooSoonError says that a yes that names no question came when nobody can have read the card.
+// A tooSoonError refuses a yes without a question's id that came before a person can have read the
+// card.
 type tooSoonError struct{ text string }
 
 func (e *tooSoonError) Error() string { return e.text }

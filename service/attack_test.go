@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestACodeThatComesAgainIsNoInput: the message that paired its sender is known, too, also to
-// the next bridge.
+// TestACodeThatComesAgainIsNoInput checks that the message with the pairing code is known
+// afterwards, also to the next bridge.
 func TestACodeThatComesAgainIsNoInput(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -43,17 +43,18 @@ func TestACodeThatComesAgainIsNoInput(t *testing.T) {
 	}
 }
 
-// busy is a channel whose platform takes its time over cards, before it has them or with its word
-// that it has, and says each time what becomes of it.
+// busy is a channel with a slow platform for cards. The test decides whether the platform is slow
+// before or after it has the card, and whether the sending succeeds.
 type busy struct {
 	*local.Channel
-	late  bool          // it has the card at once
-	asked chan struct{} // a card is on its way
-	word  chan error    // nil: it arrives
+	late  bool          // the platform has the card before it answers
+	asked chan struct{} // a card is being sent
+	word  chan error    // nil: the card arrives
 }
 
 func (b *busy) Send(ctx context.Context, m channel.Outbound) (id string, err error) {
-	if !strings.Contains(m.Text, "May I") || len(m.Text) < 60 { // the question, not what became of it
+	// This message is the question and not the report of its end.
+	if !strings.Contains(m.Text, "May I") || len(m.Text) < 60 {
 		return b.Channel.Send(ctx, m)
 	}
 	if b.late {
@@ -68,7 +69,7 @@ func (b *busy) Send(ctx context.Context, m channel.Outbound) (id string, err err
 	return b.Channel.Send(ctx, m)
 }
 
-// on waits until it happens.
+// on waits for an event.
 func on(t *testing.T, c <-chan struct{}) {
 	t.Helper()
 	select {
@@ -78,9 +79,9 @@ func on(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-// TestACardOnItsWay: a bare number that comes before the platform has the card does not answer it,
-// also when it arrives then. One that comes after it counts when there was time to read the card, however late the
-// platform says so. It does not count if the platform does not know.
+// TestACardOnItsWay checks bare numbers around the arrival of a card. A number before the card does
+// not answer it. A number after it counts if there was time to read the card, however late the
+// platform confirms it. It does not count if the platform does not know the result.
 func TestACardOnItsWay(t *testing.T) {
 	for _, way := range []struct {
 		name  string
@@ -103,14 +104,16 @@ func TestACardOnItsWay(t *testing.T) {
 			w.pair(s, alice)
 			alice.say(`@ask execute "May I" command="make"`)
 			on(t, ch.asked)
-			alice.say("1") // it is on the wire before the card is, or behind it
+			// The number is sent just before or just after the card.
+			alice.say("1")
 			ch.word <- way.fault
 			if way.fault != nil {
 				on(t, ch.asked)
 				ch.word <- nil
 			}
 			if way.count {
-				alice.expect("only just before your message") // its sender may have meant another question
+				// The sender may have meant another question.
+				alice.expect("only just before your message")
 				w.reads()
 				alice.say("1")
 				alice.expect("permission: allow")
@@ -128,7 +131,7 @@ func TestACardOnItsWay(t *testing.T) {
 	}
 }
 
-// TestANumberForSomethingElse: one that answers another message is not bare.
+// TestANumberForSomethingElse checks that a reply to another message is not a bare number.
 func TestANumberForSomethingElse(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -155,7 +158,7 @@ func TestANumberForSomethingElse(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// repair takes somebody's rights away and gives others.
+// repair replaces the rights of a contact.
 func (w *world) repair(s *serving, p *person, rights ...access.Right) {
 	w.t.Helper()
 	list, err := s.Records().Contacts(w.t.Context())
@@ -172,8 +175,8 @@ func (w *world) repair(s *serving, p *person, rights ...access.Right) {
 	w.pair(s, p, rights...)
 }
 
-// TestRightsAreThoseOfTheMoment: anyone who had more when a question was asked may not answer it
-// with less.
+// TestRightsAreThoseOfTheMoment checks that the rights at the time of the answer count. A contact
+// that has lost rights since the question may not answer it.
 func TestRightsAreThoseOfTheMoment(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -191,7 +194,8 @@ func TestRightsAreThoseOfTheMoment(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// TestPairedAgainBeginsAnew: a number may belong to somebody else by then.
+// TestPairedAgainBeginsAnew checks that a newly paired contact starts a new session, because a
+// number may have a new owner.
 func TestPairedAgainBeginsAnew(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -210,7 +214,7 @@ func TestPairedAgainBeginsAnew(t *testing.T) {
 	}
 }
 
-// forwarding is a channel on which whatever begins with "Fwd: " was handed on.
+// forwarding is a channel on which a text that begins with "Fwd: " is a forwarded one.
 type forwarding struct{ *local.Channel }
 
 func (f forwarding) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
@@ -221,8 +225,8 @@ func (f forwarding) Poll(ctx context.Context, cursor string) ([]channel.Inbound,
 	return list, next, err
 }
 
-// TestAnothersWordsSayNothing: what is handed on pairs no one, answers nothing and commands
-// nothing.
+// TestAnothersWordsSayNothing checks that a forwarded message pairs no contact, answers no question
+// and runs no command.
 func TestAnothersWordsSayNothing(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
@@ -258,7 +262,8 @@ func TestAnothersWordsSayNothing(t *testing.T) {
 	alice.expect("You said: /allow")
 }
 
-// TestAnEndlessAnswerIsAFile: of its messages only so many come, with its end.
+// TestAnEndlessAnswerIsAFile checks that a very long answer is sent as a file, with a limited
+// number of messages and its end.
 func TestAnEndlessAnswerIsAFile(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Text, limits.Files = 100, true
@@ -285,8 +290,8 @@ func TestAnEndlessAnswerIsAFile(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsNoText: what the agent embedded comes as files, in order; what it only points at is a row
-// of the answer, and is read by nothing.
+// TestAnAnswerThatIsNoText checks that embedded content comes as files, in order. A link is only
+// named in a row of the answer, and nothing opens it.
 func TestAnAnswerThatIsNoText(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Files = true
@@ -325,7 +330,8 @@ func TestAnAnswerThatIsNoText(t *testing.T) {
 	}
 }
 
-// TestACodeCountsOnce, also where two channels took it at the same moment.
+// TestACodeCountsOnce checks that a code counts once, also if two channels receive it at the same
+// moment.
 func TestACodeCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

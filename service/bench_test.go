@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// BenchmarkAcknowledge: how long a message waits for its acknowledgement while a turn of its
-// contact runs. The longest is what is promised to be under 300 ms.
+// BenchmarkAcknowledge measures the time until a message is acknowledged while a turn of its
+// contact runs. The promise of less than 300 ms is about the longest time.
 func BenchmarkAcknowledge(b *testing.B) {
 	w := newWorld(b)
 	w.isPaired("alice")

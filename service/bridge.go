@@ -23,39 +23,40 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Bridge is the messaging bridge of a project. The caller must Close it, before the Runner.
+// Bridge is the messaging bridge of a project. The caller must Close it before the Runner.
 type Bridge struct {
 	opt       Options
 	channels  map[string]channel.Channel
 	records   *Records
 	lock      *flock.Flock
-	lanes     sync.WaitGroup
-	desks     sync.WaitGroup
+	outboxWG  sync.WaitGroup
+	inboxWG   sync.WaitGroup
 	slots     *slots
 	strangers access.Refusals
-	projects  *Projects // nil: its bot serves this one alone; does not change once it runs
-	served    *served   // as which of them; likewise
+	projects  *Projects // nil: the bot serves one project; fixed before Run
+	served    *served   // this bridge's entry in projects; fixed before Run
 
-	// Set by Run before anything else happens.
+	// Run sets the contexts before it does anything else.
 	turning context.Context // ends when no new turn may begin
-	hard    context.Context // ends when turns under way are given up
-	sending context.Context // ends when nothing more may be sent
+	hard    context.Context // ends when running turns are given up
+	sending context.Context // ends when no further message may be sent
 	fail    context.CancelCauseFunc
 
-	mu         sync.Mutex // guards what follows; never held during I/O
-	settings   Settings
-	desk       map[fact.Peer]*desk
-	lane       map[laneKey]*lane
-	asked      map[event.InteractionID]*asked
-	spoken     map[fact.Peer]language.Language // to contacts, as far as it is known; empty: as configured
-	watching   bool                            // what happens elsewhere is read
-	faults     map[string]fault                // of channels
-	revived    map[string]chan struct{}        // by channel; see answers
+	mu            sync.Mutex // guards the fields below; never held during I/O
+	current       Settings
+	inboxByPeer   map[fact.Peer]*inbox
+	outboxByPeer  map[outboxKey]*outbox
+	openQuestions map[event.InteractionID]*openQuestion
+	// spoken holds the languages of the known contacts. Empty stands for the configured language.
+	spoken     map[fact.Peer]language.Language
+	watching   bool                     // the bridge reads the turns of other front ends
+	faults     map[string]fault         // by channel
+	revived    map[string]chan struct{} // by channel; see answers
 	lastErrors []string
 	closed     bool
 }
 
-// AutoAck is the acknowledgement that each platform and language has by itself.
+// AutoAck stands for the standard acknowledgement of each platform and language.
 const AutoAck = "auto"
 
 // ErrClosed says that the bridge was closed.
@@ -72,7 +73,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	}
 	opt.Backoff = cmp.Or(opt.Backoff, time.Second)
 	opt.Settings.Agents = max(opt.Settings.Agents, 1)
-	held, err := lock(opt.Lock, opt.Context, opt.Now())
+	held, err := lockProject(opt.Lock, opt.Context, opt.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +82,9 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 		return nil, errors.Join(err, held.Close())
 	}
 	b := &Bridge{
-		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, settings: opt.Settings,
-		slots: newSlots(opt.Settings.Agents),
-		desk:  map[fact.Peer]*desk{}, lane: map[laneKey]*lane{}, asked: map[event.InteractionID]*asked{},
+		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, current: opt.Settings,
+		slots:       newSlots(opt.Settings.Agents),
+		inboxByPeer: map[fact.Peer]*inbox{}, outboxByPeer: map[outboxKey]*outbox{}, openQuestions: map[event.InteractionID]*openQuestion{},
 		spoken: map[fact.Peer]language.Language{},
 		faults: map[string]fault{}, revived: map[string]chan struct{}{},
 	}
@@ -95,27 +96,27 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 
 func (b *Bridge) log() *eventlog.Log { return b.opt.Runner.Log() }
 
-// Records is what the bridge knows.
+// Records returns the bridge's view of its records.
 func (b *Bridge) Records() *Records { return b.records }
 
-// Set replaces the settings. How many agents live at a time stays until the next start.
+// Set replaces the settings. The number of live agents stays the same until the next start.
 func (b *Bridge) Set(s Settings) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.Agents = b.settings.Agents
-	b.settings = s
+	s.Agents = b.current.Agents
+	b.current = s
 }
 
-func (b *Bridge) set() Settings {
+func (b *Bridge) settings() Settings {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.settings
+	return b.current
 }
 
-// info reports what happened to the log of the bridge.
+// info writes an event of the bridge to the operator's log.
 func (b *Bridge) info(what string, args ...any) { b.opt.Log.Info(what, args...) }
 
-// warn is note for what went wrong; the last ones are shown in the state.
+// warn writes a fault to the operator's log. Live returns the latest faults.
 func (b *Bridge) warn(what string, args ...any) {
 	b.opt.Log.Warn(what, args...)
 	b.mu.Lock()
@@ -129,9 +130,9 @@ func (b *Bridge) warn(what string, args ...any) {
 	}
 }
 
-// Run serves until ctx ends, then drains: turns under way may go on for the grace, then they
-// are cancelled; what waits is answered after the next start. It returns nil if it ended in
-// order, and the error that made it give up otherwise: the log could not be written.
+// Run serves until ctx ends. Running turns may then continue for the grace, and are cancelled after
+// it. Waiting messages are answered after the next start. Run returns nil after a normal end.
+// Otherwise it returns the error of the log, which ended the bridge.
 func (b *Bridge) Run(ctx context.Context) error {
 	work, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -141,20 +142,20 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer mute()
 	b.turning, b.hard, b.sending, b.fail = work, hard, sending, fail
 
-	if err := b.start(context.WithoutCancel(ctx)); err != nil {
+	if err := b.startUp(context.WithoutCancel(ctx)); err != nil {
 		mute()
 		fail(err)
-		b.desks.Wait()
-		b.lanes.Wait()
+		b.inboxWG.Wait()
+		b.outboxWG.Wait()
 		return err
 	}
 	var polls sync.WaitGroup
 	for _, c := range b.polled() {
-		polls.Go(func() { b.poll(work, c) })
+		polls.Go(func() { b.pollChannel(work, c) })
 		polls.Go(func() { b.menus(work, c) })
 	}
 	if b.opt.Team != nil {
-		polls.Go(func() { b.attend(work) })
+		polls.Go(func() { b.watchTeam(work) })
 	}
 	b.info("serving", "channels", len(b.opt.Channels))
 	if b.opt.Serving != nil {
@@ -169,16 +170,16 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if b.projects != nil {
 		b.projects.unpolled(b)
 	}
-	b.drain(give)
-	b.flush(mute)
+	b.drainTurns(give)
+	b.flushOutboxes(mute)
 	if err == nil {
 		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{}, fact.ServiceStopped{Why: "stopped in order"}))
 	}
 	return err
 }
 
-// start takes up what an earlier bridge left.
-func (b *Bridge) start(ctx context.Context) error {
+// startUp takes over the state that an earlier bridge left.
+func (b *Bridge) startUp(ctx context.Context) error {
 	names := []string{}
 	for _, c := range b.opt.Channels {
 		names = append(names, c.Name())
@@ -192,7 +193,7 @@ func (b *Bridge) start(ctx context.Context) error {
 	if _, err := b.log().Append(ctx, events...); err != nil {
 		return err
 	}
-	// Before anything may be called: what an earlier process called gets its outcome.
+	// The calls of an earlier process get their outcomes before a new call is possible.
 	recovered, err := b.opt.Runner.Recover(ctx)
 	if err != nil {
 		return err
@@ -210,7 +211,7 @@ func (b *Bridge) start(ctx context.Context) error {
 	if err := errors.Join(b.takeUpCards(ctx), b.closeOrphans(ctx)); err != nil {
 		return err
 	}
-	ends, err := b.endSigns(ctx)
+	ends, err := b.endStatuses(ctx)
 	if err == nil && len(ends) > 0 {
 		_, err = b.log().Append(ctx, ends...)
 	}
@@ -222,17 +223,17 @@ func (b *Bridge) start(ctx context.Context) error {
 		return err
 	}
 	for _, q := range unsent {
-		if b.channels[q.Channel] != nil { // else it stays for a bridge that serves it
-			b.send(q)
+		if b.channels[q.Channel] != nil { // otherwise the message waits for a bridge that serves its channel
+			b.queueMessage(q)
 		}
 	}
 	if followers, err := b.followers(ctx); err != nil || len(followers) == 0 {
 		return errors.Join(err, b.takeUp(ctx))
 	}
-	return errors.Join(b.watch(ctx), b.takeUp(ctx))
+	return errors.Join(b.watchLog(ctx), b.takeUp(ctx))
 }
 
-// takeUp puts the messages that wait into their lines.
+// takeUp puts the waiting messages into their inboxes.
 func (b *Bridge) takeUp(ctx context.Context) error {
 	waiting, err := b.records.waiting(ctx)
 	if err != nil {
@@ -246,24 +247,24 @@ func (b *Bridge) takeUp(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case m.Held && !paired: // else no one finds that out
-			b.deskOf(m.Peer).do(m)
+		case m.Held && !paired: // otherwise no code would notice it
+			b.inboxOf(m.Peer).handleMessage(m)
 		default:
-			b.deskOf(m.Peer).take(m)
+			b.inboxOf(m.Peer).addMessage(m)
 		}
 	}
 	return nil
 }
 
-// drain lets the turns under way end, then asks them to, then ends their agents.
-func (b *Bridge) drain(give context.CancelCauseFunc) {
+// drainTurns lets the running turns end, then stops them, then ends their agents.
+func (b *Bridge) drainTurns(give context.CancelCauseFunc) {
 	done := make(chan struct{})
-	go func() { // ends with the desks
-		b.desks.Wait()
+	go func() { // ends with the inboxes
+		b.inboxWG.Wait()
 		close(done)
 	}()
 	stop := kernel.Stop{By: "terminated", Why: "the bridge was told to stop"}
-	for i, grace := range []time.Duration{b.set().Grace, cancelGrace} {
+	for i, grace := range []time.Duration{b.settings().Grace, cancelGrace} {
 		select {
 		case <-done:
 			return
@@ -271,8 +272,8 @@ func (b *Bridge) drain(give context.CancelCauseFunc) {
 		}
 		if i == 0 {
 			b.mu.Lock()
-			for _, d := range b.desk {
-				d.stopTurn(stop)
+			for _, ib := range b.inboxByPeer {
+				ib.stopTurn(stop)
 			}
 			b.mu.Unlock()
 		}
@@ -281,24 +282,24 @@ func (b *Bridge) drain(give context.CancelCauseFunc) {
 	<-done
 }
 
-// cancelGrace is how long a cancelled turn may take to end.
+// cancelGrace is the time in which a cancelled turn must end.
 const cancelGrace = 20 * time.Second
 
-// flushTime is how long the last messages may take to be sent when the bridge stops.
+// flushTime is the time for sending the last messages when the bridge stops.
 const flushTime = 5 * time.Second
 
-// flush waits until what is queued has been sent, for a while. The rest is sent after the
-// next start.
-func (b *Bridge) flush(mute context.CancelFunc) {
+// flushOutboxes waits a limited time until all queued messages are sent. The next start sends the
+// rest.
+func (b *Bridge) flushOutboxes(mute context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(b.sending, flushTime)
 	defer cancel()
 	for b.unsentNow() && channel.Wait(ctx, 20*time.Millisecond) {
 	}
 	mute()
-	b.lanes.Wait()
+	b.outboxWG.Wait()
 }
 
-// Close ends the agents and gives up the project. Run must have returned. Later calls return
+// Close ends the agents and releases the project. Run must have returned. Later calls return
 // ErrClosed.
 func (b *Bridge) Close(ctx context.Context) error {
 	b.mu.Lock()
@@ -307,21 +308,22 @@ func (b *Bridge) Close(ctx context.Context) error {
 		return ErrClosed
 	}
 	b.closed = true
-	var desks []*desk
-	for _, d := range b.desk {
-		desks = append(desks, d)
+	var desks []*inbox
+	for _, ib := range b.inboxByPeer {
+		desks = append(desks, ib)
 	}
 	b.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, d := range desks {
-		wg.Go(func() { d.close(ctx) })
+	for _, ib := range desks {
+		wg.Go(func() { ib.closeConversation(ctx) })
 	}
 	wg.Wait()
-	_ = b.records.view.CatchUp(ctx) // anyone who opens it next does it otherwise
+	_ = b.records.view.CatchUp(ctx) // the next process that opens the view can also catch up
 	return errors.Join(b.records.Close(), b.lock.Close())
 }
 
-// A HeldError says that another bridge serves the project. Its fields are what is known of it.
+// A HeldError says that another bridge serves the project. Its fields describe this bridge as far
+// as it is known.
 type HeldError struct {
 	PID     int       `json:"pid"`
 	Context string    `json:"context"`
@@ -336,9 +338,9 @@ func (e *HeldError) Error() string {
 		e.PID, e.Since.Local().Format(time.DateTime), e.Context)
 }
 
-// lock takes the lock of the project's one bridge, or fails with a *HeldError. The file stays
-// when it is given up: it only says who holds it while somebody does.
-func lock(path, context string, now time.Time) (*flock.Flock, error) {
+// lockProject takes the lock of the project's bridge or fails with a *HeldError. The file stays
+// after the release. Its content describes the holder only while the lock is held.
+func lockProject(path, context string, now time.Time) (*flock.Flock, error) {
 	if err := disk.Check(path); err != nil {
 		return nil, err
 	}
@@ -348,15 +350,15 @@ func lock(path, context string, now time.Time) (*flock.Flock, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
-		return nil, errors.Join(held(path), f.Close())
+		return nil, errors.Join(readHolder(path), f.Close())
 	}
 	if b, err := json.Marshal(HeldError{os.Getpid(), context, now.UTC()}); err == nil {
-		_ = os.WriteFile(path, b, 0o600) // it holds all the same
+		_ = os.WriteFile(path, b, 0o600) // the lock holds without this text
 	}
 	return f, nil
 }
 
-// Holder says which bridge serves a project; nil: none. It neither makes nor keeps the lock.
+// Holder returns the bridge that serves a project, or nil. It neither makes nor keeps the lock.
 func Holder(path string) (*HeldError, error) {
 	if err := disk.Check(path); err != nil {
 		return nil, err
@@ -369,15 +371,15 @@ func Holder(path string) (*HeldError, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // the file was not written
 	if free {
 		return nil, nil
 	}
-	return held(path), nil
+	return readHolder(path), nil
 }
 
-// held is what the file of the lock says.
-func held(path string) *HeldError {
+// readHolder returns the content of the lock's file.
+func readHolder(path string) *HeldError {
 	e := &HeldError{}
 	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, e) != nil {
 		return &HeldError{}

@@ -13,7 +13,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestAMessageIsAnsweredInOrder: acknowledged once, called once, answered in order.
+// TestAMessageIsAnsweredInOrder checks that each message is acknowledged once, called once, and
+// answered in order.
 func TestAMessageIsAnsweredInOrder(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -21,7 +22,7 @@ func TestAMessageIsAnsweredInOrder(t *testing.T) {
 	w.pair(s, alice)
 	for i := range 3 {
 		id := alice.say(fmt.Sprintf("number %d", i))
-		alice.Say(local.Message{ID: id, Text: "the same again"}) // whatever is delivered again
+		alice.Say(local.Message{ID: id, Text: "the same again"}) // the platform delivers it again
 	}
 	for i := range 3 {
 		if a := alice.expect(fmt.Sprintf("You said: number %d", i)); !strings.HasPrefix(a.ReplyTo, alice.Contact+"/") {
@@ -37,7 +38,7 @@ func TestAMessageIsAnsweredInOrder(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	// In another process's life nothing is forgotten: not what was received, nor the session.
+	// The next process still knows the received messages and the session.
 	w.serve(local.DefaultLimits())
 	alice.say("@show history")
 	if a := alice.expect("number 2"); !strings.Contains(a.Text, "number 0") {
@@ -48,8 +49,8 @@ func TestAMessageIsAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAnsweredFromThePhone: the run that asks goes on, and what comes in the meantime is
-// acknowledged at once.
+// TestAQuestionIsAnsweredFromThePhone checks that an answer continues the asking run. Other
+// messages are acknowledged at once in the meantime.
 func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -61,7 +62,8 @@ func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
 		t.Errorf("the card does not show what is asked: %s", card.Text)
 	}
 	alice.say("and then this")
-	alice.expect("ACK") // though the turn will not go on before it is answered
+	// The turn still waits for the answer.
+	alice.expect("ACK")
 	held := alice.expect("this does not answer it")
 	alice.say("1")
 	alice.expect("only just before your message")
@@ -76,8 +78,8 @@ func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
 	}
 }
 
-// TestEveryWayToAnswer: a reply to the card, the question's id, a button. What was allowed, and by whom, stays
-// to be read on the card.
+// TestEveryWayToAnswer checks a reply to the card, the question's id, and a button. The card still
+// shows the allowed command and the answering contact.
 func TestEveryWayToAnswer(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons = true
@@ -108,7 +110,7 @@ func TestEveryWayToAnswer(t *testing.T) {
 	}
 }
 
-// refusals are what people say who do not mean yes.
+// refusals lists texts of people that must not count as a yes.
 var refusals = []string{
 	"don't allow", "do not allow", "not ok", "no, ok wait", "no", "No.", "nope", "never", "stop", "wait", "hold on", "not now", "not yet",
 	"don't", "please don't", "cancel", "abort", "deny", "reject", "refuse", "I said no", "why?", "what does it do?", "ok?", "yes?",
@@ -119,7 +121,7 @@ var refusals = []string{
 	"允许", "同意", "一", "选1", "1吗", "先别1", "👍", "👎", "",
 }
 
-// TestRightsAreKept: another's question is no business of a contact without admin.
+// TestRightsAreKept checks that a contact without admin cannot answer another contact's question.
 func TestRightsAreKept(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -147,7 +149,7 @@ func TestRightsAreKept(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// TestUnknownIsSaid: a call of which it is not known what became is not made again.
+// TestUnknownIsSaid checks that a call with an unknown outcome is not repeated.
 func TestUnknownIsSaid(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -164,7 +166,7 @@ func TestUnknownIsSaid(t *testing.T) {
 	}
 }
 
-// TestTheOldIsReported instead of answered.
+// TestTheOldIsReported checks that an old message is reported and not answered.
 func TestTheOldIsReported(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -177,7 +179,7 @@ func TestTheOldIsReported(t *testing.T) {
 	}
 }
 
-// TestLongRepliesAreCut and numbered.
+// TestLongRepliesAreCut checks that a long reply is cut into numbered parts.
 func TestLongRepliesAreCut(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Text, limits.Files = 400, true
@@ -196,7 +198,7 @@ func TestLongRepliesAreCut(t *testing.T) {
 	}
 }
 
-// TestOneBridgeAProject: the second is told who the first is.
+// TestOneBridgeAProject checks that a second bridge gets the identity of the first one.
 func TestOneBridgeAProject(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -206,8 +208,8 @@ func TestOneBridgeAProject(t *testing.T) {
 	}
 }
 
-// TestTheBridgeStops: a turn that does not end in time is cancelled, and its contact told;
-// what waits is answered by the next bridge.
+// TestTheBridgeStops checks that a turn beyond the grace is cancelled and its contact told. The
+// next bridge answers the waiting messages.
 func TestTheBridgeStops(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Grace = 50 * time.Millisecond })
@@ -223,7 +225,8 @@ func TestTheBridgeStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	const stopped = "The turn was stopped: the bridge was told to stop"
-	if took := time.Since(begin); took < 5*time.Second { // as long as it tries; the next one goes on
+	// A slow stop may leave the message to the next bridge.
+	if took := time.Since(begin); took < 5*time.Second {
 		alice.expect(stopped)
 	}
 	if strings.Contains(w.prompts(), "later") {
@@ -236,8 +239,8 @@ func TestTheBridgeStops(t *testing.T) {
 	}
 }
 
-// TestTheBridgeStopsAtABeginning: a turn that begins while the bridge is told to stop is cancelled like one under way, or does not
-// begin: it is not waited for until its time is over.
+// TestTheBridgeStopsAtABeginning checks a turn that begins while the bridge stops. It is cancelled
+// like a running turn or does not begin, and the bridge does not wait for its end.
 func TestTheBridgeStopsAtABeginning(t *testing.T) {
 	w := newWorld(t)
 	alice := w.phone("alice")
@@ -262,7 +265,8 @@ func TestTheBridgeStopsAtABeginning(t *testing.T) {
 	}
 }
 
-// TestCommandsFromAPhone: they do not wait for the turn, unless they change its session.
+// TestCommandsFromAPhone checks that commands do not wait for the turn unless they change its
+// session.
 func TestCommandsFromAPhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -276,7 +280,8 @@ func TestCommandsFromAPhone(t *testing.T) {
 	alice.expect("did you mean /cancel?")
 	alice.say("/cancel")
 	alice.expect("asked to stop")
-	alice.expect("The turn was stopped by ALICE (local:" + alice.Contact + ").") // before the prompt was sent or behind it
+	// The stop comes before or after the sending of the prompt.
+	alice.expect("The turn was stopped by ALICE (local:" + alice.Contact + ").")
 	alice.say("/clear")
 	alice.expect("another session")
 	alice.say("@show history\nEND")
@@ -285,8 +290,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 	}
 }
 
-// TestAHundredContacts: all are acknowledged, while the first are being answered and no one else
-// can be.
+// TestAHundredContacts checks that all messages are acknowledged while only a few agents may run.
 func TestAHundredContacts(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -296,7 +300,7 @@ func TestAHundredContacts(t *testing.T) {
 		w.pair(s, p)
 		people = append(people, p)
 	}
-	first, rest := people[:4], people[4:] // as many as there may be agents
+	first, rest := people[:4], people[4:] // one for each agent that may live
 	for _, p := range first {
 		p.say("@sleep 1h")
 	}

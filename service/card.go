@@ -20,18 +20,23 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// asked is a question that waits for an answer: of one of the bridge's runs, of another process's, or of a team's worker.
-type asked struct {
+// openQuestion is a question that waits for an answer. It belongs to a run of the bridge, of
+// another process, or of a team's worker.
+type openQuestion struct {
 	interaction.Question
-	owner fact.Peer           // whose run asks; empty: none of the bridge's
-	there *fact.TeamQuestion  // of a worker; nil: of a run here
-	cards map[fact.Peer]*card // does not change
+	// owner is the contact of the asking run. It is empty for a run of another front end.
+	owner fact.Peer
+	// team describes a worker's question. It is nil for a question of this project.
+	team  *fact.TeamQuestion
+	cards map[fact.Peer]*card // the map never changes
 
-	answers int // to a worker's question that are under way; guarded by the bridge's mu
+	// answers counts the answers to a worker's question that are being submitted. It is guarded by
+	// Bridge.mu.
+	answers int
 }
 
-// inChat returns a card of the question that was put into a chat, or nil.
-func (a *asked) inChat(channel, chat string) *card {
+// inChat returns a card of the question that was sent to a chat, or nil.
+func (a *openQuestion) inChat(channel, chat string) *card {
 	for who, c := range a.cards {
 		if who.Channel == channel && c.chat == chat {
 			return c
@@ -40,47 +45,47 @@ func (a *asked) inChat(channel, chat string) *card {
 	return nil
 }
 
-// card is a question as it was put to one contact: one or several messages, of which the last has
-// the options.
+// card is a question in one or several messages to one contact. The last message has the options.
 type card struct {
 	chat  string
-	parts []string // the ids of its messages
+	parts []string // ids of its messages
 
-	mu    sync.Mutex        // guards what follows
-	sent  map[string]string // the messages that have arrived: the platform's id of each
-	onWay chan struct{}     // nil: none is being sent; closed when what became of that is known
-	since time.Time         // the arrival of the last of them; zero means an earlier bridge sent it
-	lost  bool              // a part of it cannot be sent
+	mu      sync.Mutex        // guards the fields below
+	sent    map[string]string // the platform's ids of the arrived messages
+	sending chan struct{}     // nil: no message is being sent; closed when its result is known
+	since   time.Time         // arrival of the last message; zero means that an earlier bridge sent it
+	lost    bool              // a part of the card cannot be sent
 }
 
-// lose takes note that a part of the card cannot be sent. It reports whether that is the first one.
-func (c *card) lose() (first bool) {
+// losePart records that a part of the card cannot be sent. first reports whether it is the first
+// one.
+func (c *card) losePart() (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first, c.lost = !c.lost, true
 	return first
 }
 
-// landing is how long an answer waits for the platform's word on the card.
+// landing limits the time for which an answer waits for the platform's result of sending the card.
 const landing = 5 * time.Second
 
-// whole reports whether all of the card has arrived.
+// whole reports whether the whole card has arrived.
 func (c *card) whole() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.sent) == len(c.parts)
 }
 
-// last is the platform's id of the message with the options; empty: it has not arrived, or its
-// platform does not say.
+// last returns the platform's id of the message with the options. It is empty if the message has
+// not arrived or the platform reports no ids.
 func (c *card) last() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sent[c.parts[len(c.parts)-1]]
 }
 
-// fresh reports whether the card arrived so recently that a message without its question's id was written for
-// something that stood there before.
+// fresh reports whether the card has just arrived. A message without a question's id was then
+// probably written about an earlier message.
 func (c *card) fresh(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,28 +99,28 @@ func (c *card) has(id string) bool {
 	return slices.Contains(slices.Collect(maps.Values(c.sent)), id)
 }
 
-// leaves takes note that a message of the card is being sent. lands, which must follow, is sent
-// what became of it: sent says that it has arrived, under the platform's id.
-func (c *card) leaves(part string, now func() time.Time) (lands func(id string, sent bool)) {
+// markSending records that a message of the card is being sent. The caller must then call arrived
+// with the result and the platform's id.
+func (c *card) markSending(part string, now func() time.Time) (arrived func(id string, sent bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := make(chan struct{})
-	c.onWay = known
+	c.sending = known
 	return func(id string, sent bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if sent {
 			c.sent[part], c.since = id, now()
 		}
-		c.onWay = nil
+		c.sending = nil
 		close(known)
 	}
 }
 
-// wait returns when the card is not on its way, or ctx ends.
-func (c *card) wait(ctx context.Context) {
+// awaitSent returns when no message of the card is being sent, or ctx ends.
+func (c *card) awaitSent(ctx context.Context) {
 	c.mu.Lock()
-	known := c.onWay
+	known := c.sending
 	c.mu.Unlock()
 	if known == nil {
 		return
@@ -126,20 +131,21 @@ func (c *card) wait(ctx context.Context) {
 	}
 }
 
-// shortID is what people call a question.
+// shortID returns the end of a question's id, which people see.
 func shortID(id event.InteractionID) string { return string(id[max(0, len(id)-8):]) }
 
-// ask puts a question to the contact whose run asks, and to those who may answer everybody's.
-func (b *Bridge) ask(d *desk, q interaction.Question) {
+// askContacts sends a question to the contact of the asking run and to all contacts that may answer
+// every question.
+func (b *Bridge) askContacts(ib *inbox, q interaction.Question) {
 	contacts, err := b.records.Contacts(b.hard)
 	if err != nil {
 		b.fail(err)
 		return
 	}
-	a, under := &asked{Question: q, owner: d.key, cards: map[fact.Peer]*card{}}, d.current()
+	a, under := &openQuestion{Question: q, owner: ib.key, cards: map[fact.Peer]*card{}}, ib.current()
 	var events []event.Event
 	for _, c := range contacts {
-		own := c.key() == d.key
+		own := c.key() == ib.key
 		ch := b.channels[c.Channel]
 		if ch == nil || !c.Rights.Has(access.Approve) || !own && !c.Rights.Has(access.Admin) {
 			continue
@@ -150,24 +156,25 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		}
 		head := b.heading()
 		if !own {
-			head += fmt.Sprintf(b.say(c.key()).InRunOf, d.key.Channel+":"+d.key.Contact)
+			head += fmt.Sprintf(b.sentencesFor(c.key()).InRunOf, ib.key.Channel+":"+ib.key.Contact)
 		}
-		events = append(events, b.deal(a, c, chat, under.input, head)...)
+		events = append(events, b.makeCard(a, c, chat, under.input, head)...)
 	}
-	if a.cards[d.key] == nil {
-		events = append(events, queueEvent(under.input, fact.BridgeQueued{Peer: d.key, Chat: under.Chat, Kind: outNotice,
-			Text: b.render(d.key.Channel, b.say(d.key).MayNotSay)}))
+	if a.cards[ib.key] == nil {
+		events = append(events, queueEvent(under.input, fact.BridgeQueued{Peer: ib.key, Chat: under.Chat, Kind: outNotice,
+			Text: b.renderShort(ib.key.Channel, b.sentencesFor(ib.key).MayNotSay)}))
 	}
 	b.mu.Lock()
-	b.asked[q.ID] = a
+	b.openQuestions[q.ID] = a
 	b.mu.Unlock()
 	b.info("question", "id", shortID(q.ID), "title", q.Title)
-	_ = b.commit(b.hard, events...) // it ends the bridge
+	_ = b.commitEvents(b.hard, events...) // an error ends the bridge
 }
 
-// deal makes the card of a question for a contact, and the events of its messages. head begins it, and says whose it is.
-func (b *Bridge) deal(a *asked, c Contact, chat string, input event.InputID, head string) (events []event.Event) {
-	say, limits := b.say(c.key()), b.channels[c.Channel].Limits()
+// makeCard makes the card of a question for a contact and returns the events of its messages. The
+// text head comes first and names the origin of the question.
+func (b *Bridge) makeCard(a *openQuestion, c Contact, chat string, input event.InputID, head string) (events []event.Event) {
+	say, limits := b.sentencesFor(c.key()), b.channels[c.Channel].Limits()
 	card := &card{chat: chat, sent: map[string]string{}}
 	a.cards[c.key()] = card
 	parts := b.parts(c, a.Question, head, limits)
@@ -182,12 +189,12 @@ func (b *Bridge) deal(a *asked, c Contact, chat string, input event.InputID, hea
 	return events
 }
 
-// leaves takes note that a message is being sent, if it belongs to the card of an open question.
-func (b *Bridge) leaves(q *queued) (lands func(id string, sent bool)) {
+// markSending records that a message is being sent, if it belongs to the card of an open question.
+func (b *Bridge) markSending(q *queued) (arrived func(id string, sent bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a := b.asked[q.Question]; a != nil && q.Kind == outCard && a.cards[q.Peer] != nil {
-		return a.cards[q.Peer].leaves(q.ID, b.opt.Now)
+	if a := b.openQuestions[q.Question]; a != nil && q.Kind == outCard && a.cards[q.Peer] != nil {
+		return a.cards[q.Peer].markSending(q.ID, b.opt.Now)
 	}
 	return func(string, bool) {}
 }
@@ -196,15 +203,15 @@ func (b *Bridge) leaves(q *queued) (lands func(id string, sent bool)) {
 func (b *Bridge) mayAnswer(c Contact, id event.InteractionID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := b.asked[id] // nil: it is closed
+	a := b.openQuestions[id] // nil: the question is closed
 	return c.Rights.Has(access.Approve) && (a == nil || a.owner == c.key() || c.Rights.Has(access.Admin))
 }
 
-// openTo returns the questions that were put to a contact and wait.
-func (b *Bridge) openTo(who fact.Peer) (list []*asked) {
+// openTo returns the open questions that were sent to a contact.
+func (b *Bridge) openTo(who fact.Peer) (list []*openQuestion) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, a := range b.asked {
+	for _, a := range b.openQuestions {
 		if a.cards[who] != nil {
 			list = append(list, a)
 		}
@@ -212,11 +219,11 @@ func (b *Bridge) openTo(who fact.Peer) (list []*asked) {
 	return list
 }
 
-// closeCards tells everybody who was asked how a question ended.
+// closeCards tells all asked contacts how a question ended.
 func (b *Bridge) closeCards(id event.InteractionID, a *interaction.Answer, why interaction.Reason) {
 	b.mu.Lock()
-	open := b.asked[id]
-	delete(b.asked, id)
+	open := b.openQuestions[id]
+	delete(b.openQuestions, id)
 	b.mu.Unlock()
 	if open == nil {
 		return
@@ -226,12 +233,12 @@ func (b *Bridge) closeCards(id event.InteractionID, a *interaction.Answer, why i
 	b.info("question closed", "id", shortID(id), "how", how)
 	events := []event.Event{cardClosed(id, how)}
 	for who, c := range open.cards {
-		events = append(events, queueEvent("", b.closing(who, c.chat, c.parts[len(c.parts)-1], open, open.closedHow(b.say(who), end), end.Answer != nil)))
+		events = append(events, queueEvent("", b.closingMessage(who, c.chat, c.parts[len(c.parts)-1], open, open.closedHow(b.sentencesFor(who), end), end.Answer != nil)))
 	}
-	_ = b.commit(b.hard, events...) // it ends the bridge
+	_ = b.commitEvents(b.hard, events...) // an error ends the bridge
 }
 
-// closedHow is what a card says of how its question ended.
+// closedHow returns the sentence about the end of a question for its card.
 func closedHow(say *language.Sentences, q interaction.Question, end *interaction.TakenError) string {
 	switch {
 	case end.Answer == nil && end.Lapsed == interaction.Crashed:
@@ -255,15 +262,16 @@ func cardClosed(id event.InteractionID, how string) event.Event {
 	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, fact.CardClosed{How: how})
 }
 
-// closing edits a card where the platform can, and else sends a note. What was answered stays to be read on an
-// edited card; where it takes more than one message, the card's earlier ones have it.
-func (b *Bridge) closing(who fact.Peer, chat, target string, a *asked, how string, answered bool) fact.BridgeQueued {
+// closingMessage edits a card if the platform can edit; otherwise it sends a note. An edited card
+// still shows the answered text. If the text needs several messages, the card's earlier messages
+// show it.
+func (b *Bridge) closingMessage(who fact.Peer, chat, target string, a *openQuestion, how string, answered bool) fact.BridgeQueued {
 	q := a.Question
-	text := b.headingOf(a, b.say(who)) + fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, b.say(who).UseTool)), shortID(q.ID), literal(how))
-	f := fact.BridgeQueued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
+	text := b.headingOf(a, b.sentencesFor(who)) + fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, b.sentencesFor(who).UseTool)), shortID(q.ID), literal(how))
+	f := fact.BridgeQueued{Peer: who, Chat: chat, Kind: outNotice, Text: b.renderShort(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
-		whole := b.cut(who.Channel, text+"\n\n"+b.say(who).WhatItWas+"\n\n"+b.say(who).Lay(q).Block())
+		whole := b.cutText(who.Channel, text+"\n\n"+b.sentencesFor(who).WhatItWas+"\n\n"+b.sentencesFor(who).Lay(q).Block())
 		if answered && len(whole) == 1 {
 			f.Text = whole[0]
 		}
@@ -271,7 +279,8 @@ func (b *Bridge) closing(who fact.Peer, chat, target string, a *asked, how strin
 	return f
 }
 
-// closeOrphans closes what an earlier bridge asked, but for what was taken up: no one waits for an answer any more.
+// closeOrphans closes the questions of an earlier bridge, except those that this bridge has taken
+// up. No process waits for their answers any longer.
 func (b *Bridge) closeOrphans(ctx context.Context) error {
 	cards, err := b.records.orphans(ctx)
 	if err != nil {
@@ -286,14 +295,14 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
-		if b.isThere(k.Question) { // its worker waits on
+		if b.isTeamQuestion(k.Question) { // the worker still waits for an answer
 			continue
 		}
 		if k.state != "sent" {
 			events = append(events, event.NewFact(event.SendFailed, "perlica", event.Refs{Interaction: k.Question},
 				fact.Delivery{ID: k.ID, Error: "the question is closed", Final: true}))
 		}
-		a, err := b.find(ctx, k.Question)
+		a, err := b.findQuestion(ctx, k.Question)
 		if err != nil && !errors.Is(err, interaction.ErrUnknownQuestion) {
 			b.warn("a question cannot be read", "id", string(k.Question), "error", err.Error())
 		}
@@ -304,7 +313,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 		}
 		how := func(say *language.Sentences) string {
 			switch {
-			case a.there != nil:
+			case a.team != nil:
 				return say.TeamElsewhere
 			case end == nil && slices.ContainsFunc(open, func(o interaction.Question) bool { return o.ID == k.Question }):
 				return fmt.Sprintf(say.StillOpen, shortID(k.Question))
@@ -324,8 +333,9 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 			continue
 		}
 		sent[k.Peer][k.Question] = true
-		f := b.closing(k.Peer, k.Chat, k.ID, a, how(b.say(k.Peer)), end != nil && end.Answer != nil)
-		if k.state != "sent" { // whether there is a card to edit is not known
+		f := b.closingMessage(k.Peer, k.Chat, k.ID, a, how(b.sentencesFor(k.Peer)), end != nil && end.Answer != nil)
+		// The existence of the card is unknown, so it cannot be edited.
+		if k.state != "sent" {
 			f.Kind, f.Target = outNotice, ""
 		}
 		events = append(events, queueEvent("", f))
@@ -333,34 +343,36 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	if len(events) == 0 {
 		return nil
 	}
-	// What is to be sent is taken from the view in a moment.
+	// startUp reads the messages to send from the view in a moment.
 	_, err = b.log().Append(ctx, events...)
 	return err
 }
 
-// mostOfACard is how many messages a card makes where the platform takes files: more would be read by no one.
+// mostOfACard limits the messages of a card if the platform accepts files. A person would not read
+// further ones.
 const mostOfACard = 8
 
-// parts are the messages of a card: texts, and, where they would be too many, its beginning, a file with all of
-// it, and its end with the options.
+// parts returns the messages of a card. If the texts are too many, it returns the beginning, a file
+// with the whole text, and the end with the options.
 func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits channel.Limits) (list []fact.BridgeQueued) {
-	say := b.say(c.key())
+	say := b.sentencesFor(c.key())
 	text := head + cardText(say, q, limits.Buttons)
-	texts := b.cut(c.Channel, text)
+	texts := b.cutText(c.Channel, text)
 	for _, text := range texts {
 		list = append(list, fact.BridgeQueued{Text: text})
 	}
-	// The options: what is cut into n messages by itself is in the last n+1, wherever it begins.
+	// A text that is cut into n messages on its own fits into the last n+1 messages, wherever it
+	// begins.
 	_, options, _ := strings.Cut(text, say.Lay(q).Block())
-	end := 1 + len(b.cut(c.Channel, options))
+	end := 1 + len(b.cutText(c.Channel, options))
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {
 		return list
 	}
-	file := fact.BridgeQueued{File: "question-" + shortID(q.ID) + ".txt", Text: b.render(c.Channel, fmt.Sprintf(say.CardFile, len(texts)))}
+	file := fact.BridgeQueued{File: "question-" + shortID(q.ID) + ".txt", Text: b.renderShort(c.Channel, fmt.Sprintf(say.CardFile, len(texts)))}
 	return slices.Concat(list[:mostOfACard-1-end], []fact.BridgeQueued{file}, list[len(list)-end:])
 }
 
-// cardText is a question with all that is to be judged.
+// cardText returns a question with all details for a judgement.
 func cardText(say *language.Sentences, q interaction.Question, pressed bool) string {
 	var t strings.Builder
 	command.Describe(&t, say, q)
@@ -381,13 +393,13 @@ func cardText(say *language.Sentences, q interaction.Question, pressed bool) str
 
 const buttonPrefix = "q:"
 
-// buttonWidth is how many columns of an option a button shows; the card has all of it.
+// columns of an option on a button; the card shows the whole option
 const buttonWidth = 40
 
 func buttons(say *language.Sentences, q interaction.Question) (list []fact.Button) {
 	for i, o := range q.Options {
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
-		if len(data) <= 64 { // else it is answered by its number
+		if len(data) <= 64 { // otherwise the option is chosen by its number
 			list = append(list, fact.Button{Label: say.Option(o, buttonWidth), Data: data})
 		}
 	}

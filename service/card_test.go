@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestCardShowsWordsAsTheyAre: an agent's words keep every sign, and mark up nothing.
+// TestCardShowsWordsAsTheyAre checks that a card shows an agent's text unchanged, without Markdown.
 func TestCardShowsWordsAsTheyAre(t *testing.T) {
 	const words = "a**b** _c_ `d` [e](https://f) ~g~ # <i> h* *i \\j ** `"
 	var b strings.Builder

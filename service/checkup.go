@@ -8,24 +8,24 @@ import (
 	"github.com/perlica/perlica/kernel/checkup"
 )
 
-// Checkup looks at a bridge from outside, for doctor. It changes nothing.
+// Checkup examines a bridge for doctor without changing it.
 type Checkup struct {
-	Records *Records // nil: there is no log yet, or it cannot be read
+	Records *Records // nil: the log does not exist or cannot be read
 	Lock    string   // the file of the lock
-	Setups  []Setup  // of the channels that are to be served
+	Setups  []Setup  // of the configured channels
 
-	Projects []Setup // that the bot is to serve besides
+	Projects []Setup // the bot's further projects
 }
 
-// Setup is whether all is there that a channel needs.
+// Setup reports whether a channel has its requirements.
 type Setup struct {
 	Name string
-	Err  error  // what is missing
-	Hint string // what to do about it
-	Left bool   // this system cannot have it, and the bridge starts without it
+	Err  error  // the missing requirement
+	Hint string // the remedy
+	Left bool   // this system cannot serve the channel, and the bridge starts without it
 }
 
-// Run calls report with one result after another.
+// Run calls report for one result after another.
 func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 	tell := func(name string, status checkup.Status, hint, format string, args ...any) {
 		report(checkup.Check{Name: name, Status: status, Detail: fmt.Sprintf(format, args...), Hint: hint})
@@ -73,13 +73,13 @@ func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 	} else {
 		tell("bridge-contacts", checkup.OK, "", "%s paired", are(len(s.Contacts), "contact"))
 	}
-	outbox(s, held != nil, tell)
+	reportOutbox(s, held != nil, tell)
 }
 
 // tell reports a result.
 type tell = func(name string, status checkup.Status, hint, format string, args ...any)
 
-// channels says how each channel is set up, and how it goes.
+// channels reports the setup and the state of each channel.
 func (c Checkup) channels(s Status, used bool, tell tell) {
 	faults := map[string]ChannelStatus{}
 	for _, ch := range s.Channels {
@@ -104,8 +104,8 @@ func (c Checkup) channels(s Status, used bool, tell tell) {
 	}
 }
 
-// outbox says what waits to be sent, and what could not be.
-func outbox(s Status, running bool, tell tell) {
+// reportOutbox reports the messages that wait to be sent and those that failed.
+func reportOutbox(s Status, running bool, tell tell) {
 	detail := are(s.Unsent, "message") + " waiting to be sent"
 	if s.Unknown > 0 {
 		detail += fmt.Sprintf(", of which %d may have been sent before", s.Unknown)
@@ -126,7 +126,7 @@ func outbox(s Status, running bool, tell tell) {
 	}
 }
 
-// are counts things that do something: "1 message is".
+// are counts things with their verb: "1 message is".
 func are(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + " is"

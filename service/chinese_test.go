@@ -16,17 +16,18 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// sentence is two words of English one behind the other.
+// sentence matches two English words in a row.
 var sentence = regexp.MustCompile(`[A-Za-z][a-z']* +[a-z][a-z']+`)
 
-// notOurs is what stays as it is in every language: commands as they are typed, code, names, the words of the agent and
-// of the person, and the notation of diffs.
+// notOurs matches texts that are the same in every language: commands, code, names, the words of
+// the agent and the person, and the notation of diffs.
 var notOurs = regexp.MustCompile("`[^`\n]*`" + `|“[^”]*”|@(ask|tool|stop|terminal|elicit|error|say|read|hang).*$` +
 	`|You said|Allow once|Perlica does not offer \S+|Asks before it claims to act|Claims to act without asking|\\ No newline at end of file` +
 	`|/(project|session|help|mode|config|model|policy|choose|allow|deny|language|follow|log|resume|save|provider)( [\[\]A-Za-z0-9|<>-]+)*` +
 	`|perlica( [a-z]+)+|Perlica|rm -rf[ ~/*a-z.]*|switches to English`)
 
-// TestAllIsChinese: a contact of Chinese gets no sentence of English, whatever it says and whatever happens.
+// TestAllIsChinese checks that a contact with the language Chinese gets no English sentence, over
+// many messages and events.
 func TestAllIsChinese(t *testing.T) {
 	w := newWorld(t)
 	dirs := config.Dirs{Home: w.dir, Config: w.path("config"), State: w.path("state"), Runtime: w.path("run")}
@@ -122,7 +123,7 @@ func TestAllIsChinese(t *testing.T) {
 	}
 	alice.mu.Lock()
 	defer alice.mu.Unlock()
-	words := os.Getenv("PERLICA_SHOW") // all of it, to be read once more
+	words := os.Getenv("PERLICA_SHOW") // prints all texts for a review
 	for _, a := range alice.arrived {
 		if words != "" {
 			t.Log(a.Text)

@@ -22,25 +22,25 @@ import (
 // Contact is a person on a channel who may use the bridge.
 type Contact struct {
 	Channel string          `json:"channel"`
-	ID      string          `json:"contact"` // the platform's
-	Chat    string          `json:"chat"`    // where it was paired
+	ID      string          `json:"contact"` // the platform's id
+	Chat    string          `json:"chat"`    // the chat of the pairing
 	Name    string          `json:"name"`
 	Rights  access.Rights   `json:"rights"`
 	Paired  time.Time       `json:"paired"`
-	Session event.SessionID `json:"session"` // in which it talks; empty: in none yet
-	// Language is the one that it has chosen; empty: none.
+	Session event.SessionID `json:"session"` // the contact's current session; empty: not yet chosen
+	// Language is the contact's chosen language. It is empty if the contact has not chosen one.
 	Language language.Language `json:"language,omitempty"`
-	Follows  bool              `json:"follows,omitempty"` // it is told what happens in the sessions of others
+	Follows  bool              `json:"follows,omitempty"` // the contact is told about the turns of other front ends
 
-	fact fact.ContactPaired // as it is vouched for
+	fact fact.ContactPaired // the vouched content
 }
 
-// literal is Markdown that shows words as they are, in one line.
+// literal returns Markdown that shows a text unchanged in one line.
 func literal(s string) string { return escaper.Replace(access.Visible(s)) }
 
 var escaper = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`)
 
-// Label names the contact on the record: its name may be anybody's, its id is not.
+// Label names the contact on the record. Several contacts may share a name, but not an id.
 func (c Contact) Label() string {
 	if c.Name == "" || c.Name == c.ID {
 		return c.Channel + ":" + c.ID
@@ -50,12 +50,12 @@ func (c Contact) Label() string {
 
 func (c Contact) key() fact.Peer { return fact.Peer{Channel: c.Channel, Contact: c.ID} }
 
-// say returns the sentences in which a contact is spoken to; somebody who is not paired, and one who has
-// chosen none, in the language that is configured.
-func (b *Bridge) say(who fact.Peer) *language.Sentences {
+// sentencesFor returns the sentences in a contact's language. An unpaired contact, and one without
+// a chosen language, get the configured language.
+func (b *Bridge) sentencesFor(who fact.Peer) *language.Sentences {
 	b.mu.Lock()
 	l, known := b.spoken[who]
-	configured := b.settings.Language
+	configured := b.current.Language
 	b.mu.Unlock()
 	if !known {
 		c, paired, err := b.records.contact(b.hard, who.Channel, who.Contact)
@@ -68,11 +68,11 @@ func (b *Bridge) say(who fact.Peer) *language.Sentences {
 	return cmp.Or(l, configured).Sentences()
 }
 
-// DefaultRights are those of a contact of which nothing else was said.
+// DefaultRights returns the rights of a contact if the pairing names no others.
 func DefaultRights() access.Rights { return access.Rights{access.Ask, access.Approve} }
 
-// voucher is what this user's own state says of a contact: it was paired here, with these rights,
-// for the log at this place. A log that is copied elsewhere brings no contacts along.
+// voucher is the user's own statement about a contact: it was paired here with these rights for the
+// log at this place. A copied log therefore brings no contacts along.
 type voucher struct {
 	Log string `json:"log"`
 	fact.ContactPaired
@@ -80,19 +80,20 @@ type voucher struct {
 
 func placeOf(r *store.Reader) string { return bot.Place(r.Path()) }
 
-// byToken is how the id of a local phone ends that has a token.
+// byToken matches the end of a local phone's id that has a token.
 var byToken = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-[0-9a-f]{16}$`)
 })
 
-// nameOnly reports whether a contact was paired when a local phone was anybody who used its name.
+// nameOnly reports whether a contact was paired when a local phone was identified by its name
+// alone.
 func nameOnly(c Contact) bool { return c.Channel == "local" && !byToken().MatchString(c.ID) }
 
-// ErrNameOnly says that a contact cannot be confirmed: it is no one in particular.
+// ErrNameOnly says that a contact cannot be confirmed because its id identifies no single person.
 var ErrNameOnly = errors.New("that phone was paired by its name alone, which anyone can use")
 
-// Confirm vouches for a contact that Unconfirmed has returned. When it returns nil the contact
-// counts, with the rights that it has on record. The error may be ErrNameOnly.
+// Confirm vouches for a contact that Unconfirmed has returned. After a nil error the contact counts
+// with its recorded rights. The error may be ErrNameOnly.
 func (r *Records) Confirm(ctx context.Context, c Contact) error {
 	if nameOnly(c) {
 		return ErrNameOnly
@@ -100,7 +101,7 @@ func (r *Records) Confirm(ctx context.Context, c Contact) error {
 	return r.vouchers.Add(ctx, voucher{r.place, c.fact})
 }
 
-// Confirming says how a contact that Unconfirmed has returned comes to count.
+// Confirming returns the instruction that makes a contact of Unconfirmed count.
 func Confirming(c Contact) string {
 	ref := c.Channel + ":" + c.ID
 	if nameOnly(c) {
@@ -109,15 +110,15 @@ func Confirming(c Contact) string {
 	return fmt.Sprintf("'perlica service pair %s' if you know it, 'perlica service unpair %s' if not", ref, ref)
 }
 
-// Grant gives a contact that Contacts has returned other rights, which count at once.
+// Grant changes the rights of a contact that Contacts has returned. They count at once.
 func (r *Records) Grant(ctx context.Context, log *eventlog.Log, c Contact, rights access.Rights, by string) error {
 	if rights.String() == c.Rights.String() {
 		return nil
 	}
 	now := c.fact
 	now.Rights = rights
-	// If we die behind this, it vouches for nothing that is on record; behind the next step, both sets of
-	// rights are vouched for, and the new one is on record.
+	// If the process dies after this step, the voucher matches no recorded rights. If it dies after
+	// the next step, both sets of rights are vouched for, and the new one is on record.
 	if err := r.vouchers.Add(ctx, voucher{r.place, now}); err != nil {
 		return err
 	}
@@ -128,9 +129,10 @@ func (r *Records) Grant(ctx context.Context, log *eventlog.Log, c Contact, right
 	return r.vouchers.Revoke(ctx, voucher{r.place, c.fact})
 }
 
-// Unpair takes a contact's rights away, whether it counts or not.
+// Unpair ends a contact's rights. The contact need not be vouched for.
 func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by string) error {
-	// First what counts: if we die between, the contact has no rights, and is still listed.
+	// The voucher goes first. If the process dies before the next step, the contact has no rights
+	// and is still listed.
 	if err := r.vouchers.Revoke(ctx, voucher{r.place, c.fact}); err != nil {
 		return err
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// dieVar says at which point a bridge process kills itself, and keylessVar that its channel
-// does not know what it was sent before.
+// dieVar names the point at which a bridge process kills itself. keylessVar tells its channel to
+// forget the keys of sent messages.
 const dieVar, keylessVar = "PERLICA_SERVICE_DIE", "PERLICA_SERVICE_KEYLESS"
 
-// die is the end of this process, as far as a process can tell.
+// die kills this process.
 func die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
@@ -37,7 +37,7 @@ func killParent() {
 	select {}
 }
 
-// mortal is a channel at which the bridge dies, before or behind a message that it sends.
+// mortal is a channel on which the bridge dies before or after it sends a message.
 type mortal struct {
 	full
 	point   string
@@ -63,7 +63,8 @@ func (m *mortal) Send(ctx context.Context, out channel.Outbound) (string, error)
 	if m.point == "before "+what {
 		die()
 	}
-	if m.isKeyless() { // as on most platforms, each attempt makes a message
+	// Most platforms make a new message at each attempt.
+	if m.isKeyless() {
 		out.Key = crand.Text()
 	}
 	id, err := m.full.Send(ctx, out)
@@ -73,7 +74,7 @@ func (m *mortal) Send(ctx context.Context, out channel.Outbound) (string, error)
 	return id, err
 }
 
-// mortalLog dies when the bridge notes something: that is before it is on record.
+// mortalLog kills the process when the bridge logs an event, before the event is on record.
 type mortalLog string
 
 func (l mortalLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -88,8 +89,7 @@ func (l mortalLog) Handle(_ context.Context, r slog.Record) error {
 func (l mortalLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l mortalLog) WithGroup(string) slog.Handler      { return l }
 
-// TestDeathAtEachPoint: the bridge is killed at each of its steps, and the next one tells the
-// truth.
+// TestDeathAtEachPoint kills the bridge at each of its steps. The next bridge reports the truth.
 func TestDeathAtEachPoint(t *testing.T) {
 	const hello, answered, unknown = "hello", "You said: hello", "is not known"
 	const ask = `@ask execute "Build it" command="make"`
@@ -97,23 +97,23 @@ func TestDeathAtEachPoint(t *testing.T) {
 	perhaps := [2]int{0, 1}
 	for _, at := range []struct {
 		point, text string
-		outcome     string // that is told
-		acks        [2]int // at least, at most, where keys are not known; else there is one
-		marked      int    // messages that are marked as repeated, where keys are not known
-		card        string // what is said of the question
+		outcome     string // that is reported
+		acks        [2]int // minimum and maximum without keys; otherwise one
+		marked      int    // messages marked as repeated without keys
+		card        string // the report about the question
 	}{
-		{point: "message", text: hello, outcome: answered, acks: [2]int{1, 1}}, // taken, not on disk
-		{point: "before ack", text: hello, acks: [2]int{0, 0}},                 // on disk; what became of the call depends
+		{point: "message", text: hello, outcome: answered, acks: [2]int{1, 1}}, // received, not on disk
+		{point: "before ack", text: hello, acks: [2]int{0, 0}},                 // on disk; the outcome of the call varies
 		{point: "behind ack", text: hello, acks: [2]int{1, 1}},
 		{point: "turn", text: hello, outcome: answered, acks: perhaps},     // not called
 		{point: "prompt", text: hello, outcome: unknown, acks: perhaps},    // called
-		{point: "finished", text: hello, outcome: answered, acks: perhaps}, // answered, not said
+		{point: "finished", text: hello, outcome: answered, acks: perhaps}, // answered, not reported
 		{point: "before reply", text: hello, outcome: answered, acks: [2]int{1, 1}, marked: 1},
 		{point: "behind reply", text: hello, outcome: answered, acks: [2]int{1, 1}, marked: 1},
 		{point: "question", text: ask, outcome: unknown, acks: perhaps}, // on record, not shown
 		{point: "before card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
 		{point: "behind card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
-		{point: "question closed", text: ask, outcome: unknown, acks: perhaps, card: "ALICE (local:" + contactOf("alice") + ") answered at"}, // answered, the card open
+		{point: "question closed", text: ask, outcome: unknown, acks: perhaps, card: "ALICE (local:" + contactOf("alice") + ") answered at"}, // answered, the card still open
 	} {
 		for _, keyless := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,keyless=%t", at.point, keyless), func(t *testing.T) {
@@ -144,7 +144,8 @@ func TestDeathAtEachPoint(t *testing.T) {
 						t.Errorf("it does not say what was asked: %q", a.Text)
 					}
 				}
-				if keyless && at.marked > 0 { // the first outcome may be the dead bridge's
+				// The dead bridge may have sent the first outcome.
+				if keyless && at.marked > 0 {
 					alice.expect("(possibly repeated)")
 				}
 				if err := s.stop(); err != nil {
@@ -172,7 +173,7 @@ func TestDeathAtEachPoint(t *testing.T) {
 	}
 }
 
-// isPaired has somebody paired before there is a bridge.
+// isPaired pairs a contact before the bridge runs.
 func (w *world) isPaired(name string) {
 	w.t.Helper()
 	r, err := w.openRunner(w.t.Context())
@@ -199,7 +200,7 @@ func (w *world) isPaired(name string) {
 	}
 }
 
-// TestTheViewComesBack: deleted under a stopped bridge, it has the same rows.
+// TestTheViewComesBack checks that a deleted view is rebuilt with the same rows.
 func TestTheViewComesBack(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -240,7 +241,7 @@ func TestTheViewComesBack(t *testing.T) {
 	}
 }
 
-// rows are all rows of the view, or of some of its tables.
+// rows returns all rows of the view or of some of its tables.
 func (w *world) rows(tables ...string) string {
 	if len(tables) == 0 {
 		tables = []string{"bridge", "channels", "contacts", "pairing", "strangers", "inbox", "outbox", "questions"}

@@ -50,8 +50,8 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
-// TestASlowFileHoldsUpItsContactOnly: another contact of its channel is answered, and what its sender says
-// next comes behind it.
+// TestASlowFileHoldsUpItsContactOnly checks that a slow file delays only its own contact. The
+// contact's next message comes after it.
 func TestASlowFileHoldsUpItsContactOnly(t *testing.T) {
 	w := newWorld(t)
 	asked, arrives := make(chan struct{}), make(chan struct{})
@@ -83,11 +83,12 @@ func TestASlowFileHoldsUpItsContactOnly(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotBeHad: its message goes without it and says so: at once where the platform refuses it,
-// else after three at which the platform fails, or many for which it cannot be reached.
+// TestAFileThatCannotBeHad checks that a message goes without an unavailable file and says so. A
+// refused file is given up at once. A failing one is given up after three failures, and an
+// unreachable one after many attempts.
 func TestAFileThatCannotBeHad(t *testing.T) {
 	w := newWorld(t)
-	tries := map[string]int{} // of the one contact's line
+	tries := map[string]int{} // of the one contact's queue
 	s := w.remote(func(_ context.Context, f channel.File) (string, error) {
 		switch tries[f.Name]++; {
 		case f.Name == "gone":
@@ -106,7 +107,8 @@ func TestAFileThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// TestFilesAreFetchedByTheNextBridge: what this one did not bring here, it does not go without.
+// TestFilesAreFetchedByTheNextBridge checks that the next bridge fetches the files that an earlier
+// one could not.
 func TestFilesAreFetchedByTheNextBridge(t *testing.T) {
 	w := newWorld(t)
 	asked := make(chan struct{})

@@ -16,8 +16,9 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// followers are the contacts that are told what happens in turns that are none of the bridge's: those of the
-// chat, of run, of editors. It takes the right to everybody's questions, which is looked at each time.
+// followers returns the contacts that are told about the turns of other front ends, such as chat,
+// run and editors. A follower needs the right to answer every question. The right is checked each
+// time.
 func (b *Bridge) followers(ctx context.Context) (list []Contact, err error) {
 	contacts, err := b.records.Contacts(ctx)
 	for _, c := range contacts {
@@ -28,9 +29,10 @@ func (b *Bridge) followers(ctx context.Context) (list []Contact, err error) {
 	return list, err
 }
 
-// follow has a contact follow what happens elsewhere, or no more, or says which it is.
-func (d *desk) follow(ctx context.Context, c Contact, word string) (string, error) {
-	say := d.b.say(d.key)
+// followElsewhere starts or stops telling a contact about other front ends, or reports the current
+// setting.
+func (ib *inbox) followElsewhere(ctx context.Context, c Contact, word string) (string, error) {
+	say := ib.b.sentencesFor(ib.key)
 	on := strings.EqualFold(word, "on")
 	switch {
 	case word == "" && c.Follows:
@@ -42,18 +44,18 @@ func (d *desk) follow(ctx context.Context, c Contact, word string) (string, erro
 	case on && !c.Rights.Has(access.Admin):
 		return "", language.Said(fmt.Sprintf(say.NeedsAdmin, "/"+followCommand))
 	}
-	f := fact.ContactChanged{Peer: d.key, Follows: &on, By: d.key.Channel + ":" + d.key.Contact}
-	if err := d.b.commit(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
+	f := fact.ContactChanged{Peer: ib.key, Follows: &on, By: ib.key.Channel + ":" + ib.key.Contact}
+	if err := ib.b.commitEvents(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
 		return "", err
 	}
 	if !on {
 		return say.FollowsNot, nil
 	}
-	return say.Follows, d.b.watch(ctx)
+	return say.Follows, ib.b.watchLog(ctx)
 }
 
-// watch begins to read what happens in the log, from now on, unless that is done already.
-func (b *Bridge) watch(ctx context.Context) error {
+// watchLog starts reading the log's events from now on, unless it has already started.
+func (b *Bridge) watchLog(ctx context.Context) error {
 	newest, _, err := b.log().Last(ctx, event.Query{})
 	if err != nil {
 		return err
@@ -64,10 +66,10 @@ func (b *Bridge) watch(ctx context.Context) error {
 		return nil
 	}
 	b.watching = true
-	b.desks.Go(func() {
+	b.inboxWG.Go(func() {
 		for e, err := range b.opt.Runner.FollowLog(b.turning, newest.Seq) {
 			if err == nil {
-				err = b.elsewhere(b.hard, e)
+				err = b.tellElsewhere(b.hard, e)
 			}
 			if err != nil {
 				if b.turning.Err() == nil {
@@ -83,8 +85,8 @@ func (b *Bridge) watch(ctx context.Context) error {
 	return nil
 }
 
-// elsewhere tells the followers what happens in a turn that is none of the bridge's.
-func (b *Bridge) elsewhere(ctx context.Context, e kernel.Entry) error {
+// tellElsewhere tells the followers about a turn of another front end.
+func (b *Bridge) tellElsewhere(ctx context.Context, e kernel.Entry) error {
 	switch n := e.Notice.(type) {
 	case kernel.Asked:
 		if input, ours, err := b.inputOf(ctx, e.Refs.Run); err != nil || ours || !n.Answerable {
@@ -94,9 +96,9 @@ func (b *Bridge) elsewhere(ctx context.Context, e kernel.Entry) error {
 		}
 	case kernel.Closed:
 		b.mu.Lock()
-		a := b.asked[n.Question.ID]
+		a := b.openQuestions[n.Question.ID]
 		b.mu.Unlock()
-		if a != nil && a.owner == (fact.Peer{}) && a.there == nil {
+		if a != nil && a.owner == (fact.Peer{}) && a.team == nil {
 			b.closeCards(a.ID, n.Answer, n.Reason)
 		}
 	case kernel.Finished:
@@ -109,40 +111,40 @@ func (b *Bridge) elsewhere(ctx context.Context, e kernel.Entry) error {
 	return nil
 }
 
-// inputOf is the input of a run, and whether it came through this bridge.
+// inputOf returns the input of a run, and whether it came through this bridge.
 func (b *Bridge) inputOf(ctx context.Context, run event.RunID) (input fact.MessageReceived, ours bool, err error) {
 	e, ok, err := b.log().Last(ctx, event.Query{Run: run, Types: []event.Type{event.MessageReceived}})
 	if err == nil && ok {
-		input, _ = fact.Decode[fact.MessageReceived](e) // without it, it is of nobody in particular
+		input, _ = fact.Decode[fact.MessageReceived](e) // an unreadable input has no known sender
 	}
 	return input, b.channels[input.Source] != nil, err
 }
 
-// askFollowers puts a question of another process to the followers who may answer it.
+// askFollowers sends a question of another process to the followers that may answer it.
 func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q interaction.Question) error {
 	list, err := b.followers(ctx)
 	if err != nil {
 		return err
 	}
-	a := &asked{Question: q, cards: map[fact.Peer]*card{}}
+	a := &openQuestion{Question: q, cards: map[fact.Peer]*card{}}
 	var events []event.Event
 	for _, c := range list {
 		if c.Rights.Has(access.Approve) {
-			head := b.heading() + fmt.Sprintf(b.say(c.key()).AtDesk, literal(b.say(c.key()).Form(input.Source)), literal(beginning(input.Text)))
-			events = append(events, b.deal(a, c, c.Chat, "", head)...)
+			head := b.heading() + fmt.Sprintf(b.sentencesFor(c.key()).AtDesk, literal(b.sentencesFor(c.key()).Form(input.Source)), literal(beginning(input.Text)))
+			events = append(events, b.makeCard(a, c, c.Chat, "", head)...)
 		}
 	}
 	if len(a.cards) == 0 {
 		return nil
 	}
 	b.mu.Lock()
-	b.asked[q.ID] = a
+	b.openQuestions[q.ID] = a
 	b.mu.Unlock()
 	b.info("question elsewhere", "id", shortID(q.ID), "title", q.Title)
-	if err := b.commit(ctx, events...); err != nil {
+	if err := b.commitEvents(ctx, events...); err != nil {
 		return err
 	}
-	// It may have been answered before it was among those that are open here.
+	// The question may have been answered before it was in openQuestions.
 	end, err := interaction.Closed(ctx, &b.log().Reader, q.ID)
 	if err == nil && end != nil {
 		b.closeCards(q.ID, end.Answer, end.Lapsed)
@@ -150,12 +152,12 @@ func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q
 	return err
 }
 
-// tellFollowers says how a turn of another process ended, with the beginning of its answer.
+// tellFollowers reports the end of another process's turn with the beginning of its answer.
 func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, res kernel.Result) error {
 	list, err := b.followers(ctx)
 	var events []event.Event
 	for _, c := range list {
-		say := b.say(c.key())
+		say := b.sentencesFor(c.key())
 		text := b.heading() + fmt.Sprintf(say.EndedAtDesk, literal(say.Form(input.Source)), literal(beginning(input.Text))) + "\n\n"
 		switch {
 		case res.Outcome == kernel.OutcomeResponded:
@@ -165,9 +167,9 @@ func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, 
 		default:
 			text += say.UnknownAtDesk
 		}
-		parts := b.cut(c.Channel, text)
+		parts := b.cutText(c.Channel, text)
 		if len(parts) > 1 {
-			parts = append(parts[:1], b.render(c.Channel, fmt.Sprintf(say.RestAtDesk, shortRun(res.Run))))
+			parts = append(parts[:1], b.renderShort(c.Channel, fmt.Sprintf(say.RestAtDesk, shortRun(res.Run))))
 		}
 		for _, part := range parts {
 			events = append(events, queueEvent("", fact.BridgeQueued{Peer: c.key(), Chat: c.Chat, Kind: outNotice, Text: part}))
@@ -176,31 +178,32 @@ func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, 
 	if err != nil {
 		return err
 	}
-	return b.commit(ctx, events...)
+	return b.commitEvents(ctx, events...)
 }
 
-// beginning is the first line of an input, short enough for a title.
+// beginning returns the first line of an input, short enough for a title.
 func beginning(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return access.Cut(line, 80)
 }
 
-// menus shows the platforms which commands there are, in each language: people see them when they type a
-// slash. Nothing of it is promised.
+// menus sends the list of commands to the platforms in each language. People see it after typing a
+// slash. It is best effort.
 func (b *Bridge) menus(ctx context.Context, ch channel.Channel) {
 	m, ok := ch.(channel.Menu)
 	if !ok {
 		return
 	}
-	for _, l := range append(language.All(), "") { // the last: for all others
-		if err := m.SetMenu(ctx, string(l), menuOf(l, b.set().Language)); err != nil && ctx.Err() == nil {
+	// The empty language stands for all other languages.
+	for _, l := range append(language.All(), "") {
+		if err := m.SetMenu(ctx, string(l), menuOf(l, b.settings().Language)); err != nil && ctx.Err() == nil {
 			b.warn("the platform's list of commands could not be set", "channel", ch.Name(), "error", err.Error())
 			return
 		}
 	}
 }
 
-// menuOf yields the commands in a language, with what they do.
+// menuOf yields the commands in a language with their help.
 func menuOf(l, otherwise language.Language) iter.Seq2[string, string] {
 	return func(yield func(name, help string) bool) {
 		for _, c := range cmp.Or(l, otherwise).Sentences().Commands {

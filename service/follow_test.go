@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// desk runs an input as another process of the project does, beside the bridge.
-func (w *world) desk(text string) (result <-chan kernel.Result) {
+// runElsewhere runs an input as another process of the project does while the bridge runs.
+func (w *world) runElsewhere(text string) (result <-chan kernel.Result) {
 	w.t.Helper()
 	r, err := w.openRunner(w.t.Context())
 	if err != nil {
@@ -36,15 +36,15 @@ func (w *world) desk(text string) (result <-chan kernel.Result) {
 		if err != nil {
 			w.t.Errorf("the turn at the desk: %v", err)
 		}
-		_ = conv.Close(context.Background()) // what failed is on record
-		_ = r.Close()                        // likewise
+		_ = conv.Close(context.Background()) // the error is on record
+		_ = r.Close()                        // the error is on record
 		done <- res
 	}()
 	return done
 }
 
-// TestFollow: a contact with the right is told when a turn at the desk asks or ends, and answers there; others
-// are told nothing.
+// TestFollow checks that a contact with the right learns when a turn at the desk asks or ends. The
+// contact can answer there. Other contacts learn nothing.
 func TestFollow(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -55,9 +55,9 @@ func TestFollow(t *testing.T) {
 	bob.expect("takes the right admin")
 	alice.say("/follow on")
 	alice.expect("You are told when a turn")
-	res := w.desk(`@ask execute "May I" command="make"`)
+	res := w.runElsewhere(`@ask execute "May I" command="make"`)
 	card := alice.expect("In a turn at the desk (chat): @ask execute")
-	alice.say("and this?") // is no answer to it
+	alice.say("and this?") // not an answer to the question
 	alice.expect("It is held")
 	alice.allow(card)
 	alice.expect("answered at")
@@ -66,8 +66,8 @@ func TestFollow(t *testing.T) {
 	}
 	alice.expect("A turn at the desk (chat) has ended: @ask execute")
 
-	// A question that is answered at the desk, or by another contact, is closed here.
-	res = w.desk(`@ask execute "And I" command="make"`)
+	// A question is closed here when it is answered at the desk or by another contact.
+	res = w.runElsewhere(`@ask execute "And I" command="make"`)
 	alice.expect("In a turn at the desk (chat)")
 	open, err := s.r.PendingQuestions(t.Context())
 	if err != nil || len(open) != 1 {
@@ -80,21 +80,22 @@ func TestFollow(t *testing.T) {
 	<-res
 	alice.expect("has ended")
 
-	// One's own turn is told once; what comes behind it says that it was passed over.
+	// A contact's own turn is reported once. The next report shows that it was skipped.
 	alice.say("hello")
 	alice.expect("You said: hello")
-	<-w.desk("behind it")
+	<-w.runElsewhere("behind it")
 	alice.expect("has ended: behind it")
 	alice.say("/follow off")
 	alice.expect("of your own turns only")
-	<-w.desk("hello from the desk")
+	<-w.runElsewhere("hello from the desk")
 	alice.say("again")
 	alice.expect("You said: again")
 	if n := alice.count("has ended"); n != 3 || bob.count("at the desk") > 0 {
 		t.Errorf("alice was told %d times, bob %d times", n, bob.count("at the desk"))
 	}
 
-	// Without the right nothing is told, whatever was said before; who has it is told behind that.
+	// A contact without the right gets no report, even if it followed before. The contact with the
+	// right gets the report after that.
 	carol := w.phone("carol")
 	w.pair(s, carol, access.OfContacts()...)
 	for _, p := range []*person{alice, carol} {
@@ -108,7 +109,7 @@ func TestFollow(t *testing.T) {
 	if err := s.Records().Grant(t.Context(), s.r.Log(), list[0], service.DefaultRights(), "test"); err != nil {
 		t.Fatal(err)
 	}
-	<-w.desk("a secret")
+	<-w.runElsewhere("a secret")
 	carol.expect("has ended: a secret")
 	alice.say("once more")
 	alice.expect("You said: once more")
@@ -117,7 +118,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowAcrossARestart: the next bridge goes on, and does not say that a question was closed that is open.
+// TestFollowAcrossARestart checks that the next bridge continues to follow. It does not report an
+// open question as closed.
 func TestFollowAcrossARestart(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -125,7 +127,7 @@ func TestFollowAcrossARestart(t *testing.T) {
 	w.pair(s, alice, access.OfContacts()...)
 	alice.say("/follow on")
 	alice.expect("You are told when a turn")
-	res := w.desk(`@ask execute "May I" command="make"`)
+	res := w.runElsewhere(`@ask execute "May I" command="make"`)
 	card := alice.expect("In a turn at the desk")
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
@@ -138,7 +140,8 @@ func TestFollowAcrossARestart(t *testing.T) {
 	alice.expect("A turn at the desk (chat) has ended")
 }
 
-// TestGrant: rights are changed without unpairing, count at once, and only where this user changed them.
+// TestGrant checks that rights change without a new pairing, count at once, and count only if this
+// user changed them.
 func TestGrant(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -181,7 +184,7 @@ func TestGrant(t *testing.T) {
 		}
 		return len(list)
 	}
-	// The log alone gives no rights; neither does a copy of it from before they were changed, in its place.
+	// The log alone gives no rights. An older copy of the log in its place gives none either.
 	copied := newWorld(t)
 	copyAll(t, w, copied, false)
 	if n := counted(copied); n > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestAFormIsFilledInFromThePhone: each field is a question; a text stands behind the number of its option
-// and names its question.
+// TestAFormIsFilledInFromThePhone checks that each field of a form is a question. A text follows
+// the number of its option and names its question.
 func TestAFormIsFilledInFromThePhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -37,7 +37,8 @@ func TestAFormIsFilledInFromThePhone(t *testing.T) {
 	alice.expect(`{"action":"accept","content":{"branch":"my branch, 1","kind":"major"}}`)
 }
 
-// TestAnAddressOnThePhone: it is shown with its host, and accepted or declined by a person.
+// TestAnAddressOnThePhone checks that an address is shown with its host. A person accepts or
+// declines it.
 func TestAnAddressOnThePhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

@@ -17,7 +17,7 @@ import (
 
 const mayI = `@ask execute "May I" command="make"`
 
-// queueOf is what the log says of inputs that wait in sessions: the types of the events, in order.
+// queueOf returns the types of the events about inputs that wait in sessions, in order.
 func (s *serving) queueOf(t *testing.T) (types []event.Type) {
 	t.Helper()
 	for e, err := range s.r.Log().Events(t.Context(), event.Query{Types: []event.Type{event.MessageQueued, event.MessageWithdrawn}}) {
@@ -32,11 +32,11 @@ func (s *serving) queueOf(t *testing.T) (types []event.Type) {
 	return types
 }
 
-// asked is how often agents were asked.
+// asked counts the prompts that reached agents.
 func (w *world) asked() int { return strings.Count(w.prompts(), `"session/prompt"`) }
 
-// TestTypedAtACard: it becomes no prompt, neither when the question is answered nor when the turn is
-// cancelled, and can be sent or taken back.
+// TestTypedAtACard checks a text typed at a card. It does not become a prompt when the question is
+// answered or the turn is cancelled. It can be sent or taken back.
 func TestTypedAtACard(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -64,7 +64,7 @@ func TestTypedAtACard(t *testing.T) {
 	}
 }
 
-// TestTypedWithoutACard: nor does it where the question of one's own run was put to others.
+// TestTypedWithoutACard checks the same for a contact whose run's question was sent only to others.
 func TestTypedWithoutACard(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -80,7 +80,7 @@ func TestTypedWithoutACard(t *testing.T) {
 	}
 }
 
-// TestHeldAcrossARestart: neither the next bridge sends it unasked.
+// TestHeldAcrossARestart checks that the next bridge does not send a held message on its own.
 func TestHeldAcrossARestart(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Grace = time.Millisecond })
@@ -115,7 +115,8 @@ func TestHeldAcrossARestart(t *testing.T) {
 	}
 }
 
-// TestConfirmedAcrossARestart: what was confirmed, and not called yet, is answered by the next bridge.
+// TestConfirmedAcrossARestart checks that the next bridge answers a released message that was not
+// yet called.
 func TestConfirmedAcrossARestart(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Grace = time.Millisecond })
@@ -132,7 +133,8 @@ func TestConfirmedAcrossARestart(t *testing.T) {
 	alice.expect("You said: later")
 }
 
-// TestHeldOfAnUnpaired: what somebody wrote who was unpaired is given up by the next bridge.
+// TestHeldOfAnUnpaired checks that the next bridge gives up the held message of an unpaired
+// contact.
 func TestHeldOfAnUnpaired(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Grace = time.Millisecond })
@@ -150,13 +152,14 @@ func TestHeldOfAnUnpaired(t *testing.T) {
 	}
 	s = w.serve(local.DefaultLimits())
 	bob := w.phone("bob")
-	w.pair(s, bob) // it serves
+	w.pair(s, bob) // the bridge serves
 	if st, err := s.Records().Status(t.Context()); err != nil || st.Waiting != 0 {
 		t.Errorf("%d messages wait, %v", st.Waiting, err)
 	}
 }
 
-// TestPlaceInLine: what must wait says where, is on record as waiting, and can be taken back.
+// TestPlaceInLine checks that a waiting message reports its position, is on record as waiting, and
+// can be taken back.
 func TestPlaceInLine(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -200,7 +203,7 @@ func texts(types []event.Type) (list []string) {
 	return list
 }
 
-// eventually waits until something is so that no one tells.
+// eventually waits for a condition that no message reports.
 func (w *world) eventually(is func() bool) {
 	w.t.Helper()
 	for late := time.Now().Add(time.Minute); !is(); pause(5 * time.Millisecond) {
@@ -210,8 +213,8 @@ func (w *world) eventually(is func() bool) {
 	}
 }
 
-// TestWaitingForAnAgent: a message of somebody whose line is empty waits for an agent of others, says so, and
-// can be taken back from there; so can one whose file is being fetched.
+// TestWaitingForAnAgent checks that a message with an empty queue can still wait for an agent. It
+// says so and can be taken back. A message whose file is being fetched can be taken back, too.
 func TestWaitingForAnAgent(t *testing.T) {
 	w := newWorld(t)
 	asked := make(chan struct{})
@@ -244,8 +247,8 @@ func TestWaitingForAnAgent(t *testing.T) {
 	}
 }
 
-// TestButtonsOfWhatWaits: below what is said of a message there are buttons; pressed, they are gone, and say
-// what was done. They are their sender's alone.
+// TestButtonsOfWhatWaits checks the buttons below a reply about a waiting message. A pressed button
+// disappears and the reply shows the action. Only the sender can press them.
 func TestButtonsOfWhatWaits(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons = true
@@ -288,7 +291,8 @@ func TestButtonsOfWhatWaits(t *testing.T) {
 	}
 }
 
-// TestTakenBackElsewhere: what another front end takes out of the session's queue is not sent here either.
+// TestTakenBackElsewhere checks that a message that another front end took from the session's queue
+// is not sent here.
 func TestTakenBackElsewhere(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -315,7 +319,8 @@ func TestTakenBackElsewhere(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotCalledLeavesTheQueue: else a front end of another process would send it one day.
+// TestWhatIsNotCalledLeavesTheQueue checks that an input that is not called leaves the queue.
+// Otherwise another process would send it later.
 func TestWhatIsNotCalledLeavesTheQueue(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Grace = time.Millisecond })
@@ -340,8 +345,8 @@ func TestWhatIsNotCalledLeavesTheQueue(t *testing.T) {
 	}
 }
 
-// TestFreeTextApprovesNothing: whatever is said that is no option, by itself or as a reply to
-// the card, answers nothing.
+// TestFreeTextApprovesNothing checks that free text never answers a question, alone or as a reply
+// to the card.
 func TestFreeTextApprovesNothing(t *testing.T) {
 	if len(refusals) < 60 {
 		t.Fatalf("only %d", len(refusals))
@@ -369,15 +374,16 @@ func TestFreeTextApprovesNothing(t *testing.T) {
 	}
 	alice.say("/deny")
 	alice.expect("permission: reject")
-	alice.say("and now?") // nothing that was typed at the card has become a prompt
+	// No text typed at the card has become a prompt.
+	alice.say("and now?")
 	alice.expect("You said: and now?")
 	if n := strings.Count(w.prompts(), `"session/prompt"`); n != 2 {
 		t.Errorf("the agent was asked %d times", n)
 	}
 }
 
-// TestQueuedBehindACommand: what waits behind one that goes on in another session waits in no session's queue:
-// else the one before would have it for ever.
+// TestQueuedBehindACommand checks that a message after a session change waits in no session's
+// queue. Otherwise the earlier session would keep it for ever.
 func TestQueuedBehindACommand(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

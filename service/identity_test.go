@@ -8,15 +8,16 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestNameAloneIsNoContact: a name alone makes no one a contact; a token does, in a second process, too,
-// which has seen nothing of what came when only the first was there, but came later.
+// TestNameAloneIsNoContact checks that a name alone identifies no contact, and a token does. It
+// also checks a second connection with the token. This connection gets only the messages sent after
+// it was opened.
 func TestNameAloneIsNoContact(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	alice.asks("May I", "make")
-	alice.hears("/help", "what can be said here") // so the bridge knows that it has the card
+	alice.hears("/help", "what can be said here") // so the bridge knows that the phone has the card
 	thief := newPerson(t, w.socket(), "alice")
 	thief.Token = ""
 	w.run(thief)
@@ -39,7 +40,8 @@ func TestNameAloneIsNoContact(t *testing.T) {
 	second.expect("permission: reject")
 }
 
-// TestATokenComesBack: a phone that was given one is who it was, whichever side starts again.
+// TestATokenComesBack checks that a phone with a token keeps its identity when either side
+// restarts.
 func TestATokenComesBack(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -62,7 +64,7 @@ func TestATokenComesBack(t *testing.T) {
 	again.expect("You said: two")
 }
 
-// TestNamesAreEscaped: what people call themselves is one line.
+// TestNamesAreEscaped checks that a person's name is shown in one line without Markdown.
 func TestNamesAreEscaped(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -84,8 +86,8 @@ func TestNamesAreEscaped(t *testing.T) {
 	}
 }
 
-// TestClonedLogPairsNoContact: contacts count where their user's own state vouches for them, and only
-// for the log in its place.
+// TestClonedLogPairsNoContact checks that contacts count only with the vouchers of their user's
+// state, and only for the log in its place.
 func TestClonedLogPairsNoContact(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

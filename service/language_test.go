@@ -15,7 +15,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestLanguage: each contact is spoken to in the language that it has chosen, also by the next bridge.
+// TestLanguage checks that each contact is addressed in its chosen language, also by the next
+// bridge.
 func TestLanguage(t *testing.T) {
 	w := newWorld(t)
 	change := func(o *service.Options) { o.Settings.Ack, o.Settings.Language = service.AutoAck, language.English }
@@ -57,7 +58,8 @@ func TestLanguage(t *testing.T) {
 	bob.expect("Nothing of yours waits.")
 }
 
-// TestConfiguredLanguage: who is not paired, and who has chosen none, is spoken to as it is configured.
+// TestConfiguredLanguage checks that unpaired contacts, and contacts without a chosen language, are
+// addressed in the configured language.
 func TestConfiguredLanguage(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Language = language.Chinese })
@@ -94,7 +96,8 @@ func (c reacting) React(_ context.Context, message, emoji string) error {
 	return c.fail
 }
 
-// TestReaction: where a platform has reactions, one acknowledges; where it refuses them or fails at them, a word does.
+// TestReaction checks that a reaction acknowledges a message if the platform has reactions. If the
+// reaction is refused or fails, a text acknowledges it.
 func TestReaction(t *testing.T) {
 	for _, fail := range []error{nil, &channel.RejectedError{Why: "400 REACTION_INVALID"}, errors.New("the server answers 500")} {
 		w := newWorld(t)
@@ -123,7 +126,7 @@ func (noEdits) Edit(context.Context, string, channel.Outbound) error {
 	return &channel.RejectedError{Why: "404 Not Found"}
 }
 
-// TestAnEditThatIsRefused: what it says comes as a message of its own.
+// TestAnEditThatIsRefused checks that the text of a refused edit comes as a separate message.
 func TestAnEditThatIsRefused(t *testing.T) {
 	w := newWorld(t)
 	limits := local.DefaultLimits()
@@ -144,7 +147,7 @@ func TestAnEditThatIsRefused(t *testing.T) {
 	alice.expect("answered at")
 }
 
-// TestNothingRawOnAPhone: no name of an event and no reason as it is on record.
+// TestNothingRawOnAPhone checks that a phone shows no event type and no recorded reason.
 func TestNothingRawOnAPhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

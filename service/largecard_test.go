@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// largeAsk asks for a command of so many words.
+// largeAsk asks for a command of this many words.
 func largeAsk(words int) string {
 	var t strings.Builder
 	for i := range words {
@@ -19,8 +19,8 @@ func largeAsk(words int) string {
 	return fmt.Sprintf(`@ask execute "May I" command="echo %sEND"`, t.String())
 }
 
-// TestALargeCard: at most eight messages, and the rest as a file before the options; where the platform takes no
-// files, all messages.
+// TestALargeCard checks that a large card has at most eight messages, with the rest as a file
+// before the options. If the platform does not accept files, all messages are sent.
 func TestALargeCard(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Text, limits.Files, limits.Buttons = 700, true, true
@@ -60,8 +60,8 @@ func TestALargeCard(t *testing.T) {
 	alice.expect("answered at")
 }
 
-// TestALargeCardWithoutItsFile: where the file cannot be sent, no button says yes, and the contact is told where the
-// question waits.
+// TestALargeCardWithoutItsFile checks a card whose file cannot be sent. It has no button for a yes,
+// and the contact learns where the question waits.
 func TestALargeCardWithoutItsFile(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Text, limits.Files, limits.Buttons = 700, true, true

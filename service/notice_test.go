@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestNoticesOnThePhone: what an agent says beside its messages stands below the answer, or below what went
-// wrong, once each, as it is; what it calls the session does not.
+// TestNoticesOnThePhone checks that an agent's notices follow the answer or the error once,
+// unchanged. The title of the session does not.
 func TestNoticesOnThePhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -29,7 +29,8 @@ func TestNoticesOnThePhone(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	alice.say("@say plain")
-	if got := alice.expect("plain").Text; got != "plain" { // nothing is left of earlier turns
+	// Remarks of earlier turns are gone.
+	if got := alice.expect("plain").Text; got != "plain" {
 		t.Errorf("%q", got)
 	}
 }

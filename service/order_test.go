@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// asks has the agent ask, and returns the card and the id on it.
+// asks lets the agent ask. It returns the card and the id on it.
 func (p *person) asks(title, command string) (card local.Arrived, id string) {
 	p.t.Helper()
 	p.say(fmt.Sprintf("@ask execute %q command=%q", title, command))
@@ -22,7 +22,7 @@ func (p *person) asks(title, command string) (card local.Arrived, id string) {
 	return card, id[:8]
 }
 
-// button is what the button with this label says.
+// button returns the data of the button with this label.
 func button(card local.Arrived, label string) string {
 	for _, b := range card.Buttons {
 		if strings.Contains(b.Label, label) {
@@ -32,14 +32,14 @@ func button(card local.Arrived, label string) string {
 	return ""
 }
 
-// hears says something and waits for an answer.
+// hears sends a text and waits for a reply.
 func (p *person) hears(text, answer string) local.Arrived {
 	p.t.Helper()
 	p.say(text)
 	return p.expect(answer)
 }
 
-// unanswered fails if not exactly one question waits.
+// unanswered fails unless exactly one question is open.
 func (s *serving) unanswered(t *testing.T) {
 	t.Helper()
 	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
@@ -47,8 +47,8 @@ func (s *serving) unanswered(t *testing.T) {
 	}
 }
 
-// TestClocksAreNotCompared: whatever the platform's clock says, a number that came behind the card
-// answers it.
+// TestClocksAreNotCompared checks that a number after the card answers it, whatever the platform's
+// clock says.
 func TestClocksAreNotCompared(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -60,7 +60,8 @@ func TestClocksAreNotCompared(t *testing.T) {
 	}
 }
 
-// before has a platform keep a card back until something was said that does not know of it.
+// before returns a world in which the platform delays a card until the person has sent a text
+// without knowing the card.
 func before(t *testing.T, text string) (w *world, s *serving, alice *person) {
 	w = newWorld(t)
 	ch := &busy{asked: make(chan struct{}), word: make(chan error)}
@@ -72,13 +73,13 @@ func before(t *testing.T, text string) (w *world, s *serving, alice *person) {
 	w.pair(s, alice)
 	alice.say(`@ask execute "May I" command="make"`)
 	on(t, ch.asked)
-	alice.say(text) // it is on the wire before the card is
+	alice.say(text) // sent before the card
 	ch.word <- nil
 	return w, s, alice
 }
 
-// TestACommandIsABareNumber: without an id a command counts as a number does, so not if it was
-// sent before the card.
+// TestACommandIsABareNumber checks that a command without an id counts like a bare number, so not
+// if it was sent before the card.
 func TestACommandIsABareNumber(t *testing.T) {
 	for _, text := range []string{"/allow", "/choose 1", "/choose allow-once", "/deny", "/choose Reject"} {
 		t.Run(text, func(t *testing.T) {
@@ -90,8 +91,8 @@ func TestACommandIsABareNumber(t *testing.T) {
 	}
 }
 
-// TestACommandWithoutDoubt: with an id it names its question, and as a reply, that of the card.
-// As a reply to something else it names none.
+// TestACommandWithoutDoubt checks that a command names its question by an id or as a reply to the
+// card. A reply to another message names none.
 func TestACommandWithoutDoubt(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -123,8 +124,8 @@ func TestACommandWithoutDoubt(t *testing.T) {
 	}
 }
 
-// TestTheRefusedTierIsNamed: a yes that takes a word takes the question, too, without a doubt.
-// A no does not.
+// TestTheRefusedTierIsNamed checks that a yes that needs a word must also name the question. A no
+// need not.
 func TestTheRefusedTierIsNamed(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons = true
@@ -145,7 +146,7 @@ func TestTheRefusedTierIsNamed(t *testing.T) {
 		if err := alice.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		alice.hears("/help", "what can be said here") // all before it is done
+		alice.hears("/help", "what can be said here") // all earlier messages are handled
 		s.unanswered(t)
 		if yes == "reply" {
 			alice.Say(local.Message{Text: "1 root", ReplyTo: card.Key})
@@ -161,7 +162,7 @@ func TestTheRefusedTierIsNamed(t *testing.T) {
 	}
 }
 
-// TestAYesForGood takes a second message, which leaves no doubt about the question either.
+// TestAYesForGood checks that a lasting yes needs a second message that also names the question.
 func TestAYesForGood(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons = true
@@ -192,8 +193,8 @@ func TestAYesForGood(t *testing.T) {
 	}
 }
 
-// rooms is a channel with a second chat: what begins with "Room: " was written there, and what is
-// sent there begins with that.
+// rooms is a channel with a second chat. Texts that begin with "Room: " come from this chat, and
+// messages to this chat begin with it.
 type rooms struct{ *local.Channel }
 
 const room = "Room: "
@@ -225,8 +226,8 @@ func (r rooms) After(m channel.Inbound, sent string) bool {
 	return r.Channel.After(m, sent)
 }
 
-// TestAnotherChat: a card is answered where it was put, by a number, by a reply and by a button. An
-// id names it everywhere.
+// TestAnotherChat checks that a number, a reply and a button answer a card only in its chat. An id
+// works everywhere.
 func TestAnotherChat(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons = true
@@ -261,7 +262,7 @@ func TestAnotherChat(t *testing.T) {
 	}
 }
 
-// TestAButtonOfAnotherCard: on a card it counts for that card alone.
+// TestAButtonOfAnotherCard checks that a button counts only for its own card.
 func TestAButtonOfAnotherCard(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons = true
@@ -275,7 +276,7 @@ func TestAButtonOfAnotherCard(t *testing.T) {
 	second := alice.expect("The second")
 	alice.Say(local.Message{Button: second.Buttons[0].Data, ReplyTo: first.Key})
 	alice.expect("does not belong to an open question in this chat")
-	for _, text := range []string{"1", "/allow"} { // there are two
+	for _, text := range []string{"1", "/allow"} { // two cards are open
 		alice.say(text)
 	}
 	alice.expect("does not say which question")
@@ -288,7 +289,7 @@ func TestAButtonOfAnotherCard(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// TestTwoOfAGroup: where two have a question each in one chat, a number says not whose.
+// TestTwoOfAGroup checks that a number is ambiguous if two contacts have a question in one chat.
 func TestTwoOfAGroup(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Channels[0] = group{o.Channels[0].(*local.Channel)} })
@@ -305,7 +306,7 @@ func TestTwoOfAGroup(t *testing.T) {
 	bob.expect("permission: reject")
 }
 
-// group is a channel on which all write in one chat, and each sees what is sent to them.
+// group is a channel with one chat for all contacts. Each contact sees the messages to the chat.
 type group struct{ *local.Channel }
 
 func (g group) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
@@ -333,7 +334,7 @@ func (g group) After(m channel.Inbound, sent string) bool {
 	return g.Channel.After(m, sent)
 }
 
-// torn is a channel whose platform refuses a message in the middle of a card.
+// torn is a channel with a platform that refuses a message in the middle of a card.
 type torn struct{ *local.Channel }
 
 func (c torn) Send(ctx context.Context, m channel.Outbound) (string, error) {
@@ -343,7 +344,7 @@ func (c torn) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	return c.Channel.Send(ctx, m)
 }
 
-// TestATornCard: what no one was shown as a whole is not allowed where it was shown.
+// TestATornCard checks that a question that no contact saw completely cannot be allowed there.
 func TestATornCard(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons, limits.Text = true, 200

@@ -16,11 +16,11 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// render is a short text in a channel's format.
-func (b *Bridge) render(name, text string) string { return b.cut(name, text)[0] }
+// renderShort returns a short text in a channel's format.
+func (b *Bridge) renderShort(name, text string) string { return b.cutText(name, text)[0] }
 
-// cut is a text in a channel's format and within its limit. There is at least one part.
-func (b *Bridge) cut(name, text string) []string {
+// cutText returns a text in a channel's format, cut to its limit. The result has at least one part.
+func (b *Bridge) cutText(name, text string) []string {
 	ch := b.channels[name]
 	if ch == nil {
 		return []string{text}
@@ -31,7 +31,8 @@ func (b *Bridge) cut(name, text string) []string {
 // maxBackoff is the longest wait before a further attempt.
 const maxBackoff = 5 * time.Minute
 
-// queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
+// queueEvent returns the event that queues a message to send. The message gets an id, which is also
+// its key.
 func queueEvent(input event.InputID, f fact.BridgeQueued) event.Event {
 	f.ID = cmp.Or(f.ID, newID())
 	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
@@ -39,9 +40,9 @@ func queueEvent(input event.InputID, f fact.BridgeQueued) event.Event {
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// commit puts events on disk, all or none, and then hands on what they say is to be sent and
-// to be answered. An error ends the bridge: what it cannot record it may not do.
-func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
+// commitEvents writes events to disk, all or none. It then hands over the messages to send and to
+// answer. An error ends the bridge, because the bridge may not do what it cannot record.
+func (b *Bridge) commitEvents(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -56,48 +57,49 @@ func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 			if err := e.Decode(&q.BridgeQueued); err != nil {
 				return err
 			}
-			b.send(q)
+			b.queueMessage(q)
 		case event.BridgeReceived:
 			m := received{input: e.Input}
 			if err := e.Decode(&m.BridgeReceived); err != nil {
 				return err
 			}
-			b.deskOf(m.Peer).take(m)
+			b.inboxOf(m.Peer).addMessage(m)
 		}
 	}
 	return nil
 }
 
-// laneKey is whose messages a lane sends. The ends of signs of progress have one aside: no message waits for them.
-type laneKey struct {
+// outboxKey names the messages of an outbox. The ends of status messages have a separate outbox
+// (aside), so that no other message waits for them.
+type outboxKey struct {
 	fact.Peer
 	aside bool
 }
 
-// lane sends the messages to one contact, in order.
-type lane struct {
+// outbox sends the messages to one contact in order.
+type outbox struct {
 	b    *Bridge
 	wake chan struct{} // capacity 1
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []*queued
 }
 
-func (b *Bridge) send(q *queued) {
+func (b *Bridge) queueMessage(q *queued) {
 	b.mu.Lock()
-	key := laneKey{q.Peer, q.Kind == outEnd}
-	l := b.lane[key]
-	if l == nil {
-		l = &lane{b: b, wake: make(chan struct{}, 1)}
-		b.lane[key] = l
-		b.lanes.Go(l.run)
+	key := outboxKey{q.Peer, q.Kind == outEnd}
+	ob := b.outboxByPeer[key]
+	if ob == nil {
+		ob = &outbox{b: b, wake: make(chan struct{}, 1)}
+		b.outboxByPeer[key] = ob
+		b.outboxWG.Go(ob.sendQueue)
 	}
 	b.mu.Unlock()
-	l.mu.Lock()
-	l.queue = append(l.queue, q)
-	l.mu.Unlock()
+	ob.mu.Lock()
+	ob.queue = append(ob.queue, q)
+	ob.mu.Unlock()
 	select {
-	case l.wake <- struct{}{}:
+	case ob.wake <- struct{}{}:
 	default:
 	}
 }
@@ -106,10 +108,10 @@ func (b *Bridge) send(q *queued) {
 func (b *Bridge) unsentNow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, l := range b.lane {
-		l.mu.Lock()
-		n := len(l.queue)
-		l.mu.Unlock()
+	for _, ob := range b.outboxByPeer {
+		ob.mu.Lock()
+		n := len(ob.queue)
+		ob.mu.Unlock()
 		if n > 0 {
 			return true
 		}
@@ -117,46 +119,47 @@ func (b *Bridge) unsentNow() bool {
 	return false
 }
 
-func (l *lane) run() {
+func (ob *outbox) sendQueue() {
 	for {
-		l.mu.Lock()
+		ob.mu.Lock()
 		var q *queued
-		if len(l.queue) > 0 {
-			q = l.queue[0]
+		if len(ob.queue) > 0 {
+			q = ob.queue[0]
 		}
-		l.mu.Unlock()
+		ob.mu.Unlock()
 		if q == nil {
 			select {
-			case <-l.wake:
+			case <-ob.wake:
 				continue
-			case <-l.b.sending.Done():
+			case <-ob.b.sending.Done():
 				return
 			}
 		}
-		if !l.b.deliver(l.b.sending, q) {
+		if !ob.b.deliverMessage(ob.b.sending, q) {
 			return
 		}
-		l.mu.Lock()
-		l.queue = l.queue[1:]
-		l.mu.Unlock()
+		ob.mu.Lock()
+		ob.queue = ob.queue[1:]
+		ob.mu.Unlock()
 	}
 }
 
-// deliver sends one message, however often that takes. It returns false if the bridge ends
-// before that is decided.
-func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
+// deliverMessage sends one message with as many attempts as necessary. It returns false if the
+// bridge ends before the result is known.
+func (b *Bridge) deliverMessage(ctx context.Context, q *queued) bool {
 	ch := b.channels[q.Channel]
 	if ch == nil {
-		return true // it stays on record for a bridge that serves its channel
+		return true // the message waits for a bridge that serves its channel
 	}
-	if q.state == "started" { // a crash came between the attempt and its end
+	// The bridge died between the attempt and its result.
+	if q.state == "started" {
 		if done, ok := b.undecided(ch, q, errors.New("the bridge died while it was being sent")); done || !ok {
 			return ok
 		}
 	}
 	for wait := b.opt.Backoff; ctx.Err() == nil; {
 		answers := b.answers(q.Channel)
-		decided, ok, err := b.step(ctx, ch, q)
+		decided, ok, err := b.stepMessage(ctx, ch, q)
 		if decided && ok && err == nil {
 			b.answered(q.Channel)
 		}
@@ -173,56 +176,58 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 	return false
 }
 
-// try sends a message once and records the attempt. It is decided when there is nothing left to
-// send; else err says why it was not sent. ok is false where the bridge ends.
-func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decided, ok bool, err error) {
-	// A contact that was unpaired since is a stranger, to whom nothing is sent but why a code does not count.
+// tryOnce attempts one sending and records the attempt. decided means that nothing remains to be
+// sent; otherwise err is the reason of the failure. ok is false if the bridge ends.
+func (b *Bridge) tryOnce(ctx context.Context, ch channel.Channel, q *queued) (decided, ok bool, err error) {
+	// A contact that was unpaired in the meantime is a stranger. A stranger gets only the refusal
+	// of a code.
 	if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err != nil {
 		if ctx.Err() == nil {
 			b.fail(err)
 		}
 		return false, false, err
 	} else if !paired && q.Kind != outRefusal {
-		return true, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
+		return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
 	}
 	if q.Kind == outEnd {
-		if err := b.landed(ctx, q.Target); err != nil {
+		if err := b.awaitStatusSent(ctx, q.Target); err != nil {
 			return false, false, err
 		}
 	}
-	if q.Kind == outStatus && !b.goesOn(q) {
-		return true, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "its turn is over", Final: true}) == nil, nil
+	if q.Kind == outStatus && !b.turnContinues(q) {
+		return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "its turn is over", Final: true}) == nil, nil
 	}
 	q.attempts++
-	// After a crash between this event and the next, whether it was sent is not known.
-	if err := b.record(q, event.SendStarted, fact.Delivery{ID: q.ID, Attempt: q.attempts}); err != nil {
+	// After a crash between this event and the next one, the result of the attempt is unknown.
+	if err := b.recordDelivery(q, event.SendStarted, fact.Delivery{ID: q.ID, Attempt: q.attempts}); err != nil {
 		return false, false, err
 	}
-	lands := b.leaves(q)
-	id, err := b.attempt(ctx, ch, q)
-	lands(id, err == nil)
+	arrived := b.markSending(q)
+	id, err := b.attemptSend(ctx, ch, q)
+	arrived(id, err == nil)
 	var rejected *channel.RejectedError
 	switch {
 	case err == nil:
 		q.platform = id
-		return true, b.record(q, event.BridgeSent, fact.Delivery{ID: q.ID, Platform: id}) == nil, nil
+		return true, b.recordDelivery(q, event.BridgeSent, fact.Delivery{ID: q.ID, Platform: id}) == nil, nil
 	case errors.As(err, &rejected):
 		decided, ok = b.refused(ctx, ch, q, err)
 		return decided, ok, err
 	case errors.Is(err, channel.ErrNotSent):
-		return false, b.record(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error()}) == nil, err
+		return false, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error()}) == nil, err
 	case ctx.Err() != nil:
-		return false, false, err // the record says that it may have been sent
+		// The record says that the message may have been sent.
+		return false, false, err
 	}
 	q.faults++
 	if decided, ok = b.undecided(ch, q, err); decided && ok {
-		ok = b.otherwise(ctx, q)
+		ok = b.sendInstead(ctx, q)
 	}
 	return decided, ok, err
 }
 
-// landed waits until it is known what became of a sign of progress whose turn is over.
-func (b *Bridge) landed(ctx context.Context, sign string) error {
+// awaitStatusSent waits for the result of sending a status message whose turn is over.
+func (b *Bridge) awaitStatusSent(ctx context.Context, sign string) error {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, maxBackoff) {
 		q, err := b.records.byID(ctx, sign)
 		if err != nil || q == nil || q.state == "sent" || q.state == "failed" {
@@ -237,21 +242,21 @@ func (b *Bridge) landed(ctx context.Context, sign string) error {
 	}
 }
 
-// goesOn reports whether the turn goes on whose progress a message shows.
-func (b *Bridge) goesOn(q *queued) bool {
+// turnContinues reports whether the turn of a status message is still running.
+func (b *Bridge) turnContinues(q *queued) bool {
 	b.mu.Lock()
-	d := b.desk[q.Peer]
+	ib := b.inboxByPeer[q.Peer]
 	b.mu.Unlock()
-	if d == nil { // it was an earlier bridge's
+	if ib == nil { // the turn of an earlier bridge
 		return false
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.sign == q.ID
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	return ib.statusID == q.ID
 }
 
-// undecided records that a message may have been sent. done: it is given up, because it is better
-// lost than sent twice, or than in the way of what waits behind it.
+// undecided records that a message may have been sent. done means that the bridge gives the message
+// up: a lost message is better than a repeated one or than a delay of the later messages.
 func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok bool) {
 	f := fact.Delivery{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || edits(q.Kind) {
@@ -264,10 +269,10 @@ func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok b
 		b.warn("a message is given up: what waits behind it is sent", "channel", q.Channel, "error", f.Error)
 	}
 	q.repeated = q.repeated || f.Unknown && !f.Final
-	return f.Final, b.record(q, event.SendFailed, f) == nil
+	return f.Final, b.recordDelivery(q, event.SendFailed, f) == nil
 }
 
-func (b *Bridge) record(q *queued, t event.Type, f fact.Delivery) error {
+func (b *Bridge) recordDelivery(q *queued, t event.Type, f fact.Delivery) error {
 	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica", event.Refs{Input: q.input, Interaction: q.Question}, f))
 	if err != nil {
 		b.fail(err)
@@ -275,10 +280,11 @@ func (b *Bridge) record(q *queued, t event.Type, f fact.Delivery) error {
 	return err
 }
 
-// attempt sends a message, or edits one.
-func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id string, err error) {
+// attemptSend sends or edits a message.
+func (b *Bridge) attemptSend(ctx context.Context, ch channel.Channel, q *queued) (id string, err error) {
 	if reactor, ok := ch.(channel.Reactor); ok && q.React != "" {
-		// Where it was refused, or the platform has failed at it, there is the word; both do no harm.
+		// If the reaction was refused or has failed, the message text is sent instead. Sending both
+		// does no harm.
 		if err := reactor.React(ctx, q.ReplyTo, q.React); err == nil || ctx.Err() != nil || errors.Is(err, channel.ErrNotSent) {
 			return "", err
 		}
@@ -288,26 +294,26 @@ func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id
 		m.Buttons = append(m.Buttons, channel.Button(button))
 	}
 	if q.repeated && !edits(q.Kind) {
-		m.Text = b.say(q.Peer).Repeated + "\n" + m.Text
+		m.Text = b.sentencesFor(q.Peer).Repeated + "\n" + m.Text
 	}
 	if q.plain {
 		m = unadorned(m, ch.Limits().Format)
 	}
 	if edits(q.Kind) {
-		return "", b.edit(ctx, ch, q, m)
+		return "", b.editMessage(ctx, ch, q, m)
 	}
 	if q.File != "" {
 		m.File, err = b.writeFile(ctx, q)
 		if err != nil {
 			return "", errors.Join(channel.ErrNotSent, err)
 		}
-		defer func() { _ = os.Remove(m.File.Path) }() // it is made anew for another attempt
+		defer func() { _ = os.Remove(m.File.Path) }() // a further attempt writes the file again
 	}
 	return ch.Send(ctx, m)
 }
 
-// edit changes a message that was sent, or takes it back.
-func (b *Bridge) edit(ctx context.Context, ch channel.Channel, q *queued, m channel.Outbound) error {
+// editMessage changes or deletes a sent message.
+func (b *Bridge) editMessage(ctx context.Context, ch channel.Channel, q *queued, m channel.Outbound) error {
 	target, err := b.records.byID(ctx, q.Target)
 	if err == nil && target != nil && target.platform != "" {
 		streamer, removes := ch.(channel.Streamer)
@@ -322,7 +328,8 @@ func (b *Bridge) edit(ctx context.Context, ch channel.Channel, q *queued, m chan
 	return &channel.RejectedError{Why: "there is nothing to edit"}
 }
 
-// writeFile puts what a message brings as a file into one of its own: on the log it is there once.
+// writeFile writes the content of a message's file to a temporary file. The log has the content
+// once.
 func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error) {
 	data, mime, err := b.content(ctx, q)
 	if err != nil {
@@ -335,11 +342,11 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error
 	return &channel.File{Name: q.File, Path: path, MIME: mime}, nil
 }
 
-// content is a whole question, a whole answer, or a piece of one, from the record.
+// content returns a whole question, a whole answer, or a piece of an answer from the record.
 func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime string, err error) {
 	if q.Kind == outCard {
-		a, err := b.find(ctx, q.Question)
-		whole := channel.Cut(cardText(b.say(q.Peer), a.Question, false), channel.Limits{Format: channel.Plain})
+		a, err := b.findQuestion(ctx, q.Question)
+		whole := channel.Cut(cardText(b.sentencesFor(q.Peer), a.Question, false), channel.Limits{Format: channel.Plain})
 		return []byte(whole[0] + "\n"), "text/plain; charset=utf-8", err
 	}
 	res, _, err := b.opt.Runner.Recorded(ctx, q.input)
@@ -349,7 +356,7 @@ func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime stri
 	return []byte(res.Text), "text/markdown", err
 }
 
-// part is a piece of an answer that is no text, from the record.
+// part returns a piece of an answer that is not text, from the record.
 func (b *Bridge) part(ctx context.Context, run event.RunID, n int) (data []byte, mime string, err error) {
 	i := 0
 	for block, err := range b.opt.Runner.Content(ctx, run) {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// TestSlots: they are taken in order; what was given back for a while is there again at once, and the
-// next in line waits one longer for it.
+// TestSlots checks that slots are taken in order. A released slot is taken back at once, and the
+// next turn in line then waits for one more end.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1)
 		var got []string
 		take := func(ctx context.Context, name string) {
 			go func() {
-				if s.take(ctx) {
+				if s.takeSlot(ctx) {
 					got = append(got, name)
 				}
 			}()
@@ -36,18 +36,18 @@ func TestSlots(t *testing.T) {
 		is("a")
 		leave()
 		is("a")
-		s.give() // a waits for a person
+		s.giveBack() // a waits for a person
 		is("a", "c")
-		s.retake()
-		s.give() // c has ended
+		s.retakeSlot()
+		s.giveBack() // c has ended
 		is("a", "c")
-		s.give()
+		s.giveBack()
 		is("a", "c", "d")
 	})
 }
 
-// TestPace holds that polls which move nothing and come back at once are a second apart, then more, at most five.
-// A cursor that moves, or a poll that was held open, begins again.
+// TestPace checks that polls that return at once without a new cursor are a second apart, then
+// longer, at most five. A moved cursor or a long poll resets the pause.
 func TestPace(t *testing.T) {
 	p := pace{least: time.Second}
 	for i, step := range []struct {
@@ -58,7 +58,7 @@ func TestPace(t *testing.T) {
 		{0, "a", time.Second}, {0, "a", 2 * time.Second}, {0, "a", 4 * time.Second}, {0, "a", 5 * time.Second}, {0, "a", 5 * time.Second},
 		{0, "b", 0}, {0, "c", 0}, {0, "a", time.Second}, {0, "a", 2 * time.Second}, {50 * time.Second, "a", 0}, {0, "a", time.Second},
 	} {
-		if got := p.pause(step.took, "a", step.next); got != step.want {
+		if got := p.nextPause(step.took, "a", step.next); got != step.want {
 			t.Errorf("%d: a pause of %s, want %s", i, got, step.want)
 		}
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// OpenPairing makes a new code, which replaces the one before. Anyone who sends it to a channel
-// within the time of access.LimitsOfContacts is paired with the given rights. The code itself is not on the log.
+// OpenPairing makes a new code, which replaces the earlier one. A sender of the code on any channel
+// is paired with the given rights, within the time of access.LimitsOfContacts. The log does not
+// contain the code.
 func OpenPairing(ctx context.Context, log *eventlog.Log, rights access.Rights, by string, now time.Time) (code string, err error) {
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
@@ -38,23 +39,23 @@ func isCode(text string) bool {
 	return len(text) == 6 && strings.Trim(text, "0123456789") == ""
 }
 
-// codeIn is the code in a message of somebody, if it may be one.
+// codeIn returns the code in a message, or "".
 func codeIn(m channel.Inbound) string {
-	code := strings.Join(strings.Fields(strings.TrimPrefix(m.Text, "/start ")), "") // it is shown in two groups
+	code := strings.Join(strings.Fields(strings.TrimPrefix(m.Text, "/start ")), "") // people see the code in two groups
 	if m.Quoted || !isCode(code) {
 		return ""
 	}
 	return code
 }
 
-// pairing is the code that is open.
+// pairing is the open code.
 type pairing struct {
 	id         string
 	salt, hash []byte
 	rights     access.Rights
 }
 
-// Pairing reports whether a code can be used now, and whether this one can.
+// Pairing reports whether a code can be used now, and whether this code is the right one.
 func (r *Records) Pairing(ctx context.Context, code string, now time.Time) (open, this bool, err error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return false, false, err
@@ -63,7 +64,7 @@ func (r *Records) Pairing(ctx context.Context, code string, now time.Time) (open
 	return open, open && access.IsCode(p.salt, p.hash, code), err
 }
 
-// openPairing returns the code that counts now, if there is one.
+// openPairing returns the currently valid code, if it exists.
 func (r *Records) openPairing(ctx context.Context, now time.Time) (p pairing, ok bool, err error) {
 	var rights string
 	err = r.view.DB().QueryRowxContext(ctx, `
@@ -88,8 +89,8 @@ func (r *Records) mayTry(ctx context.Context, who fact.Peer, now time.Time) (may
 	return err == nil && access.MayGuess(attempts, time.Unix(0, last), now), attempts == 0, err
 }
 
-// stranger takes in what somebody says who is not paired: the code, or nothing. No one else
-// gets an answer, but to the first wrong code while one is open. The caller appends the events.
+// stranger handles a message of an unpaired sender. Only a code gets a reply, and of the wrong
+// codes only the first one while a pairing is open. The caller appends the events.
 func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound) ([]event.Event, error) {
 	who, now := fact.Peer{Channel: channel, Contact: m.Contact}, b.opt.Now()
 	code := codeIn(m)
@@ -101,40 +102,40 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	if err != nil || !may {
 		return b.ignore(who, now), err
 	}
-	// The attempt is counted before it is judged: a crash between gives no one another one.
+	// The attempt is recorded before it is judged. A crash in between gives no further attempt.
 	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, fact.PairingAttempted{Pairing: p.id, Peer: who})); err != nil {
 		return nil, err
 	}
 	if !access.IsCode(p.salt, p.hash, code) {
-		if !first { // who guesses on gets no answer
+		if !first { // further guesses get no reply
 			return nil, nil
 		}
 		return []event.Event{queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outRefusal,
-			Text: b.render(channel, b.say(who).WrongCode)})}, nil
+			Text: b.renderShort(channel, b.sentencesFor(who).WrongCode)})}, nil
 	}
 	if m.Shared && p.rights.Has(access.Admin) {
 		b.warn("a contact with the right admin is not paired in a chat that others read", "contact", who.Channel+":"+who.Contact)
 		return []event.Event{queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outRefusal,
-			Text: b.render(channel, b.say(who).AdminAlone)})}, nil
+			Text: b.renderShort(channel, b.sentencesFor(who).AdminAlone)})}, nil
 	}
 	paired := fact.ContactPaired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id, Message: m.ID}
-	// If we die behind this it vouches for nothing that is on record.
+	// If the process dies after this step, the voucher matches no recorded contact.
 	if err := b.records.vouchers.Add(ctx, voucher{b.records.place, paired}); err != nil {
 		b.warn("no one can be paired: the user's own state cannot be written", "error", err.Error())
 		return nil, nil
 	}
 	b.mu.Lock()
-	delete(b.spoken, who) // somebody who was paired before begins anew
+	delete(b.spoken, who) // a contact that was paired before starts again without a chosen language
 	b.mu.Unlock()
 	b.info("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.String())
 	return []event.Event{
 		event.NewFact(event.ContactPaired, "user", event.Refs{}, paired),
 		queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outNotice,
-			Text: b.render(channel, b.heading()+b.say(who).Paired)}),
+			Text: b.renderShort(channel, b.heading()+b.sentencesFor(who).Paired)}),
 	}, nil
 }
 
-// ignore records that a stranger was ignored, unless there were too many of late.
+// ignore records that a stranger was ignored, unless too many were recorded recently.
 func (b *Bridge) ignore(who fact.Peer, now time.Time) []event.Event {
 	unrecorded, ok := b.strangers.Record(now)
 	if !ok {

@@ -9,10 +9,11 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestStrangersGetNoAnswer: those who guess codes are told once.
+// TestStrangersGetNoAnswer checks that a stranger that guesses codes gets one reply.
 func TestStrangersGetNoAnswer(t *testing.T) {
 	w := newWorld(t)
-	now := time.Now() // and so it stays: what is said at once is that, however slow the machine is
+	// The clock stands still, so a slow machine cannot separate the guesses.
+	now := time.Now()
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Now = func() time.Time { return now } })
 	mallory, alice := w.phone("mallory"), w.phone("alice")
 	code, err := service.OpenPairing(t.Context(), s.r.Log(), service.DefaultRights(), "test", time.Now())
@@ -25,15 +26,15 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 	}
 	mallory.say("hello")
 	mallory.say(wrong)
-	mallory.say(code) // at once after a wrong guess: not looked at
+	mallory.say(code) // too soon after a wrong guess
 	mallory.say("/help")
 	if err := mallory.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	alice.say(code[:3] + " " + code[3:]) // as it is shown
+	alice.say(code[:3] + " " + code[3:]) // in the shown form
 	alice.expect("You are paired")
 	bob := w.phone("bob")
-	bob.say(code) // it counts once
+	bob.say(code) // a code counts once
 	if err := bob.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +62,8 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 	}
 }
 
-// TestStart: what is no text and no file gets a word, and so does the button with which a bot is begun; with
-// the code behind it, it pairs.
+// TestStart checks that an empty message gets a short reply, and so does the start button of a bot.
+// With a code, the start button pairs.
 func TestStart(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

@@ -19,61 +19,64 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// How often a platform is told that the agent works, where it does not say so itself.
+// typingEvery and statusEvery are the intervals of the signs that the agent works. A platform may
+// name its own interval.
 const (
 	typingEvery = 4 * time.Second
 	statusEvery = 3 * time.Second
 )
 
-// messageChunk is the kind of the updates that an answer is made of, as ACP has it.
+// messageChunk is ACP's kind of update for a piece of an answer.
 const messageChunk = "agent_message_chunk"
 
-// status shows that a turn goes on: a typing sign, and, where messages can be edited, one message that is
-// edited in place: which tools run, and, where it can be taken back, the answer as far as it has come. Nothing of it is
-// promised, and nothing waits for it: the whole answer comes as messages of its own.
+// status shows that a turn is running: by a typing sign, and by one message that is edited in place
+// if the platform can edit. The message shows the running tools. If the platform can delete
+// messages, it also shows the answer so far. The status is best effort and nothing waits for it.
+// The whole answer comes in separate messages.
 type status struct {
-	d      *desk
+	inbox  *inbox
 	m      received
 	say    *language.Sentences
-	stream bool   // the answer is shown as it comes
-	where  string // the project's name; empty: there is no other
+	stream bool   // the message shows the answer so far
+	where  string // the project's name; empty: the bot serves one project
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	dirty  chan struct{} // capacity 1
 
-	id string // of the queued message; empty: there is none; keep's own
+	id string // of the queued message; empty: not yet made; owned by keepUpdated
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	answer  strings.Builder
 	tools   int
 	title   string
-	seen    map[string]bool // true: it was completed
-	refused int             // questions and requests that got no yes
+	seen    map[string]bool // true: the tool call was completed
+	refused int             // questions and requests without a yes
 }
 
-func newStatus(d *desk, m received) *status {
-	ctx, cancel := context.WithCancel(d.b.hard)
-	s := &status{d: d, m: m, say: d.b.say(d.key), where: d.b.name(), cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
-	ch := d.b.channels[d.key.Channel]
+func newStatus(ib *inbox, m received) *status {
+	ctx, cancel := context.WithCancel(ib.b.hard)
+	s := &status{inbox: ib, m: m, say: ib.b.sentencesFor(ib.key), where: ib.b.name(), cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
+	ch := ib.b.channels[ib.key.Channel]
 	if t, ok := ch.(channel.Typist); ok {
 		s.wg.Go(func() {
 			for ok := true; ok; ok = channel.Wait(ctx, typingEvery) {
 				once, done := context.WithTimeout(ctx, typingEvery)
-				_ = t.Typing(once, m.Chat) // only a sign
+				_ = t.Typing(once, m.Chat) // a failed sign does no harm
 				done()
 			}
 		})
 	}
 	if e, ok := ch.(channel.Editor); ok {
 		_, streams := ch.(channel.Streamer)
-		s.stream = streams && d.b.set().Stream
-		s.wg.Go(func() { s.keep(ctx, e) })
+		s.stream = streams && ib.b.settings().Stream
+		s.wg.Go(func() { s.keepUpdated(ctx, e) })
 	}
 	return s
 }
 
-// keep makes the message once the turn has gone on for a while, and edits it at the platform's pace.
-func (s *status) keep(ctx context.Context, e channel.Editor) {
+// keepUpdated makes the message after the turn has run for a while. It then edits the message at
+// the platform's pace.
+func (s *status) keepUpdated(ctx context.Context, e channel.Editor) {
 	every := statusEvery
 	if p, ok := e.(channel.Streamer); ok {
 		every = p.Pace(s.m.Chat)
@@ -86,82 +89,84 @@ func (s *status) keep(ctx context.Context, e channel.Editor) {
 			continue
 		}
 		if s.id == "" {
-			s.make()
+			s.makeMessage()
 			continue
 		}
-		err := s.edit(ctx, e, s.shown())
+		err := s.editMessage(ctx, e, s.shown())
 		var limit *channel.RateLimitError
 		var refused *channel.RejectedError
 		if errors.As(err, &limit) {
 			wait = max(wait, limit.After)
-			s.touch()
+			s.requestEdit()
 		} else if errors.As(err, &refused) {
-			break // so it would be with the next one
+			break // the next edit would be refused, too
 		}
 	}
 	<-ctx.Done()
 }
 
-// over is what the message is changed to when its turn is over: how the tools ended, or nothing, if it can be taken
-// back. It is put on record with the end of the turn; nil: there is no message.
+// over returns the last change of the status message: the results of the tools, or the deletion if
+// the platform can delete it. It is recorded with the end of the turn. nil means that there is no
+// message.
 func (s *status) over() *fact.BridgeQueued {
 	if s.id == "" {
 		return nil
 	}
-	f := s.d.b.signEnds(s.d.key, s.m.Chat, s.id, s.end())
+	f := s.inbox.b.statusEnd(s.inbox.key, s.m.Chat, s.id, s.endText())
 	s.mu.Lock()
 	tools := s.tools
 	s.mu.Unlock()
-	if _, ok := s.d.b.channels[s.d.key.Channel].(channel.Streamer); ok && tools == 0 {
+	if _, ok := s.inbox.b.channels[s.inbox.key.Channel].(channel.Streamer); ok && tools == 0 {
 		f.Text = ""
 	}
 	return &f
 }
 
-// signEnds is the change of a sign of progress to its end.
-func (b *Bridge) signEnds(who fact.Peer, chat, sign, text string) fact.BridgeQueued {
-	return fact.BridgeQueued{Peer: who, Chat: chat, Kind: outEnd, Target: sign, Text: b.render(who.Channel, text)}
+// statusEnd returns the change of a status message at the end of its turn.
+func (b *Bridge) statusEnd(who fact.Peer, chat, sign, text string) fact.BridgeQueued {
+	return fact.BridgeQueued{Peer: who, Chat: chat, Kind: outEnd, Target: sign, Text: b.renderShort(who.Channel, text)}
 }
 
-// endSigns are the events by which the signs of turns end that were under way when an earlier bridge died.
-func (b *Bridge) endSigns(ctx context.Context) (events []event.Event, err error) {
-	signs, err := b.records.signs(ctx)
+// endStatuses returns the events that end the status messages of turns that an earlier bridge left
+// running.
+func (b *Bridge) endStatuses(ctx context.Context) (events []event.Event, err error) {
+	signs, err := b.records.statuses(ctx)
 	for _, q := range signs {
 		if _, ok := b.channels[q.Channel].(channel.Editor); ok {
-			events = append(events, queueEvent(q.input, b.signEnds(q.Peer, q.Chat, q.ID, b.mark("⏹")+" "+b.say(q.Peer).Interrupted)))
+			events = append(events, queueEvent(q.input, b.statusEnd(q.Peer, q.Chat, q.ID, b.mark("⏹")+" "+b.sentencesFor(q.Peer).Interrupted)))
 		}
 	}
 	return events, err
 }
 
-func (s *status) make() {
-	b := s.d.b
+func (s *status) makeMessage() {
+	b := s.inbox.b
 	s.id = newID()
-	s.d.mu.Lock()
-	s.d.sign = s.id
-	s.d.mu.Unlock()
-	_ = b.commit(b.hard, queueEvent(s.m.input, fact.BridgeQueued{ // it ends the bridge
-		ID: s.id, Peer: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: s.shown(),
+	s.inbox.mu.Lock()
+	s.inbox.statusID = s.id
+	s.inbox.mu.Unlock()
+	_ = b.commitEvents(b.hard, queueEvent(s.m.input, fact.BridgeQueued{ // an error ends the bridge
+		ID: s.id, Peer: s.inbox.key, Chat: s.m.Chat, Kind: outStatus, Text: s.shown(),
 	}))
 }
 
-// shown is the message while the turn goes on: the end of what the agent has said so far, and its tools.
+// shown returns the message of a running turn: the end of the answer so far, and the tools.
 func (s *status) shown() string {
 	const mostOfSign = 300
 	s.mu.Lock()
 	answer, tools := s.answer.String(), s.tools
 	s.mu.Unlock()
-	name, sign := s.d.key.Channel, s.mark("⏳")
+	name, sign := s.inbox.key.Channel, s.mark("⏳")
 	if tools > 0 {
 		sign += " " + s.text()
 	}
-	sign = s.d.b.render(name, sign)
-	ch := s.d.b.channels[name]
+	sign = s.inbox.b.renderShort(name, sign)
+	ch := s.inbox.b.channels[name]
 	if strings.TrimSpace(answer) == "" || ch == nil {
 		return sign
 	}
 	if channel.Units(sign) > mostOfSign {
-		sign = s.d.b.render(name, s.mark("⏳"))
+		sign = s.inbox.b.renderShort(name, s.mark("⏳"))
 	}
 	limits := ch.Limits()
 	if limits.Text > 0 {
@@ -182,7 +187,7 @@ func (s *status) text() string {
 
 func (s *status) mark(sign string) string { return marked(sign, s.where) }
 
-// mark is a sign with the project's name, where there are several.
+// mark returns a sign with the project's name if the bot serves several projects.
 func (b *Bridge) mark(sign string) string { return marked(sign, b.name()) }
 
 func marked(sign, project string) string {
@@ -192,18 +197,18 @@ func marked(sign, project string) string {
 	return sign
 }
 
-// edit changes the message, if it has arrived.
-func (s *status) edit(ctx context.Context, e channel.Editor, text string) error {
-	q, err := s.d.b.records.byID(ctx, s.id)
+// editMessage changes the message if it has arrived.
+func (s *status) editMessage(ctx context.Context, e channel.Editor, text string) error {
+	q, err := s.inbox.b.records.byID(ctx, s.id)
 	if err != nil || q == nil || q.platform == "" {
 		return err
 	}
 	return e.Edit(ctx, q.platform, channel.Outbound{Chat: s.m.Chat, Text: text, Key: s.id})
 }
 
-// end is what is left to be read. Only calls that were completed have the mark for it, and none for a yes
-// that nobody gave, whatever the agent says of it.
-func (s *status) end() string {
+// endText returns the last text of the message. Only completed tool calls get the mark of
+// completion. A refused call never gets it, whatever the agent reports.
+func (s *status) endText() string {
 	s.mu.Lock()
 	completed := 0
 	for _, done := range s.seen {
@@ -225,14 +230,14 @@ func (s *status) end() string {
 	return s.mark("✗") + " " + fmt.Sprintf(s.say.NotSeveral, not, tools, title)
 }
 
-// refuse takes note of a request that got no yes.
-func (s *status) refuse() {
+// countRefusal counts a request without a yes.
+func (s *status) countRefusal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused++
 }
 
-// tool notes an update of a tool call.
+// tool records an update of a tool call.
 func (s *status) tool(id, title, state string, failed bool) {
 	s.mu.Lock()
 	if _, seen := s.seen[id]; title != "" && !seen {
@@ -244,10 +249,10 @@ func (s *status) tool(id, title, state string, failed bool) {
 		s.seen[id] = state == "completed" && !failed
 	}
 	s.mu.Unlock()
-	s.touch()
+	s.requestEdit()
 }
 
-// said takes note of a piece of the answer.
+// said records a piece of the answer.
 func (s *status) said(text string) {
 	if !s.stream || text == "" {
 		return
@@ -255,27 +260,27 @@ func (s *status) said(text string) {
 	s.mu.Lock()
 	s.answer.WriteString(text)
 	s.mu.Unlock()
-	s.touch()
+	s.requestEdit()
 }
 
-// touch has the message be edited soon.
-func (s *status) touch() {
+// requestEdit requests an edit of the message.
+func (s *status) requestEdit() {
 	select {
 	case s.dirty <- struct{}{}:
 	default:
 	}
 }
 
-func (s *status) stop() {
+func (s *status) stopUpdates() {
 	s.cancel()
 	s.wg.Wait()
 }
 
-// progress takes note of what the agent does, and of what it may not do.
-func (d *desk) progress(n kernel.Notice) {
-	d.mu.Lock()
-	s := d.status
-	d.mu.Unlock()
+// progress records the agent's updates and its refused requests.
+func (ib *inbox) progress(n kernel.Notice) {
+	ib.mu.Lock()
+	s := ib.status
+	ib.mu.Unlock()
 	if s == nil {
 		return
 	}
@@ -285,41 +290,42 @@ func (d *desk) progress(n kernel.Notice) {
 			s.said(n.Text)
 		}
 		if words := access.Cut(n.Saying(), longestRow); words != "" && n.Title == "" {
-			d.hear(words)
+			ib.addRemark(words)
 		}
 		if n.Tool != nil {
 			s.tool(string(n.Tool.ID), n.Tool.Title, string(n.Tool.Status), n.Tool.Failed())
 		}
 	case kernel.Decided:
 		if n.Effect == string(policy.Deny) {
-			s.refuse()
+			s.countRefusal()
 		}
 	case kernel.Closed:
 		allowed := func(o interaction.Option) bool { return n.Answer != nil && o.ID == n.Answer.Option && o.Allows() }
 		if !slices.ContainsFunc(n.Question.Options, allowed) {
-			s.refuse()
+			s.countRefusal()
 		}
 	}
 }
 
-// mostSayings is how many different sayings of a turn are passed on; all are on record.
-const mostSayings = 5
+// mostRemarks limits the different remarks of a turn that are passed on. The record has all.
+const mostRemarks = 5
 
-// hear keeps what an agent says beside its messages, a notice or a compaction, for the end of the turn.
-func (d *desk) hear(words string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.sayings) < mostSayings && !slices.Contains(d.sayings, words) {
-		d.sayings = append(d.sayings, words)
+// addRemark stores a remark of the agent outside its messages, such as a notice or a compaction,
+// for the end of the turn.
+func (ib *inbox) addRemark(words string) {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if len(ib.remarks) < mostRemarks && !slices.Contains(ib.remarks, words) {
+		ib.remarks = append(ib.remarks, words)
 	}
 }
 
-// said is what the agent said beside its messages, a row each.
-func (d *desk) said() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// remarkRows returns the agent's remarks outside its messages, one in each row.
+func (ib *inbox) remarkRows() string {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
 	var rows []string
-	for _, words := range d.sayings {
+	for _, words := range ib.remarks {
 		rows = append(rows, "ℹ️ "+literal(words))
 	}
 	return strings.Join(rows, "\n\n")

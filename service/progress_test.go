@@ -12,7 +12,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestStatusEnds: the mark for what was done stands only where all calls were allowed and completed.
+// TestStatusEnds checks that the mark of completion appears only if all calls were allowed and
+// completed.
 func TestStatusEnds(t *testing.T) {
 	tool := func(id, title, state string) kernel.Notice {
 		call := &provider.ToolCall{}
@@ -40,11 +41,11 @@ func TestStatusEnds(t *testing.T) {
 		"✗ 2 of 3 tool calls were not completed, the last: cat": {begun, done, tool("2", "ls", ""), tool("3", "cat", "")},
 	} {
 		s := &status{say: language.English.Sentences(), dirty: make(chan struct{}, 1), seen: map[string]bool{}}
-		d := &desk{status: s}
+		ib := &inbox{status: s}
 		for _, n := range notices {
-			d.progress(n)
+			ib.progress(n)
 		}
-		if got := s.end(); got != want {
+		if got := s.endText(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

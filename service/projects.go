@@ -15,21 +15,22 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Projects are the projects that one bot serves: a bridge for each, with its own log, and one poll of each
-// channel for all of them. The first is the bot's home, whose bridge polls.
+// Projects holds the projects that one bot serves. Each project has a bridge with its own log. Each
+// channel has one poll for all projects. The first project is the bot's home, and its bridge polls.
 //
-// A message goes through three steps, each on disk before the next: its project is put on record in the user's own
-// log, the message in that project's, and behind it, in the user's, how far its channel was read. After a death
-// between any two the platform delivers it once more: it goes to the same project, which knows it.
+// A message goes through three steps, each on disk before the next one. The user's own log records
+// the message's project. The project's log records the message. The user's own log then records the
+// channel's cursor. After a death between two steps the platform delivers the message again. It
+// goes to the same project, which recognises it.
 type Projects struct {
 	record *bot.Record
-	list   []*served     // the home first; does not change once Run has begun
-	over   chan struct{} // closed when no channel is polled any more
+	list   []*served     // the home first; fixed when Run begins
+	over   chan struct{} // closed when no channel is polled any longer
 	end    func()
 }
 
-// NewProjects returns the projects of the bot of the record: its home, that people call name, and those that are
-// added.
+// NewProjects returns the projects of a bot. home is the bridge of the bot's home, and people call
+// this project name.
 func NewProjects(record *bot.Record, name, log string, home *Bridge) *Projects {
 	p := &Projects{record: record, over: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.over) })
@@ -39,12 +40,13 @@ func NewProjects(record *bot.Record, name, log string, home *Bridge) *Projects {
 	return p
 }
 
-// Add adds a project that people call name, before Run. It is opened by Run, and again where it fails or cannot be opened.
+// Add adds a project that people call name. It must be called before Run. Run opens the project,
+// and opens it again after a failure.
 func (p *Projects) Add(name, log string, open Opener) {
 	p.list = append(p.list, &served{log: log, name: name, open: open, wanted: make(chan struct{}, 1), err: errOpening})
 }
 
-// Set replaces the settings of the project with this log, if it is served. See Bridge.Set.
+// Set replaces the settings of the served project with this log. See Bridge.Set.
 func (p *Projects) Set(log string, settings Settings) {
 	for _, s := range p.list {
 		if b, _ := s.working(); b != nil && s.log == log {
@@ -53,18 +55,19 @@ func (p *Projects) Set(log string, settings Settings) {
 	}
 }
 
-// Run serves all of them until ctx ends, as Bridge.Run does. It returns how that of the home ended; one of the
-// others that fails holds up no other.
+// Run serves all projects until ctx ends, as Bridge.Run does. It returns the result of the home. A
+// failing project does not stop the others.
 func (p *Projects) Run(ctx context.Context) error {
 	others, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var all sync.WaitGroup
 	for _, s := range p.list[1:] {
 		tried := make(chan struct{})
-		all.Go(func() { p.serve(others, s, sync.OnceFunc(func() { close(tried) })) })
+		all.Go(func() { p.serveProject(others, s, sync.OnceFunc(func() { close(tried) })) })
 		<-tried
 	}
-	all.Go(func() { // what is received must have a bridge that takes it
+	// A received message needs a running bridge of its project.
+	all.Go(func() {
 		<-p.over
 		stop()
 	})
@@ -74,9 +77,9 @@ func (p *Projects) Run(ctx context.Context) error {
 	return err
 }
 
-// Close closes all of the bridges. Run must have returned.
+// Close closes all bridges. Run must have returned.
 func (p *Projects) Close(ctx context.Context) (err error) {
-	for _, s := range p.list[1:] { // whose bridges Run has closed
+	for _, s := range p.list[1:] { // Run has closed these bridges
 		err = errors.Join(err, s.closed)
 	}
 	return errors.Join(err, p.list[0].b.Close(ctx))
@@ -94,7 +97,7 @@ func (p *Projects) Paired(ctx context.Context, channel, contact string) bool {
 	return false
 }
 
-// Live returns what all of the bridges do now.
+// Live returns the current state of all bridges.
 func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 	for i, s := range p.list {
 		b, why := s.working()
@@ -106,7 +109,8 @@ func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 		if err != nil && i == 0 {
 			return l, err
 		}
-		if err != nil { // the others are looked at all the same
+		// The other projects are still listed.
+		if err != nil {
 			l.Projects = append(l.Projects, fmt.Sprintf("%s: cannot be read: %v", s.name, err))
 			continue
 		}
@@ -132,9 +136,9 @@ func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 	return l, nil
 }
 
-// each calls f for each project that is served. One other than the home that fails at it is served no more, and
-// missing says that one is not.
-func (p *Projects) each(ctx context.Context, f func(s *served, b *Bridge) error) (missing bool, err error) {
+// eachBridge calls f for each served project. If f fails for a project other than the home, that
+// project is no longer served. missing reports that a project is not served.
+func (p *Projects) eachBridge(ctx context.Context, f func(s *served, b *Bridge) error) (missing bool, err error) {
 	for i, s := range p.list {
 		b, _ := s.working()
 		if b == nil {
@@ -147,7 +151,7 @@ func (p *Projects) each(ctx context.Context, f func(s *served, b *Bridge) error)
 		case i == 0 || ctx.Err() != nil:
 			return missing, err
 		default:
-			p.fail(s, b, err)
+			p.markFailed(s, b, err)
 			missing = true
 		}
 	}
@@ -156,7 +160,7 @@ func (p *Projects) each(ctx context.Context, f func(s *served, b *Bridge) error)
 
 // pairedIn returns the projects in which a contact is paired.
 func (p *Projects) pairedIn(ctx context.Context, who fact.Peer) (list []*served, err error) {
-	_, err = p.each(ctx, func(s *served, b *Bridge) error {
+	_, err = p.eachBridge(ctx, func(s *served, b *Bridge) error {
 		paired, err := b.records.Paired(ctx, who.Channel, who.Contact)
 		if paired {
 			list = append(list, s)
@@ -166,8 +170,8 @@ func (p *Projects) pairedIn(ctx context.Context, who fact.Peer) (list []*served,
 	return list, err
 }
 
-// chosen is the project that a contact has chosen, whether it is served or not; nil: none that is still one of the
-// bot's.
+// chosen returns the project that a contact has chosen, even if it is not served. It returns nil if
+// the bot no longer has this project.
 func (p *Projects) chosen(who fact.Peer) *served {
 	log := p.record.Chosen(who)
 	if i := slices.IndexFunc(p.list, func(s *served) bool { return s.log == log }); i >= 0 {
@@ -176,8 +180,8 @@ func (p *Projects) chosen(who fact.Peer) *served {
 	return nil
 }
 
-// current is the project to which the messages of a contact go who is paired in those: the one that it has chosen,
-// also if it cannot be served now, else the first; nil: none.
+// current returns the project that gets a contact's messages. It is the chosen project, even if it
+// cannot be served now; otherwise it is the first one of paired. It may be nil.
 func (p *Projects) current(who fact.Peer, paired []*served) *served {
 	s := p.chosen(who)
 	if s != nil {
@@ -191,7 +195,7 @@ func (p *Projects) current(who fact.Peer, paired []*served) *served {
 	return nil
 }
 
-// offered are the projects between which a contact can choose, in their order.
+// offered returns the projects that a contact can choose, in their order.
 func (p *Projects) offered(ctx context.Context, who fact.Peer) (list []*served, now *served, err error) {
 	paired, err := p.pairedIn(ctx, who)
 	now = p.current(who, paired)
@@ -215,8 +219,8 @@ func pick(list []*served, name string) *served {
 	return list[i]
 }
 
-// cursor returns how far a channel has been read. For a bot that has just got a second project that is what is on
-// record in the log of its home.
+// cursor returns a channel's cursor. After a bot has got its second project, the first cursor comes
+// from the log of its home.
 func (b *Bridge) cursor(ctx context.Context, channel string) (string, error) {
 	if b.projects != nil {
 		if cursor, ok := b.projects.record.Cursor(channel); ok {
@@ -226,7 +230,7 @@ func (b *Bridge) cursor(ctx context.Context, channel string) (string, error) {
 	return b.records.cursor(ctx, channel)
 }
 
-// polled are the channels that this bridge polls.
+// polled returns the channels that this bridge polls.
 func (b *Bridge) polled() []channel.Channel {
 	if b.projects != nil && b.projects.list[0] != b.served {
 		return nil
@@ -234,15 +238,15 @@ func (b *Bridge) polled() []channel.Channel {
 	return b.opt.Channels
 }
 
-// unpolled takes note that a bridge polls no more.
+// unpolled records that a bridge has stopped polling.
 func (p *Projects) unpolled(b *Bridge) {
 	if p.list[0] == b.served {
 		p.end()
 	}
 }
 
-// family are the bridges of the bot: this one, where there are no others.
-func (b *Bridge) family() (list []*Bridge) {
+// allBridges returns all running bridges of the bot.
+func (b *Bridge) allBridges() (list []*Bridge) {
 	if b.projects == nil {
 		return []*Bridge{b}
 	}
@@ -254,11 +258,11 @@ func (b *Bridge) family() (list []*Bridge) {
 	return list
 }
 
-// cardsIn is how many questions have a card in a chat.
+// cardsIn counts the questions with a card in a chat.
 func (b *Bridge) cardsIn(channel, chat string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, a := range b.asked {
+	for _, a := range b.openQuestions {
 		if a.inChat(channel, chat) != nil {
 			n++
 		}
@@ -266,7 +270,7 @@ func (b *Bridge) cardsIn(channel, chat string) (n int) {
 	return n
 }
 
-// name is what people call the project; empty: the bot serves no other.
+// name returns the project's name. It is empty if the bot serves one project.
 func (b *Bridge) name() string {
 	if b.projects == nil || len(b.projects.list) < 2 {
 		return ""
@@ -274,7 +278,7 @@ func (b *Bridge) name() string {
 	return b.served.name
 }
 
-// heading begins what is sent of a project, where there are several.
+// heading returns the first line of a project's messages if the bot serves several projects.
 func (b *Bridge) heading() string {
 	if name := b.name(); name != "" {
 		return "📁 **" + literal(name) + "**\n\n"
@@ -282,7 +286,7 @@ func (b *Bridge) heading() string {
 	return ""
 }
 
-// isElsewhere reports whether a contact is in another project now.
+// isElsewhere reports whether a contact has chosen another project.
 func (b *Bridge) isElsewhere(who fact.Peer) bool {
 	if b.projects == nil {
 		return false
@@ -291,22 +295,23 @@ func (b *Bridge) isElsewhere(who fact.Peer) bool {
 	return s != nil && s != b.served
 }
 
-// project says between which projects a contact can choose, and in which one it is; the switch itself came with
-// the message.
-func (d *desk) project(ctx context.Context, name string) (string, error) {
-	say, p := d.b.say(d.key), d.b.projects
+// changeProject lists the projects of a contact and marks the current one. The routing of the
+// message has already changed the project.
+func (ib *inbox) changeProject(ctx context.Context, name string) (string, error) {
+	say, p := ib.b.sentencesFor(ib.key), ib.b.projects
 	if p == nil || len(p.list) < 2 {
 		return say.OneProject, nil
 	}
-	list, now, err := p.offered(ctx, d.key)
+	list, now, err := p.offered(ctx, ib.key)
 	if err != nil {
 		return "", err
 	}
-	rows := d.rows(say, list, now)
+	rows := ib.rows(say, list, now)
 	switch s := pick(list, name); {
 	case name == "":
 		return rows, nil
-	case s != nil && s != now: // it has come back behind this message, or a later one leads elsewhere
+	case s != nil && s != now:
+		// A message after this one has changed the project again.
 		return rows, nil
 	case s == nil:
 		return "", language.Said(fmt.Sprintf(say.NoProject, name) + "\n\n" + rows)
@@ -315,7 +320,7 @@ func (d *desk) project(ctx context.Context, name string) (string, error) {
 	}
 }
 
-func (d *desk) rows(say *language.Sentences, list []*served, now *served) string {
+func (ib *inbox) rows(say *language.Sentences, list []*served, now *served) string {
 	var t strings.Builder
 	for i, s := range list {
 		fmt.Fprintf(&t, "%d. %s", i+1, literal(s.name))

@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestProjectMissing: what is written to a project that cannot be served goes to no other one: its sender is told,
-// also when the message comes again while it is served.
+// TestProjectMissing checks that a message for an unserved project goes to no other project. Its
+// sender is told, also when the message comes again while the project is served.
 func TestProjectMissing(t *testing.T) {
 	u := newUser(t)
 	for _, w := range u.projects {
@@ -33,7 +33,8 @@ func TestProjectMissing(t *testing.T) {
 	stop()
 
 	b, stop := u.serve(nil, errors.New("its log is damaged"))
-	for i, p := range []*person{alice, bob} { // who is paired elsewhere, too, and who is not
+	// The first contact is paired in another project, too.
+	for i, p := range []*person{alice, bob} {
 		p.Say(local.Message{ID: fmt.Sprint("lost", i), Text: "not for the lab"})
 		p.expect("shop cannot be served now. Your message did not reach its agent")
 	}
@@ -65,7 +66,7 @@ func TestProjectMissing(t *testing.T) {
 	}
 }
 
-// sabotaged opens the database of a project's log beside the bridge, and carries something out.
+// sabotaged opens the database of a project's log next to the bridge and runs a statement.
 func sabotaged(shop *world, statement string) error {
 	db, err := sqlx.Open("sqlite", "file:"+shop.path("eventlog.db")+"?_pragma=busy_timeout(20000)")
 	if err != nil {
@@ -75,8 +76,8 @@ func sabotaged(shop *world, statement string) error {
 	return errors.Join(err, db.Close())
 }
 
-// TestProjectFails: a project whose log takes nothing any more ends, and no other one. Once it is repaired it is served
-// again, by the same bot.
+// TestProjectFails checks that a project with a failed log ends and the others continue. After its
+// repair the same bot serves it again.
 func TestProjectFails(t *testing.T) {
 	broken := errors.New("its log is damaged")
 	for said, how := range map[string]struct {
@@ -133,7 +134,7 @@ func TestProjectFails(t *testing.T) {
 	}
 }
 
-// returns waits until somebody can go to the second project, which is repaired.
+// returns waits until a person can go to the repaired second project.
 func (b *twice) returns(t *testing.T, p *person) {
 	t.Helper()
 	for {
@@ -145,8 +146,7 @@ func (b *twice) returns(t *testing.T, p *person) {
 	}
 }
 
-// TestProjectIsWanted: a project that could not be opened for a while is opened when somebody goes there, and need not
-// be waited for.
+// TestProjectIsWanted checks that an unserved project is opened as soon as a person goes there.
 func TestProjectIsWanted(t *testing.T) {
 	u := newUser(t)
 	for _, w := range u.projects {
@@ -158,7 +158,8 @@ func TestProjectIsWanted(t *testing.T) {
 	alice.expect("You are in shop now")
 	stop()
 	b, stop := u.serve(nil, errors.New("its folder is gone"))
-	for tries := 0; tries < 5; pause(5 * time.Millisecond) { // the next one comes by itself in five seconds
+	// The next attempt would come in five seconds.
+	for tries := 0; tries < 5; pause(5 * time.Millisecond) {
 		b.mu.Lock()
 		tries = b.tries
 		b.mu.Unlock()
@@ -177,8 +178,8 @@ func TestProjectIsWanted(t *testing.T) {
 	}
 }
 
-// TestCodesOfProjects: a code pairs in its own project, and a contact of another one that guesses at it is counted
-// as everybody is.
+// TestCodesOfProjects checks that a code pairs in its own project. The guesses of a contact of
+// another project count like all guesses.
 func TestCodesOfProjects(t *testing.T) {
 	u := newUser(t)
 	u.projects[0].isPaired("alice")
@@ -189,9 +190,9 @@ func TestCodesOfProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong := code[:5] + string('0'+(code[5]-'0'+1)%10)
-	alice.say(wrong) // to the lab it is an input
+	alice.say(wrong) // an input for the lab
 	alice.expect("You said: " + wrong)
-	alice.say(code) // too soon behind the wrong one
+	alice.say(code) // too soon after the wrong code
 	alice.expect("You said: ")
 	bob.say(wrong)
 	bob.expect("That is not the code")

@@ -16,15 +16,15 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestProjects: one bot, two projects, two people: each message goes to the project that its sender is in,
-// and answers, questions and what is said about them to the one that they are of.
+// TestProjects checks one bot with two projects and two people. Each message goes to its sender's
+// current project. Answers and questions go to the project that they belong to.
 func TestProjects(t *testing.T) {
 	u := newUser(t)
 	b, stop := u.serve(nil, nil)
 	alice, bob := u.own.phone("alice"), u.own.phone("bob")
 	u.pair(b, alice, 0)
 	u.pair(b, bob, 0)
-	u.pair(b, alice, 1) // which is where she is then
+	u.pair(b, alice, 1) // she is in this project then
 	alice.say("to the shop")
 	alice.expect("You said: to the shop")
 	bob.say("to the lab")
@@ -38,7 +38,8 @@ func TestProjects(t *testing.T) {
 	alice.say("/status")
 	alice.expect("Project: shop")
 
-	// A question of the shop is answered from the lab: by its id, by a reply, by a bare number, by its button.
+	// A question of the shop is answered from the lab by its id, by a reply, by a bare number, and
+	// by its button.
 	for i, answer := range []func(a local.Arrived, id string) local.Message{
 		func(_ local.Arrived, id string) local.Message { return local.Message{Text: id + " 1"} },
 		func(a local.Arrived, _ string) local.Message { return local.Message{Text: "1", ReplyTo: a.Key} },
@@ -63,7 +64,7 @@ func TestProjects(t *testing.T) {
 		t.Errorf("called %v times", n)
 	}
 
-	// So is the sign of a turn that goes on.
+	// The status message of a running turn names the project, too.
 	alice.say("/project shop")
 	alice.expect("You are in shop now")
 	alice.say("@tool read Look path=x\n@sleep 4s\n@say looked")
@@ -74,7 +75,8 @@ func TestProjects(t *testing.T) {
 	alice.say("/project lab")
 	alice.expect("You are in lab now")
 
-	// What is typed while a question of the other one waits is held; with one in each, a bare number is no answer.
+	// A text typed while the other project has an open question is held. A bare number is ambiguous
+	// if both projects have one.
 	alice.say("/project shop")
 	alice.say(`@ask execute "May I too" command="make"`)
 	card := alice.expect("May I too")
@@ -103,13 +105,13 @@ func TestProjects(t *testing.T) {
 		carol.expect("Taken back")
 		carol.say("/project lab")
 	}
-	carol.say(asking.FindStringSubmatch(inShop.Text)[1] + " 1") // the id is beyond doubt
+	carol.say(asking.FindStringSubmatch(inShop.Text)[1] + " 1") // the id is unambiguous
 	answer := carol.expect("permission: allow-once")
 	carol.say("/stop")
 	carol.expect("stopped")
-	carol.Say(local.Message{Text: "about that", ReplyTo: answer.Key}) // what replies to the shop is the shop's
+	carol.Say(local.Message{Text: "about that", ReplyTo: answer.Key}) // a reply to a message of the shop goes to the shop
 	carol.expect("You said: about that")
-	alice.Say(local.Message{Text: "to the shop again", ReplyTo: card.Key}) // what replies to the shop is the shop's
+	alice.Say(local.Message{Text: "to the shop again", ReplyTo: card.Key}) // a reply to a message of the shop goes to the shop
 	alice.expect("It is held")
 	alice.say("/deny " + asking.FindStringSubmatch(card.Text)[1][1:])
 	alice.expect("permission: reject-once")
@@ -125,13 +127,13 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// gathering is a channel whose first poll brings all of so many messages, and on which the bot dies when it has
-// put on record that they are read.
+// gathering is a channel with a first poll that returns n messages together. The bot dies after it
+// has recorded that they are read.
 type gathering struct {
 	full
 	n     int
 	point string
-	late  bool // the first of them comes last
+	late  bool // the first one comes last
 	done  bool
 }
 
@@ -151,7 +153,8 @@ func (g *gathering) Poll(ctx context.Context, cursor string) (list []channel.Inb
 	return g.full.Poll(ctx, cursor)
 }
 
-// nthMessage dies when so many messages were looked at: each is on record in its project before the next one is.
+// nthMessage kills the process after a number of messages. Each message is on record in its project
+// before the next one is handled.
 type nthMessage struct {
 	mortalLog
 	left *int
@@ -166,7 +169,7 @@ func (l nthMessage) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// botProcess is a bot that is going to be killed.
+// botProcess runs a bot that the test kills.
 func botProcess() int {
 	u := &user{own: &world{dir: os.Getenv(botVar)}}
 	for _, name := range called {
@@ -177,7 +180,7 @@ func botProcess() int {
 		fmt.Fprintln(os.Stderr, "bot:", err)
 		return 1
 	}
-	left, _ := strconv.Atoi(os.Getenv(dieVar)) // 0: it never comes to that
+	left, _ := strconv.Atoi(os.Getenv(dieVar)) // 0: never
 	b, err := u.open(context.Background(), &gathering{full: ch, n: 3, point: os.Getenv(dieVar)}, nil, func(o *service.Options) { o.Log = slog.New(nthMessage{left: &left}) })
 	if err == nil {
 		err = b.Run(context.Background())
@@ -186,9 +189,10 @@ func botProcess() int {
 	return 1
 }
 
-// TestProjectsDeathAtEachPoint: the bot is killed when a message has a project and is not there yet, when it is
-// there and its cursor is not, when the contact has gone to another project in between, and when the cursor is on record
-// and the platform does not know. Each message is called once, in the project to which it was written.
+// TestProjectsDeathAtEachPoint kills the bot at several points: after a message has a project but
+// before the project has it, before its cursor, after a change of the project, and after the cursor
+// while the platform does not know it. Each message is called once in the project for which it was
+// written.
 func TestProjectsDeathAtEachPoint(t *testing.T) {
 	for _, point := range []string{"1", "2", "3", "read"} {
 		t.Run(point, func(t *testing.T) {
@@ -208,7 +212,8 @@ func TestProjectsDeathAtEachPoint(t *testing.T) {
 			if n, want := u.own.types(t, event.ChannelRead), map[bool]int{true: 1}[point == "read"]; n != want {
 				t.Errorf("%d cursors are on record, want %d", n, want)
 			}
-			// A platform may deliver again in another order: what has a project goes there all the same.
+			// A platform may deliver again in another order. A message with a project still goes
+			// there.
 			_, stop := u.serve(func(ch channel.Channel) channel.Channel { return &gathering{full: ch.(full), n: 3, late: point == "1"} }, nil)
 			if err := alice.Flush(t.Context()); err != nil {
 				t.Fatal(err)
@@ -217,12 +222,13 @@ func TestProjectsDeathAtEachPoint(t *testing.T) {
 				alice.outcome(fmt.Sprint("m", i))
 			}
 			stop()
-			// What was on its way to an agent when the bot died may be called, or its outcome not known.
+			// A message that was on its way to an agent at the death may be called or have an
+			// unknown outcome.
 			if first, second := u.calls("the first"), u.calls("the second"); first[0] > 1 || first[1] > 0 || second[0] > 0 || second[1] > 1 ||
 				point == "1" && first[0] != 1 || point != "read" && second[1] != 1 {
 				t.Errorf("called %v and %v times", first, second)
 			}
-			for i, want := range []int{1, 2} { // the switch is on record where it leads
+			for i, want := range []int{1, 2} { // the change of the project is recorded in the new project
 				received, _, _ := u.projects[i].recorded()
 				n := 0
 				for _, times := range received {

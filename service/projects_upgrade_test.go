@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// again is a channel that brings a message once more.
+// again is a channel that delivers a message again.
 type again struct {
 	full
 	more    chan channel.Inbound
@@ -46,8 +46,9 @@ func (a *again) Poll(ctx context.Context, cursor string) ([]channel.Inbound, str
 	}
 }
 
-// TestProjectsUpgrade: a bot that gets a second project goes on where the log of its own one says that it was, and
-// knows what that has, when it comes again; and so it does when it has lost the second one.
+// TestProjectsUpgrade checks a bot that gets a second project. It continues at the cursor of its
+// first project's log and recognises repeated messages. It also continues after it has lost the
+// second project.
 func TestProjectsUpgrade(t *testing.T) {
 	u := newUser(t)
 	one := u.projects[0]
@@ -96,7 +97,7 @@ func TestProjectsUpgrade(t *testing.T) {
 	}
 }
 
-// types is how many events of a type there are.
+// types counts the events of a type.
 func (w *world) types(t *testing.T, of event.Type) (n int) {
 	t.Helper()
 	r, err := w.openRunner(t.Context())

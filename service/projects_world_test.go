@@ -17,16 +17,16 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// botVar is the world of the user of whom a bridge process serves two projects.
+// botVar names the world of the user for a bridge process that serves two projects.
 const botVar = "PERLICA_SERVICE_BOT"
 
-// user has two projects, and a log of their own. The bot is that of the first.
+// user has two projects and a log of their own. The bot belongs to the first project.
 type user struct {
 	own      *world
 	projects []*world
 }
 
-// reads is the worlds' reads.
+// reads lets the reading time pass in both worlds.
 func (u *user) reads() {
 	for _, w := range u.projects {
 		w.reads()
@@ -50,15 +50,15 @@ func newUser(t testing.TB) *user {
 	return u
 }
 
-// twice is a bot that serves both.
+// twice is a bot that serves both projects.
 type twice struct {
 	*service.Projects
 	closing []func() error
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	runners [2]*kernel.Runner
-	missing error // why the second cannot be opened
-	tries   int   // to open it
+	missing error // the reason why the second project cannot be opened
+	tries   int   // to open the second project
 }
 
 func (b *twice) close() (err error) {
@@ -80,14 +80,14 @@ func (b *twice) runner(i int) *kernel.Runner {
 	}
 }
 
-// miss says why the second project cannot be opened from now on; nil: it can.
+// miss sets the reason why the second project cannot be opened. nil means that it can.
 func (b *twice) miss(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.missing = err
 }
 
-// open opens the bridge of the first project, and has that of the second be opened while it is not missing.
+// open opens the bridge of the first project. The bot opens the second one unless it is missing.
 func (u *user) open(ctx context.Context, ch channel.Channel, missing error, change ...func(*service.Options)) (b *twice, err error) {
 	b = &twice{missing: missing}
 	own, err := u.own.openRunner(ctx)
@@ -160,7 +160,7 @@ func (u *user) serve(wrap func(channel.Channel) channel.Channel, missing error) 
 		if err := <-done; err != nil {
 			t.Errorf("the bot: %v", err)
 		}
-		_ = inner.Close() // it is done with
+		_ = inner.Close() // no longer used
 		if err := b.close(); err != nil {
 			t.Error(err)
 		}
@@ -173,14 +173,14 @@ func (u *user) serve(wrap func(channel.Channel) channel.Channel, missing error) 
 			if rep, err := verify.Log(context.Background(), &r.Log().Reader, verify.Options{}); err != nil || !rep.OK() {
 				t.Errorf("a log: %+v, %v", rep, err)
 			}
-			_ = r.Close() // it was read
+			_ = r.Close() // it was only read
 		}
 	})
 	t.Cleanup(stop)
 	return b, stop
 }
 
-// pair pairs somebody in a project that is served.
+// pair pairs a person in a served project.
 func (u *user) pair(b *twice, p *person, i int) {
 	u.own.t.Helper()
 	code, err := service.OpenPairing(u.own.t.Context(), b.runner(i).Log(), service.DefaultRights(), "test", time.Now())
@@ -191,7 +191,7 @@ func (u *user) pair(b *twice, p *person, i int) {
 	p.expect(called[i] + "\n\nYou are paired")
 }
 
-// calls are how many prompts ended with a text, in each project.
+// calls counts the prompts that ended with a text in each project.
 func (u *user) calls(text string) (n [2]int) {
 	for i, w := range u.projects {
 		for line := range strings.SplitSeq(w.prompts(), "\n") {

@@ -15,13 +15,13 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// fault is why a channel cannot be polled.
+// fault is the reason why a channel cannot be polled.
 type fault struct {
 	text  string
 	since time.Time
 }
 
-// InputID is the id of the input that a message is: the same message has always the same one.
+// InputID returns the id of a message's input. The same message always has the same id.
 func InputID(channel, message string) event.InputID {
 	id := channel + ":" + message
 	if len(id) <= 120 && strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
@@ -31,18 +31,18 @@ func InputID(channel, message string) event.InputID {
 	return event.InputID(channel + ":sha256:" + hex.EncodeToString(sum[:]))
 }
 
-// pace is how long a channel is let alone between polls that do not move its cursor and come back sooner than
-// those that a platform holds open: otherwise they would follow each other without end. A known message that
-// somebody sent again does move the cursor: its sender, and the next one, wait for the next poll.
+// pace limits the frequency of polls that return quickly without moving the cursor. Without a pause
+// they would follow each other endlessly. A repeated message moves the cursor, so it causes no
+// pause.
 type pace struct {
 	least, wait time.Duration
 }
 
-// longestPause is the longest time between two such polls: as long a message may wait.
+// longestPause is the longest pause between two such polls. A message may wait this long.
 const longestPause = 5 * time.Second
 
-// pause is the time to wait after a poll that took so long and led from one cursor to another.
-func (p *pace) pause(took time.Duration, cursor, next string) time.Duration {
+// nextPause returns the pause after a poll with this duration and these cursors.
+func (p *pace) nextPause(took time.Duration, cursor, next string) time.Duration {
 	if next != cursor || took >= p.least {
 		p.wait = 0
 		return 0
@@ -51,8 +51,8 @@ func (p *pace) pause(took time.Duration, cursor, next string) time.Duration {
 	return p.wait
 }
 
-// poll takes messages from a channel until ctx ends.
-func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
+// pollChannel receives messages from a channel until ctx ends.
+func (b *Bridge) pollChannel(ctx context.Context, ch channel.Channel) {
 	wait, pace := b.opt.Backoff, &pace{least: b.opt.Backoff}
 	cursor, err := b.cursor(ctx, ch.Name())
 	if err != nil {
@@ -64,10 +64,10 @@ func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 		began := time.Now()
 		messages, next, err := ch.Poll(ctx, cursor)
 		if err == nil {
-			pause := pace.pause(time.Since(began), cursor, next)
-			b.healthy(ctx, ch.Name())
+			pause := pace.nextPause(time.Since(began), cursor, next)
+			b.channelRestored(ctx, ch.Name())
 			wait = b.opt.Backoff
-			if err = b.receive(ctx, ch, messages, cursor, next); err != nil {
+			if err = b.recordMessages(ctx, ch, messages, cursor, next); err != nil {
 				if ctx.Err() == nil {
 					b.fail(fmt.Errorf("service: receive from %s: %w", ch.Name(), err))
 				}
@@ -81,7 +81,7 @@ func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 		if ctx.Err() != nil {
 			return
 		}
-		b.ill(ctx, ch.Name(), err)
+		b.channelFailed(ctx, ch.Name(), err)
 		var more bool
 		if wait, more = b.backOff(ctx, wait, answers, err); !more {
 			return
@@ -89,19 +89,19 @@ func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 	}
 }
 
-// ill records that a channel cannot be polled, once.
-func (b *Bridge) ill(ctx context.Context, name string, err error) {
+// channelFailed records once that a channel cannot be polled.
+func (b *Bridge) channelFailed(ctx context.Context, name string, err error) {
 	b.mu.Lock()
 	_, known := b.faults[name]
 	b.faults[name] = fault{err.Error(), b.opt.Now()}
 	b.mu.Unlock()
 	if !known {
 		b.warn("the channel cannot be read", "channel", name, "error", err.Error())
-		_ = b.commit(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, fact.ChannelState{Channel: name, Error: err.Error()})) // it ends the bridge
+		_ = b.commitEvents(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, fact.ChannelState{Channel: name, Error: err.Error()})) // an error ends the bridge
 	}
 }
 
-func (b *Bridge) healthy(ctx context.Context, name string) {
+func (b *Bridge) channelRestored(ctx context.Context, name string) {
 	b.mu.Lock()
 	_, ill := b.faults[name]
 	delete(b.faults, name)
@@ -109,41 +109,41 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 	if ill {
 		b.answered(name)
 		b.info("the channel can be read again", "channel", name)
-		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, fact.ChannelState{Channel: name})) // likewise
+		_ = b.commitEvents(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, fact.ChannelState{Channel: name})) // an error ends the bridge
 	}
 }
 
-// receive puts what came on disk, and the cursor behind it: a message that is not on record
+// recordMessages records the received messages and then the cursor. A message that is not on record
 // when the bridge dies is fetched again.
-func (b *Bridge) receive(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
+func (b *Bridge) recordMessages(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
 	if b.projects != nil {
-		return b.projects.receive(ctx, ch, messages, cursor, next)
+		return b.projects.receivePolled(ctx, ch, messages, cursor, next)
 	}
 	for i, m := range messages {
 		var events []event.Event
 		if !m.Own {
 			var err error
-			if events, err = b.judge(ctx, ch, m); err != nil {
+			if events, err = b.judgeMessage(ctx, ch, m); err != nil {
 				return err
 			}
 		}
 		if i == len(messages)-1 && next != cursor {
 			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
 		}
-		if err := b.commit(ctx, events...); err != nil {
+		if err := b.commitEvents(ctx, events...); err != nil {
 			return err
 		}
 	}
 	if len(messages) == 0 && next != cursor {
-		return b.commit(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
+		return b.commitEvents(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
 	}
 	return nil
 }
 
-// judge makes the events of one message.
-func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inbound) ([]event.Event, error) {
+// judgeMessage makes the events of one message.
+func (b *Bridge) judgeMessage(ctx context.Context, ch channel.Channel, m channel.Inbound) ([]event.Event, error) {
 	name := ch.Name()
-	// This also brings the view up to date, with all that was committed before.
+	// This also brings the view up to date with all earlier commits.
 	c, paired, err := b.records.contact(ctx, name, m.Contact)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,8 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 	if !paired {
 		return b.stranger(ctx, name, m)
 	}
-	b.answered(name) // somebody waits for an answer, and the platform works: no lane sleeps on
+	// A contact waits for a reply and the platform works, so the outboxes stop waiting.
+	b.answered(name)
 	f := fact.BridgeReceived{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
 	for _, file := range m.Files {
 		if file.Path != "" {
@@ -168,27 +169,27 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 		}
 		f.Remote = append(f.Remote, fact.RemoteFile{ID: file.Remote, Name: file.Name, MIME: file.MIME, Size: file.Size})
 	}
-	say := b.say(c.key())
-	if age := b.opt.Now().Sub(m.Sent); !m.Sent.IsZero() && age > b.set().MaxAge {
+	say := b.sentencesFor(c.key())
+	if age := b.opt.Now().Sub(m.Sent); !m.Sent.IsZero() && age > b.settings().MaxAge {
 		f.Kind = kindRefused
-		f.Word = fmt.Sprintf(say.TooOld, say.Span(age.Round(time.Minute)), say.Span(b.set().MaxAge))
+		f.Word = fmt.Sprintf(say.TooOld, say.Span(age.Round(time.Minute)), say.Span(b.settings().MaxAge))
 	} else if m.Unread != "" {
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(say.NotRead, cmp.Or(say.Unread[m.Unread], m.Unread))
 	} else if isStart(m.Text) {
 		f.Kind, f.Word = kindRefused, say.Paired
-	} else if err := b.classify(ctx, ch, c, m, &f); err != nil {
+	} else if err := b.classifyMessage(ctx, ch, c, m, &f); err != nil {
 		return nil, err
 	}
 	var more []event.Event
 	switch {
 	case f.Kind == kindBack:
-		more, err = b.back(ctx, c, m, &f)
+		more, err = b.takenBack(ctx, c, m, &f)
 	case f.Kind == kindSend:
 		more, err = b.confirmed(ctx, c, m, &f)
 	case f.Kind == kindInput, f.Kind == kindCommand && !isImmediate(m.Text):
 		n, _ := b.asksIn(c.key(), m.Chat)
 		f.Held = f.Kind == kindInput && n > 0
-		more = b.lineUp(c, m, input, f)
+		more = b.waitingEvents(c, m, input, f)
 	}
 	if err != nil {
 		return nil, err
@@ -201,16 +202,16 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 	return events, nil
 }
 
-// isStart reports whether a text is what Telegram's button for the first message to a bot sends, perhaps with
-// the code of the address that was followed.
+// isStart reports whether a text comes from Telegram's button for the first message to a bot. It
+// may contain the code of a followed link.
 func isStart(text string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	return word == "/start"
 }
 
-// repeated refuses a message whose id is on record with another digest, and says so to its sender
-// where that waits for an answer. What cannot be compared, because an earlier version recorded it or its
-// payload was pruned, is taken for the same with a warning.
+// repeated refuses a message if its id is on record with another digest. It tells the sender if the
+// sender waits for a reply. A record without a digest counts as equal, with a warning. Such a
+// record is older or was pruned.
 func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string) {
 	given := b.digest(m)
 	if given == "" || recorded == given {
@@ -227,9 +228,9 @@ func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string
 	}
 }
 
-// digest identifies what a message says: the digest of the input that its text, or its text and the
-// data of its button on a line of its own, and its files are; of a file that is still on the platform, its
-// name and size on such a line. It is empty where a file cannot be read.
+// digest returns the digest of a message's content: the text, the data of the button on a separate
+// line, and the files. A file that is still on the platform counts with its name and size on such a
+// line. The digest is empty if a file cannot be read.
 func (b *Bridge) digest(m channel.Inbound) string {
 	in := kernel.Input{Text: m.Text}
 	if m.Button != "" {

@@ -17,16 +17,15 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// Records is what the bridge knows, read from its view. Its methods may be called from several
-// goroutines.
+// Records reads the bridge's view. Its methods may be called from several goroutines.
 type Records struct {
 	view     *view.View
-	place    string // where the log lies
+	place    string // the place of the log
 	vouchers approvals.Vouchers
 }
 
-// OpenRecords opens the view in the file at path and brings it up to date. vouchers say which of its
-// contacts were paired by this user: no others count. The caller must Close it, before the log.
+// OpenRecords opens the view in the file at path and brings it up to date. Only contacts in
+// vouchers count: this user has paired them. The caller must Close the records before the log.
 func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers approvals.Vouchers) (*Records, error) {
 	v, err := view.Open(ctx, r, path, nil, projection)
 	if err != nil {
@@ -38,18 +37,18 @@ func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers app
 // Close releases the view's file.
 func (r *Records) Close() error { return r.view.Close() }
 
-// Contacts returns the contacts that are paired, in the order in which they were.
+// Contacts returns the paired contacts in the order of their pairing.
 func (r *Records) Contacts(ctx context.Context) ([]Contact, error) {
 	return r.counting(ctx, true, "")
 }
 
-// Unconfirmed returns the contacts that the log names, and that this user's own state does not vouch
-// for: they came with the log, or were paired by an earlier version. They have no rights.
+// Unconfirmed returns the contacts on the log without a voucher of this user. They came with a
+// copied log, or lost their voucher. They have no rights.
 func (r *Records) Unconfirmed(ctx context.Context) ([]Contact, error) {
 	return r.counting(ctx, false, "")
 }
 
-// counting returns the contacts that are vouched for, or those that are not.
+// counting returns the contacts that have a voucher, or those that have none.
 func (r *Records) counting(ctx context.Context, vouched bool, where string, args ...any) ([]Contact, error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 	return list, nil
 }
 
-// contact returns one contact; ok is false if it is not paired.
+// contact returns one contact. ok is false if it is not paired.
 func (r *Records) contact(ctx context.Context, channel, id string) (c Contact, ok bool, err error) {
 	list, err := r.counting(ctx, true, `WHERE channel = ? AND contact = ?`, channel, id)
 	if err != nil || len(list) == 0 {
@@ -105,7 +104,7 @@ func (r *Records) Paired(ctx context.Context, channel, id string) (bool, error) 
 	return ok, err
 }
 
-// cursor returns how far a channel has been read.
+// cursor returns a channel's cursor.
 func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return "", err
@@ -118,8 +117,8 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 	return cursor, err
 }
 
-// known reports whether a message was received before, or is one that was sent; of one that was
-// received it returns the digest, empty where none is on record.
+// known reports whether a message was received before, and whether the bridge has sent it. digest
+// is the digest of the received message. It is empty if the record has none.
 func (r *Records) known(ctx context.Context, input event.InputID, channel, platform string) (received, sent bool, digest string, err error) {
 	err = r.view.DB().QueryRowxContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM inbox WHERE input = ?1), EXISTS (SELECT 1 FROM outbox WHERE channel = ?2 AND platform = ?3),
@@ -128,8 +127,8 @@ func (r *Records) known(ctx context.Context, input event.InputID, channel, platf
 	return received, sent, digest, err
 }
 
-// cardOf returns the question to which a message that was sent into a chat belongs: platforms may
-// number messages in each chat anew.
+// cardOf returns the question of a sent message. It needs the chat, because a platform may number
+// the messages of each chat separately.
 func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (event.InteractionID, error) {
 	var q string
 	err := r.view.DB().GetContext(ctx, &q, `
@@ -141,7 +140,7 @@ func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (e
 	return event.InteractionID(q), err
 }
 
-// has reports whether a message of a chat is one that was received or sent here.
+// has reports whether the bridge has received or sent a message of a chat.
 func (r *Records) has(ctx context.Context, channel, chat, platform string) (has bool, err error) {
 	err = r.view.DB().GetContext(ctx, &has, `
 		SELECT EXISTS (SELECT 1 FROM inbox WHERE input = ?)
@@ -150,13 +149,13 @@ func (r *Records) has(ctx context.Context, channel, chat, platform string) (has 
 	return has, err
 }
 
-// asked reports whether there was a card of a question whose id ends so.
-func (r *Records) asked(ctx context.Context, id string) (asked bool, err error) {
+// askedBySuffix reports whether a question with this end of its id ever had a card.
+func (r *Records) askedBySuffix(ctx context.Context, id string) (asked bool, err error) {
 	err = r.view.DB().GetContext(ctx, &asked, `SELECT EXISTS (SELECT 1 FROM questions WHERE substr(id, -length(?1)) = ?1)`, strings.ToLower(id))
 	return asked, err
 }
 
-// wasAsked reports whether there was ever a card of a question.
+// wasAsked reports whether a question ever had a card.
 func (r *Records) wasAsked(ctx context.Context, id event.InteractionID) (asked bool, err error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return false, err
@@ -165,7 +164,7 @@ func (r *Records) wasAsked(ctx context.Context, id event.InteractionID) (asked b
 	return asked, err
 }
 
-// aboutOf returns the message of a person that one that was sent into a chat is about.
+// aboutOf returns the person's message that a sent message is about.
 func (r *Records) aboutOf(ctx context.Context, channel, chat, platform string) (event.InputID, error) {
 	var input event.InputID
 	err := r.view.DB().GetContext(ctx, &input, `
@@ -177,14 +176,16 @@ func (r *Records) aboutOf(ctx context.Context, channel, chat, platform string) (
 	return input, err
 }
 
-// received is a message that waits.
+// received is a waiting message.
 type received struct {
 	fact.BridgeReceived
 	input event.InputID
-	sign  *fact.BridgeQueued // the end of its turn's sign of progress; nil: there is none
+	// statusEnd is the change that ends the turn's status message. It is nil without a status
+	// message.
+	statusEnd *fact.BridgeQueued
 }
 
-// waiting returns the messages that are not finished, in the order in which they came.
+// waiting returns the unfinished messages in the order of their arrival.
 func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
@@ -196,43 +197,43 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 	err = r.view.DB().SelectContext(ctx, &rows, `SELECT input, fact FROM inbox WHERE finished = '' ORDER BY seq`)
 	for _, row := range rows {
 		m := received{input: row.Input}
-		if json.Unmarshal([]byte(row.Fact), &m.BridgeReceived) == nil { // else its text was removed from the log
+		if json.Unmarshal([]byte(row.Fact), &m.BridgeReceived) == nil { // otherwise its text was pruned
 			list = append(list, m)
 		}
 	}
 	return list, err
 }
 
-// queued is a message that is to be sent.
+// queued is a message to send.
 type queued struct {
 	fact.BridgeQueued
 	input    event.InputID
 	state    string
 	attempts int
-	faults   int     // attempts of this bridge whose end the platform left open
-	repeated bool    // the platform may have taken it before
-	platform string  // its id there, once it is sent
-	plain    bool    // it goes without formatting and buttons, which the platform refused
-	instead  *queued // says that it could not be sent
-	probed   bool    // the platform took, or refused, what is sent in its place
+	faults   int     // attempts of this bridge with an unknown result
+	repeated bool    // the platform may have received it before
+	platform string  // the platform's id after sending
+	plain    bool    // the platform has refused its formatting or buttons
+	instead  *queued // says that this message could not be sent
+	probed   bool    // the platform has answered the message instead
 }
 
 const selectQueued = `SELECT fact, input, state, attempts, repeated, platform FROM outbox `
 
-// unsent returns the messages that are not known to be sent or given up, in order.
+// unsent returns the messages that are neither sent nor given up, in order.
 func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`WHERE state IN ('queued', 'started') ORDER BY seq`)
 }
 
-// orphans returns the cards of questions whose end no contact was told.
+// orphans returns the cards of questions whose end was not yet reported to a contact.
 func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')
 		ORDER BY seq`)
 }
 
-// signs returns the signs of progress that were sent of turns whose end is not on record.
-func (r *Records) signs(ctx context.Context) ([]*queued, error) {
+// statuses returns the sent status messages of turns without a recorded end.
+func (r *Records) statuses(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'status' AND state = 'sent' AND input IN (SELECT input FROM inbox WHERE finished = '')
 			AND id NOT IN (SELECT fact ->> 'target' FROM outbox WHERE kind = 'status_end')
@@ -271,50 +272,52 @@ func (r *Records) outbox(ctx context.Context, query string, args ...any) (list [
 	return list, nil
 }
 
-// What a message of a contact is.
+// These are the kinds of a contact's message.
 const (
 	kindInput   fact.MessageKind = "input"    // one call
 	kindCommand fact.MessageKind = "command"  // a slash command
-	kindAnswer  fact.MessageKind = "answer"   // of a question
-	kindRefused fact.MessageKind = "refused"  // nothing is done but saying why; Word holds it
-	kindSend    fact.MessageKind = "send"     // confirms a message that is held
-	kindBack    fact.MessageKind = "withdraw" // takes a message that waits back
+	kindAnswer  fact.MessageKind = "answer"   // to a question
+	kindRefused fact.MessageKind = "refused"  // the bridge only replies with the reason in Word
+	kindSend    fact.MessageKind = "send"     // releases a held message
+	kindBack    fact.MessageKind = "withdraw" // takes a waiting message back
 )
 
-// What became of it.
+// These are the endings of a message.
 const (
 	endAnswered fact.MessageEnding = "answered"
 	endFailed   fact.MessageEnding = "failed"
-	endUnknown  fact.MessageEnding = "unknown" // no one knows what became of its call
-	endDone     fact.MessageEnding = "done"    // of a command, of an answer that counts
+	endUnknown  fact.MessageEnding = "unknown" // the outcome of its call is unknown
+	endDone     fact.MessageEnding = "done"    // of a command, or of an answer that counts
 	endRefused  fact.MessageEnding = "refused"
 	endBack     fact.MessageEnding = "withdrawn" // before it was called
 )
 
-// What a message to a contact is.
+// These are the kinds of messages to a contact.
 const (
 	outAck    fact.OutKind = "ack"
 	outReply  fact.OutKind = "reply"
 	outCard   fact.OutKind = "card"
 	outNotice fact.OutKind = "note"
 	outStatus fact.OutKind = "status"
-	outEnd    fact.OutKind = "status_end" // changes a status to its end, or takes it back if it has no text
-	outEdit   fact.OutKind = "edit"       // of a message that was sent
+	outEnd    fact.OutKind = "status_end" // changes a status message to its end, or deletes it if the text is empty
+	outEdit   fact.OutKind = "edit"       // of a sent message
 
-	outRefusal fact.OutKind = "refusal" // of a code, to somebody who is not paired
+	outRefusal fact.OutKind = "refusal" // of a code from a stranger
 )
 
-// once reports whether a message of this kind is better lost than sent twice.
+// once reports whether a message of this kind must not be sent twice, even if it is lost.
 func once(k fact.OutKind) bool { return k == outAck || k == outStatus }
 
-// optionalFaults is how often the platform may fail at an optional message before it is given up.
-// Neither an attempt that certainly did not arrive counts nor one that a crash of the bridge broke off:
-// they say nothing of the message.
+// optionalFaults limits the platform's failures at an optional message before the bridge gives it
+// up. Attempts that certainly did not arrive, and attempts that a crash interrupted, do not count:
+// they show no fault of the message.
 const optionalFaults = 3
 
-// optional reports whether all that a message says is on record elsewhere, or in a message of its
-// own: a file, an edit, or one that is better lost than sent twice. Nothing waits for it for long.
+// optional reports whether a message has no information of its own: another record or message has
+// its content. A file, an edit and a message of a once kind are optional. They delay later messages
+// only a short time.
 func optional(q *queued) bool { return q.File != "" || edits(q.Kind) || once(q.Kind) }
 
-// edits reports whether a message of this kind changes one that was sent: once more changes nothing.
+// edits reports whether a message of this kind changes a sent message. A repeated edit changes
+// nothing.
 func edits(k fact.OutKind) bool { return k == outEdit || k == outEnd }

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestAKnownIDWithAnotherText: what comes with a known id is taken for the same only if it is the same;
-// the phone is told.
+// TestAKnownIDWithAnotherText checks that a message with a known id counts as repeated only if its
+// content is the same. The phone is told.
 func TestAKnownIDWithAnotherText(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -39,7 +39,7 @@ func TestAKnownIDWithAnotherText(t *testing.T) {
 	}
 }
 
-// TestAKnownIDThatCannotBeCompared: what an earlier version recorded has no digest; the phone learns that.
+// TestAKnownIDThatCannotBeCompared checks a recorded message without a digest. The phone is told.
 func TestAKnownIDThatCannotBeCompared(t *testing.T) {
 	w := newWorld(t)
 	log, err := eventlog.Open(t.Context(), w.path("eventlog.db"), eventlog.Options{Context: "default"})

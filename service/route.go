@@ -13,79 +13,80 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// receive takes what a poll brought, and puts the cursor on record behind it.
-func (p *Projects) receive(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
+// receivePolled handles the messages of a poll and then records the cursor.
+func (p *Projects) receivePolled(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
 	for _, m := range messages {
 		if m.Own {
 			continue
 		}
-		if err := p.take(ctx, ch, m); err != nil {
+		if err := p.takeMessage(ctx, ch, m); err != nil {
 			return err
 		}
 	}
 	if next == cursor {
 		return nil
 	}
-	// If we die ahead of this, all of it comes again and is known.
+	// If the process dies before this step, all messages come again and are recognised.
 	return p.record.Read(ctx, ch.Name(), next)
 }
 
-// take hands a message to its project.
-func (p *Projects) take(ctx context.Context, ch channel.Channel, m channel.Inbound) error {
+// takeMessage hands a message to its project.
+func (p *Projects) takeMessage(ctx context.Context, ch channel.Channel, m channel.Inbound) error {
 	to, err := p.earlier(ctx, ch, m)
 	if err == nil && to == nil {
-		to, err = p.route(ctx, ch, m)
+		to, err = p.routeMessage(ctx, ch, m)
 	}
 	if err != nil || to == nil {
 		return err
 	}
-	// If we die here, the message has a project and no one has it: it comes again.
+	// If the process dies here, the message has a project but no project has it. The platform
+	// delivers it again.
 	home := p.list[0].b
 	if told, err := home.records.byID(ctx, unserved(ch, m)); err != nil || told != nil {
-		return err // its sender was told that it is not taken
+		return err // the sender was already told that the message is not accepted
 	}
-	to.want()
-	say := home.say(fact.Peer{Channel: ch.Name(), Contact: m.Contact})
+	to.requestOpen()
+	say := home.sentencesFor(fact.Peer{Channel: ch.Name(), Contact: m.Contact})
 	why := say.Unserved
 	if b, _ := to.working(); b != nil {
-		err := b.accept(ctx, ch, m)
+		err := b.acceptMessage(ctx, ch, m)
 		if err == nil || b == home || ctx.Err() != nil {
 			return err
 		}
-		p.fail(to, b, err)
-		why = say.FailedAt // its log may have the message all the same
+		p.markFailed(to, b, err)
+		why = say.FailedAt // the project's log may still have the message
 	}
-	return home.commit(ctx, queueEvent(InputID(ch.Name(), m.ID), fact.BridgeQueued{
+	return home.commitEvents(ctx, queueEvent(InputID(ch.Name(), m.ID), fact.BridgeQueued{
 		ID: unserved(ch, m), Peer: fact.Peer{Channel: ch.Name(), Contact: m.Contact}, Chat: m.Chat, Kind: outRefusal, ReplyTo: m.ID,
-		Text: home.render(ch.Name(), fmt.Sprintf(why, literal(to.name))),
+		Text: home.renderShort(ch.Name(), fmt.Sprintf(why, literal(to.name))),
 	}))
 }
 
-// unserved is the id of what the sender of a message is told whose project is not served.
+// unserved returns the id of the reply to a message for a project that is not served.
 func unserved(ch channel.Channel, m channel.Inbound) string {
 	return "unserved:" + string(InputID(ch.Name(), m.ID))
 }
 
-// accept puts one message on record.
-func (b *Bridge) accept(ctx context.Context, ch channel.Channel, m channel.Inbound) error {
-	events, err := b.judge(ctx, ch, m)
+// acceptMessage records one message.
+func (b *Bridge) acceptMessage(ctx context.Context, ch channel.Channel, m channel.Inbound) error {
+	events, err := b.judgeMessage(ctx, ch, m)
 	if err != nil {
 		return err
 	}
-	return b.commit(ctx, events...)
+	return b.commitEvents(ctx, events...)
 }
 
-// earlier returns the project that a message went to when it came before; nil: it did not.
+// earlier returns the project of a message that came before, or nil.
 func (p *Projects) earlier(ctx context.Context, ch channel.Channel, m channel.Inbound) (to *served, err error) {
 	input := InputID(ch.Name(), m.ID)
 	log, ok := p.record.Routed(input)
 	if !ok {
-		missing, err := p.each(ctx, func(s *served, b *Bridge) error {
+		missing, err := p.eachBridge(ctx, func(s *served, b *Bridge) error {
 			if err := b.records.view.CatchUp(ctx); err != nil {
 				return err
 			}
 			received, sent, _, err := b.records.known(ctx, input, ch.Name(), m.ID)
-			if to == nil && (received || sent) { // from before there was more than one
+			if to == nil && (received || sent) { // from the time before the second project
 				to = s
 			}
 			return err
@@ -100,25 +101,26 @@ func (p *Projects) earlier(ctx context.Context, ch channel.Channel, m channel.In
 	if i := slices.IndexFunc(p.list, func(s *served) bool { return s.log == log }); i >= 0 {
 		return p.list[i], nil
 	}
-	root := filepath.Join(filepath.Dir(log), "..", "..", "..") // of .perlica_config/contexts/CONTEXT
+	root := filepath.Join(filepath.Dir(log), "..", "..", "..") // the folder of .perlica_config/contexts/CONTEXT
 	return &served{log: log, name: filepath.Base(root), err: errRemoved}, nil
 }
 
-// route decides to which project a message goes that came for the first time; nil: it was a code, and is dealt with.
-func (p *Projects) route(ctx context.Context, ch channel.Channel, m channel.Inbound) (to *served, err error) {
+// routeMessage chooses the project of a new message. It returns nil if the message was a code and
+// is finished.
+func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m channel.Inbound) (to *served, err error) {
 	who, input := fact.Peer{Channel: ch.Name(), Contact: m.Contact}, InputID(ch.Name(), m.ID)
 	paired, err := p.pairedIn(ctx, who)
 	if err != nil {
 		return nil, err
 	}
 	if codeIn(m) != "" {
-		if done, err := p.code(ctx, ch, m, who, paired); done || err != nil {
+		if done, err := p.tryCode(ctx, ch, m, who, paired); done || err != nil {
 			return nil, err
 		}
 	}
 	now := p.current(who, paired)
 	if now == nil {
-		return p.list[0], nil // a stranger, whose words are no one's
+		return p.list[0], nil // the sender is a stranger
 	}
 	if l, err := parse(m.Text); err == nil && l.Name == projectCommand && !m.Quoted && m.Button == "" {
 		offered, _, err := p.offered(ctx, who)
@@ -126,10 +128,12 @@ func (p *Projects) route(ctx context.Context, ch channel.Channel, m channel.Inbo
 			return nil, err
 		}
 		next := cmp.Or(pick(offered, l.Args), now)
-		if named := pick(p.list, l.Args); named != nil { // who is paired in one that is not served is not known
-			named.want()
+		// The pairings of an unserved project are unknown.
+		if named := pick(p.list, l.Args); named != nil {
+			named.requestOpen()
 		}
-		if to = next; len(paired) > 0 && !slices.Contains(paired, next) { // which cannot be served, and so cannot say it
+		// The next project cannot be served and cannot say so itself.
+		if to = next; len(paired) > 0 && !slices.Contains(paired, next) {
 			to = paired[0]
 		}
 		return to, p.record.Route(ctx, input, who, m.ID, to.log, next.log)
@@ -141,11 +145,11 @@ func (p *Projects) route(ctx context.Context, ch channel.Channel, m channel.Inbo
 	return to, p.record.Route(ctx, input, who, m.ID, to.log, now.log)
 }
 
-// code looks whether a message is the code of a project in which its sender is not paired. Each guess counts in
-// each of them. done says that it goes no further.
-func (p *Projects) code(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer, paired []*served) (done bool, err error) {
-	var first func() error // says that it was wrong
-	_, err = p.each(ctx, func(s *served, b *Bridge) error {
+// tryCode tests whether a message is the code of a project in which its sender is not paired. Each
+// guess counts in each of these projects. done means that the message is finished.
+func (p *Projects) tryCode(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer, paired []*served) (done bool, err error) {
+	var first func() error // replies that the code was wrong
+	_, err = p.eachBridge(ctx, func(s *served, b *Bridge) error {
 		if done || slices.Contains(paired, s) {
 			return nil
 		}
@@ -157,28 +161,30 @@ func (p *Projects) code(ctx context.Context, ch channel.Channel, m channel.Inbou
 			return err
 		}
 		if first == nil {
-			first = func() error { return b.commit(ctx, events...) }
+			first = func() error { return b.commitEvents(ctx, events...) }
 		}
 		if done = slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == event.ContactPaired }); !done {
 			return nil
 		}
-		// If we die behind this, it has chosen a project in which it is not paired, which is none.
+		// If the process dies after this step, the sender has chosen a project without a pairing.
+		// Such a choice does not count.
 		if err := p.record.Route(ctx, InputID(ch.Name(), m.ID), who, m.ID, s.log, s.log); err != nil {
 			return err
 		}
-		return b.commit(ctx, events...)
+		return b.commitEvents(ctx, events...)
 	})
-	if err != nil || done || first == nil || len(paired) > 0 { // from a contact it may be an input
+	if err != nil || done || first == nil || len(paired) > 0 { // a contact's message may be an input
 		return done, err
 	}
 	return true, first()
 }
 
-// meant returns the project that a message means whichever its sender is in: by what it replies to, by the question
-// or the message that it names, or because it answers the only question of this chat.
+// meant returns the project that a message is about, independently of the sender's current project.
+// The message may reply to a message or name a question or a message. It may also answer the only
+// question of its chat.
 func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer, paired []*served) (to *served, err error) {
 	asks, cards := (*served)(nil), 0
-	_, err = p.each(ctx, func(s *served, b *Bridge) error {
+	_, err = p.eachBridge(ctx, func(s *served, b *Bridge) error {
 		if n := b.cardsIn(ch.Name(), m.Chat); n > 0 {
 			asks, cards = s, cards+n
 		}
@@ -202,31 +208,31 @@ func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbo
 		return asks, nil
 	}
 	var f fact.BridgeReceived
-	if err := b.reading(ch, who, m).answer(ctx, &f); err != nil || f.Kind == "" {
+	if err := b.newAnswerReader(ch, who, m).answer(ctx, &f); err != nil || f.Kind == "" {
 		return nil, err
 	}
 	return asks, nil
 }
 
-// names reports whether a message is about something of this project: it replies to a message, names a question or
-// a message that waits, or presses a button below one.
+// names reports whether a message is about this project: it replies to a message, names a question
+// or a waiting message, or presses a button.
 func (b *Bridge) names(ctx context.Context, ch channel.Channel, who fact.Peer, m channel.Inbound) (bool, error) {
 	if m.ReplyTo != "" {
-		b.reading(ch, who, m).landed(ctx)
+		b.newAnswerReader(ch, who, m).awaitCards(ctx)
 		if has, err := b.records.has(ctx, ch.Name(), m.Chat, m.ReplyTo); has || err != nil {
 			return has, err
 		}
 	}
 	waits := func(is func(event.InputID) bool) bool {
 		b.mu.Lock()
-		d := b.desk[who]
+		ib := b.inboxByPeer[who]
 		b.mu.Unlock()
-		return d != nil && slices.ContainsFunc(d.inLine(), func(in received) bool { return is(in.input) })
+		return ib != nil && slices.ContainsFunc(ib.inLine(), func(in received) bool { return is(in.input) })
 	}
 	if kind, which, ok := strings.Cut(m.Button, ":"); ok {
 		if kind+":" == buttonPrefix {
 			id, _, _ := strings.Cut(which, ":")
-			return b.records.asked(ctx, id)
+			return b.records.askedBySuffix(ctx, id)
 		}
 		return waits(func(in event.InputID) bool { return token(in) == which }), nil
 	}
@@ -234,14 +240,14 @@ func (b *Bridge) names(ctx context.Context, ch channel.Channel, who fact.Peer, m
 		return false, nil
 	}
 	if parts := addressed().FindStringSubmatch(strings.TrimSpace(m.Text)); parts != nil {
-		return b.records.asked(ctx, parts[1])
+		return b.records.askedBySuffix(ctx, parts[1])
 	}
 	l, err := parse(m.Text)
 	arg, _, _ := strings.Cut(l.Args, " ")
 	switch {
 	case err != nil:
 	case len(arg) >= 8 && (l.Name == "allow" || l.Name == "deny" || l.Name == "choose"):
-		return b.records.asked(ctx, strings.TrimPrefix(arg, "#"))
+		return b.records.askedBySuffix(ctx, strings.TrimPrefix(arg, "#"))
 	case len(arg) >= 4 && (l.Name == "withdraw" || l.Name == "unqueue" || l.Name == "send"):
 		return waits(func(in event.InputID) bool { return word(in) == strings.ToLower(arg) }), nil
 	}

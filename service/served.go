@@ -10,32 +10,33 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Opener opens the bridge of a project. done closes what is below it, behind the bridge; nil: nothing is.
+// Opener opens the bridge of a project. The caller calls done after closing the bridge, to close
+// the resources below it. done may be nil.
 type Opener func(ctx context.Context) (b *Bridge, done func() error, err error)
 
 // served is one of the projects.
 type served struct {
 	log, name string
-	open      Opener        // nil: it is the home
-	wanted    chan struct{} // capacity 1: somebody turns to it, and it is not served
+	open      Opener        // nil: the home
+	wanted    chan struct{} // capacity 1: a message needs this project, which is not served
 
-	mu     sync.Mutex // guards what follows
-	b      *Bridge    // nil: there is none
-	err    error      // why it is not served
-	closed error      // what went wrong as its bridges were closed
+	mu     sync.Mutex // guards the fields below
+	b      *Bridge    // nil: not open
+	err    error      // the reason why the project is not served
+	closed error      // errors of closed bridges
 }
 
-// errRemoved says that a message is of a project that the bot does not serve any more, and errOpening that a
-// project was not opened yet.
+// errRemoved says that the bot no longer serves a message's project. errOpening says that a project
+// is not open yet.
 var (
 	errRemoved = errors.New("it was removed")
 	errOpening = errors.New("it is being opened")
 )
 
-// maxReopen is the longest wait before a project that is not served is opened once more.
+// maxReopen is the longest wait before an unserved project is opened again.
 const maxReopen = time.Minute
 
-// working returns the bridge, or why there is none.
+// working returns the bridge, or the reason why it does not run.
 func (s *served) working() (*Bridge, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,12 +46,13 @@ func (s *served) working() (*Bridge, error) {
 	return s.b, nil
 }
 
-// fail takes note that a project is not served, or by that bridge no more.
-func (p *Projects) fail(s *served, b *Bridge, err error) {
+// markFailed records that a project is not served. If b is not nil, it applies only while b serves
+// the project.
+func (p *Projects) markFailed(s *served, b *Bridge, err error) {
 	s.mu.Lock()
 	if s.b != nil && s.b != b {
 		s.mu.Unlock()
-		return // another bridge serves it now
+		return // another bridge serves the project now
 	}
 	known := s.err != nil && (s.b != nil || s.err.Error() == err.Error())
 	if s.b == nil || s.err == nil {
@@ -65,8 +67,8 @@ func (p *Projects) fail(s *served, b *Bridge, err error) {
 	}
 }
 
-// want has a project that is not served be opened soon.
-func (s *served) want() {
+// requestOpen asks for an unserved project to be opened soon.
+func (s *served) requestOpen() {
 	if b, _ := s.working(); b == nil {
 		select {
 		case s.wanted <- struct{}{}:
@@ -75,16 +77,17 @@ func (s *served) want() {
 	}
 }
 
-// serve serves a project until ctx ends. Where that fails it begins anew, after a while or when somebody turns to the
-// project: who repairs it need not start the bot anew. tried is called when it is served or has failed once.
-func (p *Projects) serve(ctx context.Context, s *served, tried func()) {
+// serveProject serves a project until ctx ends. After a failure it opens the project again, after a
+// while or at the next message for it. A repaired project therefore needs no restart of the bot.
+// serveProject calls tried when the project is served or has failed once.
+func (p *Projects) serveProject(ctx context.Context, s *served, tried func()) {
 	least := p.list[0].b.opt.Backoff
 	for wait := least; ; wait = min(4*wait, maxReopen) {
 		if p.serveOnce(ctx, s, tried) {
 			wait = least
 		}
 		tried()
-		// However often somebody turns to it, it is opened no more often than this.
+		// Messages cannot open the project more often than this.
 		if !channel.Wait(ctx, least) {
 			return
 		}
@@ -97,11 +100,12 @@ func (p *Projects) serve(ctx context.Context, s *served, tried func()) {
 	}
 }
 
-// serveOnce opens a project and serves it until ctx ends or it fails. It reports whether it was served.
+// serveOnce opens a project and serves it until ctx ends or the project fails. It reports whether
+// the project was served.
 func (p *Projects) serveOnce(ctx context.Context, s *served, tried func()) (was bool) {
 	b, done, err := s.open(ctx)
 	if err != nil {
-		p.fail(s, nil, err)
+		p.markFailed(s, nil, err)
 		return false
 	}
 	b.projects, b.served = p, s
@@ -117,7 +121,7 @@ func (p *Projects) serveOnce(ctx context.Context, s *served, tried func()) (was 
 		tried()
 	}
 	if err := b.Run(ctx); err != nil {
-		p.fail(s, b, err)
+		p.markFailed(s, b, err)
 	}
 	err = b.Close(context.WithoutCancel(ctx))
 	if done != nil {
@@ -125,7 +129,7 @@ func (p *Projects) serveOnce(ctx context.Context, s *served, tried func()) (was 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.b = nil; ctx.Err() != nil { // what failed before is known
+	if s.b = nil; ctx.Err() != nil { // an earlier failure is already recorded
 		s.err, s.closed = cmp.Or(s.err, ErrClosed), err
 	}
 	return was

@@ -1,12 +1,23 @@
 // Package service is the messaging bridge: people drive their agent from a phone.
 //
-// It promises that a message is on disk before it is acknowledged, that it makes at most one
-// call, that replies keep their order, and that after a crash everybody is told the truth. It
-// refuses strangers without a word, takes no free text for a yes, and retries only polling and
-// sending, never a call.
+// The bridge records a message before it acknowledges it, makes at most one call for it, and keeps
+// replies in order. After a crash it tells everybody concerned the truth. It does not reply to
+// strangers and never takes free text for a yes. It retries only polling and sending, never a call.
 //
-// The one idea: everything that the bridge knows is an event, and its database a view of them.
-// A [channel.Channel] carries messages and knows nothing else.
+// Every fact that the bridge knows is an event, and its database is a view of the events. A
+// [channel.Channel] carries messages and knows nothing else.
+//
+// # Goroutines and locks
+//
+//   - Bridge.Run starts a goroutine of pollChannel and one of menus for each channel, and one of watchTeam for a team. It waits for them after its context has ended.
+//   - Each contact has an inbox with two goroutines of handleQueue. One handles the inputs and commands of inbox.queue and owns the conversation and the running turn. The other one handles inbox.first: answers and commands that do not wait. inboxWG counts these goroutines, the submission of answers to a team, and the reading of the log for followers.
+//   - Each contact has an outbox with one goroutine that sends its messages in order, and a second outbox for the ends of status messages. outboxWG counts them.
+//   - A running turn has a status with up to two goroutines, one for the typing sign and one for the message. status.wg counts them.
+//   - Projects.Run starts a goroutine of serveProject for each project except the home.
+//
+// Locks are taken in this order: inbox.opening, Bridge.mu, inbox.mu, then slots.mu. Bridge.mu comes
+// also before outbox.mu and before card.mu. served.mu and status.mu are taken last. No lock is held
+// during I/O except inbox.opening, which is held while a conversation opens.
 package service
 
 import (
@@ -22,41 +33,43 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// Settings are what may change while the bridge runs.
+// Settings holds the settings that may change while the bridge runs.
 type Settings struct {
-	// Ack is what a message is acknowledged with; empty: nothing; AutoAck: as each platform and language
-	// has it.
+	// Ack is the acknowledgement of a message. Empty disables it. AutoAck stands for the standard
+	// one of each platform and language.
 	Ack         string
-	Stream      bool          // an answer is shown as it comes, where the platform can take that back
-	Agents      int           // that live at a time
-	Idle        time.Duration // after which an agent is ended
-	MaxAge      time.Duration // of a message that is answered
+	Stream      bool          // show the answer so far if the platform can delete messages
+	Agents      int           // largest number of live agents
+	Idle        time.Duration // idle time after which an agent is ended
+	MaxAge      time.Duration // largest age of a message that is answered
 	Grace       time.Duration // of a turn when the bridge stops
-	AnswerIn    time.Duration // how long a question stays open
+	AnswerIn    time.Duration // time for which a question stays open
 	Permissions policy.Mode
-	Language    language.Language // in which those are spoken to who have chosen none
+	Language    language.Language // for contacts without a chosen language
 }
 
-// Options of Open.
+// Options configures Open.
 type Options struct {
 	Runner   *kernel.Runner
 	Context  string // the context's name
-	Version  string // of Perlica
+	Version  string // Perlica's version
 	View     string // the file of the view
 	Lock     string // the file of the lock
 	Files    string // a private folder
 	Channels []channel.Channel
-	LeftOut  []ChannelStatus // that are to be served and cannot be, and why
+	LeftOut  []ChannelStatus // configured channels that cannot be served, with the reason
 	Settings Settings
-	// Setup returns what answers in a session, or, if it is empty or not there, in a new one:
-	// with that provider, or with the default one.
+	// Setup returns the setup of a session. If the session is empty or unknown, the setup starts a
+	// new one with the provider, or with the default provider.
 	Setup func(session event.SessionID, provider string) (kernel.Setup, error)
-	// Host carries out slash commands; Conversation, By, Where, May, Cancel and Only are the
-	// bridge's to set.
-	Host    command.Host
-	Team    *team.Link   // whose workers' questions are asked, too; nil: no team's. It is the caller's to close, behind the bridge
-	Log     *slog.Logger // what happens, for the operator; nil: nowhere
-	Serving func()       // called when Run has taken up what an earlier bridge left; may be nil
+	// Host carries out slash commands. The bridge sets its fields Conversation, By, Where, May,
+	// Cancel and Only.
+	Host command.Host
+	// Team is the team with workers whose questions the bridge also shows. nil disables it. The
+	// caller closes it after the bridge.
+	Team    *team.Link
+	Log     *slog.Logger // the operator's log; nil disables it
+	Serving func()       // called when Run has taken over the state of an earlier bridge; may be nil
 	Now     func() time.Time
 	Backoff time.Duration // before the first further attempt to poll or send; doubled each time
 }

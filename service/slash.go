@@ -16,17 +16,17 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// immediate are the commands that do not wait for the turn under way.
+// immediate lists the commands that do not wait for the running turn.
 var immediate = []string{"help", "pending", "choose", "allow", "deny", "cancel", "log", "usage", "doctor", "exit", "queue", "again", "attach", "thoughts", "status", speakCommand, followCommand, projectCommand}
 
-// The commands that there are on a phone only.
+// These commands exist only on a phone.
 const (
 	speakCommand   = "language"
 	followCommand  = "follow"
 	projectCommand = "project"
 )
 
-// parse reads a message as a command. agents are the names of the agent's own.
+// parse reads a message as a command. agents are the names of the agent's own commands.
 func parse(text string, agents ...string) (command.Line, error) {
 	text = strings.TrimSpace(text)
 	for _, name := range []string{speakCommand, followCommand, projectCommand} {
@@ -42,8 +42,8 @@ func isImmediate(text string) bool {
 	return err == nil && slices.Contains(immediate, l.Name)
 }
 
-// classify finds out what a message is: an answer, a command, or an input.
-func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *fact.BridgeReceived) error {
+// classifyMessage finds out whether a message is an answer, a command or an input.
+func (b *Bridge) classifyMessage(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *fact.BridgeReceived) error {
 	if m.Quoted {
 		f.Kind = kindInput
 		return nil
@@ -51,7 +51,7 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 	if b.pressedWaiting(c.key(), m, f) {
 		return nil
 	}
-	r := b.reading(ch, c.key(), m)
+	r := b.newAnswerReader(ch, c.key(), m)
 	if err := r.answer(ctx, f); err != nil || f.Kind != "" {
 		return err
 	}
@@ -63,7 +63,7 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 	l, err := parse(text, b.agentCommands(c.key())...)
 	switch {
 	case err != nil:
-		f.Kind, f.Word = kindRefused, b.deskOf(c.key()).fault(err)
+		f.Kind, f.Word = kindRefused, b.inboxOf(c.key()).faultText(err)
 	case l.Name == "withdraw", l.Name == "unqueue":
 		return b.saidWaiting(ctx, c.key(), m, kindBack, l.Args, f)
 	case l.Name == "send":
@@ -72,9 +72,9 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 		did, err := r.toTeam(ctx, l, f)
 		if !did && err == nil {
 			f.Kind = kindCommand
-			// The question that is meant is the one of this moment: when the command is carried out,
-			// another one may be the only one.
-			f.Question, err = r.pin(ctx, l)
+			// The command means the only question of this moment. When the command is carried out,
+			// another question may be the only one.
+			f.Question, err = r.pinQuestion(ctx, l)
 		}
 		var soon *tooSoonError
 		if errors.As(err, &soon) {
@@ -89,43 +89,44 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 	return nil
 }
 
-// agentCommands are the slash commands of the contact's agent, as far as it runs.
+// agentCommands returns the slash commands of the contact's running agent.
 func (b *Bridge) agentCommands(who fact.Peer) (names []string) {
 	b.mu.Lock()
-	d := b.desk[who]
+	ib := b.inboxByPeer[who]
 	b.mu.Unlock()
-	if d == nil || d.opened() == nil {
+	if ib == nil || ib.opened() == nil {
 		return nil
 	}
-	o, _, _ := d.opened().Offers()
+	o, _, _ := ib.opened().Offers()
 	for _, c := range o.Commands {
-		if c.Name != projectCommand || b.projects == nil { // where there are several it must lead back
+		// The bot's own command must stay reachable if the bot serves several projects.
+		if c.Name != projectCommand || b.projects == nil {
 			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
-// command carries a slash command out, within the contact's rights.
-func (d *desk) command(c Contact, m received) {
-	text, err := d.obey(d.b.hard, c, m)
+// runCommand carries out a slash command within the contact's rights.
+func (ib *inbox) runCommand(c Contact, m received) {
+	text, err := ib.carryOut(ib.b.hard, c, m)
 	how := endDone
 	if err != nil {
-		if d.b.log().Err() != nil {
-			d.b.fail(err)
+		if ib.b.log().Err() != nil {
+			ib.b.fail(err)
 			return
 		}
-		how, text = endRefused, d.fault(err)
+		how, text = endRefused, ib.faultText(err)
 	}
 	if strings.TrimSpace(text) == "" {
-		text = d.b.say(d.key).Done
+		text = ib.b.sentencesFor(ib.key).Done
 	}
-	d.finish(m, event.Refs{}, fact.BridgeFinished{How: how}, text)
+	ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: how}, text)
 }
 
-// fault says to the contact what is wrong with a command.
-func (d *desk) fault(err error) string {
-	say := d.b.say(d.key)
+// faultText returns the reply about a failed command.
+func (ib *inbox) faultText(err error) string {
+	say := ib.b.sentencesFor(ib.key)
 	var in interface {
 		error
 		In(*language.Sentences) string
@@ -136,29 +137,29 @@ func (d *desk) fault(err error) string {
 	return say.Fault(err)
 }
 
-func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) {
+func (ib *inbox) carryOut(ctx context.Context, c Contact, m received) (string, error) {
 	l, err := parse(m.Text)
 	switch {
 	case err != nil:
 		return "", err
 	case l.Name == speakCommand:
-		return d.speak(ctx, l.Args)
+		return ib.changeLanguage(ctx, l.Args)
 	case l.Name == followCommand:
-		return d.follow(ctx, c, l.Args)
+		return ib.followElsewhere(ctx, c, l.Args)
 	case l.Name == projectCommand:
-		return d.project(ctx, l.Args)
+		return ib.changeProject(ctx, l.Args)
 	}
-	if l.Name == "exit" { // nor is the session named by it
-		return "", language.Said(d.b.say(d.key).NoExit)
+	if l.Name == "exit" { // this command cannot name a session either
+		return "", language.Said(ib.b.sentencesFor(ib.key).NoExit)
 	}
-	conv, err := d.conversation(ctx, c)
+	conv, err := ib.conversation(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	host := d.b.opt.Host
-	host.Conversation, host.By, host.Where = conv, c.Label(), d.key.Channel
+	host := ib.b.opt.Host
+	host.Conversation, host.By, host.Where = conv, c.Label(), ib.key.Channel
 	host.May = func(n command.Need) bool { return may(c.Rights, n) }
-	host.Cancel, host.Named, host.Say = d.stopTurn, true, d.b.say(d.key)
+	host.Cancel, host.Named, host.Say = ib.stopTurn, true, ib.b.sentencesFor(ib.key)
 	if m.Question != "" {
 		l.Args = string(m.Question) + " " + l.Args
 	}
@@ -170,17 +171,17 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 		return "", err
 	}
 	if l.Name == "pending" {
-		out.Text = d.pendingThere(out.Text)
+		out.Text = ib.pendingTeamQuestions(out.Text)
 	}
-	if where := d.b.name(); l.Name == "status" && where != "" {
-		out.Text = fmt.Sprintf(d.b.say(d.key).InProject, literal(where)) + "\n" + out.Text
+	if where := ib.b.name(); l.Name == "status" && where != "" {
+		out.Text = fmt.Sprintf(ib.b.sentencesFor(ib.key).InProject, literal(where)) + "\n" + out.Text
 	}
-	return d.effect(ctx, conv, m, out)
+	return ib.applyEffect(ctx, conv, m, out)
 }
 
-// speak changes the language in which the contact is spoken to, or says which it is.
-func (d *desk) speak(ctx context.Context, name string) (string, error) {
-	say := d.b.say(d.key)
+// changeLanguage changes the contact's language, or reports it.
+func (ib *inbox) changeLanguage(ctx context.Context, name string) (string, error) {
+	say := ib.b.sentencesFor(ib.key)
 	if name == "" {
 		return say.Languages, nil
 	}
@@ -188,17 +189,17 @@ func (d *desk) speak(ctx context.Context, name string) (string, error) {
 	if !ok {
 		return "", language.Said(fmt.Sprintf(say.NoLanguage, name))
 	}
-	f := fact.ContactChanged{Peer: d.key, Language: string(l), By: d.key.Channel + ":" + d.key.Contact}
-	if err := d.b.commit(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
+	f := fact.ContactChanged{Peer: ib.key, Language: string(l), By: ib.key.Channel + ":" + ib.key.Contact}
+	if err := ib.b.commitEvents(ctx, event.NewFact(event.ContactChanged, "user", event.Refs{}, f)); err != nil {
 		return "", err
 	}
-	d.b.mu.Lock()
-	d.b.spoken[d.key] = l
-	d.b.mu.Unlock()
+	ib.b.mu.Lock()
+	ib.b.spoken[ib.key] = l
+	ib.b.mu.Unlock()
 	return l.Sentences().LanguageIs, nil
 }
 
-// may translates the rights of contacts into those of commands.
+// may translates the rights of a contact to those of a command.
 func may(rights access.Rights, n command.Need) bool {
 	switch n {
 	case command.Read:
@@ -211,9 +212,9 @@ func may(rights access.Rights, n command.Need) bool {
 	return rights.Has(access.Admin)
 }
 
-// effect does what a command leaves to the front end.
-func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received, out command.Output) (string, error) {
-	say := d.b.say(d.key)
+// applyEffect carries out the part of a command that belongs to the front end.
+func (ib *inbox) applyEffect(ctx context.Context, conv *kernel.Conversation, m received, out command.Output) (string, error) {
+	say := ib.b.sentencesFor(ib.key)
 	switch out.Effect {
 	case command.Thoughts:
 		return "", language.Said(say.NoThoughts)
@@ -222,7 +223,7 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 	case command.Resume:
 		return "", language.Said(say.NoResume)
 	case command.Queue:
-		return d.lined(), nil
+		return ib.lined(), nil
 	case command.Unfold:
 		return "", language.Said(say.NoFolds)
 	case command.Copy:
@@ -230,7 +231,7 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 	case command.Export:
 		return "", language.Said(fmt.Sprintf(say.NoExport, conv.Session()))
 	case command.Recall:
-		e, ok, err := d.b.log().Last(ctx, event.Query{Session: conv.Session(), Types: []event.Type{event.MessageReceived}})
+		e, ok, err := ib.b.log().Last(ctx, event.Query{Session: conv.Session(), Types: []event.Type{event.MessageReceived}})
 		var last struct {
 			Text string `json:"text"`
 		}
@@ -242,15 +243,15 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 		}
 		return fmt.Sprintf(say.LastInput, last.Text), err
 	case command.Switch:
-		if err := d.move(ctx, out.Session, out.Provider); err != nil {
+		if err := ib.moveSession(ctx, out.Session, out.Provider); err != nil {
 			return "", err
 		}
 		return say.OtherSession, nil
 	case command.Discard:
-		if err := d.move(ctx, "", ""); err != nil {
+		if err := ib.moveSession(ctx, "", ""); err != nil {
 			return "", err
 		}
-		return say.Discarded, d.b.opt.Runner.DeleteSession(ctx, conv.Session())
+		return say.Discarded, ib.b.opt.Runner.DeleteSession(ctx, conv.Session())
 	}
 	return out.Text, nil
 }

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// slots are how many turns may go on at a time. A turn that waits for a person has none: its agent does
-// nothing while a question is open, and the person may take hours.
+// slots limits the number of turns that run at a time. A turn with an open question has no slot:
+// its agent waits, and the person may take hours.
 type slots struct {
-	mu   sync.Mutex // guards what follows
-	free int        // below 0: so many turns were answered while others had their slots
+	mu   sync.Mutex // guards the fields below
+	free int        // negative: answered turns run in addition to the limit
 	line []chan struct{}
 }
 
 func newSlots(n int) *slots { return &slots{free: n} }
 
-// take takes a slot, in the order of the callers. It returns false if ctx ends before there is one.
-func (s *slots) take(ctx context.Context) bool {
+// takeSlot takes a slot in the order of the callers. It returns false if ctx ends first.
+func (s *slots) takeSlot(ctx context.Context) bool {
 	mine := make(chan struct{})
 	s.mu.Lock()
 	s.line = append(s.line, mine)
-	s.hand()
+	s.handOut()
 	s.mu.Unlock()
 	select {
 	case <-mine:
@@ -34,36 +34,37 @@ func (s *slots) take(ctx context.Context) bool {
 		s.line = slices.Delete(s.line, i, i+1)
 		return false
 	}
-	s.free++ // it came at the same moment
-	s.hand()
+	s.free++ // the slot was handed out at the same moment
+	s.handOut()
 	return false
 }
 
-// ahead is how many turns wait for a slot; full: so does one that comes now.
+// ahead returns the number of turns that wait for a slot. full reports whether a new turn must
+// wait.
 func (s *slots) ahead() (n int, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.line), s.free <= 0
 }
 
-// give gives a slot back.
-func (s *slots) give() {
+// giveBack releases a slot.
+func (s *slots) giveBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free++
-	s.hand()
+	s.handOut()
 }
 
-// retake takes a slot that was given back for a while, at once: the turn goes on already. Until then
-// others have ended, there is one more than there may be.
-func (s *slots) retake() {
+// retakeSlot takes back a released slot at once, because its turn is running. The limit may be
+// exceeded until other turns end.
+func (s *slots) retakeSlot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free--
 }
 
-// hand hands out what is free. The caller holds mu.
-func (s *slots) hand() {
+// handOut hands out the free slots. The caller holds mu.
+func (s *slots) handOut() {
 	for s.free > 0 && len(s.line) > 0 {
 		s.free--
 		close(s.line[0])
@@ -71,33 +72,33 @@ func (s *slots) hand() {
 	}
 }
 
-// asks takes note that a question of the turn under way waits for a person.
-func (d *desk) asks() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.asking++; d.asking == 1 {
-		d.b.slots.give()
+// questionOpened records that a question of the running turn waits for a person.
+func (ib *inbox) questionOpened() {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.openQuestions++; ib.openQuestions == 1 {
+		ib.b.slots.giveBack()
 	}
 }
 
-// asked takes note that one of those has its end.
-func (d *desk) asked() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.asking == 0 {
+// questionClosed records the end of such a question.
+func (ib *inbox) questionClosed() {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.openQuestions == 0 {
 		return
 	}
-	if d.asking--; d.asking == 0 {
-		d.b.slots.retake()
+	if ib.openQuestions--; ib.openQuestions == 0 {
+		ib.b.slots.retakeSlot()
 	}
 }
 
-// rise gives the slot of a turn that is over back, unless the turn had none at its end.
-func (d *desk) rise() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.asking == 0 {
-		d.b.slots.give()
+// releaseSlot releases the slot of a finished turn, unless the turn had none at its end.
+func (ib *inbox) releaseSlot() {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.openQuestions == 0 {
+		ib.b.slots.giveBack()
 	}
-	d.asking = 0
+	ib.openQuestions = 0
 }

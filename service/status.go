@@ -11,32 +11,32 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Status is how a bridge is, as far as it is on record.
+// Status is the recorded state of a bridge.
 type Status struct {
-	Running  bool            `json:"running"` // as far as is on record; the lock tells whether it lives
+	Running  bool            `json:"running"` // on record; the lock tells whether the process lives
 	Since    time.Time       `json:"since"`
-	Why      string          `json:"why,omitempty"` // it ended
+	Why      string          `json:"why,omitempty"` // the reason of the end
 	Channels []ChannelStatus `json:"channels"`
 	Contacts []Contact       `json:"contacts"`
-	// Unconfirmed are named by the log, and have no rights: see [Records.Unconfirmed].
+	// Unconfirmed lists the contacts on the log without rights; see [Records.Unconfirmed].
 	Unconfirmed []Contact `json:"unconfirmed,omitempty"`
 	Waiting     int       `json:"waiting"`   // messages without an outcome
 	Unsent      int       `json:"unsent"`    // messages to contacts
-	Unknown     int       `json:"unknown"`   // of these: that the platform may have taken before
-	Failed      int       `json:"failed"`    // that were given up
-	Ignored     int       `json:"ignored"`   // strangers, as far as is on record
-	LastWhy     string    `json:"last_fail"` // why the last attempt to send failed, while it waits
+	Unknown     int       `json:"unknown"`   // unsent messages that the platform may have received before
+	Failed      int       `json:"failed"`    // messages that were given up
+	Ignored     int       `json:"ignored"`   // recorded refusals of strangers
+	LastWhy     string    `json:"last_fail"` // the reason of the last failed attempt to send, while it waits
 }
 
-// ChannelStatus is how a channel is.
+// ChannelStatus is the state of a channel.
 type ChannelStatus struct {
 	Name   string    `json:"name"`
 	Served bool      `json:"served"`
-	Error  string    `json:"error,omitempty"` // it cannot be read
+	Error  string    `json:"error,omitempty"` // the channel cannot be read
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// Status reads how the bridge is.
+// Status reads the state of the bridge.
 func (r *Records) Status(ctx context.Context) (s Status, err error) {
 	if s.Contacts, err = r.Contacts(ctx); err != nil {
 		return s, err
@@ -68,7 +68,7 @@ func (r *Records) Status(ctx context.Context) (s Status, err error) {
 	for _, row := range rows {
 		s.Running, s.Since, s.Why = row.Running, time.Unix(0, row.At), row.Why
 		var served []string
-		_ = json.Unmarshal([]byte(row.Channels), &served) // the view wrote it
+		_ = json.Unmarshal([]byte(row.Channels), &served) // the view wrote this text
 		for _, name := range served {
 			s.Channels = append(s.Channels, ChannelStatus{Name: name, Served: true})
 		}
@@ -93,19 +93,19 @@ func (r *Records) Status(ctx context.Context) (s Status, err error) {
 	return s, nil
 }
 
-// Live is what a bridge of this process does now, beside what is on record.
+// Live is the current state of a running bridge, in addition to its record.
 type Live struct {
 	Status
-	Turns     []string // under way: who, and the beginning of what
+	Turns     []string // running turns: the contact and the beginning of the input
 	Queued    int      // messages that wait for their turn
-	InLine    int      // contacts of which one waits
+	InLine    int      // contacts with such a message
 	Held      int      // messages that wait for their senders
-	Questions []string // that wait: who is asked, and what
-	Errors    []string // the last ones
-	Projects  []string // where its bot serves several: each, and how it is
+	Questions []string // open questions: the asked contact and the title
+	Errors    []string // the latest ones
+	Projects  []string // the state of each project, if the bot serves several
 }
 
-// Live returns what the bridge does now.
+// Live returns the current state of the bridge.
 func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
 	if l.Status, err = b.records.Status(ctx); err != nil {
 		return l, err
@@ -117,22 +117,22 @@ func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
 	who := func(p fact.Peer) string { return cmp.Or(names[p], "somebody who was paired") }
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, d := range b.desk {
-		d.mu.Lock()
-		if d.now != nil {
-			text, _, _ := strings.Cut(strings.TrimSpace(d.now.Text), "\n")
-			l.Turns = append(l.Turns, who(d.key)+": "+text)
+	for _, ib := range b.inboxByPeer {
+		ib.mu.Lock()
+		if ib.now != nil {
+			text, _, _ := strings.Cut(strings.TrimSpace(ib.now.Text), "\n")
+			l.Turns = append(l.Turns, who(ib.key)+": "+text)
 		}
-		queued, held := d.waiting()
+		queued, held := ib.waiting()
 		l.Queued, l.Held = l.Queued+queued, l.Held+held
 		if queued > 0 {
 			l.InLine++
 		}
-		d.mu.Unlock()
+		ib.mu.Unlock()
 	}
-	for _, a := range b.asked {
-		if a.there != nil {
-			l.Questions = append(l.Questions, a.there.Worker+" (team): "+a.Title)
+	for _, a := range b.openQuestions {
+		if a.team != nil {
+			l.Questions = append(l.Questions, a.team.Worker+" (team): "+a.Title)
 			continue
 		}
 		l.Questions = append(l.Questions, who(a.owner)+": "+a.Title)
@@ -143,8 +143,8 @@ func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
 	return l, nil
 }
 
-// Names are what people call each of the contacts: by name and channel, and by the platform's id only where
-// that is not enough.
+// Names returns a short name for each contact: its name and channel, and the platform's id only if
+// that is ambiguous.
 func Names(list []Contact) (names []string) {
 	count := map[string]int{}
 	for _, c := range list {

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// removing is a platform on which messages can be edited, now and then, and taken back.
+// removing is a platform that can edit and delete messages.
 type removing struct {
 	*local.Channel
 	removed chan string // the ids
@@ -35,7 +35,7 @@ func (c removing) Remove(_ context.Context, id string) error {
 	return nil
 }
 
-// streaming is somebody to whom answers are shown as they come.
+// streaming returns a person who sees answers while they arrive.
 func (w *world) streaming(fail error, change ...func(*service.Options)) (*person, removing) {
 	r := removing{removed: make(chan string, 1), edits: &atomic.Int32{}, fail: fail}
 	s := w.serve(local.DefaultLimits(), append(change, func(o *service.Options) {
@@ -49,8 +49,8 @@ func (w *world) streaming(fail error, change ...func(*service.Options)) (*person
 
 const slowly = "@say one and\n@sleep 300ms\n@say  two\n@sleep 1h"
 
-// TestAnAnswerIsShownAsItComes: in one message, which the whole answer takes the place of; where tools ran, it keeps
-// how they ended.
+// TestAnAnswerIsShownAsItComes checks that one message shows the answer so far. The whole answer
+// then replaces it. If tools ran, the message keeps their results.
 func TestAnAnswerIsShownAsItComes(t *testing.T) {
 	w := newWorld(t)
 	alice, r := w.streaming(nil)
@@ -72,7 +72,7 @@ func TestAnAnswerIsShownAsItComes(t *testing.T) {
 	alice.mu.Unlock()
 	card := alice.expect("Answer with an option's number")
 	alice.mu.Lock()
-	alice.read = before // either of the two may come first
+	alice.read = before // the two may arrive in any order
 	alice.mu.Unlock()
 	shown := alice.expect("let me see\n\n⏳")
 	alice.allow(card)
@@ -93,7 +93,8 @@ func TestAnAnswerIsShownAsItComes(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsShownAtThePlatformsPace: what it wants no more of for a while, it is not sent; nothing waits for that.
+// TestAnAnswerIsShownAtThePlatformsPace checks that a platform that demands a pause gets no edits
+// for this time. No message waits for the edits.
 func TestAnAnswerIsShownAtThePlatformsPace(t *testing.T) {
 	for name, fail := range map[string]error{"429": &channel.RateLimitError{After: time.Hour}, "refused": &channel.RejectedError{Why: "400"}} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestAnAnswerIsShownAtThePlatformsPace(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsNotShownBefore: where it is switched off.
+// TestAnAnswerIsNotShownBefore checks that a switched-off stream shows no partial answer.
 func TestAnAnswerIsNotShownBefore(t *testing.T) {
 	w := newWorld(t)
 	alice, _ := w.streaming(nil, func(o *service.Options) { o.Settings.Ack = "off" })
@@ -121,7 +122,7 @@ func TestAnAnswerIsNotShownBefore(t *testing.T) {
 	}
 }
 
-// unshown is a platform that takes no signs of progress for now.
+// unshown is a platform that does not accept status messages.
 type unshown struct{ removing }
 
 func (c unshown) Send(ctx context.Context, m channel.Outbound) (string, error) {
@@ -131,7 +132,8 @@ func (c unshown) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	return c.Channel.Send(ctx, m)
 }
 
-// TestASignOfATurnThatIsOver: it is not sent any more, holds up no answer, and is no message that was given up.
+// TestASignOfATurnThatIsOver checks that the status message of a finished turn is not sent any
+// longer, delays no answer, and does not count as given up.
 func TestASignOfATurnThatIsOver(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) {

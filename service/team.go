@@ -18,13 +18,13 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// mostOfTeam is how many questions of workers have cards at a time.
+// mostOfTeam limits the workers' questions that have cards at a time.
 const mostOfTeam = 100
 
-// attend puts the open questions of a team's workers to the contacts that may answer everybody's, until ctx ends. Nothing
-// else of the bridge waits for it.
-func (b *Bridge) attend(ctx context.Context) {
-	b.opt.Team.Watch(ctx, b.see, func(err error) {
+// watchTeam shows the open questions of a team's workers to the contacts that may answer every
+// question, until ctx ends. No other part of the bridge waits for it.
+func (b *Bridge) watchTeam(ctx context.Context) {
+	b.opt.Team.Watch(ctx, b.syncQuestions, func(err error) {
 		switch {
 		case err == nil:
 			b.info("the questions of the team are shown again")
@@ -36,13 +36,13 @@ func (b *Bridge) attend(ctx context.Context) {
 	})
 }
 
-// see asks what is open at the team's workers and was not asked, and closes what is not open any more.
-func (b *Bridge) see(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
+// syncQuestions asks the new questions of the team's workers and closes the ended ones.
+func (b *Bridge) syncQuestions(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
 	open, right := map[event.InteractionID]bool{}, t.May(team.Approve)
 	for _, q := range list {
 		open[q.Name()] = true
 		if right == nil {
-			if err := b.askThere(ctx, t, q); err != nil {
+			if err := b.askTeamQuestion(ctx, t, q); err != nil {
 				return err
 			}
 		}
@@ -51,7 +51,7 @@ func (b *Bridge) see(ctx context.Context, t *team.Team, list []team.OpenQuestion
 		if open[a.ID] {
 			continue
 		}
-		end, err := t.Ended(ctx, a.there.ID)
+		end, err := t.Ended(ctx, a.team.ID)
 		switch {
 		case err != nil:
 			return err
@@ -63,31 +63,33 @@ func (b *Bridge) see(ctx context.Context, t *team.Team, list []team.OpenQuestion
 	return right
 }
 
-// unanswered are the questions of workers that have cards, and to which no answer is under way: that tells better how they end.
-func (b *Bridge) unanswered() (list []*asked) {
+// unanswered returns the workers' questions with a card and without a running answer. The result of
+// a running answer tells the end better.
+func (b *Bridge) unanswered() (list []*openQuestion) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, a := range b.asked {
-		if a.there != nil && a.answers == 0 {
+	for _, a := range b.openQuestions {
+		if a.team != nil && a.answers == 0 {
 			list = append(list, a)
 		}
 	}
 	return list
 }
 
-// answering takes note that an answer to a worker's question has come (1), or was dealt with (-1).
-func (b *Bridge) answering(id event.InteractionID, n int) {
+// countAnswers records that an answer to a worker's question has come (1) or was submitted (-1).
+func (b *Bridge) countAnswers(id event.InteractionID, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a := b.asked[id]; a != nil {
+	if a := b.openQuestions[id]; a != nil {
 		a.answers += n
 	}
 }
 
-// askThere puts a worker's question to those who may answer everybody's, unless it was.
-func (b *Bridge) askThere(ctx context.Context, t *team.Team, q team.OpenQuestion) error {
+// askTeamQuestion sends a worker's question to the contacts that may answer every question, unless
+// it was sent before.
+func (b *Bridge) askTeamQuestion(ctx context.Context, t *team.Team, q team.OpenQuestion) error {
 	id := q.Name()
-	if !b.room(id) {
+	if !b.hasRoom(id) {
 		return nil
 	}
 	was, err := b.records.wasAsked(ctx, id)
@@ -105,54 +107,54 @@ func (b *Bridge) askThere(ctx context.Context, t *team.Team, q team.OpenQuestion
 	if f.Question, err = json.Marshal(q.Question); err != nil {
 		return err
 	}
-	a := &asked{Question: q.Question, there: &f, cards: map[fact.Peer]*card{}}
+	a := &openQuestion{Question: q.Question, team: &f, cards: map[fact.Peer]*card{}}
 	a.ID = id
 	events := []event.Event{event.NewFact(event.TeamAsked, "perlica", event.Refs{Interaction: id}, f)}
 	for _, c := range contacts {
 		if b.channels[c.Channel] != nil && c.Rights.Has(access.Approve) && c.Rights.Has(access.Admin) {
-			events = append(events, b.deal(a, c, c.Chat, "", inTeam(b.say(c.key()), q.Question, f))...)
+			events = append(events, b.makeCard(a, c, c.Chat, "", inTeam(b.sentencesFor(c.key()), q.Question, f))...)
 		}
 	}
 	if len(a.cards) == 0 {
-		return nil // somebody may be paired while it is open
+		return nil // a contact may be paired while the question is open
 	}
 	b.mu.Lock()
-	b.asked[id] = a
+	b.openQuestions[id] = a
 	b.mu.Unlock()
 	b.info("question of the team", "id", shortID(id), "worker", f.Worker, "title", q.Title)
-	return b.commit(b.hard, events...)
+	return b.commitEvents(b.hard, events...)
 }
 
-// room reports whether a worker's question has no card yet, and may have one.
-func (b *Bridge) room(id event.InteractionID) bool {
+// hasRoom reports whether a worker's question has no card yet and may get one.
+func (b *Bridge) hasRoom(id event.InteractionID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
-	for _, a := range b.asked {
-		if a.there != nil {
+	for _, a := range b.openQuestions {
+		if a.team != nil {
 			n++
 		}
 	}
-	return b.asked[id] == nil && n < mostOfTeam
+	return b.openQuestions[id] == nil && n < mostOfTeam
 }
 
-// inTeam begins the card of a worker's question.
+// inTeam returns the first line of a worker's card.
 func inTeam(say *language.Sentences, q interaction.Question, f fact.TeamQuestion) string {
 	return command.TeamQuestion{Question: q, Worker: f.Worker, Input: f.Input, Sender: f.Sender, Project: f.Project}.Heading(say)
 }
 
-// headingOf begins what is said of a question.
-func (b *Bridge) headingOf(a *asked, say *language.Sentences) string {
-	if a.there != nil {
-		return fmt.Sprintf(say.OfTeam, literal(a.there.Worker))
+// headingOf returns the first line of a message about a question.
+func (b *Bridge) headingOf(a *openQuestion, say *language.Sentences) string {
+	if a.team != nil {
+		return fmt.Sprintf(say.OfTeam, literal(a.team.Worker))
 	}
 	return b.heading()
 }
 
-// closedHow is what a card says of how the question ended.
-func (a *asked) closedHow(say *language.Sentences, end *interaction.TakenError) string {
+// closedHow returns the sentence about the end of the question for its card.
+func (a *openQuestion) closedHow(say *language.Sentences, end *interaction.TakenError) string {
 	switch {
-	case a.there == nil || end.Answer != nil:
+	case a.team == nil || end.Answer != nil:
 		return closedHow(say, a.Question, end)
 	case end.Lapsed == "":
 		return fmt.Sprintf(say.ClosedWith, say.TeamGone)
@@ -160,22 +162,23 @@ func (a *asked) closedHow(say *language.Sentences, end *interaction.TakenError) 
 	return fmt.Sprintf(say.ClosedWith, cmp.Or(say.Closings[string(end.Lapsed)], string(end.Lapsed)))
 }
 
-// thereOf is what is on record of a worker's question; nil: it is none.
-func (b *Bridge) thereOf(ctx context.Context, id event.InteractionID) (*fact.TeamQuestion, error) {
+// teamQuestionOf returns the record of a worker's question, or nil for another question.
+func (b *Bridge) teamQuestionOf(ctx context.Context, id event.InteractionID) (*fact.TeamQuestion, error) {
 	e, ok, err := b.log().Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.TeamAsked}})
 	if err != nil || !ok {
 		return nil, err
 	}
 	f := new(fact.TeamQuestion)
-	_ = e.Decode(f) // pruned: nobody can be told what it was
+	_ = e.Decode(f) // pruned: the question's text is lost
 	return f, nil
 }
 
-// find returns a question that was asked here, whether it waits or not, without its cards. It is not nil.
-func (b *Bridge) find(ctx context.Context, id event.InteractionID) (a *asked, err error) {
-	a = new(asked)
-	if a.there, err = b.thereOf(ctx, id); err == nil && a.there != nil {
-		err = json.Unmarshal(a.there.Question, &a.Question)
+// findQuestion returns a question that the bridge has asked, open or not, without its cards. The
+// result is never nil.
+func (b *Bridge) findQuestion(ctx context.Context, id event.InteractionID) (a *openQuestion, err error) {
+	a = new(openQuestion)
+	if a.team, err = b.teamQuestionOf(ctx, id); err == nil && a.team != nil {
+		err = json.Unmarshal(a.team.Question, &a.Question)
 	} else if err == nil {
 		a.Question, err = interaction.Find(ctx, &b.log().Reader, id)
 	}
@@ -183,15 +186,15 @@ func (b *Bridge) find(ctx context.Context, id event.InteractionID) (a *asked, er
 	return a, err
 }
 
-// isThere reports whether a question that waits is a worker's.
-func (b *Bridge) isThere(id event.InteractionID) bool {
+// isTeamQuestion reports whether an open question belongs to a worker.
+func (b *Bridge) isTeamQuestion(id event.InteractionID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := b.asked[id]
-	return a != nil && a.there != nil
+	a := b.openQuestions[id]
+	return a != nil && a.team != nil
 }
 
-// takeUpCards takes up the cards of workers' questions that an earlier bridge sent or was to send.
+// takeUpCards takes up the cards of workers' questions that an earlier bridge sent or queued.
 func (b *Bridge) takeUpCards(ctx context.Context) error {
 	if b.opt.Team == nil {
 		return nil
@@ -200,11 +203,11 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	open := map[event.InteractionID]*asked{}
+	open := map[event.InteractionID]*openQuestion{}
 	for _, k := range list {
 		a := open[k.Question]
 		if a == nil {
-			if a, err = b.find(ctx, k.Question); err != nil || a.there == nil {
+			if a, err = b.findQuestion(ctx, k.Question); err != nil || a.team == nil {
 				continue // closed with the others
 			}
 			a.cards = map[fact.Peer]*card{}
@@ -225,15 +228,15 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.Copy(b.asked, open)
+	maps.Copy(b.openQuestions, open)
 	return nil
 }
 
-// answerThere hands an answer to the worker that asks, and tells its sender what comes of it. Where the bridge stops
-// before that is known the next one does it again: it is the same answer.
-func (d *desk) answerThere(c Contact, m received, there *fact.TeamQuestion) {
-	b, say := d.b, d.b.say(d.key)
-	a := interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: d.key.Channel}
+// answerTeamQuestion submits an answer to the asking worker and tells its sender the result. If the
+// bridge stops before the result is known, the next one submits the same answer again.
+func (ib *inbox) answerTeamQuestion(c Contact, m received, there *fact.TeamQuestion) {
+	b, say := ib.b, ib.b.sentencesFor(ib.key)
+	a := interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: ib.key.Channel}
 	err := errNotYours
 	if c.Rights.Has(access.Approve) && c.Rights.Has(access.Admin) {
 		err = team.ErrAway
@@ -244,7 +247,7 @@ func (d *desk) answerThere(c Contact, m received, there *fact.TeamQuestion) {
 	refs := event.Refs{Interaction: m.Question}
 	if err == nil {
 		b.closeCards(m.Question, &a, "")
-		d.finish(m, refs, fact.BridgeFinished{How: endDone}, "")
+		ib.finishMessage(m, refs, fact.BridgeFinished{How: endDone}, "")
 		return
 	}
 	var uncounted *team.UncountedError
@@ -255,7 +258,7 @@ func (d *desk) answerThere(c Contact, m received, there *fact.TeamQuestion) {
 	case errors.Is(err, team.ErrNoRight):
 		text = fmt.Sprintf(say.AnswerRefused, say.TeamNoRight)
 	case errors.As(err, &uncounted):
-		text = fmt.Sprintf(say.AnswerRefused, d.uncounted(m.Question, there, uncounted))
+		text = fmt.Sprintf(say.AnswerRefused, ib.uncounted(m.Question, there, uncounted))
 	case b.turning.Err() != nil:
 		return
 	case errors.Is(err, team.ErrAway):
@@ -264,32 +267,33 @@ func (d *desk) answerThere(c Contact, m received, there *fact.TeamQuestion) {
 		end.How, text = endDone, fmt.Sprintf(say.TeamUnsure, literal(there.Worker))
 	}
 	b.warn("an answer to a question of the team", "error", end.Detail)
-	d.finish(m, refs, end, text)
+	ib.finishMessage(m, refs, end, text)
 }
 
-// uncounted says why an answer to a worker's question does not count.
-func (d *desk) uncounted(id event.InteractionID, there *fact.TeamQuestion, why *team.UncountedError) string {
-	say := d.b.say(d.key)
+// uncounted returns the reason why an answer to a worker's question does not count.
+func (ib *inbox) uncounted(id event.InteractionID, there *fact.TeamQuestion, why *team.UncountedError) string {
+	say := ib.b.sentencesFor(ib.key)
 	if why.Otherwise {
 		return say.TeamOtherwise
 	}
-	end := d.b.opt.Team.Ended(d.b.turning, there.ID)
-	a, err := d.b.find(d.b.hard, id)
+	end := ib.b.opt.Team.Ended(ib.b.turning, there.ID)
+	a, err := ib.b.findQuestion(ib.b.hard, id)
 	if end == nil || err != nil {
 		return say.Translate(why.Why)
 	}
-	end.At = d.b.opt.Now()
+	end.At = ib.b.opt.Now()
 	return a.closedHow(say, end)
 }
 
-// toTeam reads /allow, /deny or /choose where it means a worker's question. It reports whether it does: then it is an
-// answer, or refused.
-func (r *reading) toTeam(ctx context.Context, l command.Line, f *fact.BridgeReceived) (bool, error) {
-	a, args, err := r.meantThere(ctx, l)
+// toTeam reads an /allow, /deny or /choose that means a worker's question. It reports whether it
+// does. The message is then an answer or is refused.
+func (r *answerReader) toTeam(ctx context.Context, l command.Line, f *fact.BridgeReceived) (bool, error) {
+	a, args, err := r.meantTeamQuestion(ctx, l)
 	if a == nil || err != nil {
 		return false, err
 	}
-	if len(args) < len(strings.Fields(l.Args)) { // by its id: there may be one of a run here that ends so, by chance or on purpose
+	// The id may also be the end of a local run's id, by chance or on purpose.
+	if len(args) < len(strings.Fields(l.Args)) {
 		if local, err := command.Names(ctx, &r.b.log().Reader, strings.Fields(l.Args)[0]); local || err != nil {
 			f.Kind, f.Word = kindRefused, r.say.NotOpen
 			return true, err
@@ -297,24 +301,24 @@ func (r *reading) toTeam(ctx context.Context, l command.Line, f *fact.BridgeRece
 	}
 	c, err := l.Means(a.Question, args)
 	if err != nil {
-		f.Kind, f.Word = kindRefused, r.b.deskOf(r.who).fault(err)
+		f.Kind, f.Word = kindRefused, r.b.inboxOf(r.who).faultText(err)
 		return true, nil
 	}
-	if r.choose(a, c, true, f); f.Kind == "" {
+	if r.applyChoice(a, c, true, f); f.Kind == "" {
 		f.Kind, f.Word = kindRefused, r.say.Usage(l.Name, "[ID] N")
 	}
 	return true, nil
 }
 
-// meantThere is the worker's question that a command means, by its id or without one, and what stands behind that; nil: it
-// means none.
-func (r *reading) meantThere(ctx context.Context, l command.Line) (*asked, []string, error) {
+// meantTeamQuestion returns the worker's question that a command means, with or without an id, and
+// the remaining arguments. It returns nil if the command means no such question.
+func (r *answerReader) meantTeamQuestion(ctx context.Context, l command.Line) (*openQuestion, []string, error) {
 	args := strings.Fields(l.Args)
 	if len(args) > 0 {
 		id := strings.ToLower(strings.TrimPrefix(args[0], "#"))
-		var found []*asked
+		var found []*openQuestion
 		for _, a := range r.open {
-			if a.there != nil && len(id) >= len(shortID(a.ID)) && strings.HasSuffix(string(a.ID), id) {
+			if a.team != nil && len(id) >= len(shortID(a.ID)) && strings.HasSuffix(string(a.ID), id) {
 				found = append(found, a)
 			}
 		}
@@ -322,22 +326,23 @@ func (r *reading) meantThere(ctx context.Context, l command.Line) (*asked, []str
 			return found[0], args[1:], nil
 		}
 	}
-	id, err := r.pin(ctx, l)
+	id, err := r.pinQuestion(ctx, l)
 	for _, a := range r.open {
-		if err == nil && a.ID == id && a.there != nil {
+		if err == nil && a.ID == id && a.team != nil {
 			return a, args, nil
 		}
 	}
 	return nil, nil, err
 }
 
-// pendingThere adds the workers' questions that have a card for the contact to what /pending says.
-func (d *desk) pendingThere(text string) string {
-	say := d.b.say(d.key)
+// pendingTeamQuestions adds the workers' questions that have a card for the contact to the reply of
+// /pending.
+func (ib *inbox) pendingTeamQuestions(text string) string {
+	say := ib.b.sentencesFor(ib.key)
 	var t strings.Builder
-	for _, a := range d.b.openTo(d.key) {
-		if a.there != nil {
-			t.WriteString(inTeam(say, a.Question, *a.there))
+	for _, a := range ib.b.openTo(ib.key) {
+		if a.team != nil {
+			t.WriteString(inTeam(say, a.Question, *a.team))
 			command.Describe(&t, say, a.Question)
 		}
 	}

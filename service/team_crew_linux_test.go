@@ -17,21 +17,23 @@ import (
 
 func init() { afterTests = hubtest.Remove }
 
-// crew is a team: build, its admin and worker, and alice, the machine of a bridge.
+// crew is a team. build is its admin and worker, and alice is the machine of a bridge.
 type crew struct {
 	t        *testing.T
 	s        *hubtest.Server
 	db       string
 	build    *team.Team
 	home     string // of alice
-	url      string // of the hub, as alice has it
+	url      string // of the hub as alice reaches it
 	untilNow context.Context
 }
 
-// newCrew makes a team of which alice has the rights, and has the worker work until the test ends. The test is a parallel one.
+// newCrew makes a team in which alice has the rights. The worker works until the test ends. The
+// test runs in parallel.
 func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...string) *crew {
 	t.Helper()
-	t.Parallel() // they wait, most of the time
+	// Most of these tests wait.
+	t.Parallel()
 	s, db := hubtest.Shared(t)
 	c := &crew{t: t, s: s, db: db, home: t.TempDir(), url: url(s, db)}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -63,7 +65,7 @@ func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...s
 	t.Cleanup(func() {
 		stop()
 		end()
-		<-done // what did not end is of no interest
+		<-done // the remaining turns do not matter
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
@@ -87,7 +89,8 @@ func (c *crew) join(opt team.Options, name string) *team.Team {
 	return j
 }
 
-// link is alice's to the team, until the test ends; the bridges of the test must be made behind it.
+// link returns alice's link to the team, which lives until the test ends. The test must make its
+// bridges after it.
 func (c *crew) link() *team.Link {
 	l := linkTo(teamOptions(c.url, c.home))
 	c.t.Cleanup(func() {
@@ -104,7 +107,7 @@ func (c *crew) serve(w *world, change ...func(*service.Options)) *serving {
 	return w.serve(local.DefaultLimits(), append(change, func(o *service.Options) { o.Team = l })...)
 }
 
-// submit has the worker ask something.
+// submit submits an input that lets the worker ask.
 func (c *crew) submit(id, text string) {
 	c.t.Helper()
 	if _, err := c.build.Submit(c.untilNow, []team.Draft{{ID: id, Text: text, Project: "website"}}); err != nil {
@@ -112,7 +115,7 @@ func (c *crew) submit(id, text string) {
 	}
 }
 
-// allowed is how many yeses the run of an input had, when it has ended.
+// allowed returns the number of yeses of an ended run.
 func (c *crew) allowed(id string) int {
 	c.t.Helper()
 	l, err := c.build.Live(c.untilNow)
@@ -131,7 +134,7 @@ func (c *crew) allowed(id string) int {
 	return r.Permissions.Allowed
 }
 
-// questions waits until the worker's open questions are so many.
+// questions waits until the worker has this many open questions.
 func (c *crew) questions(n int) []team.OpenQuestion {
 	c.t.Helper()
 	for {
@@ -146,7 +149,8 @@ func (c *crew) questions(n int) []team.OpenQuestion {
 	}
 }
 
-// given are who answered a team's questions at alice, and where, by its log.
+// given lists the people who answered questions of the team at alice, and the front ends, from its
+// log.
 func (c *crew) given() (list []string) {
 	c.t.Helper()
 	t, err := team.Open(c.untilNow, teamOptions(c.s.URL(hubtest.Lead, c.db), c.home))
@@ -164,5 +168,5 @@ func (c *crew) given() (list []string) {
 	return list
 }
 
-// everything is the rights of who may answer everybody's questions.
+// everything returns the rights to answer every question.
 func everything() []access.Right { return []access.Right{access.Ask, access.Approve, access.Admin} }

@@ -13,8 +13,9 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestTeamOnThePhone: a question of a worker comes to those who may answer everybody's, with who asks and all that it is about, and
-// each way of answering reaches the worker, whose run goes on. Who gave the answer is on the log of the machine.
+// TestTeamOnThePhone checks that a worker's question reaches the contacts that may answer every
+// question. It names its origin and all details. Each way of answering reaches the worker, and the
+// run continues. The machine's log names the answering contact.
 func TestTeamOnThePhone(t *testing.T) {
 	c := newCrew(t, direct, team.Ask, team.Approve)
 	w := newWorld(t)
@@ -54,7 +55,8 @@ func TestTeamOnThePhone(t *testing.T) {
 			alice.say("#" + id + " 1")
 		}
 		end := alice.expect("answered at", tooSoon, "does not say which question")
-		if !strings.Contains(end.Text, "answered at") { // the card had arrived only just before
+		// The card had just arrived.
+		if !strings.Contains(end.Text, "answered at") {
 			w.reads()
 			answer(card, id)
 			end = alice.expect("answered at")
@@ -67,7 +69,7 @@ func TestTeamOnThePhone(t *testing.T) {
 		}
 		n++
 	}
-	// What takes more than a number takes it here, too.
+	// An answer that needs more than a number needs it here, too.
 	for id, text := range map[string]string{"word": `@ask execute "Wipe" command="rm -rf /"`, "always": `@ask execute "Build" command="make"`} {
 		c.submit(id, text)
 		short := asking.FindStringSubmatch(alice.expect("or with `#").Text)[1]
@@ -92,7 +94,7 @@ func TestTeamOnThePhone(t *testing.T) {
 	if got := c.given(); len(got) != n || got[0] != label+" local" {
 		t.Errorf("on record: %q", got)
 	}
-	// Whose end the hub does not have, or has no more, is not asked again.
+	// A question whose end the hub does not have is not asked again.
 	cards := alice.count("or with `#")
 	c.s.SQL(t, c.db, `UPDATE perlica.questions SET closed = NULL`)
 	c.submit("last", `@ask execute "The last" command="make"`)
@@ -107,7 +109,8 @@ func TestTeamOnThePhone(t *testing.T) {
 	bob.expect("You said: hello")
 }
 
-// TestTeamFirst: who comes too late is told who was first; of two answers from this machine the second is told so, too.
+// TestTeamFirst checks that a late answer is told which answer was first, also the second of two
+// answers from this machine.
 func TestTeamFirst(t *testing.T) {
 	c := newCrew(t, direct, team.Ask, team.Approve)
 	w := newWorld(t)
@@ -118,7 +121,7 @@ func TestTeamFirst(t *testing.T) {
 		o, _ := q.First("allow_once")
 		return interaction.Answer{Option: o.ID, By: "somebody", Where: "terminal"}
 	}
-	// The bridge sees it before it is answered, or on its own.
+	// The bridge sees the end when its contact answers, or on its own.
 	for i, told := 0, false; !told; i++ {
 		id := "late" + string(rune('a'+i))
 		c.submit(id, `@ask execute "Late" command=make`)
@@ -135,14 +138,14 @@ func TestTeamFirst(t *testing.T) {
 			t.Fatalf("who was late was told %q", a.Text)
 		}
 		if end := alice.expect("build answered at"); !strings.Contains(end.Text, "Late") {
-			end = alice.expect("build answered at") // behind what the answer was told
+			end = alice.expect("build answered at") // after the reply to the answer
 			_ = end
 		}
 		if c.allowed(id) != 1 {
 			t.Error("the first answer did not count")
 		}
 	}
-	// Somebody else on this machine, whose answer the worker has not taken.
+	// Another person on this machine has answered, and the worker has not accepted this answer.
 	c.submit("otherwise", `@ask execute "Otherwise" command=make`)
 	card := alice.expect("Otherwise")
 	q := c.questions(1)[0]
@@ -157,8 +160,8 @@ func TestTeamFirst(t *testing.T) {
 	alice.expect("build answered at")
 }
 
-// TestTeamForged: a question that somebody changed on the hub is another one. A yes to it counts for nothing, and the card of
-// the first is closed.
+// TestTeamForged checks that a question changed on the hub is a different question. A yes to the
+// first one does not count, and its card is closed.
 func TestTeamForged(t *testing.T) {
 	c := newCrew(t, direct, team.Ask, team.Approve)
 	w := newWorld(t)
@@ -182,8 +185,8 @@ func TestTeamForged(t *testing.T) {
 	}
 }
 
-// TestTeamAway: a hub that says nothing holds up nothing here. Who answers is told that it did not count, in either language, and
-// answers again when it is back.
+// TestTeamAway checks that a silent hub delays nothing here. An answering contact is told in its
+// language that the answer did not count, and can answer again when the hub is back.
 func TestTeamAway(t *testing.T) {
 	var p *hubtest.Proxy
 	c := newCrew(t, func(s *hubtest.Server, db string) string {
@@ -249,8 +252,8 @@ func TestTeamAway(t *testing.T) {
 	}
 }
 
-// TestTeamKilled: a bridge that is killed leaves its cards: none is sent twice, and they are answered at the next one. An
-// answer that it had taken is settled by the next, with the truth.
+// TestTeamKilled kills a bridge with open cards. No card is sent twice, and the next bridge accepts
+// the answers. It also settles an answer that the killed bridge had received.
 func TestTeamKilled(t *testing.T) {
 	points := []string{"", "question of the team", "before card", "behind card", "question closed"}
 	if testing.Short() {
@@ -266,7 +269,8 @@ func TestTeamKilled(t *testing.T) {
 			if err := s.stop(); err != nil {
 				t.Fatal(err)
 			}
-			if point == "question closed" { // counted by the worker, and the bridge does not know
+			// The worker has counted the answer, and the bridge does not know it.
+			if point == "question closed" {
 				alice.mu.Lock()
 				alice.also = alice.allow
 				alice.mu.Unlock()
@@ -315,7 +319,8 @@ func TestTeamKilled(t *testing.T) {
 	}
 }
 
-// TestTeamEndsUnseen: the card of a question that was answered while no bridge ran is closed by the next.
+// TestTeamEndsUnseen checks that the next bridge closes the card of a question that ended while no
+// bridge ran.
 func TestTeamEndsUnseen(t *testing.T) {
 	c := newCrew(t, direct, team.Ask, team.Approve)
 	w := newWorld(t)
@@ -339,11 +344,13 @@ func TestTeamEndsUnseen(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.serve(local.DefaultLimits()) // which belongs to no team any more
+	// This bridge belongs to no team.
+	w.serve(local.DefaultLimits())
 	alice.expect("asks no questions of the team any more")
 }
 
-// TestTeamWithoutRight: a machine that may not answer shows no questions, and says so once.
+// TestTeamWithoutRight checks that a machine without the right to answer shows no questions and
+// says so once.
 func TestTeamWithoutRight(t *testing.T) {
 	c := newCrew(t, direct, team.Ask)
 	w := newWorld(t)
@@ -369,7 +376,8 @@ func TestTeamWithoutRight(t *testing.T) {
 	}
 }
 
-// TestTeamSilent: where the worker says nothing of an answer its sender is told so, and answers others in that time.
+// TestTeamSilent checks a worker that does not react to an answer. The sender is told so, and other
+// answers still work in the meantime.
 func TestTeamSilent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the worker is waited for, for half a minute")

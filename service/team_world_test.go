@@ -8,10 +8,10 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// The home of a bridge's machine that belongs to a team, and its hub.
+// homeVar names the home of a bridge's machine that belongs to a team, and hubVar names its hub.
 const homeVar, hubVar = "PERLICA_SERVICE_HOME", "PERLICA_SERVICE_HUB"
 
-// teamOptions are how a team is opened on a machine with this home.
+// teamOptions returns the options for opening a team on a machine with this home.
 func teamOptions(url, home string) team.Options {
 	return team.Options{
 		URL: url, Dir: filepath.Join(home, "website"), Version: "test",

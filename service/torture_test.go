@@ -24,11 +24,10 @@ var (
 	tortureSeed     = flag.Uint64("torture-seed", 0, "the torture test's seed; 0: by the clock")
 )
 
-// TestTorture: five people write over two channels; the bridge, its agents and one of the
-// platforms are killed again and again; messages come twice and in another order; sending is
-// slow and fails, before the platform has the message or behind that; some turns ask, and are
-// answered. Each message is acknowledged once at most, called once at most, and has exactly one
-// outcome, in order.
+// TestTorture runs five people on two channels. The bridge, its agents and one of the platforms are
+// killed repeatedly. Messages come twice and in another order. Sending is slow and fails before or
+// after the platform has the message. Some turns ask and are answered. Each message is acknowledged
+// at most once, called at most once, and has exactly one outcome, in order.
 func TestTorture(t *testing.T) {
 	seed := *tortureSeed
 	if seed == 0 {
@@ -87,7 +86,8 @@ func TestTorture(t *testing.T) {
 			pause(time.Duration(rng.IntN(60)) * time.Millisecond)
 			platformKills++
 			remote.again(rng.Uint64())
-		case 5, 6, 7: // else all the dying would be done before the first answer
+		case 5, 6, 7:
+			// Otherwise all kills would precede the first answer.
 			if n := rng.IntN(len(people)); len(sent[n]) > 0 {
 				people[n].outcome(sent[n][rng.IntN(len(sent[n]))])
 			}
@@ -98,7 +98,8 @@ func TestTorture(t *testing.T) {
 			p.outcome(text)
 		}
 	}
-	_ = bridge.stdin.Close() // it ends in order
+	// The end of its input stops the bridge normally.
+	_ = bridge.stdin.Close()
 	if err := bridge.Wait(); err != nil {
 		t.Errorf("the bridge: %v", err)
 	}
@@ -107,13 +108,13 @@ func TestTorture(t *testing.T) {
 	w.audit(people, sent)
 }
 
-// pause waits a little, so that what is killed has begun something.
+// pause waits a moment, so that a killed process has begun to work.
 func pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
 }
 
-// outcome waits until what became of a message has arrived.
+// outcome waits for the outcome of a message.
 func (p *person) outcome(text string) {
 	p.t.Helper()
 	timeout := time.After(3 * time.Minute)
@@ -142,17 +143,17 @@ func isOutcome(a local.Arrived) bool {
 	return !isAck(a) && !strings.Contains(a.Text, "/withdraw") && !strings.Contains(a.Text, "It goes to the agent")
 }
 
-// heldAs is what a message is called that was typed while a question was open.
+// heldAs matches the name of a message that was typed while a question was open.
 var heldAs = regexp.MustCompile("It is held.*/send ([0-9a-f]{6})")
 
-// confirm has a message that is held go to the agent, if this says so.
+// confirm releases a held message if this reply is about one.
 func (p *person) confirm(a local.Arrived) {
 	if word := heldAs.FindStringSubmatch(a.Text); word != nil {
 		p.say("/send " + word[1])
 	}
 }
 
-// asking is the end of a card, with the question's id.
+// asking matches the end of a card with the question's id.
 var asking = regexp.MustCompile("or with (?:`|<code>)(#[0-9a-f]{8})")
 
 // allow answers a question.
@@ -162,7 +163,8 @@ func (p *person) allow(a local.Arrived) {
 	}
 }
 
-// audit checks what was promised, from all sides: what arrived, what reached agents, the log.
+// audit checks the promises from all sides: the arrived messages, the prompts at the agents, and
+// the log.
 func (w *world) audit(people []*person, sent [][]string) {
 	t := w.t
 	calls := w.calls()
@@ -171,12 +173,12 @@ func (w *world) audit(people []*person, sent [][]string) {
 	for n, p := range people {
 		remote := p.Path == ""
 		acks, outcomes, repeats, order := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
-		held := map[string]bool{} // until it was confirmed, others went ahead
+		held := map[string]bool{} // later messages may overtake a held one
 		p.mu.Lock()
 		for _, a := range p.arrived {
 			text := strings.TrimPrefix(a.ReplyTo, p.Contact+"/")
 			switch {
-			case !named.MatchString(text): // it is about an answer, or about nothing
+			case !named.MatchString(text): // this is about an answer or about no message
 				continue
 			case isAck(a):
 				acks[text]++
@@ -227,7 +229,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 	}
 }
 
-// closings are how the questions ended. None may be open, and none have waited in vain.
+// closings counts the ends of the questions. No question may be open.
 func (w *world) closings() map[string]int {
 	closings := map[string]int{}
 	for line := range strings.SplitSeq(w.rows("questions"), "\n") {
@@ -244,7 +246,7 @@ func (w *world) closings() map[string]int {
 	return closings
 }
 
-// what is the kind of an outcome, to be counted.
+// what returns the kind of an outcome for a count.
 func what(text string) string {
 	kind := "answers"
 	switch {
@@ -259,8 +261,8 @@ func what(text string) string {
 	return kind
 }
 
-// recorded is how often each message was received and finished, and in which order they came:
-// messages overtake each other.
+// recorded returns how often each message was received and finished, and the order of arrival,
+// because messages overtake each other.
 func (w *world) recorded() (received, finished, came map[string]int) {
 	t := w.t
 	r, err := store.OpenReader(t.Context(), w.path("eventlog.db"))
@@ -290,11 +292,11 @@ func (w *world) recorded() (received, finished, came map[string]int) {
 	return received, finished, came
 }
 
-// named is a message's name at the beginning of a line: in a transcript of earlier turns it is
-// quoted.
+// named matches a message's name at the beginning of a line. A transcript of earlier turns quotes
+// names differently.
 var named = regexp.MustCompile(`(?m)^<p\d-\d+>`)
 
-// calls counts the prompts that reached an agent with each message as their input.
+// calls counts the prompts with each message as input that reached an agent.
 func (w *world) calls() map[string]int {
 	calls := map[string]int{}
 	for line := range strings.SplitSeq(w.prompts(), "\n") {

@@ -17,125 +17,127 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// turn answers one input with at most one call, whatever was called before: its id tells.
-func (d *desk) turn(c Contact, m received) {
-	b, say := d.b, d.b.say(d.key)
+// runTurn answers one input with at most one call. Its id identifies an earlier call.
+func (ib *inbox) runTurn(c Contact, m received) {
+	b, say := ib.b, ib.b.sentencesFor(ib.key)
 	if !c.Rights.Has(access.Ask) {
-		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endRefused}, say.MayNotAsk)
+		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused}, say.MayNotAsk)
 		return
 	}
 	waiting, over := context.WithCancel(b.turning)
 	defer over()
-	d.waits(over)
-	if !d.fetch(waiting, &m) || !b.slots.take(waiting) {
-		return // it was taken back, or the next start answers it
+	ib.setGiveUp(over)
+	if !ib.fetchFiles(waiting, &m) || !b.slots.takeSlot(waiting) {
+		return // the message was taken back, or the next start answers it
 	}
-	defer d.rise()
-	if b.turning.Err() != nil || !d.claim() || d.takenBackElsewhere(m) {
+	defer ib.releaseSlot()
+	if b.turning.Err() != nil || !ib.claimPending() || ib.takenBackElsewhere(m) {
 		return
 	}
-	conv, err := d.conversation(b.hard, c)
+	conv, err := ib.conversation(b.hard, c)
 	if err != nil {
 		if b.log().Err() == nil {
-			d.finish(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
+			ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
 		}
 		return
 	}
-	b.makeRoom(d)
+	b.makeRoom(ib)
 	stop := make(chan kernel.Stop, 1)
-	end := d.begin(m, stop)
-	if b.turning.Err() != nil { // who ends the turns may have looked before this one could be stopped
+	end := ib.beginTurn(m, stop)
+	// The turns may have been stopped before this one could be stopped.
+	if b.turning.Err() != nil {
 		end()
 		return // the next start answers it
 	}
 	b.info("turn", "from", c.Label(), "id", m.Message)
 	res, err := conv.Run(b.hard, kernel.Turn{
-		Input: kernel.Input{ID: m.input, Text: m.Text, Attachments: m.Files, Source: d.key.Channel, Sender: c.Label()},
-		Wait:  true, Permissions: b.set().Permissions, AnswerIn: b.set().AnswerIn,
-		Stop: stop, Show: d.show,
+		Input: kernel.Input{ID: m.input, Text: m.Text, Attachments: m.Files, Source: ib.key.Channel, Sender: c.Label()},
+		Wait:  true, Permissions: b.settings().Permissions, AnswerIn: b.settings().AnswerIn,
+		Stop: stop, Show: ib.showNotice,
 	})
-	m.sign = end()
+	m.statusEnd = end()
 	var stopped *kernel.StoppedError
 	switch {
 	case err == nil:
-		d.tell(m, res)
+		ib.tellResult(m, res)
 	case b.log().Err() != nil:
-		b.fail(err) // the next start finds out what became of it
+		b.fail(err) // the next start finds out the outcome
 	case errors.As(err, &stopped) && b.turning.Err() != nil:
-		// Nothing was sent; the next start answers it.
+		// Nothing was sent. The next start answers it.
 	case errors.Is(err, kernel.ErrInputRunning):
-		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endUnknown, Detail: err.Error()},
+		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endUnknown, Detail: err.Error()},
 			say.Elsewhere)
 	default:
-		d.finish(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
+		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
 	}
 }
 
-// takenBackElsewhere reports whether another front end took a message back that waited, and says so.
-func (d *desk) takenBackElsewhere(m received) bool {
-	e, ok, err := d.b.inQueue(d.b.hard, m.input)
+// takenBackElsewhere reports whether another front end took back a waiting message. It tells the
+// sender.
+func (ib *inbox) takenBackElsewhere(m received) bool {
+	e, ok, err := ib.b.inQueue(ib.b.hard, m.input)
 	if err != nil {
-		d.b.fail(err)
+		ib.b.fail(err)
 		return true
 	}
 	if !ok || e.Type != event.MessageWithdrawn {
 		return false
 	}
-	f, _ := fact.Decode[fact.MessageWithdrawn](e) // without it nobody is named
-	d.finish(m, event.Refs{}, fact.BridgeFinished{How: endBack, Detail: f.Where},
-		fmt.Sprintf(d.b.say(d.key).TakenBackBy, literal(f.By), literal(f.Where)))
+	f, _ := fact.Decode[fact.MessageWithdrawn](e) // without it the message names no person
+	ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endBack, Detail: f.Where},
+		fmt.Sprintf(ib.b.sentencesFor(ib.key).TakenBackBy, literal(f.By), literal(f.Where)))
 	return true
 }
 
-// begin marks a message as the one under way; the returned function ends that, and returns the end of its sign of
-// progress, or nil.
-func (d *desk) begin(m received, stop chan kernel.Stop) (end func() *fact.BridgeQueued) {
-	s := newStatus(d, m) // before mu: the bridge's is taken ahead of a desk's
-	d.mu.Lock()
-	d.now, d.stop, d.sayings = &m, stop, nil
-	d.status = s
-	d.mu.Unlock()
+// beginTurn marks a message as the one of the running turn. The function end ends this and returns
+// the change that ends its status message, or nil.
+func (ib *inbox) beginTurn(m received, stop chan kernel.Stop) (end func() *fact.BridgeQueued) {
+	s := newStatus(ib, m) // before mu, because Bridge.mu is taken before inbox.mu
+	ib.mu.Lock()
+	ib.now, ib.stop, ib.remarks = &m, stop, nil
+	ib.status = s
+	ib.mu.Unlock()
 	return func() *fact.BridgeQueued {
-		s.stop()
-		d.mu.Lock()
-		d.now, d.stop, d.status, d.sign, d.lastUsed = nil, nil, nil, "", d.b.opt.Now()
-		d.mu.Unlock()
+		s.stopUpdates()
+		ib.mu.Lock()
+		ib.now, ib.stop, ib.status, ib.statusID, ib.lastUsed = nil, nil, nil, "", ib.b.opt.Now()
+		ib.mu.Unlock()
 		return s.over()
 	}
 }
 
-// tell finishes a message whose call has an outcome.
-func (d *desk) tell(m received, res kernel.Result) {
-	refs, say := event.Refs{Session: res.Session, Run: res.Run}, d.b.say(d.key)
+// tellResult finishes a message after its call.
+func (ib *inbox) tellResult(m received, res kernel.Result) {
+	refs, say := event.Refs{Session: res.Session, Run: res.Run}, ib.b.sentencesFor(ib.key)
 	switch res.Outcome {
 	case kernel.OutcomeResponded:
 		text := res.Text
-		files, rows := d.parts(m, res)
+		files, rows := ib.parts(m, res)
 		if strings.TrimSpace(text) == "" && len(res.Content) == 0 {
 			text = say.Silent
 		}
-		for _, more := range []string{rows, d.said(), ended(say, res)} {
+		for _, more := range []string{rows, ib.remarkRows(), ended(say, res)} {
 			if more != "" {
 				text = strings.TrimLeft(strings.TrimRight(text, "\n")+"\n\n"+more, "\n")
 			}
 		}
-		d.finish(m, refs, fact.BridgeFinished{How: endAnswered}, text, append(d.file(m, res), files...)...)
+		ib.finishMessage(m, refs, fact.BridgeFinished{How: endAnswered}, text, append(ib.answerFile(m, res), files...)...)
 	case kernel.OutcomeProviderError:
-		if res.Stopped != nil && res.Calls == 0 { // before anything was sent: that is no failure
-			d.finish(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()}, ended(say, res))
+		if res.Stopped != nil && res.Calls == 0 { // nothing was sent, so this is not a failure
+			ib.finishMessage(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()}, ended(say, res))
 			return
 		}
-		d.finish(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()},
-			strings.TrimRight(fmt.Sprintf(say.Failed, say.Error(res.Err), partial(say, res))+"\n\n"+d.said(), "\n"))
+		ib.finishMessage(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()},
+			strings.TrimRight(fmt.Sprintf(say.Failed, say.Error(res.Err), partial(say, res))+"\n\n"+ib.remarkRows(), "\n"))
 	default:
-		known := d.known(res)
-		d.finish(m, refs, fact.BridgeFinished{How: endUnknown, Detail: known}, fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
+		known := ib.known(res)
+		ib.finishMessage(m, refs, fact.BridgeFinished{How: endUnknown, Detail: known}, fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
 	}
 }
 
 func shortRun(id event.RunID) string { return string(id[max(0, len(id)-8):]) }
 
-// ended says why a turn ended, where that is not plain.
+// ended returns the reason why a turn ended, if it is not obvious.
 func ended(say *language.Sentences, res kernel.Result) string {
 	var notes []string
 	switch {
@@ -158,7 +160,7 @@ func ended(say *language.Sentences, res kernel.Result) string {
 	return strings.Join(notes, "\n")
 }
 
-// stopped says who stopped a turn, or else why it was.
+// stopped names the person who stopped a turn, or the reason.
 func stopped(say *language.Sentences, s kernel.Stop) string {
 	if s.Person != "" {
 		return fmt.Sprintf(say.StoppedBy, literal(s.Person))
@@ -173,48 +175,49 @@ func partial(say *language.Sentences, res kernel.Result) string {
 	return fmt.Sprintf(say.Partial, res.Text)
 }
 
-// known is what is known of a call whose outcome is not.
-func (d *desk) known(res kernel.Result) string {
-	e, ok, err := d.b.log().Last(d.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
+// known returns the known facts of a call with an unknown outcome.
+func (ib *inbox) known(res kernel.Result) string {
+	e, ok, err := ib.b.log().Last(ib.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
 	if err == nil && ok && res.Run != "" {
 		if f, err := fact.Decode[fact.Failed](e); err == nil && f.Known != "" {
-			return d.b.say(d.key).Translate(f.Known)
+			return ib.b.sentencesFor(ib.key).Translate(f.Known)
 		}
 	}
 	if res.Err != nil {
 		return res.Err.Error()
 	}
-	return d.b.say(d.key).Died
+	return ib.b.sentencesFor(ib.key).Died
 }
 
-// file is the whole answer as a file, where it is long and the platform takes files.
-func (d *desk) file(m received, res kernel.Result) []fact.BridgeQueued {
-	limits := d.b.channels[d.key.Channel]
+// answerFile returns the whole answer as a file if it is long and the platform accepts files.
+func (ib *inbox) answerFile(m received, res kernel.Result) []fact.BridgeQueued {
+	limits := ib.b.channels[ib.key.Channel]
 	if limits == nil || !limits.Limits().Files || res.Pruned {
 		return nil
 	}
-	say := d.b.say(d.key)
-	text, parts := say.WholeFile, len(d.b.cut(d.key.Channel, res.Text))
+	say := ib.b.sentencesFor(ib.key)
+	text, parts := say.WholeFile, len(ib.b.cutText(ib.key.Channel, res.Text))
 	switch {
 	case parts < 4:
 		return nil
 	case parts > mostParts:
 		text = say.CutFile
 	}
-	return []fact.BridgeQueued{{Peer: d.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
+	return []fact.BridgeQueued{{Peer: ib.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
 }
 
-// Most of what is sent of one answer as files, and the largest of them: what platforms take from a bot.
+// mostFiles and largestFile limit the files that are sent with one answer. They are the limits of
+// the platforms.
 const (
 	mostFiles   = 10
 	largestFile = 20_000_000
-	longestRow  = 300 // of the words beside a file
+	longestRow  = 300 // characters of the text next to a file
 )
 
-// parts are the files that the agent embedded in its answer, and a row for each piece that is not sent: links,
-// which nothing opens, and what the platform or the limits leave out.
-func (d *desk) parts(m received, res kernel.Result) (files []fact.BridgeQueued, rows string) {
-	ch, say := d.b.channels[d.key.Channel], d.b.say(d.key)
+// parts returns the files that the agent embedded in its answer. It also returns a row for each
+// piece that is not sent. These are links, which nothing opens, and files beyond the limits.
+func (ib *inbox) parts(m received, res kernel.Result) (files []fact.BridgeQueued, rows string) {
+	ch, say := ib.b.channels[ib.key.Channel], ib.b.sentencesFor(ib.key)
 	var left []string
 	for i, block := range res.Content {
 		row := strings.ReplaceAll(strings.Join(strings.Fields(described(say, block.Noun(), block.String())), " "), "`", "'")
@@ -226,14 +229,15 @@ func (d *desk) parts(m received, res kernel.Result) (files []fact.BridgeQueued, 
 			continue
 		}
 		files = append(files, fact.BridgeQueued{
-			Peer: d.key, Chat: m.Chat, Kind: outReply, Text: d.b.render(d.key.Channel, "📎 `"+row+"`"), Part: i + 1,
+			Peer: ib.key, Chat: m.Chat, Kind: outReply, Text: ib.b.renderShort(ib.key.Channel, "📎 `"+row+"`"), Part: i + 1,
 			File: fmt.Sprintf("answer-%d%s", i+1, block.Extension()),
 		})
 	}
 	return files, strings.Join(left, "\n\n")
 }
 
-// described is a piece of an answer that is no text, with what Perlica says of it in the language.
+// described returns the description of a piece of an answer that is not text, in the contact's
+// language.
 func described(say *language.Sentences, noun, text string) string {
 	const unread = ", nothing in it can be read"
 	text, none := strings.CutSuffix(text, unread)
@@ -243,22 +247,22 @@ func described(say *language.Sentences, noun, text string) string {
 	return text
 }
 
-// How often the platform may fail at a file, and how often it is tried in all, before its message goes
-// without it: while the platform cannot be reached, that says nothing of the file.
+// fetchFaults limits the platform's failures at a file. fetchTries limits all attempts, because an
+// unreachable platform shows no fault of the file. The message then goes without the file.
 const (
 	fetchFaults = 3
 	fetchTries  = 12
 )
 
-// fetch brings the files of a message here, and puts on record which. A slow one holds up nothing but its
-// contact's line. It returns false if ctx ends before that is done.
-func (d *desk) fetch(ctx context.Context, m *received) bool {
+// fetchFiles downloads the files of a message and records them. A slow file delays only its
+// contact's queue. fetchFiles returns false if ctx ends first.
+func (ib *inbox) fetchFiles(ctx context.Context, m *received) bool {
 	if len(m.Remote) == 0 {
 		return true
 	}
 	f := fact.FilesFetched{Text: m.Text, Files: slices.Clone(m.Files)}
 	for i, file := range m.Remote {
-		path, err := d.fetchOne(ctx, m, len(m.Files)+i, file)
+		path, err := ib.fetchFile(ctx, m, len(m.Files)+i, file)
 		switch {
 		case ctx.Err() != nil:
 			return false
@@ -268,41 +272,41 @@ func (d *desk) fetch(ctx context.Context, m *received) bool {
 			f.Files = append(f.Files, path)
 		}
 	}
-	if d.b.commit(d.b.hard, event.NewFact(event.FilesFetched, "perlica", event.Refs{Input: m.input}, f)) != nil {
-		return false // it ends the bridge
+	if ib.b.commitEvents(ib.b.hard, event.NewFact(event.FilesFetched, "perlica", event.Refs{Input: m.input}, f)) != nil {
+		return false // an error ends the bridge
 	}
 	m.Text, m.Files, m.Remote = f.Text, f.Files, nil
 	return true
 }
 
-// fetchOne fetches a file, and tries it again where that may help.
-func (d *desk) fetchOne(ctx context.Context, m *received, n int, f fact.RemoteFile) (path string, err error) {
-	ch, ok := d.b.channels[d.key.Channel].(channel.Fetcher)
+// fetchFile fetches a file and tries again if that may help.
+func (ib *inbox) fetchFile(ctx context.Context, m *received, n int, f fact.RemoteFile) (path string, err error) {
+	ch, ok := ib.b.channels[ib.key.Channel].(channel.Fetcher)
 	if !ok {
 		return "", &channel.RejectedError{Why: "the channel hands out no files"}
 	}
 	var refused *channel.RejectedError
 	faults := 0
-	for try, wait := 1, d.b.opt.Backoff; ; try++ {
-		answers := d.b.answers(d.key.Channel)
+	for try, wait := 1, ib.b.opt.Backoff; ; try++ {
+		answers := ib.b.answers(ib.key.Channel)
 		path, err = ch.Fetch(ctx, m.Message, n, channel.File{Name: f.Name, MIME: f.MIME, Remote: f.ID, Size: f.Size})
 		if err == nil || errors.As(err, &refused) || ctx.Err() != nil {
 			return path, err
 		}
-		d.b.warn("a file could not be fetched", "channel", d.key.Channel, "error", err.Error())
+		ib.b.warn("a file could not be fetched", "channel", ib.key.Channel, "error", err.Error())
 		if !errors.Is(err, channel.ErrNotSent) {
 			faults++
 		}
 		if faults == fetchFaults || try == fetchTries {
 			return "", err
 		}
-		if wait, ok = d.b.backOff(ctx, wait, answers, err); !ok {
+		if wait, ok = ib.b.backOff(ctx, wait, answers, err); !ok {
 			return "", ctx.Err()
 		}
 	}
 }
 
-// missing says to the person who sent a file why it is not there.
+// missing tells the sender of a file why it is missing.
 func missing(err error) string {
 	var refused *channel.RejectedError
 	if errors.As(err, &refused) {
@@ -313,30 +317,30 @@ func missing(err error) string {
 
 var errNotYours = errors.New("you may not answer this question")
 
-// answer gives the answer that a message was understood as.
-func (d *desk) answer(c Contact, m received) {
-	there, err := d.b.thereOf(d.b.hard, m.Question)
+// answerQuestion submits the answer that a message contains.
+func (ib *inbox) answerQuestion(c Contact, m received) {
+	there, err := ib.b.teamQuestionOf(ib.b.hard, m.Question)
 	if err == nil && there != nil {
-		d.b.desks.Go(func() { // nothing that is said here waits for a hub
-			defer d.b.answering(m.Question, -1)
-			d.answerThere(c, m, there)
+		ib.b.inboxWG.Go(func() { // no other message waits for a hub
+			defer ib.b.countAnswers(m.Question, -1)
+			ib.answerTeamQuestion(c, m, there)
 		})
 		return
 	}
-	q, err := interaction.Find(d.b.hard, &d.b.log().Reader, m.Question)
-	if err == nil && !d.b.mayAnswer(c, m.Question) {
+	q, err := interaction.Find(ib.b.hard, &ib.b.log().Reader, m.Question)
+	if err == nil && !ib.b.mayAnswer(c, m.Question) {
 		err = errNotYours
 	}
 	if err == nil {
-		err = d.b.opt.Runner.AnswerQuestion(context.WithoutCancel(d.b.hard), q,
-			interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: d.key.Channel})
+		err = ib.b.opt.Runner.AnswerQuestion(context.WithoutCancel(ib.b.hard), q,
+			interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: ib.key.Channel})
 	}
 	switch {
-	case err == nil: // closing the card says it
-		d.finish(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endDone}, "")
-	case d.b.log().Err() != nil:
-		d.b.fail(err)
+	case err == nil: // closing the card tells it
+		ib.finishMessage(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endDone}, "")
+	case ib.b.log().Err() != nil:
+		ib.b.fail(err)
 	default:
-		d.finish(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endRefused, Detail: err.Error()}, fmt.Sprintf(d.b.say(d.key).AnswerRefused, d.b.say(d.key).Error(err)))
+		ib.finishMessage(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endRefused, Detail: err.Error()}, fmt.Sprintf(ib.b.sentencesFor(ib.key).AnswerRefused, ib.b.sentencesFor(ib.key).Error(err)))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// noFiles is a platform that answers every file with a fault that says nothing, for ever.
+// noFiles is a platform that answers every file with the same unspecific error.
 type noFiles struct{ *local.Channel }
 
 func (c noFiles) Send(ctx context.Context, m channel.Outbound) (string, error) {
@@ -23,7 +23,8 @@ func (c noFiles) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	return c.Channel.Send(ctx, m)
 }
 
-// TestAFileThatCannotLeaveHoldsUpNothing: it is given up, and what waits behind it is sent.
+// TestAFileThatCannotLeaveHoldsUpNothing checks that an unsendable file is given up and the later
+// messages are sent.
 func TestAFileThatCannotLeaveHoldsUpNothing(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Text, limits.Files = 200, true
@@ -41,10 +42,10 @@ func TestAFileThatCannotLeaveHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// lateAck is a platform that cannot be reached four times, then fails once at each text.
+// lateAck is a platform that is unreachable four times and then fails once at each text.
 type lateAck struct {
 	*local.Channel
-	tries map[string]int // by key; of the one contact's lane alone
+	tries map[string]int // by key; used by one outbox
 }
 
 func (c lateAck) Send(ctx context.Context, m channel.Outbound) (string, error) {
@@ -58,7 +59,8 @@ func (c lateAck) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	return c.Channel.Send(ctx, m)
 }
 
-// TestAnAckIsNotGivenUpForAnUnreachablePlatform: only what the platform itself fails at counts.
+// TestAnAckIsNotGivenUpForAnUnreachablePlatform checks that only failures of the platform itself
+// count.
 func TestAnAckIsNotGivenUpForAnUnreachablePlatform(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
@@ -72,7 +74,7 @@ func TestAnAckIsNotGivenUpForAnUnreachablePlatform(t *testing.T) {
 	alice.expect("You said: hello")
 }
 
-// hostile is a platform that fails in its own way at what it is given.
+// hostile is a platform that fails at some messages in its own way.
 type hostile struct {
 	*local.Channel
 	fail func(m channel.Outbound) error
@@ -95,8 +97,8 @@ func (w *world) hostile(limits channel.Limits, fail func(m channel.Outbound) err
 	return s, alice
 }
 
-// TestWhatCannotBeSentHoldsUpNothing: an answer that the platform fails at for ever, or refuses, is
-// announced, and what waits behind it is sent.
+// TestWhatCannotBeSentHoldsUpNothing checks an answer that the platform always fails at or refuses.
+// The contact is told, and the later messages are sent.
 func TestWhatCannotBeSentHoldsUpNothing(t *testing.T) {
 	for name, fault := range map[string]error{"500 for ever": errors.New("the server answers 500"), "refused": &channel.RejectedError{Why: "400"}} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +119,8 @@ func TestWhatCannotBeSentHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// TestNothingIsGivenUpWhileThePlatformFails: where it fails at everything, it is the platform.
+// TestNothingIsGivenUpWhileThePlatformFails checks that a failure at every message is the
+// platform's fault.
 func TestNothingIsGivenUpWhileThePlatformFails(t *testing.T) {
 	var down atomic.Int32
 	s, alice := newWorld(t).hostile(local.DefaultLimits(), func(m channel.Outbound) error {
@@ -134,7 +137,8 @@ func TestNothingIsGivenUpWhileThePlatformFails(t *testing.T) {
 	}
 }
 
-// TestACardFallsBack: without its buttons first; where that is refused, too, to the other doors.
+// TestACardFallsBack checks that a refused card is sent without its buttons. If this is refused,
+// too, the contact is told where the question waits.
 func TestACardFallsBack(t *testing.T) {
 	const ask = `@ask execute "May I" command="make"`
 	limits := local.DefaultLimits()
@@ -163,7 +167,8 @@ func TestACardFallsBack(t *testing.T) {
 	alice.expect("It waits for an answer where Perlica runs: `perlica pending`")
 }
 
-// TestBackOffEndsWhenThePlatformAnswers: one contact's message that arrives wakes the others'.
+// TestBackOffEndsWhenThePlatformAnswers checks that the arrival of one contact's message ends the
+// waits of the other contacts' messages.
 func TestBackOffEndsWhenThePlatformAnswers(t *testing.T) {
 	w := newWorld(t)
 	var down atomic.Bool
@@ -185,13 +190,14 @@ func TestBackOffEndsWhenThePlatformAnswers(t *testing.T) {
 	bob.say("one")
 	<-failed
 	down.Store(false)
-	alice.say("two") // its acknowledgement arrives at the first attempt
+	// The first attempt to acknowledge it succeeds.
+	alice.say("two")
 	bob.expect("You said: one")
 	alice.expect("You said: two")
 }
 
-// TestBackOffEndsWithANewMessage holds that a contact who writes again after an outage does not wait for a further
-// attempt, although the platform has taken nothing since.
+// TestBackOffEndsWithANewMessage checks that a contact that writes again after an outage does not
+// wait for a further attempt, although the platform has accepted no message since.
 func TestBackOffEndsWithANewMessage(t *testing.T) {
 	w := newWorld(t)
 	var down atomic.Bool
@@ -210,14 +216,16 @@ func TestBackOffEndsWithANewMessage(t *testing.T) {
 	w.pair(s, alice)
 	down.Store(true)
 	alice.say("one")
-	<-failed // the first message of the lane: all others are queued after it
+	// This is the first message of the outbox. All others are queued after it.
+	<-failed
 	down.Store(false)
 	alice.say("two")
 	alice.expect("You said: one")
 	alice.expect("You said: two")
 }
 
-// TestARepetitionDelaysNoMessage holds that the next message after several repetitions is taken at once.
+// TestARepetitionDelaysNoMessage checks that the next message after several repetitions is received
+// at once.
 func TestARepetitionDelaysNoMessage(t *testing.T) {
 	w := newWorld(t)
 	var pushed pushes
@@ -229,11 +237,12 @@ func TestARepetitionDelaysNoMessage(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	for _, id := range []string{"1", "1", "1", "1", "2", "2", "3"} {
-		pushed.messages <- channel.Inbound{ID: id, Chat: "c", Contact: "stranger", Text: "x"} // it is taken by a poll
+		pushed.messages <- channel.Inbound{ID: id, Chat: "c", Contact: "stranger", Text: "x"} // a poll takes it
 	}
 }
 
-// pushes is a platform that a poll waits for, as the webhook is: each message moves its cursor.
+// pushes is a platform with a poll that waits for messages, like the webhook. Each message moves
+// its cursor.
 type pushes struct {
 	*local.Channel
 	messages chan channel.Inbound

@@ -27,8 +27,8 @@ import (
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
 
-// The own variables of the processes that are going to be killed: where their world is, and
-// their seed.
+// dirVar and seedVar are the variables of the processes that the test kills: the folder of their
+// world, and their seed.
 const dirVar, seedVar = "PERLICA_SERVICE_DIR", "PERLICA_SERVICE_SEED"
 
 const botToken = "4711:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
@@ -38,11 +38,11 @@ func processSeed() uint64 {
 	return seed
 }
 
-// flaky is a channel as a bad platform has it: messages come twice and in another order,
-// sending is slow and fails, before the platform has the message or behind that.
+// flaky is a channel of a bad platform: messages come twice and in another order. Sending is slow
+// and fails before or after the platform has the message.
 type flaky struct {
 	full
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	rng *rand.Rand
 	old []channel.Inbound
 }
@@ -93,8 +93,8 @@ func (f *flaky) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	return id, err
 }
 
-// bridgeProcess is a bridge that is going to be killed. It ends in order when its standard
-// input does.
+// bridgeProcess runs a bridge that the test kills. It ends normally at the end of its standard
+// input.
 func bridgeProcess() int {
 	err := (&world{dir: os.Getenv(dirVar)}).runBridge()
 	for begin := time.Now(); err != nil && time.Since(begin) < time.Minute; { // as a supervisor does
@@ -114,7 +114,7 @@ func (w *world) runBridge() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	// For a moment a child of the bridge that was killed may still hold its socket.
+	// A child of the killed bridge may still hold its socket for a moment.
 	ch, err := local.Listen(w.socket(), local.DefaultLimits())
 	if err != nil {
 		return err
@@ -142,20 +142,20 @@ func (w *world) runBridge() (err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is the sign
+		_, _ = io.Copy(io.Discard, os.Stdin) // the end of the input stops the bridge
 		cancel()
 	}()
 	return errors.Join(b.Run(ctx), b.Close(context.Background()))
 }
 
-// dieSomeTime kills every third agent of a torture at some moment, whatever it does then.
+// dieSomeTime kills every third agent of a torture test at a random moment.
 func dieSomeTime() {
 	name := os.Getenv(countVar) + ".starts"
 	starts, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if processSeed() == 0 || err != nil {
 		return
 	}
-	_, _ = starts.WriteString(".") // how many there were makes each another
+	_, _ = starts.WriteString(".") // the number of starts makes each start different
 	at, _ := starts.Seek(0, io.SeekCurrent)
 	rng := rand.New(rand.NewPCG(processSeed(), uint64(at)))
 	if self, err := os.FindProcess(os.Getpid()); err == nil && rng.IntN(3) == 0 {
@@ -163,7 +163,7 @@ func dieSomeTime() {
 	}
 }
 
-// toPlatform reaches the platform of this world, whatever address is called.
+// toPlatform reaches the platform of this world for every address.
 func (w *world) toPlatform() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", w.path("run/platform.sock"))
@@ -176,8 +176,8 @@ func (w *world) bot() (*telegram.Channel, error) {
 	})
 }
 
-// platformProcess is a Bot API server that is going to be killed. Beside the bot's, it has two
-// methods of the test's own, see platform.
+// platformProcess runs a Bot API server that the test kills. In addition to the bot's methods it
+// has two methods of the test (see platform).
 func platformProcess() int {
 	w := &world{dir: os.Getenv(dirVar)}
 	rng := rand.New(rand.NewPCG(processSeed(), 4))
@@ -186,8 +186,8 @@ func platformProcess() int {
 		fmt.Fprintln(os.Stderr, "platform:", err)
 		return 1
 	}
-	s.Fault = func(method string, _ int) telegramtest.Fault { return mishap(rng, method) } // asked one at a time
-	_ = os.Remove(w.path("run/platform.sock"))                                             // of a process that was killed
+	s.Fault = func(method string, _ int) telegramtest.Fault { return mishap(rng, method) } // the server calls it one call at a time
+	_ = os.Remove(w.path("run/platform.sock"))                                             // left by a killed process
 	l, err := net.Listen("unix", w.path("run/platform.sock"))
 	if err == nil {
 		people := &telegramPeople{s: s}
@@ -201,7 +201,7 @@ func platformProcess() int {
 	return 1
 }
 
-// mishap is what goes wrong in one call.
+// mishap returns the fault of one call.
 func mishap(rng *rand.Rand, method string) (f telegramtest.Fault) {
 	switch p := rng.IntN(100); {
 	case p < 5:
@@ -222,21 +222,21 @@ func mishap(rng *rand.Rand, method string) (f telegramtest.Fault) {
 	return f
 }
 
-// utterance is a person's message, or one to a person.
+// utterance is a message from or to a person.
 type utterance struct {
 	Contact int64
 	Text    string
-	ReplyTo string // the first line of the message that it answers
+	ReplyTo string // the first line of the answered message
 }
 
-// telegramPeople are the people of a platform, as far as they live in its process.
+// telegramPeople holds the people of a platform in the platform's process.
 type telegramPeople struct {
 	s *telegramtest.Server
 
 	mu sync.Mutex // held while updates are made or read
 }
 
-// said are the texts that people wrote, by their numbers.
+// said returns the texts of people by their numbers.
 func (p *telegramPeople) said() map[int64]string {
 	texts := map[int64]string{}
 	for _, up := range p.s.Updates {
@@ -246,13 +246,13 @@ func (p *telegramPeople) said() map[int64]string {
 				Text string
 			}
 		}
-		_ = json.Unmarshal(up.Body, &body) // it was made here
+		_ = json.Unmarshal(up.Body, &body) // the test made it
 		texts[body.Message.ID] = body.Message.Text
 	}
 	return texts
 }
 
-// say takes a message, once.
+// say accepts each message once.
 func (p *telegramPeople) say(_ http.ResponseWriter, r *http.Request) {
 	var u utterance
 	if json.NewDecoder(r.Body).Decode(&u) != nil {
@@ -265,7 +265,7 @@ func (p *telegramPeople) say(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sent waits until there are more messages to people than the caller has, and returns those.
+// sent waits until there are more messages to people than the caller has, and returns the new ones.
 func (p *telegramPeople) sent(w http.ResponseWriter, r *http.Request) {
 	have, _ := strconv.Atoi(r.FormValue("have")) // the test wrote it
 	if p.s.Wait(r.Context(), func() bool { return len(p.s.Messages()) > have }) != nil {
@@ -279,10 +279,10 @@ func (p *telegramPeople) sent(w http.ResponseWriter, r *http.Request) {
 		line, _, _ := strings.Cut(said[m.ReplyTo], "\n")
 		list = append(list, utterance{m.Chat, m.Text, line})
 	}
-	_ = json.NewEncoder(w).Encode(list) // a client that left asks again
+	_ = json.NewEncoder(w).Encode(list) // a disconnected client asks again
 }
 
-// platform is the test's end of a platform process, whichever lives.
+// platform is the test's side of the current platform process.
 type platform struct {
 	*victim
 	w      *world
@@ -292,7 +292,7 @@ type platform struct {
 	people map[int64]*person
 }
 
-// platform starts a platform and hands people what they are sent, until the test ends.
+// platform starts a platform and delivers messages to people until the test ends.
 func (w *world) platform(seed uint64) *platform {
 	p := &platform{victim: w.spawn("platform", seed), w: w, client: w.toPlatform(), people: map[int64]*person{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -302,13 +302,13 @@ func (w *world) platform(seed uint64) *platform {
 	return p
 }
 
-// again kills the platform and starts it anew.
+// again kills the platform and starts it again.
 func (p *platform) again(seed uint64) {
 	p.kill()
 	p.victim = p.w.spawn("platform", seed)
 }
 
-// join gives the platform another person.
+// join adds a person to the platform.
 func (p *platform) join(contact int64) *person {
 	who := newPerson(p.w.t, "", fmt.Sprint(contact))
 	who.Contact = fmt.Sprint(contact)
@@ -322,13 +322,13 @@ func (p *platform) join(contact int64) *person {
 	return who
 }
 
-// do asks the platform until there is an answer, or ctx ends.
+// do asks the platform until it answers or ctx ends.
 func (p *platform) do(ctx context.Context, path string, question, answer any) {
 	b, err := json.Marshal(question)
 	if err != nil {
 		panic(err)
 	}
-	for ; ctx.Err() == nil; pause(5 * time.Millisecond) { // it was killed, and comes back
+	for ; ctx.Err() == nil; pause(5 * time.Millisecond) { // a killed platform comes back
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://platform"+path, bytes.NewReader(b))
 		if err != nil {
 			panic(err)
@@ -338,14 +338,14 @@ func (p *platform) do(ctx context.Context, path string, question, answer any) {
 			continue
 		}
 		b, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close() // it was read
+		_ = resp.Body.Close() // the body was read
 		if err == nil && (answer == nil || json.Unmarshal(b, answer) == nil) {
 			return
 		}
 	}
 }
 
-// run hands people what they are sent, until ctx ends.
+// run delivers messages to people until ctx ends.
 func (p *platform) run(ctx context.Context) {
 	for have := 0; ctx.Err() == nil; {
 		var list []utterance
@@ -360,7 +360,7 @@ func (p *platform) run(ctx context.Context) {
 	}
 }
 
-// victim is a process that is going to be killed.
+// victim is a process that the test kills.
 type victim struct {
 	*exec.Cmd
 	stdin io.Closer

@@ -17,13 +17,13 @@ import (
 //go:embed schema.sql
 var schema string
 
-// projection is service_bridge.db: what the bridge knows, as tables.
+// projection is service_bridge.db: the bridge's knowledge as tables.
 var projection = view.Projection{
 	Name:     "bridge",
 	Version:  6,
 	Schema:   schema,
 	Types:    event.Known().For(event.Bridge),
-	Withheld: true, // a message counts as received when its text is gone
+	Withheld: true, // a message counts as received after its text was pruned
 	Apply:    apply,
 }
 
@@ -34,20 +34,20 @@ type applier struct {
 	e   event.Event
 }
 
-// exec carries out statements, each of which is given all of the arguments.
-func (a applier) exec(query string, args ...any) error {
+// execAll runs statements with all arguments.
+func (a applier) execAll(query string, args ...any) error {
 	_, err := a.tx.ExecContext(a.ctx, query, args...)
 	return err
 }
 
-// decode reports whether the payload could be read. One that could not is passed over: a fact
-// of a later version must not keep the bridge from starting.
-func (a applier) decode(v any) bool { return a.e.Payload != nil && a.e.Decode(v) == nil }
+// decodePayload reports whether the payload was decoded. An unreadable fact is skipped, because a
+// fact of a later version must not stop the bridge.
+func (a applier) decodePayload(v any) bool { return a.e.Payload != nil && a.e.Decode(v) == nil }
 
-// on applies a fact, if it could be read.
+// on applies a fact if it can be decoded.
 func on[T any](a applier, do func(f T) error) error {
 	var f T
-	if !a.decode(&f) {
+	if !a.decodePayload(&f) {
 		return nil
 	}
 	return do(f)
@@ -72,10 +72,10 @@ func apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		return a.outbox()
 	case event.CardClosed:
 		var f fact.CardClosed
-		if !a.decode(&f) || f.How == "" {
+		if !a.decodePayload(&f) || f.How == "" {
 			f.How = "closed"
 		}
-		return a.exec(`
+		return a.execAll(`
 			INSERT INTO questions (id, how) VALUES (?, ?)
 			ON CONFLICT DO UPDATE SET how = excluded.how`, string(e.Interaction), f.How)
 	}
@@ -87,25 +87,25 @@ func (a applier) bridge() error {
 		INSERT INTO bridge (id, running, pid, channels, at, why) VALUES (1, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET running = excluded.running, pid = excluded.pid, channels = excluded.channels, at = excluded.at, why = excluded.why`
 	if a.e.Type == event.ServiceStopped {
-		return on(a, func(f fact.ServiceStopped) error { return a.exec(set, 0, 0, "[]", a.e.Time.UnixNano(), f.Why) })
+		return on(a, func(f fact.ServiceStopped) error { return a.execAll(set, 0, 0, "[]", a.e.Time.UnixNano(), f.Why) })
 	}
 	return on(a, func(f fact.ServiceStarted) error {
-		list, _ := json.Marshal(f.Channels) // strings
-		// What cannot be read now is said anew by this bridge.
-		return errors.Join(a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), ""), a.exec(`UPDATE channels SET error = ''`))
+		list, _ := json.Marshal(f.Channels) // strings always encode
+		// This bridge reports a channel that still cannot be read again.
+		return errors.Join(a.execAll(set, 1, f.PID, string(list), a.e.Time.UnixNano(), ""), a.execAll(`UPDATE channels SET error = ''`))
 	})
 }
 
 func (a applier) channel() error {
 	if a.e.Type == event.CursorMoved {
 		return on(a, func(f fact.CursorMoved) error {
-			return a.exec(`
+			return a.execAll(`
 				INSERT INTO channels (name, cursor) VALUES (?, ?)
 				ON CONFLICT DO UPDATE SET cursor = excluded.cursor`, f.Channel, f.Cursor)
 		})
 	}
 	return on(a, func(f fact.ChannelState) error {
-		return a.exec(`
+		return a.execAll(`
 			INSERT INTO channels (name, error, since) VALUES (?, ?, ?)
 			ON CONFLICT DO UPDATE SET error = excluded.error, since = excluded.since`, f.Channel, f.Error, a.e.Time.UnixNano())
 	})
@@ -115,14 +115,14 @@ func (a applier) pairing() error {
 	switch a.e.Type {
 	case event.PairingOpened:
 		return on(a, func(f fact.Pairing) error {
-			return a.exec(`
+			return a.execAll(`
 				DELETE FROM pairing;
 				INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?1, ?2, ?3, ?4, ?5)`,
 				f.ID, f.Salt, f.Hash, access.Rights(f.Rights).String(), f.Expires.UnixNano())
 		})
 	case event.PairingAttempted:
 		return on(a, func(f fact.PairingAttempted) error {
-			return a.exec(`
+			return a.execAll(`
 				UPDATE pairing SET attempts = attempts + 1 WHERE id = ?1;
 				INSERT INTO strangers (channel, contact, attempts, last) VALUES (?2, ?3, 1, ?4)
 				ON CONFLICT DO UPDATE SET attempts = attempts + 1, last = excluded.last`,
@@ -130,7 +130,7 @@ func (a applier) pairing() error {
 		})
 	}
 	return on(a, func(f fact.StrangerIgnored) error {
-		return a.exec(`
+		return a.execAll(`
 			INSERT INTO strangers (channel, contact, ignored) VALUES (?, ?, ?)
 			ON CONFLICT DO UPDATE SET ignored = ignored + excluded.ignored`, f.Channel, f.Contact, 1+f.Since)
 	})
@@ -142,23 +142,24 @@ func (a applier) contact() error {
 		return on(a, a.paired)
 	case event.ContactUnpaired:
 		return on(a, func(f fact.ContactUnpaired) error {
-			return a.exec(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
+			return a.execAll(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
 		})
 	case event.ContactChanged:
 		return on(a, func(f fact.ContactChanged) error {
-			return a.exec(`
+			return a.execAll(`
 				UPDATE contacts
 				SET rights = coalesce(nullif(?, ''), rights), language = coalesce(nullif(?, ''), language), follows = coalesce(?, follows)
 				WHERE channel = ? AND contact = ?`, access.Rights(f.Rights).String(), f.Language, f.Follows, f.Channel, f.Contact)
 		})
 	}
 	return on(a, func(f fact.Peer) error {
-		return a.exec(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
+		return a.execAll(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
 	})
 }
 
 func (a applier) paired(f fact.ContactPaired) error {
-	// A code counts once, whichever channels it came by at one moment: the log says who was first.
+	// A code counts once, even if it arrives on several channels at the same moment. The log has
+	// their order.
 	used, err := a.tx.ExecContext(a.ctx, `UPDATE pairing SET used = 1 WHERE id = ? AND used = 0`, f.Pairing)
 	if err != nil {
 		return err
@@ -166,16 +167,16 @@ func (a applier) paired(f fact.ContactPaired) error {
 	if n, err := used.RowsAffected(); err != nil || n == 0 && f.Pairing != "" {
 		return err
 	}
-	// The message with the code is no input, however often it comes again.
+	// The message with the code is not an input, however often it arrives.
 	if f.Message != "" {
-		if err := a.exec(`
+		if err := a.execAll(`
 			INSERT INTO inbox (input, seq, received, fact, channel, contact, finished) VALUES (?, ?, ?, '{}', ?, ?, 'paired')
 			ON CONFLICT DO NOTHING`,
 			string(InputID(f.Channel, f.Message)), int64(a.e.Seq), a.e.Time.UnixNano(), f.Channel, f.Contact); err != nil {
 			return err
 		}
 	}
-	return a.exec(`
+	return a.execAll(`
 		DELETE FROM strangers WHERE channel = ?1 AND contact = ?2;
 		INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 		ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
@@ -186,28 +187,28 @@ func (a applier) paired(f fact.ContactPaired) error {
 func (a applier) inbox() error {
 	if a.e.Type == event.BridgeFinished {
 		f := fact.BridgeFinished{}
-		if !a.decode(&f) || f.How == "" {
+		if !a.decodePayload(&f) || f.How == "" {
 			f.How = "pruned"
 		}
-		return a.exec(`UPDATE inbox SET finished = ?, run = ? WHERE input = ? AND finished = ''`, string(f.How), string(a.e.Run), string(a.e.Input))
+		return a.execAll(`UPDATE inbox SET finished = ?, run = ? WHERE input = ? AND finished = ''`, string(f.How), string(a.e.Run), string(a.e.Input))
 	}
 	var f fact.BridgeReceived
-	_ = a.decode(&f) // its id is in the header: it is never received again
+	_ = a.decodePayload(&f) // its id is in the header, so it is never received again
 	if f.Kind == kindSend {
-		if err := a.exec(`
+		if err := a.execAll(`
 			UPDATE inbox SET fact = json_remove(fact, '$.held')
 			WHERE input = ? AND json_valid(fact)`, string(f.About)); err != nil {
 			return err
 		}
 	}
-	return a.exec(`
+	return a.execAll(`
 		INSERT INTO inbox (input, seq, received, fact, channel, contact) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`, string(a.e.Input), int64(a.e.Seq), a.e.Time.UnixNano(), string(a.e.Payload), f.Channel, f.Contact)
 }
 
 func (a applier) fetched(f fact.FilesFetched) error {
-	files, _ := json.Marshal(f.Files) // strings
-	return a.exec(`
+	files, _ := json.Marshal(f.Files) // strings always encode
+	return a.execAll(`
 		UPDATE inbox
 		SET fact = json_remove(json_set(fact, '$.text', ?, '$.files', json(?)), '$.remote')
 		WHERE input = ? AND json_valid(fact)`, f.Text, string(files), string(a.e.Input))
@@ -217,11 +218,11 @@ func (a applier) outbox() error {
 	if a.e.Type == event.BridgeQueued {
 		return on(a, func(f fact.BridgeQueued) error {
 			if f.Kind == outCard {
-				if err := a.exec(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`, string(f.Question)); err != nil {
+				if err := a.execAll(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`, string(f.Question)); err != nil {
 					return err
 				}
 			}
-			return a.exec(`
+			return a.execAll(`
 				INSERT INTO outbox (id, seq, fact, input, channel, contact, kind, question, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')
 				ON CONFLICT DO NOTHING`,
 				f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind), string(f.Question))
@@ -230,12 +231,12 @@ func (a applier) outbox() error {
 	return on(a, func(f fact.Delivery) error {
 		switch {
 		case a.e.Type == event.SendStarted:
-			return a.exec(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)
+			return a.execAll(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)
 		case a.e.Type == event.BridgeSent:
-			return a.exec(`UPDATE outbox SET state = 'sent', platform = ?, error = '' WHERE id = ?`, f.Platform, f.ID)
+			return a.execAll(`UPDATE outbox SET state = 'sent', platform = ?, error = '' WHERE id = ?`, f.Platform, f.ID)
 		case f.Final:
-			return a.exec(`UPDATE outbox SET state = 'failed', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
+			return a.execAll(`UPDATE outbox SET state = 'failed', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
 		}
-		return a.exec(`UPDATE outbox SET state = 'queued', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
+		return a.execAll(`UPDATE outbox SET state = 'queued', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
 	})
 }

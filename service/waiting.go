@@ -15,19 +15,20 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// The data of the buttons below a message about one that waits: a prefix, and a token of that one.
+// These prefixes begin the data of the buttons below a reply about a waiting message. A token of
+// the message follows.
 const (
 	sendPrefix = "s:"
 	backPrefix = "w:"
 )
 
-// token names a message that waits, in the data of a button.
+// token names a waiting message in the data of a button.
 func token(input event.InputID) string {
 	sum := sha256.Sum256([]byte(input))
 	return hex.EncodeToString(sum[:8])
 }
 
-// word is what a message that waits is called in a command: as much of its token as people type.
+// word returns the name of a waiting message in a command: the beginning of its token.
 func word(input event.InputID) string { return token(input)[:6] }
 
 func sendButton(say *language.Sentences, input event.InputID) fact.Button {
@@ -38,43 +39,45 @@ func backButton(say *language.Sentences, input event.InputID) fact.Button {
 	return fact.Button{Label: say.TakeItBack, Data: backPrefix + token(input)}
 }
 
-// pressedWaiting reads a button below a message about one that waits, and reports whether it is one.
+// pressedWaiting reads a button below a reply about a waiting message. It reports whether it is
+// such a button.
 func (b *Bridge) pressedWaiting(who fact.Peer, m channel.Inbound, f *fact.BridgeReceived) bool {
 	for prefix, kind := range map[string]fact.MessageKind{sendPrefix: kindSend, backPrefix: kindBack} {
 		if which, ok := strings.CutPrefix(m.Button, prefix); ok {
-			b.deskOf(who).mean(kind, f, func(in received) bool { return token(in.input) == which })
+			b.inboxOf(who).meanMessage(kind, f, func(in received) bool { return token(in.input) == which })
 			return true
 		}
 	}
 	return false
 }
 
-// saidWaiting reads a command about a message that waits: the one of that word or number, the one that is
-// replied to, or the last one; of those that are held, the only one.
+// saidWaiting reads a command about a waiting message. The command names it by its word or number
+// or by a reply. Without a name it means the last waiting message or, to release one, the only held
+// message.
 func (b *Bridge) saidWaiting(ctx context.Context, who fact.Peer, m channel.Inbound, kind fact.MessageKind, args string, f *fact.BridgeReceived) error {
-	d, say := b.deskOf(who), b.say(who)
-	list := d.inLine()
+	ib, say := b.inboxOf(who), b.sentencesFor(who)
+	list := ib.inLine()
 	switch n, err := strconv.Atoi(args); {
 	case len(args) >= 4:
-		d.mean(kind, f, func(in received) bool { return word(in.input) == strings.ToLower(args) })
+		ib.meanMessage(kind, f, func(in received) bool { return word(in.input) == strings.ToLower(args) })
 	case args != "" && (err != nil || n < 1 || n > len(list)):
 		f.Kind, f.Word = kindRefused, say.NothingUnder
 	case args != "":
-		d.mean(kind, f, func(in received) bool { return in.input == list[n-1].input })
+		ib.meanMessage(kind, f, func(in received) bool { return in.input == list[n-1].input })
 	case m.ReplyTo != "":
 		about, err := b.records.aboutOf(ctx, who.Channel, m.Chat, m.ReplyTo)
 		if err != nil {
 			return err
 		}
-		d.mean(kind, f, func(in received) bool { return in.Message == m.ReplyTo || in.input == about })
+		ib.meanMessage(kind, f, func(in received) bool { return in.Message == m.ReplyTo || in.input == about })
 	case len(list) == 0:
 		f.Kind, f.Word = kindRefused, say.NothingWaits
 	case kind == kindBack:
-		d.mean(kind, f, func(in received) bool { return in.input == list[len(list)-1].input })
+		ib.meanMessage(kind, f, func(in received) bool { return in.input == list[len(list)-1].input })
 	default:
 		held := slices.DeleteFunc(list, func(in received) bool { return !in.Held })
 		if len(held) == 1 {
-			d.mean(kind, f, func(in received) bool { return in.input == held[0].input })
+			ib.meanMessage(kind, f, func(in received) bool { return in.input == held[0].input })
 			break
 		}
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(say.SeveralHeld, len(held))
@@ -82,134 +85,137 @@ func (b *Bridge) saidWaiting(ctx context.Context, who fact.Peer, m channel.Inbou
 	return nil
 }
 
-// mean puts into f which message is meant, or why none is.
-func (d *desk) mean(kind fact.MessageKind, f *fact.BridgeReceived, is func(received) bool) {
-	list := d.inLine()
+// meanMessage stores the meant message in f, or the reason why the command means no message.
+func (ib *inbox) meanMessage(kind fact.MessageKind, f *fact.BridgeReceived, is func(received) bool) {
+	list := ib.inLine()
 	i := slices.IndexFunc(list, is)
 	switch {
 	case i < 0:
-		f.Kind, f.Word = kindRefused, d.b.say(d.key).NotWaiting
+		f.Kind, f.Word = kindRefused, ib.b.sentencesFor(ib.key).NotWaiting
 	case kind == kindSend && !list[i].Held:
-		f.Kind, f.Word = kindRefused, d.b.say(d.key).NotHeld
+		f.Kind, f.Word = kindRefused, ib.b.sentencesFor(ib.key).NotHeld
 	default:
 		f.Kind, f.About = kind, list[i].input
 	}
 }
 
-// inLine are the messages that wait for their turn or for their sender, in their order.
-func (d *desk) inLine() (list []received) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.pending != nil && !d.decided {
-		list = append(list, *d.pending)
+// inLine returns the messages that wait for their turn or for their sender, in order.
+func (ib *inbox) inLine() (list []received) {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.pending != nil && !ib.decided {
+		list = append(list, *ib.pending)
 	}
-	return append(list, d.queue...)
+	return append(list, ib.queue...)
 }
 
-// changes reports whether a command is carried out, or waits, that may go on in another session.
-func (d *desk) changes() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// changes reports whether a command is running or waiting that may change the session.
+func (ib *inbox) changes() bool {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
 	isCommand := func(m received) bool { return m.Kind == kindCommand }
-	return d.pending != nil && isCommand(*d.pending) || slices.ContainsFunc(d.queue, isCommand)
+	return ib.pending != nil && isCommand(*ib.pending) || slices.ContainsFunc(ib.queue, isCommand)
 }
 
-// waits has giveUp called if the pending message is taken back.
-func (d *desk) waits(giveUp func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.giveUp = giveUp; d.decided {
+// setGiveUp sets the function that is called if the pending message is taken back.
+func (ib *inbox) setGiveUp(giveUp func()) {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.giveUp = giveUp; ib.decided {
 		giveUp()
 	}
 }
 
-// claim decides that the pending message is called now. It returns false if it was taken back.
-func (d *desk) claim() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.decided {
+// claimPending decides that the pending message is called now. It returns false if the message was
+// taken back.
+func (ib *inbox) claimPending() bool {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.decided {
 		return false
 	}
-	d.decided = true
+	ib.decided = true
 	return true
 }
 
-// takeBack takes a message out of the line. It returns false if it does not wait there.
-func (d *desk) takeBack(input event.InputID) (m received, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p := d.pending; p != nil && !d.decided && p.input == input {
-		if d.decided = true; d.giveUp != nil {
-			d.giveUp()
+// takeBack removes a message from the queue. It returns false if the message does not wait there.
+func (ib *inbox) takeBack(input event.InputID) (m received, ok bool) {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if p := ib.pending; p != nil && !ib.decided && p.input == input {
+		if ib.decided = true; ib.giveUp != nil {
+			ib.giveUp()
 		}
 		return *p, true
 	}
-	i := slices.IndexFunc(d.queue, func(in received) bool { return in.input == input })
+	i := slices.IndexFunc(ib.queue, func(in received) bool { return in.input == input })
 	if i < 0 {
 		return m, false
 	}
-	m = d.queue[i]
-	d.queue = slices.Delete(d.queue, i, i+1)
+	m = ib.queue[i]
+	ib.queue = slices.Delete(ib.queue, i, i+1)
 	return m, true
 }
 
-// release has a message that was held wait for its turn.
-func (d *desk) release(input event.InputID) {
-	d.mu.Lock()
-	for i := range d.queue {
-		if d.queue[i].input == input {
-			d.queue[i].Held = false
+// releaseHeld lets a held message wait for its turn.
+func (ib *inbox) releaseHeld(input event.InputID) {
+	ib.mu.Lock()
+	for i := range ib.queue {
+		if ib.queue[i].input == input {
+			ib.queue[i].Held = false
 		}
 	}
-	d.mu.Unlock()
+	ib.mu.Unlock()
 	select {
-	case d.wake <- struct{}{}:
+	case ib.wake <- struct{}{}:
 	default:
 	}
 }
 
-// waiting is how many messages wait for their turn, and how many for their sender. The caller holds mu.
-func (d *desk) waiting() (queued, held int) {
-	for _, m := range d.queue {
+// waiting returns the number of messages that wait for their turn, and of those that wait for their
+// sender. The caller holds mu.
+func (ib *inbox) waiting() (queued, held int) {
+	for _, m := range ib.queue {
 		if m.Held {
 			held++
 		} else {
 			queued++
 		}
 	}
-	if d.pending != nil && !d.decided {
+	if ib.pending != nil && !ib.decided {
 		queued++
 	}
 	return queued, held
 }
 
-// place says where a message that comes now waits; empty: it does not.
-func (d *desk) place() string {
-	d.mu.Lock()
+// place describes the position of a message that comes now. It is empty if the message does not
+// wait.
+func (ib *inbox) place() string {
+	ib.mu.Lock()
 	ahead := 0
-	if d.pending != nil {
+	if ib.pending != nil {
 		ahead++
 	}
-	for _, m := range d.queue {
+	for _, m := range ib.queue {
 		if !m.Held {
 			ahead++
 		}
 	}
-	d.mu.Unlock()
+	ib.mu.Unlock()
 	if ahead > 0 {
-		return fmt.Sprintf(d.b.say(d.key).InLine, ahead)
+		return fmt.Sprintf(ib.b.sentencesFor(ib.key).InLine, ahead)
 	}
-	if others, full := d.b.slots.ahead(); full {
-		return fmt.Sprintf(d.b.say(d.key).ForAgent, others+1)
+	if others, full := ib.b.slots.ahead(); full {
+		return fmt.Sprintf(ib.b.sentencesFor(ib.key).ForAgent, others+1)
 	}
 	return ""
 }
 
-// lined are the messages that wait, for their sender.
-func (d *desk) lined() string {
+// lined lists the waiting messages for their sender.
+func (ib *inbox) lined() string {
 	var t strings.Builder
-	say := d.b.say(d.key)
-	for i, m := range d.inLine() {
+	say := ib.b.sentencesFor(ib.key)
+	for i, m := range ib.inLine() {
 		text := []rune(strings.Join(strings.Fields(m.Text), " "))
 		if len(text) > 60 {
 			text = append(text[:60], '…')

@@ -11,14 +11,15 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestAnOpenQuestionHoldsNoSlot: with one agent at a time, others are answered while somebody is asked.
+// TestAnOpenQuestionHoldsNoSlot checks that other messages are answered while a question is open,
+// even with one agent at a time.
 func TestAnOpenQuestionHoldsNoSlot(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Agents = 1 })
 	alice, bob := w.phone("alice"), w.phone("bob")
 	w.pair(s, alice)
 	w.pair(s, bob)
-	for range 2 { // a slot that was given back is not given back twice, nor kept
+	for range 2 { // a slot is released and taken back exactly once
 		alice.say(`@ask execute "May I" command="make"`)
 		card := alice.expect("Answer with an option's number")
 		bob.say("hello")
@@ -30,7 +31,7 @@ func TestAnOpenQuestionHoldsNoSlot(t *testing.T) {
 	}
 }
 
-// hasty is a platform that answers each poll at once, with a message that it has given before or none.
+// hasty is a platform that answers each poll at once with a repeated message or none.
 type hasty struct {
 	*local.Channel
 	name  string
@@ -45,7 +46,8 @@ func (c hasty) Poll(_ context.Context, cursor string) ([]channel.Inbound, string
 	return c.list, cursor, nil
 }
 
-// TestPollsDoNotSpin: a platform that answers at once, and has nothing new, is let alone for a while.
+// TestPollsDoNotSpin checks that a platform that answers at once without new messages is polled
+// with pauses.
 func TestPollsDoNotSpin(t *testing.T) {
 	w := newWorld(t)
 	empty, same := hasty{name: "empty", polls: &atomic.Int32{}}, hasty{name: "same", polls: &atomic.Int32{}}
@@ -70,7 +72,7 @@ func TestPollsDoNotSpin(t *testing.T) {
 // unreadable is a platform that cannot be polled.
 type unreadable struct {
 	hasty
-	again chan struct{} // closed when it is polled for the second time
+	again chan struct{} // closed at the second poll
 }
 
 func (c unreadable) Poll(context.Context, string) ([]channel.Inbound, string, error) {
@@ -80,8 +82,8 @@ func (c unreadable) Poll(context.Context, string) ([]channel.Inbound, string, er
 	return nil, "", channel.ErrNotSent
 }
 
-// TestAFaultIsOfItsBridge: a channel that an earlier bridge could not read is not shown as one that this one
-// cannot.
+// TestAFaultIsOfItsBridge checks that a channel's fault of an earlier bridge is not shown as a
+// fault of this one.
 func TestAFaultIsOfItsBridge(t *testing.T) {
 	w := newWorld(t)
 	faults := func(s *serving) (n int) {

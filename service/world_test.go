@@ -31,8 +31,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// What this binary is besides a test: an agent that counts its prompts, a bridge and a platform
-// to be killed.
+// roleVar names a further role of the test binary: an agent that counts its prompts, or a bridge or
+// a platform for a test to kill. countVar names the file of the counts.
 const roleVar, countVar = "PERLICA_SERVICE_ROLE", "PERLICA_SERVICE_COUNT"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	case "platform":
 		os.Exit(platformProcess())
 	}
-	if len(os.Args) > 2 && os.Args[1] == "agent" { // the built-in one of a team's worker
+	if len(os.Args) > 2 && os.Args[1] == "agent" { // the built-in agent of a team's worker
 		if predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}) != nil {
 			os.Exit(1)
 		}
@@ -57,11 +57,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// afterTests removes what belongs to no test.
+// afterTests removes resources that all tests share.
 var afterTests = func() {}
 
-// countingAgent is the predictable agent; each prompt that reaches it is written to a file
-// before it is looked at.
+// countingAgent is the predictable agent. It writes each prompt to a file before it handles it.
 func countingAgent() int {
 	count, err := os.OpenFile(os.Getenv(countVar), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -96,18 +95,18 @@ type world struct {
 	t      testing.TB
 	dir    string
 	leaves []func()     // of its phones
-	ahead  atomic.Int64 // the bridges' clock, in nanoseconds, before the system's
+	ahead  atomic.Int64 // offset of the bridges' clock to the system's, in nanoseconds
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "bridge") // short: sockets
+	dir, err := os.MkdirTemp("", "bridge") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, dir: dir}
 	t.Cleanup(func() {
-		for _, leave := range w.leaves { // behind the bridges, which would wait for them with their last messages
+		for _, leave := range w.leaves { // after the bridges, whose last messages wait for the phones
 			leave()
 		}
 		_ = os.RemoveAll(dir)
@@ -120,10 +119,10 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// now is the time by the clock of the world's bridges.
+// now returns the time of the world's bridges.
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
-// reads lets the time pass that a person needs to read a card that has just arrived.
+// reads lets the time pass that a person needs to read a new card.
 func (w *world) reads() { w.ahead.Add(int64(interaction.ReadTime)) }
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
@@ -140,7 +139,7 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 }
 
 func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.Options {
-	self, _ := os.Executable() // it runs
+	self, _ := os.Executable() // always known for a running process
 	return service.Options{
 		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"), Files: w.path("files"),
 		Channels: channels, Backoff: 20 * time.Millisecond, Now: w.now,
@@ -210,7 +209,7 @@ func (w *world) serve(limits channel.Limits, change ...func(*service.Options)) *
 		return err
 	})
 	t.Cleanup(func() {
-		opt.Settings.Grace = time.Millisecond // the test is not interested in the turns that it left
+		opt.Settings.Grace = time.Millisecond // the remaining turns do not matter to the test
 		b.Set(opt.Settings)
 		if err := s.stop(); err != nil {
 			t.Errorf("the bridge: %v", err)
@@ -219,10 +218,10 @@ func (w *world) serve(limits channel.Limits, change ...func(*service.Options)) *
 	return s
 }
 
-// person is somebody with a phone.
+// person is a person with a phone.
 type person struct {
 	*local.Phone
-	Contact string // who it is to the bridge
+	Contact string // the person's id for the bridge
 	t       testing.TB
 
 	mu      sync.Mutex
@@ -230,19 +229,19 @@ type person struct {
 	at      []time.Time
 	change  chan struct{}
 	read    int
-	also    func(local.Arrived) // what is done with what arrives
+	also    func(local.Arrived) // called for each arrived message
 
-	deliver func(local.Message) string // Say, or what takes its place on another channel
+	deliver func(local.Message) string // Say, or a replacement on another channel
 }
 
-// phone gives somebody a phone.
+// phone gives a person a phone.
 func (w *world) phone(name string) *person {
 	p := newPerson(w.t, w.socket(), name)
 	w.run(p)
 	return p
 }
 
-// run keeps a phone connected until the test's bridges have ended, or leave is called.
+// run keeps a phone connected until the test's bridges have ended or leave is called.
 func (w *world) run(p *person) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -252,7 +251,7 @@ func (w *world) run(p *person) (leave func()) {
 	return leave
 }
 
-// copyAll makes a world of another one's files, with the user's own state or without it.
+// copyAll copies the files of a world to another one. own also copies the user's own state.
 func copyAll(t *testing.T, from, to *world, own bool) {
 	t.Helper()
 	for _, name := range []string{"eventlog.db", "service_bridge.db"} {
@@ -271,7 +270,7 @@ func copyAll(t *testing.T, from, to *world, own bool) {
 	}
 }
 
-// tokenOf is the token that somebody's phone has, as from an earlier day.
+// tokenOf returns the token of a person's phone.
 func tokenOf(name string) string { return "0123456789ABCDEF-token-of-" + name }
 
 func contactOf(name string) string { return local.ContactID(strings.ToUpper(name), tokenOf(name)) }
@@ -296,16 +295,16 @@ func newPerson(t testing.TB, socket, name string) *person {
 
 func (p *person) say(text string) string { return p.deliver(local.Message{Text: text}) }
 
-// isStatus reports whether something only says what a turn does that takes long, as each may.
+// isStatus reports whether a message only shows the progress of a long turn.
 func isStatus(a local.Arrived) bool { return status.MatchString(a.Text) }
 
 var status = regexp.MustCompile(`^(⏳|✓|✗)( 📁 \S+)? \d+ (of \d+ )?tool call`)
 
-// tooSoon is what is said of a yes that names no question and comes just after the card.
+// tooSoon is the reply to a yes without a question's id just after the card.
 const tooSoon = "only just before your message"
 
-// answers sends a yes that may name no question, once more if the card had arrived only just before, and returns what
-// then arrives with the text.
+// answers sends a yes that may name no question. It sends it again if the card had just arrived. It
+// returns the next message with the text.
 func (p *person) answers(w interface{ reads() }, m local.Message, text string) local.Arrived {
 	p.t.Helper()
 	p.deliver(m)
@@ -317,7 +316,7 @@ func (p *person) answers(w interface{ reads() }, m local.Message, text string) l
 	return p.expect(text)
 }
 
-// expect waits for something that holds one of the texts, after what was expected before, and returns it.
+// expect waits for the next message with one of the texts and returns it.
 func (p *person) expect(texts ...string) local.Arrived {
 	p.t.Helper()
 	timeout := time.After(2 * time.Minute)
@@ -336,14 +335,14 @@ func (p *person) expect(texts ...string) local.Arrived {
 		p.mu.Unlock()
 		select {
 		case <-change:
-			timeout = time.After(2 * time.Minute) // much may come ahead of it, one turn after the other
+			timeout = time.After(2 * time.Minute) // many turns may precede it
 		case <-timeout:
 			p.t.Fatalf("%s never got %q; got %s", p.Name, texts, got)
 		}
 	}
 }
 
-// count is how many of what arrived hold the text.
+// count counts the arrived messages with the text.
 func (p *person) count(text string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -355,7 +354,7 @@ func (p *person) count(text string) (n int) {
 	return n
 }
 
-// pair pairs somebody.
+// pair pairs a person.
 func (w *world) pair(s *serving, p *person, rights ...access.Right) {
 	w.t.Helper()
 	if len(rights) == 0 {
@@ -369,7 +368,7 @@ func (w *world) pair(s *serving, p *person, rights ...access.Right) {
 	p.expect("You are paired")
 }
 
-// prompts are the texts that reached agents.
+// prompts returns the texts that reached agents.
 func (w *world) prompts() string {
 	b, err := os.ReadFile(w.path("prompts"))
 	if err != nil && !os.IsNotExist(err) {
@@ -378,7 +377,7 @@ func (w *world) prompts() string {
 	return string(b)
 }
 
-// seeded returns numbers that come again with their seed.
+// seeded returns random numbers that a seed repeats.
 func seeded(t testing.TB, seed uint64) *rand.Rand {
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))

@@ -11,33 +11,33 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TestATurnBeginsWhileOthersLook: the beginning of a turn, and those who look at all desks, which a turn of another
-// contact does before it starts an agent, take the bridge's mutex and a desk's in the same order.
+// TestATurnBeginsWhileOthersLook checks the lock order. The beginning of a turn, and makeRoom of
+// another contact's turn, must take Bridge.mu and inbox.mu in the same order.
 func TestATurnBeginsWhileOthersLook(t *testing.T) {
 	b := &Bridge{
-		opt: Options{Now: time.Now}, hard: t.Context(), settings: Settings{Agents: 1},
-		desk: map[fact.Peer]*desk{}, spoken: map[fact.Peer]language.Language{},
+		opt: Options{Now: time.Now}, hard: t.Context(), current: Settings{Agents: 1},
+		inboxByPeer: map[fact.Peer]*inbox{}, spoken: map[fact.Peer]language.Language{},
 	}
-	var desks []*desk
+	var desks []*inbox
 	for i := range 4 {
-		d := &desk{b: b, key: fact.Peer{Channel: "local", Contact: fmt.Sprint(i)}}
-		b.desk[d.key], b.spoken[d.key] = d, language.English
-		desks = append(desks, d)
+		ib := &inbox{b: b, key: fact.Peer{Channel: "local", Contact: fmt.Sprint(i)}}
+		b.inboxByPeer[ib.key], b.spoken[ib.key] = ib, language.English
+		desks = append(desks, ib)
 	}
 	done := make(chan struct{}, len(desks)+1)
 	ctx, enough := context.WithCancel(t.Context())
 	defer enough()
-	for _, d := range desks {
+	for _, ib := range desks {
 		go func() {
 			for range 5000 {
-				d.begin(received{}, make(chan kernel.Stop, 1))()
+				ib.beginTurn(received{}, make(chan kernel.Stop, 1))()
 			}
 			done <- struct{}{}
 		}()
 	}
 	go func() {
 		for ctx.Err() == nil {
-			b.makeRoom(&desk{})
+			b.makeRoom(&inbox{})
 		}
 		done <- struct{}{}
 	}()

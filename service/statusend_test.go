@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// wait waits until something has arrived that fits.
+// wait waits for the arrival of a fitting message.
 func (p *person) wait(fits func(local.Arrived) bool) local.Arrived {
 	p.t.Helper()
 	for late := time.After(2 * time.Minute); ; {
@@ -32,7 +32,7 @@ func (p *person) wait(fits func(local.Arrived) bool) local.Arrived {
 	}
 }
 
-// slowEdits is a platform whose edits take as long as the test wants.
+// slowEdits is a platform with edits that wait for the test.
 type slowEdits struct {
 	*local.Channel
 	begin chan struct{}
@@ -47,8 +47,8 @@ func (c slowEdits) Edit(ctx context.Context, id string, m channel.Outbound) erro
 	}
 }
 
-// TestASignWhoseBridgeDied: the bridge is killed in a turn whose progress is shown. The next one changes what is shown to
-// its end, once, and nothing waits for that.
+// TestASignWhoseBridgeDied kills the bridge during a turn with a status message. The next bridge
+// changes the message to its end once, and no other message waits for this.
 func TestASignWhoseBridgeDied(t *testing.T) {
 	w := newWorld(t)
 	w.isPaired("alice")
@@ -57,7 +57,8 @@ func TestASignWhoseBridgeDied(t *testing.T) {
 	defer bridge.kill()
 	alice.say("@tool read Look path=x\n@sleep 4s\n@tool read Look path=y\n@sleep 1h")
 	sign := alice.wait(func(a local.Arrived) bool { return strings.HasPrefix(a.Text, "⏳") })
-	alice.wait(func(a local.Arrived) bool { return a.Edits == sign.Key }) // that it was sent is on record then
+	// Its sending is on record then.
+	alice.wait(func(a local.Arrived) bool { return a.Edits == sign.Key })
 	bridge.kill()
 
 	edits := make(chan struct{})

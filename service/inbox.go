@@ -1,0 +1,344 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// inbox handles the messages of one contact. Inputs and commands wait in queue, in order. Answers
+// and commands that change nothing go through first, which has its own goroutine.
+type inbox struct {
+	b   *Bridge
+	key fact.Peer
+
+	wake   chan struct{} // capacity 1: queue changed
+	urgent chan struct{} // capacity 1: first changed
+
+	// The goroutine of queue owns the conversation. Other goroutines may call its methods Cancel
+	// and Alive under mu.
+	mu            sync.Mutex // guards the fields below
+	queue         []received
+	first         []received // messages that do not wait for the queue
+	pending       *received  // the message from queue that is being handled
+	decided       bool       // the pending message can no longer be taken back
+	giveUp        func()     // ends the wait of the pending message; nil: it does not wait
+	conv          *kernel.Conversation
+	opening       sync.Mutex // held while conv is opened or replaced; taken before mu
+	now           *received  // the message of the running turn
+	stop          chan kernel.Stop
+	status        *status
+	statusID      string   // id of the status message
+	openQuestions int      // open questions of the running turn
+	remarks       []string // the agent's remarks of the running turn outside its messages
+	lastUsed      time.Time
+}
+
+// inboxOf returns the inbox of a contact. At the first call it starts the inbox's goroutines.
+func (b *Bridge) inboxOf(who fact.Peer) *inbox {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ib := b.inboxByPeer[who]
+	if ib == nil {
+		ib = &inbox{b: b, key: who, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
+		b.inboxByPeer[who] = ib
+		b.inboxWG.Go(func() { ib.handleQueue(ib.wake, &ib.queue) })
+		b.inboxWG.Go(func() { ib.handleQueue(ib.urgent, &ib.first) })
+	}
+	return ib
+}
+
+// addMessage puts a recorded message into its queue.
+func (ib *inbox) addMessage(m received) {
+	line, bell := &ib.queue, ib.wake
+	switch m.Kind {
+	case kindBack:
+		// The message was already taken back.
+		return
+	case kindSend:
+		ib.releaseHeld(m.About)
+		return
+	}
+	if m.Kind == kindAnswer {
+		ib.b.countAnswers(m.Question, 1)
+	}
+	if m.Kind == kindAnswer || m.Kind == kindRefused || m.Kind == kindCommand && isImmediate(m.Text) {
+		line, bell = &ib.first, ib.urgent
+	}
+	ib.mu.Lock()
+	*line = append(*line, m)
+	ib.mu.Unlock()
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+// nextMessage takes the first message that is not held from a queue, or returns nil.
+func (ib *inbox) nextMessage(line *[]received) *received {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	i := slices.IndexFunc(*line, func(m received) bool { return !m.Held })
+	if i < 0 {
+		return nil
+	}
+	m := (*line)[i]
+	if *line = slices.Delete(*line, i, i+1); line == &ib.queue {
+		ib.pending, ib.decided, ib.giveUp = &m, m.Kind != kindInput, nil
+	}
+	return &m
+}
+
+// markDone records that the message taken from a queue is handled.
+func (ib *inbox) markDone(line *[]received) {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if line == &ib.queue {
+		ib.pending = nil
+	}
+}
+
+// handleQueue handles the messages of a queue until the bridge stops. The next start takes up the
+// rest.
+func (ib *inbox) handleQueue(bell chan struct{}, line *[]received) {
+	for ib.b.turning.Err() == nil {
+		if m := ib.nextMessage(line); m != nil {
+			ib.handleMessage(*m)
+			ib.markDone(line)
+			continue
+		}
+		select {
+		case <-bell:
+		case <-ib.b.turning.Done():
+		}
+	}
+}
+
+// handleMessage handles one message.
+func (ib *inbox) handleMessage(m received) {
+	c, paired, err := ib.b.records.contact(ib.b.hard, ib.key.Channel, ib.key.Contact)
+	switch {
+	case err != nil:
+		ib.b.fail(err)
+	case !paired:
+		// The contact was unpaired in the meantime. An unpaired contact gets no reply, except about
+		// its answer.
+		if m.Kind == kindAnswer {
+			ib.b.countAnswers(m.Question, -1)
+		}
+		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused, Detail: "the contact is not paired any more"}, "")
+	case m.Kind == kindRefused:
+		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused}, m.Word)
+	case m.Kind == kindAnswer:
+		ib.answerQuestion(c, m)
+	case m.Kind == kindCommand:
+		ib.runCommand(c, m)
+	default:
+		ib.runTurn(c, m)
+	}
+}
+
+// mostParts limits the messages of an answer that is also sent as a file. Many more messages would
+// delay all later ones. The beginning and the end are sent.
+const mostParts = 20
+
+// finishMessage records the end of a message together with the reply to its sender.
+func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinished, text string, more ...fact.BridgeQueued) {
+	refs.Input = m.input
+	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
+	if m.Kind == kindInput && refs.Run == "" && f.How != endUnknown { // the input was not called
+		left, err := ib.b.leaveQueue(ib.b.hard, m.input, "perlica", ib.key.Channel)
+		if err != nil {
+			ib.b.fail(err)
+			return
+		}
+		events = append(events, left...)
+	}
+	kind := outNotice
+	if f.How == endAnswered || f.How == endFailed || f.How == endUnknown {
+		kind = outReply
+	}
+	if text != "" {
+		if ib.b.isElsewhere(ib.key) {
+			text = ib.b.heading() + text
+		}
+		parts := ib.b.cutText(ib.key.Channel, text)
+		if len(parts) > mostParts && slices.ContainsFunc(more, func(q fact.BridgeQueued) bool { return q.Part == 0 }) { // the file has the whole text
+			parts = append(parts[:mostParts-1], parts[len(parts)-1])
+		}
+		for i, part := range parts {
+			q := fact.BridgeQueued{Peer: ib.key, Chat: m.Chat, Kind: kind, Text: part}
+			if i == 0 {
+				q.ReplyTo = m.Message
+			}
+			events = append(events, queueEvent(m.input, q))
+		}
+	}
+	for _, q := range more {
+		events = append(events, queueEvent(m.input, q))
+	}
+	// The end of the status message is in the same commit, so a finished turn never leaves a
+	// running status behind a crash.
+	if m.statusEnd != nil {
+		events = append(events, queueEvent(m.input, *m.statusEnd))
+	}
+	ib.b.info("finished", "from", ib.key.Channel+":"+ib.key.Contact, "how", string(f.How), "id", m.Message)
+	_ = ib.b.commitEvents(ib.b.hard, events...) // an error ends the bridge
+}
+
+// current returns the message of the running turn, or an empty message.
+func (ib *inbox) current() received {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.now == nil {
+		return received{}
+	}
+	return *ib.now
+}
+
+// stopTurn asks the running turn to end. It reports whether a turn is running.
+func (ib *inbox) stopTurn(s kernel.Stop) bool {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	if ib.stop == nil {
+		return false
+	}
+	select {
+	case ib.stop <- s:
+	default: // the turn was already asked to stop
+	}
+	return true
+}
+
+// conversation returns the contact's conversation and opens it if necessary. It starts no agent.
+func (ib *inbox) conversation(ctx context.Context, c Contact) (*kernel.Conversation, error) {
+	ib.opening.Lock()
+	defer ib.opening.Unlock()
+	ib.mu.Lock()
+	conv, busy := ib.conv, ib.now != nil
+	ib.mu.Unlock()
+	if conv == nil {
+		return ib.openConversation(ctx, c.Session, "")
+	}
+	// A contact that was unpaired and paired again in the meantime starts a new session. The value
+	// c may be older than the conversation.
+	c, paired, err := ib.b.records.contact(ctx, ib.key.Channel, ib.key.Contact)
+	if err != nil || busy || !paired || c.Session == conv.Session() {
+		return conv, err
+	}
+	anew, err := ib.openConversation(ctx, c.Session, "")
+	if err != nil {
+		return nil, err
+	}
+	return anew, conv.Close(ctx)
+}
+
+// openConversation opens a conversation in a session, or in a new one, and records it as the
+// contact's session. The caller holds opening.
+func (ib *inbox) openConversation(ctx context.Context, session event.SessionID, provider string) (*kernel.Conversation, error) {
+	setup, err := ib.b.opt.Setup(session, provider)
+	if err != nil {
+		return nil, err
+	}
+	conv, err := ib.b.opt.Runner.Converse(ctx, setup, ib.b.settings().Idle, "service")
+	if err != nil {
+		return nil, err
+	}
+	if id := conv.Session(); id != session || provider != "" {
+		fact := event.NewFact(event.ContactSession, "perlica", event.Refs{Session: id}, ib.key)
+		if err := ib.b.commitEvents(ctx, fact); err != nil {
+			return nil, errors.Join(err, conv.Close(ctx))
+		}
+	}
+	ib.mu.Lock()
+	ib.conv = conv
+	ib.mu.Unlock()
+	return conv, nil
+}
+
+// moveSession continues in another session. If session is empty, it continues in a new one.
+func (ib *inbox) moveSession(ctx context.Context, session event.SessionID, provider string) error {
+	ib.opening.Lock()
+	defer ib.opening.Unlock()
+	old := ib.opened()
+	if old != nil && old.Session() == session {
+		return nil
+	}
+	if provider == "" && old != nil {
+		provider = old.Provider()
+	}
+	if _, err := ib.openConversation(ctx, session, provider); err != nil {
+		// The contact stays in the old session.
+		return err
+	}
+	if old != nil {
+		return old.Close(ctx)
+	}
+	return nil
+}
+
+// opened returns the conversation that was opened last, or nil.
+func (ib *inbox) opened() *kernel.Conversation {
+	ib.mu.Lock()
+	defer ib.mu.Unlock()
+	return ib.conv
+}
+
+func (ib *inbox) closeConversation(ctx context.Context) {
+	if conv := ib.opened(); conv != nil {
+		_ = conv.Close(ctx) // the error is on record
+	}
+}
+
+// showNotice handles a notice of the running turn.
+func (ib *inbox) showNotice(n kernel.Notice) {
+	switch n := n.(type) {
+	case kernel.Asked:
+		if n.Answerable {
+			ib.questionOpened()
+			ib.b.askContacts(ib, n.Question)
+		}
+	case kernel.Closed:
+		ib.questionClosed()
+		ib.b.closeCards(n.Question.ID, n.Answer, n.Reason)
+		ib.progress(n)
+	case kernel.Warned:
+		ib.b.warn("warning of a run", "detail", n.Detail)
+	default:
+		ib.progress(n)
+	}
+}
+
+// makeRoom ends the agents with the longest idle time until one more agent may live.
+func (b *Bridge) makeRoom(me *inbox) {
+	for {
+		b.mu.Lock()
+		alive := 0
+		var oldest *inbox
+		for _, ib := range b.inboxByPeer {
+			ib.mu.Lock()
+			if ib != me && ib.openQuestions == 0 && ib.conv != nil && ib.conv.Alive() {
+				alive++
+				if ib.now == nil && (oldest == nil || ib.lastUsed.Before(oldest.lastUsed)) {
+					oldest = ib
+				}
+			}
+			ib.mu.Unlock()
+		}
+		room := alive < b.current.Agents
+		b.mu.Unlock()
+		if room || oldest == nil {
+			return
+		}
+		if !oldest.opened().Rest() {
+			// A turn has begun in this conversation and keeps the slot.
+			return
+		}
+	}
+}
