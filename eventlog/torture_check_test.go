@@ -30,9 +30,9 @@ var (
 type story struct {
 	events []event.Event
 	ends   []int // sorted
-	// syncFails says that the sync of a line in the second place may have failed. Append then
-	// fails, so no prompt leaves, and the next intent writes the line again.
-	syncFails bool
+	// unsent says that the last intent may have no line in the second place: the writer died or failed
+	// between the commit and the sync of the line, so no prompt left. The next intent writes that line.
+	unsent bool
 }
 
 // tell returns the story of consecutive writers. Each but the last must have finished its script.
@@ -52,13 +52,13 @@ func tell(scripts ...script) story {
 // upTo cuts the story after n events.
 func (st story) upTo(n int) story {
 	i, _ := slices.BinarySearch(st.ends, n)
-	return story{events: st.events[:n], ends: st.ends[:i+1]}
+	return story{events: st.events[:n], ends: st.ends[:i+1], unsent: st.unsent}
 }
 
 // followedBy continues the story with a writer that started from its end.
 func (st story) followedBy(s script) story {
 	next := tell(s)
-	all := story{events: slices.Concat(st.events, next.events), ends: slices.Clone(st.ends)}
+	all := story{events: slices.Concat(st.events, next.events), ends: slices.Clone(st.ends), unsent: st.unsent}
 	for _, end := range next.ends[1:] {
 		all.ends = append(all.ends, len(st.events)+end)
 	}
@@ -148,7 +148,7 @@ func (st story) inSecondPlace(path string, n int) error {
 			lacks = string(e.Input)
 		}
 	}
-	if lacks != "" && !st.syncFails {
+	if lacks != "" && !st.unsent {
 		return fmt.Errorf("%w: the second place does not name %s", errLost, lacks)
 	}
 	return nil

@@ -233,7 +233,7 @@ var scenes = []struct {
 		// An Open may fail, too.
 		r.performTraced(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 7+seed%12))
 		st := tell(s)
-		st.syncFails = true
+		st.unsent = true
 		return &recording{ops: r.ops, stories: []story{st}, seed: seed}
 	}},
 }
@@ -251,6 +251,7 @@ func (r *recorder) goOn(t *testing.T, s script) *recording {
 		t.Fatal(failed)
 	}
 	first := tell(s)
+	first.unsent = true
 	if _, whole := slices.BinarySearch(first.ends, found); !whole {
 		t.Fatalf("the next writer found half a call: %d events", found)
 	}
