@@ -29,8 +29,7 @@ var public = []string{
 	"provider",
 }
 
-// TestAPI keeps docs/api.txt, the list of exported names, true, so that growth shows in
-// every diff.
+// TestAPI compares the exported names with docs/api.txt. Growth of the API then shows in every diff.
 func TestAPI(t *testing.T) {
 	byDir := map[string][]string{}
 	for _, s := range sources(t) {
@@ -85,7 +84,7 @@ func TestAPI(t *testing.T) {
 	t.Error("docs/api.txt: run go test . -update, and look at the diff")
 }
 
-// exported lists what a file exports, a line each.
+// exported lists the exported names of a file, one a line.
 func exported(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
@@ -138,7 +137,7 @@ func exportedSpec(tok token.Token, spec ast.Spec) (names []string) {
 	return names
 }
 
-// receiver is the name of a method's type, or empty.
+// receiver returns the name of a method's type, or "".
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// What the documents name.
+// These expressions match the names in the documents.
 var (
 	backticked = regexp.MustCompile("`([^`\n]+)`")
 	fileName   = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
@@ -97,8 +97,8 @@ func TestCodeMap(t *testing.T) {
 	}
 }
 
-// isOurs reports whether a word in backticks is meant to be a file or folder of the tree:
-// its first element is one, or it ends as source and documents do.
+// isOurs reports whether a word in backticks means a file or folder of the tree. Its first element is a folder of the
+// tree, or it ends like a source file or a document.
 func isOurs(name string) bool {
 	if !fileName.MatchString(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".perlica") {
 		return false
@@ -109,7 +109,7 @@ func isOurs(name string) bool {
 	}
 	first, _, nested := strings.Cut(name, "/")
 	if !nested {
-		return false // a command, an event's type, a method: too short to tell
+		return false // too short to tell: it may be a command, an event type or a method
 	}
 	info, err := os.Stat(first)
 	return err == nil && info.IsDir()
@@ -120,7 +120,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// pages are the documents, wherever they lie.
+// pages returns the documents of the tree.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -139,7 +139,7 @@ func pages(t *testing.T) []string {
 	return list
 }
 
-// TestLinks follows the links of the documents that stay in the tree, to their headings.
+// TestLinks checks that the documents' links within the tree lead to existing files and headings.
 func TestLinks(t *testing.T) {
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
@@ -166,7 +166,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are the headings of a page as links name them.
+// anchors returns the headings of a page in the spelling of links.
 func anchors(t *testing.T, page string) (list []string) {
 	t.Helper()
 	b, err := os.ReadFile(page)
@@ -196,8 +196,7 @@ func anchors(t *testing.T, page string) (list []string) {
 	return list
 }
 
-// TestIndex sees that docs/README.md leads to every page, and that decisions are numbered
-// without a gap.
+// TestIndex checks that docs/README.md leads to every page, and that decisions are numbered without a gap.
 func TestIndex(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join("docs", "README.md"))
 	if err != nil {

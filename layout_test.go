@@ -1,5 +1,5 @@
-// Package perlica_test holds what is true of the whole tree: which folder may import which,
-// how long a file may be, and that the documents name what exists.
+// Package perlica_test checks rules for the whole tree: the allowed imports of each folder, the complexity of
+// functions, the words of comments, and the names in documents.
 package perlica_test
 
 import (
@@ -37,18 +37,19 @@ var mayReach = map[string][]string{
 // maxFloors limits the longest chain of imports among our own packages.
 const maxFloors = 18
 
-// families are the folders of commands. A family imports no other family: what two of them need
-// lies in a package of its own.
+// families are the folders of commands. A family imports no other family: code for two families lies in a package
+// outside both.
 var families = []string{
 	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/log",
 	"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/service",
 	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",
 }
 
-// only lists who may import what is not ours: who starts processes, listens to signals,
-// opens a socket, speaks SQL, is a command line.
+// only lists the folders that may import a foreign package: to start processes, to receive signals, to open a socket,
+// to speak SQL, to read a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure", "service/team/hub/hubtest"}, // of service see onlyName
+	// for service see onlyName
+	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure", "service/team/hub/hubtest"},
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/frame", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
 	"net":                              {"service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http":                         {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model"},
@@ -65,13 +66,15 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
-	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"},                                                                                                                                              // of kernel/agents see onlyName
-	"github.com/coder/acp-go-sdk":      {"service/acp", "kernel/report", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"}, // no payload has its types
+	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"}, // for kernel/agents see onlyName
+	// no payload has its types
+	"github.com/coder/acp-go-sdk": {"service/acp", "kernel/report", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"},
 }
 
-// onlyName is finer: of these packages, a folder uses nothing but the names listed.
+// onlyName limits a folder to the listed names of a package.
 var onlyName = map[string]map[string][]string{
-	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
+	// the user's own editor
+	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}},
 	"net":                             {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"}, "service/web": {"SplitHostPort"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
@@ -80,9 +83,8 @@ var onlyName = map[string]map[string][]string{
 // saysNothing are names of folders that tell a reader nothing.
 var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared", "internal"}
 
-// maySleep are tests with a child process that does nothing until it is ended, or that
-// look again and again, for a bounded time, at what other processes do. No other test
-// waits for time to pass.
+// maySleep are the tests that may wait for time to pass. Some have a child process that does nothing until it is
+// ended. Others watch other processes again and again, for a limited time.
 var maySleep = []string{
 	"provider/process/process_test.go", "provider/process/process_linux_test.go", "provider/harness_test.go",
 	"cmd/perlica/script_poll_test.go", "cmd/perlica/run_world_test.go",
@@ -141,7 +143,7 @@ var parseTree = sync.OnceValues(func() (list []source, err error) {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// imports maps the names under which a file knows its imports to their paths.
+// imports maps the local names of a file's imports to their paths.
 func (s source) imports(t *testing.T) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -165,7 +167,7 @@ func (s source) imports(t *testing.T) map[string]string {
 	return names
 }
 
-// uses lists the names of the package imported as name that the file mentions.
+// uses lists the names that the file takes from the package imported as name.
 func (s source) uses(name string) (used []string) {
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
@@ -178,8 +180,8 @@ func (s source) uses(name string) (used []string) {
 	return used
 }
 
-// TestImports compares the imports among our own packages with testdata/imports.txt, which lists each
-// package below the packages that it imports, and with the rules of the rooms.
+// TestImports compares the imports among our own packages with testdata/imports.txt and with mayReach. The file lists
+// the imports of each package below it.
 func TestImports(t *testing.T) {
 	imports := map[string][]string{}
 	for _, s := range sources(t) {
@@ -269,8 +271,8 @@ func TestForeignImports(t *testing.T) {
 	}
 }
 
-// TestNoTemplates keeps text/template out of the program: its reflection stops the linker from
-// dropping methods. Only these functions of cobra make it do that.
+// TestNoTemplates keeps text/template out of the program, because its reflection stops the linker from dropping
+// methods. Only these functions of cobra use it.
 func TestNoTemplates(t *testing.T) {
 	calls := regexp.MustCompile(`\.(Set(Version|Help|Usage)Template|AddTemplateFuncs?)\(`)
 	for _, s := range sources(t) {
@@ -280,8 +282,7 @@ func TestNoTemplates(t *testing.T) {
 	}
 }
 
-// TestFolders refuses folders whose names say nothing, and packages named otherwise than
-// their folders.
+// TestFolders refuses folders with empty names such as util, and packages whose name differs from their folder's.
 func TestFolders(t *testing.T) {
 	for _, s := range sources(t) {
 		for part := range strings.SplitSeq(s.dir, "/") {
@@ -302,10 +303,10 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// generated is the line by which Go knows a generated file.
+// generated matches the line that marks a generated file for Go.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// TestNoSleep keeps tests from waiting for time instead of for what they wait for.
+// TestNoSleep refuses tests that wait for time to pass instead of for an event.
 func TestNoSleep(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test && s.imports(t)["time"] == "time" && slices.Contains(s.uses("time"), "Sleep") && !slices.Contains(maySleep, s.name) {
@@ -314,8 +315,8 @@ func TestNoSleep(t *testing.T) {
 	}
 }
 
-// TestPackageComments asks of every folder one comment that says what it promises, in the
-// file that bears the folder's name (a command's in main.go).
+// TestPackageComments requires exactly one package comment in every folder, in the file with the folder's name. For a
+// command this is main.go.
 func TestPackageComments(t *testing.T) {
 	said := map[string][]string{}
 	for _, s := range sources(t) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLibraryProgram builds the whole program of docs/library.md as it is printed, and runs it.
+// TestLibraryProgram builds and runs the whole program that docs/library.md prints.
 func TestLibraryProgram(t *testing.T) {
 	page, err := os.ReadFile("docs/library.md")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestLibraryProgram(t *testing.T) {
 			t.Fatalf("go build %s: %v\n%s", build[1], err, out)
 		}
 	}
-	// A configuration is looked for upwards, but not above the home directory.
+	// The search for a configuration goes upwards and ends at the home directory.
 	home := t.TempDir()
 	cmd := exec.Command(exe, "hello")
 	cmd.Dir = filepath.Join(home, "project")
@@ -42,8 +42,7 @@ func TestLibraryProgram(t *testing.T) {
 	}
 }
 
-// TestLibraryExample keeps the program in docs/library.md equal to the one that the tests of
-// package kernel run.
+// TestLibraryExample compares the program in docs/library.md with the one that the tests of package kernel run.
 func TestLibraryExample(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.FromSlash(name))

@@ -14,13 +14,12 @@ import (
 	"testing"
 )
 
-// maxBranches limits the if, for, case and select clauses of a function. A function above the limit
-// stands in testdata/ratchet.txt with its figure and the reason. The list only shrinks.
-// Files, lines and exported names have no limit: authors cut code to satisfy such limits, and the
-// pieces were harder to read.
+// maxBranches limits the if, for, case and select clauses of a function. A function above the limit stands in
+// testdata/ratchet.txt with its number and the reason, and this list only shrinks. Files, lines and exported names
+// have no limit: authors cut code to satisfy such limits, and the pieces were harder to read.
 const maxBranches = 15
 
-// ratchet is testdata/ratchet.txt: for every limit, what may be over it by how much.
+// ratchet is the content of testdata/ratchet.txt: the exceptions to each limit, with their numbers.
 type ratchet map[string]map[string]int
 
 func readRatchet(t *testing.T) ratchet {
@@ -51,7 +50,7 @@ func readRatchet(t *testing.T) ratchet {
 	return r
 }
 
-// hold compares what was counted with the limit and the exceptions to it.
+// hold compares the counted numbers with the limit and its exceptions.
 func (r ratchet) hold(t *testing.T, limit string, most int, counted map[string]int) {
 	t.Helper()
 	for name, n := range counted {
@@ -88,7 +87,7 @@ func TestRatchet(t *testing.T) {
 	readRatchet(t).hold(t, "branches", maxBranches, branches)
 }
 
-// symbol is a function's name, behind its receiver's.
+// symbol returns a function's name, after the name of its receiver.
 func symbol(f *ast.FuncDecl) string {
 	if recv := receiver(f); recv != "" {
 		return recv + "." + f.Name.Name
@@ -115,8 +114,8 @@ func countBranches(f *ast.FuncDecl) (n int) {
 	return n
 }
 
-// TestCommentsNameTheirSymbol refuses a doc comment that begins with another symbol of its package
-// than the one that it stands on, and one of an exported symbol that does not begin with it.
+// TestCommentsNameTheirSymbol refuses a doc comment that begins with another symbol of its package. The comment of an
+// exported symbol must begin with that symbol.
 func TestCommentsNameTheirSymbol(t *testing.T) {
 	declared := map[string]map[string]bool{}
 	for _, s := range sources(t) {
@@ -150,10 +149,10 @@ func TestCommentsNameTheirSymbol(t *testing.T) {
 // declaration is a symbol with its comment.
 type declaration struct {
 	name, doc string
-	grouped   bool // one of several, for which one comment may stand
+	grouped   bool // one of several that may share a comment
 }
 
-// ofInterfaces are methods of which the interface says what they promise.
+// ofInterfaces are methods whose promise is in the documentation of an interface.
 var ofInterfaces = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON"}
 
 func symbols(d ast.Decl) (list []declaration) {
@@ -181,7 +180,7 @@ func symbols(d ast.Decl) (list []declaration) {
 	return list
 }
 
-// article stands before a symbol in a comment.
+// article matches an article before a symbol in a comment.
 var article = regexp.MustCompile(`^(?:A|An|The) `)
 
 func firstWord(doc string) string {
@@ -189,7 +188,7 @@ func firstWord(doc string) string {
 	return strings.Trim(strings.TrimSuffix(strings.Split(word+"\n", "\n")[0], "'s"), ",.:;()")
 }
 
-// TestDependencies: what ARCHITECTURE.md says is required is what go.mod requires directly.
+// TestDependencies compares the dependencies in ARCHITECTURE.md with the direct requirements in go.mod.
 func TestDependencies(t *testing.T) {
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
@@ -225,10 +224,10 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// dialect are words that are no term of the field; CONTRIBUTING.md's glossary has the field's.
+// dialect matches words that are not terms of the field. The glossary in CONTRIBUTING.md has the terms.
 var dialect = regexp.MustCompile(`^(heed|mend|bury|buried|hush|blame|debt|letGo|told|noted|fed$|whoever|nobody|meanwhile)|(Heed|Mend|Bury|Buried|Hush|Blame|Debt|LetGo|Told|Noted|Fed$|Whoever|Nobody|Meanwhile)`)
 
-// TestNamesAreTheFields refuses what is declared under a word of our own.
+// TestNamesAreTheFields refuses names with such words.
 func TestNamesAreTheFields(t *testing.T) {
 	for _, s := range sources(t) {
 		check := func(id *ast.Ident) {
@@ -256,10 +255,11 @@ func TestNamesAreTheFields(t *testing.T) {
 	}
 }
 
-// dialectInText are those words of ours that mean nothing else in a comment, a message or a page.
+// dialectInText matches the words of dialect that have no other meaning in a comment, a message or a page.
 var dialectInText = regexp.MustCompile(`(?i)\b(heed|mend)(s|ed|ing)?\b|\b(bury|buried|letGo|whoever|meanwhile)\b`)
 
-// TestTextIsPlain refuses them in Go files, scripts and pages. A decision is not edited, so those are left out.
+// TestTextIsPlain refuses these words in Go files, scripts and pages. It leaves out decisions, because they are never
+// edited.
 func TestTextIsPlain(t *testing.T) {
 	looked := 0
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {

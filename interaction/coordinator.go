@@ -291,7 +291,7 @@ func Closed(ctx context.Context, r event.Reader, id event.InteractionID) (*Taken
 	return nil, err
 }
 
-// taken returns a *TakenError if the question has an end on the log. Otherwise it returns nil.
+// taken returns a *TakenError if the end of the question is on the log. Otherwise it returns nil.
 func taken(ctx context.Context, r event.Reader, id event.InteractionID) error {
 	types := []event.Type{event.InteractionAnswered, event.InteractionLapsed}
 	e, ok, err := r.Last(ctx, event.Query{Interaction: id, Types: types})

@@ -101,7 +101,7 @@ func (a *answerer) tell(t *testing.T, how string, id event.InteractionID) {
 	}
 }
 
-// seen waits for the end of a question that has an answer on the log. It fails if the question stays open.
+// seen waits for the end of a question whose answer is on the log. It fails if the question stays open.
 func seen(t *testing.T, ticket *Ticket, how string) {
 	t.Helper()
 	select {

@@ -26,7 +26,7 @@ func secretIn(message string, schema json.RawMessage) string {
 	return what
 }
 
-// mostNested is the deepest nesting that secretIn searches. A deeper schema counts as one that hides a secret.
+// mostNested is the deepest nesting that secretIn searches. It treats a deeper schema as a form that hides a secret.
 const mostNested = 10
 
 // secretField returns the field below a schema that asks for a secret, or "". typed reports whether any field below

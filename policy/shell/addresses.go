@@ -2,10 +2,10 @@ package shell
 
 import "slices"
 
-// addressCommands are the addresses of socat that name a command.
+// addressCommands matches the addresses of socat that contain a command.
 var addressCommands = lazily(`(?i)^(?:exec|system|shell)(?:-[a-z]+)?:(.*)$`)
 
-// addresses judges the commands among the addresses of socat.
+// addresses judges the commands in the addresses of socat.
 func (w *walker) addresses(fs []field, st *state) {
 	for _, f := range fs[1:] {
 		if m := addressCommands().FindStringSubmatch(f.text); m != nil {

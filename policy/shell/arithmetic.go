@@ -6,14 +6,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxReferences bounds how many variables one after the other arithmetic is followed through.
+// maxReferences is the longest chain of variables that arithmetic follows.
 const maxReferences = 8
 
-// identifiers are the names in arithmetic, each of which bash evaluates as arithmetic, too.
+// identifiers matches the names in arithmetic. Bash evaluates the value of each name as arithmetic, too.
 var identifiers = lazily(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// arithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in it once
-// more, and evaluates the values of its variables in the same way.
+// arithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in the text once more, and
+// evaluates the values of its variables in the same way.
 func (w *walker) arithmetic(f field, st *state, left int) {
 	text := f.text
 	switch {
@@ -35,7 +35,7 @@ func (w *walker) arithmetic(f field, st *state, left int) {
 	}
 }
 
-// evaluates judges the words of a node of arithmetic.
+// evaluates judges the words in a node of arithmetic.
 func (w *walker) evaluates(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		word, ok := n.(*syntax.Word)
@@ -47,7 +47,7 @@ func (w *walker) evaluates(n syntax.Node, st *state) {
 	})
 }
 
-// subscript judges the name of a variable that a builtin takes as an operand, such as a[$(ls)].
+// subscript judges the name of a variable in a builtin's operand, such as a[$(ls)].
 func (w *walker) subscript(f field, st *state) {
 	name, _, _ := strings.Cut(f.text, "=")
 	if _, index, ok := strings.Cut(name, "["); ok {
@@ -57,7 +57,7 @@ func (w *walker) subscript(f field, st *state) {
 	}
 }
 
-// tests judges [[ … ]]: -eq and its like evaluate arithmetic, -v a subscript.
+// tests judges [[ … ]]. Operators such as -eq evaluate arithmetic, and -v evaluates a subscript.
 func (w *walker) tests(x syntax.TestExpr, st *state) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		switch t := n.(type) {
@@ -81,7 +81,7 @@ func (w *walker) tests(x syntax.TestExpr, st *state) {
 	})
 }
 
-// integers notes the variables that declare -i makes, whose values bash evaluates as arithmetic.
+// integers records the variables of declare -i. Bash evaluates their values as arithmetic.
 func (w *walker) integers(c *syntax.DeclClause, st *state) {
 	integer, assoc := false, false
 	for _, a := range c.Args {

@@ -9,8 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call walks a simple command. Assignments without a command, also one whose words come to nothing,
-// are the shell's own.
+// call walks a simple command. If its words expand to nothing, its assignments set variables of the shell itself.
 func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
 	fs := w.fields(c.Args, st)
 	if len(fs) == 0 {
@@ -31,8 +30,7 @@ func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
 	return out
 }
 
-// argv judges the words of one simple command, given what it reads, and returns
-// what it writes.
+// argv judges the words of one simple command with the input in. It returns the command's output.
 func (w *walker) argv(fs []field, st *state, in flow) flow {
 	out := flow{piped: in.piped, origin: in.origin}
 	if len(fs) == 0 {
@@ -76,8 +74,8 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// named judges both the functions and the program of this name, where there are both:
-// which of them is run depends on where the functions hold, and on who calls.
+// named judges the program and every function of this name. Which of them runs depends on the place of the call and
+// of the function.
 func (w *walker) named(fs []field, st *state, in, out flow) flow {
 	name := commandName(fs[0])
 	if len(w.funcs[fs[0].text]) == 0 {
@@ -117,23 +115,23 @@ func (w *walker) named(fs []field, st *state, in, out flow) flow {
 	return r
 }
 
-// commandName is what a command word calls, without its directory. File systems
-// that do not tell capitals apart find RM as well.
+// commandName returns the name of the program in a command word, without its directory. The name is in small letters,
+// because some file systems also find RM.
 func commandName(f field) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(f.text, `\`, "/")))
 	return strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "=") // zsh finds =rm
 }
 
-// handling says what is known of a command after it was judged.
+// handling is the knowledge about a command's output after judge.
 type handling int
 
 const (
-	unread  handling = iota // nothing is known about it
-	passes                  // what it writes follows from what it reads
-	answers                 // what it writes is known
+	unread  handling = iota // the command is not known
+	passes                  // the output follows from the input
+	answers                 // the output is known
 )
 
-// judge looks at a command it knows.
+// judge judges a command by the rules for its name.
 func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
 	w.sends(name, fs, st, in)
 	w.unpacks(name, fs, st, in)
@@ -178,7 +176,7 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	return flow{}, unread
 }
 
-// prints is the output of a command that reads nothing, where its words tell what it prints.
+// prints returns the output of a command without input, if its words determine the output.
 func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	switch name {
 	case "echo", "printf":
@@ -207,7 +205,7 @@ func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	return flow{}, false
 }
 
-// converts is the output of a command that works on what it reads or finds.
+// converts returns the output of a command that transforms its input or lists files.
 func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bool) {
 	switch name {
 	case "cat", "tee", "nl", "sponge":
@@ -232,16 +230,16 @@ func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bo
 	return flow{}, false
 }
 
-// brief are arguments with which date and its like print one word without a slash.
+// brief matches arguments with which commands such as date print one word without a slash.
 var brief = lazily(`^(\+[^/]*|-[uImnrsf]|--utc|--iso-8601)$`)
 
-// located is the output of which: a path that is unknown, to a program whose name is known.
+// located is the output of which: an unknown path to a program with a known name.
 func located(f field) flow {
 	return flow{piped: true, known: !f.vague, text: f.text, other: unknownText}
 }
 
-// mktemp writes the name of something new in the temporary directory, unless an option says
-// where to make it.
+// mktemp returns the name of a new file or directory in the temporary directory, or in the place that an option
+// names.
 func (w *walker) mktemp(fs []field, st *state) flow {
 	opts, operands := options(fs[1:], "p --suffix", false)
 	template := literal("made-by-mktemp")
@@ -263,7 +261,7 @@ func (w *walker) mktemp(fs []field, st *state) flow {
 	return flow{piped: true, known: !template.vague, text: template.text}
 }
 
-// builtin handles what a shell does to itself. It says whether it did.
+// builtin handles the commands that change the shell itself. It reports whether the command is one of them.
 func (w *walker) builtin(name string, fs []field, st *state) bool {
 	args := fs[1:]
 	switch name {
@@ -306,7 +304,7 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 	return true
 }
 
-// aliases judges alias NAME=TEXT, and hash -p FILE NAME.
+// aliases judges alias NAME=TEXT and hash -p FILE NAME.
 func (w *walker) aliases(name string, args []field, st *state) {
 	if name == "hash" {
 		opts, operands := options(args, "p", false)
@@ -323,13 +321,13 @@ func (w *walker) aliases(name string, args []field, st *state) {
 	}
 }
 
-// results are the variables that builtins set without being told.
+// results are the variables that builtins set although no operand names them.
 var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "readarray": {"MAPFILE"}, "getopts": {"OPTARG", "OPTIND"}}
 
 // namedBy are the options of builtins that take the name of a variable, also in the same word.
 var namedBy = map[string]string{"read": "a", "wait": "p"}
 
-// read gives the variables that read and its like set the origin of what they read.
+// read marks the variables that commands such as read set with the origin of their input.
 func (st *state) read(name string, args []field, o origin) {
 	if o == 0 || results[name] == nil || name == "getopts" {
 		return
@@ -346,8 +344,8 @@ func (st *state) read(name string, args []field, o origin) {
 	}
 }
 
-// declared drops what is known of variables that are read or unset, and keeps those that are set by a
-// command among the operands of another one.
+// declared drops the known values of variables that are read or unset. It keeps variables that a command among the
+// operands of another command sets.
 func (w *walker) declared(name string, args []field, st *state) {
 	for _, key := range results[name] {
 		st.set(key, variable{field: unknownField("")})
@@ -391,7 +389,7 @@ func (w *walker) cd(name string, args []field, st *state) {
 	}
 }
 
-// set reads the options of set, and its operands, which become the parameters.
+// set reads the options of set. Its operands become the positional parameters.
 func (w *walker) set(args []field, st *state) {
 	for i := 0; i < len(args); i++ {
 		text := args[i].text
@@ -422,7 +420,7 @@ func (w *walker) eval(fs []field, st *state, in flow) flow {
 	return w.nested(whole.text+" ", whole, st, in)
 }
 
-// nested judges text that a shell will read, found in the field from.
+// nested judges a text that a shell will read. The text comes from the field from.
 func (w *walker) nested(text string, from field, st *state, in flow) flow {
 	switch {
 	case from.origin.is(foreign):

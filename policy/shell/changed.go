@@ -9,8 +9,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Changed are the files and folders that a session changed. A folder stands for all that lies in it. Paths are
-// compared without regard to case, since some file systems do.
+// Changed lists the files and folders that a session changed. A folder stands for everything in it. Comparisons
+// ignore case, because some file systems do.
 type Changed map[string]string
 
 // Add adds an absolute path.
@@ -20,7 +20,7 @@ func (c Changed) Add(p string) {
 	}
 }
 
-// With are the files of both.
+// With returns the files of both lists.
 func (c Changed) With(more Changed) Changed {
 	if len(more) == 0 {
 		return c
@@ -30,7 +30,7 @@ func (c Changed) With(more Changed) Changed {
 	return both
 }
 
-// holding is the entry that is the target or a folder around it, or "".
+// holding returns the entry that is the target or a folder around it, or "".
 func (c Changed) holding(target string) string {
 	for p := strings.ToLower(target); len(c) > 0 && p != "/" && p != "."; p = path.Dir(p) {
 		if name, ok := c[p]; ok {
@@ -40,12 +40,12 @@ func (c Changed) holding(target string) string {
 	return ""
 }
 
-// below are the entries in a folder.
+// below returns the entries in a folder.
 func (c Changed) below(dir string) []string {
 	return c.matching(escape(strings.TrimSuffix(dir, "/")) + "/**")
 }
 
-// matching are the entries that a pattern fits.
+// matching returns the entries that match a pattern.
 func (c Changed) matching(pattern string) []string {
 	var fits []string
 	for p, name := range c {
@@ -57,7 +57,7 @@ func (c Changed) matching(pattern string) []string {
 	return fits
 }
 
-// touch remembers the files that a command writes at f. Of a pattern it remembers the folder.
+// touch records the files that a command writes at f. For a pattern it records the folder.
 func (w *walker) touch(f field, st *state) {
 	if f.vague || f.folder || f.made || w.refusedOnly > 0 {
 		return
@@ -73,8 +73,8 @@ func (w *walker) touch(f field, st *state) {
 	}
 }
 
-// changed is the file that f names and that this session changed: before this command, or in it. It is ""
-// where there is no such file.
+// changed returns the file named by f if this session changed it, before this command or in it. Otherwise it returns
+// "".
 func (w *walker) changed(f field, st *state) string {
 	if f.vague || f.text == "" {
 		return ""
@@ -93,12 +93,12 @@ func (w *walker) changed(f field, st *state) string {
 	return ""
 }
 
-// starts asks about a file with code that a command runs, if this session changed it. A text that this very
+// starts asks about a file with code that a command runs, if this session changed the file. A text that this very
 // command wrote is judged instead.
 func (w *walker) starts(f field, fs []field, st *state, judge func(text field)) {
 	file := w.changed(f, st)
 	if file == "" {
-		if f.origin.is(altered) { // one of the files that find finds
+		if f.origin.is(altered) { // f is one of the files that find finds
 			w.unknown("runs code from a file that this session changed: %s", shown(fs))
 		}
 		return
@@ -122,10 +122,10 @@ func (w *walker) starts(f field, fs []field, st *state, judge func(text field)) 
 	}
 }
 
-// hides says whether this command wrote something into a file that its text does not tell.
+// hides reports whether this command wrote unknown text into a file.
 func (w *walker) hides(file string) bool { return w.unseen[file] > 0 }
 
-// startsProgram asks about a program that this session changed: a path, or a name that is looked for in the tree.
+// startsProgram asks about a program that this session changed: a path, or a name that is found in the tree.
 func (w *walker) startsProgram(fs []field, st *state) {
 	f := fs[0]
 	if strings.Contains(f.text, "/") {
@@ -144,7 +144,7 @@ func (w *walker) startsProgram(fs []field, st *state) {
 	}
 }
 
-// shebang is the first line of a script for a shell.
+// shebang matches the first line of a shell script.
 var shebang = lazily(`^#!\s*(/usr/bin/env\s+(-S\s*)?)?(/\S*/)?(ba|da|z|k|a)?sh(\s|$)`)
 
 // asksOfChanged asks about a command that runs a changed file.
@@ -155,24 +155,24 @@ func (w *walker) asksOfChanged(file string, fs []field) {
 	w.unknown("runs %s, which this session changed: %s", file, shown(fs))
 }
 
-// A runner is the row of a program that runs code of the project.
+// runner is the table row of a program that runs code of the project.
 type runner struct {
-	files  []string // the names of its recipes
-	when   []string // the words with which it runs them; without any it always does
-	unless []string // the words with which it runs none
-	after  []string // the words before a file with code
+	files  []string // names of its recipe files
+	when   []string // words with which it runs recipes; empty: always
+	unless []string // words with which it runs no recipe
+	after  []string // words before a file with code
 	first  bool     // its first operand is a file with code
 }
 
-// runners are the rows of the part runners.
+// runners looks up the rows of the part runners.
 var runners = table("runners", func(said string) runner {
 	m := members(said, "files", "when", "unless", "after", "first")
 	return runner{files: m["files"], when: m["when"], unless: m["unless"], after: m["after"], first: m["first"] != nil}
 })
 
-// recipes asks about a program that runs a recipe of the project, or a file with code, that this session
-// changed. Source files that it only compiles or tests are no recipes. In a sandbox that protects all
-// but the project this, and only this, has nothing to ask.
+// recipes asks about a program that runs a recipe of the project, or a file with code, that this session changed.
+// Source files that the program only compiles or tests are not recipes. This is the only question that a sandbox
+// makes superfluous if it protects everything outside the project.
 func (w *walker) recipes(name string, fs []field, st *state) {
 	r, found := runners(name)
 	if !found || len(w.place.Changed)+len(w.touched) == 0 || len(fs) == 2 && (fs[1].text == "--version" || fs[1].text == "--help") {
@@ -181,7 +181,7 @@ func (w *walker) recipes(name string, fs []field, st *state) {
 	operands := slices.DeleteFunc(slices.Clone(fs[1:]), func(f field) bool { return strings.HasPrefix(f.text, "-") && !slices.Contains(r.after, f.text) })
 	for i, f := range operands {
 		if r.first && i == 0 || i > 0 && (slices.Contains(r.after, operands[i-1].text) || path.Ext(f.text) == ".go" && path.Ext(operands[i-1].text) == ".go") {
-			module, _, _ := strings.Cut(f.text, ":") // x.y:app
+			module, _, _ := strings.Cut(f.text, ":") // such as x.y:app
 			w.startsModule(f, fs, st, nil)
 			w.startsModule(*part(f, strings.ReplaceAll(module, ".", "/")), fs, st, nil)
 		}
@@ -200,7 +200,8 @@ func (w *walker) recipes(name string, fs []field, st *state) {
 	}
 }
 
-// modules are the files that an interpreter may take for an operand: the file, or one that its name or its folder stands for.
+// modules are the suffixes that turn an interpreter's operand into a file: the operand may be a file, a module name
+// or a folder.
 var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", "/__init__.py", "/index.js", "/package.json"}
 
 // startsModule is starts for the operand of an interpreter.

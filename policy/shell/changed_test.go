@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// TestRunners holds that a command which runs what this session changed is asked about, and that nothing
-// comes of an untouched file, of source files that are compiled or tested, and of files that are only read. It
-// kills the mutants that forget one way to run a file, that look at the first recipe alone, and that count
-// every changed file as a recipe.
+// TestRunners checks that a command that runs a changed file is asked about. An untouched file, a compiled or tested
+// source file, and a file that is only read lead to no question. The test kills the mutants that forget one way to
+// run a file, that look only at the first recipe, and that count every changed file as a recipe.
 func TestRunners(t *testing.T) {
 	for changed, commands := range map[string]map[string]string{
 		"scripts/x.sh": {
@@ -69,9 +68,8 @@ func TestRunners(t *testing.T) {
 	}
 }
 
-// TestRunsWhatItWrote holds that a command which writes a script and runs it is judged by the text of the script, and
-// asked about where its own text does not tell what the script holds. It kills the mutants that take one of two
-// writes for the whole.
+// TestRunsWhatItWrote checks a command that writes a script and runs it. The text of the script decides, and an
+// unknown text is asked about. The test kills the mutants that take one of two writes for the whole script.
 func TestRunsWhatItWrote(t *testing.T) {
 	for command, want := range map[string]Tier{
 		"cat > x.sh <<'E'\ngo test ./...\nE\nbash x.sh":                Ordinary,
@@ -98,8 +96,8 @@ func TestRunsWhatItWrote(t *testing.T) {
 	}
 }
 
-// TestWhatACommandChanges kills the mutants that forget a way to write a file, and those that count what a compiler
-// or a formatter writes.
+// TestWhatACommandChanges kills the mutants that forget a way to write a file, and the mutants that count the output
+// of a compiler or a formatter.
 func TestWhatACommandChanges(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo ls > x.sh": "x.sh", "./gen | tee x.sh >> y.sh": "x.sh y.sh", "sed -i s/a/b/ x.sh": "x.sh", "cp a x.sh": "x.sh x.sh/a", "mv a x.sh": "x.sh x.sh/a", "perl -pi -e s/a/b/ x.sh": "x.sh",

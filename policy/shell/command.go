@@ -8,24 +8,23 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Command is one command: a text for a shell, or else the words of a program.
+// Command is one command: a text for a shell, or the words of a program.
 type Command struct {
 	Text  string
 	Argv  []string
-	Dir   string   // where it starts, if that is not the working directory
-	Env   []string // NAME=value, set for it
-	Stdin string   // what it reads, if the request says so
+	Dir   string   // starting directory; empty: the working directory
+	Env   []string // NAME=value, set for the command
+	Stdin string   // input, if the request names it
 }
 
-// String is the command as text for a shell.
+// String returns the command as text for a shell.
 func (c Command) String() string {
 	text, _ := c.script()
 	return text
 }
 
-// script is the text a shell would run, with the assignments before it and what it reads
-// after it. Words of the form sh -c TEXT are the text itself, because that is how agents
-// give a text to a shell.
+// script returns the text that a shell would run. The assignments stand before it, and the input stands after it as a
+// here-document. The words sh -c TEXT become TEXT, because agents pass texts to a shell in this form.
 func (c Command) script() (string, bool) {
 	text, ok := c.bare()
 	for i := len(c.Env) - 1; i >= 0 && ok; i-- {
@@ -50,7 +49,7 @@ func (c Command) script() (string, bool) {
 
 var envName = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// bare is the command without what it is given.
+// bare returns the command without its variables and its input.
 func (c Command) bare() (string, bool) {
 	if len(c.Argv) == 0 {
 		return c.Text, true
@@ -61,8 +60,7 @@ func (c Command) bare() (string, bool) {
 	return Words(c.Argv)
 }
 
-// Words spells the words of a program as a shell reads them. It returns false for words that
-// no shell can hold.
+// Words returns the words of a program in a shell's spelling. It returns false for words that a shell cannot express.
 func Words(argv []string) (string, bool) {
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -85,7 +83,7 @@ func shellText(argv []string) (string, bool) {
 	return argv[2], slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
 }
 
-// StartDir is the directory the command starts in.
+// StartDir returns the directory in which the command starts.
 func (c Command) StartDir(at Place) string {
 	switch {
 	case c.Dir == "":
@@ -96,18 +94,17 @@ func (c Command) StartDir(at Place) string {
 	return filepath.Join(at.Dir, c.Dir)
 }
 
-// A Call is one simple command, as its words are once they are expanded.
+// Call is one simple command, as a list of its expanded words.
 type Call []field
 
-// Program is the name of the program that is called.
+// Program returns the name of the called program.
 func (c Call) Program() string { return commandName(c[0]) }
 
-// SameText says whether two commands are the same in one spelling, without the shells that run
-// them.
+// SameText reports whether two commands are equal in their canonical spelling, without the shells around them.
 func (c Command) SameText(other Command) bool { return c.core() == other.core() }
 
-// Canonical spells the command so that two that differ only in white space, comments and
-// needless quotes are the same. It returns false for what cannot be parsed.
+// Canonical returns the same text for commands that differ only in white space, comments and needless quotes. It
+// returns false for a text that cannot be parsed.
 func (c Command) Canonical() (string, bool) {
 	text, ok := c.script()
 	list, _, err := parse(text)
@@ -118,7 +115,7 @@ func (c Command) Canonical() (string, bool) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Redirect:
-			// The quotes around a here-document's end are part of its meaning.
+			// The quotes around a here-document's delimiter change its meaning.
 			return n.Hdoc == nil
 		case *syntax.Word:
 			requote(n)
@@ -132,7 +129,7 @@ func (c Command) Canonical() (string, bool) {
 	return strings.TrimSpace(b.String()), true
 }
 
-// core is the command in one spelling, without the shells around it.
+// core returns the canonical command without the shells around it.
 func (c Command) core() string {
 	text, _ := c.script()
 	for range 4 {
@@ -148,7 +145,7 @@ func (c Command) core() string {
 	return strings.TrimSpace(text)
 }
 
-// unwrapped returns TEXT of a command that is sh -c TEXT.
+// unwrapped returns the TEXT of a command sh -c TEXT.
 func unwrapped(text string) (string, bool) {
 	calls, ok := Command{Text: text}.Simple(Place{})
 	if !ok || len(calls) != 1 {
@@ -164,7 +161,7 @@ func unwrapped(text string) (string, bool) {
 	return shellText(argv)
 }
 
-// requote gives a word without expansions its plainest quotes.
+// requote gives a word without expansions the simplest quotes.
 func requote(word *syntax.Word) {
 	var w walker
 	text := ""
@@ -197,9 +194,9 @@ func requote(word *syntax.Word) {
 	word.Parts = []syntax.WordPart{&syntax.Lit{Value: quoted}}
 }
 
-// Simple takes a command apart into simple commands joined by && || | ; and
-// returns false if there is anything else to it that an allow rule does not speak
-// of: redirections, substitutions, assignments, background, compound commands.
+// Simple splits a command into simple commands joined by && || | ;. It returns false if the command contains a part
+// that an allow rule cannot cover: a redirection, a substitution, an assignment, a background job or a compound
+// command.
 func (c Command) Simple(at Place) ([]Call, bool) {
 	text, ok := c.script()
 	list, read, err := parse(text)
@@ -235,7 +232,7 @@ func (w *walker) collect(s *syntax.Stmt, out *[]Call) bool {
 	return false
 }
 
-// plain says whether a statement is nothing but its command.
+// plain reports whether a statement consists only of its command.
 func plain(s *syntax.Stmt) bool {
 	if s.Background || s.Coprocess || s.Disown {
 		return false
@@ -250,8 +247,8 @@ func plain(s *syntax.Stmt) bool {
 	return true
 }
 
-// still says whether a simple command has neither assignments nor anything that is expanded when it
-// runs, apart from file names, ~ and constant substitutions.
+// still reports whether a simple command has no assignments and no expansions except file names, ~ and constant
+// substitutions.
 func still(c *syntax.CallExpr) bool {
 	if len(c.Assigns) > 0 || len(c.Args) == 0 {
 		return false
@@ -270,8 +267,8 @@ func still(c *syntax.CallExpr) bool {
 	return quiet
 }
 
-// constant says whether a substitution is only another way to write a text: a cat of one
-// here-document or here-string, an echo or a printf, without anything that is expanded in it.
+// constant reports whether a substitution is only another spelling of a text: cat with one here-document or
+// here-string, echo, or printf, without expansions.
 func constant(c *syntax.CmdSubst) bool {
 	if len(c.Stmts) != 1 {
 		return false
@@ -292,7 +289,7 @@ func constant(c *syntax.CmdSubst) bool {
 	return false
 }
 
-// literalInput says whether a redirection hands a command a text in which nothing is expanded.
+// literalInput reports whether a redirection passes a text without expansions to a command.
 func literalInput(r *syntax.Redirect) bool {
 	text := r.Hdoc
 	switch r.Op {

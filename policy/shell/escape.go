@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// escape judges the tools that run commands or write files by what their own small
-// languages say. It says whether the program is one of them.
+// escape judges the tools that can run commands or write files from scripts in their own small languages. It reports
+// whether the program is one of them.
 func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 	switch name {
 	case "gdb", "lldb", "strace", "ltrace", "gcore", "reptyr":
@@ -39,13 +39,13 @@ func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 	return true
 }
 
-// debuggerCommands are the options of debuggers whose value is a command of theirs.
+// debuggerCommands are the options of debuggers whose value is a debugger command.
 var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line", "-eval-command"}
 
-// debuggerFiles finds the file that a command of a debugger writes.
+// debuggerFiles matches debugger commands that write a file, with the file's name.
 var debuggerFiles = lazily(`^\s*(?:dump|append|save|gcore|generate-core-file|set logging file|process save-core)\b[^/~]*([/~]\S*)`)
 
-// debuggers judges the commands that a debugger is given on its command line.
+// debuggers judges the debugger commands on a command line.
 func (w *walker) debuggers(fs []field, st *state) {
 	if slices.ContainsFunc(fs[1:], func(f field) bool { return strings.Contains(f.src, "PPID") || strings.Contains(f.src, "ppid") }) {
 		w.ask("takes hold of a process that is not its own: %s", shown(fs))
@@ -63,12 +63,12 @@ func (w *walker) debuggers(fs []field, st *state) {
 	}
 }
 
-// A tool is an everyday program of which a few words name a program or a file.
+// tool is the row of an everyday program with a few options that name a program or a file.
 type tool struct {
 	runs    []string // options whose value is a command
-	valued  string   // its options that take a value
-	writes  []string // those whose value is a file that it writes
-	outputs bool     // its second operand is such a file
+	valued  string   // options that take a value
+	writes  []string // options whose value is a file that it writes
+	outputs bool     // its second operand is a file that it writes
 }
 
 var tools = table("tools", func(said string) tool {
@@ -76,7 +76,7 @@ var tools = table("tools", func(said string) tool {
 	return tool{runs: m["runs"], valued: strings.Join(m["valued"], " "), writes: m["writes"], outputs: m["outputs"] != nil}
 })
 
-// tool judges the few options of everyday tools that name a program or a file.
+// tool judges the options of everyday tools that name a program or a file.
 func (w *walker) tool(name string, fs []field, st *state) {
 	t, _ := tools(name)
 	for _, f := range valuesOf(fs, t.runs) {
@@ -103,7 +103,7 @@ func (w *walker) tool(name string, fs []field, st *state) {
 	}
 }
 
-// editor judges the commands that an editor is given on its command line or reads.
+// editor judges the editor commands on a command line or in the input.
 func (w *walker) editor(name string, fs []field, st *state, in flow) {
 	w.lineCommands(fs, st)
 	opts, operands := options(fs[1:], "cSsuUTwW --cmd", false)
@@ -136,12 +136,12 @@ func (w *walker) lineCommands(fs []field, st *state) {
 	}
 }
 
-// commandLetters are letters of options of which the last takes a command.
+// commandLetters matches a group of short options whose last letter takes a command.
 var commandLetters = lazily(`^-[A-Za-z]*c$`)
 
 var editorEscapes = lazily(`(?:^|[|:\s%.,0-9$])!\s*(.*)|\b(?:system|systemlist|job_start|term_start|jobstart|termopen|delete|writefile|libcall|rename|execute|feedkeys)\s*\(|^\s*:?\s*(?:term(?:inal)?|lua\w*|py3?\w*|python3?|ruby|perl\w*|tcl|mz\w*|source|so|exe\w*|set?\s+(?:shell|grepprg|makeprg|equalprg)\S*|make|grep|sil\w*\s+!.*|autocmd|au)\b`)
 
-// editorWrites are the commands of editors that write to the file they name.
+// editorWrites matches the editor commands that write to a named file.
 var editorWrites = lazily(`^\s*:?[%0-9,$]*(?:w|wri|write|sav|saveas|wq|x|xit|up|update)!?\s+([^!\s]\S*)\s*$`)
 
 func (w *walker) editorCommand(text string, f field, fs []field, st *state) {
@@ -158,7 +158,7 @@ func (w *walker) editorCommand(text string, f field, fs []field, st *state) {
 	}
 }
 
-// make judges variables that name the shell, and rules that stand on the command line.
+// make judges variables that name the shell, and make rules on the command line.
 func (w *walker) make(fs []field, st *state, in flow) {
 	if i := slices.IndexFunc(fs, func(f field) bool { return f.text == "--command" || f.text == "-c" }); i > 0 && commandName(fs[0]) == "just" {
 		w.argv(fs[i+1:], st.child(nil), in)
@@ -208,16 +208,15 @@ func (w *walker) makeRules(f field, fs []field, st *state) {
 	}
 }
 
-// pathText stands for the PATH that the command starts with.
+// pathText stands for the initial PATH of the command.
 const pathText = "${_perlica_path}"
 
-// xdgDirs are where programs keep their files, seen from the home directory, if the
-// environment does not say otherwise.
+// xdgDirs are the default directories of programs, relative to the home directory.
 var xdgDirs = map[string]string{
 	"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state", "XDG_DATA_HOME": "/.local/share", "XDG_CACHE_HOME": "/.cache",
 }
 
-// environment judges what is put into a variable that programs run or load.
+// environment judges the value of a variable that makes programs run or load something.
 func (w *walker) environment(name string, value field, st *state) {
 	shown := name + "=" + value.text
 	switch {
@@ -266,26 +265,26 @@ func (w *walker) environment(name string, value field, st *state) {
 	}
 }
 
-// namesProgram finds variables whose value is a program, as their names say.
+// namesProgram matches the names of variables that name a program.
 var namesProgram = lazily(`^(CC|CXX|CPP|LD|AR|AS|FC|HOSTCC|HOSTCXX|NM|RANLIB|CARGO|\w+_(RUNNER|WRAPPER|LINKER|PAGER|EDITOR|ASKPASS|COMMAND|CMD|LAUNCHER|CC|CXX))$`)
 
-// flagVars and flagPrograms find variables with options, and options among them that name a program or code.
+// flagVars matches variables that hold options. flagPrograms matches the options that name a program or code.
 var (
 	flagVars     = lazily(`FLAGS$|_OPTS$|_ARGS$|OPTIONS$`)
 	flagPrograms = lazily(`(^|[\s'"])(--eval|-toolexec|-exec|-overlay|-modfile|-vettool|-fplugin|-wrapper|-B/|-fuse-ld=/|-Clinker=|SHELL=|-C\s*linker=|-extld|-javaagent|-agentlib|-agentpath|--require|-r\s|--import|--loader)`)
 )
 
-// erlangFlags and erlangCode find variables with options of Erlang, and options among them that name code.
+// erlangFlags matches variables that hold options of Erlang. erlangCode matches the options that name code.
 var (
 	erlangFlags = lazily(`^(ERL_\w*FLAGS|ELIXIR_ERL_OPTIONS)$`)
 	erlangCode  = lazily(`(^|\s)-(eval|s|run|pa|pz|boot|config|args_file)\s`)
 )
 
-// requires finds options of node that load code from a path.
+// requires matches options of node that load code from a path.
 var requires = lazily(`(^|\s)(-r|--require|--import|--loader|--experimental-loader|--inspect|--inspect-brk)(=|\s|$)`)
 
-// harmlessCommand says whether a command that others will run is one that only shows
-// or edits what it is given, or that connects as it always does.
+// harmlessCommand reports whether a command that other programs will run is a harmless pager, editor or ssh client
+// with its usual options.
 func harmlessCommand(f field) bool {
 	words := strings.Fields(f.text)
 	switch {
@@ -294,7 +293,7 @@ func harmlessCommand(f field) bool {
 	case f.vague && strings.HasPrefix(f.text, unknownText), strings.ContainsAny(f.text, ";|&`<>\n"), strings.Contains(f.text, "$("):
 		return false
 	}
-	// A pager of a user's is known by its name; one below the tree may be anything.
+	// A pager in a system directory is known by its name. One in the tree may be any program.
 	words[0] = unversioned(words[0])
 	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && listed("harmlessPrograms", path.Base(words[0]))) {
 		return false
@@ -304,14 +303,13 @@ func harmlessCommand(f field) bool {
 	})
 }
 
-// sshCommands are settings of ssh that name a command.
+// sshCommands matches settings of ssh that name a command.
 var sshCommands = lazily(`(?i)(proxy|local|knownhosts)command`)
 
-// systemPath are directories in which only the administrator of the system can put
-// programs.
+// systemPath are the directories in which only the administrator can install programs.
 var systemPath = []string{"/bin", "/sbin", "/usr", "/snap", "/nix", "/opt/homebrew", "/System", "/Library", "/Applications"}
 
-// searchPath judges where programs, or the code that they load, are looked for.
+// searchPath judges a list of directories in which programs, or the code that they load, are searched.
 func (w *walker) searchPath(name string, value field, st *state) {
 	for dir := range strings.SplitSeq(value.text, ":") {
 		if dir == pathText || strings.Contains(dir, unknownText) || value.origin.is(network) {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// ownVars are the variables for which environment has a rule of its own.
+// ownVars are the variables that environment judges by separate rules.
 var ownVars = strings.Fields("PATH LD_LIBRARY_PATH PYTHONPATH NODE_PATH RUBYLIB PERLICA_HOME SHELL GIT_SSH_COMMAND")
 
-// ownName finds the names that a script gives to variables of its own, which no program reads.
+// ownName matches the names of a script's internal variables, which no program reads.
 var ownName = lazily(`^[a-z][a-z0-9]*$`)
 
-// These expressions sort variables by their names. Paths in temporary directories are harmless in scratchVars, paths
-// in the home in installVars, routes of a server in routeVars, addresses in publicVars. proxyVars and commandVars
-// find the variables that name a proxy or a program.
+// These expressions classify variables by their names. Some values are harmless: paths in temporary directories in
+// scratchVars, paths in the home in installVars, routes of a server in routeVars, addresses in publicVars. proxyVars
+// match variables that name a proxy, and commandVars those that name a program.
 var (
 	scratchVars = lazily(`(?i)(^|_)(TE?MP|(GO)?TE?MP_?DIR|(GO|GOMOD)?CACHE(_?(DIR|HOME|PATH))?|GOPATH|GOBIN|` +
 		`OUT(PUT)?(_?(DIR|FILE|PATH))?|LOGS?(_?(FILE|DIR|PATH))?|` +
@@ -33,21 +33,21 @@ var (
 	commandVars = lazily(`(?i)_(SHELL|EXTERNAL_DIFF|HOOKS?|PRELOAD|PROFILER_PATH)$|^DYLD_`)
 )
 
-// usualPlaces finds the addresses from which package managers fetch if nothing else is said.
+// usualPlaces matches the default addresses of package managers.
 var usualPlaces = lazily(`^(https://)?(proxy\.golang\.org|sum\.golang\.org|goproxy\.io|` +
 	`registry\.npmjs\.org|registry\.yarnpkg\.com|` +
 	`(test\.)?pypi\.org|files\.pythonhosted\.org|` +
 	`rubygems\.org|index\.crates\.io|repo\.maven\.apache\.org)(/|$)`)
 
-// unguarded finds settings with which programs trust every server.
+// unguarded matches settings with which programs trust every server.
 var unguarded = lazily(`^(NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY)=0|^GIT_SSL_NO_VERIFY=([^0f]|$)`)
 
-// grants finds options that say yes in place of a person, or that name code.
+// grants matches options that confirm an action in place of a person, or that name code.
 var grants = lazily(`^--?(auto-approve|yes|force|assume-yes|specs?|fplugin|B|load|init|` +
 	`eval|require|import|config|rcfile|init-file|preview|bind)(=|$)|^-XX:On|^-B[./]`)
 
-// exported asks about the value of a variable that a program sees, if it may name a place from which the
-// program takes code or settings, or to which it sends or writes.
+// exported asks about the value of a variable that a program sees. It asks if the program may take code or settings
+// from the value's place, or send or write to it.
 func (w *walker) exported(name string, value field, st *state) {
 	same := value.text == "" || name == "HOME" && value.text == w.place.Home
 	if same || slices.Contains(ownVars, name) || ownName().MatchString(name) {
@@ -95,15 +95,15 @@ func (w *walker) exported(name string, value field, st *state) {
 	}
 }
 
-// localUser finds addresses of this machine, of a container's host and of a service that has a bare name.
-// optionHead finds the beginning of an option before its value.
+// localUser matches addresses of this machine, of a container's host and of a service with a bare name. optionHead
+// matches the beginning of an option up to its value.
 var (
 	localUser = lazily(`^[a-z][a-z0-9+.-]*://([^@/]*@)?(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|` +
 		`host\.docker\.internal|[a-z0-9_-]+:[0-9]+)?([:/?]|$)`)
 	optionHead = lazily(`^-(-?[A-Za-z0-9_-]+=|[A-Za-z])`)
 )
 
-// exportedPath asks about a path in the value of a variable that leads out of the working directory.
+// exportedPath asks about a path in a variable's value that leads out of the working directory.
 func (w *walker) exportedPath(name string, f field, said string, st *state) {
 	text := w.home(f.text)
 	if strings.HasPrefix(text, unknownText) || strings.ContainsAny(text, " \n") ||
@@ -126,10 +126,10 @@ func (w *walker) exportedPath(name string, f field, said string, st *state) {
 	}
 }
 
-// rooted says whether an absolute path begins like a file of this machine, and not like a route of a server.
+// rooted reports whether an absolute path looks like a file of this machine, and not like a route of a server.
 func (w *walker) rooted(text string) bool {
 	return text == "/" || systemRoots().MatchString(text) || w.place.Home != "" && within(w.place.Home, text)
 }
 
-// systemRoots finds paths below the usual directories of a machine.
+// systemRoots matches paths below the usual directories of a machine.
 var systemRoots = lazily(`^/(etc|home|root|var|usr|opt|srv|mnt|media|Users|proc|sys|dev|boot|lib|bin|tmp|private|Volumes)(/|$)`)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sed judges scripts with e, which runs a command, and w, which writes to a file.
+// sed judges scripts with e, which runs a command, and with w, which writes to a file.
 func (w *walker) sed(fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], "efl --expression --file --line-length", false)
 	scripts := values(opts, "-e", "--expression")
@@ -32,11 +32,11 @@ func (w *walker) sed(fs []field, st *state, in flow) {
 	}
 }
 
-// sedAddress is what may stand before a command of sed.
+// sedAddress matches the address before a sed command.
 var sedAddress = lazily(`^\s*(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)[^\n]*?)(?:~[0-9]+)?(?:\s*,\s*[+~]?(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*)?!?\s*`)
 
-// sedEscapes reads a script of sed until it finds a command that runs or writes, and
-// returns what it runs or where it writes.
+// sedEscapes reads a sed script up to the first command that runs or writes something. It returns the command that it
+// runs or the file that it writes.
 func sedEscapes(script string) (operand string, runs, writes bool) {
 	for n := 0; script != "" && n < 1000; n++ {
 		script = strings.TrimLeft(script, " \t\n;{}")
@@ -63,7 +63,7 @@ func sedEscapes(script string) (operand string, runs, writes bool) {
 			}
 			script = rest
 		case 'a', 'i', 'c', 'r', 'R', ':', 'b', 't', 'T', '#':
-			// The rest of the line is text, a file to read, or a label.
+			// The rest of the line is a text, a file to read, or a label.
 			line, rest, _ := strings.Cut(script, "\n")
 			for strings.HasSuffix(line, `\`) && rest != "" {
 				line, rest, _ = strings.Cut(rest, "\n")
@@ -77,7 +77,7 @@ func sedEscapes(script string) (operand string, runs, writes bool) {
 	return "", false, false
 }
 
-// sedFlags skips the two parts of a substitution and returns its flags and what follows.
+// sedFlags skips the two parts of a substitution. It returns the flags and the rest of the script.
 func sedFlags(script string) (flags, rest string) {
 	if script == "" {
 		return "", ""
@@ -109,8 +109,7 @@ func sedFlags(script string) (flags, rest string) {
 	return "", ""
 }
 
-// awk judges programs that call system, read from or write to a command, or write to a
-// file.
+// awk judges programs that call system, read from or write to a command, or write to a file.
 func (w *walker) awk(fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], "vFfieEl --assign --field-separator --file --source --include --load --exec", true)
 	programs := values(opts, "-e", "--source")
@@ -153,9 +152,9 @@ var (
 	awkStrings  = lazily(`"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)+/`)
 )
 
-// awkEscape says what an awk program does beyond printing, if anything.
+// awkEscape describes the first action of an awk program other than printing, or returns "".
 func awkEscape(text string) string {
-	// Strings and patterns are emptied first: what stands in them is text.
+	// Strings and patterns are emptied first, because their content is only text.
 	code := awkStrings().ReplaceAllStringFunc(text, func(s string) string {
 		switch strings.Trim(s, `"`) {
 		case "/dev/stderr", "/dev/stdout", "/dev/null", "cat", "cat 1>&2", "sort", "sort -n", "sort -rn", "cat >&2":
@@ -177,8 +176,7 @@ func awkEscape(text string) string {
 	return ""
 }
 
-// writesFile says whether a statement of awk prints to something with > or >>. Inside
-// parentheses the sign compares.
+// writesFile reports whether an awk statement prints to a file with > or >>. Inside parentheses, > is a comparison.
 func writesFile(statement string) bool {
 	at := strings.Index(statement, "print")
 	if at < 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// listing judges find and ls, and returns the names they list.
+// listing judges find and ls, and returns the names that they list.
 func (w *walker) listing(name string, fs []field, st *state) flow {
 	if name == "ls" || name == "dir" {
 		_, operands := options(fs[1:], "IwT", false)
@@ -37,7 +37,8 @@ func (w *walker) listing(name string, fs []field, st *state) flow {
 	return flow{piped: true, operands: foundBelow(roots, narrows(tokens))}
 }
 
-// foundBelow is what is found below the roots: a file that is picked out, or everything.
+// foundBelow returns the files found below the roots. If narrow is true, they are some invented file in each root.
+// Otherwise they are everything.
 func foundBelow(roots []field, narrow bool) []field {
 	found := slices.Clone(roots)
 	for i, f := range found {
@@ -49,7 +50,7 @@ func foundBelow(roots []field, narrow bool) []field {
 	return found
 }
 
-// findRoots parts find's starting points from its expression.
+// findRoots separates find's starting points from its expression.
 func findRoots(args []field) (roots, tokens []field) {
 	i := 0
 	for i < len(args) && slices.Contains([]string{"-H", "-L", "-P", "-E", "-X", "-d", "-s", "-x"}, args[i].text) {
@@ -71,8 +72,8 @@ func findRoots(args []field) (roots, tokens []field) {
 	return roots, args[i:]
 }
 
-// narrows says whether the tests before an action leave most files alone: whether,
-// in the last alternative, at least one of them that is not negated picks files out.
+// narrows reports whether the tests before an action exclude most files. This needs a test that selects files and is
+// not negated, in the last alternative.
 func narrows(tokens []field) bool {
 	depth, ok := 0, false
 	var group []field
@@ -107,7 +108,7 @@ func narrows(tokens []field) bool {
 			negated = false
 		}
 	}
-	// An action inside an open group: only what stands in it counts.
+	// For an action inside an open group, only the tests in the group count.
 	return ok || (depth > 0 && everyAlternative(group))
 }
 
@@ -132,7 +133,7 @@ func everyAlternative(group []field) bool {
 	return narrows(group[start:])
 }
 
-// picks says whether the test at i leaves out anything worth naming.
+// picks reports whether the test at i excludes most files.
 func picks(tokens []field, i int) bool {
 	name := tokens[i].text
 	if name == "-empty" || name == "-nouser" || name == "-nogroup" || name == "-false" {
@@ -151,7 +152,7 @@ func picks(tokens []field, i int) bool {
 	return true
 }
 
-// findExec judges the command that find runs for what it finds.
+// findExec judges the command that find runs for the files that it finds.
 func (w *walker) findExec(tokens, found []field, st *state) {
 	end := slices.IndexFunc(tokens, func(f field) bool { return f.text == ";" || f.text == "+" })
 	if end < 0 {
@@ -170,7 +171,7 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 				}
 			}
 			if !f.swept {
-				target = path.Dir(target) // of a file with an invented name
+				target = path.Dir(target) // the file's name is invented
 			}
 			if len(w.place.Changed.below(target))+len(w.touched.below(target)) > 0 {
 				found[i].origin |= altered
@@ -183,7 +184,7 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 	w.argv(command, st.clone(), flow{})
 }
 
-// fd judges what fd runs for the files that it finds, and returns their names.
+// fd judges the command that fd runs for the files that it finds, and returns their names.
 func (w *walker) fd(fs []field, st *state) flow {
 	end := slices.IndexFunc(fs, func(f field) bool {
 		return slices.Contains([]string{"-x", "-X", "--exec", "--exec-batch"}, f.text)
@@ -226,10 +227,10 @@ func (w *walker) fd(fs []field, st *state) flow {
 
 const xargsValued = "aEILnPsdJRSj --arg-file --delimiter --max-lines --max-args --max-procs --max-chars --replace --process-slot-var --jobs"
 
-// xargs judges the command that gets what is read as further words.
+// xargs judges the command that receives the words of the input as arguments.
 func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	opts, inner := options(fs[1:], xargsValued, true)
-	var left flow // what the command can read
+	var left flow // the input that is left for the command
 	if o, ok := find(opts, "-a", "--arg-file"); ok && o.value != nil {
 		left, in = in, w.fileFlow(*o.value, st)
 	}
@@ -262,7 +263,7 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 		return flow{}
 	}
 	if mark != "" && len(read) > 1 && len(read) <= maxSuffixes {
-		for _, f := range read { // one command for each
+		for _, f := range read { // one command for each word
 			w.argv(substitute(inner, mark, []field{f}), st.clone(), left)
 		}
 	}
@@ -277,7 +278,7 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	return out
 }
 
-// words are what xargs makes of a text that is known.
+// words splits a known text into words as xargs does.
 func words(text string, opts []option) []field {
 	var out []field
 	delimiter := ""
@@ -302,7 +303,7 @@ func words(text string, opts []option) []field {
 	return out
 }
 
-// splitParallel takes apart "command ::: words".
+// splitParallel splits "command ::: words".
 func splitParallel(words, read []field) (inner, operands []field) {
 	for i, f := range words {
 		if strings.HasPrefix(f.text, ":::") {
@@ -312,8 +313,8 @@ func splitParallel(words, read []field) (inner, operands []field) {
 	return words, read
 }
 
-// substitute puts the operands where the mark stands, else at the end. A word that
-// holds more than the mark is repeated for each of them.
+// substitute puts the operands in place of the mark, or at the end if there is no mark. A word that contains more
+// than the mark is repeated for each operand.
 func substitute(words []field, mark string, operands []field) []field {
 	var out []field
 	placed, total := false, 0
@@ -342,8 +343,8 @@ func substitute(words []field, mark string, operands []field) []field {
 	return out
 }
 
-// substituted is the pattern of a word in which the mark is replaced. A mark that was
-// written as plain text stands in the pattern with its braces quoted.
+// substituted returns the pattern of a word after the mark is replaced. In the pattern of a plain word the braces of
+// the mark are escaped.
 func substituted(f field, mark string, o field) string {
 	replacement := o.pat
 	if !o.glob {

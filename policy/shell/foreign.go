@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// surroundings asks about a known program for the sake of the place in which it runs and of the things that it
-// reads: a working directory outside, an input from outside, a private file of which it writes a copy.
+// surroundings asks about a known program because of its place or its inputs: a working directory outside, an input
+// from outside, or a private file that it copies.
 func (w *walker) surroundings(name string, fs []field, st *state, in flow, wrote bool) {
 	p, row := w.row(unversioned(name))
 	wr, wraps := wrappers(name)
@@ -34,12 +34,12 @@ func (w *walker) surroundings(name string, fs []field, st *state, in flow, wrote
 	}
 }
 
-// secrets says whether a word of a program names a private file outside the working directory.
+// secrets reports whether a word of a program names a private file outside the working directory.
 func (w *walker) secrets(fs []field, st *state) bool {
 	return slices.ContainsFunc(fs[1:], func(f field) bool { return w.secret(f, st) })
 }
 
-// secret says whether a word names a private file outside the working directory: FILE, NAME=FILE, label:@FILE.
+// secret reports whether a word names a private file outside the working directory: FILE, NAME=FILE, label:@FILE.
 func (w *walker) secret(f field, st *state) bool {
 	text := f.text
 	for range 4 {
@@ -56,7 +56,7 @@ func (w *walker) secret(f field, st *state) bool {
 	return false
 }
 
-// contents are programs that print parts of the files that they read.
+// contents reports whether a program prints parts of the files that it reads.
 func contents(name string) bool {
 	if slices.Contains(strings.Fields("wc cksum sum stat du df ls tree file test [ find md5sum sha1sum sha256sum"), name) {
 		return false
@@ -64,15 +64,15 @@ func contents(name string) bool {
 	return listed("textPrograms", name) || slices.Contains(strings.Fields("tee xxd sed gsed awk gawk mawk"), name)
 }
 
-// covers says whether a pattern of pkill or killall -r finds Perlica.
+// covers reports whether a pattern of pkill or killall -r matches Perlica.
 func covers(pattern string) bool {
 	re, err := regexp.Compile(pattern)
 	return err == nil && pattern != "" && re.MatchString("perlica")
 }
 
-// farHost finds the name or the number of a machine without a scheme before it.
+// farHost matches the name or the number of a machine without a scheme.
 var farHost = lazily(`^([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[a-z]{2,}|[0-9]+(\.[0-9]+){3})(:[0-9]+)?(/|$)`)
 
-// hostVars finds variables that say with which machine programs talk.
+// hostVars matches variables that name the machine to which programs connect.
 var hostVars = lazily(`(HOST|HOSTADDR|ADDR|ADDRESS|SERVERS?|ENDPOINT|ENDPOINT_URL\w*|` +
 	`URL|URI|API_BASE|DSN|REGISTRY|GATEWAY|BROKERS?)$`)

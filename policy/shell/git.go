@@ -9,8 +9,7 @@ import (
 
 const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
 
-// git judges what loses commits or changes, what runs other programs, and what leaves
-// something that others will run.
+// git judges git commands that lose commits or changes, run other programs, or leave code that others will run.
 func (w *walker) git(fs []field, st *state) {
 	global, rest := options(fs[1:], gitValued, true)
 	outer := st
@@ -45,8 +44,8 @@ func (w *walker) git(fs []field, st *state) {
 	w.gitCommand(rest[0].text, rest[1:], fs, st)
 }
 
-// gitAlias returns the words of git's that a setting makes an alias for. It returns none for other
-// settings, and for an alias with !, which is a command of the shell.
+// gitAlias returns the git words of an alias setting. It returns nil for other settings, and for an alias with !,
+// which is a shell command.
 func (w *walker) gitAlias(key, text string, st *state) []field {
 	if !strings.HasPrefix(strings.ToLower(key), "alias.") {
 		return nil
@@ -65,7 +64,7 @@ var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "
 
 var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process", ".driver", ".textconv", ".helper", ".program", ".path", ".update", ".uploadpack", ".receivepack", ".vcs", ".pager"}
 
-// gitSetting judges one setting of git's, for one command or for all that follow.
+// gitSetting judges one setting of git, for one command or for all later ones.
 func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	key = strings.ToLower(key)
 	if command, ok := strings.CutPrefix(value.text, "!"); ok {
@@ -99,15 +98,15 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	}
 }
 
-// gitAddresses finds settings with which git talks to another machine, or trusts it unseen.
+// gitAddresses matches settings with which git contacts another machine, or trusts it without a check.
 var gitAddresses = lazily(`^(url\..*|https?\.(.*\.)?(proxy|sslverify|sslcainfo|extraheader)|` +
 	`remote\..*\.(url|pushurl|proxy)|remote\.pushdefault|branch\..*\.(remote|pushremote))$`)
 
-// gitLosses are the subcommands that lose what no commit holds, with one of these
-// words; one without words always does.
+// gitLosses looks up the words with which a subcommand loses uncommitted work. A subcommand without words always
+// loses it.
 var gitLosses = table("gitLosses", strings.Fields)
 
-// gitTexts are the options of git whose value is a script.
+// gitTexts looks up the options of git whose value is a script.
 var gitTexts = table("gitTexts", strings.Fields)
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
@@ -165,7 +164,7 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	}
 }
 
-// gitSecrets remembers that something private may have been committed, and asks where it is pushed.
+// gitSecrets records that a commit may contain private data, and asks when it is pushed.
 func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 	for _, f := range args {
 		w.committed = w.committed || f.origin.is(private)
@@ -234,7 +233,7 @@ func (w *walker) gitScripts(sub string, args []field, st *state) {
 	}
 }
 
-// gitPaths asks about checkouts that put what was committed over what was changed.
+// gitPaths asks about checkouts that overwrite changed files with committed content.
 func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	opts, operands := options(args, "bBs --branch --source --orphan --conflict --pathspec-from-file", false)
 	dashes := slices.IndexFunc(args, func(f field) bool { return f.text == "--" })
@@ -271,7 +270,7 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	}
 }
 
-// looksLikePath tells the operand of a checkout that is a file from one that is a branch.
+// looksLikePath reports whether an operand of a checkout is a file and not a branch.
 func looksLikePath(f field) bool {
 	t := f.text
 	return t == "." || t == ".." || f.glob || strings.HasPrefix(t, "./") || strings.HasPrefix(t, "../") || strings.HasPrefix(t, "/") || strings.HasSuffix(t, "/") || strings.HasPrefix(t, ":")
@@ -311,7 +310,7 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 	}
 }
 
-// gitTemplate asks about hooks that a new repository gets.
+// gitTemplate asks about the hooks of a new repository.
 func (w *walker) gitTemplate(opts []option, fs []field) {
 	if slices.ContainsFunc(values(opts, "--template"), func(f field) bool { return f.text != "" }) {
 		w.ask("names code that git will run: %s", shown(fs))
@@ -338,7 +337,7 @@ func (w *walker) gitConfig(args, fs []field, st *state) {
 	}
 }
 
-// push asks about everything that takes commits or branches away from others.
+// push asks about every push that takes commits or branches away from others.
 func (w *walker) push(args, fs []field) {
 	opts, operands := options(args, "o --push-option --repo --receive-pack --exec", false)
 	forced := has(opts, "-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")

@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// harm judges the commands that can destroy, overwrite, hand over or change something.
-// It says whether the command is one whose operands it knows; of others they may hold a
-// command.
+// harm judges the commands that can destroy, overwrite, hand over or change something. It returns true if it knows
+// the meaning of the operands. Other operands may contain a command.
 func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 	if w.fileCommand(name, fs, st) || w.escape(name, fs, st, in) {
 		return true
@@ -42,8 +41,7 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 	return true
 }
 
-// lossOrContainer judges what acts beyond the tree, by programs of which the operands
-// may hold a command as well.
+// lossOrContainer judges programs that act beyond the tree. Their operands may also contain a command.
 func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	w.loss(name, fs)
 	switch {
@@ -67,14 +65,15 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	}
 }
 
-// copyOut judges where a container's files are copied to.
+// copyOut judges the target of files that are copied out of a container.
 func (w *walker) copyOut(fs []field, st *state) {
 	if last := fs[len(fs)-1]; among(fs[1:min(len(fs), 4)], "cp") && !isRemote(last.text) && !isStdin(last.text) {
 		w.write(last, st, shown(fs))
 	}
 }
 
-// packageSettings asks about settings with which a package manager runs other programs, or fetches from elsewhere.
+// packageSettings asks about settings with which a package manager runs other programs, or fetches from another
+// place.
 func (w *walker) packageSettings(fs []field) {
 	at := slices.IndexFunc(fs[:min(len(fs), 5)], func(f field) bool { return slices.Contains([]string{"set", "set-script", "-w"}, f.text) })
 	if at < 0 {
@@ -89,7 +88,7 @@ func (w *walker) packageSettings(fs []field) {
 	}
 }
 
-// packageKeyParts are parts of the names of settings that name programs, code or a place to fetch from.
+// packageKeyParts are parts of the names of settings that name a program, code or a download place.
 var packageKeyParts = sync.OnceValue(func() []string {
 	return strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload userconfig
 	globalconfig editor viewer toolexec proxy mirror sumdb goflags`)
@@ -134,7 +133,7 @@ func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 	return true
 }
 
-// drives refuses to remove all of a Windows drive.
+// drives refuses to remove a whole Windows drive.
 func (w *walker) drives(fs []field) {
 	for _, f := range fs[1:] {
 		if drive().MatchString(f.text) {
@@ -145,7 +144,7 @@ func (w *walker) drives(fs []field) {
 
 var drive = lazily(`^[A-Za-z]:[\\/]*(\*(\.\*)?)?$`)
 
-// remove judges rm and its like.
+// remove judges rm and similar commands.
 func (w *walker) remove(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], "", false)
 	recursive := has(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" || name == "srm"
@@ -154,11 +153,11 @@ func (w *walker) remove(name string, fs []field, st *state) {
 	}
 }
 
-// destroy judges that the file f is lost; whole says that all below it is too.
+// destroy judges the loss of the file f. If whole is true, everything below f is lost, too.
 func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field) {
 	w.writes = w.writes || w.refusedOnly == 0
 	if f.vague && f.listed && !whole {
-		return // names from a list: files, of which a person knows as much as the list says
+		return // names from a list of files, which a person can read in the list
 	}
 	if f.vague || f.unsure && whole {
 		w.unknown("the text does not tell what it %s: %s", verb, shown(fs))
@@ -195,8 +194,8 @@ func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field
 	}
 }
 
-// target is where an operand leads from a directory the shell may be in, as a path
-// or, if file names are to be filled in, as a pattern.
+// target returns the target of an operand, seen from the directory d. It is a path, or a pattern if the shell will
+// expand file names.
 func (w *walker) target(f field, d dir) (string, bool) {
 	if !f.glob {
 		if d.path == "" && !path.IsAbs(f.text) {
@@ -210,7 +209,7 @@ func (w *walker) target(f field, d dir) (string, bool) {
 	return resolve(escape(d.path), f.pat), true
 }
 
-// targets are where an operand leads from every directory the shell may be in, as far as known.
+// targets returns the known targets of an operand, seen from every directory that the shell may be in.
 func (w *walker) targets(f field, st *state) []string {
 	var out []string
 	for _, d := range st.dirs {
@@ -228,7 +227,7 @@ func slashRaw(s string) string {
 	return path.Clean(s)
 }
 
-// write judges that a command writes to f; action says so in words.
+// write judges that a command writes to f. action describes it for a person.
 func (w *walker) write(f field, st *state, action string) {
 	if f.out != nil || f.sink != nil || f.vague && f.listed {
 		return
@@ -296,7 +295,7 @@ func (w *walker) dd(fs []field, st *state) {
 	}
 }
 
-// sourcesAndTarget parts the operands of cp, mv, ln and install.
+// sourcesAndTarget separates the operands of cp, mv, ln and install into sources and target.
 func sourcesAndTarget(fs []field) (opts []option, sources []field, target *field) {
 	opts, operands := options(fs[1:], "tSgom --target-directory --suffix --group --owner --mode", false)
 	if o, ok := find(opts, "-t", "--target-directory"); ok && o.value != nil {
@@ -318,7 +317,7 @@ func (w *walker) mv(fs []field, st *state) {
 		if f.vague && f.listed {
 			continue
 		}
-		// All the files of the directory, but not the directory: not lost, only moved.
+		// All files of the directory move, but not the directory itself. They are moved and not lost.
 		if f.glob && path.Dir(f.pat) == "." {
 			if sweeping(f.pat) && (target.vague || path.IsAbs(target.text) || strings.Contains(target.text, "..")) {
 				w.ask("moves everything away: %s", shown(fs))
@@ -365,8 +364,8 @@ func (w *walker) copy(name string, fs []field, st *state) {
 	w.carry(sources, *target, st)
 }
 
-// links asks about links that lead out of the tree: what is written to their names later is written there.
-// A symbolic link leads on from its own directory.
+// links asks about links that lead out of the tree, because later writes to the link's name go there. The target of a
+// symbolic link is relative to the link's own directory.
 func (w *walker) links(sources []field, target *field, symbolic bool, fs []field, st *state) {
 	if target == nil && len(fs) > 1 {
 		sources = fs[len(fs)-1:]
@@ -384,7 +383,7 @@ func (w *walker) links(sources []field, target *field, symbolic bool, fs []field
 	}
 }
 
-// isRemote says whether host:path is meant.
+// isRemote reports whether a word has the form host:path.
 func isRemote(s string) bool {
 	i := strings.IndexByte(s, ':')
 	return i > 0 && !strings.Contains(s[:i], "/")

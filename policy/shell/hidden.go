@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// maxPieces bounds how many parts of a text are read as commands.
+// maxPieces is the number of parts of a text that hiddenIn reads as commands.
 const maxPieces = 100
 
-// hidden asks about the texts of a program that hold a command which would be refused: its words and the text
-// that it reads. Programs that take any text as text are left out.
+// hidden asks about a program whose words or input contain a command that would be refused. It skips programs that
+// accept any text as text.
 func (w *walker) hidden(name string, fs []field, st *state, in flow) {
 	p, _ := w.row(unversioned(name))
 	_, wraps := wrappers(name)
@@ -26,8 +26,8 @@ func (w *walker) hidden(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// hiddenIn asks about a text of which a part would be refused as a command. Quotes, brackets, lines and = begin a
-// part, and the first words of a part may belong to the program: "shell rm …", "!rm …".
+// hiddenIn asks about a text if a part of it would be refused as a command. Quotes, brackets, lines and = start a
+// part. The first words of a part may belong to the program, as in "shell rm …" and "!rm …".
 func (w *walker) hiddenIn(f field, said string, st *state) {
 	if w.refusedOnly > 0 || f.vague || !strings.ContainsAny(f.text, " \t") || w.verdict.Tier == Refused {
 		return

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// A language is an interpreter's: how it is given code on the command line, and which
-// words of that code write, delete, start processes, open the network or hide any of
-// these. Code without them is ordinary, as a script of the disk is.
+// language describes an interpreter: the options that take code, and the words of code that write, delete, start
+// processes, open the network or hide any of these. Code without such words is ordinary, like a script on disk.
 type language struct {
 	code   []string // options whose value is code; a word without a dash is a subcommand
 	valued string   // options that take a value, of one letter or long
@@ -41,7 +40,7 @@ var (
 	lispWords = lazily(`(?i)\b(shell-command\w*|call-process\w*|start-process\w*|delete-\w+|write-\w+|append-to-file|rename-file|make-network-process|url-\w+|eval|load|save-buffer|kill-emacs|shell|system|run-program|uiop|sh)\b`)
 )
 
-// languages by the names of their interpreters; python3.12 is python.
+// languages maps the names of interpreters to their languages; python3.12 is python.
 var languages = sync.OnceValue(func() map[string]language {
 	python := language{[]string{"-c"}, "cmWX", pythonWords}
 	node := language{[]string{"-e", "--eval", "-p", "--print", "-pe"}, "epr --eval --print --require --import", nodeWords}
@@ -58,7 +57,7 @@ var languages = sync.OnceValue(func() map[string]language {
 	}
 })
 
-// languageOf finds the language of an interpreter by its name.
+// languageOf returns the language of an interpreter.
 func languageOf(name string) (language, bool) {
 	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "python2.") {
 		name = "python"
@@ -67,7 +66,7 @@ func languageOf(name string) (language, bool) {
 	return l, ok
 }
 
-// interpreter judges a program that runs a language this package does not read.
+// interpreter judges a program that runs a language that this package cannot parse.
 func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	l, _ := languageOf(name)
 	if l.words == nil {
@@ -122,7 +121,7 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// started judges the script that an interpreter runs, by its place, or the package that npm:NAME of deno names.
+// started judges the script of an interpreter by its place, or the package of deno's npm:NAME.
 func (w *walker) started(operands, fs []field, st *state, in flow) {
 	for i, f := range operands {
 		if name, ok := strings.CutPrefix(f.text, "npm:"); ok {
@@ -141,7 +140,7 @@ func (w *walker) started(operands, fs []field, st *state, in flow) {
 	}
 }
 
-// module judges python -m NAME as the program of this name.
+// module judges python -m NAME as the program NAME.
 func (w *walker) module(l language, fs []field, st *state, in flow) {
 	for i, f := range fs {
 		if name, glued := strings.CutPrefix(f.text, "-m"); glued && name != "" && slices.Contains(l.code, "-c") {
@@ -165,7 +164,7 @@ func (w *walker) module(l language, fs []field, st *state, in flow) {
 	w.packages--
 }
 
-// interpreted judges the script that an interpreter is given otherwise than on its command line.
+// interpreted judges a script that an interpreter receives in another way than on its command line.
 func (w *walker) interpreted(l language, fs, operands []field, module bool, in flow) {
 	script := literal("-")
 	if len(operands) > 0 {
@@ -185,8 +184,8 @@ func (w *walker) interpreted(l language, fs, operands []field, module bool, in f
 	}
 }
 
-// inlineCode finds the code on an interpreter's command line, and whether the files that
-// follow it are edited in place.
+// inlineCode returns the code on an interpreter's command line. inPlace reports whether the interpreter edits the
+// following files in place.
 func (w *walker) inlineCode(l language, fs []field) (codes []field, inPlace bool) {
 	for i := 1; i < len(fs); i++ {
 		text := fs[i].text
@@ -210,14 +209,14 @@ func (w *walker) inlineCode(l language, fs []field) (codes []field, inPlace bool
 		case has && slices.Contains(l.code, name):
 			codes = append(codes, *part(fs[i], value))
 		case !strings.HasPrefix(text, "-") && !slices.Contains(l.code, text):
-			return codes, inPlace // a script, whose arguments follow, or files
+			return codes, inPlace // a script with its arguments, or files
 		}
 	}
 	return codes, inPlace
 }
 
-// clustered finds the letter in -lane CODE, or -eCODE, after which code comes; letters
-// are those before it.
+// clustered returns the index of the letter in -lane CODE or -eCODE that takes code. letters are the letters before
+// it.
 func clustered(l language, text string) (letters string, code int) {
 	for i := 1; i < len(text); i++ {
 		c := text[i : i+1]
@@ -231,13 +230,13 @@ func clustered(l language, text string) (letters string, code int) {
 	return text[1:], -1
 }
 
-// printing is how languages write to the standard output.
+// printing matches the calls with which languages write to the standard output.
 var printing = lazily(`(?i)(\b(sys|process|io)\.|\$)?\bstd(out|err)(\.buffer)?[.:](write|puts|print)\w*`)
 
-// startedTexts are the texts that code hands to a shell.
+// startedTexts matches the texts that code passes to a shell.
 var startedTexts = lazily(`(?:system|popen|exec|spawn|run|call|check_call|check_output|Popen|passthru|execute|cmd|shell|script|Command|sh|qx|%x)\w*\s*[({]?\s*(?:"([^"]*)"|'([^']*)'|` + "`([^`]*)`" + `)|^` + "`([^`]*)`" + `|spawn\s+([^\n;]+)`)
 
-// codeWords judges the code that a program takes after one of the words of the part codeWords.
+// codeWords judges the code after one of the words in the part codeWords.
 func (w *walker) codeWords(name string, fs []field) {
 	words, found := codeWords(name)
 	if !found {
@@ -265,7 +264,7 @@ func (w *walker) codeWords(name string, fs []field) {
 	}
 }
 
-// codeWords are a language and the words after which a program takes code of this language.
+// codeWords looks up a language, and the words after which a program takes code in this language.
 var codeWords = table("codeWords", strings.Fields)
 
 // code judges code of another language by its words.

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// A wrapper is a command that runs another one, named by its operands.
+// wrapper is the row of a command that runs another command, named by its operands.
 type wrapper struct {
-	valued     string   // its options that take a value, as options reads them
+	valued     string   // options that take a value, in the notation of the function options
 	skip       int      // operands before the command
-	privileged bool     // it changes who the command runs as, or what it may do
+	privileged bool     // it changes the user or the rights of the command
 	assigns    bool     // NAME=value may stand before the command
-	launcher   bool     // nothing but the command is known of it
-	subs       []string // the subcommands that run a command; none: it always does
+	launcher   bool     // only the command is known of it
+	subs       []string // the subcommands that run a command; empty: it always does
 	texts      bool     // each operand is a text for a shell
 	packages   bool     // it runs programs of the project's packages
 }
 
-// runs says whether these words run a command at all.
+// runs reports whether these words run a command.
 func (wr wrapper) runs(fs []field) bool {
 	_, operands := options(fs[1:], wr.valued, true)
 	return len(wr.subs) == 0 || len(operands) > 0 && slices.Contains(wr.subs, operands[0].text)
@@ -32,10 +32,10 @@ var wrappers = table("wrappers", func(said string) wrapper {
 	}
 })
 
-// outputOptions are options whose value is a file to write, with any program.
+// outputOptions are options that name an output file in any program.
 var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir", "--outdir", "--out-dir", "--dest", "--destination", "--install-dir", "--prefix", "--target-dir", "--log-file", "--logfile"}
 
-// outputs judges where an unknown program would write, if the value of its option is a path.
+// outputs judges the output file of an unknown program, if the value of its option is a path.
 func (w *walker) outputs(fs []field, st *state) {
 	for _, f := range valuesOf(fs[1:min(len(fs), 4*maxSuffixes)], outputOptions) {
 		if strings.Contains(f.text, "/") && !strings.Contains(f.text, "://") && !f.vague {
@@ -45,13 +45,12 @@ func (w *walker) outputs(fs []field, st *state) {
 	}
 }
 
-// maxSuffixes bounds how many words of an unknown program are read as the start of a
-// command.
+// maxSuffixes is the number of words of an unknown program at which suffixesOf starts to read a command.
 const maxSuffixes = 64
 
-// suffixesOf reads every end of the words of an unknown program as a command, and the
-// values of options that take one as a script: no list of launchers has an end. Only
-// what would be refused alone counts, because most words are no commands.
+// suffixesOf reads every suffix of an unknown program's words as a command, and the values of command options as
+// scripts, because no list of launchers is complete. Only refused commands count, because most words are not
+// commands.
 func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	if w.suffixes || len(fs) == 1 {
 		return
@@ -76,8 +75,8 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	}
 }
 
-// clientWithin judges a database's client that another program runs, for example in a
-// container: what it removes is lost there, too.
+// clientWithin judges a database client that another program runs, for example in a container. Its removals are
+// losses there, too.
 func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	name := commandName(fs[0])
 	if _, ok := clients(name); !ok && name != "dropdb" {
@@ -90,8 +89,7 @@ func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	w.refusedOnly = only
 }
 
-// ifRefused judges a text that something else may hand to a shell: only what would be
-// refused alone counts.
+// ifRefused judges a text that another program may pass to a shell. Only refused commands count.
 func (w *walker) ifRefused(f field, st *state) {
 	if f.vague {
 		return
@@ -101,15 +99,15 @@ func (w *walker) ifRefused(f field, st *state) {
 	w.refusedOnly--
 }
 
-// scriptName finds the names that launchers give to scripts of the project.
+// scriptName matches the names that launchers give to scripts of the project.
 var scriptName = lazily(`^(npm|pnpm|yarn|bun|node):[\w*:-]+$`)
 
-// startsCommand says whether a word could name a program.
+// startsCommand reports whether a word could name a program.
 func startsCommand(f field) bool {
 	return f.text != "" && f.text[0] != '-' && !f.vague && !strings.ContainsAny(f.text, " \t\n;|&<>()") && !scriptName().MatchString(f.text)
 }
 
-// takesCommand says whether the value of an option is a command, as its name says.
+// takesCommand reports whether the name of an option says that its value is a command.
 func takesCommand(option string) bool {
 	if listed("commandOptions", option) {
 		return true
@@ -130,15 +128,15 @@ func (w *walker) optionScripts(fs []field, st *state) {
 		case has:
 			w.nested(strings.TrimPrefix(value, "exec="), *part(f, value), st.child(nil), flow{})
 		case i+1 < len(fs) && !strings.HasPrefix(name, "--") && !strings.ContainsAny(fs[i+1].text, " \t\n/"):
-			w.ifRefused(fs[i+1], st) // the event of perf record -e, the letter of another option
+			w.ifRefused(fs[i+1], st) // the event of perf record -e, or the letter of another option
 		case i+1 < len(fs):
 			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
 		}
 	}
 }
 
-// launch judges what a launcher runs: the command after its subcommands, or the texts
-// that it hands to a shell.
+// launch judges the command that a launcher runs: the command after its subcommands, or the texts that it passes to a
+// shell.
 func (w *walker) launch(wr wrapper, fs []field, st *state, in flow) flow {
 	w.suffixesOf(fs, st, in)
 	if wr.packages {

@@ -8,14 +8,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxFields bounds how many words are looked at, and maxArgs how many are known as
-// positional parameters.
+// maxFields is the number of words that fields expands. maxArgs is the number of positional parameters that a state
+// keeps.
 const (
 	maxFields = 1 << 15
 	maxArgs   = 256
 )
 
-// positional are parameters that are known, unless there are too many.
+// positional returns the positional parameters, or nil (unknown) if there are too many.
 func positional(args []field) []field {
 	if len(args) > maxArgs {
 		return nil
@@ -23,18 +23,18 @@ func positional(args []field) []field {
 	return args
 }
 
-// countable says whether each of the fields is one word when the command runs.
+// countable reports whether each of the fields is exactly one word when the command runs.
 func countable(list []field) bool {
 	return !slices.ContainsFunc(list, func(f field) bool { return f.glob || f.loose })
 }
 
-// many says whether a variable makes several words, or none, also inside quotes.
+// many reports whether a variable expands to several words or to none, even inside quotes.
 func many(p *syntax.ParamExp) bool {
 	index, _ := p.Index.(*syntax.Word)
 	return p.Names != 0 || p.Param != nil && p.Param.Value == "@" || index != nil && index.Lit() == "@"
 }
 
-// nth is the n-th word of a list, and whether the text tells which that is.
+// nth returns the n-th word of a list. It returns false if the text does not determine that word.
 func nth(list []field, n int) (field, bool) {
 	switch {
 	case n < 0 || !countable(list[:min(n, len(list))]):
@@ -45,13 +45,13 @@ func nth(list []field, n int) (field, bool) {
 	return list[n], !list[n].vague
 }
 
-// expansion is what several words are expanded from.
+// expansion is a list of words that a parameter expands to.
 type expansion struct {
 	list []field
-	join bool // one word inside quotes: "$*"
+	join bool // one word inside quotes, as in "$*"
 }
 
-// elements are the words of $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}, where they are known.
+// elements returns the known words of $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}.
 func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
 	if !plainParam(p) || p.Length || p.Exp != nil {
 		return expansion{}, false
@@ -83,7 +83,7 @@ func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
 	}
 }
 
-// words are the runs of the words of an expansion, kept apart unless they are joined.
+// words returns the runs for the words of an expansion. The words stay separate unless they are joined.
 func (w *walker) words(e expansion, quoted bool, st *state) []run {
 	joint := known(" ", true)
 	if e.join {
@@ -100,7 +100,7 @@ func (w *walker) words(e expansion, quoted bool, st *state) []run {
 	return []run{whole}
 }
 
-// joint is what "$*" puts between words: the first character of IFS.
+// joint returns the text that "$*" puts between words: the first character of IFS.
 func (w *walker) joint(st *state) run {
 	ifs, ok := w.lookup("IFS", st)
 	if !ok {
@@ -110,7 +110,7 @@ func (w *walker) joint(st *state) run {
 	return known(ifs.text[:n], true)
 }
 
-// all is "$@": its words are kept apart, and joined where they can only be one.
+// all returns the runs of "$@". Its words stay separate, and are joined where only one word can result.
 func all(args []field, quoted bool, joint run) []run {
 	joint.between = true
 	var out []run

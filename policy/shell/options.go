@@ -8,16 +8,15 @@ import (
 	"sync"
 )
 
-// An option is one option of a command line: "-f" or "--force", with its value.
+// option is one option of a command line, such as "-f" or "--force", with its value.
 type option struct {
 	name  string
 	value *field
 }
 
-// options parts the arguments of a command into options and operands, as getopt
-// does. valued lists the options that take a value, as "ab --long --other"; with
-// stop set the first operand ends the options, as it does where another command
-// follows. A word whose value is unknown is an operand.
+// options separates the arguments of a command into options and operands, as getopt does. valued lists the options
+// that take a value, as "ab --long --other". If stop is true, the first operand ends the options, because another
+// command follows. A word with an unknown value is an operand.
 func options(args []field, valued string, stop bool) (opts []option, operands []field) {
 	short, long := valuedOptions(valued)
 	for i := 0; i < len(args); i++ {
@@ -66,8 +65,7 @@ func valuedOptions(valued string) (short string, long map[string]bool) {
 	return short, long
 }
 
-// shortOptions reads one cluster such as -rf or -n5, and tells whether it took the
-// next word as a value.
+// shortOptions reads one cluster such as -rf or -n5. used is 1 if the cluster takes the next word as a value.
 func shortOptions(args []field, i int, short string) (opts []option, used int) {
 	text, _, _ := strings.Cut(args[i].text, unknownText)
 	for j := 1; j < len(text); j++ {
@@ -86,7 +84,7 @@ func shortOptions(args []field, i int, short string) (opts []option, used int) {
 	return opts, 0
 }
 
-// part is a field of which only the end is meant.
+// part returns the field f with the given text, which is a part of f's text.
 func part(f field, text string) *field {
 	f.text = text
 	f.pat = text
@@ -94,13 +92,13 @@ func part(f field, text string) *field {
 	return &f
 }
 
-// has says whether one of the options was given. A long one may be shortened.
+// has reports whether one of the options was given. A long option may be shortened.
 func has(opts []option, names ...string) bool {
 	_, ok := find(opts, names...)
 	return ok
 }
 
-// find returns the last of the options with one of these names.
+// find returns the last option with one of these names.
 func find(opts []option, names ...string) (option, bool) {
 	for i := len(opts) - 1; i >= 0; i-- {
 		for _, name := range names {
@@ -113,12 +111,12 @@ func find(opts []option, names ...string) (option, bool) {
 	return option{}, false
 }
 
-// among says whether one of the words stands among the fields.
+// among reports whether one of the words is among the fields.
 func among(fs []field, words ...string) bool {
 	return slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(words, f.text) })
 }
 
-// values are those of the options with one of these names.
+// values returns the values of the options with one of these names.
 func values(opts []option, names ...string) []field {
 	var out []field
 	for _, o := range opts {
@@ -129,8 +127,8 @@ func values(opts []option, names ...string) []field {
 	return out
 }
 
-// valuesOf are the values that words give to one of these names, as NAME=VALUE or as the next
-// word: options of programs whose command line is not known otherwise.
+// valuesOf returns the values of these names, given as NAME=VALUE or as the next word. It is for programs with an
+// unknown command line.
 func valuesOf(fs []field, names []string) []field {
 	var out []field
 	for i, f := range fs {
@@ -146,12 +144,12 @@ func valuesOf(fs []field, names []string) []field {
 	return out
 }
 
-// programs is what is known of programs, a row each.
+// programs is the table of programs, one row for each.
 //
 //go:embed programs.txt
 var programs string
 
-// rows are what programs says, by the titles of its parts and by name.
+// rows returns the rows of the table, by part and by name.
 var rows = sync.OnceValue(func() map[string]map[string]string {
 	out, title := map[string]map[string]string{}, ""
 	for line := range strings.Lines(programs) {
@@ -168,13 +166,13 @@ var rows = sync.OnceValue(func() map[string]map[string]string {
 	return out
 })
 
-// listed says whether a name stands in a part.
+// listed reports whether a name has a row in a part.
 func listed(title, name string) bool {
 	_, ok := rows()[title][name]
 	return ok
 }
 
-// table finds what a part says of a name; read makes it of the text.
+// table returns a function that looks a name up in a part. read turns the text of a row into a T.
 func table[T any](title string, read func(said string) T) func(name string) (T, bool) {
 	return func(name string) (row T, ok bool) {
 		said, ok := rows()[title][name]
@@ -185,7 +183,7 @@ func table[T any](title string, read func(said string) T) func(name string) (T, 
 	}
 }
 
-// members are those of a row, by their first words. It may have no others than these.
+// members splits a row into its members, by their first words. It panics if a row has a member that is not in names.
 func members(said string, names ...string) map[string][]string {
 	out := map[string][]string{}
 	for member := range strings.SplitSeq(said, ";") {
@@ -201,8 +199,8 @@ func members(said string, names ...string) map[string][]string {
 	return out
 }
 
-// figure is a member that is a number; 0 where there is none.
+// figure returns the number in a member, or 0 for an empty member.
 func figure(words []string) int {
-	n, _ := strconv.Atoi(strings.Join(words, "")) // 0
+	n, _ := strconv.Atoi(strings.Join(words, "")) // 0 for an empty member
 	return n
 }

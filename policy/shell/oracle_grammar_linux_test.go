@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// A grammar writes commands that destroy or write something, in spellings that a shell
-// reads differently from how they look. The same seed and number give the same command.
+// grammar generates commands that destroy or write something, in spellings that hide their effect. The same seed and
+// number give the same command.
 type grammar struct {
 	*rand.Rand
-	rows  map[string][]string // of testdata/oracle.txt, by section
-	setup []string            // assignments that the words written so far need
-	names int                 // of variables
+	rows  map[string][]string // rows of testdata/oracle.txt, by section
+	setup []string            // assignments for the words generated so far
+	names int                 // number of variables
 }
 
 // sections reads testdata/oracle.txt.
@@ -37,7 +37,7 @@ func sections(t *testing.T) map[string][]string {
 	return rows
 }
 
-// command is the n-th command of a seed.
+// command returns the n-th command of a seed.
 func command(rows map[string][]string, seed, n uint64) string {
 	g := &grammar{Rand: rand.New(rand.NewPCG(seed, n)), rows: rows}
 	script := g.dangerous()
@@ -92,7 +92,7 @@ func (g *grammar) quote(s string) string {
 	}
 }
 
-// word spells a text that has nothing special in it as one word.
+// word spells a text without special characters as one word.
 func (g *grammar) word(s string) string {
 	i := g.IntN(len(s) + 1)
 	a, b := s[:i], s[i:]
@@ -136,19 +136,19 @@ func (g *grammar) word(s string) string {
 	}
 }
 
-// assigned gives a variable its value by a command.
+// assigned returns a command that sets a variable.
 func (g *grammar) assigned(x, s string) string {
 	return fmt.Sprintf(g.pick("read -r %s <<< %s", "printf -v %s %%s %s", "mapfile -t %s <<< %s", "for %s in %s; do :; done",
 		"%s=(%s)", "local %s=%s 2>/dev/null || read -r "+x+" <<< "+single(s), "IFS= read -r %s < <(echo %s)", "eval %s=%s", "let z=1 %s=0; "+x+"=%s"), x, single(s))
 }
 
-// one chooses a row of a section of testdata/oracle.txt and fills it in.
+// one chooses a row of a section in testdata/oracle.txt and fills it in.
 func (g *grammar) one(section string, fill ...string) string {
 	rows := g.rows[section]
 	return strings.NewReplacer(append(fill, "⏎", "\n")...).Replace(rows[g.IntN(len(rows))])
 }
 
-// place is a directory or a file beyond the tree.
+// place returns a directory or a file beyond the tree.
 func (g *grammar) place(section string) string {
 	if g.IntN(3) == 0 {
 		return g.word(g.one(section))
@@ -156,7 +156,7 @@ func (g *grammar) place(section string) string {
 	return g.one(section + " in the words of a shell")
 }
 
-// dangerous is one dangerous command.
+// dangerous returns one dangerous command.
 func (g *grammar) dangerous() string {
 	dir, file := g.place("dirs"), g.place("files")
 	switch g.IntN(9) {
@@ -186,7 +186,7 @@ func (g *grammar) remove(dir string) string {
 	}
 }
 
-// launch runs a simple command by way of another, or not.
+// launch sometimes runs a simple command through another program.
 func (g *grammar) launch(simple string) string {
 	if g.IntN(3) == 0 {
 		return simple
@@ -194,7 +194,7 @@ func (g *grammar) launch(simple string) string {
 	return g.one("launch", "«simple»", simple)
 }
 
-// layer wraps a script in something that runs it.
+// layer wraps a script in a construct that runs it.
 func (g *grammar) layer(script string) string {
 	return g.one(g.pick("compound", "run"), "«script»", script, "«quoted»", g.quote(script),
 		"«base64»", base64.StdEncoding.EncodeToString([]byte(script)))

@@ -12,9 +12,9 @@ var (
 	oracleSeed     = flag.Uint64("oracle-seed", 1, "which commands these are")
 )
 
-// TestOracle compares the judgement with what bash does: what writes or destroys beyond
-// the tree must not be called ordinary, and where nothing is left of a guarded directory
-// it must be refused, unless the verdict is that the text does not tell.
+// TestOracle compares the judgement with the effects in a real bash. A command that writes or destroys beyond the
+// tree must not be ordinary. A command that loses all files of a guarded directory must be refused, unless its
+// verdict is Unknown.
 func TestOracle(t *testing.T) {
 	s, rows := openSandbox(t), sections(t)
 	harmful, late, failed := uint64(0), 0, 0
@@ -39,8 +39,8 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// tooMild says what is wrong with a verdict, given what the command did. What a program
-// loads because a variable names it is asked about, with any content.
+// tooMild describes the error in a verdict, given the effect of the command. Code that a program loads because a
+// variable names it is only asked about, with any content.
 func tooMild(command string, v Verdict, d effect) string {
 	switch {
 	case v.Tier == Ordinary && len(d.Outside)+len(d.Gone) > 0:
@@ -51,8 +51,8 @@ func tooMild(command string, v Verdict, d effect) string {
 	return ""
 }
 
-// TestOracleSees holds the oracle itself: what it is blind to it cannot report, and
-// where it cannot run harmless commands it must not run others.
+// TestOracleSees tests the oracle itself: the oracle must see every effect, and must run no command where it cannot
+// run harmless ones.
 func TestOracleSees(t *testing.T) {
 	t.Run("user namespace", func(t *testing.T) { oracleSees(t, true) })
 	t.Run("root", func(t *testing.T) { oracleSees(t, false) })
@@ -61,7 +61,7 @@ func TestOracleSees(t *testing.T) {
 func oracleSees(t *testing.T, userNamespace bool) {
 	s, err := newSandbox(t, userNamespace)
 	if err != nil {
-		// TestOracle fails where it needs one of them and has neither.
+		// TestOracle fails if it needs a namespace and gets none.
 		t.Skipf("SKIPPED: %v", err)
 	}
 	for _, test := range []struct {

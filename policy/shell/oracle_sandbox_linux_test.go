@@ -28,17 +28,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A sandbox is a warden that waits for commands.
+// sandbox is a warden that waits for commands.
 type sandbox struct {
 	process *os.Process
 	to      *os.File
 	answers *bufio.Scanner
 }
 
-// unprivileged is the user that commands run as where the tests run as root.
+// unprivileged is the user of the commands if the tests run as root.
 const unprivileged = 65534
 
-// openSandbox starts a warden, in a user namespace if there can be one.
+// openSandbox starts a warden, in a user namespace if possible.
 func openSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	s, err := newSandbox(t, true)
@@ -52,8 +52,8 @@ func openSandbox(t *testing.T) *sandbox {
 	return s
 }
 
-// noSandbox skips the test where the system does not let it have its namespaces, and fails
-// it where PERLICA_REQUIRE_ORACLE is set.
+// noSandbox skips the test if the system does not provide the namespaces. With PERLICA_REQUIRE_ORACLE it fails the
+// test instead.
 func noSandbox(t *testing.T, err error) {
 	t.Helper()
 	if os.Getenv("PERLICA_REQUIRE_ORACLE") != "" {
@@ -87,7 +87,7 @@ func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {
 		return nil, err
 	}
 	t.Cleanup(s.close)
-	// What does not work with the harmless command is the system's fault, not the test's.
+	// If the harmless command fails, the system is at fault and not the test.
 	for _, line := range []any{o, ":"} {
 		d, err := s.exchange(line)
 		if err == nil && d.Err != "" {
@@ -100,7 +100,7 @@ func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {
 	return s, nil
 }
 
-// newOrders collects the tools and what tells the machine's root from another.
+// newOrders collects the tools, and the marks of the machine's root directory.
 func newOrders(t *testing.T) (orders, error) {
 	marker := filepath.Join(t.TempDir(), "marker")
 	if err := os.WriteFile(marker, nil, 0o600); err != nil {
@@ -138,7 +138,7 @@ func startWarden(sys *syscall.SysProcAttr) (*sandbox, error) {
 	return s, nil
 }
 
-// exchange sends one line and reads one.
+// exchange sends one line and reads one line.
 func (s *sandbox) exchange(line any) (effect, error) {
 	var d effect
 	if err := json.NewEncoder(s.to).Encode(line); err != nil {
@@ -150,7 +150,7 @@ func (s *sandbox) exchange(line any) (effect, error) {
 	return d, json.Unmarshal(s.answers.Bytes(), &d)
 }
 
-// try runs a command and says what it did.
+// try runs a command and returns its effect.
 func (s *sandbox) try(t *testing.T, command string) effect {
 	t.Helper()
 	d, err := s.exchange(command)
@@ -160,15 +160,15 @@ func (s *sandbox) try(t *testing.T, command string) effect {
 	return d
 }
 
-// close ends the warden, and with it all that is in its namespaces. So does the end of this
-// process, which closes the pipe that the warden reads.
+// close ends the warden and every process in its namespaces. The end of this process does the same, because it closes
+// the pipe that the warden reads.
 func (s *sandbox) close() {
 	s.to.Close()
 	_ = s.process.Kill()
 	_, _ = s.process.Wait()
 }
 
-// toolNames are the programs that commands are made of. Only bash has to be there.
+// toolNames are the programs in the commands. Only bash is required.
 var toolNames = []string{
 	"bash", "sh", "awk", "base64", "basename", "cat", "chgrp", "chmod", "cp", "csplit", "cut", "date", "dd", "dirname", "echo",
 	"env", "expr", "false", "find", "flock", "grep", "head", "install", "ln", "link", "ls", "mkdir", "mkfifo", "mktemp", "mv",
@@ -177,7 +177,7 @@ var toolNames = []string{
 	"uniq", "unlink", "wc", "xargs",
 }
 
-// findTools names the tools and the libraries they need, by their place below /tools.
+// findTools returns the tools and their libraries, by their path below /tools.
 func findTools() (map[string]string, error) {
 	tools := map[string]string{}
 	for _, name := range toolNames {
@@ -203,7 +203,7 @@ func findIn(name string, dirs ...string) string {
 	return ""
 }
 
-// addLibraries adds the interpreter and the libraries of a program, and theirs.
+// addLibraries adds the interpreter and the libraries of a program, and the libraries of these.
 func addLibraries(tools map[string]string, file string) error {
 	f, err := elf.Open(file)
 	if err != nil {

@@ -16,42 +16,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The warden is this test binary as process 1 of new user, mount, process, network and
-// IPC namespaces. Its root is an empty tmpfs into which tools are copied; nothing of the
-// machine is mounted in it. It runs the commands it reads, each in a world that is built anew,
-// without any capability, and says what they did.
+// The warden is this test binary as process 1 of new user, mount, process, network and IPC namespaces. Its root is an
+// empty tmpfs with copied tools, and no file of the machine is mounted in it. The warden runs the commands that it
+// reads and reports their effects. Each command runs in a new world, without any capability.
 
-// An orders is what the warden is given first.
+// orders are the first message to the warden.
 type orders struct {
-	Token  string // what /tools/token has to hold before anything is run or removed
-	Marker string // a file of the machine; where it exists, nothing is run
-	Dev    uint64 // of the machine's root directory
+	Token  string // the warden runs and removes nothing unless /tools/token has this content
+	Marker string // a file of the machine; if it is visible, the warden runs nothing
+	Dev    uint64 // device of the machine's root directory
 	Ino    uint64
-	Owner  int               // the user the commands run as
+	Owner  int               // the user of the commands
 	Tools  map[string]string // path below /tools to a file of the machine
 }
 
-// An effect is what one command did.
+// effect is the result of one command.
 type effect struct {
-	Err      string   // the warden cannot go on
+	Err      string   // the warden cannot continue
 	TimedOut bool     // it was ended after commandTime
-	Outside  []string // what it made, changed or removed beyond the tree and /tmp
-	Gone     []string // guarded directories of whose files none is left
+	Outside  []string // files beyond the tree and /tmp that it made, changed or removed
+	Gone     []string // guarded directories that lost all their files
 	Output   string
 }
 
-// commandTime is how long one command may run.
+// commandTime is the time limit of one command.
 const commandTime = 2 * time.Second
 
-// A warden knows its own root.
+// warden knows its own root directory.
 type warden struct {
 	orders
-	dev uint64 // of the tmpfs
+	dev uint64 // device of the tmpfs
 }
 
-// watch is the life of the warden: one line of JSON in, one out.
+// watch runs the warden: it reads one line of JSON and answers with one line.
 func watch() error {
-	// Capabilities belong to a thread. Commands are started from this one.
+	// Capabilities belong to a thread. This thread starts the commands.
 	runtime.LockOSThread()
 	in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
 	in.Buffer(nil, 1<<20)
@@ -84,7 +83,7 @@ func watch() error {
 	return in.Err()
 }
 
-// step names what failed.
+// step adds the failed step to an error.
 func step(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -92,7 +91,7 @@ func step(what string, err error) error {
 	return nil
 }
 
-// enclose leaves the machine's files for a tmpfs and does not come back.
+// enclose leaves the machine's files for a tmpfs, for good.
 func (w *warden) enclose() error {
 	if os.Getpid() != 1 {
 		return errors.New("not in a process namespace of its own")
@@ -100,11 +99,11 @@ func (w *warden) enclose() error {
 	if err := keepFiles(); err != nil {
 		return step("close inherited files", err)
 	}
-	// Nothing that is mounted from here on is seen outside.
+	// Later mounts are invisible outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return step("make mounts private", err)
 	}
-	const root = "/tmp" // exists everywhere; only this process sees what is mounted there
+	const root = "/tmp" // exists everywhere; only this process sees the new mount
 	if err := unix.Mount("oracle", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64m,nr_inodes=20000,mode=755"); err != nil {
 		return step("mount a tmpfs", err)
 	}
@@ -119,7 +118,7 @@ func (w *warden) enclose() error {
 	if err := os.Mkdir(root+"/proc", 0o755); err != nil {
 		return err
 	}
-	// Without it /dev/fd and with it process substitution are missing; the rest works.
+	// Without proc there is no /dev/fd and no process substitution. Everything else works.
 	flags := uintptr(unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
 	if unix.Mount("proc", root+"/proc", "proc", flags, "subset=pid") != nil {
 		_ = unix.Mount("proc", root+"/proc", "proc", flags, "")
@@ -142,8 +141,7 @@ func (w *warden) enclose() error {
 	return w.limit()
 }
 
-// keepFiles closes in commands every file that is open now: what started the tests may have
-// left some.
+// keepFiles hides the open files from commands, because the parent of the tests may have left some open.
 func keepFiles() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -157,7 +155,7 @@ func keepFiles() error {
 	return nil
 }
 
-// copyTools fills /tools, which no command can write to.
+// copyTools fills /tools. No command can write there.
 func (w *warden) copyTools(root string) error {
 	tools := root + "/tools"
 	for name, from := range w.Tools {
@@ -185,8 +183,8 @@ func (w *warden) copyTools(root string) error {
 		unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""))
 }
 
-// sealed says whether this is the throwaway root and nothing but that. It is asked before
-// every removal and every command.
+// sealed returns an error unless the root is the throwaway root. The warden calls it before every removal and every
+// command.
 func (w *warden) sealed() error {
 	var sf unix.Statfs_t
 	var st unix.Stat_t
@@ -210,7 +208,7 @@ func (w *warden) sealed() error {
 	return nil
 }
 
-// limit takes from all commands what they do not need.
+// limit takes away rights and resources that no command needs.
 func (w *warden) limit() error {
 	for limit, value := range map[int]uint64{
 		unix.RLIMIT_NPROC: 1000, unix.RLIMIT_FSIZE: 1 << 20, unix.RLIMIT_CPU: 60,
@@ -223,7 +221,7 @@ func (w *warden) limit() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
-	// What this thread starts is executed without capabilities; the thread keeps its own.
+	// A process that this thread starts has no capabilities. The thread keeps its own.
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 			return step("drop capabilities", err)
@@ -253,7 +251,7 @@ func (w *warden) try(command string) (effect, error) {
 	return d, err
 }
 
-// run starts the command as process 1 of one more namespace, so that nothing outlives it.
+// run starts the command as process 1 of another namespace, so that nothing outlives it.
 func (w *warden) run(command string) (effect, error) {
 	var d effect
 	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// world is every file that a command finds, beside the links to the tools.
+// world lists every file that a command finds, except the links to the tools.
 var world = map[string]string{
 	"/etc/hosts": "127.0.0.1 localhost\n", "/etc/app/app.conf": "k=1\n", "/etc/motd": "hi\n",
 	"/usr/share/doc/readme": "r\n", "/usr/include/x.h": "h\n",
@@ -32,7 +32,7 @@ var links = map[string]string{
 // kept are the mounts: they are neither removed nor compared.
 var kept = []string{"/tools", "/proc"}
 
-// rebuild removes what is left of the last world and makes a new one.
+// rebuild removes the last world and makes a new one.
 func (w *warden) rebuild() error {
 	entries, err := os.ReadDir("/")
 	if err != nil {
@@ -62,13 +62,12 @@ func (w *warden) rebuild() error {
 	return errors.Join(os.Chmod("/", 0o755), w.own())
 }
 
-// own gives the world to the user that the commands run as: what it holds is not kept
-// from them by rights.
+// own gives the world to the user of the commands, so that no file is protected by its rights.
 func (w *warden) own() error {
 	return walk(func(name string, _ fs.FileInfo) error { return os.Lchown(name, w.Owner, w.Owner) })
 }
 
-// walk calls f for everything but the mounts.
+// walk calls f for every file except the mounts.
 func walk(f func(name string, info fs.FileInfo) error) error {
 	return filepath.WalkDir("/", func(name string, e fs.DirEntry, err error) error {
 		if slices.Contains(kept, name) {
@@ -85,7 +84,7 @@ func walk(f func(name string, info fs.FileInfo) error) error {
 	})
 }
 
-// snapshot says of every path what is there.
+// snapshot returns the mode and the content of every path.
 func snapshot() (map[string]string, error) {
 	all := map[string]string{}
 	err := walk(func(name string, info fs.FileInfo) error {
@@ -105,7 +104,7 @@ func snapshot() (map[string]string, error) {
 	return all, err
 }
 
-// changed lists what differs where a command must not write unasked.
+// changed lists the differences in places where a command must not write without a question.
 func changed(before, after map[string]string) []string {
 	var names []string
 	ours := func(name string) bool {
@@ -125,11 +124,11 @@ func changed(before, after map[string]string) []string {
 	return names
 }
 
-// guardedDirs are those whose loss is refused, not asked about.
+// guardedDirs are the directories whose loss is refused instead of asked about.
 var guardedDirs = []string{"/", "/etc", "/usr", "/home", "/home/me", "/home/me/work", "/home/me/work/proj"}
 
-// gone lists the guarded directories whose files are nowhere any more; those that were
-// only moved are not lost. No two files of the world are the same.
+// gone lists the guarded directories whose files no longer exist anywhere. A moved file is not lost. All files of the
+// world are different.
 func gone(before, after map[string]string) []string {
 	var names []string
 	still := map[string]bool{}
@@ -150,7 +149,7 @@ func gone(before, after map[string]string) []string {
 	return names
 }
 
-// content is what a regular file holds; a mode is not part of it.
+// content returns the content of a regular file, without its mode.
 func content(state string) string {
 	if !strings.HasPrefix(state, "-") {
 		return ""

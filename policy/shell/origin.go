@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// An origin says where a text or a file comes from, as far as that matters.
+// origin is the source of a text or of a file, as a set of flags.
 type origin uint8
 
 const (
 	network   origin = 1 << iota // it was just downloaded
-	private                      // it holds keys, passwords or the like
-	decoded                      // it was unpacked or decoded from what cannot be read here
-	elsewhere                    // it is, or is made from, a file outside the working directory
-	altered                      // it is, or is made from, a file that the session changed before
-	copied                       // it holds the content of a private file outside the working directory
+	private                      // it contains keys, passwords or similar data
+	decoded                      // it was unpacked or decoded from data that cannot be read here
+	elsewhere                    // it is a file outside the working directory, or is made from one
+	altered                      // it is a file that the session changed before, or is made from one
+	copied                       // it contains a private file from outside the working directory
 
-	foreign = network | decoded // what is not run unseen
+	foreign = network | decoded // text that must not run unseen
 )
 
 func (o origin) is(other origin) bool { return o&other != 0 }
 
-// mark remembers what a file holds.
+// mark adds an origin to a file.
 func (w *walker) mark(f field, st *state, o origin) {
 	if o == 0 {
 		return
@@ -40,7 +40,7 @@ func (w *walker) mark(f field, st *state, o origin) {
 	}
 }
 
-// keep remembers what was written to a file, for the case that it is run or read.
+// keep remembers the text that a command writes to a file, for a later command that runs or reads the file.
 func (w *walker) keep(f field, st *state, out flow) {
 	if f.vague || f.glob || !out.known && out.text == "" && len(out.operands) == 0 {
 		return
@@ -58,8 +58,8 @@ func (w *walker) keep(f field, st *state, out flow) {
 	}
 }
 
-// runsText judges what the command itself wrote into a file that it runs. What a script
-// of the disk does is beyond this package, so here only what is refused counts.
+// runsText judges the text that the command itself wrote into a file that it runs. The package does not read scripts
+// on disk, so only refused commands count here.
 func (w *walker) runsText(f field, st *state) {
 	for _, target := range w.targets(f, st) {
 		if w.written[target].text != "" {
@@ -68,7 +68,7 @@ func (w *walker) runsText(f field, st *state) {
 	}
 }
 
-// dot is . FILE, which the shell itself runs: what the file sets holds after it.
+// dot judges ". FILE", which the shell itself runs: the variables that the file sets stay set.
 func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 	if len(args) == 0 {
 		return flow{}
@@ -79,7 +79,7 @@ func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 	}
 	out := w.scriptFile(fs, args, st, in)
 	if strings.HasPrefix(path.Base(args[0].text), "activate") && !w.outside(args[0], st) {
-		w.packages++ // from now on the programs of an environment in the tree are found by their names
+		w.packages++ // the programs of an environment in the tree are now found by their names
 	}
 	for _, target := range w.targets(args[0], st) {
 		if text := w.written[target].text; text != "" {
@@ -96,7 +96,7 @@ func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 	return out
 }
 
-// originOf is where a word, or the file that it names, comes from.
+// originOf returns the origin of a word, or of the file that it names.
 func (w *walker) originOf(f field, st *state) origin {
 	o := f.origin
 	if f.out != nil {
@@ -123,13 +123,13 @@ func (w *walker) originOf(f field, st *state) origin {
 	return o
 }
 
-// runsForeign says whether the file f that is run was just downloaded or decoded. Where a download
-// has a name that the text does not tell, it may be any.
+// runsForeign reports whether the file f was just downloaded or decoded. A download with an unknown name may be any
+// file.
 func (w *walker) runsForeign(f field, st *state) bool {
 	return (w.originOf(f, st) | w.unnamed).is(foreign)
 }
 
-// privacy is private if one of the words is or names something private.
+// privacy returns private if one of the words is private data, or names some.
 func (w *walker) privacy(fs []field, st *state) (o origin) {
 	for _, f := range fs[1:] {
 		o |= w.originOf(f, st)
@@ -137,7 +137,7 @@ func (w *walker) privacy(fs []field, st *state) (o origin) {
 	return o & private
 }
 
-// carry hands the origin of files, and what was written into them, on to their copies.
+// carry gives the copies of files the origins and the texts of their sources.
 func (w *walker) carry(sources []field, target field, st *state) {
 	for _, f := range sources {
 		o := w.originOf(f, st)
@@ -150,7 +150,7 @@ func (w *walker) carry(sources []field, target field, st *state) {
 		same := w.changed(f, st) == "" && !f.vague
 		for _, to := range []field{target, into} {
 			for _, copied := range w.targets(to, st) {
-				if same { // a copy of a file that nobody changed is as the project has it
+				if same { // a copy of an unchanged file is a file of the project
 					w.unseen[copied] = max(0, w.unseen[copied]-1)
 				}
 			}
@@ -160,10 +160,10 @@ func (w *walker) carry(sources []field, target field, st *state) {
 	}
 }
 
-// fetchers are the programs that fetch, and their options that take a value.
+// fetchers looks up the programs that download, with their options that take a value.
 var fetchers = table("fetchers", func(said string) string { return said })
 
-// fetch judges where a download is stored and remembers it.
+// fetch judges the place of a download and remembers the file.
 func (w *walker) fetch(name string, fs []field, st *state) {
 	valued, _ := fetchers(name)
 	opts, operands := options(fs[1:], valued, false)
@@ -222,10 +222,10 @@ func (w *walker) fetch(name string, fs []field, st *state) {
 	}
 }
 
-// writtenOut finds the files that curl -w names.
+// writtenOut matches the files that curl -w names.
 var writtenOut = lazily(`%output\{(?:>>)?([^}]*)\}`)
 
-// local says whether an address is that of this machine.
+// local reports whether an address is on this machine.
 func local(f field) bool {
 	_, host, found := strings.Cut(f.text, "://")
 	if !found {
@@ -236,13 +236,13 @@ func local(f field) bool {
 
 var localHosts = lazily(`^((localhost|0\.0\.0\.0)([/:]|$)|127\.|\[::1\])`)
 
-// storing says whether an option names the file to which a program stores.
+// storing reports whether an option names the output file of a program.
 func storing(program, option string) bool {
 	return slices.Contains([]string{"--output", "--output-document", "--out"}, option) ||
 		option == "-o" && program != "wget" || option == "-O" && (program == "wget" || program == "gh")
 }
 
-// defaultName is the name that a download gets from its address.
+// defaultName returns the file name that a download gets from its address.
 func defaultName(f field) field {
 	if f.vague {
 		return unknownField(f.src)
@@ -263,8 +263,7 @@ func defaultName(f field) field {
 	return literal(name)
 }
 
-// privateNames are the names of files that hold keys or passwords; a name that ends in a
-// slash is a directory.
+// privateNames are the names of files that contain keys or passwords. A name that ends in a slash is a directory.
 var privateNames = []string{
 	".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", "gcloud/", ".password-store/", "keyrings/", "Keychains/", ".docker/config.json",
 	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", ".config/gh/", "credentials.json",
@@ -274,13 +273,13 @@ var privateNames = []string{
 	".config/hub", ".config/doctl/", ".fly/config.yml", ".config/sops/", ".config/age/", ".local/share/keyrings/",
 }
 
-// environs are the variables of a process, which often hold keys.
+// environs matches the files with the variables of a process, which often contain keys.
 var environs = lazily(`^/proc/[^/]+(/task/[^/]+)?/environ$`)
 
-// privateDirs tells quickly whether a path without hidden parts may be private.
+// privateDirs is a quick test: a path without hidden parts is private only if it matches.
 var privateDirs = lazily(`/gcloud|/keyrings|/Keychains|^/etc/|^/proc/self/`)
 
-// isPrivate says whether a path is that of a file with keys or passwords.
+// isPrivate reports whether a path names a file with keys or passwords.
 func isPrivate(target string) bool {
 	switch path.Ext(target) {
 	case ".pem", ".p12", ".pfx", ".kdbx", ".keystore", ".jks":
@@ -303,14 +302,14 @@ func isPrivate(target string) bool {
 	})
 }
 
-// senders are the programs that hand what they read or what they are given to another
-// machine, with their options whose value is used but not sent.
+// senders looks up the programs that send their input or their arguments to another machine, with the options whose
+// value is not sent.
 var senders = table("senders", strings.Fields)
 
-// uploads are programs that send only with one of these words among their operands.
+// uploads looks up programs that send only with one of these words among their operands.
 var uploads = table("uploads", strings.Fields)
 
-// sends asks where something private leaves this machine.
+// sends asks if private data leaves this machine.
 func (w *walker) sends(name string, fs []field, st *state, in flow) {
 	used, known := senders(name)
 	if words, ok := uploads(name); ok {
@@ -343,8 +342,7 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// isLocal says whether a program keeps to itself what it is given on its command line, as far as the
-// table tells.
+// isLocal reports whether the table says that a program does not pass its command line on to others.
 func (w *walker) isLocal(name string, fs []field) bool {
 	if name == "git" {
 		return among(fs, "commit", "tag", "notes", "stash", "config", "log", "grep", "diff", "show", "push")
@@ -354,11 +352,11 @@ func (w *walker) isLocal(name string, fs []field) bool {
 	return p.reads || wraps && wr.runs(fs) || isShell(name) || slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
 }
 
-// localParts are the parts of the table whose programs keep to themselves what they are given.
+// localParts are the parts of the table whose programs do not pass their command line on.
 var localParts = []string{"textPrograms", "builtins", "tools", "local"}
 
-// namesPrivate says whether a word is, or names, something private: FILE, @FILE,
-// NAME=@FILE, --post-file=FILE, open:FILE.
+// namesPrivate reports whether a word is private data or names a private file: FILE, @FILE, NAME=@FILE,
+// --post-file=FILE, open:FILE.
 func (w *walker) namesPrivate(f field, st *state) bool {
 	if f.origin.is(private) {
 		return true
@@ -377,7 +375,7 @@ func (w *walker) namesPrivate(f field, st *state) bool {
 	return false
 }
 
-// home puts the home directory in place of a leading ~/, as some programs do themselves.
+// home replaces a leading ~/ by the home directory, as some programs do themselves.
 func (w *walker) home(text string) string {
 	if rest, ok := strings.CutPrefix(text, "~/"); ok && w.place.Home != "" {
 		return w.place.Home + "/" + rest

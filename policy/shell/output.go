@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// printed is the output of echo and of the plainest uses of printf.
+// printed returns the output of echo, and of simple uses of printf.
 func printed(name string, args []field) flow {
 	var words []string
 	out := flow{piped: true, known: true}
@@ -30,7 +30,7 @@ func printed(name string, args []field) flow {
 		words = words[1:]
 	}
 	out.text = strings.Join(words, " ") + "\n"
-	// The echo of some shells reads escapes without an option.
+	// In some shells echo reads escapes without an option.
 	if read, _ := unescape(out.text, inEcho); escapes {
 		out.text = read
 	} else if read != out.text {
@@ -39,10 +39,10 @@ func printed(name string, args []field) flow {
 	return out
 }
 
-// directive is one of printf's: flags, width, precision, what it prints.
+// directive matches one directive of printf: flags, width, precision and conversion.
 var directive = lazily(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*)?[hlLjzt]*([%a-zA-Z])`)
 
-// format is what printf writes, and whether that is sure.
+// format returns the output of printf. sure is false if the output may differ.
 func format(words []string) (text string, sure bool) {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -87,7 +87,8 @@ func format(words []string) (text string, sure bool) {
 	return b.String(), sure
 }
 
-// converted is what a directive writes, whether that is sure, and whether all output ends there.
+// converted returns the output of one directive. sure is false if the output may differ. ends is true if all output
+// ends there.
 func converted(m []string, take func() string) (text string, sure, ends bool) {
 	if m[4] == "%" {
 		return "%", true, false
@@ -128,8 +129,8 @@ func converted(m []string, take func() string) (text string, sure, ends bool) {
 	return text, sure, ends
 }
 
-// numeral is a number as %d, %x and their like write it, and whether that is sure. Decimal digits
-// stay as they are given: no number names a directory that matters.
+// numeral returns a number in the format of %d, %x and the like. It returns false if the result is unsure. Decimal
+// numbers stay unchanged, because no number names a directory that matters.
 func numeral(text, how string) (string, bool) {
 	n, err := strconv.ParseInt(text, 0, 64)
 	switch {
@@ -143,24 +144,24 @@ func numeral(text, how string) (string, bool) {
 	return text, err == nil && strings.Contains("diufFeEgG", how)
 }
 
-// A dialect says which escapes a text has.
+// dialect selects the escapes that a text may contain.
 type dialect int
 
 const (
 	inQuotes  dialect = iota // $'…'
 	inFormat                 // the format of printf
-	inOperand                // what its %b writes
-	inEcho                   // what echo -e writes
+	inOperand                // an operand of %b in printf
+	inEcho                   // the operands of echo -e
 )
 
-// unquote reads the escapes of $'…', of which bash keeps what stands before a NUL.
+// unquote reads the escapes of $'…'. Bash drops the text after a NUL.
 func unquote(s string) string {
 	text, _ := unescape(s, inQuotes)
 	text, _, _ = strings.Cut(text, "\x00")
 	return text
 }
 
-// unescape reads escapes. It says whether one of them, \c, ends all output.
+// unescape reads escapes. ends is true if the escape \c ends all output.
 func unescape(s string, d dialect) (text string, ends bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -169,7 +170,7 @@ func unescape(s string, d dialect) (text string, ends bool) {
 			continue
 		}
 		i++
-		prints := d == inOperand || d == inEcho // then quotes are no special characters
+		prints := d == inOperand || d == inEcho // quotes are then ordinary characters
 		if j := strings.IndexByte(`abeEfnrtv\'"?`, s[i]); j >= 0 && !(prints && strings.IndexByte(`'"?`, s[i]) >= 0) {
 			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
 			continue
@@ -188,8 +189,7 @@ func unescape(s string, d dialect) (text string, ends bool) {
 	return b.String(), false
 }
 
-// number reads \NNN, \0NNN, \xHH, \x{H…}, \uHHHH, \UHHHHHHHH and \cX, and tells how many
-// bytes it took.
+// number reads \NNN, \0NNN, \xHH, \x{H…}, \uHHHH, \UHHHHHHHH and \cX. It returns the number of bytes read.
 func number(b *strings.Builder, s string, d dialect) int {
 	skip, most, base := 1, 0, 16
 	switch c := s[0]; {
@@ -225,7 +225,7 @@ func number(b *strings.Builder, s string, d dialect) int {
 	return n
 }
 
-// braced reads \x{H…}, of which the last two digits count.
+// braced reads \x{H…}. Only the last two digits count.
 func braced(b *strings.Builder, s string) int {
 	n := len("x{") + digits(s[len("x{"):], len(s), 16)
 	v, _ := strconv.ParseUint(s[max(len("x{"), n-2):n], 16, 8) // 0 without digits
@@ -236,7 +236,7 @@ func braced(b *strings.Builder, s string) int {
 	return n
 }
 
-// digits counts those at the start of s, up to so many.
+// digits counts the digits at the start of s, at most most.
 func digits(s string, most, base int) (n int) {
 	for n < len(s) && n < most {
 		if _, err := strconv.ParseUint(s[n:n+1], base, 8); err != nil {
@@ -247,7 +247,7 @@ func digits(s string, most, base int) (n int) {
 	return n
 }
 
-// cat passes on what it reads.
+// cat returns the input, or the content of the operands.
 func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	_, operands := options(fs[1:], "", false)
 	if name != "cat" && name != "nl" {
@@ -272,7 +272,7 @@ func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	return out
 }
 
-// unpacks remembers that files of unknown names came out of a download.
+// unpacks records that an archive from a download may have created files of any name.
 func (w *walker) unpacks(name string, fs []field, st *state, in flow) {
 	switch name {
 	case "tar", "gtar", "bsdtar", "unzip", "7z", "7za", "cpio", "gunzip", "unxz", "bunzip2", "ar":
@@ -289,8 +289,8 @@ func (w *walker) unpacks(name string, fs []field, st *state, in flow) {
 	w.unnamed |= from & foreign
 }
 
-// decode is what comes out of a program that decodes: the text where it is known, else
-// something unknown. ok is false where it does not decode.
+// decode returns the output of a program that decodes: the text if it is known, or an unknown flow. ok is false if
+// the command does not decode.
 func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, ok bool) {
 	decodes := name == "uudecode" || slices.ContainsFunc(fs[1:], func(f field) bool {
 		return slices.Contains([]string{"-d", "-D", "-di", "-id", "--decode", "-r", "-rp", "-pr"}, f.text) && (name != "xxd" || strings.Contains(f.text, "r"))
@@ -323,12 +323,12 @@ func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, 
 		w.mark(operands[1], st, out.origin)
 	}
 	if name == "uudecode" && len(opts) == 0 {
-		w.unnamed |= decoded // the name stands in the file
+		w.unnamed |= decoded // the name is in the file
 	}
 	return out, true
 }
 
-// applyPatch judges the files that a patch in the form of codex' apply_patch names.
+// applyPatch judges the files in a patch in the format of Codex's apply_patch.
 func (w *walker) applyPatch(fs []field, st *state, in flow) {
 	texts := fs[1:]
 	if len(texts) == 0 {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ownCommands are the commands of Perlica that answer, grant, trust, revoke, resolve,
-// prune, change a key or a setting, or make an input at another front end. The words of
-// one follow each other; what follows them does not matter.
+// ownCommands are the commands of Perlica that no agent may run. They answer, grant, trust, revoke, resolve, prune,
+// change a key or a setting, or make an input at another front end. The words of an entry follow each other. Later
+// words do not matter.
 var ownCommands = []string{
 	"pending allow", "pending deny", "pending choose", "phone", "web", "chat", "acp", "send", "cancel",
 	"config trust", "config edit", "config set", "policy approvals revoke", "policy approvals add", "init",
@@ -19,8 +19,8 @@ var ownCommands = []string{
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve", "team adopt", "team keep", "team pending choose",
 }
 
-// ownReaders are the commands of Perlica that only show something, and the one that
-// makes an input in a session of its own.
+// ownReaders are the commands of Perlica that only show something, and the commands that make an input in a new
+// session.
 var ownReaders = []string{
 	"run", "exec", "watch", "doctor", "version", "completion", "help", "agent", "pending list", "pending ls", "pending show", "pending", "config show", "config path", "config check", "config",
 	"policy check", "policy approvals list", "policy approvals ls", "policy approvals", "policy", "log list", "log ls", "log tail", "log show", "log runs", "log search", "log verify", "log export", "log prove", "log stats",
@@ -29,25 +29,24 @@ var ownReaders = []string{
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls", "team workers", "team fetch",
 }
 
-// ownValued are the options of Perlica, of all its commands, that take a value.
+// ownValued are the options of all of Perlica's commands that take a value.
 const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --save-to --cwd --model --mode --permissions --allow --deny --append-system --add-dir --mcp-config --resume --schema --wait-permissions --output-format --timeout --session-strategy --format --config"
 
-// ownCommand says whether a command of Perlica, given the words after its name, is one
-// that no agent may run: it answers, grants, trusts, revokes, resolves, prunes, changes
-// a key or a setting, or makes an input at another front end. A command that is not
-// known is one of them.
+// ownCommand reports whether no agent may run a command of Perlica, given by the words after its name. An unknown
+// command is forbidden, too. See ownCommands for the reasons.
 func ownCommand(args []field) bool {
 	opts, operands := options(args, ownValued, false)
 	service := has(opts, "--service")
 	switch {
-	case !service && has(opts, "--help", "-h", "--version") && (len(operands) == 0 || operands[0].text != "acp"): // there it may be the agent's
+	// after "acp" the option may belong to the agent
+	case !service && has(opts, "--help", "-h", "--version") && (len(operands) == 0 || operands[0].text != "acp"):
 		return false
 	case service, len(operands) == 0: // the chat
 		return true
 	}
 	if first := operands[0].text; first == "run" || first == "exec" {
-		// An input of an existing session is one at another front end; a rule that allows is a grant,
-		// and an MCP server a program. What is written to files is done in Perlica's name.
+		// An input in an existing session belongs to another front end. A rule that allows is a grant, and an MCP
+		// server is a program. Files that --save-to writes are written in Perlica's name.
 		return has(opts, "-s", "--session", "--resume", "-c", "--continue", "--allow", "--mcp-config", "--save-to")
 	}
 	words := ""
@@ -72,8 +71,8 @@ func (w *walker) ownCall(fs []field) {
 	}
 }
 
-// owns says whether a path or pattern leads to Perlica's own files: below any
-// .perlica_config, or below the folders of the user.
+// owns reports whether a path or pattern leads to Perlica's own files: below any .perlica_config, or below the user's
+// folders.
 func (p Place) owns(target string, glob bool) bool {
 	for element := range strings.SplitSeq(target, "/") {
 		switch {
@@ -94,7 +93,7 @@ func (p Place) owns(target string, glob bool) bool {
 	return false
 }
 
-// ownDirs are the folders of the user, with those that lie in the home by default.
+// ownDirs returns the user's folders, and their default places in the home.
 func (p Place) ownDirs(inHome ...string) []string {
 	dirs := slices.Clone(p.Own)
 	for _, dir := range inHome {
@@ -105,12 +104,12 @@ func (p Place) ownDirs(inHome ...string) []string {
 	return dirs
 }
 
-// holdsOwn says whether Perlica's folders of the user lie below a directory.
+// holdsOwn reports whether Perlica's folders of the user lie below a directory.
 func (p Place) holdsOwn(target string) bool {
 	return slices.ContainsFunc(p.ownDirs("/.config/perlica", "/.local/state/perlica"), func(dir string) bool { return within(target, dir) })
 }
 
-// ownFile refuses what writes to or removes Perlica's own files. It says whether it did.
+// ownFile refuses a command that writes or removes Perlica's own files. It reports whether it refused.
 func (w *walker) ownFile(target string, glob bool, action string) bool {
 	if !w.place.owns(target, glob) {
 		return false

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// refused says whether an agent may not run a command of Perlica.
+// refused reports whether an agent may not run a command of Perlica.
 func refused(words string) bool {
 	return Judge(Command{Argv: append([]string{"perlica"}, strings.Fields(words)...)}, Place{}).Verdict.Tier == Refused
 }
 
-// TestOwnCommand kills the mutants that let an agent answer, grant or change something in
-// Perlica's name, and those that refuse it to read.
+// TestOwnCommand kills the mutants that let an agent answer, grant or change something in Perlica's name, and the
+// mutants that forbid it to read.
 func TestOwnCommand(t *testing.T) {
 	for _, c := range ownCommands {
 		for _, words := range []string{c, c + " x", "--context y " + c + " x", c + " --format json", "--cwd=/x " + c} {

@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What is longer or deeper is not read, so that the parser's stack stays small.
+// These limits keep the parser's stack small. Longer or deeper texts are not read.
 const (
 	maxText     = 128 << 10 // more than Linux takes as one argument
 	maxNested   = 512
@@ -24,8 +24,8 @@ var (
 	errGaveUp    = errors.New("the parser gave up")
 )
 
-// parse reads text as bash does. It returns the statements, up to the first error if
-// there is one, and the text to which their positions belong.
+// parse reads text as bash does. It returns the statements up to the first error, and the text to which their
+// positions belong.
 func parse(text string) (list []*syntax.Stmt, read string, err error) {
 	if len(text) > maxText || nesting(text) > maxNested {
 		return nil, text, errTooLong
@@ -33,7 +33,7 @@ func parse(text string) (list []*syntax.Stmt, read string, err error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, text, errZero
 	}
-	// The text is an agent's: one that makes the parser panic is only unreadable.
+	// The text comes from an agent. If it makes the parser panic, it counts as unreadable.
 	defer func() {
 		if recover() != nil {
 			err = errGaveUp
@@ -54,8 +54,8 @@ func parse(text string) (list []*syntax.Stmt, read string, err error) {
 	return nil, text, errAmbiguous
 }
 
-// falseComment finds a # that the parser takes for a comment and a shell does not: in
-// (a $x#y; b) it stands inside a word, and b is run. It returns -1 if there is none.
+// falseComment returns the index of a # that the parser takes for a comment and a shell does not, or -1. In (a $x#y;
+// b) the # is inside a word, and b runs.
 func falseComment(file *syntax.File, text string) int {
 	at := -1
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -74,9 +74,8 @@ var wordHash = lazily(`([\w})'"@*?!$-])#`)
 
 var twoNegations = lazily(`![ \t]+![ \t]+`)
 
-// reread spells a text that cannot be parsed the way bash may read it: it takes (( for
-// two subshells where it is no arithmetic, a # inside a word for no comment, and two
-// negations for none.
+// reread changes a text that cannot be parsed into the form in which bash may read it. "((" without arithmetic
+// becomes two subshells, "#" inside a word becomes a plain character, and two negations disappear.
 func reread(text string) string {
 	text = twoNegations().ReplaceAllString(text, "")
 	return wordHash().ReplaceAllString(strings.ReplaceAll(text, "((", "( ("), `$1\#`)
@@ -86,8 +85,7 @@ func reread(text string) string {
 func parseSome(text string) (list []*syntax.Stmt) {
 	failed := false
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	// The parser may yield once more after an error and panics if the loop has ended, so
-	// that it never ends early.
+	// The loop never ends early. After an error the parser may yield once more, and it panics if the loop has ended.
 	for stmt, err := range parser.StmtsSeq(strings.NewReader(text)) {
 		failed = failed || err != nil
 		if !failed && stmt != nil {
@@ -97,7 +95,7 @@ func parseSome(text string) (list []*syntax.Stmt) {
 	return list
 }
 
-// nesting counts what may open a level, so that the parser's stack stays small.
+// nesting returns the deepest level of open brackets, as a limit for the parser's stack.
 func nesting(text string) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -112,17 +110,16 @@ func nesting(text string) int {
 	return deepest
 }
 
-// lazily compiles an expression when it is first used: most runs need none of them.
+// lazily returns a function that compiles expr at its first call, because most runs need few of the expressions.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// maxBraces bounds the work of the parser, which goes through all of a word again for each brace
-// that is not closed.
+// maxBraces limits the open braces in a word. The parser reads the whole word again for each open brace.
 const maxBraces = 1024
 
-// spreadBraces expands the braces of a word as bash does, before anything else is
-// expanded. It counts down left and stops below zero.
+// spreadBraces expands the braces of a word as bash does, before all other expansions. It subtracts the results from
+// left and stops below zero.
 func spreadBraces(parts []syntax.WordPart, left *int) [][]syntax.WordPart {
 	word, braces := syntax.Word{Parts: slices.Clone(parts)}, 0
 	for _, part := range parts {
@@ -154,8 +151,8 @@ func spread(parts []syntax.WordPart, left *int) (out [][]syntax.WordPart) {
 	return out
 }
 
-// alternatives are what a pair of braces stands for. Of numbers the first and the last tell all
-// that matters.
+// alternatives returns the words of a brace expression. For a range of numbers, the first and the last number are
+// enough.
 func alternatives(b *syntax.BraceExp) []*syntax.Word {
 	if !b.Sequence {
 		return b.Elems
@@ -170,14 +167,13 @@ func alternatives(b *syntax.BraceExp) []*syntax.Word {
 		step = -1
 	}
 	for c := from; c != to+step; c += step {
-		// Between Z and a lie [ and the backslash, which are quoted here.
+		// Between Z and a there are "[" and the backslash, so the characters are quoted.
 		out = append(out, &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: string(rune(c))}}})
 	}
 	return out
 }
 
-// rejoin makes one literal of those that stand together, so that a ~ stands at the start of its
-// word wherever it came from.
+// rejoin joins adjacent literals, so that a ~ counts at the start of its word wherever it came from.
 func rejoin(parts []syntax.WordPart) (out []syntax.WordPart) {
 	var text strings.Builder
 	flush := func() {

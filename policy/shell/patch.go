@@ -18,11 +18,11 @@ var (
 	diffHunk  = lazily(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 )
 
-// A Patch is what a person needs to know of a patch, in the forms of apply_patch and of diff.
+// Patch describes a patch for a person, in the format of apply_patch or of diff.
 type Patch struct {
 	Paths   []string // the files that it names
-	Removed []string // the files of these that it removes
-	Odd     string   // the reason for asking about it whatever the files are, or ""
+	Removed []string // the files that it removes
+	Odd     string   // the reason for asking about any such patch, or ""
 }
 
 // PatchFiles reads the names of files in a patch.
@@ -37,7 +37,7 @@ func PatchFiles(text string) Patch {
 type patchReader struct {
 	Patch
 	old, new int    // lines of the hunk that are still to come
-	before   string // the file that the next +++ line is about
+	before   string // the file of the next +++ line
 }
 
 func (p *patchReader) line(line string) {
@@ -76,14 +76,14 @@ func (p *patchReader) line(line string) {
 		}
 	}
 	if m := diffFile().FindStringSubmatch(line); m != nil {
-		name, _, _ := strings.Cut(m[1], "\t") // what follows is a time
+		name, _, _ := strings.Cut(m[1], "\t") // a time follows the name
 		name = strings.TrimSpace(name)
 		p.file(strings.HasPrefix(line, "-"), p.unquote(name, strings.HasPrefix(name, `"`)))
 	}
 }
 
-// unquote reads a name that stands in quotes as git and diff write them, with escapes of C. No program
-// writes an escape for a letter or a dot.
+// unquote reads a name in quotes with C escapes, as git and diff write it. An escape for a letter or a dot is odd,
+// because no program writes one.
 func (p *patchReader) unquote(name string, quoted bool) string {
 	name = strings.Trim(name, `"`)
 	if !quoted || !strings.Contains(name, `\`) {
@@ -115,9 +115,9 @@ func (p *patchReader) unquote(name string, quoted bool) string {
 	return b.String()
 }
 
-// file takes a line that names one side of a diff. A file whose other side is /dev/null
-// comes or goes; some agents put the prefix of a side before that, too. Of git's other prefixes
-// (diff.mnemonicPrefix) it cannot be told whether they are folders: both files are named.
+// file reads a line that names one side of a diff. If the other side is /dev/null, the file is created or removed.
+// Some agents put a prefix before /dev/null, too. Other prefixes of git (diff.mnemonicPrefix) may also be folders, so
+// both readings are added.
 func (p *patchReader) file(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest
@@ -155,8 +155,7 @@ func hunkLength(s string) int {
 	return n
 }
 
-// patch judges the files that the input of patch or git apply names. The files that a patch in the tree
-// names are not read.
+// patch judges the files in the input of patch or git apply. It does not read patch files on disk.
 func (w *walker) patch(name string, fs []field, st *state, in flow) {
 	if name == "git" {
 		_, rest := options(fs[1:], gitValued, true)
@@ -190,7 +189,7 @@ func (w *walker) patch(name string, fs []field, st *state, in flow) {
 	w.patched(PatchFiles(in.text), literal(in.text), fs, st)
 }
 
-// patched judges the files of a patch, which stands in the field from.
+// patched judges the files of a patch. from is the field with its text.
 func (w *walker) patched(p Patch, from field, fs []field, st *state) {
 	if p.Odd != "" {
 		w.ask("%s: %s", p.Odd, shown(fs))

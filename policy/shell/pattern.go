@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Pattern is the command of a rule: words, of which a bare * stands for any one
-// word and a bare ... at the end for any number of words, which may be zero.
+// Pattern is the command of a rule. In it, a bare * stands for any one word, and a bare ... at the end for any number
+// of words, including none.
 type Pattern struct {
 	text  string
 	words []*syntax.Word
@@ -23,7 +23,7 @@ const (
 
 var errNotSimple = errors.New("is not one plain command")
 
-// ParsePattern reads the command of a rule as a shell reads words.
+// ParsePattern reads the command of a rule in a shell's syntax.
 func ParsePattern(text string) (*Pattern, error) {
 	list, read, err := parse(text)
 	if err != nil {
@@ -45,41 +45,41 @@ func ParsePattern(text string) (*Pattern, error) {
 	return p, nil
 }
 
-// Names says whether the pattern tells which command it means.
+// Names reports whether the pattern names its program.
 func (p *Pattern) Names() bool {
 	first := p.words[0].Lit()
 	return first != anyWord && first != anyRest
 }
 
-// Literal says whether the pattern is one command and no other.
+// Literal reports whether the pattern matches only one command.
 func (p *Pattern) Literal() bool {
 	return !slices.ContainsFunc(p.words, func(w *syntax.Word) bool { return w.Lit() == anyWord || w.Lit() == anyRest })
 }
 
-// fields is the pattern as the place makes it, with ~ for example expanded.
+// fields returns the words of the pattern, expanded in the given place, for example ~.
 func (p *Pattern) fields(at Place) []field {
 	w := newWalker(at)
 	w.text = p.text
 	return w.fields(p.words, newState(w.place.Dir))
 }
 
-// An Answer says whether a command is what a pattern means.
+// Answer says whether a command matches a pattern.
 type Answer int
 
 const (
 	No    Answer = iota
-	Maybe        // it depends on a value the text does not tell
+	Maybe        // it depends on an unknown value
 	Yes
 )
 
-// MatchExact matches for allow rules: word by word, and nothing unknown.
+// MatchExact matches for allow rules: every word must match, and no word may be unknown.
 func (p *Pattern) MatchExact(call Call, at Place) bool {
 	m := matcher{want: p.fields(at), call: call, exact: true}
 	return m.from(0, 0) == Yes
 }
 
-// MatchLoose matches for deny and ask rules. A directory may stand before the command word, options and
-// their values may stand before a subcommand, and an unknown word may be any.
+// MatchLoose matches for deny and ask rules. The command word may have a directory, options and their values may
+// stand before a subcommand, and an unknown word may be any word.
 func (p *Pattern) MatchLoose(call Call, at Place) Answer {
 	m := matcher{want: p.fields(at), call: call}
 	best := m.from(0, 0)
@@ -92,7 +92,7 @@ func (p *Pattern) MatchLoose(call Call, at Place) Answer {
 	return best
 }
 
-// A matcher compares a call with the words of a pattern.
+// matcher compares a call with the words of a pattern.
 type matcher struct {
 	want  []field
 	call  Call
@@ -100,7 +100,7 @@ type matcher struct {
 	steps int
 }
 
-// maxMatches bounds how many readings of the options of a call are tried.
+// maxMatches is the number of readings of a call's options that a matcher tries.
 const maxMatches = 2000
 
 // from compares the words of the pattern from i on with the words of the call from j on.
@@ -139,25 +139,24 @@ func (m *matcher) word(i, j int) Answer {
 	return No
 }
 
-// sameProgram reports whether a name in a rule is the name of a program, which may have a version: pip3.11 is pip.
+// sameProgram reports whether a name in a rule means the program. The program may have a version: pip3.11 is pip.
 func sameProgram(rule, program string) bool {
 	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
 }
 
-// skip leaves out an option that stands before the next word of the pattern. An option of unknown
-// kind is tried with a value and without one.
+// skip skips an option before the next word of the pattern. It tries an unknown option with a value and without one.
 func (m *matcher) skip(i, j int) Answer {
 	if m.exact || i == 0 || i >= len(m.want) || j >= len(m.call) || strings.HasPrefix(m.want[i].text, "-") {
 		return No
 	}
 	have := m.call[j]
 	switch {
-	case have.loose: // it may be no word at all
+	case have.loose: // it may expand to no word
 		return min(Maybe, m.from(i, j+1))
-	case besideOption().MatchString(have.text): // make CC=clang deploy, cargo +nightly publish
+	case besideOption().MatchString(have.text): // such as make CC=clang deploy, cargo +nightly publish
 		return m.from(i, j+1)
 	case len(have.text) < 2 || have.text[0] != '-':
-		if slices.Contains(goalPrograms, commandName(m.call[0])) { // make test deploy
+		if slices.Contains(goalPrograms, commandName(m.call[0])) { // such as make test deploy
 			return m.from(i, j+1)
 		}
 		return No
@@ -176,8 +175,8 @@ func (m *matcher) skip(i, j int) Answer {
 // besideOption matches a word before a subcommand that is neither an option nor a subcommand.
 var besideOption = lazily(`^([A-Za-z_][A-Za-z0-9_]*=|\+[A-Za-z0-9])`)
 
-// bareOptions are options before a subcommand to which no program gives a value. So is every option
-// that begins with --no-.
+// bareOptions are options before a subcommand that never take a value. Options that begin with --no- never take one
+// either.
 var bareOptions = []string{
 	"--", "--help", "--quiet", "--silent", "--verbose", "--paginate", "--bare", "--literal-pathspecs", "--offline", "--yes",
 }
@@ -191,8 +190,8 @@ var goalPrograms = []string{
 	"nox", "invoke", "inv", "doit", "scons", "xcodebuild", "fastlane", "mage", "task", "cake", "buck",
 }
 
-// Rule is the command of a rule that allows the call. Of a program that the table does not know it
-// allows other words, too: mytool *. It returns false where no rule can name the call.
+// Rule returns the command of a rule that allows the call. For a program that the table does not know, the rule also
+// allows other words, such as mytool *. It returns false if no rule can name the call.
 func (c Call) Rule() (string, bool) {
 	var words []string
 	for _, f := range c {

@@ -8,19 +8,19 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A sink is what >(…) starts: it reads what is written to its name.
+// sink is the process that >(…) starts. It reads the text that is written to its name.
 type sink struct {
 	list []*syntax.Stmt
-	text string // the script in which it stands
-	st   *state // of the shell that started it
-	read bool   // what is written to it was judged
+	text string // the script around it
+	st   *state // state of the shell that started it
+	read bool   // the text written to it was judged
 }
 
-// pipeName starts the name of each <(…) and >(…), by which it is known wherever the name goes: into a
-// variable, a parameter, or a text that is read again.
+// pipeName begins the name of each <(…) and >(…). The walker recognizes the name in a variable, in a parameter and in
+// a text that is read again.
 const pipeName = "/dev/fd/_perlica_"
 
-// pipe is the name of a process substitution.
+// pipe returns the name of a process substitution.
 func (w *walker) pipe(p *syntax.ProcSubst, st *state) field {
 	f := literal(pipeName + strconv.Itoa(len(w.pipes)))
 	f.pat, f.src = f.text, ""
@@ -36,7 +36,7 @@ func (w *walker) pipe(p *syntax.ProcSubst, st *state) field {
 	return f
 }
 
-// connected gives words that are names of process substitutions what stands behind these.
+// connected adds the process substitution to each word that is the name of one.
 func (w *walker) connected(fs []field) []field {
 	for i, f := range fs {
 		if p, ok := w.pipes[f.text]; ok {
@@ -46,7 +46,7 @@ func (w *walker) connected(fs []field) []field {
 	return fs
 }
 
-// drain judges what reads from a name of >(…), given what is written there.
+// drain judges the process of >(…) with the given input.
 func (w *walker) drain(s *sink, in flow) {
 	s.read = true
 	if w.depth++; w.depth > maxDepth {
@@ -60,8 +60,7 @@ func (w *walker) drain(s *sink, in flow) {
 	w.depth--
 }
 
-// idle judges the sinks of a statement to which nothing is written, all behind the first so many:
-// they are started in any case.
+// idle judges the sinks that a statement started and did not write to. before is the number of older sinks.
 func (w *walker) idle(before int) {
 	for _, s := range slices.Clone(w.sinks[before:]) {
 		if !s.read {
@@ -71,8 +70,8 @@ func (w *walker) idle(before int) {
 	w.sinks = w.sinks[:before]
 }
 
-// handed is the text of a script that the command itself hands to an interpreter: what it reads, if
-// the name of the script says so, or what stands behind <(…).
+// handed returns the text of a script that the command itself passes to an interpreter: its input, or the output of
+// <(…).
 func handed(f field, in flow) (script field, ok bool) {
 	if f.out != nil {
 		in = *f.out
@@ -82,12 +81,12 @@ func handed(f field, in flow) (script field, ok bool) {
 	return field{text: in.text, pat: in.text, src: f.src, vague: !in.known, origin: in.origin}, in.text != ""
 }
 
-// descriptor says whether a path is that of an open file, whatever it was opened for.
+// descriptor reports whether a path names an open file.
 func descriptor(target string) bool {
 	return strings.HasPrefix(target, "/dev/fd/") || strings.HasPrefix(target, "/proc/") && strings.Contains(target, "/fd/")
 }
 
-// opened is what can be read by way of a redirection, if it is one to read.
+// opened returns the flow that an input redirection opens. ok is false for other redirections.
 func (w *walker) opened(r *syntax.Redirect, st *state) (in flow, ok bool) {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
@@ -105,13 +104,13 @@ func (w *walker) opened(r *syntax.Redirect, st *state) (in flow, ok bool) {
 	return flow{}, false
 }
 
-// input says whether a redirection is one of the standard input.
+// input reports whether a redirection changes the standard input.
 func input(r *syntax.Redirect) bool {
 	reads := []syntax.RedirOperator{syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.RdrIn, syntax.DplIn}
 	return slices.Contains(reads, r.Op) && (r.N == nil || r.N.Value == "0")
 }
 
-// heredoc is the text of a here-document. A quoted delimiter keeps it as it stands.
+// heredoc returns the text of a here-document. A quoted delimiter prevents expansions.
 func (w *walker) heredoc(r *syntax.Redirect, st *state) flow {
 	if r.Hdoc == nil || len(r.Hdoc.Parts) == 0 {
 		return flow{piped: true, known: true}
@@ -132,12 +131,12 @@ func quotedWord(word *syntax.Word) bool {
 	return false
 }
 
-// textFlow is a flow of this text. What is unknown in it stays so when read again.
+// textFlow returns a flow with this text. Unknown parts stay unknown if the text is read again.
 func textFlow(f field) flow {
 	return flow{piped: true, known: !f.vague, text: f.text, origin: f.origin}
 }
 
-// fileFlow is what comes out of a file.
+// fileFlow returns the content of a file.
 func (w *walker) fileFlow(f field, st *state) flow {
 	if f.out != nil {
 		out := *f.out
@@ -149,7 +148,7 @@ func (w *walker) fileFlow(f field, st *state) flow {
 	}
 	out := flow{piped: true, origin: w.originOf(f, st)}
 	for _, target := range w.targets(f, st) {
-		// Another program may have changed the file since, so that this is not known.
+		// Another program may have changed the file since then, so the content is not certain.
 		have := w.written[target]
 		out.text += have.text
 		out.operands = append(out.operands, have.operands...)

@@ -9,19 +9,18 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Place is where a command would run. All paths are absolute; one that is empty is
-// unknown, and what depends on it is judged as unknown. Nothing is looked up in the
-// environment or on the disk: links are the caller's business.
+// Place is the surroundings of a command. All paths are absolute. An empty path is unknown, and commands that depend
+// on it are judged as unknown. The package does not look at the environment or the disk: the caller resolves links.
 type Place struct {
 	Dir  string   // the agent's working directory
-	Home string   // the home directory of the user it runs as
+	Home string   // home directory of the agent's user
 	Temp []string // the temporary directories
-	Own  []string // Perlica's own folders: what writes there could answer for a person
+	Own  []string // Perlica's own folders: a program that writes there could answer for a person
 
 	Changed Changed // the files that the session changed before
 }
 
-// slashed is the place in the shell's own spelling, cleaned.
+// slashed returns the place with clean paths that use slashes.
 func (p Place) slashed() Place {
 	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own), Changed: p.Changed}
 }
@@ -42,7 +41,7 @@ func slashPath(p string) string {
 	return path.Clean(filepath.ToSlash(p))
 }
 
-// within says whether p is dir or lies below it. Both are clean.
+// within reports whether p is dir or lies below it. Both are clean.
 func within(dir, p string) bool {
 	if dir == "" {
 		return false
@@ -50,8 +49,8 @@ func within(dir, p string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }
 
-// writable says whether a command may write at p, which may be a pattern, without
-// being asked about it: in the working directory or below a temporary one.
+// writable reports whether a command may write to a path or a pattern without a question: in the working directory or
+// in a temporary directory.
 func (p Place) writable(target string, glob bool) bool {
 	sweeps := glob && sweeping(path.Base(target))
 	if glob {
@@ -61,7 +60,7 @@ func (p Place) writable(target string, glob bool) bool {
 		return true
 	}
 	for _, t := range p.Temp {
-		// All that lies in a temporary directory belongs to others too.
+		// The whole content of a temporary directory belongs to others, too.
 		if within(t, target) && (target != t || glob && !sweeps) {
 			return true
 		}
@@ -69,21 +68,21 @@ func (p Place) writable(target string, glob bool) bool {
 	return false
 }
 
-// fixedPrefix is the directory a pattern cannot leave.
+// fixedPrefix returns the directory that contains all matches of a pattern.
 func fixedPrefix(pattern string) string {
 	base, _ := doublestar.SplitPattern(pattern)
 	return Unescape(base)
 }
 
-// systemDirs are what the root is made of.
+// systemDirs are the directories directly below the root.
 var systemDirs = []string{
 	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/proc", "/root",
 	"/sbin", "/sys", "/usr", "/var", "/Users", "/System", "/Library", "/Applications", "/Volumes",
 }
 
-// loss names what is destroyed together with target, a clean absolute path or
-// pattern, and the word a person would have to type; empty words mean nothing that
-// Perlica guards. Removing all of a directory's entries counts as removing it.
+// loss describes the protected directory that is destroyed together with target, a clean absolute path or pattern.
+// word is the word that a person would have to type. Empty results mean that nothing protected is lost. Removing all
+// entries of a directory counts as removing the directory.
 func (p Place) loss(target string, glob bool) (what, word string) {
 	if what, word = p.guarded(target, glob); what != "" || !glob {
 		return what, word
@@ -133,13 +132,13 @@ func anyParent(dir string, is func(string) bool) bool {
 	return false
 }
 
-// isHome says whether the path has the shape of some user's home directory.
+// isHome reports whether the path looks like a user's home directory.
 func isHome(p string) bool {
 	parent := path.Dir(p)
 	return (parent == "/home" || parent == "/Users") && !HasMeta(path.Base(p))
 }
 
-// same compares without regard to case, since some file systems do.
+// same compares names without regard to case, because some file systems do.
 func same(target, dir string, glob bool) bool {
 	if !glob {
 		return strings.EqualFold(target, dir)
@@ -148,14 +147,14 @@ func same(target, dir string, glob bool) bool {
 	return ok && err == nil
 }
 
-// A pattern that matches all names of one of these rows leaves nothing worth keeping.
+// probes are rows of typical names. A pattern that matches all names of one row leaves nothing worth keeping.
 var probes = [][]string{
 	{"src", "lib", "x9", "qz"},
 	{"a.go", "b.txt", "c.md"},
 	{".git", ".cache", ".env"},
 }
 
-// sweeping says whether a pattern for one name matches more or less every name.
+// sweeping reports whether a pattern for one name matches nearly every name.
 func sweeping(pattern string) bool {
 	spared := func(name string) bool {
 		ok, err := doublestar.Match(pattern, name)
@@ -164,7 +163,7 @@ func sweeping(pattern string) bool {
 	return HasMeta(pattern) && slices.ContainsFunc(probes, func(row []string) bool { return !slices.ContainsFunc(row, spared) })
 }
 
-// HasMeta says whether an unescaped *, ? or [ stands in the pattern.
+// HasMeta reports whether the pattern contains an unescaped *, ? or [.
 func HasMeta(pattern string) bool {
 	for i := 0; i < len(pattern); i++ {
 		switch pattern[i] {
@@ -185,7 +184,7 @@ func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(s)
 }
 
-// Unescape takes the backslashes out of a pattern.
+// Unescape removes the backslashes of a pattern.
 func Unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -197,8 +196,8 @@ func Unescape(s string) string {
 	return b.String()
 }
 
-// class finds bracket expressions that name a character class, which doublestar
-// does not read; each stands for any one character.
+// class matches bracket expressions with a character class, which doublestar does not support. Each stands for any
+// one character.
 var class = lazily(`\[[!^]?(\[:[a-z]+:\]|[^\]])*\[:[a-z]+:\](\[:[a-z]+:\]|[^\]])*\]`)
 
 func plainClasses(pattern string) string {
@@ -208,14 +207,14 @@ func plainClasses(pattern string) string {
 	return class().ReplaceAllString(pattern, "?")
 }
 
-// A deviceKind says what writing to a path does.
+// deviceKind is the effect of writing to a path.
 type deviceKind int
 
 const (
 	notDevice  deviceKind = iota
-	sinkDevice            // takes everything and keeps nothing: /dev/null
+	sinkDevice            // it discards all data, such as /dev/null
 	portDevice            // a terminal, a line, a network connection
-	diskDevice            // what it holds would be lost
+	diskDevice            // its content would be lost
 )
 
 var (
@@ -224,8 +223,8 @@ var (
 	disks = lazily(`(?i)^//[.?]/(physicaldrive|harddisk|[a-z]:)`)
 )
 
-// device tells what kind of device the path names. /dev/shm is a directory, and
-// files that hold an image are no devices.
+// device returns the kind of device that the path names. /dev/shm is a directory, and files with an image are not
+// devices.
 func device(p string) deviceKind {
 	switch {
 	case disks().MatchString(strings.ReplaceAll(p, `\`, "/")):
@@ -240,8 +239,7 @@ func device(p string) deviceKind {
 	return diskDevice
 }
 
-// Removal judges that a tool removes the file that it calls p and that leads to target. It
-// is Refused or nothing is known against it.
+// Removal judges that a tool removes the file p with the target target. The verdict is Refused or Ordinary.
 func (at Place) Removal(kind, p, target string) Verdict {
 	what, word := at.slashed().loss(slashPath(target), HasMeta(target))
 	if what == "" {
@@ -250,7 +248,7 @@ func (at Place) Removal(kind, p, target string) Verdict {
 	return Verdict{Tier: Refused, Why: tidy(kind + " of " + what + ": " + p), Word: word}
 }
 
-// Change judges that a tool changes the file that it calls p and that leads to target.
+// Change judges that a tool changes the file p with the target target.
 func (at Place) Change(kind, p, target string) Verdict {
 	at, target = at.slashed(), slashPath(target)
 	asked := func(why string) Verdict {
@@ -272,15 +270,15 @@ func (at Place) Change(kind, p, target string) Verdict {
 	return Verdict{Tier: Ordinary}
 }
 
-// athome says whether the target lies in the home and not in the working directory. A temporary
-// directory that holds the home makes none of that temporary; one within it does.
+// athome reports whether the target lies in the home and not in the working directory. A temporary directory inside
+// the home does not count as home. A temporary directory that contains the home changes nothing.
 func (at Place) athome(target string) bool {
 	return at.Home != "" && within(at.Home, target) && !within(at.Dir, target) &&
 		!slices.ContainsFunc(at.Temp, func(t string) bool { return within(at.Home, t) && within(t, target) })
 }
 
-// dotfile says whether the target is a hidden file of the home, or lies in a hidden directory
-// there, and the work does not.
+// dotfile reports whether the target is hidden in the home, or lies in a hidden directory there, while the home is
+// the working directory or lies in it.
 func (at Place) dotfile(target string) bool {
 	return at.Home != "" && within(at.Home, target) && within(at.Dir, at.Home) &&
 		strings.HasPrefix(strings.TrimPrefix(target, strings.TrimSuffix(at.Home, "/")+"/"), ".")

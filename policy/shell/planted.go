@@ -10,16 +10,15 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// targetRows is the table of the files that run later or say who may do what. It holds for commands and for
-// tools alike.
+// targetRows is the table of files that run later or that decide about rights. It applies to commands and to tools.
 //
 //go:embed targets.txt
 var targetRows string
 
-// A plantedRow is a path of the table, as its names.
+// plantedRow is a path of the table, split into names.
 type plantedRow struct {
 	names    []string
-	folder   bool // all below it counts, too
+	folder   bool // everything below it counts, too
 	absolute bool
 	why      string // "" in an exception
 }
@@ -49,8 +48,8 @@ var plantedTable = sync.OnceValue(func() (list []plantedRow) {
 	return list
 })
 
-// planted says why a person decides about a change of the target, a clean absolute path or pattern. It
-// returns "" for every other file. Inside the working directory only the names below it count.
+// planted returns the reason why a person decides about a change of the target, a clean absolute path or pattern. It
+// returns "" for other files. Inside the working directory only the names below it count.
 func (p Place) planted(target string, glob bool) string {
 	below, inside := target, p.Dir != "/" && within(p.Dir, target)
 	if inside {
@@ -73,7 +72,7 @@ func (p Place) planted(target string, glob bool) string {
 	return why
 }
 
-// fits says whether the names of a path are those of the row, lie below it, or end within it.
+// fits reports whether the names of a path match the row, lie below it, or end in a part of it.
 func (r plantedRow) fits(names []string, glob bool) bool {
 	for i := range names {
 		if r.absolute && i > 0 {
@@ -84,7 +83,7 @@ func (r plantedRow) fits(names []string, glob bool) bool {
 			n++
 		}
 		whole := n == len(r.names)
-		// A project's .config holds settings of other programs.
+		// A project's .config contains settings of other programs.
 		brings := n > 0 && r.names[0][0] == '.' && r.names[0] != ".config" && r.why != ""
 		if whole && (r.folder || i+n == len(names)) || brings && i+n == len(names) {
 			return true
@@ -93,8 +92,8 @@ func (r plantedRow) fits(names []string, glob bool) bool {
 	return false
 }
 
-// foldName is the name of a file as a file system may compare it that knows no capitals (Windows, macOS),
-// drops invisible characters (macOS), or drops what stands at the end of a name (Windows).
+// foldName returns the name under which a file system may store a file. Windows and macOS ignore capitals, macOS
+// drops invisible characters, and Windows drops the end of some names.
 func foldName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) || r == '\u034f' {
@@ -106,11 +105,11 @@ func foldName(name string) string {
 	return strings.TrimRight(name, ". ")
 }
 
-// shortName matches a name in the eight letters that Windows may give to a longer one: GIT~1 is .git.
+// shortName matches the short names that Windows gives to longer ones: GIT~1 is .git.
 var shortName = lazily(`^([^.~]{1,6})~[0-9]+(\.[^.]{0,3})?$`)
 
-// sameName compares a folded name with one of the table. A wildcard of a pattern finds a hidden file
-// only after a dot that is written.
+// sameName compares a folded name with a name of the table. A wildcard matches a hidden file only after a written
+// dot.
 func sameName(name, row string, glob bool) bool {
 	if name == row {
 		return true

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A role says what the value of an option means for judging it.
+// role is the meaning of an option's value for the judgement.
 type role string
 
 const (
@@ -18,26 +18,26 @@ const (
 	roleAsks     role = "asks"   // no value: the option itself is asked about
 )
 
-// A program is the row of an everyday program.
+// program is the row of an everyday program.
 type program struct {
-	net   bool // it fetches from addresses anyway
+	net   bool // it fetches from any address
 	reads bool // it only reads: options without a role are harmless
-	stop  int  // after so many operands follow the words of another program; 0 means never
+	stop  int  // number of operands before the words of another program; 0: never
 	roles []optionRole
 	rest  []string // options after whose value the words of another program begin
 	edits []string // options with which it writes its operands
-	last  int      // it writes its last operand, if there are at least so many; 0 means never
+	last  int      // it writes its last operand, if it has at least this many; 0: never
 	edit  bool     // it writes all its operands
 	first bool     // its first operand is a file with code
 }
 
-// An optionRole is the role of the options that a pattern names. NAME= is an operand that sets NAME.
+// optionRole is the role of the options that match a pattern. The pattern NAME= matches an operand that sets NAME.
 type optionRole struct {
 	pattern string
 	role    role
 }
 
-// everyday are the rows of the part programs.
+// everyday looks up the rows of the part programs.
 var everyday = table("programs", func(said string) program {
 	m := members(said, "reads", "stop", "plain", "writes", "loads", "runs", "asks", "edits", "last", "first", "net", "rest")
 	p := program{
@@ -52,7 +52,7 @@ var everyday = table("programs", func(said string) program {
 	return p
 })
 
-// row is the row of a program, read once for each command that is judged.
+// row returns the row of a program. A walker reads each row once.
 func (w *walker) row(name string) (program, bool) {
 	p, read := w.rows[name]
 	if !read {
@@ -67,13 +67,14 @@ func (w *walker) row(name string) (program, bool) {
 	return *p, true
 }
 
-// role finds the role of an option. A row goes before the options that are plain with any program.
+// role returns the role of an option. The program's row takes precedence over the options that are plain in every
+// program.
 func (p program) role(name string) role {
 	r, _ := p.match(name)
 	return r
 }
 
-// match finds the role of an option, and the value that a pattern such as -o* finds in the same word.
+// match returns the role of an option, and the value that a pattern such as -o* finds in the same word.
 func (p program) match(name string) (r role, glued string) {
 	for _, r := range p.roles {
 		head, tail, any := strings.Cut(r.pattern, "*")
@@ -93,15 +94,15 @@ func (p program) match(name string) (r role, glued string) {
 	return roleUnlisted, ""
 }
 
-// programParts are the parts of the table whose names are programs that a row elsewhere or the code judges.
+// programParts are the parts of the table whose names are known programs.
 var programParts = []string{
 	"programs", "wrappers", "textPrograms", "tools", "diskTools", "settings", "changing", "privileges", "fetchers", "senders", "losses", "clients", "terminals", "builtins",
 }
 
-// version is the end of the name of a program that is installed in several versions.
+// version matches the version at the end of a program's name.
 var version = lazily(`[-.]?[0-9]+(\.[0-9]+)*$`)
 
-// unversioned is the name of a program in the table: gcc for gcc-13.
+// unversioned returns the name of a program in the table: gcc for gcc-13.
 func unversioned(name string) string {
 	if short := version().ReplaceAllString(name, ""); !listed("programs", name) && listed("programs", short) {
 		return short
@@ -109,13 +110,13 @@ func unversioned(name string) string {
 	return name
 }
 
-// isProgram says whether the table knows a program.
+// isProgram reports whether the table knows a program.
 func isProgram(name string) bool {
 	name = unversioned(name)
 	return isShell(name) || isDiskTool(name) || slices.ContainsFunc(programParts, func(part string) bool { return listed(part, name) })
 }
 
-// program asks about a program that the table does not know, and judges the options of one that it knows.
+// program asks about an unknown program, and judges the options of a known one.
 func (w *walker) program(name string, fs []field, st *state) {
 	if len(fs[0].text) == 0 || fs[0].vague || fs[0].glob {
 		return
@@ -132,8 +133,7 @@ func (w *walker) program(name string, fs []field, st *state) {
 	}
 }
 
-// runnable asks about a program that the table does not know, unless it lies in the tree. It says
-// whether the table knows the program.
+// runnable asks about an unknown program, unless it lies in the tree. It reports whether the table knows the program.
 func (w *walker) runnable(name string, fs []field, st *state) bool {
 	word := slashRaw(fs[0].text)
 	known := isProgram(name)
@@ -156,14 +156,14 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 	return known
 }
 
-// ownPath says whether programs of the tree are found by their names.
+// ownPath reports whether the PATH finds programs in the tree.
 func (w *walker) ownPath(st *state) bool {
 	return slices.ContainsFunc(strings.Split(st.vars["PATH"].text, ":"), func(dir string) bool {
 		return dir != "" && slices.ContainsFunc(w.targets(literal(dir), st), func(t string) bool { return within(w.place.Dir, t) })
 	})
 }
 
-// binDirs are the names of directories that hold installed programs.
+// binDirs are the names of directories with installed programs.
 var binDirs = []string{"bin", "sbin", "shims", "libexec", "Scripts", "MacOS", "scripts", "cmd"}
 
 // optionRoles judges the words of a known program by its row.
@@ -171,7 +171,7 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 	var operands []field
 	edited := p.edit
 	if wr, ok := wrappers(commandName(fs[0])); ok && wr.runs(fs) {
-		p.reads = true // what it runs was judged
+		p.reads = true // the inner command was judged already
 	}
 	for i := 1; i < len(fs) && i <= 4*maxSuffixes; i++ {
 		f := fs[i]
@@ -222,13 +222,14 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		w.write(last, st, "writes to "+last.src)
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
-	case p.stop == 0 && commandName(fs[0]) != "perlica" && !looksInside(commandName(fs[0]), fs): // Its words are texts, which other rules judge.
+	// Other rules judge the operands of perlica, and of a program whose operands are another command.
+	case p.stop == 0 && commandName(fs[0]) != "perlica" && !looksInside(commandName(fs[0]), fs):
 		w.foreignOperands(p, operands, fs, st)
 	}
 }
 
-// foreignOperands asks about operands that are files outside. An operand of a program that fetches may
-// be a route of a server.
+// foreignOperands asks about operands that are files outside. An operand of a program that fetches may be a route of
+// a server.
 func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 	if p.reads {
 		return
@@ -245,7 +246,7 @@ func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 	}
 }
 
-// uploadOptions are options of programs that fetch. Each has a value that is a file to send.
+// uploadOptions are options of programs that fetch. Their value is a file to send.
 var uploadOptions = strings.Fields("-T --upload-file --post-file --body-file --file --notes-file --attach --attachment")
 
 // uploaded asks about a file outside that an option sends: --upload-file FILE, --data @FILE, --form NAME=@FILE.
@@ -268,13 +269,13 @@ func (w *walker) uploaded(p program, o option, fs []field, st *state) {
 	}
 }
 
-// looksLikeFile tells an operand that is a file from one that is a word.
+// looksLikeFile reports whether an operand may be a file and not a text or an address.
 func looksLikeFile(f field) bool {
 	return !strings.Contains(f.text, "://") && !strings.ContainsAny(f.text, " \n")
 }
 
-// option reads the option at i, and says how many further words it took. A word after an option
-// without a role is its value only for its shape.
+// option reads the option at i. used is the number of further words that it takes. After an option without a role,
+// only the shape of the next word decides whether it is a value.
 func (p program) option(fs []field, i int) (o option, used int) {
 	text := fs[i].text
 	name, value, has := strings.Cut(text, "=")
@@ -317,7 +318,7 @@ func (p program) option(fs []field, i int) (o option, used int) {
 	}
 }
 
-// guards says whether a word leads to the root, the home or a folder that holds the working directory.
+// guards reports whether a word leads to the root, the home or a folder around the working directory.
 func (w *walker) guards(f field, st *state) bool {
 	text := f.text
 	if text == "~" {
@@ -374,8 +375,8 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 	}
 }
 
-// loadsOutside says whether a file with code lies where others may have put it: for an option outside
-// the working directory, for an operand outside the temporary directories, too.
+// loadsOutside reports whether a file with code lies where others may have put it. For an option this is everywhere
+// outside the working directory. For an operand, the temporary directories are safe, too.
 func (w *walker) loadsOutside(name string, v field, st *state) bool {
 	if !w.outside(v, st) && (name == "" || !slices.ContainsFunc(w.targets(v, st), func(t string) bool { return path.IsAbs(v.text) && !within(w.place.Dir, t) })) {
 		return false
@@ -385,7 +386,7 @@ func (w *walker) loadsOutside(name string, v field, st *state) bool {
 	})
 }
 
-// shaped judges the value of an option of which the table does not say what it means.
+// shaped judges the value of an option whose role the table does not know.
 func (w *walker) shaped(name string, v field, fs []field, st *state) {
 	long := strings.HasPrefix(name, "--")
 	switch {
@@ -404,13 +405,13 @@ func (w *walker) shaped(name string, v field, fs []field, st *state) {
 	}
 }
 
-// isURL says whether a word is an address.
+// isURL reports whether a word is an address.
 func isURL(text string) bool { return address().MatchString(text) }
 
 var address = lazily(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
 
-// outside says whether a word is a path that leads out of the working directory and the temporary
-// directories. Devices that keep nothing are not outside.
+// outside reports whether a word is a path that leads out of the working directory and the temporary directories.
+// Devices that keep nothing are not outside.
 func (w *walker) outside(f field, st *state) bool {
 	text := w.home(f.text)
 	if text == "" || !path.IsAbs(text) && !strings.Contains(text, "..") && !strings.HasPrefix(text, "~") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestProgramsAreRead reads every row of programs.txt: no part is empty or left over, and no name
-// stands twice in one.
+// TestProgramsAreRead reads every row of programs.txt. Every part must be used and not empty, and no name may occur
+// twice in a part.
 func TestProgramsAreRead(t *testing.T) {
 	read := map[string]func(name string) bool{
 		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil, "commandOptions": nil, "commandWords": nil, "rehearsals": nil,
@@ -68,7 +68,7 @@ func TestProgramsAreRead(t *testing.T) {
 	}
 }
 
-// phraseOf is a program with the first phrase that a part has for it.
+// phraseOf returns a program with the first phrase of its row in a part.
 func phraseOf(part, name string) []field {
 	first, _, _ := strings.Cut(rows()[part][name], ",")
 	fs := []field{literal(name)}

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// losses are the commands that take away what lies beyond the working tree: in clouds,
-// clusters, containers, databases, registries and backups. Each is a list of words that
-// follow each other among the operands; * in a word stands for any letters. A command
-// without words always does.
+// losses looks up the commands that remove something beyond the working tree: in clouds, clusters, containers,
+// databases, registries and backups. Each entry is a list of words that follow each other among the operands; * in a
+// word stands for any letters. A command without words always removes something.
 var losses = table("losses", func(said string) [][]string {
 	var phrases [][]string
 	for phrase := range strings.SplitSeq(said, ",") {
@@ -18,7 +17,7 @@ var losses = table("losses", func(said string) [][]string {
 	return phrases
 })
 
-// loss asks about a command that takes away what no tree holds.
+// loss asks about a command that removes something beyond the tree.
 func (w *walker) loss(name string, fs []field) {
 	phrases, found := losses(name)
 	words := make([]string, 0, len(fs))
@@ -34,7 +33,7 @@ func (w *walker) loss(name string, fs []field) {
 	}
 }
 
-// looksInside says whether a client of a cluster only shows files or the state of a container: exec NAME -- cat FILE.
+// looksInside reports whether a cluster client only shows files or the state of a container: exec NAME -- cat FILE.
 func looksInside(name string, fs []field) bool {
 	at := slices.IndexFunc(fs, func(f field) bool { return f.text == "--" })
 	shows := strings.Fields("cat ls head tail grep ps df du id whoami hostname date pwd stat wc uname")
@@ -42,12 +41,12 @@ func looksInside(name string, fs []field) bool {
 		at > 0 && at+1 < len(fs) && slices.Contains(shows, fs[at+1].text)
 }
 
-// rehearsed says whether the words ask for a rehearsal only, or for help.
+// rehearsed reports whether the words ask only for a dry run or for help.
 func rehearsed(fs []field) bool {
 	return fs[len(fs)-1].text == "-h" || slices.ContainsFunc(fs[1:], func(f field) bool { return listed("rehearsals", f.text) })
 }
 
-// says says whether a part of the table has a phrase for these words of a program.
+// says reports whether a part of the table has a phrase that matches these words of a program.
 func says(part, name string, fs []field) bool {
 	said, found := rows()[part][name]
 	if !found {
@@ -60,16 +59,15 @@ func says(part, name string, fs []field) bool {
 	return slices.ContainsFunc(strings.Split(said, ","), func(phrase string) bool { return inOrder(strings.Fields(phrase), words, false) })
 }
 
-// inOrder says whether the words of a phrase stand among words in this order. What
-// stands between them may be options and their values. The first must be among the
-// first operands, so that a later argument is no subcommand.
+// inOrder reports whether the words of a phrase occur among words in this order. Options and their values may stand
+// between them. The first word must be among the first operands, because a later argument is not a subcommand.
 func inOrder(phrase, words []string, fold bool) bool {
 	next, operands := 0, 0
 	if len(phrase) == 0 {
 		return true
 	}
 	phrase = slices.Clone(phrase)
-	for i := range phrase { // * stands for a slash, too
+	for i := range phrase { // * matches a slash, too
 		phrase[i] = strings.ReplaceAll(phrase[i], "/", "\x01")
 	}
 	for _, word := range words {
@@ -91,11 +89,11 @@ func inOrder(phrase, words []string, fold bool) bool {
 	return false
 }
 
-// A client is a program that hands statements to a database.
+// client is the row of a program that sends statements to a database.
 type client struct {
-	valued string   // its options that take a value
-	text   []string // those whose value is statements
-	from   int      // the operand at which statements begin; 0 if none does
+	valued string   // options that take a value
+	text   []string // options whose value is a statement
+	from   int      // index of the first operand with statements; 0: none
 }
 
 var clients = table("clients", func(said string) client {
@@ -103,28 +101,27 @@ var clients = table("clients", func(said string) client {
 	return client{valued: strings.Join(m["valued"], " "), text: m["text"], from: figure(m["from"])}
 })
 
-// statements are what takes data away: SQL, and what document stores say instead.
+// statements matches statements that remove data, in SQL and in the languages of document stores.
 var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|view|column|user|role|keyspace|if\b|materialized|type|function|trigger|sequence|owned|\w+)|` +
 	`\bdelete\s+from\b|\bdelete\s+\w+\s+where\b|\balter\s+table\s+\S+\s+drop\b|\bupdate\s+\S+\s+set\b|\bdropDatabase\b|\.(drop|remove|deleteMany|deleteOne|dropIndex|dropIndexes|findOneAndDelete|dropUser|updateMany)\s*\(|` +
 	`\b(flushall|flushdb)\b|\bcopy\s+.*\b(to|from)\s+program\b|(^|\n)\s*\.load\b|(^|[\n;])\s*(source|\\i|\\ir|\\\.|\.read)\s+['"]?[/~]|(^|;)\s*install\s+\w+|\bload\s+data\b|\bcreate\s+(or\s+replace\s+)?(extension|user|role)\b|\balter\s+(system|user|role)\b|\bgrant\s+.*\bto\b|\blo_(export|unlink)\b|\breplace\s+into\b|\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
 
-// sqlComments stand between words that belong together.
+// sqlComments matches comments, which may stand between words that belong together.
 var sqlComments = lazily(`(?s)/\*(?:[^!].*?)??\*/|--[^\n]*`)
 
-// sqlStrings are text, unless a statement is built of them.
+// sqlStrings matches strings, which are only text unless builds matches: a statement may be built from them.
 var (
 	sqlStrings = lazily(`'(?:[^']|'')*'`)
 	builds     = lazily(`(?i)\b(execute|do|prepare|exec|eval|from\s+program|format|concat)\b`)
 )
 
-// shellEscapes are how the clients hand a line to a shell.
+// shellEscapes matches the lines that database clients pass to a shell.
 var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|system|!)\s+([^\n;]+)|\.(?:once|output|read|import)\s+['"]?\|\s*([^\n]+)|\\[go]\s*\|\s*([^\n]+)`)
 
-// statementFiles finds the files that clients of databases write by lines of their own.
+// statementFiles matches the files that special lines of database clients write.
 var statementFiles = lazily(`(?im)(?:^\s*\.(?:output|once|backup|save|log|trace)(?:\s+main)?|\\o|\\copy\b.*?\bto|\bcopy\b.*?\bto)\s+'?([/~.][^\s';]*)`)
 
-// database judges the statements that are handed to a database on the command line, or
-// in a text that is known.
+// database judges the statements for a database on the command line or in a known text.
 func (w *walker) database(name string, fs []field, st *state, in flow) {
 	c, found := clients(name)
 	if !found {
@@ -150,7 +147,7 @@ func (w *walker) database(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// statement judges one text for a database. It says whether it takes something away.
+// statement judges one text for a database. It reports whether the text removes data.
 func (w *walker) statement(f field, fs []field, st *state) bool {
 	text := sqlComments().ReplaceAllString(f.text, " ")
 	for _, m := range shellEscapes().FindAllStringSubmatch(f.text, 16) {
@@ -172,7 +169,7 @@ func (w *walker) statement(f field, fs []field, st *state) bool {
 
 var readers = []string{"select", "explain", "pragma", "show", "describe", "desc", ".tables", ".schema", ".headers", ".mode", ".dump", ".databases", ".indexes", ".fullschema", "with", "values", "\\d", "\\dt", "\\l"}
 
-// reads says whether statements begin like ones that only read.
+// reads reports whether all statements begin with a word that only reads.
 func reads(text string) bool {
 	for part := range strings.SplitSeq(text, ";") {
 		words := strings.Fields(strings.ToLower(part))

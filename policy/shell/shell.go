@@ -1,10 +1,9 @@
-// Package shell judges shell commands: what a script or the words of a program would
-// destroy, overwrite, hand over or change, as far as their text tells. It promises that a
-// command which destroys the root, the home, the working directory or a device is Refused,
-// and that what cannot be followed is AlwaysAsked.
+// Package shell judges shell commands. From the text of a script, or from the words of a program, it finds what the
+// command would destroy, overwrite, hand over or change. A command that destroys the root, the home, the working
+// directory or a device is Refused. A command that cannot be followed is AlwaysAsked.
 //
-// Commands are parsed and followed, never matched as text. The package runs nothing and
-// looks at no disk: what a program or a script does when it runs is beyond it.
+// Commands are parsed and followed, never matched as text. The package runs nothing and reads no disk, so it does not
+// know the effects of other programs and scripts.
 package shell
 
 import (
@@ -17,68 +16,67 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Tier says how far rules and modes may go with a command.
+// Tier limits the power of rules and modes over a command.
 type Tier string
 
 const (
-	// Ordinary is a command about which nothing below was found.
+	// Ordinary is a command without any finding.
 	Ordinary Tier = "ordinary"
-	// AlwaysAsked is a command that a person sees in every mode, unless a rule
-	// names it.
+	// AlwaysAsked is a command that a person sees in every mode, unless a rule names it.
 	AlwaysAsked Tier = "always-asked"
-	// Refused is a command that no rule, mode or standing approval lets through.
+	// Refused is a command that no rule, mode or standing approval allows.
 	Refused Tier = "refused"
 )
 
-// Above says whether a tier is graver than another; the empty one is ordinary.
+// Above reports whether a tier is graver than another; the empty tier is ordinary.
 func (t Tier) Above(other Tier) bool { return t.rank() > other.rank() }
 
 func (t Tier) rank() int { return slices.Index([]Tier{AlwaysAsked, Refused}, t) }
 
-// Verdict is which tier a shell command belongs to, and why.
+// Verdict is the tier of a shell command, with the reason.
 type Verdict struct {
 	Tier Tier
-	Why  string // in words; empty for an ordinary command
-	Word string // what a person types to let a refused command through once
+	Why  string // the reason; empty for an ordinary command
+	Word string // the word that a person types to let a refused command through once
 
-	// Unknown is set where the effect depends on something the text of the command
-	// does not tell, so that the same text may do something else next time.
+	// Unknown means that the effect depends on values that the text does not contain. The same text may then have
+	// another effect next time.
 	Unknown bool
 }
 
-// maxDepth and maxSteps bound the work that loops, functions and nested shells make.
+// maxDepth and maxSteps bound the work for loops, functions and nested shells.
 const (
 	maxDepth = 50
 	maxSteps = 20000
 )
 
-// A walker goes through one command.
+// walker walks through one command and collects its verdict.
 type walker struct {
 	place   Place
 	verdict Verdict
 	calls   []Call
 
-	text      string // the script being read, for quoting from it
+	text      string // the script that is being read, for quotations
 	depth     int
 	steps     int
 	funcs     map[string][]function
-	active    map[*syntax.Stmt]bool // bodies being walked
-	files     map[string]origin     // what the command itself put into files
-	written   map[string]flow       // what it wrote into files, as far as that is known
+	active    map[*syntax.Stmt]bool // bodies that are being walked
+	files     map[string]origin     // origins of the files that the command wrote
+	written   map[string]flow       // texts that the command wrote into files, if known
 	touched   Changed               // the files that it wrote
-	unseen    map[string]int        // how often it wrote into a file something that its text does not tell
-	committed bool                  // something private may be in a commit
-	remotes   []string              // the names of git's remotes that the command itself adds
+	unseen    map[string]int        // number of unknown texts that it wrote into a file
+	committed bool                  // a commit may contain private data
+	remotes   []string              // names of the git remotes that the command adds
 	rows      map[string]*program   // the rows of programs that were read
-	writes    bool                  // it changes or removes a file, as far as the text tells
-	pipes     map[string]field      // what stands behind the names of <(…) and >(…)
-	sinks     []*sink               // those of the statement being walked
-	unnamed   origin                // what it put into files whose names are unknown
+	writes    bool                  // the command changes or removes a file
+	pipes     map[string]field      // the process substitutions, by their names
+	sinks     []*sink               // the sinks of the current statement
+	unnamed   origin                // origins of the files with unknown names
 
-	declaring   int  // above zero, the body of a function is read that is not called yet
-	refusedOnly int  // above zero, only what is refused counts
-	packages    int  // above zero, a launcher runs a program of the project's packages
-	suffixes    bool // the words are the end of a command that is read word by word
+	declaring   int  // above zero: reading the body of a function before its call
+	refusedOnly int  // above zero: only refused commands count
+	packages    int  // above zero: a launcher runs a program of the project's packages
+	suffixes    bool // the words are a suffix of an unknown program's words
 }
 
 func newWalker(at Place) *walker {
@@ -95,19 +93,19 @@ func newState(dirPath string) *state {
 	return &state{vars: map[string]variable{}, dirs: []dir{{path: dirPath}}}
 }
 
-// Judgement is what the text of a command tells about it.
+// Judgement is the result of reading a command.
 type Judgement struct {
 	Verdict Verdict
-	Calls   []Call // every simple command met, wrappers' inner ones included
+	Calls   []Call // every simple command, including those inside wrappers
 	Writes  bool   // it changes or removes a file
 
-	// Changed are the files that it writes, as far as the text tells. What a compiler or a formatter makes of
-	// other files is not among them.
+	// Changed lists the files that the text shows to be written. Files that a compiler or a formatter makes from
+	// other files are missing.
 	Changed Changed
 }
 
-// Judge reads a shell command. It expands what is constant, follows cd, wrappers, nested
-// shells and functions, and takes what it cannot follow as AlwaysAsked.
+// Judge reads a shell command. It expands constants and follows cd, wrappers, nested shells and functions. A command
+// that it cannot follow is AlwaysAsked.
 func Judge(c Command, at Place) Judgement {
 	w := newWalker(at)
 	text, ok := c.script()
@@ -118,12 +116,12 @@ func Judge(c Command, at Place) Judgement {
 	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes, Changed: w.touched}
 }
 
-// Unclear is the verdict on something whose effect cannot be known; why says so in words.
+// Unclear returns the verdict for an effect that cannot be known, with its reason.
 func Unclear(why string) Verdict {
 	return Verdict{Tier: AlwaysAsked, Why: tidy(why), Unknown: true}
 }
 
-// add keeps the gravest finding, and among equals the first.
+// add keeps the gravest finding. Of equal findings it keeps the first.
 func (w *walker) add(tier Tier, why, word string) {
 	if w.refusedOnly > 0 && tier != Refused {
 		return
@@ -137,7 +135,7 @@ func (w *walker) ask(format string, args ...any) {
 	w.add(AlwaysAsked, fmt.Sprintf(format, args...), "")
 }
 
-// unknown asks because the text does not tell what would happen.
+// unknown asks because the text does not determine the effect.
 func (w *walker) unknown(format string, args ...any) {
 	if w.declaring > 0 {
 		return
@@ -146,7 +144,7 @@ func (w *walker) unknown(format string, args ...any) {
 	w.verdict.Unknown = w.verdict.Unknown || w.refusedOnly == 0
 }
 
-// tidy makes one short line that a terminal can show.
+// tidy returns one short line that a terminal can show.
 func tidy(s string) string {
 	s = Printable(s)
 	if runes := []rune(s); len(runes) > 240 {
@@ -155,8 +153,7 @@ func tidy(s string) string {
 	return s
 }
 
-// Printable puts a mark in place of every character of s that a terminal may obey, and a space
-// for a line end.
+// Printable replaces every character of s that a terminal may obey by a mark, and each line end by a space.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -169,8 +166,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// script reads a whole shell text. What stands before a syntax error is judged too,
-// because a shell runs it before it finds the error.
+// script reads a whole shell text. It also judges the statements before a syntax error, because a shell runs them
+// before it finds the error.
 func (w *walker) script(text string, st *state, in flow) flow {
 	if w.depth++; w.depth > maxDepth || w.steps > maxSteps {
 		w.unknown("nested too deeply to be judged")
@@ -201,10 +198,10 @@ func (w *walker) script(text string, st *state, in flow) flow {
 	return out
 }
 
-// source is the node as it was written.
+// source returns the written text of a node.
 func (w *walker) source(n syntax.Node) string { return w.slice(n.Pos().Offset(), n.End().Offset()) }
 
-// slice is the text from one offset to another.
+// slice returns the text from one offset to another.
 func (w *walker) slice(from, to uint) string {
 	if to < from || to > uint(len(w.text)) {
 		return ""
@@ -212,7 +209,7 @@ func (w *walker) slice(from, to uint) string {
 	return w.text[from:to]
 }
 
-// shown is a simple command as it was written, as far as a verdict quotes it.
+// shown returns a simple command as it was written, for quotations in a verdict.
 func shown(fs []field) string {
 	var b strings.Builder
 	for i, f := range fs {

@@ -13,7 +13,7 @@ import (
 // at is the place of most tests.
 var at = Place{Dir: "/home/me/work/proj", Home: "/home/me", Temp: []string{"/tmp", "/var/folders/xy/T"}}
 
-// commands are those of a tier, a line each; one that ends in a backslash goes on.
+// commands returns the commands of a tier, one a line. A backslash at the end of a line continues the command.
 func commands(t testing.TB, tier Tier) []string {
 	text, err := os.ReadFile(filepath.Join("testdata", string(tier)+".txt"))
 	if err != nil {
@@ -93,8 +93,8 @@ func TestTiersOfLongerScripts(t *testing.T) {
 	}
 }
 
-// TestHugeWork kills the mutants without a bound: each command is small and asks for
-// more work or memory than there is.
+// TestHugeWork kills the mutants without a limit. Each command is small and would need more work or memory than a
+// machine has.
 func TestHugeWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures time, which the race detector makes of another kind")
@@ -135,7 +135,7 @@ func TestHugeWork(t *testing.T) {
 	}
 }
 
-// TestWhy kills the mutant that says less than what is lost and by which command.
+// TestWhy kills the mutant whose reason names less than the loss and the command.
 func TestWhy(t *testing.T) {
 	for command, want := range map[string]Verdict{
 		"rm -fr ~":                {Refused, "removes the home directory: rm -fr ~", "home", false},
@@ -163,7 +163,7 @@ func TestClassifyArgv(t *testing.T) {
 		{[]string{"bash", "-lc", "rm -rf /"}, Refused},
 		{[]string{"/bin/zsh", "-c", "git status"}, Ordinary},
 		{[]string{"rm", "-rf", "/"}, Refused},
-		{[]string{"rm", "-rf", "*"}, Ordinary}, // no shell, so a file called *
+		{[]string{"rm", "-rf", "*"}, Ordinary}, // no shell expands it, so it is a file called *
 		{[]string{"rm", "-rf", "~"}, Ordinary},
 		{[]string{"git", "commit", "-m", "x; rm -rf /"}, Ordinary},
 		{[]string{"env", "A=b", "rm", "-rf", "/"}, Refused},
@@ -178,8 +178,8 @@ func TestClassifyArgv(t *testing.T) {
 	}
 }
 
-// TestPlaces kills the mutants that take the working directory, the home or the
-// temporary directories from anywhere but the place.
+// TestPlaces kills the mutants that take the working directory, the home or the temporary directories from another
+// source than the place.
 func TestPlaces(t *testing.T) {
 	tests := []struct {
 		place   Place
@@ -210,7 +210,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// wrapped are ways to run c that must not change that c is refused.
+// wrapped returns commands that run c. If c is refused, they must be refused, too.
 func wrapped(c string) ([]string, error) {
 	q, err := syntax.Quote(c, syntax.LangBash)
 	if err != nil {
@@ -240,8 +240,8 @@ func TestWrappingKeepsRefused(t *testing.T) {
 	}
 }
 
-// FuzzClassify holds that nothing panics or hangs, that a verdict is complete, and
-// that a refused command stays refused inside another.
+// FuzzClassify checks that nothing panics or hangs, that every verdict is complete, and that a refused command stays
+// refused inside another.
 func FuzzClassify(f *testing.F) {
 	for _, tier := range tiers {
 		for _, c := range commands(f, tier) {

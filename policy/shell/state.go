@@ -10,39 +10,39 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A state is what is known of a shell at one point of its script.
+// state is the knowledge about a shell at one point of its script.
 type state struct {
-	dirs    []dir // where it may be
-	pending []dir // where it is instead, should the cd just met have failed
+	dirs    []dir // directories that it may be in
+	pending []dir // directories that it is in if the last cd failed
 	vars    map[string]variable
 	args    []field // positional parameters; nil if unknown
-	input   *flow   // what exec made the standard input
-	traps   []field // what the shell runs when it ends, or when it is told to
-	keeps   bool    // exec was called without a command, so that its redirections last
-	far     bool    // it is a shell of another machine
-	errexit bool    // set -e: after a cd that failed nothing follows
+	input   *flow   // standard input after exec
+	traps   []field // commands that the shell runs at its end or on a signal
+	keeps   bool    // exec was called without a command, so its redirections last
+	far     bool    // a shell on another machine
+	errexit bool    // set -e: after a failed cd nothing follows
 }
 
-// A dir is a directory the shell may be in. An empty path is an unknown one. Doubt
-// marks a directory it is in only if a cd fails.
+// dir is a directory that the shell may be in. An empty path is unknown. If doubt is true, the shell is there only if
+// a cd fails.
 type dir struct {
 	path  string
 	doubt bool
 }
 
-// A flow is what one command of a pipe hands to the next.
+// flow is the output of one command of a pipe and the input of the next.
 type flow struct {
-	piped    bool    // there is one, not the terminal
-	known    bool    // text is all of it
-	text     string  // its text
-	other    string  // the same as a shell writes it whose echo reads escapes, if that differs
-	origin   origin  // where part of it comes from
-	operands []field // the file names it lists, where they are known
-	number   bool    // it is a number, whichever
-	written  bool    // it comes out of a file that the command itself wrote
+	piped    bool    // a pipe or a file, not the terminal
+	known    bool    // text is complete
+	text     string  // the text
+	other    string  // the text in a shell whose echo reads escapes, if it differs
+	origin   origin  // origin of parts of the text
+	operands []field // the file names that it lists, if known
+	number   bool    // it is some number
+	written  bool    // it comes from a file that the command itself wrote
 }
 
-// then is the flow of two commands after each other.
+// then returns the flow of two commands in sequence.
 func (f flow) then(g flow) flow {
 	out := flow{
 		piped: f.piped || g.piped, known: f.known && g.known, text: f.text,
@@ -65,14 +65,14 @@ func (st *state) clone() *state {
 	return &c
 }
 
-// fork is the state of a subshell, which runs no traps but its own.
+// fork returns the state of a subshell, which starts without traps.
 func (st *state) fork() *state {
 	c := st.clone()
 	c.traps = nil
 	return c
 }
 
-// referred is the name of the variable that an assignment to this name sets.
+// referred returns the name of the variable that an assignment to name sets.
 func (st *state) referred(name string) string {
 	if to := st.vars[name].refers; to != "" {
 		return to
@@ -80,8 +80,8 @@ func (st *state) referred(name string) string {
 	return name
 }
 
-// set gives a variable a value that a builtin was told by name; of one element it is unknown
-// which that is.
+// set gives a named variable a value. If the name has a subscript, the value is unknown, because the walker does not
+// know the element.
 func (st *state) set(name string, v variable) {
 	name, _, element := strings.Cut(name, "[")
 	if element {
@@ -92,9 +92,9 @@ func (st *state) set(name string, v variable) {
 	}
 }
 
-// restore gives a variable that was set for one command, as in NAME=value COMMAND, the value back
-// that it had before; given are the values for the command. What the command itself set may last,
-// and so does in some shells all that is set for a special builtin; lasts says that it may.
+// restore gives a variable its old value after a command with an assignment, as in NAME=value COMMAND. given are the
+// values for the command. A value that the command itself set may last. In some shells the assignments for a special
+// builtin last, too; lasts marks such a builtin.
 func (st *state) restore(name string, before *state, given map[string]variable, lasts bool) {
 	old, had := before.vars[name]
 	now, has := st.vars[name]
@@ -108,7 +108,7 @@ func (st *state) restore(name string, before *state, given map[string]variable, 
 	}
 }
 
-// child is the state of a new process: only exported variables are known there.
+// child returns the state of a new process, which knows only exported variables.
 func (st *state) child(args []field) *state {
 	c := st.clone()
 	c.args, c.errexit, c.traps = positional(args), false, nil
@@ -116,7 +116,7 @@ func (st *state) child(args []field) *state {
 	return c
 }
 
-// join makes st what holds in both a and b.
+// join sets st to the knowledge that a and b share.
 func (st *state) join(a, b *state) {
 	dirs, pending := slices.Clone(a.dirs), slices.Clone(a.pending)
 	for _, d := range b.dirs {
@@ -146,7 +146,7 @@ func (st *state) join(a, b *state) {
 	}
 }
 
-// either is what can be read where it is open which of two that is.
+// either returns the flow of an input that may be a or b.
 func either(a, b *flow) *flow {
 	if a == b {
 		return a
@@ -160,7 +160,7 @@ func either(a, b *flow) *flow {
 	return &out
 }
 
-// with adds a directory unless it is there already.
+// with adds a directory unless it is in the list.
 func with(dirs []dir, d dir) []dir {
 	for i, have := range dirs {
 		if have.path == d.path {
@@ -171,8 +171,7 @@ func with(dirs []dir, d dir) []dir {
 	return append(dirs, d)
 }
 
-// endStatement ends a statement that nothing is chained to: the next one runs
-// whether or not its cd worked.
+// endStatement ends a statement without a following && or ||: the next statement runs even if its cd failed.
 func (st *state) endStatement() {
 	if !st.errexit {
 		for _, d := range st.pending {
@@ -182,7 +181,7 @@ func (st *state) endStatement() {
 	st.pending = nil
 }
 
-// chdir moves to where a cd with this operand leads.
+// chdir moves to the target of a cd with this operand.
 func (st *state) chdir(to field) {
 	var dirs []dir
 	for _, d := range st.dirs {
@@ -197,7 +196,7 @@ func (st *state) chdir(to field) {
 	st.dirs = dirs
 }
 
-// resolve is the clean absolute path of target seen from dir.
+// resolve returns the clean absolute path of target, seen from dir.
 func resolve(dir, target string) string {
 	if path.IsAbs(target) {
 		return slashPath(target)
@@ -205,7 +204,7 @@ func resolve(dir, target string) string {
 	return path.Join(dir, target)
 }
 
-// trap judges trap ACTION SIGNAL…: the action may run at any time from now on, and at the end.
+// trap judges trap ACTION SIGNAL…. The action may run at any later time, and at the end.
 func (w *walker) trap(args []field, st *state) {
 	if len(args) > 0 && args[0].text == "--" {
 		args = args[1:]
@@ -219,7 +218,7 @@ func (w *walker) trap(args []field, st *state) {
 	st.traps = withTrap(st.traps, args[0])
 }
 
-// withTrap adds an action unless it is there already.
+// withTrap adds an action unless it is in the list.
 func withTrap(traps []field, t field) []field {
 	if slices.ContainsFunc(traps, func(have field) bool { return have.text == t.text }) {
 		return traps
@@ -227,24 +226,24 @@ func withTrap(traps []field, t field) []field {
 	return append(slices.Clip(traps), t)
 }
 
-// finish judges the traps of a shell where a list of statements ends: the shell may end there, too.
+// finish judges the traps at the end of a list of statements, because the shell may end there.
 func (w *walker) finish(st *state) {
 	for _, t := range st.traps {
 		w.nested(t.text, t, st.fork(), flow{})
 	}
 }
 
-// maxFunctions bounds how many meanings of one name are followed.
+// maxFunctions is the number of definitions of one name that are followed.
 const maxFunctions = 16
 
-// A function is one meaning that the script gives to a name. An alias is one, too.
+// function is one definition of a name in the script: a function or an alias.
 type function struct {
 	body *syntax.Stmt
-	text string // the script in which it stands
+	text string // the script around it
 }
 
-// declare remembers a function, and judges what its body does in any case. What depends on
-// its arguments is judged where it is called.
+// declare remembers a function and judges the parts of its body that do not depend on the arguments. The other parts
+// are judged at each call.
 func (w *walker) declare(c *syntax.FuncDecl, st *state) {
 	if c.Name == nil || c.Body == nil {
 		return
@@ -262,8 +261,8 @@ func (w *walker) declare(c *syntax.FuncDecl, st *state) {
 	w.declaring--
 }
 
-// define adds a meaning to a name. None is ever taken away: which of them a call
-// reaches depends on branches, subshells and unset.
+// define adds a definition of a name. A definition is never removed, because branches, subshells and unset decide
+// which one a call reaches.
 func (w *walker) define(name string, fn function) {
 	have := w.funcs[name]
 	if slices.Contains(have, fn) {
@@ -276,15 +275,14 @@ func (w *walker) define(name string, fn function) {
 	w.funcs[name] = append(have, fn)
 }
 
-// alias makes a name stand for the start of a command.
+// alias defines a name as the start of a command.
 func (w *walker) alias(name, text string) {
 	if list, read, err := parse(text + ` "$@"`); err == nil && len(list) == 1 {
 		w.define(name, function{list[0], read})
 	}
 }
 
-// enterAll walks all that a call of this name may run, and leaves in st what
-// holds after each of them.
+// enterAll walks every definition that a call may reach. Afterwards st has the knowledge that all of them share.
 func (w *walker) enterAll(fs []field, st *state, in flow) flow {
 	var out flow
 	var after []*state
@@ -308,7 +306,7 @@ func (w *walker) enterAll(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// enter walks the body of a function, unless it is being walked.
+// enter walks the body of a function, unless that body is already being walked.
 func (w *walker) enter(fn function, st *state, in flow) flow {
 	if w.active[fn.body] || w.steps > maxSteps {
 		return flow{}
@@ -321,7 +319,7 @@ func (w *walker) enter(fn function, st *state, in flow) flow {
 	return out
 }
 
-// multiplies says whether a function starts itself in a pipe or in the background.
+// multiplies reports whether a function starts itself in a pipe or in the background.
 func multiplies(name string, body *syntax.Stmt) bool {
 	found := false
 	syntax.Walk(body, func(n syntax.Node) bool {
@@ -337,7 +335,7 @@ func multiplies(name string, body *syntax.Stmt) bool {
 	return found
 }
 
-// mentions says whether a command of this name stands in the statement.
+// mentions reports whether the statement contains a command of this name.
 func mentions(name string, s *syntax.Stmt) bool {
 	found := false
 	syntax.Walk(s, func(n syntax.Node) bool {

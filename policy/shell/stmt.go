@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// stmts walks statements in their order and returns what they write.
+// stmts walks statements in order and returns their output.
 func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
 	out, sinks := flow{known: true}, len(w.sinks)
 	for _, s := range list {
@@ -43,7 +43,7 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 	}
 	redirected := slices.ContainsFunc(s.Redirs, input)
 	if redirected {
-		st.input = nil // what exec says within the statement holds up to its end
+		st.input = nil // a redirection by exec inside the statement holds until its end
 	}
 	out := w.command(s.Cmd, st, in)
 	if redirected && st.keeps {
@@ -101,7 +101,7 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 		w.assign(c.Args, st, c.Variant.Value == "export" || slices.ContainsFunc(c.Args, exports))
 		w.references(c, st)
 		if !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil }) {
-			return flow{piped: true, origin: private} // it prints the variables, of which some hold keys
+			return flow{piped: true, origin: private} // it prints the variables, which may hold keys
 		}
 	case *syntax.TestClause:
 		w.tests(c.X, st)
@@ -112,21 +112,21 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 	return flow{known: true}
 }
 
-// coproc reads a simple command once more, without the word coproc: the parser takes its name for the
-// coprocess's, which only a compound command can have, or its operands NAME=VALUE for assignments.
+// coproc reads a simple command again, without the word coproc. The parser misreads its first word as the name of the
+// coprocess, which only a compound command can have. It also misreads operands of the form NAME=VALUE as assignments.
 func (w *walker) coproc(c *syntax.CoprocClause, st *state, in flow) flow {
 	call, simple := c.Stmt.Cmd.(*syntax.CallExpr)
 	if !simple {
 		return w.stmt(c.Stmt, st, in)
 	}
 	end := c.End().Offset()
-	for _, a := range call.Assigns { // they may stand behind the words
+	for _, a := range call.Assigns { // they may stand after the words
 		end = max(end, a.End().Offset())
 	}
 	return w.script(w.slice(c.Coproc.Offset()+uint(len("coproc")), end), st, in)
 }
 
-// substitutions walks the commands inside a node that is not otherwise expanded.
+// substitutions walks the commands inside a node that is not expanded otherwise.
 func (w *walker) substitutions(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch s := n.(type) {
@@ -141,8 +141,7 @@ func (w *walker) substitutions(n syntax.Node, st *state) {
 	})
 }
 
-// count gives the variable of a counting loop a number: no number names a
-// directory that matters.
+// count gives the variable of a counting loop a number, because no number names a directory that matters.
 func count(init syntax.ArithmExpr, st *state) {
 	if set, ok := init.(*syntax.BinaryArithm); ok && set.Op == syntax.Assgn {
 		if name, ok := set.X.(*syntax.Word); ok && syntax.ValidName(name.Lit()) {
@@ -151,8 +150,8 @@ func count(init syntax.ArithmExpr, st *state) {
 	}
 }
 
-// forget makes numbers of the variables that arithmetic may have set: no number names a directory
-// that matters.
+// forget turns the variables that arithmetic may have set into numbers, because no number names a directory that
+// matters.
 func forget(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if lit, ok := n.(*syntax.Lit); ok {
@@ -164,7 +163,7 @@ func forget(n syntax.Node, st *state) {
 	})
 }
 
-// references knows variables that are made other names of others: declare -n.
+// references records variables that declare -n makes aliases of others.
 func (w *walker) references(c *syntax.DeclClause, st *state) {
 	named := c.Variant.Value == "nameref"
 	for _, a := range c.Args {
@@ -191,7 +190,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	}
 	out := w.stmt(c.X, st.fork(), in)
 	out.piped = true
-	// Shells differ in whether they run the last command of a pipe themselves.
+	// Shells differ in whether they run the last command of a pipe in the same process.
 	after := st.fork()
 	after.input = nil
 	out = w.stmt(c.Y, after, out)
@@ -200,7 +199,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	return out
 }
 
-// and is X && Y: where Y runs, the cd of X has worked; after both that is open.
+// and walks X && Y. Y runs only after the cd of X has worked. After both, the result of the cd is open.
 func (w *walker) and(c *syntax.BinaryCmd, st *state, in flow) flow {
 	out := w.stmt(c.X, st, in)
 	failed := st.pending
@@ -210,8 +209,7 @@ func (w *walker) and(c *syntax.BinaryCmd, st *state, in flow) flow {
 	return out
 }
 
-// or is X || Y: Y runs where X has failed, and if Y leaves, what follows knows that
-// X has worked.
+// or walks X || Y. Y runs after X has failed. If Y leaves, the next statement runs only after X has worked.
 func (w *walker) or(c *syntax.BinaryCmd, st *state, in flow) flow {
 	before := st.clone()
 	out := w.stmt(c.X, st, in)
@@ -230,7 +228,7 @@ func (w *walker) or(c *syntax.BinaryCmd, st *state, in flow) flow {
 	return out
 }
 
-// leaves says whether nothing after the statement is run.
+// leaves reports whether nothing after the statement runs.
 func leaves(s *syntax.Stmt) bool {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
@@ -258,7 +256,7 @@ func (w *walker) ifClause(c *syntax.IfClause, st *state, in flow) flow {
 	return out
 }
 
-// while walks its body twice, so that the second time knows what the first left.
+// while walks its body twice, because the second iteration sees the result of the first.
 func (w *walker) while(c *syntax.WhileClause, st *state, in flow) flow {
 	var out flow
 	for range 2 {
@@ -317,8 +315,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, st *state, in flow) flow {
 	return out
 }
 
-// redirects judges what is written to, and returns what is read and where the
-// standard output goes, if it goes to a file.
+// redirects judges the written files. It returns the input, and the file of the standard output if there is one.
 func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *field) {
 	var target *field
 	for _, r := range list {
@@ -343,10 +340,10 @@ func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *
 	return in, target
 }
 
-// descriptors are what may stand behind >&, beside a file's name.
+// descriptors matches the operands of >& that are not file names.
 var descriptors = lazily(`^([0-9]+-?|-)$`)
 
-// exports says whether a word of declare is -x or has this letter among others.
+// exports reports whether a word of declare is -x, or contains x among other letters.
 func exports(a *syntax.Assign) bool {
 	if !a.Naked || a.Name != nil || a.Value == nil {
 		return false

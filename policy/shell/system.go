@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A setting is a program that changes the machine: its power, services, kernel, mounts or
-// network. Its words show whether it only reads.
+// setting is the row of a program that changes the machine: its power, services, kernel, mounts or network. Its words
+// show whether it only reads.
 type setting struct {
-	shows []string // with one of these as first operand or option it only shows
+	shows []string // first operands or options with which it only shows
 	bare  bool     // without operands it only shows
-	acts  []string // if not empty, it changes something only with one of these
+	acts  []string // if not empty, it changes something only with one of these words
 }
 
 var settings = table("settings", func(said string) setting {
@@ -18,7 +18,7 @@ var settings = table("settings", func(said string) setting {
 	return setting{shows: m["shows"], bare: m["bare"] != nil, acts: m["acts"]}
 })
 
-// machine asks about changes of the machine. It says whether the program is known.
+// machine asks about changes of the machine. It reports whether the program is known.
 func (w *walker) machine(name string, fs []field) bool {
 	s, found := settings(name)
 	if !found && !listed("changing", name) {
@@ -48,8 +48,7 @@ func (w *walker) machine(name string, fs []field) bool {
 	return true
 }
 
-// kill asks about signals to everything, to a group, or to processes of which the text does not tell
-// that the command started them.
+// kill asks about signals to all processes, to a group, or to processes that the command does not start itself.
 func (w *walker) kill(name string, fs []field, st *state) {
 	all := false
 	for i, f := range fs[1:] {
@@ -77,14 +76,14 @@ func (w *walker) kill(name string, fs []field, st *state) {
 	}
 }
 
-// everyones are words of pkill and killall that pick the processes of a user or of the system, and groups
-// those of pkill that pick whole groups and terminals.
+// everyones are words of pkill and killall that select the processes of a user or of the system. groups are words of
+// pkill that select whole groups and terminals.
 var (
 	everyones = strings.Fields("-u -U --user --euid --uid -v --inverse . .* systemd init sshd launchd perlica")
 	groups    = strings.Fields("-t --terminal -s --session -g --pgroup -G --group")
 )
 
-// killed are the processes that the words of kill name: what follows the signal.
+// killed returns the operands of kill after the signal.
 func killed(fs []field) []field {
 	args := fs[1:]
 	switch {
@@ -99,8 +98,8 @@ func killed(fs []field) []field {
 	return args
 }
 
-// foreignProcess says whether a word of kill names a group, all processes, the first one, or one that
-// another command prints than those of ownProcess.
+// foreignProcess reports whether an operand of kill may mean a process of others: a group, all processes, process 1,
+// or the output of a command that ownProcess does not match.
 func foreignProcess(f field, st *state) bool {
 	src := strings.Trim(f.src, `"-`)
 	if v, ok := st.vars[strings.Trim(src, "${}")]; ok && v.src != "" {
@@ -115,13 +114,13 @@ func foreignProcess(f field, st *state) bool {
 	return strings.HasPrefix(f.src, "-") || strings.Contains(src, "$(") || strings.Contains(src, "`")
 }
 
-// ownProcess finds what prints processes by a port, a job, a name or a file that holds a number.
+// ownProcess matches commands that print processes by a port, a job, a name or a file with a number.
 var ownProcess = lazily("^(\\$\\(|`)\\s*(lsof|jobs|pgrep|(cat|head|<)\\s*[^|;]*pid)\\b")
 
-// procs finds texts that look processes up in a way that may lead to one above the command.
+// procs matches texts that may find a parent process of the command.
 var procs = lazily(`(?i)\bppid\b|/proc/`)
 
-// parents are words that stand for a process above the command, or for Perlica.
+// parents matches words that stand for a parent process of the command, or for Perlica.
 var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 
 // container asks about containers that reach the whole machine.
@@ -165,14 +164,14 @@ func (w *walker) container(fs []field, st *state) {
 	}
 }
 
-// allContainers says whether a word stands for the containers of a list without a filter.
+// allContainers reports whether a word stands for all containers of an unfiltered list.
 func allContainers(f field) bool {
 	lists := f.listed || strings.Contains(f.src, " ps ") || strings.Contains(f.src, " ls ")
 	return f.vague && lists && !strings.Contains(f.src, "filter") && !strings.Contains(f.src, " -f")
 }
 
-// mounts says whether a volume gives a container the root, the home, a system directory
-// or the socket of the service that starts containers, or a folder to which a relative path leads out of the tree.
+// mounts reports whether a volume gives a container the root, the home, a system directory, the socket of the
+// container service, or a folder outside the tree by a relative path.
 func (w *walker) mounts(volume string, st *state) bool {
 	source, _, _ := strings.Cut(volume, ":")
 	if strings.Contains(volume, "source=") || strings.Contains(volume, "src=") {
@@ -203,11 +202,11 @@ func (w *walker) mounts(volume string, st *state) bool {
 	return !strings.HasSuffix(volume, ":ro") && slices.ContainsFunc(system, func(dir string) bool { return within(dir, target) })
 }
 
-// permissions judges chmod, chown and their like.
+// permissions judges chmod, chown and similar commands.
 func (w *walker) permissions(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], "--reference --from", false)
 	if name == "chmod" {
-		// A mode such as -x or -rwx looks like options.
+		// A mode such as -x or -rwx looks like an option.
 		if len(operands) > 0 {
 			w.setuid(operands[0].text, fs)
 		}
@@ -234,11 +233,11 @@ func (w *walker) permissions(name string, fs []field, st *state) {
 	}
 }
 
-// minusMode is a mode that looks like options.
+// minusMode matches a mode that looks like an option.
 var minusMode = lazily(`^-[rwxXstugo]+(,.*)?$`)
 
-// lockOut judges a change of rights on a whole directory. In the working directory
-// it is everyday work, above it or at home it locks people out.
+// lockOut judges a change of rights on a whole directory. In the working directory this is everyday work. Above it or
+// in the home it locks people out.
 func (w *walker) lockOut(f field, st *state, fs []field) {
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
@@ -282,7 +281,7 @@ func (w *walker) editInPlace(fs []field, st *state) {
 	}
 }
 
-// archive judges where files are unpacked, and where an archive is written.
+// archive judges the target directory of unpacked files, and the file of a new archive.
 func (w *walker) archive(name string, fs []field, st *state) {
 	if name == "unzip" || name == "7z" {
 		opts, _ := options(fs[1:], "dxP", false)
@@ -325,7 +324,7 @@ func (w *walker) archive(name string, fs []field, st *state) {
 	}
 }
 
-// packAway judges that tar removes what it has packed. A -C holds for what follows it.
+// packAway judges the files that tar removes after packing them. A -C holds for the following files.
 func (w *walker) packAway(fs []field, st *state) {
 	at := st.clone()
 	args := tarArgs(fs[1:])
@@ -349,7 +348,7 @@ func (w *walker) packAway(fs []field, st *state) {
 	}
 }
 
-// tarArgs gives tar's old first argument its dash.
+// tarArgs adds the dash to tar's first argument in the old form.
 func tarArgs(args []field) []field {
 	if len(args) == 0 || args[0].vague || strings.HasPrefix(args[0].text, "-") {
 		return args
@@ -367,7 +366,7 @@ func isDiskTool(name string) bool {
 	return name == "mkfs" || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "newfs") || listed("diskTools", name)
 }
 
-// diskTool judges what makes, wipes or divides file systems.
+// diskTool judges programs that make, wipe or partition file systems.
 func (w *walker) diskTool(name string, fs []field, st *state) {
 	if among(fs[1:], "-l", "--list", "print", "list", "info", "status", "-V", "--version", "--help", "-h", "-I", "luksDump", "isLuks") {
 		return

@@ -8,10 +8,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxVariants bounds how many words one word may become.
+// maxVariants is the number of words that one word may become.
 const maxVariants = 128
 
-// lookup is the value of a variable, if the command and its place tell it.
+// lookup returns the value of a variable, if the command or its place determines it.
 func (w *walker) lookup(name string, st *state) (field, bool) {
 	if v, ok := st.vars[name]; ok {
 		if to, known := st.vars[v.refers]; known && to.refers == "" {
@@ -78,7 +78,7 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	return []run{valueRun(v, quoted)}
 }
 
-// subscripts judges what bash evaluates in ${a[x]}, ${a:x:y}, ${!a} and ${a@P}.
+// subscripts judges the parts that bash evaluates in ${a[x]}, ${a:x:y}, ${!a} and ${a@P}.
 func (w *walker) subscripts(p *syntax.ParamExp, st *state) {
 	assoc := p.Param != nil && st.vars[st.referred(p.Param.Value)].assoc
 	if index, ok := p.Index.(*syntax.Word); p.Index != nil && !assoc && !(ok && (index.Lit() == "@" || index.Lit() == "*")) {
@@ -106,14 +106,13 @@ func (w *walker) subscripts(p *syntax.ParamExp, st *state) {
 	}
 }
 
-// plainParam says whether nothing is done to a variable that is not followed here.
+// plainParam reports whether the expansion contains only operations that this package follows.
 func plainParam(p *syntax.ParamExp) bool {
 	return p.Param != nil && p.Flags == nil && !p.Excl && !p.Width && !p.IsSet && p.Slice == nil && p.Repl == nil && p.Names == 0 &&
 		p.NestedParam == nil && len(p.Modifiers) == 0
 }
 
-// valueRun is the run of a variable's value. What a loop found as a pattern stays
-// one inside quotes too.
+// valueRun returns the run of a variable's value. A pattern that a loop found stays a pattern inside quotes.
 func valueRun(v field, quoted bool) run {
 	if v.glob {
 		return run{field: v, quoted: quoted}
@@ -123,7 +122,7 @@ func valueRun(v field, quoted bool) run {
 	return r
 }
 
-// partly is the run of a value of which a part may be known.
+// partly returns the run of a value that may be partly known.
 func partly(v field, quoted bool) run {
 	r := vague(quoted)
 	r.origin = v.origin
@@ -133,8 +132,8 @@ func partly(v field, quoted bool) run {
 	return r
 }
 
-// operate applies ${x-…}, ${x%…} and their like to a value. The alternatives of a
-// value that is unknown have been spread by variants before.
+// operate applies ${x-…}, ${x%…} and similar operators to a value. variants has already spread the alternatives of an
+// unknown value.
 func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
 	arg := w.scalar(e.Word, st)
 	alternate := e.Op == syntax.AlternateUnset || e.Op == syntax.AlternateUnsetOrNull
@@ -149,7 +148,7 @@ func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (fiel
 	return trim(e.Op, v, arg.text)
 }
 
-// assigned records what ${x:=y} sets. Whether ${x=y} does is unknown where x is empty.
+// assigned records the assignment of ${x:=y}. For ${x=y} and an empty x, the new value is unknown.
 func assigned(p *syntax.ParamExp, had, v field, ok bool, st *state) {
 	name := st.referred(p.Param.Value)
 	switch {
@@ -179,8 +178,8 @@ func trim(op syntax.ParExpOperator, v field, arg string) (field, bool) {
 	return v, true
 }
 
-// variants spreads the two values ${x:-y} may have where x is unknown.
-// It counts down left and stops below zero.
+// variants spreads the two possible values of ${x:-y} if x is unknown. It subtracts the results from left and stops
+// below zero.
 func (w *walker) variants(parts []syntax.WordPart, st *state, left *int) [][]syntax.WordPart {
 	out := [][]syntax.WordPart{nil}
 	for _, part := range parts {
@@ -233,17 +232,17 @@ func offersDefault(op syntax.ParExpOperator) bool {
 		syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull}, op)
 }
 
-// A variable is a value and whether child processes see it.
+// variable is the value of a variable with its attributes.
 type variable struct {
 	field
 	exported bool
-	refers   string  // the variable of which it is another name
-	integer  bool    // declared with -i, so that bash evaluates its values as arithmetic
-	assoc    bool    // an associative array, whose subscripts are no arithmetic
-	list     []field // the elements of an array, of which the value is the first; nil if unknown
+	refers   string  // the variable that it is another name of
+	integer  bool    // declared with -i: bash evaluates its values as arithmetic
+	assoc    bool    // an associative array: its subscripts are not arithmetic
+	list     []field // elements of an array, the value first; nil if unknown
 }
 
-// same says whether nothing tells two variables apart.
+// same reports whether two variables cannot be told apart.
 func (v variable) same(o variable) bool {
 	return v.text == o.text && v.vague == o.vague && v.refers == o.refers && (v.list == nil) == (o.list == nil) &&
 		sameFields(v.list, o.list)
@@ -253,7 +252,7 @@ func sameFields(a, b []field) bool {
 	return slices.EqualFunc(a, b, func(a, b field) bool { return a.text == b.text && a.vague == b.vague })
 }
 
-// assign records what the assignments tell about variables.
+// assign records the values that assignments give to variables.
 func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 	for _, a := range assigns {
 		if a.Name == nil { // export "X=y"
@@ -311,7 +310,7 @@ func (w *walker) appended(name string, tail field, st *state) field {
 	return head
 }
 
-// array is the variable that NAME=(…) or NAME+=(…) makes.
+// array returns the variable that NAME=(…) or NAME+=(…) makes.
 func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	list := []field{}
 	if a.Append {
@@ -321,7 +320,7 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	}
 	for _, e := range a.Array.Elems {
 		switch {
-		case e.Index != nil: // which of them comes first is unknown
+		case e.Index != nil: // the first element is then unknown
 			if old.assoc {
 				w.substitutions(e, st)
 			} else {
@@ -342,7 +341,7 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	return v
 }
 
-// printfTo is printf -v NAME.
+// printfTo handles printf -v NAME.
 func (w *walker) printfTo(args []field, st *state) bool {
 	if len(args) == 0 || !strings.HasPrefix(args[0].text, "-v") {
 		return false

@@ -7,47 +7,46 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unknownText stands in a field for what the text of the command does not tell.
-// Read again by a shell, as in sh -c "rm $X", it is unknown again.
+// unknownText stands in a field for the parts that the text of the command does not determine. If a shell reads it
+// again, as in sh -c "rm $X", it is unknown again.
 const unknownText = "${_perlica_unknown}"
 
-// A field is one word of a simple command after expansion.
+// field is one word of a simple command after expansion.
 type field struct {
 	text   string // its value; unknown parts as unknownText
-	pat    string // the same as a pattern, where glob is set
+	pat    string // the value as a pattern, if glob is set
 	src    string // as written
-	glob   bool   // file names will take its place
+	glob   bool   // the shell replaces it by file names
 	vague  bool   // part of its value is unknown
-	origin origin // where part of its value comes from
-	listed bool   // unknown, but one of the names that xargs reads
-	loose  bool   // may be several words, or none
-	unsure bool   // empty, should a variable of the environment be unset
-	swept  bool   // stands for everything below it, as another command found it
-	folder bool   // an empty directory is made of this name
-	made   bool   // a known program makes this file of others
-	out    *flow  // of <(…): what can be read from it
-	sink   *sink  // of >(…): what reads what is written to it
+	origin origin // origin of parts of its value
+	listed bool   // an unknown name that xargs reads
+	loose  bool   // may become several words, or none
+	unsure bool   // empty if a variable of the environment is unset
+	swept  bool   // stands for everything below it, in the output of another command
+	folder bool   // an empty directory of this name is made
+	made   bool   // a known program makes this file from others
+	out    *flow  // output of the <(…) that it names
+	sink   *sink  // process of the >(…) that it names
 }
 
-// literal is the field of a word that stands for itself.
+// literal returns the field of a word that stands for itself.
 func literal(s string) field { return field{text: s, src: s} }
 
-// unknownField is the field of a word about which nothing is known.
+// unknownField returns the field of a word with an unknown value.
 func unknownField(src string) field { return field{text: unknownText, src: src, vague: true} }
 
-// someNumber is the field of a word that is a number, whichever.
+// someNumber returns the field of a word that is an unknown number.
 func someNumber(src string) field { return field{text: "0", pat: "0", src: src, vague: true} }
 
-// A run is a part of a word whose characters are all treated alike.
+// run is a part of a word whose characters are all treated in the same way.
 type run struct {
 	field
-	quoted  bool // stays one field, even when empty
+	quoted  bool // stays one field, even if empty
 	split   bool // cut into fields at the characters of IFS
-	between bool // parts two words
+	between bool // separates two words
 }
 
-// fields expands words as a shell would: braces, tilde, variables that are known,
-// substitutions whose output is known, quotes.
+// fields expands words as a shell would: braces, tilde, known variables, substitutions with a known output, quotes.
 func (w *walker) fields(words []*syntax.Word, st *state) []field {
 	var out []field
 	for _, word := range words {
@@ -77,8 +76,7 @@ func (w *walker) expand(word *syntax.Word, st *state) []field {
 	return w.connected(out)
 }
 
-// scalar expands a word where neither fields nor file names are made of it, such as
-// the right side of an assignment.
+// scalar expands a word that becomes neither several fields nor file names, such as the right side of an assignment.
 func (w *walker) scalar(word *syntax.Word, st *state) field {
 	if word == nil {
 		return field{}
@@ -93,18 +91,18 @@ func (w *walker) scalar(word *syntax.Word, st *state) field {
 	if len(fs) != 1 {
 		return field{}
 	}
-	// An assignment makes no file names; only the variable of a loop holds some.
+	// An assignment expands no file names. Only the variable of a loop may hold a pattern.
 	fs[0].glob = pattern
 	return w.connected(fs)[0]
 }
 
-// separators are the characters at which unquoted expansions are cut.
+// separators returns the characters at which unquoted expansions are cut.
 func (w *walker) separators(st *state) string {
 	ifs, _ := w.lookup("IFS", st)
 	return ifs.text
 }
 
-// cuttable makes unknown what would be cut at separators that are not known.
+// cuttable marks the runs as unknown that would be cut at unknown separators.
 func (w *walker) cuttable(runs []run, st *state) []run {
 	if _, ok := w.lookup("IFS", st); ok {
 		return runs
@@ -148,7 +146,7 @@ func assemble(runs []run, separators, src string) []field {
 				cur.add(field{text: p.text, pat: p.text, origin: r.origin, swept: r.swept, unsure: r.unsure})
 			}
 			if p.end != "" {
-				// White space around another separator parts no more than that alone.
+				// White space around another separator does not separate once more.
 				space := strings.Contains(" \t\n", p.end)
 				open = open || !space && !spaced
 				spaced = space && (open || spaced)
@@ -160,7 +158,7 @@ func assemble(runs []run, separators, src string) []field {
 	return out
 }
 
-// A piece is a part of a text, up to the separator that ends it.
+// piece is a part of a text, up to the separator that ends it.
 type piece struct{ text, end string }
 
 // cut splits at any separator and keeps the empty pieces.
@@ -176,7 +174,7 @@ func cut(s, separators string) (out []piece) {
 	}
 }
 
-// add appends to a value. One that outgrows every command line is unknown.
+// add appends to a value. A value that is longer than every command line becomes unknown.
 func (f *field) add(g field) {
 	if len(f.text)+len(g.text) > maxText {
 		f.text, f.pat, f.vague = unknownText, escape(unknownText), true
@@ -204,7 +202,7 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 	for i, part := range parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			// Bash expands of=~/x as well.
+			// Bash expands of=~/x, too.
 			if head, tail, ok := strings.Cut(p.Value, "=~"); ok && i == 0 && !quoted && syntax.ValidName(head) {
 				if home, rest, ok := w.tilde("~"+tail, true, i+1 < len(parts), st); ok {
 					out = append(out, litRun(head+"=", quoted), home, litRun(rest, quoted))
@@ -225,7 +223,7 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 			out = append(out, run{field: field{text: text, pat: escape(text)}, quoted: true})
 		case *syntax.DblQuoted:
 			inner := w.runs(p.Parts, true, st)
-			if len(inner) > 0 || len(p.Parts) == 0 { // else it is "$@" without any
+			if len(inner) > 0 || len(p.Parts) == 0 { // otherwise it is "$@" without parameters
 				out = append(out, run{quoted: true})
 			}
 			out = append(out, inner...)
@@ -238,7 +236,7 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 	return out
 }
 
-// special expands what is neither text nor a variable.
+// special expands the parts that are neither text nor a variable.
 func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 	switch p := part.(type) {
 	case *syntax.CmdSubst:
@@ -268,7 +266,7 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 	return vague(quoted)
 }
 
-// known is the run of an expansion with a known value.
+// known returns the run of an expansion with a known value.
 func known(text string, quoted bool) run {
 	r := run{field: field{text: text, pat: text}, quoted: quoted, split: !quoted}
 	if quoted {
@@ -277,12 +275,12 @@ func known(text string, quoted bool) run {
 	return r
 }
 
-// vague is the run of an expansion with an unknown value.
+// vague returns the run of an expansion with an unknown value.
 func vague(quoted bool) run {
 	return run{field: field{text: unknownText, pat: escape(unknownText), vague: true}, quoted: quoted, split: !quoted}
 }
 
-// litRun takes the backslashes out of literal text.
+// litRun removes the backslashes from literal text.
 func litRun(s string, quoted bool) run {
 	var text, pat strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -49,7 +49,7 @@ func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow)
 	return w.argv(operands, inner, in)
 }
 
-// leadingAssigns takes the NAME=value words that come before a command.
+// leadingAssigns reads the NAME=value words before a command.
 func (w *walker) leadingAssigns(operands []field, st *state) []field {
 	for len(operands) > 0 {
 		name, value, ok := strings.Cut(operands[0].text, "=")
@@ -65,7 +65,7 @@ func (w *walker) leadingAssigns(operands []field, st *state) []field {
 	return operands
 }
 
-// move applies what a wrapper says about the directory its command starts in.
+// move applies a wrapper's options for the directory of its command.
 func (w *walker) move(name string, opts []option, skipped []field, st *state) {
 	switch name {
 	case "env", "sudo", "run0":
@@ -140,7 +140,7 @@ func (w *walker) sshSettings(opts []option, st *state) {
 	}
 }
 
-// afterSplit are the operands of env, all words after the text of -S if there is one.
+// afterSplit returns the operands of env: after -S these are all words that follow its text.
 func afterSplit(fs []field, opts []option, operands []field) []field {
 	o, ok := find(opts, "-S", "--split-string")
 	if !ok || o.value == nil {
@@ -154,7 +154,7 @@ func afterSplit(fs []field, opts []option, operands []field) []field {
 	return operands
 }
 
-// splitString is env -S: the words of a text, and after them the operands as they are.
+// splitString judges env -S: the words of a text, followed by the operands.
 func (w *walker) splitString(text field, operands []field, st *state, in flow) flow {
 	list, read, err := parse("env " + text.text + ` "$@"`)
 	if text.vague || err != nil || len(list) != 1 {
@@ -165,7 +165,7 @@ func (w *walker) splitString(text field, operands []field, st *state, in flow) f
 	return w.enter(function{list[0], read}, inner, in)
 }
 
-// joined is the text some programs make of their operands for a shell.
+// joined returns the text that some programs make from their operands for a shell.
 func joined(operands []field) field {
 	var f field
 	var words, written []string
@@ -184,8 +184,7 @@ func isShell(name string) bool {
 	return ok || slices.Contains(shells, name)
 }
 
-// shell judges what a shell or another interpreter is given to run: the text after
-// -c, a file, or what it reads.
+// shell judges the script of a shell or of another interpreter: the text after -c, a file, or the input.
 func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 	out := flow{piped: true, origin: in.origin}
 	if !slices.Contains(shells, name) {
@@ -193,7 +192,7 @@ func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 		return out
 	}
 	for _, f := range fs[1:] {
-		// Shells differ in whether a text that starts with a dash or a plus is one.
+		// Shells differ in the meaning of a text that starts with a dash or a plus.
 		if (strings.HasPrefix(f.text, "-") || strings.HasPrefix(f.text, "+")) && strings.ContainsAny(f.text, " \t\n") {
 			w.nested(f.text, f, st.child(nil), in)
 		}
@@ -223,7 +222,7 @@ func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 	return w.shellInput(fs, st.child(nil), in)
 }
 
-// minusOnly leaves out the options that begin with a plus, such as +e and +o pipefail.
+// minusOnly drops the options that begin with a plus, such as +e and +o pipefail.
 func minusOnly(args []field) []field {
 	var out []field
 	for i := 0; i < len(args); i++ {
@@ -263,7 +262,7 @@ func (w *walker) daemon(fs []field, st *state) {
 
 func isStdin(s string) bool { return s == "-" || s == "/dev/stdin" || s == "/dev/fd/0" }
 
-// shellInput judges what a shell reads from its standard input, and returns what that writes.
+// shellInput judges the script that a shell reads from its standard input, and returns its output.
 func (w *walker) shellInput(fs []field, st *state, in flow) flow {
 	out := flow{piped: true, known: in.known, origin: in.origin}
 	switch {
@@ -286,8 +285,8 @@ func (w *walker) shellInput(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// scriptFile judges a file that a shell runs, and returns what it writes, as far as that is known. A file of the disk is beyond this
-// package; one that this very command downloads is not.
+// scriptFile judges a file that a shell runs, and returns its output if it is known. The package does not read files
+// on disk. It does judge a file that this very command downloads.
 func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	if len(operands) == 0 {
 		return flow{}
@@ -311,8 +310,8 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	return flow{piped: true, origin: in.origin}
 }
 
-// strange says whether a script lies outside the working directory and is neither the system's nor one
-// of the settings in the home directory.
+// strange reports whether a script lies outside the working directory, and is neither the system's nor a settings
+// file in the home directory.
 func (w *walker) strange(f field, st *state) bool {
 	return !f.vague && w.outside(f, st) && slices.ContainsFunc(w.targets(f, st), func(t string) bool {
 		settings := w.place.Home != "" && strings.HasPrefix(t, w.place.Home+"/.")
