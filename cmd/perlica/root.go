@@ -152,7 +152,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 				if err := a.PersonOnly("the bridge"); err != nil {
 					return err
 				}
-				return service.Serve(cmd.Context(), a.App, web.Beside)
+				return service.Serve(cmd.Context(), a.App, web.ServeWithBridge)
 			case a.Piped(): // the chat needs a terminal; what is piped in is one input
 				flags.Format = "text"
 				return run.Run(a.App, cmd, flags.Flags, flags.Team, nil)
@@ -202,7 +202,7 @@ func addVersion(cmd *cobra.Command) {
 }
 
 func serviceCommand(a *frame.App) *cobra.Command {
-	return service.Command(a, log.TailCommand(a), web.Beside)
+	return service.Command(a, log.TailCommand(a), web.ServeWithBridge)
 }
 
 // runCommand is run with --version, as other programs of its kind have it.

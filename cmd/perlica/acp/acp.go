@@ -1,4 +1,5 @@
-// Package acp is the command that stands between an editor and an agent.
+// Package acp is the command that stands between an editor and an agent. It opens a project for each session of the
+// editor and prints the editor's configuration. The protocol itself belongs to service/acp.
 package acp
 
 import (
@@ -23,10 +24,10 @@ import (
 	"github.com/perlica/perlica/service/acp"
 )
 
-// app is an invocation, with the command of this package as its method.
+// app is an invocation with the command of this package as a method.
 type app struct{ *frame.App }
 
-// Command returns the command.
+// Command returns the command acp.
 func Command(a *frame.App) *cobra.Command {
 	var f dialog.Flags
 	var setup string
@@ -62,7 +63,7 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 				return err
 			}
 			if len(a.AgentArgs) > 0 {
-				return (&app{a}).login(cmd, f, setup)
+				return (&app{a}).runLogin(cmd, f, setup)
 			}
 			if len(args) > 0 {
 				if f.Provider != "" || f.Agent != "" {
@@ -71,9 +72,9 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 				f.Agent = agents.CommandLine(args)
 			}
 			if setup != "" {
-				return (&app{a}).setup(setup, f)
+				return (&app{a}).printSetup(setup, f)
 			}
-			return (&app{a}).serve(cmd.Context(), f)
+			return (&app{a}).serveEditor(cmd.Context(), f)
 		},
 	}
 	fl := cmd.Flags()
@@ -87,32 +88,32 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, f dialog.Flags) error {
+func (a *app) serveEditor(ctx context.Context, f dialog.Flags) error {
 	if screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stdout) {
 		return frame.WithHint(frame.UsageErrorf("this speaks a protocol with an editor, which starts it; there is nothing to type here"),
 			"'perlica acp --setup EDITOR' says what to paste where; 'perlica' talks to an agent in this terminal")
 	}
 	ctx, stop := frame.CatchSignals(ctx, 0)
 	defer stop.Release()
-	go func() { // the first signal ends it, as the end of standard input does
+	go func() { // The first signal ends the command, like the end of standard input.
 		select {
 		case why := <-stop.First:
 			stop.End(&kernel.StoppedError{Stop: why})
 		case <-ctx.Done():
 		}
 	}()
-	p, own, choice, agent, err := a.prepare(f)
+	p, own, choice, agent, err := a.prepareStart(f)
 	if err != nil {
 		return err
 	}
 	opened := &projects{app: a, choice: choice, flags: f, agent: agent, open: map[string]*acp.Place{}}
-	home, err := opened.at(ctx, p, own)
+	home, err := opened.openLog(ctx, p, own)
 	if err != nil {
 		return frame.ExitLog.With(err)
 	}
 	err = acp.Serve(ctx, acp.Options{
 		In: a.Stdin, Out: a.Stdout, Agent: agent, Dir: p.Dir, Environ: a.Environ, Version: a.Version, Limit: string(p.Mode()),
-		Answers: acp.Answers(p.Config.Editor.Answers), Local: p.Config.Editor.ClientTools == "judge", Origin: a.Origin(), Home: home.Runner, Open: opened.find,
+		Answers: acp.Answers(p.Config.Editor.Answers), Local: p.Config.Editor.ClientTools == "judge", Origin: a.Origin(), Home: home.Runner, Open: opened.openPlace,
 		Log: func(format string, args ...any) {
 			a.Note(screen.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
 		},
@@ -124,11 +125,11 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 	case errors.As(err, &stopped):
 		err = frame.StopExitCode(stopped.Stop).With(nil)
 	}
-	return errors.Join(err, opened.close())
+	return errors.Join(err, opened.closeAll())
 }
 
-// prepare finds where the command was started, the user's own log and the agent.
-func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice project.Choice, agent agents.Agent, err error) {
+// prepareStart finds the project of the working directory, the user's own log and the agent.
+func (a *app) prepareStart(f dialog.Flags) (here, own *project.Project, choice project.Choice, agent agents.Agent, err error) {
 	here, warning, err := a.LocateLimited(f.ConfigFlags())
 	if err != nil {
 		return nil, nil, choice, agent, frame.ExitUsage.With(err)
@@ -154,7 +155,7 @@ func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice projec
 	return here, own, choice, agent, err
 }
 
-// projects are the projects in which the editor has sessions.
+// projects has the open projects of the editor's sessions.
 type projects struct {
 	app    *app
 	choice project.Choice
@@ -164,11 +165,11 @@ type projects struct {
 	mu    sync.Mutex
 	open  map[string]*acp.Place // by the folder of the log
 	done  []func() error
-	first *project.Project // the user's own
+	first *project.Project // the user's own project
 }
 
-// find opens the project of a directory.
-func (s *projects) find(ctx context.Context, dir string) (*acp.Place, error) {
+// openPlace opens the project of a directory.
+func (s *projects) openPlace(ctx context.Context, dir string) (*acp.Place, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("the session's cwd is no absolute path: %q", dir)
 	}
@@ -177,12 +178,12 @@ func (s *projects) find(ctx context.Context, dir string) (*acp.Place, error) {
 		return nil, err
 	}
 	if !p.Workspace.Exists && isTop(p.Workspace.Root, p.Dirs.Home) {
-		return s.at(ctx, p, s.first)
+		return s.openLog(ctx, p, s.first)
 	}
-	return s.at(ctx, p, p)
+	return s.openLog(ctx, p, p)
 }
 
-// isTop reports whether nothing of Perlica's is made in a folder: the root and the home directory.
+// isTop reports whether a folder is the root or the home directory. Perlica makes no project there.
 func isTop(dir, home string) bool {
 	if dir == filepath.Dir(dir) {
 		return true
@@ -192,8 +193,8 @@ func isTop(dir, home string) bool {
 	return err == nil && herr == nil && os.SameFile(a, b)
 }
 
-// at opens the log of one project for the sessions of another, or the same.
-func (s *projects) at(ctx context.Context, p, log *project.Project) (*acp.Place, error) {
+// openLog opens the log of one project for the sessions of the same or another project.
+func (s *projects) openLog(ctx context.Context, p, log *project.Project) (*acp.Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.first == nil {
@@ -221,7 +222,7 @@ func (s *projects) at(ctx context.Context, p, log *project.Project) (*acp.Place,
 	return place, nil
 }
 
-func (s *projects) close() (err error) {
+func (s *projects) closeAll() (err error) {
 	for _, done := range s.done {
 		err = errors.Join(err, done())
 	}

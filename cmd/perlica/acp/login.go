@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/kernel/login"
 )
 
-// Split parts the arguments of this command from its agent's, which begin with the first that is
-// none of its flags. Those of any other command are its own.
+// Split separates the arguments of 'perlica acp' from the arguments of its agent. The agent's arguments begin with
+// the first argument that is not a flag of the command. All arguments of another command are its own.
 func Split(root *cobra.Command, args []string) (own, agents []string) {
 	cmd, _, err := root.Find(args)
 	if err != nil || cmd.Name() != "acp" || cmd.Parent() != root {
@@ -24,7 +24,7 @@ func Split(root *cobra.Command, args []string) (own, agents []string) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.AddFlagSet(cmd.Flags())
 	flags.AddFlagSet(root.PersistentFlags())
-	named := false // the command itself
+	named := false // The command name was seen.
 	for i := 0; i < len(args); i++ {
 		name, _, whole := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
 		f := flags.Lookup(name)
@@ -43,8 +43,8 @@ func Split(root *cobra.Command, args []string) (own, agents []string) {
 	return args, nil
 }
 
-// login runs the agent's command in this terminal, with the arguments that an editor has added.
-func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
+// runLogin runs the agent's command in this terminal with the arguments that an editor has added.
+func (a *app) runLogin(cmd *cobra.Command, f dialog.Flags, setup string) error {
 	first := a.AgentArgs[0]
 	switch {
 	case setup != "", !strings.HasPrefix(first, "-") && f.Provider == "" && f.Agent == "":
@@ -53,7 +53,7 @@ func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
 		return frame.WithHint(frame.UsageErrorf("'%s' has no flag %s: what begins with it are arguments of the agent's, for a login, and that takes a terminal on standard input", cmd.CommandPath(), first),
 			"see '%s --help'", cmd.CommandPath())
 	}
-	p, own, _, agent, err := a.prepare(f)
+	p, own, _, agent, err := a.prepareStart(f)
 	if err != nil {
 		return err
 	}

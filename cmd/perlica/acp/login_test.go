@@ -10,17 +10,18 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// TestSplit: the agent's arguments begin with the first that is none of the command's, whatever they
-// are; those of other commands are not looked at.
+// TestSplit checks that the agent's arguments begin with the first argument that is not the command's, and that the
+// arguments of other commands stay together.
 func TestSplit(t *testing.T) {
 	for line, want := range map[string]string{
 		"acp":                                    "acp |",
 		"acp --provider claude":                  "acp --provider claude |",
 		"acp --provider claude --cli auth login": "acp --provider claude | --cli auth login",
-		"acp --provider=claude --cli --provider x -- y":  "acp --provider=claude | --cli --provider x -- y",
-		"acp --provider claude login":                    "acp --provider claude | login",
-		"acp --provider login --cli":                     "acp --provider login | --cli",
-		"acp --provider --cli x":                         "acp --provider --cli | x", // as a flag takes its value
+		"acp --provider=claude --cli --provider x -- y": "acp --provider=claude | --cli --provider x -- y",
+		"acp --provider claude login":                   "acp --provider claude | login",
+		"acp --provider login --cli":                    "acp --provider login | --cli",
+		// --cli is the value of --provider.
+		"acp --provider --cli x":                         "acp --provider --cli | x",
 		"acp --agent acp acp":                            "acp --agent acp | acp",
 		"acp --context c --env A --mode m --setup-token": "acp --context c --env A --mode m | --setup-token",
 		"--context acp acp --permissions ask -x":         "--context acp acp --permissions ask | -x",
@@ -30,7 +31,7 @@ func TestSplit(t *testing.T) {
 		"acp -- agent --cli":                             "acp -- agent --cli |",
 		"acp --provider claude -- agent --cli":           "acp --provider claude -- agent --cli |",
 		"acp - x":                                        "acp | - x",
-		"acp --provider":                                 "acp --provider |", // an error of the flag's
+		"acp --provider":                                 "acp --provider |", // The flag reports the missing value.
 		"other --cli acp":                                "other --cli acp |",
 		"other acp --cli":                                "other acp --cli |",
 		"--cli acp":                                      "--cli acp |",

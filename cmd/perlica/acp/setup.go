@@ -11,13 +11,13 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// editor is where and how an editor is told to start an agent.
-type editor struct {
+// editorSetup tells where and how to configure an editor.
+type editorSetup struct {
 	name, where string
 	text        func(argv []string) string
 }
 
-var known = []editor{
+var known = []editorSetup{
 	{"zed", "~/.config/zed/settings.json, beside what is there", func(argv []string) string {
 		return pretty(map[string]any{"agent_servers": map[string]any{"Perlica": map[string]any{
 			"type": "custom", "command": argv[0], "args": argv[1:], "env": map[string]string{},
@@ -65,8 +65,8 @@ func editors() (names []string) {
 	return names
 }
 
-// setup prints what has an editor start this binary.
-func (a *app) setup(name string, f dialog.Flags) error {
+// printSetup prints the configuration with which an editor starts this binary.
+func (a *app) printSetup(name string, f dialog.Flags) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *app) setup(name string, f dialog.Flags) error {
 func pretty(v any) string {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // A map of strings always has a JSON form.
 	}
 	return string(b)
 }

@@ -1,12 +1,10 @@
-// Package builtin is the process of the built-in agent. It promises that this process starts
-// with nothing of the front end: its init serves and exits before the packages of the front end
-// are initialised. It refuses every other command line, also that of the agent with flags or a
-// scenario: those go through the front end as any command does.
+// Package builtin is the process of the built-in agent. Its init serves the agent and exits before Go initialises the
+// packages of the front end. It ignores every other command line. The front end handles the agent with flags or a
+// scenario like any other command.
 //
-// The one idea a reader needs: Go initialises packages in the order of their import paths, each
-// as soon as what it imports is initialised. So this package and [predictable] may import the
-// standard library's small packages, and of those none that comes late and has something to
-// initialise, such as path/filepath, or their turn comes too late.
+// Go initialises packages in the order of their import paths, and each package after its imports. Package builtin and
+// [predictable] therefore import only small packages of the standard library. They import no package that is
+// initialised late, such as path/filepath.
 package builtin
 
 import (
@@ -21,7 +19,7 @@ import (
 )
 
 func init() {
-	// The front end says what is wrong with a scenario.
+	// The front end reports errors in a scenario.
 	if len(os.Args) == 0 || !slices.Equal(os.Args[1:], []string{"agent", "predictable"}) || os.Getenv(predictable.EnvScenario) != "" {
 		return
 	}
@@ -32,7 +30,7 @@ func init() {
 	os.Exit(0)
 }
 
-// Serve is the agent on the standard streams.
+// Serve runs the agent on the standard streams.
 func Serve(ctx context.Context, opt predictable.Options) error {
 	opt.IgnoreTerm = func() { signal.Ignore(syscall.SIGTERM) }
 	return predictable.Serve(ctx, os.Stdin, os.Stdout, os.Stderr, opt)

@@ -12,10 +12,10 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// maxInit is how many bytes a package may allocate at start without a reason.
+// maxInit is the number of bytes that a package may allocate at start without an entry in mayInit.
 const maxInit = 8 << 10
 
-// mayInit are the packages that allocate more, in every command, and why.
+// mayInit lists the packages that may allocate more in every command, with the reason.
 var mayInit = map[string]string{
 	"encoding/xml":                               "a table of HTML's entities; the driver of PostgreSQL reads XML",
 	"unicode":                                    "tables of the standard library by name",
@@ -30,8 +30,8 @@ var mayInit = map[string]string{
 	"github.com/perlica/perlica/policy/shell":    "a closure for each expression that is compiled when it is first used",
 }
 
-// frontEnd are packages that the agent's process must not initialise. One that allocates nothing may be: the
-// order is that of import paths as far as imports leave it open.
+// frontEnd lists packages that the agent's process must not initialise. Only packages that allocate at start are
+// listed, because the order of the others is not fixed.
 var frontEnd = []string{
 	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy", "github.com/perlica/perlica/eventlog",
 	"github.com/perlica/perlica/kernel", "golang.org/x/", "github.com/go-faster", "log/slog", "math/big", "mime", "modernc.org/m",
@@ -64,7 +64,7 @@ func inits(t *testing.T, program string, args ...string) map[string]int {
 	return found
 }
 
-// What a command does not use is not initialised, and the agent's process carries nothing of
+// TestStart checks that no command initialises an unused package and that the agent's process initialises nothing of
 // the front end.
 func TestStart(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "perlica.exe")

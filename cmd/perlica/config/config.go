@@ -1,4 +1,4 @@
-// Package config holds the commands that show, change and trust the configuration.
+// Package config has the commands that show, change and trust the configuration.
 package config
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command with those below it.
+// Command returns the command config with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("config", "Show, check and trust the configuration",
@@ -50,7 +50,7 @@ code is 2.`,
 	return cmd
 }
 
-// configValue is a line of config show.
+// configValue is one line of config show.
 type configValue struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`
@@ -67,8 +67,8 @@ type configReport struct {
 	Warnings []string        `json:"warnings"`
 }
 
-// load is locate for commands that look at a configuration that may be broken.
-func (a *app) load() (*project.Project, config.Problems, error) {
+// locateLenient finds the project for commands that accept a configuration with mistakes.
+func (a *app) locateLenient() (*project.Project, config.Problems, error) {
 	p, err := a.Locate(nil)
 	var problems config.Problems
 	if errors.As(err, &problems) {
@@ -85,8 +85,8 @@ func newConfigReport(c *config.Config, problems config.Problems) configReport {
 	}
 }
 
-// broken is the error of a command that has shown what could be shown.
-func broken(problems config.Problems) error {
+// configError is the error of a command that has shown a configuration with mistakes.
+func configError(problems config.Problems) error {
 	if len(problems) == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func broken(problems config.Problems) error {
 }
 
 func (a *app) configShow(keys []string, asJSON bool) error {
-	p, problems, err := a.load()
+	p, problems, err := a.locateLenient()
 	if err != nil {
 		return err
 	}
@@ -111,19 +111,18 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
-		return frame.AlreadyPrinted(broken(problems))
+		return frame.AlreadyPrinted(configError(problems))
 	}
 	if err := a.Write(func(w io.Writer) error { return writeValues(w, values, a.Styles(a.Stdout)) }); err != nil {
 		return err
 	}
 	a.NoteIgnoredSettings(p.Config)
-	return broken(problems)
+	return configError(problems)
 }
 
-// writeValues prints values as they could stand in a file, to the byte: a grid would touch
-// their spaces.
+// writeValues prints the values as TOML. A grid would change their spaces.
 func writeValues(w io.Writer, values []config.Value, s screen.Styles) error {
-	const widest = 32 // a longer value pushes its origin to the right
+	const widest = 32 // A longer value moves its origin to the right.
 	keys, literals := 0, 0
 	for _, v := range values {
 		keys = max(keys, len(v.Key))
@@ -140,7 +139,7 @@ func writeValues(w io.Writer, values []config.Value, s screen.Styles) error {
 	return nil
 }
 
-// selectValues returns the values of the keys and of what lies below them.
+// selectValues returns the values of the keys and of everything below them.
 func selectValues(all []config.Value, keys []string) ([]config.Value, error) {
 	if len(keys) == 0 {
 		return all, nil
@@ -160,7 +159,7 @@ func selectValues(all []config.Value, keys []string) ([]config.Value, error) {
 	return found, nil
 }
 
-// plainValue is a TOML literal as JSON has it.
+// plainValue returns the JSON value of a TOML literal.
 func plainValue(literal string) any {
 	var v struct{ V any }
 	if err := toml.Unmarshal([]byte("v = "+literal), &v); err != nil {
@@ -186,7 +185,7 @@ what is probably not meant, and what the project's file may not do before it is 
 }
 
 func (a *app) configCheck(asJSON bool) error {
-	p, problems, err := a.load()
+	p, problems, err := a.locateLenient()
 	if err != nil {
 		return err
 	}
@@ -195,7 +194,7 @@ func (a *app) configCheck(asJSON bool) error {
 		if err := a.PrintJSON(newConfigReport(p.Config, problems)); err != nil {
 			return err
 		}
-		return frame.AlreadyPrinted(broken(problems))
+		return frame.AlreadyPrinted(configError(problems))
 	}
 	return errors.Join(a.Write(func(w io.Writer) error {
 		for _, lines := range []struct {
@@ -215,11 +214,11 @@ func (a *app) configCheck(asJSON bool) error {
 		}
 		_, err := fmt.Fprintln(w, "The configuration is valid.")
 		return err
-	}), broken(problems))
+	}), configError(problems))
 }
 
 func (a *app) completeKeys(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	p, _, err := a.load()
+	p, _, err := a.locateLenient()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -29,7 +29,7 @@ func (a *app) configPathCommand() *cobra.Command {
 	return cmd
 }
 
-// namedPath is a file or folder and whether it is there.
+// namedPath is a file or folder, and whether it exists.
 type namedPath struct {
 	Name   string `json:"name"`
 	Path   string `json:"path"`
@@ -37,7 +37,7 @@ type namedPath struct {
 }
 
 func (a *app) configPath(asJSON bool) error {
-	p, _, err := a.load() // what is in the files does not matter
+	p, _, err := a.locateLenient() // This command prints paths, so the contents do not matter.
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (a *app) configPath(asJSON bool) error {
 	})
 }
 
-// pathsOf are the files that are looked at and written.
+// pathsOf returns the files that Perlica reads and writes.
 func pathsOf(p *project.Project) ([]namedPath, error) {
 	ctx, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
@@ -99,7 +99,7 @@ func pathsOf(p *project.Project) ([]namedPath, error) {
 	return list, nil
 }
 
-// InitCommand returns the command that makes a project's configuration.
+// InitCommand returns the command that makes the configuration of a project.
 func InitCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return &cobra.Command{
@@ -113,14 +113,14 @@ exists is never overwritten.`,
 		Example: `  perlica init
   perlica config show`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
-		RunE: func(*cobra.Command, []string) error { return a.init() },
+		RunE: func(*cobra.Command, []string) error { return a.initProject() },
 	}
 }
 
-func (a *app) init() error {
+func (a *app) initProject() error {
 	p, err := a.Locate(nil)
 	var problems config.Problems
-	if err != nil && !errors.As(err, &problems) { // a broken file of the user's is no obstacle
+	if err != nil && !errors.As(err, &problems) { // A mistake in the user's file does not matter here.
 		return err
 	}
 	path, err := config.Init(p.Workspace)

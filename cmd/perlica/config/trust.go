@@ -35,7 +35,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 			if revoke {
 				p, err := a.LocateWithoutTrust(nil)
 				var problems config.Problems
-				if err != nil && !errors.As(err, &problems) { // trust can be taken back from a broken file
+				if err != nil && !errors.As(err, &problems) { // A user can revoke trust in a file with mistakes.
 					return err
 				}
 				trusted := p.Config.Project.Trusted
@@ -47,7 +47,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 				}
 				return a.Say("%s is no longer trusted.", frame.ShownPath(p, p.Workspace.ConfigFile()))
 			}
-			return a.trust(cmd.Context(), yes)
+			return a.askTrust(cmd.Context(), yes)
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
@@ -56,7 +56,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 	return cmd
 }
 
-func (a *app) trust(ctx context.Context, yes bool) error {
+func (a *app) askTrust(ctx context.Context, yes bool) error {
 	p, err := a.LocateWithoutTrust(nil)
 	if err != nil {
 		return err
@@ -78,15 +78,14 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 	if !yes {
 		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")), "nothing was changed")
 	}
-	// What was shown is what is trusted: had the files changed in between, their digest
-	// would be another.
+	// Trust records the digest of the shown files. If the files change before Trust is called, their digest differs.
 	if err := config.Trust(p.Dirs, p.Workspace, p.Config.Project.Digest); err != nil {
 		return err
 	}
 	return a.Say("Trusted, until the files change.")
 }
 
-// writeWithheld shows what would begin to count.
+// writeWithheld shows the settings that would take effect.
 func writeWithheld(w io.Writer, p *project.Project, s screen.Styles) error {
 	var b strings.Builder
 	if len(p.Config.Withheld) == 0 {

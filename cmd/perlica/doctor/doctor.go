@@ -1,4 +1,4 @@
-// Package doctor is the command that looks at everything a run depends on.
+// Package doctor is the command that checks everything a run depends on.
 package doctor
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Setups says how the bridge's channels are set up, and how the projects are that its bot serves besides.
+// Setups returns the state of the bridge's channels and of the other projects that its bot serves.
 type Setups func(ctx context.Context, p *project.Project) (channels, projects []service.Setup)
 
-// Command returns the command.
+// Command returns the command doctor.
 func Command(c *frame.App, setups Setups) *cobra.Command {
 	a := &app{c}
 	var format string
@@ -54,7 +54,7 @@ and what is made to try whether a folder can be written is removed again.`,
 			if format != "text" && format != "json" {
 				return frame.UsageErrorf("--format is text or json, not %q", format)
 			}
-			return a.doctor(cmd.Context(), setups, format == "json")
+			return a.runDoctor(cmd.Context(), setups, format == "json")
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "the `format`: text or json")
@@ -73,7 +73,7 @@ type doctorReport struct {
 	Checks  []checkup.Check `json:"checks"`
 }
 
-func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
+func (a *app) runDoctor(ctx context.Context, setups Setups, asJSON bool) error {
 	p, err := a.Locate(nil)
 	rep := doctorReport{Schema: streamjson.Schema, Version: a.Version, Checks: []checkup.Check{}}
 	var failed error
@@ -96,7 +96,7 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 	if err == nil {
 		channels, projects := setups(ctx, p)
 		a.checkBridge(ctx, p, service.Checkup{Lock: p.Workspace.Service().Lock, Setups: channels, Projects: projects}, take)
-		if opt, terr := team.OptionsOf(p, "", a.Version); terr == nil { // else no hub is configured
+		if opt, terr := team.OptionsOf(p, "", a.Version); terr == nil { // An error means that no hub is configured.
 			opt.Checkup(ctx, frame.HintOf, take)
 		}
 	}
@@ -105,7 +105,7 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 		failed = a.PrintJSON(rep)
 	} else if failed == nil {
 		failed = a.Write(func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, "\n"+rep.verdict())
+			_, err := fmt.Fprintln(w, "\n"+rep.summary())
 			return err
 		})
 	}
@@ -115,15 +115,15 @@ func (a *app) doctor(ctx context.Context, setups Setups, asJSON bool) error {
 	return failed
 }
 
-// checkBridge looks at the messaging bridge. Its view is built in a temporary folder: nothing
-// in the project is changed.
+// checkBridge checks the messaging bridge. It builds the bridge's view in a temporary folder and changes nothing in
+// the project.
 func (a *app) checkBridge(ctx context.Context, p *project.Project, c service.Checkup, report func(checkup.Check)) {
-	if log, _, err := a.Reader(ctx, p); err == nil { // else the log's own checks say why
-		defer func() { _ = log.Close() }() // read from only
+	if log, _, err := a.Reader(ctx, p); err == nil { // The checks of the log report an error.
+		defer func() { _ = log.Close() }() // A log that was only read loses nothing.
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
-			defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
+			defer func() { _ = os.RemoveAll(dir) }() // The folder is temporary.
 			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db"), p.Vouchers()); err == nil {
-				defer func() { _ = r.Close() }() // likewise
+				defer func() { _ = r.Close() }() // A view in a temporary folder loses nothing.
 				c.Records = r
 			}
 		}
@@ -131,7 +131,7 @@ func (a *app) checkBridge(ctx context.Context, p *project.Project, c service.Che
 	c.Run(ctx, report)
 }
 
-func (r doctorReport) verdict() string {
+func (r doctorReport) summary() string {
 	switch {
 	case r.Failed > 0 && r.Warned > 0:
 		return fmt.Sprintf("%s broken, %s.", frame.Count(r.Failed, "thing"), frame.Count(r.Warned, "warning"))
@@ -143,7 +143,7 @@ func (r doctorReport) verdict() string {
 	return "Everything is in order."
 }
 
-// writeCheck prints one result, and its hint below it. width is the width of the terminal in columns; 0 means no limit.
+// writeCheck prints a result with its hint. width is the width of the terminal in columns, and 0 means no limit.
 func writeCheck(w io.Writer, c checkup.Check, s screen.Styles, width int) error {
 	mark := map[checkup.Status]string{checkup.OK: s.Green("ok  "), checkup.Warn: s.Yellow("warn"), checkup.Fail: s.Red("FAIL")}[c.Status]
 	const name, indent = 20, 26

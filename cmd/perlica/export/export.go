@@ -1,4 +1,5 @@
-// Package export writes the record, or a part of it, in forms that others can check or read.
+// Package export writes the record or a part of it in forms that others can check or read. It decides nothing and
+// knows no command.
 package export
 
 import (
@@ -31,7 +32,7 @@ func formatNames() []string { return slices.Sorted(maps.Keys(exportFormats())) }
 
 // Flags are the flags of log export.
 type Flags struct {
-	frame.EventFilter // run, session, since and before of it
+	frame.EventFilter // Its flags are --run, --session, --since and --before.
 	Out               string
 	raw               bool
 	Format            string
@@ -39,7 +40,7 @@ type Flags struct {
 	redact            bool
 }
 
-// Command is log export.
+// Command returns the command log export.
 func Command(a *frame.App) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
@@ -74,7 +75,7 @@ Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
 	return cmd
 }
 
-// AddFlags adds the flags that say how and where to an export goes.
+// AddFlags adds the flags for the form and the target of an export.
 func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.Out, "output", "o", "-", "write to this `file`, when all of it is right; - is standard output")
@@ -83,7 +84,7 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	frame.CompleteFlag(cmd, "format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Run is log export and session export.
+// Run runs log export and session export.
 func Run(ctx context.Context, a *frame.App, f Flags) error {
 	if _, ok := exportFormats()[f.Format]; !ok {
 		return frame.WithHint(frame.UsageErrorf("there is no format %q", f.Format), "there is %s", strings.Join(formatNames(), ", "))
@@ -104,7 +105,7 @@ func Run(ctx context.Context, a *frame.App, f Flags) error {
 	})
 }
 
-// Write writes a part of a log that is open.
+// Write writes a part of an open log.
 func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Project, f Flags) error {
 	write := exportFormats()[f.Format]
 	q, err := f.Query(ctx, log, time.Now())
@@ -120,12 +121,12 @@ func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Proj
 			return err
 		}
 		job.mask = redactor.Text
-		job.opt.Mask = func(payload []byte) bool { return masked(redactor, payload) }
+		job.opt.Mask = func(payload []byte) bool { return containsSecret(redactor, payload) }
 	}
 	opt := &job.opt
 	progress, done := a.Progress(ctx, "exporting", log)
 	defer done()
-	if f.Out != "-" || !screen.IsTerminal(a.Stdout) { // else its lines are progress enough
+	if f.Out != "-" || !screen.IsTerminal(a.Stdout) { // On a terminal the exported lines show the progress.
 		opt.Progress = progress
 	}
 	var got *export.Summary
@@ -146,16 +147,16 @@ func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Proj
 	return nil
 }
 
-// redactorOf masks by the built-in rules and the project's.
+// redactorOf returns the redactor with the built-in rules and the rules of the project.
 func redactorOf(a *frame.App, p *project.Project) (*redact.Redactor, error) {
-	// With a mistake in the configuration some of its patterns may be missing.
+	// A mistake in the configuration may hide some of its patterns.
 	if _, err := a.Locate(nil); err != nil {
 		return nil, frame.WithHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
 	}
 	return p.Redactor()
 }
 
-// Tally says how much of a log an export holds.
+// Tally says how much of a log an export contains.
 func Tally(got export.Summary) string {
 	text := fmt.Sprintf("%d of %s", got.Events, frame.Count(int(got.Size), "event"))
 	if got.Pruned > 0 {
@@ -170,12 +171,12 @@ func Tally(got export.Summary) string {
 	return text
 }
 
-// masked reports whether the redaction rules find something in a payload.
-func masked(redactor *redact.Redactor, payload []byte) bool {
+// containsSecret reports whether the redaction rules match a part of a payload.
+func containsSecret(redactor *redact.Redactor, payload []byte) bool {
 	if redactor.Changes(payload) {
 		return true
 	}
-	// The beginning of a line that was too long stands in base64, where no rule finds anything.
+	// The start of an oversized line is in base64, where no rule matches.
 	var line fact.OversizedLine
 	if !bytes.Contains(payload, []byte(`"head":"`)) || json.Unmarshal(payload, &line) != nil {
 		return false
@@ -184,33 +185,33 @@ func masked(redactor *redact.Redactor, payload []byte) bool {
 	return redactor.Text(text) != text
 }
 
-// exportJob is what is to be exported, and how.
+// exportJob describes one export.
 type exportJob struct {
 	log     *store.Reader
 	opt     export.Options
-	mask    func(string) string // nil: nothing is masked
-	version string              // of Perlica
+	mask    func(string) string // nil if nothing is masked
+	version string              // the version of Perlica
 }
 
-// exportFormat writes what is selected of a log in one of the formats of log export, and says
-// how much that was, if it is the one that can be checked.
+// exportFormat writes the selected part of a log in one format of log export. It returns a summary if the format can
+// be verified.
 type exportFormat func(ctx context.Context, w io.Writer, job exportJob) (*export.Summary, error)
 
-// exportFormats are the values of --format.
+// exportFormats returns the values of --format.
 func exportFormats() map[string]exportFormat {
 	return map[string]exportFormat{
 		"jsonl": func(ctx context.Context, w io.Writer, job exportJob) (*export.Summary, error) {
 			got, err := export.Write(ctx, job.log, w, job.opt)
 			return &got, err
 		},
-		"html":        reported(report.WriteHTML),
-		"otel":        reported(report.WriteOTel),
-		"cloudevents": reported(report.WriteCloudEvents),
+		"html":        reportFormat(report.WriteHTML),
+		"otel":        reportFormat(report.WriteOTel),
+		"cloudevents": reportFormat(report.WriteCloudEvents),
 	}
 }
 
-// reported makes an export of what tells the record to people and tools.
-func reported(write func(context.Context, io.Writer, *store.Reader, event.Query, report.FormatOptions) error) exportFormat {
+// reportFormat makes an exportFormat of a format that people and other tools read.
+func reportFormat(write func(context.Context, io.Writer, *store.Reader, event.Query, report.FormatOptions) error) exportFormat {
 	return func(ctx context.Context, w io.Writer, job exportJob) (*export.Summary, error) {
 		s := job.opt.Selection
 		q := event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before}

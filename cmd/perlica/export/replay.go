@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/provider/replay"
 )
 
-// AddReplayFlags adds the flags of what is written for 'perlica agent replay'.
+// AddReplayFlags adds the flags of an export for 'perlica agent replay'.
 func AddReplayFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.replay, "replay", "", "write the lines of the protocol alone to this `file`, for 'perlica agent replay'; - is standard output")
@@ -53,7 +53,7 @@ func writeReplay(ctx context.Context, a *frame.App, log *store.Reader, p *projec
 	return nil
 }
 
-// withoutSecrets masks what looks like a secret, or refuses the line.
+// withoutSecrets masks possible secrets in the frames, or refuses a line with a secret.
 func withoutSecrets(frames iter.Seq2[replay.Frame, error], mask func([]byte) []byte, masks bool) iter.Seq2[replay.Frame, error] {
 	return func(yield func(replay.Frame, error) bool) {
 		for f, err := range frames {
@@ -72,7 +72,7 @@ func withoutSecrets(frames iter.Seq2[replay.Frame, error], mask func([]byte) []b
 	}
 }
 
-// HintGone says what to do about a line that a record lacks.
+// HintGone adds a hint to the error that the record lacks a line.
 func HintGone(err error) error {
 	var gone *replay.GoneError
 	if !errors.As(err, &gone) {

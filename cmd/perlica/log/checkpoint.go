@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/witness"
 )
 
-// witnessTimeout is how long a witness may take in all.
+// witnessTimeout is the total time that a witness may take.
 const witnessTimeout = 30 * time.Second
 
 func (a *app) logCheckpointCommand() *cobra.Command {
@@ -76,8 +76,8 @@ func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
 	return list, nil
 }
 
-// checkpointed is a checkpoint as log checkpoint prints it.
-type checkpointed struct {
+// checkpointJSON is a checkpoint in the form of log checkpoint.
+type checkpointJSON struct {
 	Origin    string      `json:"origin"`
 	Size      int64       `json:"size"`
 	Root      string      `json:"root"` // base64
@@ -96,7 +96,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 	if err != nil {
 		return err
 	}
-	there, _, err := a.Reader(ctx, p) // opening it for work would make one
+	there, _, err := a.Reader(ctx, p) // Opening the log for work would make one.
 	if err != nil {
 		return err
 	}
@@ -114,13 +114,13 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 		return frame.WithHint(errors.New("the log is empty: there is nothing to sign"), "the first 'perlica run' fills it")
 	case err != nil && c.Note == "":
 		return err
-	case err != nil: // it is signed and stored
+	case err != nil: // The checkpoint is signed and stored.
 		a.Note("warning: the checkpoint is not in the anchor beside the log: " + err.Error())
 	}
-	out := checkpointed{Origin: c.Origin, Size: c.Size, Root: c.Root.String()}
+	out := checkpointJSON{Origin: c.Origin, Size: c.Size, Root: c.Root.String()}
 	var failed error
 	for _, w := range list {
-		cosigned, werr := a.cosign(ctx, w, r.Log(), c)
+		cosigned, werr := a.requestCosignature(ctx, w, r.Log(), c)
 		entry := witnessed{URL: w.URL, OK: werr == nil}
 		if werr == nil {
 			c = cosigned
@@ -141,8 +141,8 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 	return err
 }
 
-// cosign has a witness sign and stores what it signed.
-func (a *app) cosign(ctx context.Context, w *witness.Witness, log *eventlog.Log, c evidence.Checkpoint) (evidence.Checkpoint, error) {
+// requestCosignature asks a witness to cosign a checkpoint and stores the cosignature.
+func (a *app) requestCosignature(ctx context.Context, w *witness.Witness, log *eventlog.Log, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
 	defer cancel()
 	cosigned, err := w.Cosign(ctx, &log.Reader, c)
@@ -155,7 +155,7 @@ func (a *app) cosign(ctx context.Context, w *witness.Witness, log *eventlog.Log,
 	return cosigned, log.StoreCheckpoint(ctx, cosigned.Note)
 }
 
-// witnessHint says what to do about a witness that did not sign.
+// witnessHint returns a hint for a witness that did not cosign.
 func witnessHint(err error) string {
 	switch {
 	case errors.Is(err, witness.ErrUnknownLog), errors.Is(err, witness.ErrUnknownKey):

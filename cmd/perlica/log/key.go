@@ -23,7 +23,7 @@ run, in your own directories, where only you may read it. See docs/evidence.md.`
 		a.logKeyShowCommand(), a.logKeyRotateCommand())
 }
 
-// shownKeys are keys as log key show prints them.
+// shownKeys are the keys in the form of log key show.
 type shownKeys struct {
 	File   string     `json:"file"`
 	Origin string     `json:"origin,omitempty"`
@@ -60,7 +60,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
 				if err != nil {
 					return err
 				}
-				return a.Show(asJSON, shown, shown.write)
+				return a.Show(asJSON, shown, shown.writeText)
 			})
 		},
 	}
@@ -68,7 +68,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
 	return cmd
 }
 
-// keysOf puts together the verifier keys of a log.
+// keysOf collects the verifier keys of a log.
 func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *project.Project) (s shownKeys, err error) {
 	s.File = evidence.KeyPath(p.Dirs.KeyDir())
 	if s.Origin, err = log.Origin(ctx); err != nil {
@@ -86,7 +86,7 @@ func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *project
 	return s, nil
 }
 
-func (k shownKeys) write(w io.Writer, s screen.Styles) error {
+func (k shownKeys) writeText(w io.Writer, s screen.Styles) error {
 	_, err := fmt.Fprintf(w, "%s %s\n%s %s\n", s.Dim("file   "), screen.Sanitize(k.File), s.Dim("log    "), screen.Sanitize(k.Origin))
 	for _, key := range k.Keys {
 		word := s.Green("in use ")
@@ -129,7 +129,7 @@ show' prints it.`,
 	}
 }
 
-// sayVerifierKey prints the verifier key of the context's log, if there is a log.
+// sayVerifierKey prints the verifier key of the context's log. It prints nothing if there is no log.
 func (a *app) sayVerifierKey(ctx context.Context, k *evidence.Keys) error {
 	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) error {
 		name, err := log.Origin(ctx)

@@ -1,4 +1,4 @@
-// Package log holds the commands that read, check and maintain the event log.
+// Package log has the commands that read, check and maintain the event log.
 package log
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// TailCommand returns the command that shows and follows the newest events.
+// TailCommand returns the command log tail.
 func TailCommand(a *frame.App) *cobra.Command { return (&app{a}).logTailCommand() }
 
-// Command returns the command with those below it.
+// Command returns the command log with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	cmd := frame.Group("log", "Read, search, verify and prune the event log",
@@ -42,16 +42,16 @@ prune takes something away, and says so on the log. See docs/log.md and docs/evi
 	return cmd
 }
 
-// lineTime is how the time of an event is written, in local time.
+// lineTime is the format of an event's local time.
 const lineTime = "2006-01-02 15:04:05.000"
 
-// storyTime is how the time of a run is written above its story, with its zone.
+// storyTime is the format of a run's time above its story, with the zone.
 const storyTime = lineTime + " MST"
 
-// typeWidth is the column of the types; the few that are longer push their line.
+// typeWidth is the width of the column with the types. A few longer types move the rest of their line.
 const typeWidth = 25
 
-// eventLine is an event on one line, cut to width columns if width is not 0.
+// eventLine returns an event in one line, cut to width columns. A width of 0 means no limit.
 func eventLine(e event.Event, s screen.Styles, width int) string {
 	typ := runewidth.FillRight(string(e.Type), typeWidth)
 	refs := lineRefs(e)
@@ -73,7 +73,7 @@ func eventLine(e event.Event, s screen.Styles, width int) string {
 	return strings.TrimRight(line, " ")
 }
 
-// lineRefs names what an event is about: its question, else its run, else its session.
+// lineRefs names the question of an event, otherwise its run, otherwise its session.
 func lineRefs(e event.Event) string {
 	switch {
 	case e.Interaction != "":
@@ -86,27 +86,27 @@ func lineRefs(e event.Event) string {
 	return "-"
 }
 
-// parseKept reads a checkpoint that was kept elsewhere. A tag, a ticket or a chat adds empty lines
-// around it, takes the last line's end, or ends lines in its own way; nothing of that is signed.
+// parseKept parses a checkpoint that was kept elsewhere. Tags, tickets and chats change empty lines and line ends
+// around it. No signature covers these parts.
 func parseKept(text []byte) (evidence.Checkpoint, error) {
-	return evidence.ParseCheckpoint(asWritten(text))
+	return evidence.ParseCheckpoint(normalizeNote(text))
 }
 
-// asWritten undoes what mail, chats and other systems do to a text that ends with a signature.
-func asWritten(text []byte) string {
+// normalizeNote reverts the changes that mail, chats and other systems make to a signed text.
+func normalizeNote(text []byte) string {
 	lines := strings.ReplaceAll(string(text), "\r\n", "\n")
 	return strings.Trim(lines, " \t\n") + "\n"
 }
 
 const (
-	// maxNote is more than a checkpoint with all its cosignatures has.
+	// maxNote is larger than any checkpoint with all its cosignatures, in bytes.
 	maxNote = 1 << 20
-	// maxProof is as much as a proof of a line of 64 MiB can have, escaped and in base64.
+	// maxProof is the size of the largest proof in bytes: one line of 64 MiB, escaped and in base64.
 	maxProof = 1 << 29
 )
 
-// given reads what the command line names, a file or, as -, standard input.
-func (a *app) given(name string, most int64) ([]byte, error) {
+// readNamed reads a file that the command line names, or standard input for "-".
+func (a *app) readNamed(name string, most int64) ([]byte, error) {
 	if name != "-" {
 		return readGiven(name, most)
 	}
@@ -117,14 +117,14 @@ func (a *app) given(name string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// readGiven reads a file that the command line names, if it has not more than most bytes. A pipe
-// without a writer is empty, and is not waited for.
+// readGiven reads a named file of at most most bytes. It reads a pipe without a writer as empty and does not wait for
+// it.
 func readGiven(name string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // read from only
+	defer func() { _ = f.Close() }() // A file that was only read loses nothing.
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -144,11 +144,11 @@ func readGiven(name string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// verifiers reads verifier keys that a flag gave.
+// verifiers parses the verifier keys of a flag.
 func verifiers(keys []string, flag string) (list []note.Verifier, err error) {
 	for i, k := range keys {
 		if slices.Contains(keys[:i], k) {
-			continue // a key that is known twice is ambiguous to those who look for it
+			continue // A repeated key would be ambiguous.
 		}
 		v, err := evidence.NewVerifier(k)
 		if err != nil {

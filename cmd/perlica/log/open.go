@@ -45,7 +45,7 @@ out; 'perlica log resolve' puts the judgement on record and takes the run off th
 
 func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 	list := []report.OpenRun{}
-	// Where there is no log there is no such run, and none is made to say so.
+	// Without a log there is no such run. The command does not make a log to find this out.
 	err := a.Reading(ctx, func(*store.Reader, *project.Project) error { return nil })
 	if err == nil {
 		err = a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
@@ -93,13 +93,13 @@ func writeOpenRuns(out io.Writer, s screen.Styles, list []report.OpenRun) error 
 		if o.Alive {
 			known = ""
 		}
-		_ = frame.WriteFields(w, s, "  ", 8, [][2]string{ // Flush tells
+		_ = frame.WriteFields(w, s, "  ", 8, [][2]string{ // Flush returns the error.
 			{"when", o.At.Local().Format(time.DateTime)},
 			{"session", frame.ShortID(o.Session)},
 			{"provider", o.Provider},
-			{"input", beginOf(o.Text)},
+			{"input", startOf(o.Text)},
 			{"prompt", promptState(o)},
-			{"came", cameBack(o)},
+			{"came", replyState(o)},
 			{"asked", strings.Join(o.Questions, "; ")},
 			{"known", known},
 		})
@@ -110,7 +110,7 @@ func writeOpenRuns(out io.Writer, s screen.Styles, list []report.OpenRun) error 
 	return w.Flush()
 }
 
-// promptState says whether the prompt went to the agent.
+// promptState says whether the prompt was sent to the agent.
 func promptState(o report.OpenRun) string {
 	switch {
 	case o.Sent:
@@ -122,12 +122,12 @@ func promptState(o report.OpenRun) string {
 	case o.Alive:
 		return "not on record yet"
 	}
-	// It is recorded first, but written to disk with the next batch.
+	// A prompt is recorded first, but reaches the disk with the next batch.
 	return "not on record; it can have left all the same, a tenth of a second before the end"
 }
 
-// cameBack says what the agent sent behind the prompt.
-func cameBack(o report.OpenRun) string {
+// replyState says what the agent sent after the prompt.
+func replyState(o report.OpenRun) string {
 	if !o.Sent {
 		return ""
 	}
@@ -136,13 +136,13 @@ func cameBack(o report.OpenRun) string {
 		text += ", among them an answer"
 	}
 	if o.Arrived != "" {
-		text += "; the text so far: " + beginOf(o.Arrived)
+		text += "; the text so far: " + startOf(o.Arrived)
 	}
 	return text
 }
 
-// beginOf is the beginning of a text, for a line.
-func beginOf(text string) string {
+// startOf returns the start of a text for one line.
+func startOf(text string) string {
 	const most = 100
 	r := []rune(strings.Join(strings.Fields(text), " "))
 	if len(r) > most {

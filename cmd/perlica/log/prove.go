@@ -57,7 +57,7 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
-				proof, by, err := prove(cmd.Context(), log, consistency, args)
+				proof, by, err := makeProof(cmd.Context(), log, consistency, args)
 				if err != nil {
 					return err
 				}
@@ -75,8 +75,8 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 	return cmd
 }
 
-// keyFlags are the flags by which a proof is verified: with the keys that signed its checkpoints,
-// which need not be the one in use. Where one is not this user's own, --key KEY stands for it.
+// keyFlags returns the flags that verify a proof: the keys that signed its checkpoints, which may be older keys. For
+// a key of another user it returns the placeholder --key KEY.
 func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 	var flags []string
 	keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
@@ -92,8 +92,8 @@ func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 	return strings.Join(flags, "")
 }
 
-// prove makes a proof, and returns the checkpoints that it rests on.
-func prove(ctx context.Context, log *store.Reader, consistency bool, args []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+// makeProof makes a proof and returns the checkpoints that it uses.
+func makeProof(ctx context.Context, log *store.Reader, consistency bool, args []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
 	if consistency {
 		return proveConsistency(ctx, log, args)
 	}
@@ -119,12 +119,12 @@ func prove(ctx context.Context, log *store.Reader, consistency bool, args []stri
 	return list, []evidence.Checkpoint{list.Newest()}, nil
 }
 
-// ofQuestion are the types of the events that prove a question: the request, its end, and the reply to the agent.
+// ofQuestion are the types of the events that prove a question: the request, its end and the reply to the agent.
 var ofQuestion = []event.Type{
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed, event.ReplySent, event.ReplyFailed,
 }
 
-// findSeqs finds the event that a number or an id names, or the events of a question.
+// findSeqs returns the event of a number or an id, or the events of a question.
 func findSeqs(ctx context.Context, log *store.Reader, ref string) (list []event.Seq, err error) {
 	n, err := strconv.ParseInt(ref, 10, 64)
 	if err == nil && n > 0 {
@@ -189,7 +189,7 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 	return p, list, nil
 }
 
-// putProof writes a proof where it is wanted, and says by which keys it is verified.
+// putProof writes a proof to its target and names the keys that verify it.
 func (a *app) putProof(text []byte, file, keys string) error {
 	write := func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -198,7 +198,7 @@ func (a *app) putProof(text []byte, file, keys string) error {
 	if file == "" || file == "-" {
 		return a.Write(write)
 	}
-	// A new file of mode 0600: it may hold what only its reader should see.
+	// The file gets mode 0600, because the proof may contain private text.
 	if err := a.WriteTo(file, write); err != nil {
 		return err
 	}
@@ -210,47 +210,47 @@ type checkedProof struct {
 	File    string           `json:"file"`
 	OK      bool             `json:"ok"`
 	Damage  string           `json:"damage,omitempty"`
-	Kind    string           `json:"kind,omitempty"` // "event", "events", "consistency"
+	Kind    string           `json:"kind,omitempty"` // "event", "events" or "consistency"
 	Origin  string           `json:"origin,omitempty"`
-	Size    int64            `json:"size,omitempty"`     // of the checkpoint, of the later one
-	OldSize int64            `json:"old_size,omitempty"` // of the earlier one
+	Size    int64            `json:"size,omitempty"`     // size of the checkpoint, or of the later one
+	OldSize int64            `json:"old_size,omitempty"` // size of the earlier checkpoint
 	Root    string           `json:"root,omitempty"`     // base64
-	OwnKey  bool             `json:"own_key"`            // the log's key was taken from this user's file
+	OwnKey  bool             `json:"own_key"`            // The log's key comes from this user's file.
 	Signed  []proofSignature `json:"signatures,omitempty"`
-	Event   *event.Event     `json:"event,omitempty"`  // of the kind "event"
-	Events  []event.Event    `json:"events,omitempty"` // of the kind "events"
+	Event   *event.Event     `json:"event,omitempty"`  // for the kind "event"
+	Events  []event.Event    `json:"events,omitempty"` // for the kind "events"
 }
 
 type proofSignature struct {
 	Name string     `json:"name"`
-	Time *time.Time `json:"time,omitempty"` // of a witness
+	Time *time.Time `json:"time,omitempty"` // time of a witness
 }
 
-// verifyProof checks a proof of log prove by verifier keys, or, if there are none, by the user's own.
+// verifyProof checks a proof of log prove with the given verifier keys. Without keys it uses the user's own.
 func (a *app) verifyProof(file string, keys []string, asJSON bool) error {
 	known, err := verifiers(keys, "--key")
 	if err != nil {
 		return err
 	}
-	b, err := a.given(file, maxProof)
+	b, err := a.readNamed(file, maxProof)
 	if err != nil {
 		return err
 	}
 	v := checkedProof{File: file}
-	err = a.checkProof(&v, asWritten(b), known)
+	err = a.checkProof(&v, normalizeNote(b), known)
 	if err != nil && !errors.Is(err, evidence.ErrProof) {
 		return err
 	}
 	if v.OK = err == nil; !v.OK {
 		v.Damage = err.Error()
 	}
-	if err = a.Show(asJSON, v, v.write); err == nil && !v.OK {
+	if err = a.Show(asJSON, v, v.writeText); err == nil && !v.OK {
 		err = frame.ExitFailure.With(nil)
 	}
 	return err
 }
 
-// checkProof tells the kinds of proofs apart and fills in what one of them proves.
+// checkProof finds the kind of a proof and fills in what the proof shows.
 func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (err error) {
 	var verify func(...note.Verifier) ([]evidence.Signature, error)
 	var head evidence.Checkpoint
@@ -282,7 +282,7 @@ func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (e
 	}
 	signed, err := verify(known...)
 	if err != nil {
-		v.Event, v.Events = nil, nil // nothing of it is proven
+		v.Event, v.Events = nil, nil // Nothing was proven.
 		return err
 	}
 	v.Origin, v.Size, v.Root = head.Origin, head.Size, head.Root.String()
@@ -296,7 +296,7 @@ func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (e
 	return nil
 }
 
-// ownVerifiers are the keys in the user's own file.
+// ownVerifiers returns the keys of the user's own file.
 func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	p, err := a.LocateToRead()
 	if err != nil {
@@ -313,7 +313,7 @@ func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	return list, nil
 }
 
-func (v checkedProof) write(w io.Writer, s screen.Styles) error {
+func (v checkedProof) writeText(w io.Writer, s screen.Styles) error {
 	file := screen.Sanitize(v.File)
 	if !v.OK {
 		_, err := fmt.Fprintf(w, "%s %s\n%s\n", s.Red("NOT PROVEN"), file, screen.Sanitize(v.Damage))

@@ -17,13 +17,13 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// A checked log is one whose proofs are held against both checkers.
+// checked is a log whose proofs both checkers check.
 type checked struct {
 	*eventlog.Log
-	file   string // a proof
+	file   string // path of a proof
 	python string
 	keys   *evidence.Keys
-	key    string // of the log, once something is appended, as is known
+	key    string // the log's key as it is known after the first append
 	known  note.Verifier
 }
 
@@ -32,7 +32,7 @@ func openChecked(t *testing.T) *checked {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("there is no openssl")
 	}
-	// python3 may be a script that chooses one and takes longer than the check.
+	// python3 may be a script that chooses an interpreter and takes longer than the check.
 	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		t.Skip("there is no python3:", err)
@@ -46,12 +46,12 @@ func openChecked(t *testing.T) *checked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = log.Close() }) // its files go with it
+	t.Cleanup(func() { _ = log.Close() }) // The test removes the files.
 	return &checked{Log: log, file: filepath.Join(dir, "proof"), python: strings.TrimSpace(string(python)), keys: keys}
 }
 
-// append appends events and a checkpoint of them.
-func (c *checked) append(t *testing.T, events ...event.Event) {
+// appendEvents appends events and a checkpoint that covers them.
+func (c *checked) appendEvents(t *testing.T, events ...event.Event) {
 	t.Helper()
 	for _, e := range events {
 		if _, err := c.Log.Append(t.Context(), e); err != nil {
@@ -72,7 +72,7 @@ func (c *checked) append(t *testing.T, events ...event.Event) {
 	}
 }
 
-// byPython has docs/check-proof.py, which knows nothing of this code, check a proof.
+// byPython checks a proof with docs/check-proof.py, which shares no code with Perlica.
 func (c *checked) byPython(t *testing.T, text string) error {
 	t.Helper()
 	if err := os.WriteFile(c.file, []byte(text), 0o600); err != nil {
@@ -85,17 +85,16 @@ func (c *checked) byPython(t *testing.T, text string) error {
 	return nil
 }
 
-// byPerlica checks a proof as log verify --proof --key does.
+// byPerlica checks a proof like log verify --proof --key.
 func (c *checked) byPerlica(text string) error {
-	return (&app{}).checkProof(&checkedProof{}, asWritten([]byte(text)), []note.Verifier{c.known})
+	return (&app{}).checkProof(&checkedProof{}, normalizeNote([]byte(text)), []note.Verifier{c.known})
 }
 
-// TestCheckProofInPython has both checkers check proofs of every kind of event, and refuse them when they
-// were changed.
+// TestCheckProofInPython checks that both checkers accept proofs of every kind of event and refuse changed proofs.
 func TestCheckProofInPython(t *testing.T) {
 	log := openChecked(t)
 	refs := event.Refs{Session: "s", Run: "ünï", Input: "a \"leaf\":\"b\" <c>"}
-	log.append(t,
+	log.appendEvents(t,
 		event.NewFact(event.ToolBlocked, "user", refs, map[string]string{"leaf": "x", "payload": "<&>\u2028", "ü": "ß"}),
 		event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: []byte("plain\x00\u2028\n")},
 		event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: []byte{0xff, 0xfe}},
@@ -113,7 +112,7 @@ func TestCheckProofInPython(t *testing.T) {
 			t.Errorf("event %d: %v", seq, err)
 		}
 		if seq > 1 {
-			continue // each start of another program takes its time
+			continue // Starting another program takes time.
 		}
 		edited := p
 		edited.Event.Actor = "x"
@@ -142,7 +141,7 @@ func TestCheckProofInPython(t *testing.T) {
 			"path":      strings.Replace(good, p.Path[0].String()+"\n", "", 1),
 			"root":      strings.Replace(good, p.Checkpoint.Root.String(), p.Path[0].String(), 1),
 			"signature": strings.Replace(good, sig, sig[:20]+"AAAA"+sig[24:], 1),
-			// What a reader could take for a part of the proof.
+			// These texts could be mistaken for a part of the proof.
 			"text behind it":      good + "and more\n",
 			"paragraph behind it": good + "\nand more\n",
 			"text ahead of it":    "see:\n" + good,
@@ -157,9 +156,9 @@ func TestCheckProofInPython(t *testing.T) {
 	}
 }
 
-// TestProofsOfAQuestion holds that both checkers take the proofs of a question as a whole alone: each proof holds, and
-// the request, its end and the reply stand in their order. A checker that looks at the first proof alone, or at each
-// by itself, breaks it.
+// TestProofsOfAQuestion checks that both checkers accept the proofs of a question only as a whole. Each proof must
+// hold, and the request, its end and the reply must stand in order. A checker that looks only at the first proof, or
+// at each proof alone, fails this test.
 func TestProofsOfAQuestion(t *testing.T) {
 	log, other := openChecked(t), openChecked(t)
 	question := func(id event.InteractionID) []event.Event {
@@ -170,8 +169,8 @@ func TestProofsOfAQuestion(t *testing.T) {
 			event.NewFact(event.ReplySent, "perlica", refs, map[string]string{"outcome": "selected"}),
 		}
 	}
-	log.append(t, append(question("q1"), question("q2")...)...)
-	other.append(t, question("q1")...)
+	log.appendEvents(t, append(question("q1"), question("q2")...)...)
+	other.appendEvents(t, question("q1")...)
 	prove := func(log *checked, seq event.Seq) eventlog.Proof {
 		p, err := eventlog.Prove(t.Context(), &log.Reader, seq)
 		if err != nil {

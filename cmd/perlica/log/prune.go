@@ -18,7 +18,7 @@ import (
 )
 
 type pruneFlags struct {
-	frame.EventFilter // run, session and before
+	frame.EventFilter // Its flags are --run, --session and --before.
 	keep, why         string
 	yes, dryRun       bool
 }
@@ -71,7 +71,7 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	var p event.Pruning
 	var s store.Selection
 	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
-		if p, err = f.pruning(ctx, log); err != nil {
+		if p, err = f.pruningOf(ctx, log); err != nil {
 			return err
 		}
 		s, err = log.Selection(ctx, p)
@@ -102,7 +102,7 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	})
 }
 
-func (f pruneFlags) pruning(ctx context.Context, log *store.Reader) (p event.Pruning, err error) {
+func (f pruneFlags) pruningOf(ctx context.Context, log *store.Reader) (p event.Pruning, err error) {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return p, err
@@ -132,7 +132,7 @@ func (a *app) sayPruned(done eventlog.Removal) error {
 		frame.Count(int(done.Events), "payload"), inBytes(done.Bytes), inBytes(done.Before), inBytes(done.After))
 }
 
-// pruneErr says what to do about what keeps payloads from being removed.
+// pruneErr adds a hint to an error that keeps payloads from being removed.
 func pruneErr(err error) error {
 	switch {
 	case errors.Is(err, disk.ErrUnfinished):
@@ -149,7 +149,7 @@ func pruneErr(err error) error {
 	return err
 }
 
-// inBytes is a size as people read it.
+// inBytes returns a size in a short form for people.
 func inBytes(n int64) string {
 	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// runsDefault is how many runs log runs lists where nothing says how many.
+// runsDefault is the default number of runs in log runs.
 const runsDefault = 20
 
 func (a *app) logRunsCommand() *cobra.Command {
@@ -79,7 +79,7 @@ func (a *app) logRuns(ctx context.Context, log event.Reader, f frame.EventFilter
 	return err
 }
 
-// runsGrid has a row for each run.
+// runsGrid returns a table with a row for each run.
 func runsGrid(list []report.Run) frame.Grid {
 	g := frame.Grid{Head: []string{"WHEN", "RUN", "SESSION", "BY", "PROVIDER", "OUTCOME", "TOOK", "ASKED", "TOOLS", "COST", "TEXT"}}
 	for _, r := range list {
@@ -103,7 +103,7 @@ func runsGrid(list []report.Run) frame.Grid {
 	return g
 }
 
-// shortTime is how the time of a run is written in a list, in local time.
+// shortTime is the format of a run's local time in a list.
 const shortTime = "2006-01-02 15:04 MST"
 
 func outcomeWord(o kernel.Outcome) string {
@@ -120,7 +120,7 @@ func outcomeWord(o kernel.Outcome) string {
 	return string(o)
 }
 
-// firstWords is the beginning of an input on one line.
+// firstWords returns the start of an input in one line.
 func firstWords(r report.Run) string {
 	const most = 60
 	text := cmp.Or(r.Damage, strings.Join(strings.Fields(r.Text), " "))

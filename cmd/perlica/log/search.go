@@ -30,7 +30,7 @@ type searchFlags struct {
 	json, team        bool
 }
 
-// searchDefault is how many hits log search shows where nothing says how many.
+// searchDefault is the default number of hits in log search.
 const searchDefault = 20
 
 func (a *app) logSearchCommand() *cobra.Command {
@@ -93,8 +93,8 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// wanted makes the flags what is to be searched for, but for the session.
-func (f searchFlags) wanted(phrases []string, now time.Time) (w report.Wanted, err error) {
+// wantedOf turns the flags into a search. It leaves out the session.
+func (f searchFlags) wantedOf(phrases []string, now time.Time) (w report.Wanted, err error) {
 	w = report.Wanted{Phrases: phrases, Provider: f.provider}
 	if f.n == 0 || f.n < -1 {
 		return w, frame.UsageErrorf("-n %d: it is a number of hits, or -1 for all", f.n)
@@ -110,12 +110,12 @@ func (f searchFlags) wanted(phrases []string, now time.Time) (w report.Wanted, e
 }
 
 func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) error {
-	w, err := f.wanted(phrases, time.Now())
+	w, err := f.wantedOf(phrases, time.Now())
 	if err != nil {
 		return err
 	}
 	if width := screen.TerminalWidth(a.Stdout); width > 0 {
-		w.Width = max(width-8, 30) // indented, and with an ellipsis at either end
+		w.Width = max(width-8, 30) // room for the indent and an ellipsis at both ends
 	}
 	if f.team {
 		return a.searchTeam(ctx, w, f)
@@ -139,30 +139,30 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 	})
 }
 
-// found is a hit, with the worker's name where several logs were searched.
-type found struct {
+// searchHit is a hit. It names the worker if several logs were searched.
+type searchHit struct {
 	report.Hit
 	worker string
 }
 
-func inLog(hits iter.Seq2[report.Hit, error], worker string) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
+func inLog(hits iter.Seq2[report.Hit, error], worker string) iter.Seq2[searchHit, error] {
+	return func(yield func(searchHit, error) bool) {
 		for h, err := range hits {
-			if !yield(found{h, worker}, err) {
+			if !yield(searchHit{h, worker}, err) {
 				return
 			}
 		}
 	}
 }
 
-// openSearch opens the index of a log at a path; on a terminal it shows how far it is. of says which log it is, in words.
+// openSearch opens the index of a log at a path. On a terminal it shows the progress, and of describes the log.
 func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (*report.Search, func(), error) {
 	last, _, err := log.Last(ctx, event.Query{})
 	if err != nil {
 		return nil, nil, err
 	}
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
-	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
+	defer func() { _ = status.Close() }() // The terminal may be gone.
 	used := ""
 	s, remove, err := project.OpenView(at, func(path string) (*report.Search, error) {
 		used = path
@@ -179,20 +179,20 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 	return s, remove, err
 }
 
-// printHits prints the first of the hits, as many as are wanted.
-func (a *app) printHits(hits iter.Seq2[found, error], f searchFlags) error {
+// printHits prints the first hits up to the limit.
+func (a *app) printHits(hits iter.Seq2[searchHit, error], f searchFlags) error {
 	n, err := a.writeHits(hits, f)
 	if errors.Is(err, report.ErrNoWords) {
 		return frame.WithHint(frame.UsageErrorf("%w", err), "a word has a letter or a digit; other signs are not searched for")
 	}
 	if err == nil && n == 0 {
 		a.Note("nothing was found")
-		return frame.ExitFailure.With(nil) // as grep has it
+		return frame.ExitFailure.With(nil) // grep returns the same code.
 	}
 	return frame.IgnoreClosedPipe(err)
 }
 
-func (a *app) writeHits(hits iter.Seq2[found, error], f searchFlags) (n int, err error) {
+func (a *app) writeHits(hits iter.Seq2[searchHit, error], f searchFlags) (n int, err error) {
 	out := bufio.NewWriter(a.Stdout)
 	defer func() { err = errors.Join(err, outputErr(out.Flush())) }()
 	styles, enc := a.Styles(a.Stdout), json.NewEncoder(out)
@@ -216,8 +216,8 @@ func (a *app) writeHits(hits iter.Seq2[found, error], f searchFlags) (n int, err
 	return n, nil
 }
 
-// hitLines is a hit for people: where it is, and what was found.
-func hitLines(h found, s screen.Styles) string {
+// hitLines returns a hit for people: its place and the found text.
+func hitLines(h searchHit, s screen.Styles) string {
 	e := h.Event
 	head := fmt.Sprintf("%s %6d  %-8s  %s", e.Time.Local().Format(lineTime), e.Seq, h.Kind, lineRuns(e))
 	if e.Run != "" {
@@ -241,7 +241,7 @@ func hitLines(h found, s screen.Styles) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// lineRuns names the run of an event, else its session: what log show takes.
+// lineRuns returns the run of an event, otherwise its session. log show accepts both.
 func lineRuns(e event.Event) string {
 	if e.Run != "" {
 		return "run " + frame.OneLine(frame.ShortID(e.Run))
@@ -249,7 +249,7 @@ func lineRuns(e event.Event) string {
 	return "session " + frame.OneLine(frame.ShortID(e.Session))
 }
 
-// hit is what --json prints.
+// hit is a hit in the form of --json.
 type hit struct {
 	Seq      event.Seq   `json:"seq"`
 	ID       string      `json:"event_id"`
@@ -257,13 +257,13 @@ type hit struct {
 	Type     event.Type  `json:"type"`
 	Kind     report.Kind `json:"kind"`
 	Provider string      `json:"provider"`
-	Worker   string      `json:"worker,omitempty"` // with --team: whose log it is
+	Worker   string      `json:"worker,omitempty"` // with --team: the worker whose log has the hit
 	event.Refs
 	Excerpt string   `json:"excerpt"`
 	Matches []string `json:"matches"` // the marked parts of the excerpt
 }
 
-func hitJSON(h found) hit {
+func hitJSON(h searchHit) hit {
 	v := hit{
 		Seq: h.Event.Seq, ID: h.Event.ID, Time: h.Event.Time.UTC().Format(time.RFC3339Nano), Type: h.Event.Type,
 		Kind: h.Kind, Provider: h.Provider, Worker: h.worker, Refs: h.Event.Refs, Matches: []string{},

@@ -80,17 +80,17 @@ func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bo
 			return err
 		}
 	}
-	if !narrow(&q, found) {
+	if !narrowQuery(&q, found) {
 		return fmt.Errorf("%q is on the log, and the filters leave it out", ref)
 	}
 	switch {
 	case found.Event != nil && f.Json:
-		err = errors.Join(out.event(*found.Event), outputErr(out.w.Flush()))
+		err = errors.Join(out.writeEvent(*found.Event), outputErr(out.w.Flush()))
 	case found.Event != nil:
 		_, err = fmt.Fprintln(a.Stdout, eventInFull(*found.Event, out.styles))
 		return outputErr(err)
 	case f.Json || len(f.Types) > 0:
-		return out.events(ctx, log, q)
+		return out.writeEvents(ctx, log, q)
 	case found.Run != "":
 		return a.tellRun(ctx, log, out, found.Run, q)
 	default:
@@ -99,7 +99,7 @@ func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bo
 	return err
 }
 
-// noteOthers says how many runs the filters match, where the last of them is shown and there are more.
+// noteOthers says how many runs match the filters, if the command shows only the last of several.
 func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f frame.EventFilter) error {
 	counter, ok := log.(interface {
 		Count(ctx context.Context, q event.Query) (int, error)
@@ -120,7 +120,7 @@ func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f
 	return err
 }
 
-// lastRun is the run that was begun last, of those that q may select.
+// lastRun returns the run that began last among those that q may select.
 func lastRun(ctx context.Context, log event.Reader, q event.Query) (event.RunID, error) {
 	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
 	if err == nil && !ok {
@@ -129,8 +129,8 @@ func lastRun(ctx context.Context, log event.Reader, q event.Query) (event.RunID,
 	return e.Run, err
 }
 
-// narrow makes q select no more than what was found. It returns false if they exclude each other.
-func narrow(q *event.Query, found report.Found) bool {
+// narrowQuery limits q to a found thing. It returns false if they exclude each other.
+func narrowQuery(q *event.Query, found report.Found) bool {
 	if e := found.Event; e != nil {
 		return (q.Run == "" || q.Run == e.Run) && (q.Session == "" || q.Session == e.Session) &&
 			(q.Class == "" || q.Class == e.Class) && (q.Types == nil || slices.Contains(q.Types, e.Type)) &&
@@ -173,24 +173,24 @@ func (a *app) tellSession(ctx context.Context, log event.Reader, out *eventWrite
 }
 
 func (a *app) tellRun(ctx context.Context, log event.Reader, out *eventWriter, run event.RunID, q event.Query) error {
-	n := &storyteller{w: out.w, s: out.styles}
+	n := &storyWriter{w: out.w, s: out.styles}
 	for step, err := range report.Story(ctx, log, run, q) {
 		if err != nil {
 			return errors.Join(err, outputErr(out.w.Flush()))
 		}
-		n.tell(step)
+		n.writeStory(step)
 	}
 	if !n.ended && n.begun && q.Interaction == "" {
-		n.line(time.Time{}, n.s.Yellow("no outcome on record: the run is under way, or its process is gone"))
+		n.writeLine(time.Time{}, n.s.Yellow("no outcome on record: the run is under way, or its process is gone"))
 	}
 	return outputErr(out.w.Flush())
 }
 
-// eventInFull is one event with all its fields and its payload.
+// eventInFull returns an event with all its fields and its payload.
 func eventInFull(e event.Event, s screen.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, frame.OneLine(string(e.Type)))))
-	_ = frame.WriteFields(&b, s, "  ", 12, [][2]string{ // a strings.Builder takes all
+	_ = frame.WriteFields(&b, s, "  ", 12, [][2]string{ // A strings.Builder returns no error.
 		{"event_id", e.ID},
 		{"time", e.Time.Local().Format(time.RFC3339Nano)},
 		{"class", string(e.Class)},
@@ -210,7 +210,7 @@ func eventInFull(e event.Event, s screen.Styles) string {
 	return b.String()
 }
 
-// payloadInFull shows a fact indented and a frame as it is.
+// payloadInFull returns a fact indented and a frame unchanged.
 func payloadInFull(e event.Event) string {
 	var pretty bytes.Buffer
 	switch {

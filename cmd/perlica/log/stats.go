@@ -102,11 +102,11 @@ func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQ
 			return writeStats(w, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout), stats, by)
 		})
 	}
-	return cmp.Or(err, damaged, errLeftOut(len(stats.NotCounted) > 0))
+	return cmp.Or(err, damaged, leftOutError(len(stats.NotCounted) > 0))
 }
 
-// statsOfProjects counts the runs of the logs that the list of logs has. A note names each log that cannot
-// be read. The error names the logs in which damaged events were met.
+// statsOfProjects counts the runs in the logs of all known projects. It prints a note for each log that cannot be
+// read. The error names the logs with damaged events.
 func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report.StatsQuery) (damaged error) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
@@ -144,7 +144,7 @@ func statsOf(ctx context.Context, path string, q report.StatsQuery) (report.Stat
 	return stats, err
 }
 
-// statsGrid has a row for each day and provider, or for each share.
+// statsGrid returns a table with a row for each day and provider, or for each share.
 func statsGrid(stats report.Stats, by string) frame.Grid {
 	of := []string{strings.ToUpper(by)}
 	if by == "day" {
@@ -174,7 +174,7 @@ func statsGrid(stats report.Stats, by string) frame.Grid {
 
 func writeStats(w io.Writer, s screen.Styles, width int, stats report.Stats, by string) error {
 	g := statsGrid(stats, by)
-	if width > 0 { // a script counts on every column
+	if width > 0 { // A script needs every column.
 		g.DropEmpty("", "0")
 	}
 	if err := g.Write(w, s, width); err != nil {

@@ -16,88 +16,88 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// storyteller writes a run's steps for people. Flush returns its writer's error.
-type storyteller struct {
+// storyWriter writes the steps of a run for people. Flush returns the writer's error.
+type storyWriter struct {
 	w *bufio.Writer
 	s screen.Styles
 
 	start time.Time
 	begun bool
-	ended bool // the outcome was written
+	ended bool // The outcome was written.
 }
 
-// indent sets text off from the column of times.
+// indent moves text to the right of the times.
 const indent = "           "
 
-func (n *storyteller) tell(step report.Step) {
+func (n *storyWriter) writeStory(step report.Step) {
 	if n.start.IsZero() {
 		n.start = step.At
 	}
 	n.begun = true
 	switch w := step.What.(type) {
 	case report.StepInput:
-		n.input(step.At, w)
+		n.writeInput(step.At, w)
 	case report.StepSaid:
 		what := "the agent says:"
 		if w.Thought {
 			what = "the agent thinks:"
 		}
-		n.line(step.At, n.s.Cyan(what))
-		n.block(w.Text, w.Thought)
+		n.writeLine(step.At, n.s.Cyan(what))
+		n.writeBlock(w.Text, w.Thought)
 	case report.StepTool:
-		n.tool(step, w)
+		n.writeTool(step, w)
 	case report.StepAsked:
-		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(frame.QuestionTitle(w.Question))+n.s.Dim(fmt.Sprintf("  question %s, event %d", frame.OneLine(frame.ShortID(w.ID)), step.Seq)))
-		n.raw(frame.RenderRows(card.Lay(w.Question, frame.DefaultWidth).Rows[1:], n.s))
+		n.writeLine(step.At, n.s.Yellow("? ")+n.s.Bold(frame.QuestionTitle(w.Question))+n.s.Dim(fmt.Sprintf("  question %s, event %d", frame.OneLine(frame.ShortID(w.ID)), step.Seq)))
+		n.writeStyled(frame.RenderRows(card.Lay(w.Question, frame.DefaultWidth).Rows[1:], n.s))
 	case report.StepClosed:
-		n.line(step.At, n.closed(w)+n.s.Dim(fmt.Sprintf(", event %d", step.Seq)))
+		n.writeLine(step.At, n.writeQuestionEnd(w)+n.s.Dim(fmt.Sprintf(", event %d", step.Seq)))
 	case report.StepOutcome:
-		n.outcome(step.At, w)
+		n.writeOutcome(step.At, w)
 	case report.StepNote:
 		style := n.s.Dim
 		if w.Bad {
 			style = n.s.Red
 		}
-		n.line(step.At, style(frame.OneLine(w.Words())+": ")+frame.OneLine(w.Text))
-		n.unasked(w)
+		n.writeLine(step.At, style(frame.OneLine(w.Words())+": ")+frame.OneLine(w.Text))
+		n.writeUnasked(w)
 	}
 }
 
-// line writes one line of the story; a zero time leaves the column empty.
-func (n *storyteller) line(at time.Time, text string) {
+// writeLine writes one line of the story. A zero time leaves its column empty.
+func (n *storyWriter) writeLine(at time.Time, text string) {
 	column := indent
 	if !at.IsZero() {
 		column = n.s.Dim(fmt.Sprintf("%+9.3fs", at.Sub(n.start).Seconds())) + " "
 	}
-	_, _ = n.w.WriteString(column + text + "\n") // Flush tells
+	_, _ = n.w.WriteString(column + text + "\n") // Flush returns the error.
 }
 
-// block writes a text of several lines, set off.
-func (n *storyteller) block(text string, dim bool) {
+// writeBlock writes a text of several lines, indented.
+func (n *storyWriter) writeBlock(text string, dim bool) {
 	for line := range strings.SplitSeq(strings.TrimRight(screen.Sanitize(text), "\n"), "\n") {
 		if dim {
 			line = n.s.Dim(line)
 		}
-		n.line(time.Time{}, "  "+line)
+		n.writeLine(time.Time{}, "  "+line)
 	}
 }
 
-// raw writes lines that are harmless and styled already.
-func (n *storyteller) raw(text string) {
+// writeStyled writes lines that are sanitized and styled already.
+func (n *storyWriter) writeStyled(text string) {
 	if text == "" {
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		style := len(line) - len(sgr().ReplaceAllString(line, ""))
-		n.line(time.Time{}, line[:style]+strings.TrimPrefix(line[style:], "  "))
+		n.writeLine(time.Time{}, line[:style]+strings.TrimPrefix(line[style:], "  "))
 	}
 }
 
-// sgr finds the styles at the begin of a line.
+// sgr matches the styles at the start of a line.
 var sgr = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\x1b\[[0-9;]*m)+`) })
 
-func (n *storyteller) input(at time.Time, in report.StepInput) {
-	_ = frame.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below
+func (n *storyWriter) writeInput(at time.Time, in report.StepInput) {
+	_ = frame.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush returns the error, here and below.
 		{"run", string(in.Run)},
 		{"session", string(in.Session)},
 		{"input", string(in.Input)},
@@ -107,24 +107,24 @@ func (n *storyteller) input(at time.Time, in report.StepInput) {
 	})
 	_, _ = n.w.WriteString("\n")
 	if in.Damage != "" {
-		n.line(at, n.s.Red(in.Damage))
+		n.writeLine(at, n.s.Red(in.Damage))
 		return
 	}
 	if in.Pruned {
-		n.line(at, n.s.Dim("what was asked is no longer on record"))
+		n.writeLine(at, n.s.Dim("what was asked is no longer on record"))
 		return
 	}
-	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", frame.OneLine(in.Sender), frame.OneLine(in.Source))))
-	n.block(in.Text, false)
+	n.writeLine(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", frame.OneLine(in.Sender), frame.OneLine(in.Source))))
+	n.writeBlock(in.Text, false)
 	for _, path := range in.Attachments {
-		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+frame.OneLine(path))
+		n.writeLine(time.Time{}, "  "+n.s.Dim("attached: ")+frame.OneLine(path))
 	}
 	for _, rule := range in.Rules {
-		n.line(time.Time{}, "  "+n.s.Dim("rule of this run: ")+frame.OneLine(rule))
+		n.writeLine(time.Time{}, "  "+n.s.Dim("rule of this run: ")+frame.OneLine(rule))
 	}
 }
 
-func (n *storyteller) tool(step report.Step, t report.StepTool) {
+func (n *storyWriter) writeTool(step report.Step, t report.StepTool) {
 	title := cmp.Or(t.Title, t.ID)
 	mark := "•"
 	switch {
@@ -143,19 +143,19 @@ func (n *storyteller) tool(step report.Step, t report.StepTool) {
 	if code, ok := t.Call.ExitCode(); ok {
 		text += n.s.Dim(fmt.Sprintf(", exit code %d", code))
 	}
-	n.line(step.At, text)
+	n.writeLine(step.At, text)
 	if !t.Call.Over() {
 		return
 	}
 	rows, more := frame.ToolResultRows(t.Call, frame.DefaultWidth, true)
-	n.raw(frame.RenderRows(rows, n.s))
+	n.writeStyled(frame.RenderRows(rows, n.s))
 	if more > 0 {
-		n.line(time.Time{}, n.s.Dim(fmt.Sprintf("… %s: perlica log show %d", frame.Count(more, "more line"), step.Seq)))
+		n.writeLine(time.Time{}, n.s.Dim(fmt.Sprintf("… %s: perlica log show %d", frame.Count(more, "more line"), step.Seq)))
 	}
 }
 
-// unasked tells of a tool call that nobody was asked about: what it changed, and what freed it.
-func (n *storyteller) unasked(note report.StepNote) {
+// writeUnasked describes a tool call that ran without a question: its changes and the rule that allowed it.
+func (n *storyWriter) writeUnasked(note report.StepNote) {
 	u := note.Unasked
 	if u == nil {
 		return
@@ -171,11 +171,11 @@ func (n *storyteller) unasked(note report.StepNote) {
 	if input := string(u.Call.RawInput); len(changes) == 0 && input != "" && input != "{}" {
 		rows = append(rows, card.Text("input", input, frame.DefaultWidth)...)
 	}
-	n.raw(frame.RenderRows(rows, n.s))
+	n.writeStyled(frame.RenderRows(rows, n.s))
 	if u.Always.ID == "" {
 		return
 	}
-	n.line(time.Time{}, "freed by a yes for good to “"+frame.QuestionTitle(u.Always)+"”"+n.s.Dim("  question "+frame.OneLine(frame.ShortID(u.Always.ID))))
+	n.writeLine(time.Time{}, "freed by a yes for good to “"+frame.QuestionTitle(u.Always)+"”"+n.s.Dim("  question "+frame.OneLine(frame.ShortID(u.Always.ID))))
 	if a := u.Yes; a != nil {
 		label := frame.OneLine(a.Option)
 		for _, o := range u.Always.Options {
@@ -183,11 +183,11 @@ func (n *storyteller) unasked(note report.StepNote) {
 				label = card.Label(o, 60)
 			}
 		}
-		n.line(time.Time{}, fmt.Sprintf("  %s answered from %s at %s: %s", frame.OneLine(a.By), frame.OneLine(a.Where), u.YesAt.Local().Format(lineTime), n.s.Bold(label)))
+		n.writeLine(time.Time{}, fmt.Sprintf("  %s answered from %s at %s: %s", frame.OneLine(a.By), frame.OneLine(a.Where), u.YesAt.Local().Format(lineTime), n.s.Bold(label)))
 	}
 }
 
-func (n *storyteller) closed(c report.StepClosed) string {
+func (n *storyWriter) writeQuestionEnd(c report.StepClosed) string {
 	which := n.s.Dim("  question " + frame.OneLine(frame.ShortID(c.Question.ID)))
 	if c.Answer == nil {
 		return n.s.Red("! no one answered: "+strings.ReplaceAll(frame.OneLine(string(c.Reason)), "_", " ")) + which
@@ -207,20 +207,20 @@ func (n *storyteller) closed(c report.StepClosed) string {
 		mark, frame.OneLine(c.Answer.By), frame.OneLine(c.Answer.Where), n.s.Bold(label), frame.FormatDuration(c.Took), which)
 }
 
-func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
+func (n *storyWriter) writeOutcome(at time.Time, o report.StepOutcome) {
 	n.ended = true
 	if o.Damage != "" {
-		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+": "+n.s.Red(o.Damage))
+		n.writeLine(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+": "+n.s.Red(o.Damage))
 		return
 	}
 	if o.Pruned {
-		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
+		n.writeLine(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
 		return
 	}
 	if o.Outcome == kernel.OutcomeResponded {
 		if !o.Shown && o.Text != "" {
-			n.line(at, n.s.Cyan("the answer:"))
-			n.block(o.Text, false)
+			n.writeLine(at, n.s.Cyan("the answer:"))
+			n.writeBlock(o.Text, false)
 		}
 		text := n.s.Green("responded") + ": " + frame.OneLine(o.StopReason) + " after " + frame.FormatDuration(o.Duration)
 		if o.First > 0 {
@@ -232,7 +232,7 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 		if o.Cost != nil {
 			text += ", " + frame.OneLine(o.Cost.String())
 		}
-		n.line(at, text)
+		n.writeLine(at, text)
 		return
 	}
 	what := "provider error"
@@ -240,15 +240,15 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 		what = "outcome unknown"
 	}
 	text := n.s.Red(what) + ": " + frame.OneLine(frame.ProviderMessage(o.Err))
-	if o.Duration > 0 { // otherwise nobody saw the end
+	if o.Duration > 0 { // Otherwise no process saw the end.
 		text += " after " + frame.FormatDuration(o.Duration)
 	}
-	n.line(at, text)
+	n.writeLine(at, text)
 	if o.Known != "" {
-		n.line(time.Time{}, "  "+frame.OneLine(o.Known))
+		n.writeLine(time.Time{}, "  "+frame.OneLine(o.Known))
 	}
 	if !o.Shown && o.Text != "" {
-		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
-		n.block(o.Text, false)
+		n.writeLine(time.Time{}, n.s.Cyan("  what had arrived:"))
+		n.writeBlock(o.Text, false)
 	}
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// subject is what is verified, wherever its events come from.
+// subject is the log or export that is verified.
 type subject struct {
 	io.Closer
-	file   string // as it is named to the user
-	export bool   // it is no log, but an export of one
-	origin string // the log's name; empty if that cannot be known
+	file   string // the name of the file for the user
+	export bool   // It is an export.
+	origin string // the log's name; empty if it cannot be read
 	size   int64
 	check  func(context.Context, verify.Options) (verify.Report, error)
 }
 
-// toVerify opens what is to be verified.
+// toVerify opens the log or export to verify.
 func (a *app) toVerify(ctx context.Context, args []string) (subject, error) {
 	if len(args) > 0 {
 		if s, err := a.exportToVerify(args[0]); s.export || err != nil {
@@ -40,12 +40,12 @@ func (a *app) toVerify(ctx context.Context, args []string) (subject, error) {
 		return subject{file: file}, err
 	}
 	s := subject{Closer: log, file: file, check: func(ctx context.Context, opt verify.Options) (verify.Report, error) { return verify.Log(ctx, log, opt) }}
-	s.origin, _ = log.Origin(ctx) // verify says what is wrong
-	s.size, _, _ = log.Head(ctx)  // likewise
+	s.origin, _ = log.Origin(ctx) // The verification reports an error.
+	s.size, _, _ = log.Head(ctx)  // The verification reports an error.
 	return s, nil
 }
 
-// exportToVerify opens the export of this name, if it is that of one.
+// exportToVerify opens the named file if it is an export.
 func (a *app) exportToVerify(name string) (s subject, err error) {
 	s.file, s.Closer = name, io.NopCloser(nil)
 	in := a.Stdin
@@ -54,7 +54,7 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 	} else {
 		info, err := os.Stat(name)
 		if err != nil || !info.Mode().IsRegular() {
-			return s, nil // what is wrong with it as a log is said instead
+			return s, nil // The file is reported as a damaged log instead.
 		}
 		f, err := os.Open(name)
 		if err != nil {
@@ -63,7 +63,7 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 		in, s.Closer = f, f
 	}
 	buffered := bufio.NewReader(in)
-	begin, _ := buffered.Peek(512) // of a shorter one it is all
+	begin, _ := buffered.Peek(512) // A shorter file has a shorter start.
 	if s.export = logexport.IsExport(string(begin)); !s.export {
 		if name == "-" {
 			return s, frame.WithHint(errors.New("standard input is no export of a log"), "what 'perlica log export' writes is verified so; a log is verified as a FILE")
@@ -110,16 +110,16 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, st
 	return log, file, err
 }
 
-// noLogAtError says that a file that was named is no log, or an empty one. It is fs.ErrNotExist.
+// noLogAtError means that a named file is empty or not a log. It is fs.ErrNotExist.
 type noLogAtError struct{ path string }
 
 func (e noLogAtError) Error() string { return "there is no event log at " + e.path }
 func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
-// verifyWithProgress verifies and shows on a terminal how far it is.
+// verifyWithProgress verifies the log and shows the progress on a terminal.
 func (a *app) verifyWithProgress(ctx context.Context, log subject, opt verify.Options) (verify.Report, error) {
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
-	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
+	defer func() { _ = status.Close() }() // The terminal may be gone.
 	shown := int64(0)
 	opt.Progress = func(n int64) {
 		if n-shown >= 10_000 {

@@ -23,13 +23,13 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// followPoll is how often a log that is not there yet is looked for.
+// followPoll is the interval for looking for a log that does not exist yet.
 const followPoll = 250 * time.Millisecond
 
-// movedPoll is how often it is looked whether the log that is followed is still in its place.
+// movedPoll is the interval for checking that the followed log is still in its place.
 const movedPoll = 2 * time.Second
 
-// tailDefault is how many events log tail shows where nothing says how many.
+// tailDefault is the default number of events in log tail.
 const tailDefault = 20
 
 func (a *app) logTailCommand() *cobra.Command {
@@ -78,7 +78,7 @@ func (a *app) logTail(ctx context.Context, f frame.EventFilter, n int, follow bo
 	}
 	log, err := a.tailReader(ctx, p, follow)
 	if follow && ctx.Err() != nil && err != nil {
-		return nil // the person ended it
+		return nil // The person ended the command.
 	}
 	if err != nil {
 		return err
@@ -90,12 +90,12 @@ func (a *app) logTail(ctx context.Context, f frame.EventFilter, n int, follow bo
 	}
 	err = frame.IgnoreClosedPipe(a.tailTo(ctx, a.Stdout, log, q, f.Json, n, follow))
 	if follow && ctx.Err() != nil {
-		return nil // the person ended it
+		return nil // The person ended the command.
 	}
 	return err
 }
 
-// tailReader opens the log; if it is to be followed it may not be there yet.
+// tailReader opens the log. With follow it waits until the log exists.
 func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (*store.Reader, error) {
 	warned := false
 	for {
@@ -115,14 +115,13 @@ func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (
 	}
 }
 
-// tailTo writes the newest n events that q selects and, if it is to follow, those that are
-// added, until ctx ends.
+// tailTo writes the newest n events that q selects. With follow it then writes new events until ctx ends.
 func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, asJSON bool, n int, follow bool) error {
-	changes, err := log.Changes(ctx) // before the head is read: nothing may lie between
+	changes, err := log.Changes(ctx) // Changes must start before Head is read, so that no event is missed.
 	if err != nil {
 		return err
 	}
-	defer func() { _ = changes.Close() }() // nothing was written
+	defer func() { _ = changes.Close() }() // Nothing was written to it.
 	size, _, err := log.Head(ctx)
 	if err != nil {
 		return err
@@ -134,17 +133,17 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q even
 	}
 	out := a.eventWriter(w, asJSON)
 	if q.After = first - 1; first > 0 {
-		err = out.events(ctx, log, q)
+		err = out.writeEvents(ctx, log, q)
 	}
 	if err != nil || !follow {
 		return err
 	}
-	return out.follow(ctx, log, changes, q, size)
+	return out.followLog(ctx, log, changes, q, size)
 }
 
-// follow writes what q selects of the events behind the first size, as they are added, until ctx
-// ends. It fails when the log is no longer in its place: what comes then is added elsewhere.
-func (o *eventWriter) follow(ctx context.Context, log *store.Reader, changes *store.Changes, q event.Query, size int64) error {
+// followLog writes new events after the first size events, as far as q selects them, until ctx ends. It fails when
+// the log is no longer in its place, because new events then go elsewhere.
+func (o *eventWriter) followLog(ctx context.Context, log *store.Reader, changes *store.Changes, q event.Query, size int64) error {
 	opened, err := os.Stat(log.Path())
 	for err == nil {
 		if _, err := changes.Wait(ctx, movedPoll); err != nil {
@@ -156,7 +155,7 @@ func (o *eventWriter) follow(ctx context.Context, log *store.Reader, changes *st
 		}
 		if head > size {
 			q.After, q.Until = event.Seq(size), event.Seq(head)
-			if err := o.events(ctx, log, q); err != nil {
+			if err := o.writeEvents(ctx, log, q); err != nil {
 				return err
 			}
 			size = head
@@ -172,7 +171,7 @@ func (o *eventWriter) follow(ctx context.Context, log *store.Reader, changes *st
 	return err
 }
 
-// beginOfTail returns the first of the newest n events that q selects; 0 if there is none.
+// beginOfTail returns the first of the newest n events that q selects, or 0 if there are no such events.
 func beginOfTail(ctx context.Context, log *store.Reader, q event.Query, n int) (event.Seq, error) {
 	switch {
 	case n < 0:
@@ -191,10 +190,10 @@ func beginOfTail(ctx context.Context, log *store.Reader, q event.Query, n int) (
 	return first, nil
 }
 
-// eventWriter writes events, as lines for people or as NDJSON.
+// eventWriter writes events as lines for people or as NDJSON.
 type eventWriter struct {
 	w      *bufio.Writer
-	json   *json.Encoder // nil: lines for people
+	json   *json.Encoder // nil for lines that people read
 	styles screen.Styles
 	width  int
 }
@@ -207,20 +206,20 @@ func (a *app) eventWriter(w io.Writer, asJSON bool) *eventWriter {
 	return out
 }
 
-// events writes what q selects and flushes.
-func (o *eventWriter) events(ctx context.Context, log event.Reader, q event.Query) error {
+// writeEvents writes the events that q selects, and flushes.
+func (o *eventWriter) writeEvents(ctx context.Context, log event.Reader, q event.Query) error {
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return errors.Join(err, outputErr(o.w.Flush()))
 		}
-		if err := o.event(e); err != nil {
+		if err := o.writeEvent(e); err != nil {
 			return err
 		}
 	}
 	return outputErr(o.w.Flush())
 }
 
-func (o *eventWriter) event(e event.Event) error {
+func (o *eventWriter) writeEvent(e event.Event) error {
 	if o.json != nil {
 		return outputErr(o.json.Encode(e))
 	}
@@ -228,7 +227,7 @@ func (o *eventWriter) event(e event.Event) error {
 	return outputErr(err)
 }
 
-// outputErr says of an error that it is standard output's.
+// outputErr marks an error as one of standard output.
 func outputErr(err error) error {
 	if err == nil {
 		return nil

@@ -40,27 +40,27 @@ func (a *app) withCopies(ctx context.Context, f func(logs []*hub.CopyReader) err
 	})
 }
 
-// leftOut says why a copy is left out. The command goes on with the others, and fails at its end.
+// leftOut prints why a copy is left out. The command continues with the other copies and fails at its end.
 func (a *app) leftOut(ctx context.Context, l *hub.CopyReader, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if !errors.Is(err, hub.ErrEdited) {
-		return err // the hub's, which the others need, too
+		return err // The hub fails for the other copies, too.
 	}
 	a.Note("left out: " + l.Worker + ": " + err.Error())
 	return nil
 }
 
-// errLeftOut is an exit code without a word: which copies were left out has been said.
-func errLeftOut(some bool) error {
+// leftOutError returns an error without a message if copies were left out. leftOut has printed the reasons.
+func leftOutError(some bool) error {
 	if !some {
 		return nil
 	}
 	return frame.ExitFailure.With(nil)
 }
 
-// statsOfTeam counts the runs of the copies, and notes which could not be read.
+// statsOfTeam counts the runs in the copies and notes the unreadable ones.
 func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.StatsQuery, by string) error {
 	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
 		for _, l := range logs {
@@ -81,10 +81,10 @@ func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.Sta
 	})
 }
 
-// searchTeam searches the copies, each by an index of its own on this machine.
+// searchTeam searches the copies. Each copy has its own index on this machine.
 func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) error {
 	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
-		var all []iter.Seq2[found, error]
+		var all []iter.Seq2[searchHit, error]
 		missing := false
 		for _, l := range logs {
 			path, err := l.View("search.db")
@@ -99,7 +99,7 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 				missing = true
 				continue
 			}
-			defer func() { _ = s.Close(); remove() }() // a view; what it lost comes back
+			defer func() { _ = s.Close(); remove() }() // The index is a view and can be built again.
 			here := w
 			if f.session != "" {
 				here.Session, err = s.FindSession(ctx, f.session)
@@ -110,7 +110,7 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 					return fmt.Errorf("the copy of %s: %w", l.Worker, err)
 				}
 			}
-			all = append(all, func(yield func(found, error) bool) {
+			all = append(all, func(yield func(searchHit, error) bool) {
 				for h, err := range inLog(s.Find(ctx, here), l.Worker) {
 					if err != nil {
 						if err = a.leftOut(ctx, l, err); err == nil {
@@ -127,20 +127,20 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 		if f.session != "" && len(all) == 0 {
 			return frame.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team' lists them")
 		}
-		err := a.printHits(newest(all), f)
-		return cmp.Or(err, errLeftOut(missing)) // which printing may have found
+		err := a.printHits(mergeNewest(all), f)
+		return cmp.Or(err, leftOutError(missing)) // printHits may have printed a partial result.
 	})
 }
 
-// newest yields what the searches found, the newest first as each of them does.
-func newest(searches []iter.Seq2[found, error]) iter.Seq2[found, error] {
+// mergeNewest merges the hits of the searches, the newest first. Each search yields its newest hit first.
+func mergeNewest(searches []iter.Seq2[searchHit, error]) iter.Seq2[searchHit, error] {
 	if len(searches) == 1 {
 		return searches[0]
 	}
-	return func(yield func(found, error) bool) {
+	return func(yield func(searchHit, error) bool) {
 		type search struct {
-			head found
-			next func() (found, error, bool)
+			head searchHit
+			next func() (searchHit, error, bool)
 		}
 		var open []search
 		for _, s := range searches {
@@ -157,7 +157,7 @@ func newest(searches []iter.Seq2[found, error]) iter.Seq2[found, error] {
 		}
 		for i := len(open) - 1; i >= 0; i-- {
 			if err := advance(i); err != nil {
-				yield(found{}, err)
+				yield(searchHit{}, err)
 				return
 			}
 		}
@@ -172,14 +172,14 @@ func newest(searches []iter.Seq2[found, error]) iter.Seq2[found, error] {
 				return
 			}
 			if err := advance(first); err != nil {
-				yield(found{}, err)
+				yield(searchHit{}, err)
 				return
 			}
 		}
 	}
 }
 
-// showOfTeam shows what ref names in the copies, or the newest run of all.
+// showOfTeam shows the thing that ref names in the copies, or the newest run.
 func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.EventFilter) error {
 	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
 		return frame.WithHint(frame.UsageErrorf("the number of an event counts in one log, and --team is about several"), "give the event's whole id")
@@ -208,12 +208,12 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.Eve
 				"'perlica log search --team WORDS' and 'perlica session list --team' show what there is")
 		}
 		a.Note("from the copy of the log of " + at.Worker)
-		return cmp.Or(a.logShow(ctx, at, ref, last, f), errLeftOut(missing))
+		return cmp.Or(a.logShow(ctx, at, ref, last, f), leftOutError(missing))
 	})
 }
 
-// placeIn looks for what ref names in a copy, or for its last run of those that the filter leaves, and returns when that
-// began.
+// placeIn looks in a copy for the thing that ref names, or for the last run that the filter selects. It returns the
+// start time.
 func placeIn(ctx context.Context, l *hub.CopyReader, ref string, last bool, f frame.EventFilter) (time.Time, error) {
 	q, err := f.Query(ctx, l, time.Now())
 	if err != nil {

@@ -67,7 +67,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 	case len(args) > 0:
 		paths = args
 	default:
-		log, context, err := a.Reader(ctx, p) // it says how a log comes to be, where there is none
+		log, context, err := a.Reader(ctx, p) // If there is no log, the error tells how one is made.
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 	return nil
 }
 
-// logsBelow finds the logs of all projects below a directory. What cannot be read is passed over.
+// logsBelow finds the logs of all projects below a directory. It skips unreadable folders.
 func logsBelow(dir string) (paths []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -108,11 +108,12 @@ func logsBelow(dir string) (paths []string, err error) {
 		}
 		contexts, err := os.ReadDir(filepath.Join(path, "contexts"))
 		if err != nil {
-			return fs.SkipDir // there is none, or it cannot be read
+			return fs.SkipDir // The folder is missing or unreadable.
 		}
 		for _, c := range contexts {
 			log := filepath.Join(path, "contexts", c.Name(), "eventlog.db")
-			if info, err := os.Lstat(log); err == nil && info.Mode().IsRegular() { // no link to one elsewhere
+			// A link could lead to a log elsewhere.
+			if info, err := os.Lstat(log); err == nil && info.Mode().IsRegular() {
 				paths = append(paths, log)
 			}
 		}
@@ -121,7 +122,7 @@ func logsBelow(dir string) (paths []string, err error) {
 	return paths, err
 }
 
-// trustLog trusts one log, if it is not known and the person says so.
+// trustLog trusts a log if it is unknown and the person agrees.
 func (a *app) trustLog(ctx context.Context, known logtrust.Store, path string, f trustFlags) (trusted bool, err error) {
 	log, err := store.OpenReader(ctx, path)
 	if err != nil {

@@ -88,35 +88,37 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	return cmd
 }
 
-// verified is what log verify found, as it prints it.
+// verified is the result of log verify in its printed form.
 type verified struct {
 	File     string        `json:"file"`
 	OK       bool          `json:"ok"`
 	Events   int64         `json:"events"`
-	Root     string        `json:"root,omitempty"` // base64; none if it cannot be known
+	Root     string        `json:"root,omitempty"` // base64; empty if unknown
 	FirstBad event.Seq     `json:"first_bad_seq,omitempty"`
-	Kind     verify.Damage `json:"kind,omitempty"`   // of the first finding
-	Damage   string        `json:"damage,omitempty"` // likewise
+	Kind     verify.Damage `json:"kind,omitempty"`   // kind of the first finding
+	Damage   string        `json:"damage,omitempty"` // text of the first finding
 
-	Signed      int64                `json:"signed_events"`              // covered by a signature of a known key, or of one that is asked for
-	Cosigned    []verify.Cosignature `json:"cosigned,omitempty"`         // by known witnesses
-	Uncovered   int64                `json:"uncovered_events,omitempty"` // those behind them, where a signature is asked for
-	Checkpoints int                  `json:"checkpoints"`
-	Anchors     int                  `json:"anchors"`
-	Pruned      int64                `json:"pruned_payloads,omitempty"`
-	Withheld    int64                `json:"withheld_payloads,omitempty"`
-	Absent      int64                `json:"absent_events,omitempty"`
+	// events covered by a signature of a known or requested key
+	Signed   int64                `json:"signed_events"`
+	Cosigned []verify.Cosignature `json:"cosigned,omitempty"` // cosignatures of known witnesses
+	// events after the signed ones, if a signature is required
+	Uncovered   int64 `json:"uncovered_events,omitempty"`
+	Checkpoints int   `json:"checkpoints"`
+	Anchors     int   `json:"anchors"`
+	Pruned      int64 `json:"pruned_payloads,omitempty"`
+	Withheld    int64 `json:"withheld_payloads,omitempty"`
+	Absent      int64 `json:"absent_events,omitempty"`
 
 	Findings []verify.Finding `json:"findings,omitempty"`
 	More     int              `json:"more_findings,omitempty"`
-	Open     []event.RunID    `json:"open_runs,omitempty"` // an intent without an outcome; no damage
+	Open     []event.RunID    `json:"open_runs,omitempty"` // intents without an outcome; not damage
 	Warnings []string         `json:"warnings,omitempty"`
 
-	// Of an export: which kinds of damage were looked for, and which it does not show.
+	// Checked and NotChecked list the kinds of damage that the check of an export covers and cannot cover.
 	Checked    []verify.Damage `json:"checked,omitempty"`
 	NotChecked []verify.Damage `json:"not_checked,omitempty"`
 
-	required bool // a signature is asked for
+	required bool // The user requires a signature.
 	export   bool
 }
 
@@ -125,13 +127,13 @@ func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error
 	if err != nil {
 		return err
 	}
-	if err = a.Show(f.json, v, v.write); err == nil && !v.OK {
+	if err = a.Show(f.json, v, v.writeText); err == nil && !v.OK {
 		err = frame.ExitFailure.With(nil)
 	}
 	return err
 }
 
-// verifyLog opens and verifies the log. What is too damaged to be opened is damage, too.
+// verifyLog opens and verifies the log. A log that is too damaged to open counts as damaged.
 func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v verified, err error) {
 	opt, err := a.verifyOptions(f)
 	if err != nil {
@@ -140,10 +142,10 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	log, err := a.toVerify(ctx, args)
 	v.File, v.export = log.file, log.export
 	if errors.Is(err, disk.ErrCorrupt) {
-		v.unreadable(err)
+		v.setUnreadable(err)
 		return v, nil
 	}
-	if errors.Is(err, fs.ErrNotExist) && v.gone() {
+	if errors.Is(err, fs.ErrNotExist) && v.leftoversFound() {
 		return v, nil
 	}
 	if err != nil {
@@ -168,7 +170,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	rep, err := a.verifyWithProgress(ctx, log, opt)
 	switch {
 	case errors.Is(err, disk.ErrCorrupt):
-		v.unreadable(err)
+		v.setUnreadable(err)
 		return v, nil
 	case errors.Is(err, verify.ErrOtherLog):
 		return v, frame.WithHint(err, "every log has a name of its own, the first line of its checkpoints")
@@ -177,7 +179,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	case err != nil:
 		return v, err
 	}
-	v.take(rep)
+	v.addReport(rep)
 	v.Open = audit.Open()
 	if warning != "" {
 		v.Warnings = append(v.Warnings, warning)
@@ -193,7 +195,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	if f.since == "" {
 		return opt, nil
 	}
-	text, err := a.given(f.since, maxNote)
+	text, err := a.readNamed(f.since, maxNote)
 	if err != nil {
 		return opt, fmt.Errorf("--since: %w", err)
 	}
@@ -205,7 +207,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	return opt, nil
 }
 
-// ownKeys returns the user's own keys, or why they cannot be used.
+// ownKeys returns the user's own keys, or the reason why they cannot be used.
 func (a *app) ownKeys(origin string) ([]note.Verifier, string) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
@@ -221,15 +223,14 @@ func (a *app) ownKeys(origin string) ([]note.Verifier, string) {
 	return keys.Verifiers(origin), ""
 }
 
-// unreadable makes an error of the file what is wrong with the log.
-func (v *verified) unreadable(err error) {
+// setUnreadable records an error of the file as the damage.
+func (v *verified) setUnreadable(err error) {
 	v.Kind, v.Damage = verify.Unreadable, err.Error()
 	v.Findings = []verify.Finding{{Kind: v.Kind, What: v.Damage}}
 }
 
-// gone reports whether an anchor, or the second place of intents, is left of a log that is not there, or
-// is empty.
-func (v *verified) gone() bool {
+// leftoversFound reports whether an anchor or an intents file remains of a log that is missing or empty.
+func (v *verified) leftoversFound() bool {
 	var damage string
 	if n := anchor.Size(v.File); n > 0 {
 		damage = fmt.Sprintf("there is no log, and its anchor covers %d events", n)
@@ -244,7 +245,7 @@ func (v *verified) gone() bool {
 	return true
 }
 
-func (v *verified) take(rep verify.Report) {
+func (v *verified) addReport(rep verify.Report) {
 	v.OK, v.Events, v.FirstBad = rep.OK(), rep.Events, rep.FirstBad
 	if rep.Root != [len(rep.Root)]byte{} {
 		v.Root = rep.Root.String()
@@ -263,16 +264,16 @@ func (v *verified) take(rep verify.Report) {
 	}
 }
 
-// shownFindings is how many findings are printed; --json has more.
+// shownFindings is the number of printed findings. --json has more.
 const shownFindings = 20
 
-func (v verified) write(w io.Writer, s screen.Styles) error {
+func (v verified) writeText(w io.Writer, s screen.Styles) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if v.OK {
-		line("%s %s%s", s.Green("OK"), screen.Sanitize(v.File), v.imported())
+		line("%s %s%s", s.Green("OK"), screen.Sanitize(v.File), v.sourceText())
 	} else {
-		line("%s %s%s", s.Red("DAMAGED"), screen.Sanitize(v.File), v.imported())
+		line("%s %s%s", s.Red("DAMAGED"), screen.Sanitize(v.File), v.sourceText())
 		if v.FirstBad > 0 {
 			line("first bad event: seq %d", v.FirstBad)
 		}
@@ -296,7 +297,7 @@ func (v verified) write(w io.Writer, s screen.Styles) error {
 	if len(v.NotChecked) > 0 {
 		var what []string
 		for _, kind := range v.NotChecked {
-			what = append(what, cmp.Or(unchecked[kind], string(kind)))
+			what = append(what, cmp.Or(uncheckedDamage[kind], string(kind)))
 		}
 		line("not checked, because an export has none: %s", strings.Join(what, ", "))
 	}
@@ -308,7 +309,7 @@ func (v verified) write(w io.Writer, s screen.Styles) error {
 	}
 	switch {
 	case v.OK:
-		line("%s", v.holds())
+		line("%s", v.resultText())
 	case !v.export:
 		line("to do:  put a copy of the log from before in its place; or move it and its .anchor away, and keep them: the next run")
 		line("        begins a new log, which does not know the inputs that were called")
@@ -317,8 +318,8 @@ func (v verified) write(w io.Writer, s screen.Styles) error {
 	return err
 }
 
-// imported says what a file is that is not a whole log.
-func (v verified) imported() string {
+// sourceText describes a file that is not a whole log.
+func (v verified) sourceText() string {
 	what := ": an import"
 	if v.export {
 		what = ": an export"
@@ -334,13 +335,13 @@ func (v verified) imported() string {
 	return ""
 }
 
-// unchecked are the words for what a source other than a log's file does not have.
-var unchecked = map[verify.Damage]string{
+// uncheckedDamage has the words for damage that only a log's file can show.
+var uncheckedDamage = map[verify.Damage]string{
 	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor", verify.Schema: "tables and indexes", verify.Misplaced: "whose log it is",
 }
 
-// holds says what is known of a log that is not damaged.
-func (v verified) holds() string {
+// resultText describes an undamaged log.
+func (v verified) resultText() string {
 	payloads, numbers := "Every payload", "no number is missing"
 	if v.Pruned+v.Withheld > 0 {
 		payloads = "Every payload that is there"
@@ -356,7 +357,7 @@ func (v verified) holds() string {
 		"follows from all of them, and no rule of the contract is broken." + once
 }
 
-// writeSigned tells what is signed, and what is not there.
+// writeSigned describes the signatures and the missing ones.
 func (v verified) writeSigned(line func(format string, args ...any)) {
 	switch {
 	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0 && v.Root == "":

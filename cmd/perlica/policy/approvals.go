@@ -25,12 +25,11 @@ for the context, for exactly one command or path. Rules of the configuration com
 		a.approvalsListCommand(), a.approvalsRevokeCommand())
 }
 
-// listedApproval is an approval as the list prints it.
+// listedApproval is an approval in the form of the list.
 type listedApproval struct {
 	policy.Approval
 	Expired bool `json:"expired"`
-	// Counts is false for a yes that was not given on this account: a log may come from
-	// elsewhere.
+	// Counts is false for an approval that this user account has not given. The log may come from another machine.
 	Counts bool `json:"counts"`
 }
 
@@ -39,7 +38,7 @@ func (a *app) listApprovals(ctx context.Context, expired bool) ([]listedApproval
 	if err != nil {
 		return nil, err
 	}
-	count, all, err := a.approvals(ctx, p)
+	count, all, err := a.readApprovals(ctx, p)
 	if err = a.EmptyIfNoLog(err); err != nil {
 		return nil, err
 	}
@@ -79,7 +78,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 			now := time.Now()
 			g := frame.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
 			for _, l := range list {
-				g.Add(frame.ShortID(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, frame.FormatAge(l.Made, now), l.until(), l.what())
+				g.Add(frame.ShortID(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, frame.FormatAge(l.Made, now), l.validUntil(), l.scopeText())
 			}
 			return a.Table(g)
 		},
@@ -89,7 +88,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 	return cmd
 }
 
-func (l listedApproval) until() string {
+func (l listedApproval) validUntil() string {
 	switch {
 	case l.Expires.IsZero():
 		return "for good"
@@ -99,7 +98,7 @@ func (l listedApproval) until() string {
 	return l.Expires.Local().Format(time.DateTime)
 }
 
-func (l listedApproval) what() string {
+func (l listedApproval) scopeText() string {
 	what := l.String()
 	if l.Dir != "" {
 		what += ", started in " + l.Dir
@@ -132,7 +131,7 @@ revoked stays on the log.`,
 	return cmd
 }
 
-// revokeApprovals revokes the one that is named, or all.
+// revokeApprovals revokes the named approval or all approvals.
 func (a *app) revokeApprovals(ctx context.Context, args []string) error {
 	listed, err := a.listApprovals(ctx, true)
 	if err != nil {
@@ -172,7 +171,7 @@ func (a *app) revokeApprovals(ctx context.Context, args []string) error {
 	})
 }
 
-// completeApprovals gives shells the approvals that stand.
+// completeApprovals completes the ids of standing approvals.
 func (a *app) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	list, err := a.listApprovals(cmd.Context(), false)
 	if err != nil {
@@ -180,7 +179,7 @@ func (a *app) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]str
 	}
 	var ids []string
 	for _, l := range list {
-		ids = append(ids, frame.ShortID(l.ID)+"\t"+frame.OneLine(l.what()))
+		ids = append(ids, frame.ShortID(l.ID)+"\t"+frame.OneLine(l.scopeText()))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }

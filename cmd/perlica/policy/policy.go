@@ -1,4 +1,4 @@
-// Package policy holds the commands that explain decisions and revoke standing approvals.
+// Package policy has the commands that explain decisions of the policy and revoke standing approvals.
 package policy
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command with those below it.
+// Command returns the command policy with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("policy", "See what would be decided, and what was remembered",
@@ -38,7 +38,7 @@ it judges what an agent asks for, not what it does. See docs/permissions.md.`,
 		a.policyCheckCommand(), a.policyApprovalsCommand())
 }
 
-// checkFlags describe a request that no agent has made.
+// checkFlags describe an invented request.
 type checkFlags struct {
 	kind, provider, permissions string
 	session, cwd                string
@@ -85,7 +85,7 @@ the effect, and 2 for a request that makes no sense.`,
 	return cmd
 }
 
-// toolKinds are ACP's kinds of tools.
+// toolKinds are the kinds of tools in ACP.
 var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 
 func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) error {
@@ -93,7 +93,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 	if f.permissions != "" {
 		flags["permissions.mode"] = f.permissions
 	}
-	if err := f.check(args); err != nil {
+	if err := f.validate(args); err != nil {
 		return err
 	}
 	p, err := a.Locate(flags)
@@ -108,7 +108,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 		return err
 	}
 	mode := cmp.Or(policy.Mode(p.Config.Permissions), policy.ModeAsk)
-	given, _, err := a.approvals(ctx, p)
+	given, _, err := a.readApprovals(ctx, p)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -117,11 +117,11 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 		return err
 	}
 	c := newChecked(req, mode, judge.Decide(req, mode))
-	return a.Show(f.json, c, c.write)
+	return a.Show(f.json, c, c.writeText)
 }
 
-// check refuses what is no request.
-func (f checkFlags) check(args []string) error {
+// validate returns an error if the flags do not describe a request.
+func (f checkFlags) validate(args []string) error {
 	known := f.kind == "" || slices.Contains(toolKinds, f.kind)
 	switch policy.Mode(f.permissions) {
 	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
@@ -141,7 +141,7 @@ func (f checkFlags) check(args []string) error {
 	return nil
 }
 
-// checkRequest is the request that an agent would make.
+// checkRequest returns the request that an agent would make.
 func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags, args []string) (policy.Request, error) {
 	dir := p.Dir
 	if f.cwd != "" {
@@ -154,7 +154,8 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 	req := policy.Request{
 		Provider: f.provider, Kind: f.kind,
 		Place: shell.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: p.OwnFolders()},
-		// Every real agent offers these two; without a way to say yes once all is a question.
+		// Every real agent offers these two options. Without an option to allow once, the policy asks about
+		// everything.
 		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
 	}
 	switch len(args) {
@@ -190,16 +191,16 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		}
 		req.Provider = agent.ID
 	}
-	// What was remembered holds for the agent's program and its arguments.
+	// Standing approvals belong to the agent's program and arguments.
 	if agent, err := p.Resolver().Named(req.Provider); err == nil {
 		req.Agent, _ = shell.Words(agent.Command)
 	}
 	return req, nil
 }
 
-// approvals returns the standing approvals that count, and all of them. Before there is a
-// log there are none, and the error is fs.ErrNotExist.
-func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []policy.Approval, err error) {
+// readApprovals returns the standing approvals that count, and all approvals. If there is no log yet, the error is
+// fs.ErrNotExist.
+func (a *app) readApprovals(ctx context.Context, p *project.Project) (count, all []policy.Approval, err error) {
 	log, paths, err := a.Reader(ctx, p)
 	if err != nil {
 		return nil, nil, err
@@ -220,16 +221,16 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 	return count, all, err
 }
 
-// checked is a decision as policy check prints it.
-type checked struct {
+// checkedRequest is a decision in the form of policy check.
+type checkedRequest struct {
 	Effect   policy.Effect    `json:"effect"`
 	By       policy.By        `json:"by"`
 	Why      string           `json:"why"`
 	Tier     shell.Tier       `json:"tier"`
 	Rule     *policy.Rule     `json:"rule,omitempty"`
 	Approval *policy.Approval `json:"approval,omitempty"`
-	Allow    []string         `json:"allow,omitempty"` // the commands of the rules that would allow it
-	Word     string           `json:"word,omitempty"`  // with which a person may say yes once
+	Allow    []string         `json:"allow,omitempty"` // the commands of rules that would allow the request
+	Word     string           `json:"word,omitempty"`  // the word that a person must type to allow once
 	Mode     policy.Mode      `json:"mode"`
 	Provider string           `json:"provider"`
 	Kind     string           `json:"kind"`
@@ -237,8 +238,8 @@ type checked struct {
 	Paths    []string         `json:"paths"`
 }
 
-func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checked {
-	c := checked{
+func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checkedRequest {
+	c := checkedRequest{
 		Effect: d.Effect, By: d.By, Why: d.Why, Tier: d.Tier, Rule: d.Rule, Approval: d.Approval, Allow: d.Allow, Word: d.Word,
 		Mode: m, Provider: r.Provider, Kind: r.Kind, Commands: []string{}, Paths: append([]string{}, r.Paths...),
 	}
@@ -248,8 +249,8 @@ func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checked {
 	return c
 }
 
-// decidedBy names what decided, so that it can be found.
-func (c checked) decidedBy() string {
+// decidedBy names the rule or mode that made the decision.
+func (c checkedRequest) decidedBy() string {
 	switch {
 	case c.Rule != nil && c.Rule.Origin != "":
 		return "the rule at " + c.Rule.Origin
@@ -263,7 +264,7 @@ func (c checked) decidedBy() string {
 	return "the mode " + string(c.Mode)
 }
 
-func (c checked) write(w io.Writer, s screen.Styles) error {
+func (c checkedRequest) writeText(w io.Writer, s screen.Styles) error {
 	style := map[policy.Effect]func(string) string{policy.Allow: s.Green, policy.Ask: s.Yellow, policy.Deny: s.Red}[c.Effect]
 	if _, err := fmt.Fprintln(w, style(string(c.Effect))); err != nil {
 		return err

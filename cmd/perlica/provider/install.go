@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// oldestNode is the oldest major version of Node that current adapters accept. Under an older one, npm
-// installs an old adapter without a word.
+// oldestNode is the oldest major version of Node.js that current adapters support. With an older one, npm silently
+// installs an old adapter.
 const oldestNode = 22
 
 func (a *app) providerInstallCommand() *cobra.Command {
@@ -34,7 +34,7 @@ Client Protocol. After a yes, run that command. Perlica changes nothing else.`,
 }
 
 func (a *app) providerInstall(ctx context.Context, name string, yes bool) error {
-	p, err := a.configured()
+	p, err := a.locateValid()
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 	return a.Say("%s is installed: %s\nto log in: %s", l.ID, agents.CommandLine(l.Command), l.Login)
 }
 
-// installerHint says how to get the program that installs agents.
+// installerHint tells how to get the program that installs agents.
 func installerHint(program string) string {
 	if program == "npm" {
 		return fmt.Sprintf("install Node.js %d or newer, which brings npm: https://nodejs.org", oldestNode)
@@ -88,7 +88,7 @@ func installerHint(program string) string {
 	return "install uv: https://docs.astral.sh/uv"
 }
 
-// checkNode warns of a Node.js under which npm installs an old adapter.
+// checkNode warns about a Node.js version for which npm installs an old adapter.
 func (a *app) checkNode(ctx context.Context, res agents.Resolver) {
 	node, err := res.Find("node")
 	if err != nil {

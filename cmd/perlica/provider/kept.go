@@ -50,22 +50,22 @@ PERLICA is the session in which Perlica has the agent's; 'perlica session delete
 
 // keptSession is a session that an agent keeps.
 type keptSession struct {
-	ID      string          `json:"id"` // the agent's own
+	ID      string          `json:"id"` // the agent's own id
 	Title   string          `json:"title"`
-	Updated string          `json:"updated_at"` // as the agent wrote it
+	Updated string          `json:"updated_at"` // in the agent's own format
 	Dir     string          `json:"cwd"`
 	AddDirs []string        `json:"additional_directories"`
-	Session event.SessionID `json:"session_id"` // Perlica's; empty: it has none
+	Session event.SessionID `json:"session_id"` // Perlica's session; empty if it has none
 }
 
 func (a *app) providerSessions(ctx context.Context, f testFlags, name string, all bool) error {
-	v, err := a.visit(f, name)
+	v, err := a.findVisit(f, name)
 	if err != nil {
 		return err
 	}
 	var found []acp.SessionInfo
 	var more bool
-	err = v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
+	err = v.callRunning(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
 		if info.AgentCapabilities.SessionCapabilities.List == nil {
 			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s does not offer to list its sessions", v.agent.ID), "'perlica session list' lists those of Perlica"))
 		}
@@ -99,7 +99,7 @@ func (a *app) providerSessions(ctx context.Context, f testFlags, name string, al
 	return v.printKept(list, all)
 }
 
-// heldHere says which of the agents' sessions belong to which of Perlica's, as far as those are on the lists.
+// heldHere maps the agents' sessions to Perlica's sessions, as far as the log knows both.
 func (a *app) heldHere(ctx context.Context) (map[event.ConversationID]event.SessionID, error) {
 	held := map[event.ConversationID]event.SessionID{}
 	if p, err := a.Locate(nil); err != nil || !p.Workspace.Exists {

@@ -41,7 +41,7 @@ what was typed or shown. The exit code is that of the agent's program, or 1.`,
 		Args:              frame.Between(1, "NAME", "LOGIN"),
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.visiting(cmd.Context(), args[0], env, func(v *visit) error { return v.login(cmd.Context(), strings.Join(args[1:], "")) })
+			return a.withVisit(cmd.Context(), args[0], env, func(v *visit) error { return v.logIn(cmd.Context(), strings.Join(args[1:], "")) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&env, "env", nil, "hand the agent this `variable` of the environment, too")
@@ -59,25 +59,25 @@ was asked and what came of it is on your own log.`,
 		Args:              frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.visiting(cmd.Context(), args[0], env, func(v *visit) error { return v.logout(cmd.Context()) })
+			return a.withVisit(cmd.Context(), args[0], env, func(v *visit) error { return v.logOut(cmd.Context()) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&env, "env", nil, "hand the agent this `variable` of the environment, too")
 	return cmd
 }
 
-// visit is an agent that is talked to without a prompt.
+// visit is a connection to an agent without a prompt.
 type visit struct {
 	*app
 	project *project.Project
-	own     *project.Project // the user's own, on whose log a login is recorded
+	own     *project.Project // the user's own project, whose log records logins
 	agent   agents.Agent
 	options agents.ProbeOptions
 }
 
-// visiting calls do with the agent of a name.
-func (a *app) visiting(ctx context.Context, name string, env []string, do func(*visit) error) error {
-	v, err := a.visit(testFlags{env: env}, name)
+// withVisit calls do with the named agent.
+func (a *app) withVisit(ctx context.Context, name string, env []string, do func(*visit) error) error {
+	v, err := a.findVisit(testFlags{env: env}, name)
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func (a *app) visiting(ctx context.Context, name string, env []string, do func(*
 	return do(v)
 }
 
-// visit finds the agent that is to be talked to.
-func (a *app) visit(f testFlags, name string) (*visit, error) {
-	p, err := a.configured()
+// findVisit finds the agent to connect to.
+func (a *app) findVisit(f testFlags, name string) (*visit, error) {
+	p, err := a.locateValid()
 	if err != nil {
 		return nil, err
 	}
@@ -110,10 +110,10 @@ func (a *app) visit(f testFlags, name string) (*visit, error) {
 	}}, nil
 }
 
-// talk calls do with the running agent, until Ctrl-C.
-func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
+// callRunning starts the agent and calls do. Ctrl-C ends it.
+func (v *visit) callRunning(ctx context.Context, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
 	return frame.Interruptible(ctx, "the agent was ended; it may have done what it was asked for", func(ctx context.Context) error {
-		var refused error // by do itself, not by the agent
+		var refused error // an error of do, not of the agent
 		r := agents.Visit(ctx, v.agent, v.options, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 			err := do(ctx, c, info)
 			if e := (*provider.Error)(nil); !errors.As(err, &e) {
@@ -130,7 +130,7 @@ func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Con
 			return nil
 		}
 		if r.Stderr != "" {
-			fmt.Fprintln(v.Stderr, v.Styles(v.Stderr).Dim("standard error")+"\n"+indented(r.Stderr))
+			fmt.Fprintln(v.Stderr, v.Styles(v.Stderr).Dim("standard error")+"\n"+indentedTail(r.Stderr))
 		}
 		if r.Err.Type == provider.TypeTimeout {
 			return frame.ExitFailure.With(frame.WithHint(r.Err, "%s", frame.TimeoutHint(v.agent.ID, false)))
@@ -139,30 +139,30 @@ func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Con
 	})
 }
 
-// byAgent has the agent do something about its login by itself, on the user's own log.
-func (v *visit) byAgent(ctx context.Context, what fact.Login, do func() error) error {
+// recordLogin records a login action of the agent on the user's own log and runs it.
+func (v *visit) recordLogin(ctx context.Context, what fact.Login, do func() error) error {
 	r, done, err := v.Open(ctx, v.own)
 	if err != nil {
 		return frame.ExitLog.With(err)
 	}
 	what.Provider, what.Command, what.Cwd = v.agent.ID, v.agent.Command, v.project.Dir
-	return errors.Join(logged(login.ByAgent(ctx, r, what, do)), done())
+	return errors.Join(loginLogError(login.ByAgent(ctx, r, what, do)), done())
 }
 
-// logged gives an error of the log its exit code.
-func logged(err error) error {
+// loginLogError adds the exit code to an error of the log.
+func loginLogError(err error) error {
 	if errors.Is(err, login.ErrRecord) {
 		return frame.ExitLog.With(frame.LogErrorBeforeSend(err))
 	}
 	return err
 }
 
-func (v *visit) logout(ctx context.Context) error {
-	err := v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
+func (v *visit) logOut(ctx context.Context) error {
+	err := v.callRunning(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 		if info.AgentCapabilities.Auth.Logout == nil {
 			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s offers no logout", v.agent.ID), "use the agent's own command: see 'perlica provider show %s'", v.agent.ID))
 		}
-		return v.byAgent(ctx, fact.Login{Method: acp.AgentMethodLogout}, func() error { return c.Logout(ctx) })
+		return v.recordLogin(ctx, fact.Login{Method: acp.AgentMethodLogout}, func() error { return c.Logout(ctx) })
 	})
 	if err != nil {
 		return err
@@ -170,29 +170,29 @@ func (v *visit) logout(ctx context.Context) error {
 	return v.Say("%s says that it is logged out.", v.agent.ID)
 }
 
-func (v *visit) login(ctx context.Context, id string) error {
+func (v *visit) logIn(ctx context.Context, id string) error {
 	var chosen acp.AuthMethod
-	err := v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
-		if chosen, err = v.choose(info.AuthMethods, id); err != nil || chosen.Agent == nil {
+	err := v.callRunning(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
+		if chosen, err = v.chooseLogin(info.AuthMethods, id); err != nil || chosen.Agent == nil {
 			return err
 		}
 		v.Note(fmt.Sprintf("%s logs in by itself: %s; it may open a browser, and Ctrl-C ends it", v.agent.ID, frame.OneLine(chosen.Agent.Name)))
 		what := fact.Login{Method: acp.AgentMethodAuthenticate, Login: chosen.Agent.Id}
-		return v.byAgent(ctx, what, func() error { return c.Authenticate(ctx, chosen.Agent.Id) })
+		return v.recordLogin(ctx, what, func() error { return c.Authenticate(ctx, chosen.Agent.Id) })
 	})
 	switch {
 	case err != nil:
 		return err
 	case chosen.EnvVar != nil:
-		return v.variables(chosen.EnvVar)
+		return v.explainVariables(chosen.EnvVar)
 	case chosen.Terminal != nil:
-		return v.terminal(ctx, chosen.Terminal)
+		return v.runTerminalLogin(ctx, chosen.Terminal)
 	}
 	return v.Say("%s says that it is logged in.", v.agent.ID)
 }
 
-// choose finds the login that is meant. Where none is named and there are several they are listed.
-func (v *visit) choose(list []acp.AuthMethod, id string) (acp.AuthMethod, error) {
+// chooseLogin returns the login method with the id. Without an id and with several methods it lists them.
+func (v *visit) chooseLogin(list []acp.AuthMethod, id string) (acp.AuthMethod, error) {
 	var rows []row
 	for _, m := range list {
 		own, name := loginOf(m)
@@ -213,7 +213,7 @@ func (v *visit) choose(list []acp.AuthMethod, id string) (acp.AuthMethod, error)
 	return acp.AuthMethod{}, frame.UsageErrorf("%s offers no login %q; those that it offers are above", v.agent.ID, id)
 }
 
-// loginOf is a login's id, and its name with what it takes.
+// loginOf returns the id of a login method, and its name with the values that it needs.
 func loginOf(m acp.AuthMethod) (id, name string) {
 	switch {
 	case m.Terminal != nil:
@@ -226,8 +226,8 @@ func loginOf(m acp.AuthMethod) (id, name string) {
 	return "", ""
 }
 
-// variables explains a login that is no more than variables.
-func (v *visit) variables(m *acp.AuthMethodEnvVarInline) error {
+// explainVariables explains a login method that only needs environment variables.
+func (v *visit) explainVariables(m *acp.AuthMethodEnvVarInline) error {
 	var names []string
 	for _, one := range m.Vars {
 		names = append(names, frame.OneLine(one.Name))
@@ -239,8 +239,8 @@ func (v *visit) variables(m *acp.AuthMethodEnvVarInline) error {
 	return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("this login of %s is the environment's %s", v.agent.ID, strings.Join(names, ", ")), "%s", hint))
 }
 
-// terminal runs the agent's program in this terminal, with the arguments that it named for its login.
-func (v *visit) terminal(ctx context.Context, m *acp.AuthMethodTerminalInline) error {
+// runTerminalLogin runs the agent's program in this terminal with the arguments of the login method.
+func (v *visit) runTerminalLogin(ctx context.Context, m *acp.AuthMethodTerminalInline) error {
 	if !screen.IsTerminal(v.Stdin) || !screen.IsTerminal(v.Stderr) {
 		return frame.UsageErrorf("this login of %s takes a terminal", v.agent.ID)
 	}
@@ -270,13 +270,13 @@ func (v *visit) terminal(ctx context.Context, m *acp.AuthMethodTerminalInline) e
 		Agent: v.agent, Args: m.Args, Env: env, Dir: v.project.Dir, Environ: v.Environ, Limit: string(v.project.Mode()), Signals: caught,
 		Starts: func([]string) {},
 	})
-	if err = logged(err); err == nil {
+	if err = loginLogError(err); err == nil {
 		err = frame.ProgramExit(code)
 	}
 	return errors.Join(err, done())
 }
 
-// environOf is what an agent wants set for its login, as NAME=value.
+// environOf returns the variables of a login method as NAME=value.
 func environOf(set map[string]any) (env []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		value, ok := set[name].(string)

@@ -64,7 +64,7 @@ ready for a prompt.`,
 }
 
 func (a *app) providerTest(ctx context.Context, f testFlags, name string) error {
-	p, err := a.configured()
+	p, err := a.locateValid()
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	defer stop.Release()
 	go func() {
 		select {
-		case s := <-stop.First: // there is nothing to be cancelled in order
+		case s := <-stop.First: // No prompt was sent, so nothing needs to be cancelled.
 			stop.End(errors.New(s.Why))
 		case <-ctx.Done():
 		}
@@ -114,8 +114,8 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	return frame.ExitFailure.With(frame.WithHint(r.Err, "%s", probeHint(r, f.agent != "", agent.HeldBack(a.Environ, r.Err.LoginVars))))
 }
 
-// modelNeeds looks at what a model without an agent needs, and has it asked for; the error is the first thing
-// that is not there.
+// modelNeeds checks the requirements of a model without an agent, and sends one request to it. The error names the
+// first missing requirement.
 func (a *app) modelNeeds(ctx context.Context, p *project.Project, agent *agents.Agent) ([]agents.Requirement, error) {
 	if !agent.Model {
 		return nil, nil
@@ -129,7 +129,7 @@ func (a *app) modelNeeds(ctx context.Context, p *project.Project, agent *agents.
 	return list, p.Resolver().UseModel(agent, "", nil, p.Dirs, a.Getenv)
 }
 
-// testedAgent finds the agent that is to be tested.
+// testedAgent finds the agent to test.
 func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
@@ -144,7 +144,7 @@ func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent a
 	return agent, err
 }
 
-// probeHint says what to do about an agent that is not ready.
+// probeHint returns a hint for an agent that is not ready.
 func probeHint(r agents.ProbeReport, adHoc bool, held []string) string {
 	switch r.Err.Type {
 	case provider.TypeAuth:
@@ -178,13 +178,13 @@ func (a *app) printProbe(r agents.ProbeReport, asJSON bool) error {
 		if r.Err == nil || r.Stderr == "" {
 			return nil
 		}
-		_, err := fmt.Fprintln(w, s.Dim("standard error")+"\n"+indented(r.Stderr))
+		_, err := fmt.Fprintln(w, s.Dim("standard error")+"\n"+indentedTail(r.Stderr))
 		return err
 	})
 }
 
-// indented is the end of a longer text, made harmless.
-func indented(text string) string {
+// indentedTail returns the end of a longer text, indented and sanitized.
+func indentedTail(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	lines = lines[max(0, len(lines)-20):]
 	for i, l := range lines {
@@ -210,7 +210,7 @@ func probeRows(r agents.ProbeReport) []row {
 	rows = append(rows, row{"modes", modes(r)})
 	for _, o := range r.Options {
 		if s := o.Select; len(r.Modes) > 0 && s != nil && s.Category != nil && *s.Category == acp.SessionConfigOptionCategoryMode {
-			continue // the same once more
+			continue // The name repeats the id.
 		}
 		rows = append(rows, optionRow(o, r.Selected))
 	}
@@ -224,7 +224,7 @@ func probeRows(r agents.ProbeReport) []row {
 	return rows
 }
 
-// capabilities are the names of what an agent says it can do.
+// capabilities returns the names of an agent's capabilities.
 func capabilities(c acp.AgentCapabilities) []string {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -237,7 +237,7 @@ func capabilities(c acp.AgentCapabilities) []string {
 	return flatten("", v)
 }
 
-// flatten names what is true, and what is there although it says no more.
+// flatten returns the names of true values and of values without fields.
 func flatten(path string, v map[string]any) []string {
 	var names []string
 	for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -277,7 +277,7 @@ func modes(r agents.ProbeReport) string {
 	var names []string
 	for _, m := range r.Modes {
 		name := string(m.Id)
-		if called := agents.ModeName(r.Modes, name); called != name { // the id is what --mode takes
+		if called := agents.ModeName(r.Modes, name); called != name { // --mode takes the id.
 			name = called + ": " + name
 		}
 		if string(m.Id) == r.Mode {

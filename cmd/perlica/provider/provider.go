@@ -1,4 +1,4 @@
-// Package provider holds the commands that list, choose and test agents.
+// Package provider has the commands that list, choose, install and test agents.
 package provider
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command with those below it.
+// Command returns the command provider with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("provider", "List, show, test and choose agents; log in to them",
@@ -34,9 +34,9 @@ of the configuration, or the built-in one. See docs/agents.md.`,
 		a.providerLoginCommand(), a.providerLogoutCommand())
 }
 
-// configured is locate for commands that need a configuration that is valid. It says what
-// of the project was left aside.
-func (a *app) configured() (*project.Project, error) {
+// locateValid finds the project for commands that need a valid configuration. It prints the project's settings that
+// do not count.
+func (a *app) locateValid() (*project.Project, error) {
 	p, err := a.Locate(nil)
 	if err == nil {
 		a.NoteIgnoredSettings(p.Config)
@@ -63,7 +63,7 @@ is named has a star.`,
 }
 
 func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
-	p, err := a.configured()
+	p, err := a.locateValid()
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
 		case l.ID == agents.Predictable && l.Origin == agents.OriginRegistry:
 			how = "built in"
 		case l.Needs != nil:
-			how = needs(l.Needs)
+			how = needsText(l.Needs)
 		case l.State == agents.Missing && l.Origin == agents.OriginRegistry, l.State == agents.NeedsAdapter:
 			how = l.Install
 		case l.State != agents.Installed:
@@ -108,8 +108,8 @@ func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
 	return nil
 }
 
-// needs says in a line where a model is asked, and what of its needs is not there.
-func needs(list []agents.Requirement) string {
+// needsText says in one line where a model is reached and which of its requirements are missing.
+func needsText(list []agents.Requirement) string {
 	var words []string
 	for _, n := range list {
 		switch {
@@ -143,7 +143,7 @@ project that was trusted stays trusted.`,
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				p, err := a.configured()
+				p, err := a.locateValid()
 				if err != nil {
 					return err
 				}
@@ -151,7 +151,7 @@ project that was trusted stays trusted.`,
 				if err != nil {
 					return err
 				}
-				why := cmp.Or(agent.Why, origin(p.Config, defaultKey))
+				why := cmp.Or(agent.Why, originOf(p.Config, defaultKey))
 				if err := a.Say("%s", agent.ID); err != nil {
 					return err
 				}
@@ -167,8 +167,8 @@ project that was trusted stays trusted.`,
 
 const defaultKey = "model.default_provider"
 
-// origin says which layer set a key.
-func origin(cfg *config.Config, key string) string {
+// originOf returns the layer that set a key.
+func originOf(cfg *config.Config, key string) string {
 	for _, v := range cfg.Values() {
 		if v.Key == key {
 			return v.Origin
@@ -178,7 +178,7 @@ func origin(cfg *config.Config, key string) string {
 }
 
 func (a *app) setDefault(name string, user bool) error {
-	p, err := a.configured()
+	p, err := a.locateValid()
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (a *app) setDefault(name string, user bool) error {
 	return a.checkDefault(l, name)
 }
 
-// checkDefault says on standard error why what was written may not be what happens.
+// checkDefault warns on standard error if another layer overrides the written default.
 func (a *app) checkDefault(l agents.Listing, name string) error {
 	now, err := a.Locate(nil)
 	if err != nil {
@@ -217,7 +217,7 @@ func (a *app) checkDefault(l agents.Listing, name string) error {
 	}
 	var notes []string
 	if now.Config.DefaultProvider != name {
-		notes = append(notes, fmt.Sprintf("it does not count here: the default is %q by %s", now.Config.DefaultProvider, origin(now.Config, defaultKey)))
+		notes = append(notes, fmt.Sprintf("it does not count here: the default is %q by %s", now.Config.DefaultProvider, originOf(now.Config, defaultKey)))
 		for _, w := range now.Config.Withheld {
 			if strings.Contains(w, defaultKey) {
 				notes[0] = "it counts after 'perlica config trust': the project's file defines this provider itself"
@@ -251,7 +251,7 @@ their values), how it is made to ask, and how to install it and log in.`,
 }
 
 func (a *app) providerShow(name string, asJSON bool) error {
-	p, err := a.configured()
+	p, err := a.locateValid()
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(struct {
 			agents.Listing
-			Passed         []string `json:"env_passed"` // of the environment as it is now
+			Passed         []string `json:"env_passed"` // from the current environment
 			ConnectTimeout string   `json:"connect_timeout"`
 			RequestTimeout string   `json:"request_timeout"`
 		}{l, append([]string{}, passed...), l.ConnectTimeout.String(), l.RequestTimeout.String()})
@@ -280,7 +280,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 	})
 }
 
-// row is a line of a description: what it is about, and what is so.
+// row is one line of a description.
 type row struct{ name, text string }
 
 // writeRows prints the rows that have a text.
@@ -324,7 +324,7 @@ func listingRows(l agents.Listing, passed []string) []row {
 	}
 }
 
-// askingOf says how the agent is put into the mode in which a run prompts it.
+// askingOf says how a run puts the agent into the mode for asking.
 func askingOf(l agents.Listing) string {
 	switch {
 	case l.Mode == agents.ModeNone:

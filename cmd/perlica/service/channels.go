@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// isServed reports whether the configuration has the bridge serve a channel.
+// isServed reports whether the configuration lets the bridge serve a channel.
 func isServed(p *project.Project, name string) bool {
 	served, said := p.Config.Service.Channels[name]
 	return served || !said && name == local.Name
@@ -29,7 +29,7 @@ func isServed(p *project.Project, name string) bool {
 
 var errNoChannel = errors.New("no channel is enabled")
 
-// servedChannels are the channels that are to be served.
+// servedChannels returns the channels that the configuration names.
 func servedChannels(p *project.Project) (names []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Service.Channels)) {
 		if channels[name] == nil {
@@ -47,11 +47,11 @@ func servedChannels(p *project.Project) (names []string, err error) {
 	return names, nil
 }
 
-// leftOut is said of imessage where it cannot be.
+// leftOut is the note about imessage on other systems.
 const leftOut = "left out: it exists on macOS only"
 
-// openChannels opens the channels that are to be served, and says which are left out because this system
-// cannot have them. paired says who is paired, once the bridge is open.
+// openChannels opens the configured channels and lists the channels that this system cannot have. paired reports the
+// paired contacts after the bridge was opened.
 func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel, left []service.ChannelStatus, done func() error, err error) {
 	done = func() error {
 		var err error
@@ -67,7 +67,7 @@ func (a *app) openChannels(p *project.Project, paired func(channel, contact stri
 		return nil, nil, done, err
 	}
 	var opens []openChannel
-	for _, name := range names { // all are looked at before the first one listens
+	for _, name := range names { // All channels are checked before the first one listens.
 		open, err := channels[name](a, p, func(contact string) bool { return paired(name, contact) })
 		if errors.Is(err, imessage.ErrSystem) && len(names) > 1 {
 			left = append(left, service.ChannelStatus{Name: name, Error: leftOut})
@@ -163,7 +163,7 @@ func (a *app) toggleChannel(name string, on bool) error {
 		a.Note("the project's configuration is not trusted, so this does not count yet: perlica config trust")
 	}
 	if on {
-		// It is enabled all the same: what is missing is said here, and by 'perlica service'.
+		// The channel is enabled anyway. This command and 'perlica service' name the missing parts.
 		if _, err := channels[name](a, p, nil); err != nil {
 			if errors.Is(err, imessage.ErrSystem) {
 				a.Note("the bridge starts without it here")
@@ -176,7 +176,7 @@ func (a *app) toggleChannel(name string, on bool) error {
 	return nil
 }
 
-// A prober is a channel that can ask its platform who it is there.
+// prober is a channel that can ask its platform for its own identity.
 type prober interface {
 	Probe(ctx context.Context) (name string, err error)
 }
@@ -210,7 +210,7 @@ func (a *app) testChannel(ctx context.Context, name string) error {
 	return a.Say("%s can be opened and read%s", name, who)
 }
 
-// tryChannel reads from a channel for a moment, and says who it is there.
+// tryChannel reads from a channel for a moment and returns its identity.
 func tryChannel(ctx context.Context, c channel.Channel) (who string, err error) {
 	if p, ok := c.(prober); ok {
 		name, err := p.Probe(ctx)
@@ -222,7 +222,7 @@ func tryChannel(ctx context.Context, c channel.Channel) (who string, err error) 
 	moment, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	if _, _, err = c.Poll(moment, ""); moment.Err() != nil {
-		err = ctx.Err() // nothing came, which is well
+		err = ctx.Err() // No message came, which is fine.
 	}
 	return who, err
 }

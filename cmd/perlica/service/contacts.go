@@ -19,8 +19,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// records opens what the bridge knows, without a bridge.
-func (a *app) records(ctx context.Context, f func(*service.Records, *store.Reader, *project.Project) error) error {
+// withRecords opens the records of the bridge without the bridge itself.
+func (a *app) withRecords(ctx context.Context, f func(*service.Records, *store.Reader, *project.Project) error) error {
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		paths, err := p.Workspace.EnsureService()
 		if err != nil {
@@ -37,12 +37,12 @@ func (a *app) records(ctx context.Context, f func(*service.Records, *store.Reade
 	})
 }
 
-// serviceReport is the status as JSON has it.
+// serviceReport is the status in its JSON form.
 type serviceReport struct {
 	service.Status
-	Holder    *service.HeldError `json:"bridge"` // null: none runs
+	Holder    *service.HeldError `json:"bridge"` // null if no bridge runs
 	Questions int                `json:"questions"`
-	Projects  []servedProject    `json:"projects,omitempty"` // that its bot serves besides
+	Projects  []servedProject    `json:"projects,omitempty"` // the other projects that the bot serves
 }
 
 func (a *app) serviceStatusCommand() *cobra.Command {
@@ -50,7 +50,7 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Annotations: frame.ReadOnly.Annotation(), Short: "Show how the bridge is", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.records(cmd.Context(), func(r *service.Records, log *store.Reader, p *project.Project) error {
+			return a.withRecords(cmd.Context(), func(r *service.Records, log *store.Reader, p *project.Project) error {
 				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
 			})
 		},
@@ -78,7 +78,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		return err
 	}
 	rep.Questions = len(open)
-	if rep.Projects, err = a.projects(ctx, p); err != nil {
+	if rep.Projects, err = a.listProjects(ctx, p); err != nil {
 		return err
 	}
 	return a.Show(asJSON, rep, func(w io.Writer, _ screen.Styles) error {
@@ -91,7 +91,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		for _, c := range rep.Unconfirmed {
 			fmt.Fprintln(w, unconfirmed(c))
 		}
-		for _, s := range a.setups(p) {
+		for _, s := range a.channelSetups(p) {
 			if s.Err != nil {
 				fmt.Fprintf(w, "channel %s: not set up: %s\n", screen.Sanitize(s.Name), frame.OneLine(s.Err.Error()))
 			}
@@ -117,7 +117,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 	})
 }
 
-// writeServed says how the projects and the channels are.
+// writeServed prints the state of the projects and the channels.
 func writeServed(w io.Writer, rep serviceReport) {
 	for _, p := range rep.Projects {
 		fmt.Fprintf(w, "project %s: %s\n", frame.OneLine(p.Name), frame.OneLine(p.State))
@@ -139,7 +139,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 		Use: "contacts", Annotations: frame.ReadOnly.Annotation(), Short: "List who is paired", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, others := []service.Contact{}, []service.Contact{}
-			err := a.records(cmd.Context(), func(r *service.Records, _ *store.Reader, _ *project.Project) error {
+			err := a.withRecords(cmd.Context(), func(r *service.Records, _ *store.Reader, _ *project.Project) error {
 				found, err := r.Contacts(cmd.Context())
 				list = append(list, found...)
 				if err == nil {
@@ -176,7 +176,7 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 		Use: "unpair CONTACT", Annotations: frame.PersonOnly.Annotation(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
 		Args: frame.Exactly("CONTACT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
+			return a.withRecords(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
 				if err != nil {
 					return err
@@ -192,12 +192,12 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 	}
 }
 
-// unconfirmed says of a contact that it has no rights, and what to do.
+// unconfirmed says that a contact has no rights, and how to confirm it.
 func unconfirmed(c service.Contact) string {
 	return frame.OneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(), service.Confirming(c)))
 }
 
-// contactRef is what findContact takes for a contact of a list, as short as it can be.
+// contactRef returns the shortest reference by which findContact finds a contact of a list.
 func contactRef(c service.Contact, list []service.Contact) string {
 	same := 0
 	for _, o := range list {
@@ -211,8 +211,8 @@ func contactRef(c service.Contact, list []service.Contact) string {
 	return c.Channel + ":" + c.ID
 }
 
-// findContact finds the contact that ref names, CHANNEL:ID, in the first list that has it. A local
-// phone may be named by what it calls itself, as long as no other one does.
+// findContact finds the contact CHANNEL:ID in the first list that has it. A local phone may be named by its own name
+// if the name is unique.
 func findContact(ctx context.Context, ref string, lists ...func(context.Context) ([]service.Contact, error)) (service.Contact, error) {
 	for _, read := range lists {
 		list, err := read(ctx)
@@ -239,9 +239,9 @@ func findContact(ctx context.Context, ref string, lists ...func(context.Context)
 	return service.Contact{}, frame.WithHint(fmt.Errorf("there is no contact %q", ref), "see 'perlica service contacts'")
 }
 
-// confirmContact lets a contact count that is on record only.
+// confirmContact gives rights to a contact that is only on record.
 func (a *app) confirmContact(ctx context.Context, ref string) error {
-	return a.records(ctx, func(records *service.Records, _ *store.Reader, _ *project.Project) error {
+	return a.withRecords(ctx, func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 		c, err := findContact(ctx, ref, records.Unconfirmed)
 		if err != nil {
 			if _, cerr := findContact(ctx, ref, records.Contacts); cerr == nil {
@@ -256,7 +256,7 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 	})
 }
 
-// serviceLogsCommand makes of a command that shows the log one that shows what the bridge recorded.
+// serviceLogsCommand turns a command that shows the log into one that shows the bridge's events.
 func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Short = "logs", "Show what the bridge recorded: 'perlica log tail' with its events"
 	cmd.Long, cmd.Example = "", "  perlica service logs -f"
@@ -272,8 +272,8 @@ func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// invitations is how many codes, of five minutes each, a bridge shows by itself: a code that
-// is always open could be guessed in the end.
+// invitations is the number of five-minute codes that a bridge shows without a request. A code that is always open
+// could be guessed.
 const invitations = 12
 
 // invitation is the code that a bridge shows as long as no contact is paired.
@@ -284,53 +284,53 @@ type invitation struct {
 	view    *serviceView
 	code    string
 	left    int
-	said    string // last, of how a code is had
+	said    string // the last printed text
 }
 
 func newInvitation(a *app, log *eventlog.Log, records *service.Records, view *serviceView) *invitation {
 	i := &invitation{a: a, log: log, records: records, view: view, left: invitations}
-	// A reader of the system's journal is not meant to pair.
+	// A reader of the system's journal must not be able to pair.
 	if !screen.IsTerminal(a.Stderr) && a.Getenv("JOURNAL_STREAM") != "" {
 		i.left = 0
 	}
 	return i
 }
 
-// look returns what the view says of pairing, and prints it where there is no view: a code, as long as no one
-// is paired, else how one is had. A code that ran out, or was guessed at too often, is replaced.
-func (i *invitation) look(ctx context.Context, paired bool) string {
+// nextText returns the pairing text of the view. Without a view it prints the text. As long as no contact is paired,
+// the text has a code; later it tells how to get one. A code that expired or had too many wrong guesses is replaced.
+func (i *invitation) nextText(ctx context.Context, paired bool) string {
 	now := time.Now()
 	open, mine, err := i.records.Pairing(ctx, i.code, now)
 	switch {
 	case err != nil:
-		return "" // the bridge says it
+		return "" // The bridge reports it.
 	case paired:
 		i.code = ""
-		return i.say("'perlica service pair' shows a code for one more contact")
+		return i.printChanged("'perlica service pair' shows a code for one more contact")
 	case mine:
-		return i.invite()
-	case open: // somebody has asked for one, or an earlier bridge has shown it: it must not be replaced
+		return i.inviteText()
+	case open: // A person or an earlier bridge opened this code. It must not be replaced.
 		i.code = ""
-		return i.say("an earlier code still counts; 'perlica service pair' makes another")
+		return i.printChanged("an earlier code still counts; 'perlica service pair' makes another")
 	case i.left == 0:
 		i.code = ""
-		return i.say("no one is paired: 'perlica service pair' shows a code")
+		return i.printChanged("no one is paired: 'perlica service pair' shows a code")
 	}
 	i.left--
 	if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), frame.UserName(i.a.Getenv), now); err != nil {
 		return ""
 	}
 	i.view.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)
-	return i.invite()
+	return i.inviteText()
 }
 
-// invite is how somebody is paired with the code that is shown.
-func (i *invitation) invite() string {
+// inviteText tells how to pair with the shown code.
+func (i *invitation) inviteText() string {
 	return fmt.Sprintf("send %s %s to a channel; 'perlica phone' is the phone of local", i.code[:3], i.code[3:])
 }
 
-// say is text, which is printed where it is not what was said last.
-func (i *invitation) say(text string) string {
+// printChanged returns the text and prints it if it has changed.
+func (i *invitation) printChanged(text string) string {
 	if i.said != text {
 		i.said = text
 		i.view.log.Info(text)

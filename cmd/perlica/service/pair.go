@@ -72,7 +72,7 @@ has. They count from its next message or answer on; its session stays.`,
 			if err != nil {
 				return frame.ExitUsage.With(err)
 			}
-			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
+			return a.withRecords(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 				c, err := findContact(cmd.Context(), args[0], records.Contacts)
 				if err != nil {
 					return err
@@ -88,11 +88,11 @@ has. They count from its next message or answer on; its session stays.`,
 	}
 }
 
-// linkTime is how long a platform may take to say by which address its bot is reached.
+// linkTime is the time that a platform may take to return the address of its bot.
 const linkTime = 10 * time.Second
 
-// showLink shows the address that has Telegram send a code, and on a terminal as a QR code. The bots of the other
-// channels have none.
+// showLink shows the address at which Telegram sends the code, on a terminal also as a QR code. Bots of other
+// channels have no such address.
 func (a *app) showLink(ctx context.Context, p *project.Project, code string) error {
 	const name = "telegram"
 	if !isServed(p, name) {
@@ -101,7 +101,7 @@ func (a *app) showLink(ctx context.Context, p *project.Project, code string) err
 	ctx, cancel := context.WithTimeout(ctx, linkTime)
 	defer cancel()
 	link, err := a.pairingLink(ctx, p, name, code)
-	if err != nil { // the code can be typed
+	if err != nil { // The user can type the code.
 		a.Note("no address of the bot: " + frame.OneLine(err.Error()))
 		return nil
 	}

@@ -47,7 +47,7 @@ folder for state, for each project and NAME.`,
 			if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
 				return frame.UsageErrorf("--as %q: a name in one line and without slashes is needed", name)
 			}
-			return a.phone(cmd.Context(), name, wait)
+			return a.runPhone(cmd.Context(), name, wait)
 		},
 	}
 	cmd.Flags().StringVar(&name, "as", "", "who is calling, a `name` (default: you)")
@@ -55,16 +55,16 @@ folder for state, for each project and NAME.`,
 	return cmd
 }
 
-// handset prints what arrives.
+// handset prints arriving messages.
 type handset struct {
 	a *app
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	keys []string
 	last time.Time
 }
 
-func (h *handset) show(m local.Arrived) {
+func (h *handset) showMessage(m local.Arrived) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = time.Now()
@@ -85,8 +85,8 @@ func (h *handset) show(m local.Arrived) {
 	fmt.Fprintf(h.a.Stdout, "%s %s\n", styles.Dim(head), strings.ReplaceAll(text, "\n", "\n   "))
 }
 
-// message is what a line says.
-func (h *handset) message(line string) local.Message {
+// parseLine returns the message of a typed line.
+func (h *handset) parseLine(line string) local.Message {
 	m := local.Message{Text: line}
 	var n int
 	if at, text, ok := strings.Cut(line, " "); ok && strings.HasPrefix(at, "@") {
@@ -101,7 +101,7 @@ func (h *handset) message(line string) local.Message {
 	return m
 }
 
-func (a *app) phone(ctx context.Context, name string, wait time.Duration) error {
+func (a *app) runPhone(ctx context.Context, name string, wait time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	p, err := a.Locate(nil)
@@ -118,7 +118,7 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 	connected := make(chan struct{})
 	var once sync.Once
 	phone := &local.Phone{
-		Path: local.Path(p.Dirs.Runtime, p.Workspace.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.show,
+		Path: local.Path(p.Dirs.Runtime, p.Workspace.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.showMessage,
 		Keep: func(token string) {
 			if err := keepToken(file, token); err != nil {
 				a.Note("the token of this phone could not be kept; once it has left, it is a stranger: " + err.Error())
@@ -141,7 +141,7 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 		return err
 	}
 	lines := make(chan string)
-	go func() { // ends with standard input, or with the process
+	go func() { // The goroutine ends with standard input or with the process.
 		defer close(lines)
 		in := bufio.NewScanner(a.Stdin)
 		in.Buffer(nil, frame.MaxInput)
@@ -154,10 +154,10 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				if err := a.flush(ctx, p, phone); err != nil {
+				if err := a.waitDelivered(ctx, p, phone); err != nil {
 					return err
 				}
-				h.leave(ctx, wait)
+				h.waitForQuiet(ctx, wait)
 				return nil
 			}
 			if rest, more := strings.CutSuffix(line, "\\"); more {
@@ -165,7 +165,7 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 				continue
 			}
 			if text += line; strings.TrimSpace(text) != "" {
-				phone.Say(h.message(text))
+				phone.Say(h.parseLine(text))
 			}
 			text = ""
 		case <-ctx.Done():
@@ -174,24 +174,24 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 	}
 }
 
-// phoneFile is where the token of a phone is kept.
+// phoneFile returns the path of a phone's token.
 func phoneFile(p *project.Project, name string) string {
 	sum := sha256.Sum256([]byte(p.Workspace.Root + "\x00" + name))
 	return filepath.Join(p.Dirs.State, "phones", hex.EncodeToString(sum[:]))
 }
 
-// keepToken writes a token where only the user can read it. One that is there already is that of
-// another process, which was first.
+// keepToken writes a token to a file that only the user can read. If the file exists, another process was first, and
+// its token stays.
 func keepToken(path, token string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // which only its owner can read
+	f, err := os.CreateTemp(dir, ".new-*") // CreateTemp sets mode 0600.
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has its name, or is of no use
+	defer func() { _ = os.Remove(f.Name()) }() // The file was renamed or is useless.
 	_, err = f.WriteString(token + "\n")
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -199,16 +199,14 @@ func keepToken(path, token string) error {
 	return os.Link(f.Name(), path)
 }
 
-// How long a bridge that is just being started may take to be there, and to listen, and how often it is
-// looked for.
+// These are the times for a bridge that is starting: until it exists, until it listens, and between two looks.
 const (
 	startTime  = 2 * time.Second
 	listenTime = 10 * time.Second
 	lookForIt  = 250 * time.Millisecond
 )
 
-// findBridge waits until the phone is connected. It fails if there is no bridge, or if the one that there is
-// does not listen.
+// findBridge waits until the phone is connected. It fails if no bridge runs or if the bridge does not listen.
 func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-chan struct{}) error {
 	for begun := time.Now(); ; {
 		select {
@@ -231,8 +229,8 @@ func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-ch
 	}
 }
 
-// flush waits until the bridge has all that was typed. It fails if the bridge is gone.
-func (a *app) flush(ctx context.Context, p *project.Project, phone *local.Phone) error {
+// waitDelivered waits until the bridge has received every typed message. It fails if the bridge ends.
+func (a *app) waitDelivered(ctx context.Context, p *project.Project, phone *local.Phone) error {
 	for {
 		moment, cancel := context.WithTimeout(ctx, lookForIt)
 		err := phone.Flush(moment)
@@ -247,10 +245,10 @@ func (a *app) flush(ctx context.Context, p *project.Project, phone *local.Phone)
 	}
 }
 
-// leave waits until nothing came for a while.
-func (h *handset) leave(ctx context.Context, wait time.Duration) {
+// waitForQuiet waits until no message has come for a while.
+func (h *handset) waitForQuiet(ctx context.Context, wait time.Duration) {
 	h.mu.Lock()
-	h.last = time.Now() // an answer cannot have come before
+	h.last = time.Now() // No answer can have come earlier.
 	h.mu.Unlock()
 	for {
 		h.mu.Lock()

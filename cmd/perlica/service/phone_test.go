@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// TestPhoneWaitsForTheAnswer: however long somebody wrote, what was said last gets its time.
+// TestPhoneWaitsForTheAnswer checks that the answer to the last message gets its full time, however long the person
+// typed.
 func TestPhoneWaitsForTheAnswer(t *testing.T) {
 	const wait = 50 * time.Millisecond
 	h := &handset{last: time.Now().Add(-time.Hour)}
 	begun := time.Now()
-	h.leave(t.Context(), wait)
+	h.waitForQuiet(t.Context(), wait)
 	if took := time.Since(begun); took < wait {
 		t.Errorf("it left after %s", took)
 	}

@@ -17,16 +17,16 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// prepareChannel looks whether all is there that a channel needs, and returns what opens it.
-// It contacts no platform. The error says what is missing and, as a hint, what to do. paired says
-// whose files are fetched; nil: no files are.
+// prepareChannel checks that a channel has everything it needs and returns the function that opens it. It contacts no
+// platform. The error names the missing part and has a hint. paired selects the contacts whose files are fetched. If
+// paired is nil, no files are fetched.
 type prepareChannel func(a *app, p *project.Project, paired func(contact string) bool) (openChannel, error)
 
-// openChannel opens a channel for the bridge, or to try it. A channel that is an io.Closer is
-// closed behind the bridge.
+// openChannel opens a channel for the bridge or for a test. If the channel is an io.Closer, it is closed after the
+// bridge.
 type openChannel func() (channel.Channel, error)
 
-// channels are the channels that there are. A new one is a line here.
+// channels lists all channels. A new channel is a line here.
 var channels = map[string]prepareChannel{
 	local.Name: prepareLocal,
 	"telegram": prepareTelegram,
@@ -42,7 +42,7 @@ func prepareLocal(_ *app, p *project.Project, _ func(string) bool) (openChannel,
 
 func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
 	s := p.Config.Service.Telegram
-	token, err := a.secret(p, "the bot's token", s.Token, "telegram.token",
+	token, err := a.readSecret(p, "the bot's token", s.Token, "telegram.token",
 		"@BotFather on Telegram gives one (/newbot). Run (umask 077; mkdir -p %s && cat > %s), paste it, press Enter and Ctrl-D")
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (open
 
 func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
 	s := p.Config.Service.Webhook
-	secret, err := a.secret(p, "the secret of the webhook", s.Secret, "webhook.secret",
+	secret, err := a.readSecret(p, "the secret of the webhook", s.Secret, "webhook.secret",
 		"make one: (umask 077; mkdir -p %s && openssl rand -hex 32 > %s)")
 	if err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 	return func() (channel.Channel, error) { return webhook.Open(opt) }, nil
 }
 
-// filesOf is where a channel keeps files that come: each has a folder of its own, since they are
-// named after messages, and those of two channels may have the same id.
+// filesOf returns the folder for files that arrive on a channel. Each channel has its own folder, because files are
+// named by message ids, which two channels may share.
 func filesOf(p *project.Project, channel string) string {
 	return filepath.Join(p.Workspace.Service().Files, channel)
 }
@@ -102,9 +102,9 @@ func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChann
 	return func() (channel.Channel, error) { return c, nil }, nil
 }
 
-// secret reads a channel's secret. name is its file's where none is configured; how says how
-// to make the file, of which it is given the folder and the path.
-func (a *app) secret(p *project.Project, what string, s config.Secret, name, how string) (string, error) {
+// readSecret reads a channel's secret. name is the default file name. how tells how to make the file: a format for
+// the folder and the path.
+func (a *app) readSecret(p *project.Project, what string, s config.Secret, name, how string) (string, error) {
 	v, err := s.Read(p.Dirs, name, a.Getenv)
 	var shared *config.SharedSecretError
 	switch {
@@ -121,11 +121,11 @@ func (a *app) secret(p *project.Project, what string, s config.Secret, name, how
 	return "", fmt.Errorf("%s: %w", what, err)
 }
 
-// setups says of each channel that is to be served whether all is there that it needs.
-func (a *app) setups(p *project.Project) (list []service.Setup) {
+// channelSetups reports for each configured channel whether it has everything it needs.
+func (a *app) channelSetups(p *project.Project) (list []service.Setup) {
 	names, err := servedChannels(p)
 	if errors.Is(err, errNoChannel) {
-		return nil // which is no mistake unless the bridge is started
+		return nil // This matters only when the bridge starts.
 	}
 	if err != nil {
 		return []service.Setup{{Name: "names", Err: err, Hint: frame.ExplicitHint(err)}}

@@ -19,14 +19,15 @@ import (
 	"github.com/perlica/perlica/service/bot"
 )
 
-// homeOf is the log of a project, by which its bot is known.
+// homeOf returns the log of a project. It identifies the project's bot.
 func homeOf(p *project.Project) (string, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	return bot.Place(paths.EventLog), err
 }
 
-// added returns the projects that the bot of a project serves beside it, and whether it ever had one.
-func (a *app) added(ctx context.Context, p *project.Project) (list []fact.ServedProject, ever bool, err error) {
+// addedProjects returns the other projects that the bot of a project serves. ever reports whether there was one
+// before.
+func (a *app) addedProjects(ctx context.Context, p *project.Project) (list []fact.ServedProject, ever bool, err error) {
 	home, err := homeOf(p)
 	if err != nil {
 		return nil, false, err
@@ -46,16 +47,17 @@ func (a *app) added(ctx context.Context, p *project.Project) (list []fact.Served
 	return list, ever, errors.Join(err, r.Close())
 }
 
-// find finds a project that was added.
-func (a *app) find(f fact.ServedProject) (*project.Project, error) {
+// findProject finds an added project.
+func (a *app) findProject(f fact.ServedProject) (*project.Project, error) {
 	if _, err := os.Stat(f.Project); err != nil {
 		return nil, err
 	}
 	return a.FindProject(f.Project, map[string]string{"context.default_id": f.Context})
 }
 
-// names are what people call projects: by their folders' names, and by more of the path where that is not enough.
-func names(dirs ...string) (list []string) {
+// shortNames returns the names that people use for projects: the folder's name, with more of the path if that is
+// ambiguous.
+func shortNames(dirs ...string) (list []string) {
 	for i, dir := range dirs {
 		name := filepath.Base(dir)
 		for j, other := range dirs {
@@ -68,18 +70,19 @@ func names(dirs ...string) (list []string) {
 	return list
 }
 
-// namesOf are the names of a project and of those that its bot serves besides.
+// namesOf returns the names of a project and of the other projects that its bot serves.
 func namesOf(p *project.Project, list []fact.ServedProject) []string {
 	dirs := []string{p.Workspace.Root}
 	for _, f := range list {
 		dirs = append(dirs, f.Project)
 	}
-	return names(dirs...)
+	return shortNames(dirs...)
 }
 
-// several makes one of the project whose bridge is open, which has home's options, and of those that its bot serves
-// besides. reloads have their settings read again; done closes what is below them, and is not nil.
-func (a *app) several(ctx context.Context, p *project.Project, list []fact.ServedProject, b *service.Bridge, home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
+// openProjects opens the bridges of the other projects and joins them with the open bridge of the home project. home
+// has the options of that bridge. reloads read the settings of the other projects again. done closes the other
+// projects and is never nil.
+func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.ServedProject, b *service.Bridge, home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
 	done = func() error { return nil }
 	own, err := project.User(p.Dir, a.Environ, nil)
 	if err != nil {
@@ -102,10 +105,10 @@ func (a *app) several(ctx context.Context, p *project.Project, list []fact.Serve
 	all = service.NewProjects(record, called[0], log, b)
 	for i, f := range list {
 		all.Add(called[i+1], f.Log, func(ctx context.Context) (*service.Bridge, func() error, error) {
-			return a.another(ctx, f, called[i+1], home)
+			return a.openProject(ctx, f, called[i+1], home)
 		})
 		reloads = append(reloads, func() {
-			if p, err := a.find(f); err == nil { // else it stays as it is
+			if p, err := a.findProject(f); err == nil { // After an error the settings stay unchanged.
 				all.Set(f.Log, serviceSettings(p))
 			}
 		})
@@ -113,9 +116,9 @@ func (a *app) several(ctx context.Context, p *project.Project, list []fact.Serve
 	return all, reloads, done, nil
 }
 
-// another opens the bridge of a project that was added. done closes what is below it.
-func (a *app) another(ctx context.Context, f fact.ServedProject, name string, home service.Options) (b *service.Bridge, done func() error, err error) {
-	p, err := a.find(f)
+// openProject opens the bridge of an added project. done closes its log.
+func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string, home service.Options) (b *service.Bridge, done func() error, err error) {
+	p, err := a.findProject(f)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,42 +129,42 @@ func (a *app) another(ctx context.Context, f fact.ServedProject, name string, ho
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
 		return nil, nil, held
 	}
-	runner, done, err := p.Open(ctx, a.Version) // nobody is asked whether it is to be trusted: 'service add' did
+	runner, done, err := p.Open(ctx, a.Version) // No question about trust is needed: 'service add' has asked it.
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err = service.Open(ctx, options(a, p, runner, paths, home.Channels, slog.New(named{home.Log.Handler(), name})))
+	b, err = service.Open(ctx, bridgeOptions(a, p, runner, paths, home.Channels, slog.New(projectRows{home.Log.Handler(), name})))
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
 	return b, done, nil
 }
 
-// named says of each row of a log to which project it belongs.
-type named struct {
+// projectRows adds the name of the project to each log record.
+type projectRows struct {
 	slog.Handler
 	project string
 }
 
-func (n named) Handle(ctx context.Context, r slog.Record) error {
+func (n projectRows) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
 	r.AddAttrs(slog.String("project", n.project))
 	return n.Handler.Handle(ctx, r)
 }
 
-// servedProject is a project of a bot, as it is seen from outside.
+// servedProject is a project of a bot in its reported form.
 type servedProject struct {
 	Name    string `json:"name"`
 	Project string `json:"project"`
 	Context string `json:"context"`
-	State   string `json:"state"` // "served", "not running", or why it is not served
+	State   string `json:"state"` // "served", "not running", or the reason why it is not served
 	Served  bool   `json:"served"`
 	Hint    string `json:"-"`
 }
 
-// projects are the projects of a bot beside its home, as they are seen from outside.
-func (a *app) projects(ctx context.Context, p *project.Project) ([]servedProject, error) {
-	added, _, err := a.added(ctx, p)
+// listProjects returns the other projects of a bot.
+func (a *app) listProjects(ctx context.Context, p *project.Project) ([]servedProject, error) {
+	added, _, err := a.addedProjects(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +182,9 @@ func (a *app) projects(ctx context.Context, p *project.Project) ([]servedProject
 	return list, nil
 }
 
-// stateOf says how a project is that the bot of the bridge serves; bridge is nil where none runs.
+// stateOf returns the state of a project that the bot serves. bridge is nil if no bridge runs.
 func (a *app) stateOf(ctx context.Context, f fact.ServedProject, bridge *service.HeldError) (state, hint string) {
-	p, err := a.find(f)
+	p, err := a.findProject(f)
 	if err != nil {
 		return err.Error(), "'perlica service remove " + f.Project + "', if it is gone for good"
 	}
@@ -206,9 +209,9 @@ func (a *app) stateOf(ctx context.Context, f fact.ServedProject, bridge *service
 	return "served", ""
 }
 
-// Projects says of each project that a bot serves beside its own whether it does.
+// Projects reports for each other project of a bot whether it is served.
 func Projects(ctx context.Context, a *frame.App, p *project.Project) (list []service.Setup) {
-	found, err := (&app{a}).projects(ctx, p)
+	found, err := (&app{a}).listProjects(ctx, p)
 	if err != nil {
 		return []service.Setup{{Name: "projects", Err: err}}
 	}
@@ -230,7 +233,7 @@ keeps its own log, contacts and rights: pair in each. A contact of several goes 
 another with /project.`,
 		Example: "  perlica service add ../shop", Args: frame.Exactly("PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			other, err := a.other(args[0])
+			other, err := a.findOther(args[0])
 			if err != nil {
 				return err
 			}
@@ -241,7 +244,8 @@ another with /project.`,
 			if sameFile(p.Workspace.Root, other.Workspace.Root) {
 				return frame.UsageErrorf("%s is the project whose bot it is: it is served anyway", frame.OneLine(args[0]))
 			}
-			_, done, err := a.Open(cmd.Context(), other) // it is made, or trusted, here and not by a bridge without a terminal
+			// The log is made or trusted now, because a bridge without a terminal cannot ask.
+			_, done, err := a.Open(cmd.Context(), other)
 			if err != nil {
 				return err
 			}
@@ -252,7 +256,7 @@ another with /project.`,
 			if f.Log, err = homeOf(other); err != nil {
 				return err
 			}
-			if err := a.record(cmd.Context(), p, f, bot.Add); err != nil {
+			if err := a.recordServed(cmd.Context(), p, f, bot.Add); err != nil {
 				return err
 			}
 			a.Note("pair there, too: 'perlica service pair' in " + frame.OneLine(f.Project))
@@ -272,7 +276,7 @@ by its folder. What waits there stays on its record, and is answered when a brid
 			if err != nil {
 				return err
 			}
-			list, _, err := a.added(cmd.Context(), p)
+			list, _, err := a.addedProjects(cmd.Context(), p)
 			if err != nil {
 				return err
 			}
@@ -281,7 +285,7 @@ by its folder. What waits there stays on its record, and is answered when a brid
 				if !strings.EqualFold(called[i+1], args[0]) && f.Project != realPath(args[0]) {
 					continue
 				}
-				if err := a.record(cmd.Context(), p, f, bot.Remove); err != nil {
+				if err := a.recordServed(cmd.Context(), p, f, bot.Remove); err != nil {
 					return err
 				}
 				return a.Say("%s: removed; a bridge that runs has to be started anew", frame.OneLine(f.Project))
@@ -301,7 +305,7 @@ func (a *app) serviceProjectsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := a.projects(cmd.Context(), p)
+			list, err := a.listProjects(cmd.Context(), p)
 			if err != nil || asJSON {
 				return errors.Join(err, a.PrintJSON(list))
 			}
@@ -320,8 +324,8 @@ func (a *app) serviceProjectsCommand() *cobra.Command {
 	return cmd
 }
 
-// other finds the project of a folder.
-func (a *app) other(dir string) (*project.Project, error) {
+// findOther finds the project of a folder.
+func (a *app) findOther(dir string) (*project.Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -332,8 +336,8 @@ func (a *app) other(dir string) (*project.Project, error) {
 	return a.FindProject(dir, nil)
 }
 
-// record writes that a project is served, or no more, into the user's own log.
-func (a *app) record(ctx context.Context, p *project.Project, f fact.ServedProject, write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
+// recordServed records in the user's own log that a project is served or is no longer served.
+func (a *app) recordServed(ctx context.Context, p *project.Project, f fact.ServedProject, write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
 	var err error
 	if f.Home, err = homeOf(p); err != nil {
 		return err
@@ -352,7 +356,7 @@ func (a *app) record(ctx context.Context, p *project.Project, f fact.ServedProje
 
 func sameFile(a, b string) bool { return realPath(a) == realPath(b) }
 
-// realPath is an absolute path with links followed, where it is there.
+// realPath returns an absolute path without symbolic links, if the path exists.
 func realPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

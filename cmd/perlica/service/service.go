@@ -1,4 +1,4 @@
-// Package service holds the commands of the messaging bridge, and the local channel's own phone.
+// Package service has the commands of the messaging bridge and the phone of the local channel.
 package service
 
 import (
@@ -26,27 +26,27 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Beside starts what goes on beside the bridge until ctx is done, and says on lines of its own what there is
-// to say. wait returns when it is over.
-type Beside func(ctx context.Context, a *frame.App, say func(string)) (wait func() error, err error)
+// Companion starts a service that runs together with the bridge until ctx ends. It prints its notes through say. wait
+// returns after the service has ended.
+type Companion func(ctx context.Context, a *frame.App, say func(string)) (wait func() error, err error)
 
 // PhoneCommand returns the command that is a phone of the local channel.
 func PhoneCommand(a *frame.App) *cobra.Command { return (&app{a}).phoneCommand() }
 
-// Serve runs the bridge, and what goes on beside it, until a signal ends it.
-func Serve(ctx context.Context, a *frame.App, beside Beside) error {
-	return (&app{a}).serve(ctx, beside)
+// Serve runs the bridge and its companion until a signal ends them.
+func Serve(ctx context.Context, a *frame.App, companion Companion) error {
+	return (&app{a}).serveBridge(ctx, companion)
 }
 
-// Setups says of each channel that is to be served whether all is there that it needs.
-func Setups(a *frame.App, p *project.Project) []service.Setup { return (&app{a}).setups(p) }
+// Setups reports for each configured channel whether it has everything it needs.
+func Setups(a *frame.App, p *project.Project) []service.Setup { return (&app{a}).channelSetups(p) }
 
-// Command returns the command with those below it; tail shows and follows events, beside goes on beside the
-// bridge.
-func Command(c *frame.App, tail *cobra.Command, beside Beside) *cobra.Command {
+// Command returns the command service with its subcommands. tail shows and follows events. companion runs together
+// with the bridge.
+func Command(c *frame.App, tail *cobra.Command, companion Companion) *cobra.Command {
 	a := &app{c}
 	cmd := frame.Group("service", "Let people drive the agent from a phone",
 		`Run the messaging bridge in the foreground: it takes messages from its channels,
@@ -59,13 +59,13 @@ SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; 
 ends at once, and the next start tells what is known. SIGHUP reads the configuration again.`,
 		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
 		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(), serviceLogsCommand(tail))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), beside) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveBridge(cmd.Context(), companion) }
 	cmd.Annotations = frame.PersonOnly.Annotation()
 	return cmd
 }
 
-// serve runs the bridge until a signal ends it.
-func (a *app) serve(ctx context.Context, beside Beside) (err error) {
+// serveBridge runs the bridge until a signal ends it.
+func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) {
 	frame.SurviveBrokenPipes()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -82,41 +82,41 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 	if err != nil {
 		return err
 	}
-	// The lock comes first: a second bridge learns of the first, not of its sockets.
+	// The lock comes first, so that a second bridge reports the first one and not its sockets.
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
 		return frame.WithHint(held, "see 'perlica service status'")
 	}
-	added, ever, err := a.added(ctx, p)
+	added, ever, err := a.addedProjects(ctx, p)
 	if err != nil {
 		return err
 	}
-	r := &running{runner: runner} // is there before anything is polled
-	list, left, closeChannels, err := a.openChannels(p, func(channel, contact string) bool { return r.paired(ctx, channel, contact) })
+	r := &openBridges{runner: runner} // The log is open before any channel is polled.
+	list, left, closeChannels, err := a.openChannels(p, func(channel, contact string) bool { return r.isPaired(ctx, channel, contact) })
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeChannels()) }()
 	view := newServiceView(a)
-	opt := options(a, p, runner, paths, list, view.log)
-	opt.Team = a.team(p)
+	opt := bridgeOptions(a, p, runner, paths, list, view.log)
+	opt.Team = a.linkTeam(p)
 	if opt.Team != nil {
 		defer func() { err = errors.Join(err, opt.Team.Close()) }()
 	}
-	opt.LeftOut, opt.Serving = left, func() { newNotifier(a.Getenv).send("READY=1") }
+	opt.LeftOut, opt.Serving = left, func() { newNotifier(a.Getenv).sendState("READY=1") }
 	if r.home, err = service.Open(ctx, opt); err != nil {
 		return err
 	}
 	r.whole = r.home
 	if ever {
-		all, reloads, done, err := a.several(ctx, p, added, r.home, opt)
-		defer func() { _ = done() }() // what failed is on record
+		all, reloads, done, err := a.openProjects(ctx, p, added, r.home, opt)
+		defer func() { _ = done() }() // Failures are on record.
 		if err != nil {
 			return errors.Join(err, r.home.Close(context.WithoutCancel(ctx)))
 		}
 		r.all, r.whole, r.reloads = all, all, reloads
 	}
 	during, end := context.WithCancel(ctx)
-	wait, err := beside(during, a.App, func(text string) { view.log.Info(text) })
+	wait, err := companion(during, a.App, func(text string) { view.log.Info(text) })
 	if err != nil {
 		end()
 		return errors.Join(err, r.whole.Close(context.WithoutCancel(ctx)))
@@ -126,8 +126,9 @@ func (a *app) serve(ctx context.Context, beside Beside) (err error) {
 	return errors.Join(err, wait())
 }
 
-// team is the team whose workers' questions the bridge asks, too; nil: none is configured, or it is not to.
-func (a *app) team(p *project.Project) *team.Link {
+// linkTeam returns the team whose workers' questions the bridge asks, too. It returns nil if no team is configured,
+// or if the bridge is not meant to ask.
+func (a *app) linkTeam(p *project.Project) *team.Link {
 	opt, err := team.OptionsOf(p, "", a.Version)
 	if err != nil || !p.Config.Service.Team {
 		return nil
@@ -135,8 +136,8 @@ func (a *app) team(p *project.Project) *team.Link {
 	return team.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
 }
 
-// options are those of a project's bridge.
-func options(a *app, p *project.Project, runner *kernel.Runner, paths config.ServicePaths, channels []channel.Channel, log *slog.Logger) service.Options {
+// bridgeOptions returns the options of a project's bridge.
+func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths config.ServicePaths, channels []channel.Channel, log *slog.Logger) service.Options {
 	return service.Options{
 		Runner: runner, Context: p.Config.ContextID, Version: a.Version,
 		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: channels, Settings: serviceSettings(p),
@@ -147,12 +148,12 @@ func options(a *app, p *project.Project, runner *kernel.Runner, paths config.Ser
 	}
 }
 
-// running is what runs: the bridge of the project, and those of others that its bot serves.
-type running struct {
+// openBridges has the bridge of the project and the bridges of the other projects that its bot serves.
+type openBridges struct {
 	runner  *kernel.Runner
 	home    *service.Bridge
-	all     *service.Projects // nil: there are no others
-	reloads []func()          // of the others' settings
+	all     *service.Projects // nil without other projects
+	reloads []func()          // reload the settings of the other projects
 	whole   interface {
 		Run(ctx context.Context) error
 		Live(ctx context.Context) (service.Live, error)
@@ -160,8 +161,8 @@ type running struct {
 	}
 }
 
-// paired reports whether a contact is paired in any of the projects.
-func (r *running) paired(ctx context.Context, channel, contact string) bool {
+// isPaired reports whether a contact is paired in any of the projects.
+func (r *openBridges) isPaired(ctx context.Context, channel, contact string) bool {
 	if r.all != nil {
 		return r.all.Paired(ctx, channel, contact)
 	}
@@ -169,22 +170,22 @@ func (r *running) paired(ctx context.Context, channel, contact string) bool {
 	return paired && err == nil
 }
 
-// serviceSignals are the signals that the bridge's process gets.
+// serviceSignals are the signals to the bridge's process.
 type serviceSignals struct {
 	reload   chan os.Signal
-	stopping <-chan struct{} // closed when it is to stop
-	stop     func()          // has it stop; signals do again what they do without it
+	stopping <-chan struct{} // closed when the bridge has to stop
+	stop     func()          // stops the bridge; signals then have their usual effect again
 }
 
-// serveOpen runs an open bridge with all that stands beside it, and closes it.
-func (a *app) serveOpen(ctx context.Context, stop func(), r *running, view *serviceView) (err error) {
-	beside, end := context.WithCancel(context.WithoutCancel(ctx))
+// serveOpen runs the open bridges and their side tasks, and closes them.
+func (a *app) serveOpen(ctx context.Context, stop func(), r *openBridges, view *serviceView) (err error) {
+	sideCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	sig := serviceSignals{make(chan os.Signal, 1), ctx.Done(), stop}
 	signal.Notify(sig.reload, syscall.SIGHUP)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		a.beside(beside, r, view, sig)
+		a.runSideTasks(sideCtx, r, view, sig)
 	}()
 	err = r.whole.Run(ctx)
 	end()
@@ -193,38 +194,37 @@ func (a *app) serveOpen(ctx context.Context, stop func(), r *running, view *serv
 	return errors.Join(err, r.whole.Close(context.WithoutCancel(ctx)))
 }
 
-// beside is what goes on while the bridge runs and while it stops: the view, pairing, the
-// watchdog, reloading.
-func (a *app) beside(ctx context.Context, r *running, view *serviceView, sig serviceSignals) {
+// runSideTasks runs the side tasks of the bridge: the view, pairing, the watchdog and reloading.
+func (a *app) runSideTasks(ctx context.Context, r *openBridges, view *serviceView, sig serviceSignals) {
 	notify := newNotifier(a.Getenv)
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	defer view.close()
+	defer view.clearScreen()
 	invitation := newInvitation(a, r.runner.Log(), r.home.Records(), view)
 	for {
 		live, err := r.whole.Live(ctx)
 		if err == nil {
-			notify.send("WATCHDOG=1")
-			view.show(live, invitation.look(ctx, len(live.Contacts) > 0))
+			notify.sendState("WATCHDOG=1")
+			view.paint(live, invitation.nextText(ctx, len(live.Contacts) > 0))
 		}
-		wait.Reset(min(view.every(live), notify.every))
+		wait.Reset(min(view.interval(live), notify.every))
 		select {
 		case <-wait.C:
-		case <-view.happened: // what the bridge records it has not done yet
+		case <-view.happened: // The bridge records first and acts later.
 			select {
 			case <-time.After(screenSoon):
 			case <-ctx.Done():
 			}
 		case <-sig.reload:
-			if view.live && !screen.IsTerminal(a.Stderr) { // its terminal was closed
+			if view.live && !screen.IsTerminal(a.Stderr) { // The terminal was closed.
 				sig.stop()
 				continue
 			}
-			a.reload(r, view)
+			a.reloadConfig(r, view)
 		case <-sig.stopping:
 			sig.stopping = nil
-			sig.stop() // a second signal is a crash, of which the next start tells the truth
-			notify.send("STOPPING=1")
+			sig.stop() // A second signal kills the process. The next start recovers its runs.
+			notify.sendState("STOPPING=1")
 			view.stopping = true
 			view.log.Info("stopping: turns under way may end")
 		case <-ctx.Done():
@@ -233,8 +233,8 @@ func (a *app) beside(ctx context.Context, r *running, view *serviceView, sig ser
 	}
 }
 
-// reload takes in the configuration again; one with mistakes changes nothing.
-func (a *app) reload(r *running, view *serviceView) {
+// reloadConfig reads the configuration again. A configuration with mistakes changes nothing.
+func (a *app) reloadConfig(r *openBridges, view *serviceView) {
 	p, err := a.Locate(nil)
 	if err != nil {
 		view.log.Warn("the configuration was not read again", "error", err.Error())
@@ -255,12 +255,12 @@ func serviceSettings(p *project.Project) service.Settings {
 	}
 }
 
-// printed writes what happens as plain lines.
-type printed struct{ a *app }
+// plainHandler prints log records as plain lines.
+type plainHandler struct{ a *app }
 
-func (printed) Enabled(context.Context, slog.Level) bool { return true }
+func (plainHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-func (h printed) Handle(_ context.Context, r slog.Record) error {
+func (h plainHandler) Handle(_ context.Context, r slog.Record) error {
 	line := r.Time.Local().Format(time.DateTime) + " " + r.Message
 	if r.Level >= slog.LevelWarn {
 		line = r.Time.Local().Format(time.DateTime) + " warning: " + r.Message
@@ -273,5 +273,5 @@ func (h printed) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-func (h printed) WithAttrs([]slog.Attr) slog.Handler { return h }
-func (h printed) WithGroup(string) slog.Handler      { return h }
+func (h plainHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h plainHandler) WithGroup(string) slog.Handler      { return h }

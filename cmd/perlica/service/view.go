@@ -16,9 +16,8 @@ import (
 	"github.com/perlica/perlica/service"
 )
 
-// When it is looked what the bridge does: for a view, which is painted only when it changed,
-// soon behind each thing that the bridge notes and as long as something is under way; else for
-// systemd, for pairing, and for what other processes do.
+// These are the intervals for looking at the bridge. A view is painted only after a change: soon after each recorded
+// event, and often while a turn runs. Without a view, systemd, pairing and other processes need a slow interval.
 const (
 	screenSoon  = 100 * time.Millisecond
 	screenEvery = 500 * time.Millisecond
@@ -26,27 +25,26 @@ const (
 	lookEvery   = 10 * time.Second
 )
 
-// serviceView shows what a bridge does: on a terminal as a view that is painted over, else
-// as lines.
+// serviceView shows what a bridge does: on a terminal as a repainted view, otherwise as lines.
 type serviceView struct {
 	a        *app
 	log      *slog.Logger
 	live     bool
 	shown    string
-	happened chan struct{} // capacity 1: the bridge did something
+	happened chan struct{} // capacity 1; receives a value after the bridge did something
 
 	stopping bool
 }
 
-// observing learns that a bridge did something, where it is shown as a view.
-type observing struct {
+// observingHandler reports log records of the bridge to the view.
+type observingHandler struct {
 	slog.Handler
 	happened chan struct{}
 }
 
-func (observing) Enabled(context.Context, slog.Level) bool { return true }
+func (observingHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-func (n observing) Handle(context.Context, slog.Record) error {
+func (n observingHandler) Handle(context.Context, slog.Record) error {
 	select {
 	case n.happened <- struct{}{}:
 	default:
@@ -56,14 +54,14 @@ func (n observing) Handle(context.Context, slog.Record) error {
 
 func newServiceView(a *app) *serviceView {
 	s := &serviceView{a: a, live: screen.IsTerminal(a.Stderr) && !a.HasDumbTerminal(), happened: make(chan struct{}, 1)}
-	if s.log = slog.New(printed{a}); s.live {
-		s.log = slog.New(observing{slog.DiscardHandler, s.happened})
+	if s.log = slog.New(plainHandler{a}); s.live {
+		s.log = slog.New(observingHandler{slog.DiscardHandler, s.happened})
 	}
 	return s
 }
 
-// every is how long the screen can wait before it is shown what the bridge does.
-func (s *serviceView) every(l service.Live) time.Duration {
+// interval returns the time until the next look at the bridge.
+func (s *serviceView) interval(l service.Live) time.Duration {
 	switch {
 	case !s.live:
 		return lookEvery
@@ -73,25 +71,25 @@ func (s *serviceView) every(l service.Live) time.Duration {
 	return screenIdle
 }
 
-func (s *serviceView) show(l service.Live, pairing string) {
+func (s *serviceView) paint(l service.Live, pairing string) {
 	if !s.live {
 		return
 	}
-	text := s.render(l, pairing)
+	text := s.renderText(l, pairing)
 	if text == s.shown {
 		return
 	}
-	s.close()
+	s.clearScreen()
 	s.shown = text
 	fmt.Fprint(s.a.Stderr, text)
 }
 
-// close takes the view off the screen: also where a terminal that became narrower has broken
-// its lines, and where the echo of a key stands behind it.
-func (s *serviceView) close() {
+// clearScreen removes the view. It also works after the terminal became narrower and broke lines, and after a typed
+// key was echoed.
+func (s *serviceView) clearScreen() {
 	rows := 0
 	for line := range strings.Lines(s.shown) {
-		rows += screen.TextRows(strings.TrimRight(line, "\n"), s.width())
+		rows += screen.TextRows(strings.TrimRight(line, "\n"), s.columns())
 	}
 	if rows > 0 {
 		fmt.Fprintf(s.a.Stderr, "\r\x1b[%dA"+screen.ClearBelow, rows)
@@ -99,26 +97,26 @@ func (s *serviceView) close() {
 	s.shown = ""
 }
 
-func (s *serviceView) width() int {
+func (s *serviceView) columns() int {
 	if w := screen.TerminalWidth(s.a.Stderr); w > 0 {
 		return max(w, 20)
 	}
 	return 80
 }
 
-// render is the view. No line is wider than the terminal, and there are no more than it has:
-// it is painted over by their number.
-func (s *serviceView) render(l service.Live, pairing string) string {
+// renderText returns the view. It has no more lines and columns than the terminal, because repainting counts its
+// rows.
+func (s *serviceView) renderText(l service.Live, pairing string) string {
 	styles := s.a.Styles(s.a.Stderr)
 	var lines []string
 	line := func(style func(string) string, label, format string, args ...any) {
 		text := fmt.Sprintf("  %-9s ", label) + frame.OneLine(fmt.Sprintf(format, args...))
-		if text = runewidth.Truncate(text, s.width()-1, "…"); style != nil {
+		if text = runewidth.Truncate(text, s.columns()-1, "…"); style != nil {
 			text = style(text)
 		}
 		lines = append(lines, text+"\n")
 	}
-	head := runewidth.Truncate("perlica service, since "+l.Since.Local().Format(time.DateTime), s.width()-1, "…")
+	head := runewidth.Truncate("perlica service, since "+l.Since.Local().Format(time.DateTime), s.columns()-1, "…")
 	lines = append(lines, styles.Bold(head)+"\n")
 	if s.stopping {
 		line(styles.Yellow, "stopping", "turns under way may end; once more ends at once")
@@ -168,10 +166,10 @@ func (s *serviceView) render(l service.Live, pairing string) string {
 	return strings.Join(lines, "")
 }
 
-// notifier tells systemd how the service is, if it asked.
+// notifier reports the state of the service to systemd if systemd asks for it.
 type notifier struct {
 	socket string
-	every  time.Duration // it wants to hear that the service lives
+	every  time.Duration // interval of the watchdog
 }
 
 func newNotifier(getenv func(string) string) notifier {
@@ -180,24 +178,24 @@ func newNotifier(getenv func(string) string) notifier {
 		n.socket = "\x00" + n.socket[1:]
 	}
 	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && usec > 1 {
-		n.every = min(n.every, time.Duration(usec)*time.Microsecond/2) // as sd_watchdog_enabled(3) has it
+		n.every = min(n.every, time.Duration(usec)*time.Microsecond/2) // the rule of sd_watchdog_enabled(3)
 	}
 	return n
 }
 
-func (n notifier) send(state string) {
+func (n notifier) sendState(state string) {
 	if n.socket == "" {
 		return
 	}
 	conn, err := net.Dial("unixgram", n.socket)
 	if err != nil {
-		return // systemd finds out by itself
+		return // systemd notices the missing report.
 	}
-	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // a reader that is slow holds up no bridge
-		_, _ = conn.Write([]byte(state)) // likewise
+	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // A slow reader must not stop the bridge.
+		_, _ = conn.Write([]byte(state)) // systemd notices the missing report.
 	}
 	_ = conn.Close()
 }
 
-// noticeTime is how long a notice waits for room.
+// noticeTime is the time that a report may wait for room.
 const noticeTime = 500 * time.Millisecond

@@ -13,26 +13,25 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// TestScreenRows: all that is shown of the usual fits 80 columns, with names and without ids, and counts who
-// waits.
+// TestScreenRows checks that the usual view fits 80 columns, has names and no ids, and counts the waiting inputs.
 func TestScreenRows(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = null.Close() }() // nothing was written
+	defer func() { _ = null.Close() }() // Nothing was written to it.
 	a := &app{&frame.App{Stderr: null, Getenv: func(string) string { return "" }}}
 	s := newServiceView(a)
 	ada := service.Contact{Channel: "telegram", ID: "4711471147", Name: "Ada Lovelace", Rights: access.Rights{access.Ask, access.Approve, access.Admin}}
 	twin := service.Contact{Channel: "telegram", ID: "1", Name: "Twin"}
 	other := service.Contact{Channel: "telegram", ID: "2", Name: "Twin"}
-	text := s.render(service.Live{
+	text := s.renderText(service.Live{
 		Status: service.Status{
 			Since: time.Now(), Unsent: 12, Contacts: []service.Contact{ada, twin, other}, Unconfirmed: []service.Contact{ada, twin},
 			Channels: []service.ChannelStatus{{Name: "imessage", Error: leftOut, Since: time.Now()}},
 		},
 		Turns: []string{"Ada Lovelace (telegram): hello"}, Questions: []string{"Ada Lovelace (telegram): Run the tests"}, Queued: 30, InLine: 20,
-	}, (&invitation{code: "123456"}).invite())
+	}, (&invitation{code: "123456"}).inviteText())
 	for row := range strings.Lines(text) {
 		if n := runewidth.StringWidth(strings.TrimSuffix(row, "\n")); n > 80 || strings.Contains(row, "…") {
 			t.Errorf("%d columns: %s", n, row)

@@ -35,7 +35,7 @@ the team's hub have them: -s goes on with any.`,
 			if inTeam {
 				return a.sessionsOfTeam(cmd.Context(), asJSON)
 			}
-			list := []listed{}
+			list := []listedSession{}
 			err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 				return frame.ViewSessions(cmd.Context(), log, p, func(view *sessions.View) (err error) {
 					list, err = listSessions(cmd.Context(), view, log, p, all)
@@ -57,16 +57,16 @@ the team's hub have them: -s goes on with any.`,
 	return cmd
 }
 
-// listed is a session and who holds it.
-type listed struct {
+// listedSession is a session with its holder.
+type listedSession struct {
 	sessions.Session
-	HeldBy string      `json:"held_by,omitempty"` // "chat", "service", "run"; empty: nobody does
+	HeldBy string      `json:"held_by,omitempty"` // "chat", "service" or "run"; empty if no process holds it
 	PID    int         `json:"pid,omitempty"`
-	Run    event.RunID `json:"run_id,omitempty"` // the turn that is under way
+	Run    event.RunID `json:"run_id,omitempty"` // the running turn
 }
 
-// listSessions returns the sessions, and those of single runs that are under way.
-func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p *project.Project, all bool) ([]listed, error) {
+// listSessions returns the sessions, and the sessions of single runs that are running.
+func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p *project.Project, all bool) ([]listedSession, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, err
@@ -75,12 +75,12 @@ func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p
 	if err != nil {
 		return nil, err
 	}
-	// The sessions of runs that have ended may be many times as many as the others.
+	// There may be many more sessions of ended runs than of others.
 	known, err := view.List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]listed, 0, len(known))
+	list := make([]listedSession, 0, len(known))
 	for _, s := range known {
 		one, err := heldBy(ctx, log, s, holders[string(s.ID)])
 		if err != nil {
@@ -92,22 +92,22 @@ func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p
 	for id, holder := range holders {
 		s, err := view.Find(ctx, id)
 		if err != nil {
-			continue // it was deleted, or its run has not begun
+			continue // The session was deleted, or its run has not begun.
 		}
 		one, err := heldBy(ctx, log, s, holder)
 		if err != nil {
 			return nil, err
 		}
 		if one.Run != "" {
-			list = append([]listed{one}, list...)
+			list = append([]listedSession{one}, list...)
 		}
 	}
 	return list, nil
 }
 
-// heldBy says who holds a session, and which turn is under way in it.
-func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *filelock.BusyError) (listed, error) {
-	one := listed{Session: s}
+// heldBy returns a session with its holder and its running turn.
+func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *filelock.BusyError) (listedSession, error) {
+	one := listedSession{Session: s}
 	if holder == nil {
 		return one, nil
 	}
@@ -123,7 +123,7 @@ func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *
 	return one, err
 }
 
-func (a *app) printSessions(list []listed, all bool) error {
+func (a *app) printSessions(list []listedSession, all bool) error {
 	if len(list) == 0 {
 		hint := "perlica session new NAME makes one"
 		if !all {

@@ -1,4 +1,4 @@
-// Package session holds the commands that list, name and delete sessions.
+// Package session has the commands that list, name, show and delete sessions.
 package session
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command with those below it.
+// Command returns the command session with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("session", "List, make and choose sessions",
@@ -31,8 +31,8 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 		a.sessionShowCommand(), a.sessionRenameCommand(), a.sessionDeleteCommand(), a.sessionExportCommand())
 }
 
-// changingSession finds a session and calls f with the context open for writing. A
-// context without a log is not made for that.
+// changingSession finds a session, opens the context for writing and calls f. It does not make a context that has no
+// log.
 func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s sessions.Session) error) error {
 	s, err := a.foundSession(ctx, ref)
 	if err != nil {
@@ -229,11 +229,11 @@ func (a *app) sessionDelete(ctx context.Context, ref string, kept bool) error {
 		return err
 	}
 	return a.Say("deleted %s: it is off the lists; its %s on the log: perlica log show %s%s",
-		frame.SessionName(s, string(s.ID)), stay(s.Turns), s.ID, also)
+		frame.SessionName(s, string(s.ID)), turnsRemain(s.Turns), s.ID, also)
 }
 
-// stay says that so many turns remain.
-func stay(turns int) string {
+// turnsRemain says how many turns remain.
+func turnsRemain(turns int) string {
 	if turns == 1 {
 		return "1 turn stays"
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// shownSession is a session and its turns, as session show prints them.
+// shownSession is a session with its turns, as session show prints them.
 type shownSession struct {
 	sessions.Session
 	TurnList []report.Turn `json:"turn_list"`
@@ -62,7 +62,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 	return cmd
 }
 
-// turnsDefault is how many turns session show shows where nothing says how many.
+// turnsDefault is the default number of turns in session show.
 const turnsDefault = 20
 
 func (a *app) sessionExportCommand() *cobra.Command {
@@ -111,7 +111,7 @@ func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []str
 
 func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
-	_ = frame.WriteFields(w, s, "", 9, [][2]string{ // Flush tells
+	_ = frame.WriteFields(w, s, "", 9, [][2]string{ // Flush returns the error.
 		{"session", string(x.ID)},
 		{"name", x.Name},
 		{"provider", x.Provider},
@@ -142,7 +142,7 @@ func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []re
 	return w.Flush()
 }
 
-// writeTurnText writes what was asked. Errors are the writer's to keep.
+// writeTurnText writes a turn's input. The writer keeps its error.
 func writeTurnText(w io.Writer, s screen.Styles, t report.Turn) {
 	if t.Damage != "" {
 		fmt.Fprintln(w, s.Red(t.Damage))

@@ -22,16 +22,16 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Times of a keeper. What was verified is not read again before wholeEvery has passed.
+// These are the intervals of a keeper. It verifies a copy completely again only after wholeEvery.
 const (
 	keepEvery  = 10 * time.Second
 	wholeEvery = time.Hour
 )
 
-// toVerify is what to do about a copy that is not what it should be.
+// toVerify is the hint for a damaged copy.
 const toVerify = "perlica log verify --team says more; docs/team.md says what to do"
 
-// audit judges the events of a copy as those of a log.
+// audit returns the auditor for the events of a log.
 func audit() verify.Auditor { return &report.Audit{} }
 
 func (a *app) keepCommand() *cobra.Command {
@@ -49,15 +49,15 @@ A copy is read from its beginning at the start and once an hour, else only what 
   perlica team keep --once     # exit code 1 if a copy is not what it should be`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.keep(cmd.Context(), t, once) })
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.keepCopies(cmd.Context(), t, once) })
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "verify each copy once, and end")
 	return cmd
 }
 
-// keep keeps the copies until a signal ends it.
-func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
+// keepCopies verifies and cosigns the copies until a signal ends it.
+func (a *app) keepCopies(ctx context.Context, t *team.Team, once bool) error {
 	k, err := t.Keeper(ctx, true, audit)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
 	defer release()
 	said := map[string]string{}
 	trouble := ""
-	var whole time.Time // when all was verified
+	var whole time.Time // time of the last complete verification
 	for {
 		again := time.Since(whole) >= wholeEvery
 		err := t.Refresh(ctx)
@@ -81,7 +81,7 @@ func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
 			return err
 		case err != nil && err.Error() != trouble:
 			trouble = err.Error()
-			a.lines(trouble)
+			a.printNotes(trouble)
 		case err == nil:
 			if trouble = ""; again {
 				whole = time.Now()
@@ -99,7 +99,7 @@ func (a *app) keep(ctx context.Context, t *team.Team, once bool) error {
 	}
 }
 
-// tellVerdicts says what changed, and returns an error if a copy is not what it should be.
+// tellVerdicts prints changed verdicts and returns an error if a copy is damaged.
 func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err error) {
 	for _, v := range list {
 		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, frame.Count(int(v.Size), "event"), v.Checkpoint, v.Cosigned)
@@ -109,7 +109,7 @@ func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err erro
 		}
 		if said[v.Worker] != text {
 			said[v.Worker] = text
-			a.lines(text)
+			a.printNotes(text)
 		}
 	}
 	return err
@@ -128,8 +128,8 @@ log of it. A copy that is not sound is not written.`,
   perlica team fetch build1 -o - | perlica log verify -`,
 		Args: frame.Exactly("WORKER"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
-				return a.fetch(cmd.Context(), t, args[0], file)
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				return a.fetchCopies(cmd.Context(), t, args[0], file)
 			})
 		},
 	}
@@ -137,7 +137,7 @@ log of it. A copy that is not sound is not written.`,
 	return cmd
 }
 
-func (a *app) fetch(ctx context.Context, t *team.Team, worker, file string) error {
+func (a *app) fetchCopies(ctx context.Context, t *team.Team, worker, file string) error {
 	file = cmp.Or(file, worker+".jsonl")
 	var v hub.Verdict
 	var sum export.Summary
@@ -160,7 +160,7 @@ func (a *app) fetch(ctx context.Context, t *team.Team, worker, file string) erro
 	}
 	count, command := fmt.Sprintf("%s of %s, of %d on the hub", frame.Count(int(sum.Events), "event"), worker, v.Size), "perlica log verify "+file+" "+strings.Join(keys, " ")
 	if file == "-" {
-		a.lines(count + "; verify them anywhere: " + command)
+		a.printNotes(count + "; verify them anywhere: " + command)
 		return nil
 	}
 	return a.Say("%s; verify them anywhere:\n%s", count, command)

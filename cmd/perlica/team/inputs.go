@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// states are what inputs are listed by.
+// states are the states by which inputs are listed.
 var states = []string{hub.Waiting, hub.Queued, hub.Claimed, "responded", "provider_error", "outcome_unknown", hub.Refused, hub.Withdrawn, hub.Adopted, hub.Resolved, hub.Lost}
 
 func (a *app) inputsCommand() *cobra.Command {
@@ -38,7 +38,7 @@ changed the database).`,
 			if state != "" && !slices.Contains(states, state) {
 				return frame.UsageErrorf("--state is one of %s", strings.Join(states, ", "))
 			}
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if len(args) > 0 {
 					return a.showInput(cmd.Context(), t, args[0], asJSON)
 				}
@@ -64,8 +64,8 @@ changed the database).`,
 	return cmd
 }
 
-// find returns what has become of an input.
-func find(ctx context.Context, t *team.Team, id string) (hub.Status, error) {
+// inputStatus returns the state of an input.
+func inputStatus(ctx context.Context, t *team.Team, id string) (hub.Status, error) {
 	s, ok, err := t.Status(ctx, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("there is no input %s on this hub", id)
@@ -74,7 +74,7 @@ func find(ctx context.Context, t *team.Team, id string) (hub.Status, error) {
 }
 
 func (a *app) showInput(ctx context.Context, t *team.Team, id string, asJSON bool) error {
-	s, err := find(ctx, t, id)
+	s, err := inputStatus(ctx, t, id)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (a *app) cancelCommand() *cobra.Command {
 		Short: "Withdraw an input that waits, or have its worker stop it",
 		Args:  frame.Exactly("ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
-				s, err := find(cmd.Context(), t, args[0])
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				s, err := inputStatus(cmd.Context(), t, args[0])
 				if err != nil {
 					return err
 				}
@@ -137,8 +137,8 @@ moves nothing, and is overtaken by what the owner's log says if it comes back af
 To have it done again, submit a new input under a new id, with "replaces" naming this one.`,
 		Args: frame.Exactly("ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
-				s, err := find(cmd.Context(), t, args[0])
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				s, err := inputStatus(cmd.Context(), t, args[0])
 				switch {
 				case err != nil:
 					return err

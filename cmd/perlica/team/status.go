@@ -20,20 +20,20 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// statusJSON is what status prints as JSON.
+// statusJSON is the status in its JSON form.
 type statusJSON struct {
 	Team       string         `json:"team"`
 	Server     int            `json:"server_version"`
 	Schema     int            `json:"schema"`
 	Generation string         `json:"generation"`
 	Adopted    bool           `json:"adopted"`
-	Inputs     map[string]int `json:"inputs"` // of this generation, by state
+	Inputs     map[string]int `json:"inputs"` // inputs of this generation, by state
 	Workers    int            `json:"workers"`
 	Alive      int            `json:"workers_alive"`
 	Questions  int            `json:"questions"`
 }
 
-// silence is after which a worker is taken for gone in lists. Nothing else follows from it.
+// silence is the time after which lists show a worker as gone. It has no other effect.
 const silence = 15 * time.Second
 
 func (a *app) statusCommand() *cobra.Command {
@@ -43,13 +43,13 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Say how the hub, its inputs and its workers are",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				s, err := gather(cmd.Context(), t)
 				if err != nil {
 					return err
 				}
 				return a.Show(asJSON, s, func(w io.Writer, st screen.Styles) error {
-					_, err := io.WriteString(w, s.text(st))
+					_, err := io.WriteString(w, s.writeText(st))
 					return err
 				})
 			})
@@ -80,7 +80,7 @@ func gather(ctx context.Context, t *team.Team) (s statusJSON, err error) {
 	return s, err
 }
 
-func (s statusJSON) text(st screen.Styles) string {
+func (s statusJSON) writeText(st screen.Styles) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintln(&b, st.Dim(fmt.Sprintf("%-11s", name)), fmt.Sprintf(format, args...))
@@ -113,7 +113,7 @@ func (a *app) workersCommand() *cobra.Command {
 		Short: "List the workers: what they serve, and when they were last heard of",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				list, now, err := t.Hub.Workers(cmd.Context())
 				if err != nil {
 					return err
@@ -149,8 +149,8 @@ The worker that asked decides whether an answer counts: the first one on its log
 			if err := a.PersonOnly("an answer to a question of the team"); err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
-				return a.answer(cmd.Context(), t, args[0], args[1], text, always)
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+				return a.answerQuestion(cmd.Context(), t, args[0], args[1], text, always)
 			})
 		},
 	}
@@ -161,7 +161,7 @@ The worker that asked decides whether an answer counts: the first one on its log
 		Short: "List the open questions of all workers, with their options",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.listQuestions(cmd.Context(), t, asJSON) })
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.listQuestions(cmd.Context(), t, asJSON) })
 		},
 	}
 	cmd := frame.Group("pending", "List the open questions of all workers, and answer them", `List the open questions of all workers, and answer them.
@@ -174,23 +174,25 @@ The worker that asked decides whether an answer counts: the first one on its log
 	return cmd
 }
 
-// nameLength is how much of its digest names a question: too much for another one to be made that has the same name.
+// nameLength is the length of a question's name, taken from its digest. It is long enough that nobody can make a
+// second question with the same name.
 const nameLength = 24
 
-// nameOf is by which a question is answered. It is that of what was shown: where somebody who can write to the hub shows
-// one question and has another one answered, the name leads nowhere.
+// nameOf returns the name by which a question is answered. It depends on the content that was shown. If somebody with
+// write access to the hub exchanges the question, the name finds nothing.
 func nameOf(q team.OpenQuestion) string { return q.There.Digest()[:nameLength] }
 
-// openJSON is what 'perlica pending --json' has of a question, with its worker and input.
+// openJSON is a question with its worker and input, in the form of 'perlica pending --json'.
 type openJSON struct {
 	interaction.Question
 	Short  string    `json:"short_id"`
 	Worker string    `json:"worker"`
 	Input  string    `json:"input_id"`
-	Asked  time.Time `json:"asked"` // by the hub's clock
+	Asked  time.Time `json:"asked"` // time of the hub's clock
 }
 
-// idOf is an input's id, which its sender chose, as it may stand in a line: without room for what looks like a command.
+// idOf returns the id of an input for use in a line. The sender chose the id, so idOf leaves no room for a text that
+// looks like a command.
 func idOf(input string) string {
 	const most = 40
 	r := []rune(frame.OneLine(input))
@@ -218,7 +220,7 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 	}
 	return a.Write(func(w io.Writer) error {
 		for _, q := range open {
-			if _, err := io.WriteString(w, a.drawn(q.Question)); err != nil {
+			if _, err := io.WriteString(w, a.renderQuestion(q.Question)); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(w, "question %s of %s: perlica team pending choose %[1]s N (input %[3]s)\n", nameOf(q), q.There.Worker, idOf(q.There.Input))
@@ -230,13 +232,13 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 	})
 }
 
-// drawn is a question with its options, as wide as standard output is.
-func (a *app) drawn(q interaction.Question) string {
+// renderQuestion renders a question with its options in the width of standard output.
+func (a *app) renderQuestion(q interaction.Question) string {
 	c := card.Lay(q, cmp.Or(max(screen.TerminalWidth(a.Stdout), 0), frame.DefaultWidth))
 	return frame.RenderRows(append(c.Rows, c.Options...), a.Styles(a.Stdout))
 }
 
-func (a *app) answer(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
+func (a *app) answerQuestion(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
 	if len(id) < nameLength {
 		return frame.WithHint(frame.UsageErrorf("a question is named by at least %d digits, not %q", nameLength, id), "perlica team pending shows the open ones with their names")
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// line is an input as a line of NDJSON.
-type line struct {
+// inputLine is an input as a line of NDJSON.
+type inputLine struct {
 	ID          string    `json:"id"`
 	Text        string    `json:"text"`
 	Files       []string  `json:"files"`
@@ -40,7 +40,7 @@ type line struct {
 	Replaces    string    `json:"replaces"`
 }
 
-// maxLine is the longest line that is read.
+// maxLine is the length of the longest line in bytes.
 const maxLine = team.MaxInput * 2
 
 func (a *app) submitCommand() *cobra.Command {
@@ -65,29 +65,29 @@ With --json each id is printed with what it came to: new, there or differs.`,
 		if file == "" {
 			return frame.WithHint(frame.UsageErrorf("'perlica team submit' needs a file"), "perlica team submit -f inputs.ndjson; one input: perlica run --team")
 		}
-		return a.with(cmd.Context(), func(t *team.Team, p *project.Project) error {
-			in, err := a.open(file, cmp.Or(name, p.Name()))
+		return a.withTeam(cmd.Context(), func(t *team.Team, p *project.Project) error {
+			in, err := a.openInputs(file, cmp.Or(name, p.Name()))
 			if err != nil {
 				return frame.ExitUsage.With(err)
 			}
-			defer in.close()
-			return a.submit(cmd.Context(), t, in, *asJSON)
+			defer in.closeFile()
+			return a.submitInputs(cmd.Context(), t, in, *asJSON)
 		})
 	}
 	return cmd
 }
 
-// inputs are the lines of a file, which are read twice: all are checked before any is submitted, and a batch at a
-// time is held in memory.
+// inputs are the lines of a file, which is read twice. The first pass checks all lines, and the second one submits
+// them in batches. Only one batch is in memory.
 type inputs struct {
 	f       *os.File
-	dir     string // of the files that lines name
-	project string // of lines that name none
-	spooled bool   // f is a copy of this command's own
+	dir     string // folder of the files that lines name
+	project string // project of the lines that name none
+	spooled bool   // f is a temporary copy.
 }
 
-// open opens a file of inputs. What cannot be read twice is copied first.
-func (a *app) open(file, name string) (_ *inputs, err error) {
+// openInputs opens a file of inputs. It copies a file that cannot be read twice.
+func (a *app) openInputs(file, name string) (_ *inputs, err error) {
 	in := &inputs{project: name}
 	from := a.Stdin
 	if file != "-" {
@@ -98,30 +98,31 @@ func (a *app) open(file, name string) (_ *inputs, err error) {
 		if in.dir = filepath.Dir(file); err == nil && info.Mode().IsRegular() {
 			return in, nil
 		}
-		defer func(f *os.File) { _ = f.Close() }(in.f) // read from only
+		defer func(f *os.File) { _ = f.Close() }(in.f) // A file that was only read loses nothing.
 		from = in.f
 	}
 	if in.f, err = os.CreateTemp("", "perlica-inputs-*"); err != nil {
 		return nil, err
 	}
 	in.spooled = true
-	_ = os.Remove(in.f.Name()) // at once, so that none is left by who is killed; a system that cannot has close do it
+	// Removed at once, so that a killed process leaves nothing. closeFile removes it on systems that cannot.
+	_ = os.Remove(in.f.Name())
 	if _, err := io.Copy(in.f, from); err != nil {
-		in.close()
+		in.closeFile()
 		return nil, fmt.Errorf("a copy of the inputs, which are read twice: %w", err)
 	}
 	return in, nil
 }
 
-func (in *inputs) close() {
-	_ = in.f.Close() // the file was read from, or is removed
+func (in *inputs) closeFile() {
+	_ = in.f.Close() // The file was only read, or is removed.
 	if in.spooled {
-		_ = os.Remove(in.f.Name()) // it may be gone
+		_ = os.Remove(in.f.Name()) // It may be gone already.
 	}
 }
 
-// drafts yields the inputs from the first line on; an error names its line, and ends them.
-func (in *inputs) drafts() iter.Seq2[team.Draft, error] {
+// readDrafts yields the inputs. An error names its line and is the last value.
+func (in *inputs) readDrafts() iter.Seq2[team.Draft, error] {
 	return func(yield func(team.Draft, error) bool) {
 		if _, err := in.f.Seek(0, io.SeekStart); err != nil {
 			yield(team.Draft{}, err)
@@ -154,7 +155,7 @@ func (in *inputs) drafts() iter.Seq2[team.Draft, error] {
 }
 
 func draft(b []byte, dir, name string) (d team.Draft, err error) {
-	var l line
+	var l inputLine
 	if err := strict.UnmarshalObject(b, &l); err != nil {
 		return d, err
 	}
@@ -178,18 +179,18 @@ func draft(b []byte, dir, name string) (d team.Draft, err error) {
 	return d, d.Check()
 }
 
-// What is handed over at once.
+// These are the limits of one batch.
 const (
 	batchInputs = 1000
 	batchBytes  = 8 << 20
 )
 
-// batches yields the inputs in batches. An error comes alone, and ends them.
-func (in *inputs) batches() iter.Seq2[[]team.Draft, error] {
+// readBatches yields the inputs in batches. An error comes without inputs and is the last value.
+func (in *inputs) readBatches() iter.Seq2[[]team.Draft, error] {
 	return func(yield func([]team.Draft, error) bool) {
 		var batch []team.Draft
 		size := 0
-		for d, err := range in.drafts() {
+		for d, err := range in.readDrafts() {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -209,19 +210,19 @@ func (in *inputs) batches() iter.Seq2[[]team.Draft, error] {
 	}
 }
 
-// bar is how much of a whole is done.
-func bar(done, whole int) string {
+// progressBar shows how much of a whole is done.
+func progressBar(done, whole int) string {
 	const width = 20
 	full := width * done / whole
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-// submit checks all inputs, then hands them over and says what they came to.
-func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
+// submitInputs checks all inputs, submits them and prints their results.
+func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
-	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
+	defer func() { _ = status.Close() }() // The terminal may be gone.
 	total := 0
-	for _, err := range in.drafts() {
+	for _, err := range in.readDrafts() {
 		if err != nil {
 			return frame.ExitUsage.With(err)
 		}
@@ -239,7 +240,7 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 	defer stop.Release()
 	counts, unsure, err := a.handOver(ctx, stop.First, t, in, func(came []submitted, n int) error {
 		handed = n
-		status.Set(fmt.Sprintf("submitted %s %d of %d", bar(n, total), n, total))
+		status.Set(fmt.Sprintf("submitted %s %d of %d", progressBar(n, total), n, total))
 		if !asJSON {
 			return nil
 		}
@@ -253,7 +254,7 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 			return nil
 		})
 	})
-	_ = status.Close() // as above
+	_ = status.Close() // The terminal may be gone.
 	if len(counts) > 0 && !asJSON {
 		err = errors.Join(err, a.Say("%d new, %d there before, %d under the id of another input", counts[hub.New], counts[hub.There], counts[hub.Differs]))
 	}
@@ -276,19 +277,19 @@ func (a *app) submit(ctx context.Context, t *team.Team, in *inputs, asJSON bool)
 	return nil
 }
 
-// submitted is an input that was handed over, and what it came to.
+// submitted is a submitted input with its result.
 type submitted struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 }
 
-// handOver submits all inputs, or those before it is stopped: then the error is a *kernel.StoppedError. tell is called with what
-// those of a batch came to and how many were handed over. It returns how many came to what, and whether a standby has
-// not confirmed some.
+// handOver submits the inputs until the end or a stop. After a stop the error is a *kernel.StoppedError. It calls
+// tell for each batch with the results and the number of submitted inputs. It returns the number of inputs by result,
+// and whether a standby has not confirmed some of them.
 func (a *app) handOver(ctx context.Context, stop <-chan kernel.Stop, t *team.Team, in *inputs, tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
 	counts = map[string]int{}
 	n := 0
-	for batch, err := range in.batches() {
+	for batch, err := range in.readBatches() {
 		if err != nil {
 			return counts, unsure, fmt.Errorf("the inputs changed after they were checked: %w", err)
 		}

@@ -1,5 +1,5 @@
-// Package team is the family of commands for a team of machines: its hub, its members, its inputs and the work of
-// this machine for it.
+// Package team has the commands for a team of machines: its hub, its members, its inputs and the work of this machine
+// for the team.
 package team
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the commands.
+// Command returns the command team with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("team", "Work with several machines over one hub",
@@ -40,8 +40,8 @@ docs/team.md.`,
 		a.keepCommand(), a.fetchCommand())
 }
 
-// options are how the team is opened that the settings name; url takes the place of theirs.
-func (a *app) options(url string) (opt team.Options, p *project.Project, err error) {
+// teamOptions returns the options for opening the configured team. url replaces the configured address.
+func (a *app) teamOptions(url string) (opt team.Options, p *project.Project, err error) {
 	if p, err = a.Locate(nil); err != nil {
 		return opt, p, err
 	}
@@ -49,8 +49,8 @@ func (a *app) options(url string) (opt team.Options, p *project.Project, err err
 	return opt, p, err
 }
 
-// with calls f with the team, opened as the member that this machine is.
-func (a *app) with(ctx context.Context, f func(t *team.Team, p *project.Project) error) error {
+// withTeam opens the team as this machine's member and calls f.
+func (a *app) withTeam(ctx context.Context, f func(t *team.Team, p *project.Project) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ Where there is a team its schema is brought up to the version of this Perlica.`,
   perlica team init --name website 'postgres://db.example.org/perlica?sslmode=verify-full'`,
 		Args: frame.Between(0, "URL"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opt, _, err := a.options(strings.Join(args, ""))
+			opt, _, err := a.teamOptions(strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ confirms it with 'perlica team confirm NAME', and compares the key that is print
 The first admin's own key needs no confirmation.`,
 		Args: frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opt, p, err := a.options(url)
+			opt, p, err := a.teamOptions(url)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ The first admin's own key needs no confirmation.`,
 			if err != nil {
 				return err
 			}
-			defer func() { _ = t.Close() }() // what it wrote is on disk
+			defer func() { _ = t.Close() }() // Every write was synced.
 			if url != "" {
 				if err := config.Set(p.Dirs.ConfigFile(), "team.url", url); err != nil {
 					return err
@@ -144,7 +144,7 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 					return frame.UsageErrorf("--rights are ask, approve and admin, not %q", r)
 				}
 			}
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				asked, err := t.Hub.Requests(cmd.Context())
 				if err != nil {
 					return err
@@ -200,7 +200,7 @@ the hub hears no more of: it is named, for 'perlica team resolve'. Revoke its ro
 password, too.`,
 		Args: frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if err := t.Leave(cmd.Context(), args[0]); err != nil {
 					return err
 				}
@@ -221,10 +221,10 @@ func (a *app) membersCommand() *cobra.Command {
 		Short: "List the members that this machine knows, with their rights and keys",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				list := t.Members()
 				if asJSON {
-					return a.PrintJSON(list) // this machine is one of them
+					return a.PrintJSON(list) // This machine is one of them.
 				}
 				g := frame.Grid{Head: []string{"NAME", "RIGHTS", "LOGIN", "KEY"}}
 				for _, m := range list {
@@ -257,7 +257,7 @@ An id that was chosen by hand is promised one call within a generation. Ids that
 hub has never seen cannot be known: submit under a new id what must not be done twice.`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(t *team.Team, _ *project.Project) error {
+			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if !yes {
 					ok, err := a.Confirm(cmd.Context(), "Every input without an outcome on this hub is closed as unknown and never claimed again, and ids that this hub has forgotten can be called once more. Adopt it?")
 					switch {
@@ -281,7 +281,7 @@ hub has never seen cannot be known: submit under a new id what must not be done 
 	return cmd
 }
 
-// directory is a directory of the configuration, with ~ for the home.
+// directory returns a directory of the configuration and replaces ~ by the home directory.
 func directory(p *project.Project, dir string) (string, error) {
 	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
 		dir = filepath.Join(p.Dirs.Home, rest)
@@ -295,9 +295,9 @@ func directory(p *project.Project, dir string) (string, error) {
 	return dir, nil
 }
 
-// lines writes a note on standard error for each.
-func (a *app) lines(text string) {
-	_ = a.Write(func(io.Writer) error { // in order with what is printed
+// printNotes prints each line of a text as a note on standard error.
+func (a *app) printNotes(text string) {
+	_ = a.Write(func(io.Writer) error { // This keeps the order of notes and output.
 		_, err := fmt.Fprintln(a.Stderr, "perlica: "+frame.OneLine(text))
 		return err
 	})

@@ -40,11 +40,11 @@ their agents.`,
 					return frame.UsageErrorf("--label: %w", err)
 				}
 			}
-			return a.with(cmd.Context(), func(t *team.Team, p *project.Project) (err error) {
-				if opt.Projects, err = serve(p, projects); err != nil {
+			return a.withTeam(cmd.Context(), func(t *team.Team, p *project.Project) (err error) {
+				if opt.Projects, err = servedDirs(p, projects); err != nil {
 					return err
 				}
-				return a.work(cmd.Context(), t, opt)
+				return a.runWorker(cmd.Context(), t, opt)
 			})
 		},
 	}
@@ -54,8 +54,8 @@ their agents.`,
 	return cmd
 }
 
-// serve are the projects that are served: the given ones, else those of the configuration, else this one.
-func serve(p *project.Project, given []string) (dirs map[string]string, err error) {
+// servedDirs returns the served projects: the given ones, otherwise those of the configuration, otherwise this one.
+func servedDirs(p *project.Project, given []string) (dirs map[string]string, err error) {
 	dirs = map[string]string{}
 	for _, g := range given {
 		name, dir, ok := strings.Cut(g, "=")
@@ -80,9 +80,10 @@ func serve(p *project.Project, given []string) (dirs map[string]string, err erro
 	return dirs, nil
 }
 
-// work runs a worker until a signal ends it: the first drains, the second ends the agents.
-func (a *app) work(ctx context.Context, t *team.Team, opt team.WorkerOptions) (err error) {
-	opt.Note = a.lines
+// runWorker runs a worker until a signal ends it. The first signal lets running inputs finish, and the second one
+// ends the agents.
+func (a *app) runWorker(ctx context.Context, t *team.Team, opt team.WorkerOptions) (err error) {
+	opt.Note = a.printNotes
 	w, err := team.NewWorker(ctx, t, opt)
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (a *app) work(ctx context.Context, t *team.Team, opt team.WorkerOptions) (e
 		again, stop := signal.NotifyContext(hard, syscall.SIGTERM, syscall.SIGINT)
 		release()
 		defer stop()
-		a.lines("no more inputs are taken; those under way end first")
+		a.printNotes("no more inputs are taken; those under way end first")
 		<-again.Done()
 		end()
 	})
@@ -108,6 +109,6 @@ func (a *app) work(ctx context.Context, t *team.Team, opt team.WorkerOptions) (e
 	for name, dir := range opt.Projects {
 		names = append(names, fmt.Sprintf("%s in %s", name, dir))
 	}
-	a.lines(fmt.Sprintf("%s works for the team %s: %s", t.As, t.State().Name, strings.Join(names, ", ")))
+	a.printNotes(fmt.Sprintf("%s works for the team %s: %s", t.As, t.State().Name, strings.Join(names, ", ")))
 	return w.Run(drain, hard)
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// usualAddress is listened on where nothing says where.
+// usualAddress is the default address.
 const usualAddress = "127.0.0.1:8788"
 
-// resolve begins to listen, and says under which names.
-func (f settings) resolve(getenv func(string) string) (*address, error) {
+// listenAddress opens the listener and returns the address with its names.
+func (f settings) listenAddress(getenv func(string) string) (*address, error) {
 	at := &address{}
 	var proxy netip.Prefix
 	var public *url.URL
 	var err error
 	if f.by != "" {
-		if proxy, err = network(f.by); err != nil {
+		if proxy, err = parseNetwork(f.by); err != nil {
 			return nil, frame.UsageErrorf("--behind-proxy %q is no address and no network", f.by)
 		}
 	}
@@ -35,14 +35,14 @@ func (f settings) resolve(getenv func(string) string) (*address, error) {
 			return nil, frame.UsageErrorf("--public-url %q is no http or https address", f.url)
 		}
 	}
-	if at.tls, err = certificate(f.cert, f.key, getenv); err != nil {
+	if at.tls, err = tlsConfig(f.cert, f.key, getenv); err != nil {
 		return nil, err
 	}
-	if at.Listener, err = listener(f.listen, getenv); err != nil {
+	if at.Listener, err = openListener(f.listen, getenv); err != nil {
 		return nil, err
 	}
-	if err := at.open(f, proxy, public); err != nil {
-		_ = at.Close() // nothing was served
+	if err := at.setNames(f, proxy, public); err != nil {
+		_ = at.Close() // Nothing was served.
 		return nil, err
 	}
 	if public != nil {
@@ -52,8 +52,8 @@ func (f settings) resolve(getenv func(string) string) (*address, error) {
 	return at, nil
 }
 
-// open says under which names an address is asked, and refuses one that others can reach without TLS.
-func (at *address) open(f settings, proxy netip.Prefix, public *url.URL) error {
+// setNames sets the names of the address. It refuses an address that other machines can reach without TLS.
+func (at *address) setNames(f settings, proxy netip.Prefix, public *url.URL) error {
 	scheme := "http"
 	if at.tls != nil {
 		scheme = "https"
@@ -84,21 +84,21 @@ func (at *address) open(f settings, proxy netip.Prefix, public *url.URL) error {
 		at.url = scheme + "://" + strings.TrimSuffix(net.JoinHostPort(ip.String(), ""), ":") + port + "/"
 	}
 	if proxy.IsValid() {
-		at.client = func(r *http.Request) string { return client(r, proxy) }
+		at.client = func(r *http.Request) string { return clientOf(r, proxy) }
 		if ok {
-			at.Listener = &proxied{at.Listener, proxy}
+			at.Listener = &proxyListener{at.Listener, proxy}
 		}
 	}
 	return nil
 }
 
-// listener is the socket that systemd hands in, or one of our own.
-func listener(addr string, getenv func(string) string) (net.Listener, error) {
+// openListener returns the socket from systemd or a new one.
+func openListener(addr string, getenv func(string) string) (net.Listener, error) {
 	if n, err := strconv.Atoi(getenv("LISTEN_FDS")); err == nil && n > 0 && getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) {
-		const first = 3 // as sd_listen_fds(3) has it
+		const first = 3 // the first descriptor of sd_listen_fds(3)
 		file := os.NewFile(first, "systemd")
 		l, err := net.FileListener(file)
-		_ = file.Close() // the listener has its own
+		_ = file.Close() // The listener has a copy of the descriptor.
 		if n > 1 || err != nil {
 			return nil, fmt.Errorf("systemd has handed in %d sockets; one that listens is needed: %w", n, err)
 		}
@@ -111,8 +111,8 @@ func listener(addr string, getenv func(string) string) (net.Listener, error) {
 	return l, nil
 }
 
-// certificate is what TLS is spoken with; nil: nothing.
-func certificate(cert, key string, getenv func(string) string) (*tls.Config, error) {
+// tlsConfig returns the TLS configuration, or nil without TLS.
+func tlsConfig(cert, key string, getenv func(string) string) (*tls.Config, error) {
 	if cert == "" && key == "" {
 		return nil, nil
 	}
@@ -129,19 +129,19 @@ func certificate(cert, key string, getenv func(string) string) (*tls.Config, err
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// network reads an address or a network.
-func network(text string) (netip.Prefix, error) {
+// parseNetwork parses an address or a network.
+func parseNetwork(text string) (netip.Prefix, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()), nil
 	}
 	return netip.ParsePrefix(text)
 }
 
-// client is where a request comes from, as the proxy says, and as is so where it says nothing.
-func client(r *http.Request, proxy netip.Prefix) string {
+// clientOf returns the client of a request. It trusts the header of the proxy only.
+func clientOf(r *http.Request, proxy netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		host = r.RemoteAddr // of a Unix socket: only the proxy connects there
+		host = r.RemoteAddr // On a Unix socket only the proxy connects.
 	} else if ip, err := netip.ParseAddr(host); err != nil || !proxy.Contains(ip.Unmap()) {
 		return host
 	}
@@ -150,7 +150,7 @@ func client(r *http.Request, proxy netip.Prefix) string {
 		return host
 	}
 	all := strings.Split(strings.Join(said, ","), ",")
-	slices.Reverse(all) // the last one is the proxy's own word
+	slices.Reverse(all) // The proxy has added the last one itself.
 	for _, one := range all {
 		ip, err := netip.ParseAddr(strings.TrimSpace(one))
 		if err != nil {
@@ -163,14 +163,14 @@ func client(r *http.Request, proxy netip.Prefix) string {
 	return host
 }
 
-// proxied takes connections of the proxy and of this machine alone.
-type proxied struct {
+// proxyListener accepts connections only from the proxy and from this machine.
+type proxyListener struct {
 	net.Listener
 	proxy netip.Prefix
 }
 
-// Accept waits for the next connection of those.
-func (p *proxied) Accept() (net.Conn, error) {
+// Accept waits for the next such connection.
+func (p *proxyListener) Accept() (net.Conn, error) {
 	for {
 		c, err := p.Listener.Accept()
 		if err != nil {
@@ -180,6 +180,6 @@ func (p *proxied) Accept() (net.Conn, error) {
 		if ip := from.Addr().Unmap(); err == nil && (ip.IsLoopback() || p.proxy.Contains(ip)) {
 			return c, nil
 		}
-		_ = c.Close() // a stranger
+		_ = c.Close() // The connection comes from another machine.
 	}
 }

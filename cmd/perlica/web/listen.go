@@ -29,13 +29,13 @@ import (
 	"github.com/perlica/perlica/service/web/page"
 )
 
-// settings say where and how is listened, as flags and the user's configuration have it.
+// settings are the settings of the listener from flags and the user's configuration.
 type settings struct {
 	only                       string
 	listen, url, cert, key, by string
 }
 
-// addListenFlags adds the flags of what is served.
+// addListenFlags adds the flags of the listener.
 func addListenFlags(cmd *cobra.Command, f *settings) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "", "the `address` to listen on, host:port (default \""+usualAddress+"\")")
@@ -46,30 +46,30 @@ func addListenFlags(cmd *cobra.Command, f *settings) {
 	fl.StringVar(&f.by, "behind-proxy", "", "the `address` of the proxy that speaks TLS; no one else may connect")
 }
 
-// from fills in what the flags leave open from the user's configuration.
-func (f settings) from(p *project.Project) settings {
+// withDefaults returns the settings with missing values from the user's configuration.
+func (f settings) withDefaults(p *project.Project) settings {
 	c := p.Config.Web
 	f.listen, f.url = cmp.Or(f.listen, c.Listen, usualAddress), cmp.Or(f.url, c.PublicURL)
 	f.cert, f.key, f.by = cmp.Or(f.cert, c.Cert), cmp.Or(f.key, c.Key), cmp.Or(f.by, c.Proxy)
 	return f
 }
 
-// listen serves the page and HTTP until a signal ends it.
-func (a *app) listen(ctx context.Context, f settings) (err error) {
+// serveUntilSignal serves the page and the HTTP API until a signal ends it.
+func (a *app) serveUntilSignal(ctx context.Context, f settings) (err error) {
 	frame.SurviveBrokenPipes()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	here, own, err := a.projects(f.only)
+	here, own, err := a.findProjects(f.only)
 	if err != nil {
 		return err
 	}
-	s, err := a.site(ctx, f.from(own), here, own)
+	s, err := a.openSite(ctx, f.withDefaults(own), here, own)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	return s.serve(ctx, func() {
-		stop() // a second signal ends at once
+	defer func() { err = errors.Join(err, s.closeAll()) }()
+	return s.serveRequests(ctx, func() {
+		stop() // A second signal ends the process at once.
 		a.Note("stopping: turns under way may end")
 	}, func(ctx context.Context) {
 		a.Note("the page is at " + s.at.url)
@@ -77,62 +77,63 @@ func (a *app) listen(ctx context.Context, f settings) (err error) {
 	})
 }
 
-// Beside serves the page beside the bridge, if the user's configuration says so, until ctx is done; say is told
-// where. The caller must call wait behind that, which returns when all is closed.
-func Beside(ctx context.Context, c *frame.App, say func(string)) (wait func() error, err error) {
+// ServeWithBridge serves the page together with the bridge until ctx ends, if the user's configuration says so. It
+// prints the address through say. The caller must call wait after ctx has ended. wait returns when everything is
+// closed.
+func ServeWithBridge(ctx context.Context, c *frame.App, say func(string)) (wait func() error, err error) {
 	a := &app{c}
-	here, own, err := a.projects("")
+	here, own, err := a.findProjects("")
 	if err != nil || own.Config.Service.Web == "" {
 		return func() error { return nil }, err
 	}
-	s, err := a.site(ctx, settings{listen: own.Config.Service.Web}.from(own), here, own)
+	s, err := a.openSite(ctx, settings{listen: own.Config.Service.Web}.withDefaults(own), here, own)
 	if err != nil {
 		return nil, err
 	}
 	over := make(chan error, 1)
 	go func() {
-		err := s.serve(ctx, func() {}, func(context.Context) { say("the page is at " + s.at.url + "; 'perlica web pair' lets a browser in") })
+		err := s.serveRequests(ctx, func() {}, func(context.Context) { say("the page is at " + s.at.url + "; 'perlica web pair' lets a browser in") })
 		if err != nil {
 			say("the page is not served any more: " + err.Error())
 		}
-		over <- errors.Join(err, s.close())
+		over <- errors.Join(err, s.closeAll())
 	}()
 	return func() error { return <-over }, nil
 }
 
-// site is what is served, and all that is open for it.
+// site has everything that is open for serving.
 type site struct {
 	at      *address
 	handler *web.Server
 	devices *device.Devices
-	runner  *kernel.Runner // of the user's own log
+	runner  *kernel.Runner // writes the user's own log
 	grace   time.Duration
 	closing []func() error
 }
 
-// close closes what is open, the last first.
-func (s *site) close() (err error) {
+// closeAll closes everything in reverse order.
+func (s *site) closeAll() (err error) {
 	for _, one := range slices.Backward(s.closing) {
 		err = errors.Join(err, one())
 	}
 	return err
 }
 
-// projects are the one in which the server is started, and the user's own.
-func (a *app) projects(only string) (here, own *project.Project, err error) {
-	if here, err = a.here(only); err != nil {
+// findProjects returns the project in which the server is started, and the user's own.
+func (a *app) findProjects(only string) (here, own *project.Project, err error) {
+	if here, err = a.findHere(only); err != nil {
 		return nil, nil, err
 	}
 	own, err = project.User(here.Dir, a.Environ, nil)
 	return here, own, err
 }
 
-// site listens, and opens what is served. The caller must close it.
-func (a *app) site(ctx context.Context, f settings, here, own *project.Project) (s *site, err error) {
+// openSite listens and opens everything that is served. The caller must call closeAll.
+func (a *app) openSite(ctx context.Context, f settings, here, own *project.Project) (s *site, err error) {
 	s = &site{grace: here.Config.Service.Grace}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.closeAll())
 		}
 	}()
 	runner, done, err := a.Open(ctx, own)
@@ -140,15 +141,15 @@ func (a *app) site(ctx context.Context, f settings, here, own *project.Project) 
 		return s, err
 	}
 	s.runner, s.closing = runner, append(s.closing, done)
-	at, err := f.resolve(a.Getenv)
+	at, err := f.listenAddress(a.Getenv)
 	if err != nil {
 		return s, err
 	}
 	s.at, s.closing = at, append(s.closing, func() error {
-		_ = at.Close() // closed before, by those who serve
+		_ = at.Close() // The server has closed it before.
 		return nil
 	})
-	release, err := serve(own, at.url)
+	release, err := announceAddress(own, at.url)
 	if err != nil {
 		return s, err
 	}
@@ -159,14 +160,14 @@ func (a *app) site(ctx context.Context, f settings, here, own *project.Project) 
 	s.closing = append(s.closing, s.devices.Close)
 	s.handler = web.New(web.Options{
 		Dirs: own.Dirs, Environ: a.Environ, Version: a.Version, Here: here, Only: f.only != "", Devices: s.devices,
-		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(), Team: a.team(here, f.only != ""),
+		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(), Team: a.teamOpener(here, f.only != ""),
 	})
 	return s, nil
 }
 
-// team is what opens the team that the settings name where the server is started; nil: they name none, or one project
-// alone is shown.
-func (a *app) team(here *project.Project, only bool) func(context.Context) (*team.Team, error) {
+// teamOpener returns the function that opens the configured team. It returns nil without a team, or if only one
+// project is shown.
+func (a *app) teamOpener(here *project.Project, only bool) func(context.Context) (*team.Team, error) {
 	opt, err := team.OptionsOf(here, "", a.Version)
 	if err != nil || only {
 		return nil
@@ -174,8 +175,8 @@ func (a *app) team(here *project.Project, only bool) func(context.Context) (*tea
 	return func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }
 }
 
-// here is the project in which the server is started.
-func (a *app) here(only string) (*project.Project, error) {
+// findHere returns the project in which the server is started.
+func (a *app) findHere(only string) (*project.Project, error) {
 	if only == "" {
 		return a.Locate(nil)
 	}
@@ -193,12 +194,12 @@ func (a *app) here(only string) (*project.Project, error) {
 	return p, err
 }
 
-// drainTime is how long answers under way may take when the server is told to stop.
+// drainTime is the time that running answers have after a stop.
 const drainTime = 5 * time.Second
 
-// serve serves until ctx is done; then stopping is called, streams end, answers are finished, and turns under
-// way may go on for the time of grace. started runs beside it, until its context is done at the latest.
-func (s *site) serve(ctx context.Context, stopping func(), started func(context.Context)) error {
+// serveRequests serves until ctx ends. Then it calls stopping, ends streams, finishes answers and lets turns run for
+// the grace time. started runs in parallel until its context ends.
+func (s *site) serveRequests(ctx context.Context, stopping func(), started func(context.Context)) error {
 	during, end := context.WithCancel(ctx)
 	defer end()
 	server := &http.Server{
@@ -213,9 +214,9 @@ func (s *site) serve(ctx context.Context, stopping func(), started func(context.
 			over <- server.Serve(s.at.Listener)
 		}
 	}()
-	beside := make(chan struct{})
+	startedDone := make(chan struct{})
 	go func() {
-		defer close(beside)
+		defer close(startedDone)
 		started(during)
 	}()
 	var err error
@@ -229,15 +230,15 @@ func (s *site) serve(ctx context.Context, stopping func(), started func(context.
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if server.Shutdown(draining) != nil {
-		_ = server.Close() // what is left is slow
+		_ = server.Close() // The remaining requests are slow.
 	}
-	<-beside
+	<-startedDone
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
 	return errors.Join(err, s.handler.Close(ending))
 }
 
-// firstPairing pairs a browser where nothing is paired yet.
+// firstPairing pairs a browser if none is paired yet.
 func (a *app) firstPairing(ctx context.Context, d *device.Devices, runner *kernel.Runner, at string) {
 	list, err := device.List(ctx, &runner.Log().Reader)
 	if err != nil || len(list) > 0 {
@@ -249,24 +250,25 @@ func (a *app) firstPairing(ctx context.Context, d *device.Devices, runner *kerne
 	}
 	rights, err := access.Parse(defaultRights, "browser", access.OfDevices())
 	if err == nil {
-		err = a.invite(ctx, d, rights, at)
+		err = a.pairBrowser(ctx, d, rights, at)
 	}
 	if err != nil && ctx.Err() == nil {
 		a.Note(err.Error() + "; 'perlica web pair' shows another address")
 	}
 }
 
-// address is where is served.
+// address is the address at which the page is served.
 type address struct {
 	net.Listener
-	url    string   // as a browser opens it
-	base   string   // the path in it
-	hosts  []string // all names under which it is asked
-	tls    *tls.Config
-	client func(*http.Request) string // nil: who is at the other end
+	url   string   // the address in a browser
+	base  string   // the path of url
+	hosts []string // all accepted host names
+	tls   *tls.Config
+	// Returns the client of a request. Nil means that the connection's peer is the client.
+	client func(*http.Request) string
 }
 
-// listenError says why an address cannot be listened on.
+// listenError explains why the listener cannot use an address.
 func listenError(addr string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// defaultRights are those of a browser of which nothing else was said.
+// defaultRights are the rights of a browser if the user names none.
 const defaultRights = "read,ask,approve"
 
 func (a *app) pairCommand() *cobra.Command {
@@ -45,12 +45,12 @@ y pairs the browser, any other key refuses it.
 			if err := a.canAsk(); err != nil {
 				return err
 			}
-			return a.judging(cmd.Context(), func(d *device.Devices, p *project.Project) error {
-				at, err := served(p)
+			return a.withDevices(cmd.Context(), func(d *device.Devices, p *project.Project) error {
+				at, err := announcedAddress(p)
 				if err != nil {
 					return err
 				}
-				return a.invite(cmd.Context(), d, rs, at)
+				return a.pairBrowser(cmd.Context(), d, rs, at)
 			})
 		},
 	}
@@ -58,16 +58,16 @@ y pairs the browser, any other key refuses it.
 	return cmd
 }
 
-// serverLock is held by the process that serves, and says at which address.
+// serverLock returns the lock file of the serving process. The file contains the address.
 func serverLock(p *project.Project) (string, error) {
 	ws, name := p.Dirs.Own()
 	paths, err := ws.Context(name)
 	return filelock.Server(paths.Locks), err
 }
 
-// serve says to other processes that this one serves at an address, until release is called. Where
-// another one serves already its address stays.
-func serve(p *project.Project, at string) (release func(), err error) {
+// announceAddress tells other processes the address of this server until release is called. If another process serves
+// already, its address stays.
+func announceAddress(p *project.Project, at string) (release func(), err error) {
 	path, err := serverLock(p)
 	if err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func serve(p *project.Project, at string) (release func(), err error) {
 	return lock.Release, nil
 }
 
-// served is the address at which a process serves.
-func served(p *project.Project) (string, error) {
+// announcedAddress returns the address at which a process serves.
+func announcedAddress(p *project.Project) (string, error) {
 	path, err := serverLock(p)
 	if err != nil {
 		return "", err
@@ -100,7 +100,7 @@ func served(p *project.Project) (string, error) {
 	return at, nil
 }
 
-// canAsk fails where no one can press a key.
+// canAsk returns an error if nobody can press a key.
 func (a *app) canAsk() error {
 	tty, err := frame.OpenTTY()
 	if err == nil {
@@ -112,8 +112,8 @@ func (a *app) canAsk() error {
 	return nil
 }
 
-// invite opens a pairing, shows the address that a browser is to open, and asks about the one that does.
-func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Rights, at string) error {
+// pairBrowser opens a pairing, shows the address for the browser, and asks about the browser that opens it.
+func (a *app) pairBrowser(ctx context.Context, d *device.Devices, rights access.Rights, at string) error {
 	by := frame.UserName(a.Getenv)
 	p, err := d.OpenPairing(ctx, rights, by)
 	if errors.Is(err, device.ErrTooMany) {
@@ -138,7 +138,7 @@ func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Right
 	if err != nil {
 		return notPaired(err)
 	}
-	a.describe(asks, rights)
+	a.printRequest(asks, rights)
 	yes, err := a.Confirm(ctx, "Pair it?")
 	if err != nil {
 		return notPaired(err)
@@ -153,7 +153,7 @@ func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Right
 	return a.Say("%s (%s) is paired, with the rights %s", frame.OneLine(dev.Name), dev.ID, dev.Rights.Shown())
 }
 
-// notPaired says why no browser was paired.
+// notPaired explains why no browser was paired.
 func notPaired(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.New("two minutes have passed")
@@ -161,8 +161,8 @@ func notPaired(err error) error {
 	return frame.WithHint(fmt.Errorf("no browser was paired: %w", err), "'perlica web pair' shows another address")
 }
 
-// describe shows what is known of a browser that asks to be paired.
-func (a *app) describe(asks fact.WebPairingRequested, rights access.Rights) {
+// printRequest shows the known facts about a browser that asks to be paired.
+func (a *app) printRequest(asks fact.WebPairingRequested, rights access.Rights) {
 	s := a.Styles(a.Stderr)
 	fmt.Fprintln(a.Stderr, s.Bold("A browser asks to be paired:"))
 	for _, row := range [][2]string{
@@ -173,7 +173,7 @@ func (a *app) describe(asks fact.WebPairingRequested, rights access.Rights) {
 	}
 }
 
-// reachable reports whether an address may be opened from another machine, such as a phone.
+// reachable reports whether another machine, such as a phone, can open an address.
 func reachable(at string) bool {
 	u, err := url.Parse(at)
 	if err != nil || u.Hostname() == "localhost" {

@@ -1,5 +1,4 @@
-// Package web holds the commands of the page and of HTTP: what is served, and which browsers and
-// programs may come in.
+// Package web has the commands of the page and the HTTP API: serving them, and pairing browsers and programs.
 package web
 
 import (
@@ -18,10 +17,10 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// app is an invocation, with the commands of this package as its methods.
+// app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command with those below it.
+// Command returns the command web with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var f settings
@@ -38,17 +37,17 @@ SIGTERM and Ctrl-C end the streams and let turns under way end, for a while; a s
 ends at once. See docs/web.md and docs/http.md.`,
 		a.pairCommand(), a.devicesCommand(), a.revokeCommand(), a.tokenCommand())
 	addListenFlags(cmd, &f)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.listen(cmd.Context(), f) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveUntilSignal(cmd.Context(), f) }
 	cmd.Annotations = frame.PersonOnly.Annotation()
 	return cmd
 }
 
-// rightsHelp says what each right is.
+// rightsHelp explains each right.
 const rightsHelp = `Rights: read sees what is on record, ask sends inputs to the agent and cancels them, approve
 answers questions, admin changes what stays.`
 
-// judging calls f with the devices of the user's own log, open for writing.
-func (a *app) judging(ctx context.Context, f func(d *device.Devices, p *project.Project) error) error {
+// withDevices opens the user's own log for writing and calls f with its devices.
+func (a *app) withDevices(ctx context.Context, f func(d *device.Devices, p *project.Project) error) error {
 	a.UserFlag = true
 	return a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
 		d, err := device.Open(ctx, r.Log(), device.Options{})
@@ -64,7 +63,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "devices", Annotations: frame.ReadOnly.Annotation(), Short: "List the browsers and programs that may come in", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := a.devices(cmd.Context())
+			list, err := a.readDevices(cmd.Context())
 			if err = a.EmptyIfNoLog(err); err != nil {
 				return err
 			}
@@ -86,8 +85,8 @@ func (a *app) devicesCommand() *cobra.Command {
 	return cmd
 }
 
-// devices reads who may come in; it makes no log.
-func (a *app) devices(ctx context.Context) (list []device.Device, err error) {
+// readDevices returns the paired devices. It makes no log.
+func (a *app) readDevices(ctx context.Context) (list []device.Device, err error) {
 	a.UserFlag = true
 	list = []device.Device{}
 	err = a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
@@ -105,7 +104,7 @@ it, or by its id. What it is being sent ends within a second.`,
 		Example: "  perlica web revoke phone",
 		Args:    frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			list, err := a.devices(cmd.Context())
+			list, err := a.readDevices(cmd.Context())
 			var names []string
 			for _, d := range list {
 				names = append(names, frame.OneLine(d.Name)+"\t"+string(d.Kind))
@@ -113,7 +112,7 @@ it, or by its id. What it is being sent ends within a second.`,
 			return frame.Completed(names, err)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.judging(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
+			return a.withDevices(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
 				found, err := d.Revoke(cmd.Context(), args[0], frame.UserName(a.Getenv))
 				var several *device.AmbiguousError
 				switch {
@@ -145,7 +144,7 @@ func (a *app) tokenCommand() *cobra.Command {
 			if err != nil {
 				return frame.ExitUsage.With(err)
 			}
-			return a.judging(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
+			return a.withDevices(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
 				token, _, err := d.NewToken(cmd.Context(), args[0], rs, frame.UserName(a.Getenv))
 				switch {
 				case errors.Is(err, device.ErrName):
