@@ -156,7 +156,7 @@ func TestFaultsAreTranslated(t *testing.T) {
 		arg    int
 		least  int
 	}{
-		{"../../service/web/*.go", []string{"is", "own"}, 0, 70},
+		{"../../service/web/*.go", []string{"problem", "own"}, 0, 70},
 		{"../../service/web/device/*.go", []string{"New"}, 0, 14},
 		{"../../service/web/push/*.go", []string{"New"}, 0, 1},
 		{"../../eventlog/verify/*.go", []string{"find"}, 2, 40},

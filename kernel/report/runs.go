@@ -19,6 +19,7 @@ type Run struct {
 	By         string          `json:"by"`
 	Source     string          `json:"source"`
 	Provider   string          `json:"provider"`
+	Called     bool            `json:"called"`  // the call is on record; an input that was refused has none
 	Outcome    kernel.Outcome  `json:"outcome"` // empty: none yet
 	StopReason string          `json:"stop_reason,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"` // absent: not known
@@ -73,6 +74,7 @@ func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error)
 			return run, err
 		}
 		_ = rec.Apply(e) // what cannot be read is known by its type
+		run.Called = run.Called || e.Type == event.Requested
 		if !e.Type.Outcome() {
 			continue
 		}

@@ -2,14 +2,19 @@ package dialog
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/attachment"
 )
 
 // Files reads each file that flags name once, because a pipe such as <(command) gives its content only once. Only one
@@ -27,6 +32,12 @@ type content struct {
 // ReadFile reads a file that a flag names and removes a byte order mark. Its error is a *kernel.StoppedError or a
 // usage error that names the flag.
 func (f Flags) ReadFile(flag, path string) ([]byte, error) {
+	b, err := f.readOnce(flag, path)
+	return bytes.TrimPrefix(b, []byte(frame.ByteOrderMark)), err
+}
+
+// readOnce returns the bytes of a file, which is read at most once.
+func (f Flags) readOnce(flag, path string) ([]byte, error) {
 	files := f.Files
 	if files == nil {
 		files = &Files{}
@@ -48,7 +59,7 @@ func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 		}
 		return nil, frame.UsageErrorf("%s: %w", flag, err)
 	}
-	return bytes.TrimPrefix(c.text, []byte("\xef\xbb\xbf")), c.err
+	return c.text, c.err
 }
 
 // readFile reads a file in a goroutine of its own. Opening a pipe blocks until the pipe has a writer. The goroutine
@@ -71,4 +82,29 @@ func (f *Files) readFile(path string) content {
 	case s := <-f.Stop:
 		return content{nil, &kernel.StoppedError{Stop: s}}
 	}
+}
+
+// SavePipes returns the paths of the attachments, with the content of each pipe in a file of the project. A pipe
+// gives its content once, and the kernel reads an attachment for its digest and for the prompt.
+func (f Flags) SavePipes(p *project.Project) ([]string, error) {
+	paths := slices.Clone(f.Attach)
+	for i, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+			continue // the kernel refuses a path that it cannot read
+		}
+		b, err := f.readOnce("--attach", path)
+		if err != nil {
+			return nil, err
+		}
+		own, err := p.Workspace.EnsureService()
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(b)
+		if paths[i], err = attachment.Save(own.Files, hex.EncodeToString(sum[:]), i, "pipe", bytes.NewReader(b), frame.MaxInput); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
 }

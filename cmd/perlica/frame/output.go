@@ -175,6 +175,9 @@ func (a *App) NoteIgnoredSettings(c *config.Config) {
 	}
 }
 
+// ByteOrderMark begins a text of some editors and shells. It is not a part of the text.
+const ByteOrderMark = "\ufeff"
+
 // MaxInput is the size of the longest input text in bytes.
 const MaxInput = 32 << 20
 

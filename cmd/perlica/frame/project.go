@@ -177,6 +177,7 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 	}
 	dir, err := os.Getwd()
 	if err != nil {
+		err = WithHint(UsageErrorf("the working directory is gone: %w", err), "go to another directory: cd ~")
 		return &project.Project{Config: &config.Config{}}, err
 	}
 	find := project.Find

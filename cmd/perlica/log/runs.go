@@ -97,7 +97,7 @@ func runsGrid(list []report.Run) frame.Grid {
 			cost = r.Cost.String()
 		}
 		g.Add(r.At.Local().Format(shortTime), frame.ShortID(r.Run), frame.ShortID(r.Session), r.By, r.Provider,
-			outcomeWord(r.Outcome), took, asked, tools, cost, firstWords(r))
+			outcomeWord(r), took, asked, tools, cost, firstWords(r))
 	}
 	g.DropEmpty("")
 	return g
@@ -106,9 +106,12 @@ func runsGrid(list []report.Run) frame.Grid {
 // shortTime is the format of a run's local time in a list.
 const shortTime = "2006-01-02 15:04 MST"
 
-func outcomeWord(o kernel.Outcome) string {
-	switch o {
+func outcomeWord(r report.Run) string {
+	switch r.Outcome {
 	case "":
+		if !r.Called {
+			return "not sent"
+		}
 		return "none yet"
 	case kernel.OutcomeResponded:
 		return "ok"
@@ -117,7 +120,7 @@ func outcomeWord(o kernel.Outcome) string {
 	case kernel.OutcomeUnknown:
 		return "unknown"
 	}
-	return string(o)
+	return string(r.Outcome)
 }
 
 // firstWords returns the start of an input in one line.

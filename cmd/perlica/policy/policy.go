@@ -187,7 +187,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 	if req.Provider == "" {
 		agent, err := p.Resolver().Default()
 		if err != nil {
-			return req, err
+			a.Note("no agent is chosen here, so rules and approvals for one agent were not asked (choose one with --provider NAME)")
 		}
 		req.Provider = agent.ID
 	}

@@ -183,6 +183,9 @@ func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flag
 		}
 		return kernel.Result{}, frame.ExitUsage.With(err)
 	}
+	if f.Attach, err = f.SavePipes(p); err != nil {
+		return kernel.Result{}, err
+	}
 	if w := p.Config.Withheld; len(w) > 0 {
 		say.Note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
@@ -380,7 +383,7 @@ func (a *app) readStdin(stop <-chan kernel.Stop, called func() error) (string, e
 			if r.err != nil {
 				return "", fmt.Errorf("standard input: %w", r.err)
 			}
-			return string(r.text), nil
+			return strings.TrimPrefix(string(r.text), frame.ByteOrderMark), nil
 		case <-silent:
 			if err := called(); err != nil {
 				return "", err

@@ -2,7 +2,9 @@ package screen
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxInline is how long a paste of one line may be to stand in the line as it is.
@@ -13,11 +15,17 @@ type fold struct{ label, text string }
 
 // paste returns what stands in the line for what was pasted.
 func (e *Editor) paste(text string) string {
+	text = escapes().ReplaceAllString(text, "")
 	if e.o.Pasted != nil {
 		text = e.o.Pasted(text)
 	}
 	return e.fold(text)
 }
+
+// escapes matches the sequences of a terminal, such as a colour, in a copied text.
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\a\x1b]*(?:\a|\x1b\\\\)?|\x1b[ -/]*[0-~]")
+})
 
 // fold returns what stands in the line for a text: itself if it is short, else a label.
 func (e *Editor) fold(text string) string {

@@ -63,7 +63,7 @@ func (a *app) inputText(args []string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("standard input: %w", err)
 		}
-		text = string(b)
+		text = strings.TrimPrefix(string(b), frame.ByteOrderMark)
 	}
 	switch {
 	case strings.TrimSpace(text) == "":

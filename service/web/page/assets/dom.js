@@ -5,7 +5,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 
 // What a text may hold and nobody sees, or what turns the order of what stands beside it.
 const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
-const names = {'\u001b': 'ESC', '\u0000': 'NUL', '\u0007': 'BEL', '\u0008': 'BS', '\r': 'CR'};
+const spelled = {'\u001b': '⟨ESC⟩', '\u0000': '⟨NUL⟩', '\u0007': '⟨BEL⟩', '\u0008': '⟨BS⟩', '\r': '⟨CR⟩'}; // grows by each that is met
 
 // visible spells out what cannot be seen, between the brackets that the terminal uses, too.
 export function visible(text) {
@@ -13,7 +13,7 @@ export function visible(text) {
 	if (text.search(unseen) < 0) return text;
 	return text.replace(/\r\n/g, '\n').replace(unseen, (c, at, all) => {
 		if (c === '\u200d' && /\p{Extended_Pictographic}/u.test(all.slice(at + 1, at + 3))) return c; // within one emoji
-		return '⟨' + (names[c] || 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')) + '⟩';
+		return spelled[c] ??= '⟨U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0') + '⟩';
 	});
 }
 

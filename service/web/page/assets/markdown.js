@@ -402,7 +402,7 @@ function blocks(lines, room, depth = 0) {
 function block(lines, i, room, depth) {
 	const line = lines[i];
 	if (!line.trim()) return [null, 1];
-	room.left--;
+	room.left -= 2; // an element, and the search for its form
 	let m;
 	if ((m = fence(line))) return fenced(lines, i, room, m);
 	if ((m = heading(line))) return [h('h' + Math.min(m.level + 2, 6), {dir: 'auto'}, spans(m.text, room)), 1];
