@@ -18,10 +18,10 @@ import (
 // Coordinator asks questions and takes answers. Through the log it also serves other processes. Several goroutines
 // may call its methods.
 type Coordinator struct {
-	log  *eventlog.Log
-	dir  string // folder of the sockets; empty: this process neither wakes others nor is woken
-	now  func() time.Time
-	bell *bell
+	log    *eventlog.Log
+	dir    string // folder of the sockets; empty: this process neither wakes others nor is woken
+	now    func() time.Time
+	waking *wakeListener
 
 	mu    sync.Mutex // guards the fields below; never held during I/O
 	open  []*Ticket  // in the order of asking
@@ -63,7 +63,7 @@ func (t *Ticket) Done() <-chan struct{} { return t.done }
 // After an error the caller must send nothing to the agent.
 func (t *Ticket) Outcome() (*Answer, Reason, error) { return t.answer, t.lapsed, t.err }
 
-func (t *Ticket) close(answer *Answer, lapsed Reason, err error) {
+func (t *Ticket) closeWith(answer *Answer, lapsed Reason, err error) {
 	t.once.Do(func() {
 		t.answer, t.lapsed, t.err = answer, lapsed, err
 		close(t.done)
@@ -84,7 +84,7 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	c.open = append(c.open, t)
 	c.mu.Unlock()
 	if _, err := c.log.Append(ctx, event.NewFact(event.InteractionRequested, "agent", q.Refs, q)); err != nil {
-		c.remove(t)
+		c.removeTicket(t)
 		return nil, err
 	}
 	return t, nil
@@ -101,7 +101,7 @@ func (c *Coordinator) Open() []Question {
 	return qs
 }
 
-func (c *Coordinator) remove(t *Ticket) {
+func (c *Coordinator) removeTicket(t *Ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = slices.DeleteFunc(c.open, func(o *Ticket) bool { return o == t })
@@ -118,36 +118,36 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 		return err
 	}
 	if err := q.Check(a); err != nil {
-		return c.reject(ctx, q, a, err)
+		return c.rejectAnswer(ctx, q, a, err)
 	}
-	if q.Input != nil && c.kept(a).Text != a.Text {
-		return c.reject(ctx, q, a, unfit("not look like a secret, which this log masks"))
+	if q.Input != nil && c.maskedAnswer(a).Text != a.Text {
+		return c.rejectAnswer(ctx, q, a, unfit("not look like a secret, which this log masks"))
 	}
 	_, err = c.log.Append(ctx, event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
-		return c.reject(ctx, q, a, taken(ctx, &c.log.Reader, id))
+		return c.rejectAnswer(ctx, q, a, taken(ctx, &c.log.Reader, id))
 	}
 	if err != nil {
 		return err
 	}
 	if q.Writer == c.log.Writer() {
-		c.collect(ctx, false)
+		c.closeEnded(ctx, false)
 		return nil
 	}
 	return c.Wake(q.Writer)
 }
 
-// kept returns an answer as the log stores it.
-func (c *Coordinator) kept(a Answer) (k Answer) {
+// maskedAnswer returns an answer as the log stores it.
+func (c *Coordinator) maskedAnswer(a Answer) (k Answer) {
 	if err := json.Unmarshal(c.log.Kept(event.NewFact(event.InteractionAnswered, "user", event.Refs{}, a).Payload), &k); err != nil {
 		return Answer{} // the masked answer is no longer valid JSON
 	}
 	return k
 }
 
-// reject records an answer that does not count, and returns the reason.
-func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why error) error {
+// rejectAnswer records an answer that does not count, and returns the reason.
+func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, why error) error {
 	if c.log.Err() != nil {
 		return why
 	}
@@ -170,10 +170,10 @@ func (c *Coordinator) Lapse(ctx context.Context, t *Ticket, why Reason) error {
 	_, err := c.log.Append(ctx, fact)
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
-		c.collect(ctx, false)
+		c.closeEnded(ctx, false)
 		return nil
 	}
-	t.close(nil, why, err)
+	t.closeWith(nil, why, err)
 	return err
 }
 
@@ -190,14 +190,14 @@ type Resolution struct {
 
 // Resolve records the end of a question. It does not wait for the disk, because nothing depends on this event.
 func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
-	c.remove(t)
+	c.removeTicket(t)
 	return c.log.Record(event.NewFact(event.InteractionResolved, "perlica", t.Refs, r))
 }
 
 // Look reads the answers that other processes have put on the log. Those processes wake this one, unless they die
 // first or cannot reach it. For that case the caller should call Look regularly while a question is open.
 func (c *Coordinator) Look(ctx context.Context) {
-	c.collect(ctx, true)
+	c.closeEnded(ctx, true)
 	c.mu.Lock()
 	woken := c.woken
 	c.mu.Unlock()
@@ -206,9 +206,9 @@ func (c *Coordinator) Look(ctx context.Context) {
 	}
 }
 
-// collect closes the tickets whose end is on the log. If the log cannot be read, it closes the tickets too, unless
+// closeEnded closes the tickets whose end is on the log. If the log cannot be read, it closes the tickets too, unless
 // again promises another look.
-func (c *Coordinator) collect(ctx context.Context, again bool) {
+func (c *Coordinator) closeEnded(ctx context.Context, again bool) {
 	c.mu.Lock()
 	waiting := slices.Clone(c.open)
 	c.mu.Unlock()
@@ -217,9 +217,9 @@ func (c *Coordinator) collect(ctx context.Context, again bool) {
 		switch err := taken(ctx, &c.log.Reader, t.ID); {
 		case err == nil, again && !errors.As(err, &end): // still open
 		case errors.As(err, &end):
-			t.close(end.Answer, end.Lapsed, nil)
+			t.closeWith(end.Answer, end.Lapsed, nil)
 		default:
-			t.close(nil, "", err)
+			t.closeWith(nil, "", err)
 		}
 	}
 }
@@ -227,8 +227,8 @@ func (c *Coordinator) collect(ctx context.Context, again bool) {
 // Close stops listening for answers from other processes. The caller must first close its open questions with Lapse.
 func (c *Coordinator) Close() error {
 	c.mu.Lock()
-	b := c.bell
-	c.bell = nil
+	b := c.waking
+	c.waking = nil
 	c.mu.Unlock()
 	if b == nil {
 		return nil

@@ -94,15 +94,15 @@ func startAnswerer(t *testing.T, path, dir string) *answerer {
 	return a
 }
 
-func (a *answerer) tell(t *testing.T, how string, id event.InteractionID) {
+func (a *answerer) sendLine(t *testing.T, how string, id event.InteractionID) {
 	t.Helper()
 	if _, err := fmt.Fprintln(a.stdin, how, id); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// seen waits for the end of a question whose answer is on the log. It fails if the question stays open.
-func seen(t *testing.T, ticket *Ticket, how string) {
+// awaitAnswer waits for the end of a question whose answer is on the log. It fails if the question stays open.
+func awaitAnswer(t *testing.T, ticket *Ticket, how string) {
 	t.Helper()
 	select {
 	case <-ticket.Done():
@@ -127,7 +127,7 @@ func TestNoAnswerIsMissed(t *testing.T) {
 		ticket := ask(t, asker, permission())
 		first := 0
 		for _, a := range all {
-			a.tell(t, "answer", ticket.ID)
+			a.sendLine(t, "answer", ticket.ID)
 		}
 		for _, a := range all {
 			switch a.out.Scan(); a.out.Text() {
@@ -141,7 +141,7 @@ func TestNoAnswerIsMissed(t *testing.T) {
 		if first != 1 {
 			t.Errorf("question %d: %d answers counted", n, first)
 		}
-		seen(t, ticket, "answered")
+		awaitAnswer(t, ticket, "answered")
 		if err := asker.Resolve(ticket, Resolution{Option: "once", Sent: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -149,10 +149,10 @@ func TestNoAnswerIsMissed(t *testing.T) {
 	for range 3 {
 		ticket := ask(t, asker, permission())
 		killed := all[0]
-		killed.tell(t, "die", ticket.ID)
+		killed.sendLine(t, "die", ticket.ID)
 		_ = killed.cmd.Wait() // it was killed
 		asker.Look(t.Context())
-		seen(t, ticket, "killed")
+		awaitAnswer(t, ticket, "killed")
 		if err := asker.Resolve(ticket, Resolution{Option: "once", Sent: true}); err != nil {
 			t.Fatal(err)
 		}

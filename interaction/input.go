@@ -50,14 +50,14 @@ func (i *Input) Value(text string) (json.RawMessage, error) {
 	}
 	switch i.Type {
 	case "number", "integer":
-		return i.number(strings.TrimSpace(text))
+		return i.numberValue(strings.TrimSpace(text))
 	case "array":
-		return i.list(text)
+		return i.listValue(text)
 	}
-	return i.text(text)
+	return i.textValue(text)
 }
 
-func (i *Input) number(text string) (json.RawMessage, error) {
+func (i *Input) numberValue(text string) (json.RawMessage, error) {
 	var n json.Number
 	if err := json.Unmarshal([]byte(text), &n); err != nil || strings.HasPrefix(text, `"`) {
 		return nil, unfit("be a number, such as 12 or 0.5")
@@ -77,7 +77,7 @@ func (i *Input) number(text string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-func (i *Input) text(text string) (json.RawMessage, error) {
+func (i *Input) textValue(text string) (json.RawMessage, error) {
 	n := utf8.RuneCountInString(text)
 	switch {
 	case i.MinLength != nil && n < *i.MinLength:
@@ -116,11 +116,11 @@ func formatted(format, text string) bool {
 	return err == nil
 }
 
-func (i *Input) list(text string) (json.RawMessage, error) {
+func (i *Input) listValue(text string) (json.RawMessage, error) {
 	chosen := []string{}
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
-		if n := number(part); n > 0 && n <= len(i.Values) && !slices.Contains(i.Values, part) {
+		if n := optionNumber(part); n > 0 && n <= len(i.Values) && !slices.Contains(i.Values, part) {
 			part = i.Values[n-1]
 		}
 		switch {

@@ -195,7 +195,7 @@ func (q Question) Choose(s string) (Option, error) {
 	s = strings.TrimSpace(s)
 	found := -1
 	for i, o := range q.Options {
-		if number(s) != i+1 && s != o.ID && s != o.Label {
+		if optionNumber(s) != i+1 && s != o.ID && s != o.Label {
 			continue
 		}
 		if found >= 0 {
@@ -206,25 +206,25 @@ func (q Question) Choose(s string) (Option, error) {
 	if found < 0 {
 		return Option{}, fmt.Errorf("%w: %q", ErrNotAnOption, s)
 	}
-	if o := q.Options[found]; number(s) != found+1 && o.Allows() && soundsLikeNo(s) {
+	if o := q.Options[found]; optionNumber(s) != found+1 && o.Allows() && soundsLikeNo(s) {
 		return Option{}, fmt.Errorf("%w: %q could be meant as a no; say its number, %d", ErrAmbiguous, s, found+1)
 	}
 	return q.Options[found], nil
 }
 
-// no matches texts that a person could mean as a no. It need not be complete in any language: it guards against
+// noWords matches texts that a person could mean as a no. It need not be complete in any language: it guards against
 // labels that contradict the effect of their option.
-var no = sync.OnceValue(func() *regexp.Regexp {
+var noWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|\PL)(no|nope|nah|not|none|don['’]?t|never|reject|den(y|ied)|decline|disallow|refuse|forbid|cancel|stop|abort|block|skip|dismiss|` +
 		`nein|nicht|ablehnen|abbrechen|non|refuser|annuler|rechazar|cancelar|denegar|recusar|negar|rifiuta|annulla|nie|нет|не|отказ\pL*|отклон\pL*|отмен\pL*)(\PL|$)` +
 		`|[不否拒别勿]|取消|停止|いいえ|キャンセル|아니|거부|취소|لا|नहीं`)
 })
 
-func soundsLikeNo(s string) bool { return no().MatchString(s) }
+func soundsLikeNo(s string) bool { return noWords().MatchString(s) }
 
-// number reads a positive number of at most three ASCII digits, or returns 0. It refuses digits of other scripts: the
+// optionNumber reads a positive number of at most three ASCII digits, or returns 0. It refuses digits of other scripts: the
 // card does not show them, and a person may misread them.
-func number(s string) int {
+func optionNumber(s string) int {
 	if len(s) > 3 || strings.Trim(s, "0123456789") != "" {
 		return 0
 	}

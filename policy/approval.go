@@ -102,11 +102,11 @@ func (a Approval) covers(r Request, now time.Time, as assessment) bool {
 	case a.Dir != "" && !slices.Equal(startDirs(r), []string{filepath.Clean(a.Dir)}):
 		return false
 	}
-	return a.about(r, as)
+	return a.matchesSubject(r, as)
 }
 
-// about reports whether the request matches the subject of the approval.
-func (a Approval) about(r Request, as assessment) bool {
+// matchesSubject reports whether the request matches the subject of the approval.
+func (a Approval) matchesSubject(r Request, as assessment) bool {
 	switch {
 	case a.Command != "":
 		return a.sameCommand(r)

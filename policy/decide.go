@@ -63,19 +63,19 @@ func (d Decision) ApprovalID() string {
 // mode. It runs nothing. On disk it only resolves the paths of the request.
 func (p *Policy) Decide(r Request, m Mode) Decision {
 	a := assess(r)
-	d := p.judge(r, m, a)
+	d := p.judgeRequest(r, m, a)
 	d.Tier = a.verdict.Tier
 	if d.Why == "" {
 		d.Why = a.verdict.Why
 	}
 	if d.Effect == Ask {
-		d.Allow = p.suggest(r, m, a)
+		d.Allow = p.suggestRules(r, m, a)
 	}
-	d = d.choose(r.Options)
+	d = d.chooseOption(r.Options)
 	if m == ModeDeny && d.Effect == Ask { // in this mode no question is asked
 		d.Effect, d.By, d.Rule = Deny, ByMode, nil
 		d.Why = strings.TrimSuffix(unasked+"; "+d.Why, "; ")
-		d = d.choose(r.Options)
+		d = d.chooseOption(r.Options)
 	}
 	return d
 }
@@ -83,8 +83,8 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 // unasked is the reason for a no in the mode deny.
 const unasked = "no one is asked in this mode"
 
-// choose picks the agent's option. If the agent has no option for a yes, the yes becomes a question.
-func (d Decision) choose(options []Option) Decision {
+// chooseOption picks the agent's option. If the agent has no option for a yes, the yes becomes a question.
+func (d Decision) chooseOption(options []Option) Decision {
 	kind := map[Effect]string{Allow: "allow_once", Deny: "reject_once"}[d.Effect]
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Kind == kind })
 	switch {
@@ -97,8 +97,8 @@ func (d Decision) choose(options []Option) Decision {
 	return d
 }
 
-func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
-	denied := p.first(Deny, r, a)
+func (p *Policy) judgeRequest(r Request, m Mode, a assessment) Decision {
+	denied := p.firstMatching(Deny, r, a)
 	if a.verdict.Tier == shell.Refused {
 		d := Decision{Effect: Deny, By: ByTier, Why: a.verdict.Why, Word: a.verdict.Word}
 		if no, _, err := p.inForce(r, a); denied != nil || m == ModeDeny || no != nil || err != nil {
@@ -113,10 +113,10 @@ func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
 		}
 		return d
 	}
-	if rule := p.first(Ask, r, a); rule != nil {
+	if rule := p.firstMatching(Ask, r, a); rule != nil {
 		return byRule(Ask, rule)
 	}
-	if rule := p.allowing(r, a); rule != nil {
+	if rule := p.allowingRule(r, a); rule != nil {
 		return byRule(Allow, rule)
 	}
 	no, yes, err := p.inForce(r, a)
@@ -166,12 +166,12 @@ func readsInside(r Request) bool {
 	})
 }
 
-// first returns the first matching rule with the effect e, which is deny or ask. A deny rule that only may match
+// firstMatching returns the first matching rule with the effect e, which is deny or ask. A deny rule that only may match
 // asks.
-func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
+func (p *Policy) firstMatching(e Effect, r Request, a assessment) *Rule {
 	for i := range p.rules {
 		c := &p.rules[i]
-		if (c.rule.Effect != e && (e != Ask || c.rule.Effect != Deny)) || !c.about(r) {
+		if (c.rule.Effect != e && (e != Ask || c.rule.Effect != Deny)) || !c.fitsRequest(r) {
 			continue
 		}
 		got := shell.Yes
@@ -189,13 +189,13 @@ func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 	return nil
 }
 
-// allowing returns the first of the allow rules that together cover the request.
-func (p *Policy) allowing(r Request, a assessment) *Rule {
+// allowingRule returns the first of the allow rules that together cover the request.
+func (p *Policy) allowingRule(r Request, a assessment) *Rule {
 	asked := a.verdict.Tier == shell.AlwaysAsked
 	var patterns []compiled
 	for _, c := range p.rules {
 		switch {
-		case c.rule.Effect != Allow || !c.about(r):
+		case c.rule.Effect != Allow || !c.fitsRequest(r):
 		case (a.unread != "" || r.isGrave() || len(r.Guesses) > 0) && !c.exactly():
 		case c.pattern != nil:
 			if !asked || c.pattern.Names() {
@@ -270,7 +270,7 @@ func assess(r Request) assessment {
 	for _, c := range r.Commands {
 		j := shell.Judge(c, at)
 		a.calls = append(a.calls, j.Calls...)
-		a.add(j.Verdict)
+		a.addVerdict(j.Verdict)
 		at.Changed = at.Changed.With(j.Changed)
 	}
 	for _, c := range r.Guesses {
@@ -279,27 +279,27 @@ func assess(r Request) assessment {
 		switch {
 		case j.Verdict.Tier != shell.Refused:
 		case r.noCommand():
-			a.add(j.Verdict)
+			a.addVerdict(j.Verdict)
 		default:
-			a.add(shell.Verdict{Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true})
+			a.addVerdict(shell.Verdict{Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true})
 		}
 	}
 	for _, path := range r.Paths {
-		a.add(r.pathVerdict(path))
+		a.addVerdict(r.pathVerdict(path))
 	}
 	for _, f := range r.Fields {
 		if f.Role == Grave {
-			a.add(shell.Verdict{Tier: shell.AlwaysAsked, Why: f.Cause + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)})
+			a.addVerdict(shell.Verdict{Tier: shell.AlwaysAsked, Why: f.Cause + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)})
 		}
 	}
-	a.add(r.modeVerdict())
+	a.addVerdict(r.modeVerdict())
 	if a.unread != "" {
-		a.add(shell.Unclear(a.unread))
+		a.addVerdict(shell.Unclear(a.unread))
 	}
 	return a
 }
 
-func (a *assessment) add(v shell.Verdict) {
+func (a *assessment) addVerdict(v shell.Verdict) {
 	unknown := a.verdict.Unknown || v.Unknown
 	if v.Tier.Above(a.verdict.Tier) {
 		a.verdict = v

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// grave records a field that is understood and that needs a person's decision.
-func (r *reader) grave(name, value, why string) {
+// addGrave records a field that is understood and that needs a person's decision.
+func (r *reader) addGrave(name, value, why string) {
 	r.fields = slices.DeleteFunc(r.fields, func(f Field) bool { return f.Name == name })
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: Grave, Cause: why})
 }
@@ -24,8 +24,8 @@ var widensCommand = strings.Fields(`user username uid gid group groups supplemen
 	root pid ipc userns device devices mount mounts volume volumes caps grant grants become identity account container
 	integrity`)
 
-// mighty are values that ask for more rights in a field of any name.
-var mighty = strings.Fields(`root administrator superuser system admin sudo runas elevated high unrestricted unconfined`)
+// privilegedValues are values that ask for more rights in a field of any name.
+var privilegedValues = strings.Fields(`root administrator superuser system admin sudo runas elevated high unrestricted unconfined`)
 
 // guards are parts of the names of fields that restrict a tool. Switching such a field off widens the tool's rights.
 var guards = strings.Fields(`sandbox isolat confine restrict readonly dryrun confirm approv`)
@@ -53,7 +53,7 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 		return off && value != "" && value != "null" || strings.HasPrefix(value, "{") && value != "{}", false
 	case slices.Contains(widensCommand, plain), known == unknown && (ends("user") || strings.Contains(plain, "network")):
 		return false, !usual
-	case known == unknown && slices.Contains(mighty, value):
+	case known == unknown && slices.Contains(privilegedValues, value):
 		return slices.Contains([]string{"edit", "move", "delete"}, r.call.Kind), true
 	}
 	return false, false
@@ -123,25 +123,25 @@ func separated(text string) string {
 	return b.String()
 }
 
-// named judges a field that may hold the name of the tool's action.
-func (r *reader) named(name, value string, isName bool) {
+// judgeName judges a field that may hold the name of the tool's action.
+func (r *reader) judgeName(name, value string, isName bool) {
 	plain := plainName(name[strings.LastIndexByte(name, '.')+1:])
 	if value == "true" && slices.Contains(gravest[:9], plain) {
-		r.grave(name, value, "the field asks to "+plain)
+		r.addGrave(name, value, "the field asks to "+plain)
 	}
-	if r.acts() || !isName && !slices.ContainsFunc(naming, func(end string) bool { return strings.HasSuffix(plain, end) }) {
+	if r.isExecute() || !isName && !slices.ContainsFunc(naming, func(end string) bool { return strings.HasSuffix(plain, end) }) {
 		return
 	}
 	if word := action(value); word != "" {
-		r.grave(name, value, "the tool's name says "+word)
+		r.addGrave(name, value, "the tool's name says "+word)
 	}
 }
 
 var inQuotes = lazily(`^('[^']*'|"[^"]*")`)
 
-// spoken judges a call by its title. If the call has no kind, or the kind "other", the title always counts. For other
+// judgeTitle judges a call by its title. If the call has no kind, or the kind "other", the title always counts. For other
 // kinds the title counts only if the call says nothing else.
-func (r *reader) spoken() {
+func (r *reader) judgeTitle() {
 	if len(r.commands) > 0 || slices.Contains([]string{"execute", "edit", "delete", "move"}, r.call.Kind) {
 		return // a call of these kinds without a command or a file is unreadable anyway
 	}
@@ -157,8 +157,8 @@ func (r *reader) spoken() {
 	}
 	switch {
 	case word != "":
-		r.grave("title", title, "the title says "+word)
+		r.addGrave("title", title, "the title says "+word)
 	case own && silent && !r.given:
-		r.grave("title", title, "the agent does not say what the tool is given")
+		r.addGrave("title", title, "the agent does not say what the tool is given")
 	}
 }

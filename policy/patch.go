@@ -13,10 +13,10 @@ var (
 	isPatch   = lazily(`(?m)^(\*\*\* Begin Patch|\*\*\* (Add|Update|Delete) File: |--- \S.*\n\+\+\+ \S|diff --git )`)
 )
 
-func (r *reader) patch(name, s string) {
+func (r *reader) readPatch(name, s string) {
 	p := shell.PatchFiles(s)
 	if p.Odd != "" {
-		r.grave(name, s, p.Odd)
+		r.addGrave(name, s, p.Odd)
 	}
 	if len(p.Paths) == 0 {
 		if hunksOnly().MatchString(s) {
@@ -24,10 +24,10 @@ func (r *reader) patch(name, s string) {
 			return
 		}
 		if isWord(s) {
-			r.field(name, s, Plain)
+			r.addField(name, s, Plain)
 			return
 		}
-		r.unread(name, s)
+		r.addUnread(name, s)
 		return
 	}
 	r.patched, r.unpatched = append(r.patched, p.Paths...), append(r.unpatched, p.Removed...)
@@ -36,8 +36,8 @@ func (r *reader) patch(name, s string) {
 	}
 }
 
-// patches adds the files that patches name. It runs after all other paths are known.
-func (r *reader) patches() {
+// addPatchedPaths adds the files that patches name. It runs after all other paths are known.
+func (r *reader) addPatchedPaths() {
 	others := slices.Clone(r.paths)
 	// A patch writes an absolute path with a prefix such as "a" in place of the first slash. If the call names that
 	// absolute path elsewhere, and the path lies below the place of the call, the patch means this path. Otherwise
@@ -50,7 +50,7 @@ func (r *reader) patches() {
 		return full
 	}
 	for _, p := range r.patched {
-		r.path(meant(p))
+		r.addPath(meant(p))
 	}
 	for _, p := range r.unpatched {
 		r.removes = append(r.removes, r.absolute(meant(p)))

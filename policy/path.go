@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// maxLinks is the longest chain of dangling links that follow resolves.
+// maxLinks is the longest chain of dangling links that followLinks resolves.
 const maxLinks = 40
 
 // realPath returns the target of a path after all links. The last elements of the path need not exist. A link to a
@@ -20,19 +20,19 @@ func realPath(p string) (string, bool) {
 	if !filepath.IsAbs(p) {
 		return "", false
 	}
-	real, ok := follow(filepath.Clean(p), maxLinks)
+	real, ok := followLinks(filepath.Clean(p), maxLinks)
 	if slices.Contains(strings.Split(filepath.ToSlash(p), "/"), "..") {
 		// Some programs drop the name before "..", others go up from the target of the link. Both must give the same
 		// path.
-		if walked, known := climb(p); !known || walked != real {
+		if walked, known := followElements(p); !known || walked != real {
 			return "", false
 		}
 	}
 	return real, ok
 }
 
-// climb resolves a path element by element, as the system does.
-func climb(p string) (string, bool) {
+// followElements resolves a path element by element, as the system does.
+func followElements(p string) (string, bool) {
 	at := filepath.VolumeName(p) + string(filepath.Separator)
 	for _, name := range strings.Split(filepath.ToSlash(p[len(filepath.VolumeName(p)):]), "/") {
 		switch name {
@@ -43,14 +43,14 @@ func climb(p string) (string, bool) {
 			continue
 		}
 		var ok bool
-		if at, ok = follow(filepath.Join(at, name), maxLinks); !ok {
+		if at, ok = followLinks(filepath.Join(at, name), maxLinks); !ok {
 			return "", false
 		}
 	}
 	return at, true
 }
 
-func follow(p string, left int) (string, bool) {
+func followLinks(p string, left int) (string, bool) {
 	if left == 0 {
 		return "", false
 	}
@@ -63,19 +63,19 @@ func follow(p string, left int) (string, bool) {
 	}
 	if to, err := os.Readlink(p); err == nil {
 		if !filepath.IsAbs(to) {
-			dir, ok := follow(filepath.Dir(p), left-1)
+			dir, ok := followLinks(filepath.Dir(p), left-1)
 			if !ok {
 				return "", false
 			}
 			to = filepath.Join(dir, to)
 		}
-		return follow(filepath.Clean(to), left-1)
+		return followLinks(filepath.Clean(to), left-1)
 	}
 	parent := filepath.Dir(p)
 	if parent == p {
 		return "", false
 	}
-	dir, ok := follow(parent, left)
+	dir, ok := followLinks(parent, left)
 	if !ok {
 		return "", false
 	}

@@ -68,8 +68,8 @@ func compile(r Rule) (compiled, error) {
 	return c, err
 }
 
-// about reports whether the provider, the kind and the path of the rule fit the request.
-func (c compiled) about(r Request) bool {
+// fitsRequest reports whether the provider, the kind and the path of the rule fit the request.
+func (c compiled) fitsRequest(r Request) bool {
 	if c.rule.Provider != "" && c.rule.Provider != r.Provider {
 		return false
 	}

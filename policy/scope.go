@@ -23,13 +23,13 @@ type scope struct {
 	dirs     []string
 }
 
-// leave ends the scope of an object in a list. The parts of an object without a command belong to the outer scope.
-func (r *reader) leave() {
+// leaveScope ends the scope of an object in a list. The parts of an object without a command belong to the outer scope.
+func (r *reader) leaveScope() {
 	inner := r.scope()
 	r.scopes = r.scopes[:len(r.scopes)-1]
 	outer := r.scope()
 	if len(inner.commands)+len(inner.scripts)+len(inner.argv) > 0 {
-		outer.scripts = append(outer.scripts, r.combine(inner)...)
+		outer.scripts = append(outer.scripts, r.combineScope(inner)...)
 		return
 	}
 	if inner.hasArgs {
@@ -49,8 +49,8 @@ func (s *scope) addArgs(name string, list []string) {
 	s.args, s.argsName, s.hasArgs = append(s.args, list...), name, true
 }
 
-// combine makes commands from the parts in a scope.
-func (r *reader) combine(s *scope) []shell.Command {
+// combineScope makes commands from the parts in a scope.
+func (r *reader) combineScope(s *scope) []shell.Command {
 	switch {
 	case len(s.argv) == 0:
 	case len(s.commands) == 1 && len(s.commands[0].Argv) == 0 && filepath.Base(s.commands[0].Text) != filepath.Base(s.argv[0]):
@@ -59,27 +59,27 @@ func (r *reader) combine(s *scope) []shell.Command {
 		s.commands = append(s.commands, shell.Command{Argv: s.argv})
 	}
 	if s.hasArgs || s.argsText != "" {
-		r.join(s)
+		r.joinArgs(s)
 	}
 	all := append(s.commands, s.scripts...)
 	for _, f := range s.stdin {
 		if len(all) == 0 {
-			r.unknown(f.Name, f.Value)
+			r.readUnknown(f.Name, f.Value)
 		}
 	}
 	if len(all) == 0 {
 		for _, d := range s.dirs {
-			r.path(d)
+			r.addPath(d)
 		}
 		if len(s.env) > 0 {
-			r.unread(s.envName, strings.Join(s.env, " "))
+			r.addUnread(s.envName, strings.Join(s.env, " "))
 		}
 		return nil
 	}
 	slices.Sort(s.dirs)
 	s.dirs = slices.Compact(s.dirs)
 	if len(s.dirs) > 1 {
-		r.unread("directory", strings.Join(s.dirs, " or "))
+		r.addUnread("directory", strings.Join(s.dirs, " or "))
 	}
 	for i := range all {
 		c := &all[i]
@@ -94,16 +94,16 @@ func (r *reader) combine(s *scope) []shell.Command {
 	return all
 }
 
-// join adds the arguments to their command. If the scope does not have exactly one command, the owner of the
+// joinArgs adds the arguments to their command. If the scope does not have exactly one command, the owner of the
 // arguments is unknown.
-func (r *reader) join(s *scope) {
+func (r *reader) joinArgs(s *scope) {
 	text, ok := shell.Words(s.args)
 	if s.argsText != "" {
 		text = strings.TrimSpace(text + " " + s.argsText)
 	}
 	if len(s.commands) != 1 || !ok {
-		r.lost = r.lost || r.acts()
-		r.unread(s.argsName, text)
+		r.lost = r.lost || r.isExecute()
+		r.addUnread(s.argsName, text)
 		return
 	}
 	c := &s.commands[0]

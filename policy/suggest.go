@@ -2,9 +2,9 @@ package policy
 
 import "slices"
 
-// suggest returns the commands of the allow rules that together would allow a request, each once. It returns nil if
+// suggestRules returns the commands of the allow rules that together would allow a request, each once. It returns nil if
 // no rules can.
-func (p *Policy) suggest(r Request, m Mode, a assessment) []string {
+func (p *Policy) suggestRules(r Request, m Mode, a assessment) []string {
 	var commands []string
 	var rules []compiled
 	for _, command := range r.Commands {
@@ -28,7 +28,7 @@ func (p *Policy) suggest(r Request, m Mode, a assessment) []string {
 		}
 	}
 	with := Policy{rules: slices.Concat(p.rules, rules), standing: p.standing, now: p.now}
-	if len(commands) == 0 || with.judge(r, m, a).Effect != Allow {
+	if len(commands) == 0 || with.judgeRequest(r, m, a).Effect != Allow {
 		return nil
 	}
 	return commands

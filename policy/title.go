@@ -19,12 +19,12 @@ var (
 	detail = lazily(`(?s)^(.*?) ?\[(in|current working directory) ([^\]]*)\](?: \(.*\))?(?: \[background\])?$`)
 )
 
-// title takes the command from the title if no field has it. It does so only for agents whose title is the command.
+// takeTitle takes the command from the title if no field has it. It does so only for agents whose title is the command.
 // Any other title, and a cut title, is only a guess.
-func (r *reader) title() {
+func (r *reader) takeTitle() {
 	title := strings.TrimSpace(r.call.Title)
 	if titles[cmp.Or(r.call.Agent, r.call.Provider)] {
-		if c, ok := r.titled(title); ok {
+		if c, ok := r.commandInTitle(title); ok {
 			r.commands = append(r.commands, c)
 			return
 		}
@@ -38,15 +38,15 @@ func (r *reader) title() {
 	}
 }
 
-// titled reads a title that is the command. The directory stands after the command, or alone in the content. If it
+// commandInTitle reads a title that is the command. The directory stands after the command, or alone in the content. If it
 // could stand in both places, the title is unreadable.
-func (r *reader) titled(title string) (shell.Command, bool) {
+func (r *reader) commandInTitle(title string) (shell.Command, bool) {
 	if title == "" || isCut(title) {
 		return shell.Command{}, false
 	}
 	for _, t := range r.call.Text {
 		if m := detail().FindStringSubmatch(strings.TrimSpace(t)); m != nil && m[1] == "" {
-			return shell.Command{Text: title, Dir: r.started(m)}, true
+			return shell.Command{Text: title, Dir: r.startDir(m)}, true
 		}
 	}
 	switch len(where().FindAllString(title, 2)) {
@@ -54,13 +54,13 @@ func (r *reader) titled(title string) (shell.Command, bool) {
 		return shell.Command{Text: title}, true
 	case 1:
 		if m := detail().FindStringSubmatch(title); m != nil && strings.TrimSpace(m[1]) != "" {
-			return shell.Command{Text: m[1], Dir: r.started(m)}, true
+			return shell.Command{Text: m[1], Dir: r.startDir(m)}, true
 		}
 	}
 	return shell.Command{}, false
 }
 
-func (r *reader) started(m []string) string {
+func (r *reader) startDir(m []string) string {
 	if m[3] == "" {
 		return ""
 	}

@@ -37,13 +37,13 @@ type Reading struct {
 func ReadToolCall(c ToolCall, at shell.Place) Reading {
 	r := &reader{call: c, place: at, names: ofAgent()[cmp.Or(c.Agent, c.Provider)]}
 	for _, path := range c.Locations {
-		r.path(path)
+		r.addPath(path)
 	}
 	for _, d := range c.Diffs {
-		r.path(d.Path)
+		r.addPath(d.Path)
 	}
-	r.input(c.RawInput)
-	r.finish()
+	r.readInput(c.RawInput)
+	r.finishCall()
 	return Reading{Request: Request{
 		Provider: c.Provider, Kind: c.Kind, Title: c.Title, Mode: r.mode,
 		Commands: r.commands, HasCommand: len(r.commands) > 0 || r.lost,
@@ -83,41 +83,41 @@ const (
 	maxValues = 2000
 )
 
-func (r *reader) acts() bool { return r.call.Kind == "execute" }
+func (r *reader) isExecute() bool { return r.call.Kind == "execute" }
 
-func (r *reader) field(name, value string, role Role) {
+func (r *reader) addField(name, value string, role Role) {
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: role})
 }
 
-// unread records a field that is not understood, and the command or path that it may turn out to be.
-func (r *reader) unread(name, value string) {
-	r.field(name, value, Unread)
+// addUnread records a field that is not understood, and the command or path that it may turn out to be.
+func (r *reader) addUnread(name, value string) {
+	r.addField(name, value, Unread)
 	if strings.TrimSpace(value) != "" {
 		r.guesses = append(r.guesses, shell.Command{Text: value})
 	}
 	if looksLikePath(value) {
-		r.path(value)
+		r.addPath(value)
 	}
 }
 
-// finish adds the parts that only the whole call shows.
-func (r *reader) finish() {
-	if len(r.commands) == 0 && !r.lost && r.acts() {
-		r.title()
+// finishCall adds the parts that only the whole call shows.
+func (r *reader) finishCall() {
+	if len(r.commands) == 0 && !r.lost && r.isExecute() {
+		r.takeTitle()
 	}
-	r.patches()
-	if len(r.commands) > 0 || r.acts() {
+	r.addPatchedPaths()
+	if len(r.commands) > 0 || r.isExecute() {
 		for _, f := range r.beside {
-			r.grave(f.Name, f.Value, "it changes who the command runs as, or what it reaches")
+			r.addGrave(f.Name, f.Value, "it changes who the command runs as, or what it reaches")
 		}
 	}
-	r.spoken()
+	r.judgeTitle()
 	if r.deletes {
 		r.removes = append(r.removes, r.paths...)
 	}
 	for _, c := range r.commands {
 		if c.Dir != "" {
-			r.path(c.Dir)
+			r.addPath(c.Dir)
 		}
 	}
 	slices.SortStableFunc(r.fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })

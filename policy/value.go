@@ -10,14 +10,14 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// path adds a path, a file:// URL, or a path that begins with a home. Some tools put several paths in one text.
-func (r *reader) path(p string) {
+// addPath adds a path, a file:// URL, or a path that begins with a home. Some tools put several paths in one text.
+func (r *reader) addPath(p string) {
 	if p = strings.TrimSpace(p); p == "" {
 		return
 	}
 	if parts := strings.FieldsFunc(p, func(c rune) bool { return c == '\n' || c == ',' }); len(parts) > 1 {
 		for _, part := range parts {
-			r.path(part)
+			r.addPath(part)
 		}
 	}
 	if p = r.absolute(p); !slices.Contains(r.paths, p) {
@@ -59,12 +59,12 @@ func (r *reader) absolute(p string) string {
 	return p
 }
 
-// glob adds the directory that a pattern stays in, if the pattern names one. Other patterns stay below the starting
+// addGlob adds the directory that a pattern stays in, if the pattern names one. Other patterns stay below the starting
 // directory of the search.
-func (r *reader) glob(pattern string) {
+func (r *reader) addGlob(pattern string) {
 	pattern = strings.ReplaceAll(pattern, `\/`, "/")
 	for _, one := range alternatives(pattern) {
-		r.oneGlob(one)
+		r.addOneGlob(one)
 	}
 }
 
@@ -103,7 +103,7 @@ func alternatives(pattern string) []string {
 	return []string{pattern}
 }
 
-func (r *reader) oneGlob(pattern string) {
+func (r *reader) addOneGlob(pattern string) {
 	if !looksLikePath(pattern) && !strings.Contains(pattern, "../") {
 		return
 	}
@@ -112,7 +112,7 @@ func (r *reader) oneGlob(pattern string) {
 	if i := strings.Index(pattern, ".."); i >= 0 && i >= len(base) {
 		base = filepath.Join(base, strings.Repeat("../", strings.Count(pattern, "..")))
 	}
-	r.path(base)
+	r.addPath(base)
 }
 
 // looksLikePath reports whether a text can only be a path that is absolute, starts at a home, or leads out of the

@@ -63,8 +63,8 @@ func words(raw json.RawMessage) (out []string, ok bool) {
 	return out, ok
 }
 
-// input reads the input of the tool.
-func (r *reader) input(raw json.RawMessage) {
+// readInput reads the input of the tool.
+func (r *reader) readInput(raw json.RawMessage) {
 	raw = bytes.TrimSpace(raw)
 	r.left = maxValues
 	top := &scope{}
@@ -72,20 +72,20 @@ func (r *reader) input(raw json.RawMessage) {
 	r.given = len(raw) > 0 && string(raw) != "null"
 	switch s, isText := textOf(raw); {
 	case len(raw) == 0 || string(raw) == "null":
-	case isText && r.acts() && !isPatch().MatchString(s):
+	case isText && r.isExecute() && !isPatch().MatchString(s):
 		top.commands = append(top.commands, shell.Command{Text: s})
 	case !isText && raw[0] != '{' && raw[0] != '[':
-		r.unread("input", string(raw))
+		r.addUnread("input", string(raw))
 	default:
-		r.value("input", raw, input, 0)
+		r.readValue("input", raw, input, 0)
 	}
-	r.commands = append(r.commands, r.combine(top)...)
+	r.commands = append(r.commands, r.combineScope(top)...)
 }
 
 func (r *reader) scope() *scope { return r.scopes[len(r.scopes)-1] }
 
-// object reads the members of an object. The names of the outermost members have no prefix.
-func (r *reader) object(name string, list []member, depth int) {
+// readObject reads the members of an object. The names of the outermost members have no prefix.
+func (r *reader) readObject(name string, list []member, depth int) {
 	hands := slices.ContainsFunc(list, func(m member) bool { return slices.Contains(handed, plainName(m.name)) })
 	for _, m := range list {
 		full := m.name
@@ -97,76 +97,76 @@ func (r *reader) object(name string, list []member, depth int) {
 		always, beside := r.widens(m.name, value, role)
 		switch {
 		case always:
-			r.grave(full, value, "it gives the tool more rights")
+			r.addGrave(full, value, "it gives the tool more rights")
 			continue
 		case beside:
 			r.beside = append(r.beside, Field{Name: full, Value: value})
 		}
 		if role == unknown && strings.ContainsAny(m.name, "/\\") {
-			r.path(m.name) // the object is a table of files
+			r.addPath(m.name) // the object is a table of files
 		}
 		if role == body || role == patch || role == unknown && bodies()[plainName(m.name)] == body {
 			r.changes = true
 		}
-		r.value(full, bytes.TrimSpace(m.value), role, depth+1)
-		r.named(full, value, hands && plainName(m.name) == "name")
+		r.readValue(full, bytes.TrimSpace(m.value), role, depth+1)
+		r.judgeName(full, value, hands && plainName(m.name) == "name")
 	}
 }
 
 // handed are the names of fields that pass arguments to another tool, next to that tool's name.
 var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername", "mcpserver"}
 
-// value reads one value according to the role of its name.
-func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
+// readValue reads one value according to the role of its name.
+func (r *reader) readValue(name string, raw json.RawMessage, as role, depth int) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		if r.left == -1 || depth > maxDepth {
-			r.unread(name, "too much to be read")
+			r.addUnread(name, "too much to be read")
 		}
 		return
 	}
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 	case as == inert:
-		r.field(name, shown(raw), Inert)
+		r.addField(name, shown(raw), Inert)
 	case as == text:
-		r.field(name, shown(raw), Plain)
+		r.addField(name, shown(raw), Plain)
 	case raw[0] == '{' && as == env:
-		r.assign(name, raw)
+		r.readVariables(name, raw)
 	case raw[0] == '{':
 		list, ok := members(raw)
 		if !ok {
-			r.unread(name, string(raw))
+			r.addUnread(name, string(raw))
 		}
-		r.object(name, list, depth)
+		r.readObject(name, list, depth)
 	case raw[0] == '[':
-		r.list(name, raw, as, depth)
+		r.readList(name, raw, as, depth)
 	case raw[0] == '"':
 		s, _ := textOf(raw)
-		if r.encloses(s, as) {
-			r.value(name, json.RawMessage(strings.TrimSpace(s)), as, depth+1)
+		if r.isEnclosedJSON(s, as) {
+			r.readValue(name, json.RawMessage(strings.TrimSpace(s)), as, depth+1)
 			return
 		}
 		if (as == input || as == args) && r.holdsCommand(json.RawMessage(s), depth) {
 			// The text may be the input of the command, or JSON that the tool decodes. Both readings count.
 			r.scopes = append(r.scopes, &scope{})
-			r.value(name, json.RawMessage(strings.TrimSpace(s)), unknown, depth+1)
-			r.leave()
+			r.readValue(name, json.RawMessage(strings.TrimSpace(s)), unknown, depth+1)
+			r.leaveScope()
 		}
-		r.text(name, s, as)
+		r.readText(name, s, as)
 	case commands[as] && raw[0] != 't' && raw[0] != 'f':
-		r.garbled(name, string(raw))
+		r.addGarbled(name, string(raw))
 	default: // a number, true or false
-		r.field(name, string(raw), Plain)
+		r.addField(name, string(raw), Plain)
 	}
 }
 
 // commands are the roles whose value should hold a command.
 var commands = map[role]bool{command: true, commandList: true, program: true, argv: true, script: true}
 
-// garbled records a value that should hold a command and does not.
-func (r *reader) garbled(name, value string) {
-	r.lost = r.lost || r.acts()
-	r.unread(name, value)
+// addGarbled records a value that should hold a command and does not.
+func (r *reader) addGarbled(name, value string) {
+	r.lost = r.lost || r.isExecute()
+	r.addUnread(name, value)
 }
 
 // shown returns a value as a person reads it.
@@ -177,16 +177,16 @@ func shown(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// list reads a list: the words of one command, or several values of a role.
-func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
+// readList reads a list: the words of one command, or several values of a role.
+func (r *reader) readList(name string, raw json.RawMessage, as role, depth int) {
 	all, isWords := words(raw)
 	s := r.scope()
 	switch {
 	case isWords && len(all) == 0 && commands[as]:
-		r.lost = r.lost || r.acts()
+		r.lost = r.lost || r.isExecute()
 		return
 	case isWords && len(all) == 0:
-		r.field(name, "[]", Plain)
+		r.addField(name, "[]", Plain)
 		return
 	case isWords && strings.TrimSpace(all[0]) != "" && as == argv:
 		s.argv = append(s.argv, all...)
@@ -205,7 +205,7 @@ func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
 	}
 	list, ok := elements(raw)
 	if !ok {
-		r.unread(name, string(raw))
+		r.addUnread(name, string(raw))
 		return
 	}
 	if as == commandList || as == args {
@@ -215,23 +215,23 @@ func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
 		at := fmt.Sprintf("%s[%d]", name, i)
 		e = bytes.TrimSpace(e)
 		if commands[as] && string(e) == "null" {
-			r.garbled(at, "null")
+			r.addGarbled(at, "null")
 		}
 		if len(e) == 0 || e[0] != '{' {
-			r.value(at, e, as, depth+1)
+			r.readValue(at, e, as, depth+1)
 			continue
 		}
 		r.scopes = append(r.scopes, &scope{})
-		r.value(at, e, as, depth+1)
-		r.leave()
+		r.readValue(at, e, as, depth+1)
+		r.leaveScope()
 	}
 }
 
-// encloses reports whether a text is JSON that the tool will decode. Some tools pass the arguments of another tool
+// isEnclosedJSON reports whether a text is JSON that the tool will decode. Some tools pass the arguments of another tool
 // this way.
-func (r *reader) encloses(s string, as role) bool {
+func (r *reader) isEnclosedJSON(s string, as role) bool {
 	s = strings.TrimSpace(s)
-	return (as == unknown || (as == args || as == input) && !r.acts()) && s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
+	return (as == unknown || (as == args || as == input) && !r.isExecute()) && s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
 }
 
 // holdsCommand reports whether a text is JSON in which some member holds a command.
@@ -253,12 +253,12 @@ func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 // editing are the verbs of editor tools that send the verb in the field "command".
 var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename", "read"}
 
-// text reads a text according to the role of its name.
-func (r *reader) text(name, s string, as role) {
+// readText reads a text according to the role of its name.
+func (r *reader) readText(name, s string, as role) {
 	top := r.scope()
 	switch as {
 	case command, commandList, program, argv:
-		r.command(name, s)
+		r.readCommand(name, s)
 	case script:
 		top.scripts = append(top.scripts, shell.Command{Text: s})
 	case args:
@@ -267,62 +267,62 @@ func (r *reader) text(name, s string, as role) {
 		top.stdin = append(top.stdin, Field{Name: name, Value: s})
 	case input:
 		if isPatch().MatchString(s) {
-			r.patch(name, s)
+			r.readPatch(name, s)
 			return
 		}
 		top.stdin = append(top.stdin, Field{Name: name, Value: s})
 	case env:
-		r.unread(name, s)
+		r.addUnread(name, s)
 	case dir:
 		if s != "" {
 			top.dirs = append(top.dirs, r.absolute(s))
 		}
 	case path:
-		r.path(s)
+		r.addPath(s)
 	case glob:
-		r.field(name, s, Plain)
-		r.glob(s)
+		r.addField(name, s, Plain)
+		r.addGlob(s)
 	case patch:
-		r.patch(name, s)
+		r.readPatch(name, s)
 	case body:
-		r.body(name, s)
+		r.addBody(name, s)
 	case mode:
-		r.switches(name, s)
+		r.readMode(name, s)
 	case address:
-		r.address(name, s)
+		r.readAddress(name, s)
 	default:
-		r.unknown(name, s)
+		r.readUnknown(name, s)
 	}
 }
 
-// command reads a text that is a command, or the verb of an editor tool.
-func (r *reader) command(name, s string) {
+// readCommand reads a text that is a command, or the verb of an editor tool.
+func (r *reader) readCommand(name, s string) {
 	switch {
-	case !r.acts() && slices.Contains(editing, s):
-		r.field(name, s, Plain)
+	case !r.isExecute() && slices.Contains(editing, s):
+		r.addField(name, s, Plain)
 		r.changes = r.changes || s != "view" && s != "read"
 		r.deletes = r.deletes || s == "delete"
 	case strings.TrimSpace(s) == "":
-		r.lost = r.lost || r.acts()
+		r.lost = r.lost || r.isExecute()
 	default:
 		top := r.scope()
 		top.commands = append(top.commands, shell.Command{Text: s})
 	}
 }
 
-func (r *reader) unknown(name, s string) {
+func (r *reader) readUnknown(name, s string) {
 	if isWord(s) {
-		r.field(name, s, Plain)
+		r.addField(name, s, Plain)
 		return
 	}
-	r.unread(name, s)
+	r.addUnread(name, s)
 }
 
-// assign reads an object of variables.
-func (r *reader) assign(name string, raw json.RawMessage) {
+// readVariables reads an object of variables.
+func (r *reader) readVariables(name string, raw json.RawMessage) {
 	list, ok := members(raw)
 	if !ok {
-		r.unread(name, string(raw))
+		r.addUnread(name, string(raw))
 		return
 	}
 	s := r.scope()
@@ -333,7 +333,7 @@ func (r *reader) assign(name string, raw json.RawMessage) {
 	for _, m := range list {
 		value := bytes.TrimSpace(m.value)
 		if len(value) > 0 && (value[0] == '{' || value[0] == '[') {
-			r.unread(name+"."+m.name, string(value))
+			r.addUnread(name+"."+m.name, string(value))
 			continue
 		}
 		if string(value) != "null" {
@@ -361,9 +361,9 @@ func namedValue(list []member) (string, bool) {
 	return name + "=" + value, found == 3 && len(list) == 2
 }
 
-func (r *reader) body(name, s string) {
+func (r *reader) addBody(name, s string) {
 	if isPatch().MatchString(s) && strings.Contains(s, "*** ") {
-		r.patch(name, s)
+		r.readPatch(name, s)
 		return
 	}
 	part := Diff{New: s}
@@ -381,34 +381,34 @@ func (r *reader) body(name, s string) {
 // setuid matches file modes with which a program runs as its owner or group.
 var setuid = lazily(`^0*[2-7][0-7]{3}$|^[ugoa]*[+=][rwxt]*s`)
 
-// switches reads the name of a mode. A mode in which an agent asks less does not count as a plain word.
-func (r *reader) switches(name, s string) {
+// readMode reads the name of a mode. A mode in which an agent asks less does not count as a plain word.
+func (r *reader) readMode(name, s string) {
 	if r.call.Kind == "switch_mode" {
 		r.mode = s
-		r.field(name, s, Plain)
+		r.addField(name, s, Plain)
 		return
 	}
 	if setuid().MatchString(s) {
-		r.grave(name, s, "it lets a program run as its owner")
+		r.addGrave(name, s, "it lets a program run as its owner")
 		return
 	}
 	if stopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {
-		r.unread(name, s)
+		r.addUnread(name, s)
 		return
 	}
-	r.unknown(name, s)
+	r.readUnknown(name, s)
 }
 
-func (r *reader) address(name, s string) {
+func (r *reader) readAddress(name, s string) {
 	lower := strings.ToLower(s)
 	switch {
 	case strings.HasPrefix(lower, "file:"):
-		r.path(s)
+		r.addPath(s)
 	case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
-		r.field(name, s, Plain)
+		r.addField(name, s, Plain)
 	case strings.Contains(s, ":"):
-		r.unread(name, s)
+		r.addUnread(name, s)
 	default:
-		r.path(s)
+		r.addPath(s)
 	}
 }

@@ -71,9 +71,9 @@ func Lay(q interaction.Question, width int) Card { return Words(nil).Lay(q, widt
 // Lay lays a question out for a screen of the given width.
 func (w Words) Lay(q interaction.Question, width int) Card {
 	l := &layout{q: q, words: w, width: max(width, MinWidth)}
-	l.title()
-	l.described()
-	l.runs()
+	l.addTitle()
+	l.addDescription()
+	l.addActions()
 	c := Card{Rows: l.rows}
 	for i, o := range q.Options {
 		c.Options = append(c.Options, option(o, i+1, len(q.Options), l.width))
@@ -108,8 +108,8 @@ func (l *layout) label(english string) string {
 	return "  " + label + strings.Repeat(" ", max(labelWidth-width(label), 0)) + " "
 }
 
-// title adds the row with the provider's name and the agent's title for the request.
-func (l *layout) title() {
+// addTitle adds the row with the provider's name and the agent's title for the request.
+func (l *layout) addTitle() {
 	asks, title := " asks: ", l.q.Title
 	if title == "" {
 		asks, title = " asks to ", "use a tool"
@@ -119,19 +119,19 @@ func (l *layout) title() {
 	l.rows = append(l.rows, Row{Head: head, Text: text, Tone: Title})
 }
 
-// described adds the agent's explanations, the diffs, and the fields that do not change what runs.
-func (l *layout) described() {
+// addDescription adds the agent's explanations, the diffs, and the fields that do not change what runs.
+func (l *layout) addDescription() {
 	s := l.q.Subject
 	alone := len(s.Commands)+len(s.Paths)+len(s.Fields)+len(s.Diffs) == 0 // the text is then the whole request
 	for _, t := range s.Text {
-		l.text("says", t, alone, Plain)
+		l.addText("says", t, alone, Plain)
 	}
 	for _, d := range s.Diffs {
-		l.diff(d, !l.mayCut())
+		l.addDiff(d, !l.mayCut())
 	}
 	for _, f := range s.Fields {
 		if f.Inert {
-			l.text("inert", f.Name+": "+f.Value, false, Aside)
+			l.addText("inert", f.Name+": "+f.Value, false, Aside)
 		}
 	}
 }
@@ -149,31 +149,31 @@ func (l *layout) mayCut() bool {
 		!slices.ContainsFunc(s.Paths, outside)
 }
 
-// runs adds the parts that would run, and the policy's verdict on them.
-func (l *layout) runs() {
+// addActions adds the parts that would run, and the policy's verdict on them.
+func (l *layout) addActions() {
 	s := l.q.Subject
 	for _, c := range s.Commands {
-		l.text("runs", c, true, Plain)
+		l.addText("runs", c, true, Plain)
 	}
 	for _, p := range paths(s) {
-		l.text("path", p, true, Plain)
+		l.addText("path", p, true, Plain)
 	}
 	for _, f := range s.Fields {
 		switch {
 		case f.Unread:
-			l.text("unread", f.Name+": "+f.Value, true, Warning)
+			l.addText("unread", f.Name+": "+f.Value, true, Warning)
 		case !f.Inert:
-			l.text("with", f.Name+": "+f.Value, true, Plain)
+			l.addText("with", f.Name+": "+f.Value, true, Plain)
 		}
 	}
 	raw := string(s.RawInput)
 	if known := len(s.Fields) > 0 || s.Tier != "" && len(s.Commands)+len(s.Paths) > 0; !known && raw != "" && raw != "{}" && raw != "null" {
-		l.text("input", raw, true, Plain) // an older version did not record the fields
+		l.addText("input", raw, true, Plain) // an older version did not record the fields
 	}
 	if s.Dir != "" {
-		l.text("in", s.Dir, true, Plain)
+		l.addText("in", s.Dir, true, Plain)
 	}
-	l.tier()
+	l.addTier()
 }
 
 // paths returns the files of the request, including the files of its diffs.
@@ -198,8 +198,8 @@ func paths(s interaction.Subject) []string {
 
 const ordinary = "ordinary"
 
-// tier adds the policy's tier and the reason for asking a person.
-func (l *layout) tier() {
+// addTier adds the policy's tier and the reason for asking a person.
+func (l *layout) addTier() {
 	s := l.q.Subject
 	tone, words := Plain, l.word(strings.ReplaceAll(Line(s.Tier, 16), "-", " "))
 	switch s.Tier {
@@ -221,7 +221,7 @@ func (l *layout) tier() {
 		l.rows = append(l.rows, Row{Head: head, Text: Line(strings.Join(parts, ", "), l.width-width(head)), Must: true, Tone: tone})
 	}
 	if l.q.Why != "" {
-		l.text("why", l.q.Why, true, Warning)
+		l.addText("why", l.q.Why, true, Warning)
 	}
 	if l.q.Word != "" {
 		head, text := l.label("allow")+"  ", fmt.Sprintf(l.word("type %s"), Line(l.q.Word, 16))
@@ -232,11 +232,11 @@ func (l *layout) tier() {
 	}
 }
 
-// text adds the rows of one of the agent's texts, after its label.
-func (l *layout) text(label, text string, must bool, tone Tone) {
+// addText adds the rows of one of the agent's texts, after its label.
+func (l *layout) addText(label, text string, must bool, tone Tone) {
 	blank := 0
 	add := func(line string) {
-		l.line(label, l.words.visible(line, false), must, tone)
+		l.addLine(label, l.words.visible(line, false), must, tone)
 		label = ""
 	}
 	flush := func() {
@@ -244,7 +244,7 @@ func (l *layout) text(label, text string, must bool, tone Tone) {
 		case blank == 1:
 			add("")
 		case blank > 1:
-			l.line(label, l.words.blankLines(blank), must, tone)
+			l.addLine(label, l.words.blankLines(blank), must, tone)
 			label = ""
 		}
 		blank = 0
@@ -263,12 +263,12 @@ func (l *layout) text(label, text string, must bool, tone Tone) {
 // blankLines returns cells that stand for n blank lines.
 func (w Words) blankLines(n int) []cell {
 	var rd reader
-	rd.own(string(open) + fmt.Sprintf(w.word("%d blank lines"), n) + string(shut))
+	rd.putOwn(string(open) + fmt.Sprintf(w.word("%d blank lines"), n) + string(shut))
 	return rd.cells
 }
 
-// line adds the rows of one line.
-func (l *layout) line(label string, cells []cell, must bool, tone Tone) {
+// addLine adds the rows of one line.
+func (l *layout) addLine(label string, cells []cell, must bool, tone Tone) {
 	mark := bar
 	room := l.width - width(l.label("")+bar)
 	for _, row := range wrap(cells, room) {
@@ -280,14 +280,14 @@ func (l *layout) line(label string, cells []cell, must bool, tone Tone) {
 // Text lays out one of the agent's texts for a screen of the given width. The label has at most seven letters.
 func Text(label, text string, width int) []Row {
 	l := &layout{width: max(width, MinWidth)}
-	l.text(label, text, false, Plain)
+	l.addText(label, text, false, Plain)
 	return l.rows
 }
 
 // Diff lays out a change to a file for a screen of the given width, as in a question.
 func Diff(d interaction.Diff, width int) []Row {
 	l := &layout{width: max(width, MinWidth)}
-	l.diff(d, false)
+	l.addDiff(d, false)
 	return l.rows
 }
 
@@ -363,9 +363,9 @@ func option(o interaction.Option, n, of, most int) Row {
 	return Row{Head: head, Text: label(o, max(most-width(head), 1)), Tone: tone}
 }
 
-// diff adds a change to a file as a unified diff.
-func (l *layout) diff(d interaction.Diff, must bool) {
-	l.line("diff", l.words.visible(d.Path, true), must, Plain)
+// addDiff adds a change to a file as a unified diff.
+func (l *layout) addDiff(d interaction.Diff, must bool) {
+	l.addLine("diff", l.words.visible(d.Path, true), must, Plain)
 	text := string(diff.Diff("old", []byte(d.Old), "new", []byte(d.New)))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	lines = lines[min(3, len(lines)):] // skip the diff's command and its two file names
@@ -374,7 +374,7 @@ func (l *layout) diff(d interaction.Diff, must bool) {
 		for blank(lines[i]) && i+n < len(lines) && lines[i+n] == lines[i] {
 			n++
 		}
-		l.diffLine(lines[i], n, must)
+		l.addDiffLine(lines[i], n, must)
 		i += n
 	}
 }
@@ -382,8 +382,8 @@ func (l *layout) diff(d interaction.Diff, must bool) {
 // blank reports whether a line of a diff is empty after its sign.
 func blank(line string) bool { return line == "" || strings.Trim(line[1:], " \t") == "" }
 
-// diffLine adds a line of a diff that occurs n times in a row.
-func (l *layout) diffLine(line string, n int, must bool) {
+// addDiffLine adds a line of a diff that occurs n times in a row.
+func (l *layout) addDiffLine(line string, n int, must bool) {
 	sign := ""
 	if line != "" {
 		sign, line = line[:1], line[1:]
@@ -393,5 +393,5 @@ func (l *layout) diffLine(line string, n int, must bool) {
 	if n > 1 {
 		cells = l.words.blankLines(n)
 	}
-	l.line("", append(l.words.visible(sign, false), cells...), must, tone)
+	l.addLine("", append(l.words.visible(sign, false), cells...), must, tone)
 }

@@ -25,7 +25,7 @@ type Pager struct {
 	height int // rows of a page; the cursor has an extra row
 	hints  Hints
 
-	pages [][]int // indexes of the card's rows; leftOut stands for the omitted rows
+	pages [][]int // indexes of the card's rows; omittedIndex stands for the omitted rows
 	hid   int     // number of omitted rows
 	keys  []Row   // the hints below the options, as far as there is room
 	small bool    // not even one row fits next to the options
@@ -33,15 +33,15 @@ type Pager struct {
 	seen  []bool
 }
 
-// leftOut is the index of the row that counts the omitted rows.
-const leftOut = -1
+// omittedIndex is the index of the row that counts the omitted rows.
+const omittedIndex = -1
 
 // NewPager lays a question out for a screen of the given size.
 func NewPager(q interaction.Question, width, height int, hints Hints) *Pager {
 	p := &Pager{card: Lay(q, width), width: max(width, MinWidth), height: max(height-1, 1), hints: hints}
 	p.seen = make([]bool, len(p.card.Rows))
-	p.small = width < MinWidth || !p.footer()
-	p.divide(false)
+	p.small = width < MinWidth || !p.layOutFooter()
+	p.dividePages(false)
 	return p
 }
 
@@ -53,27 +53,27 @@ func Note(text string, most int) (rows []Row) {
 	return rows
 }
 
-// footer lays out the options and as many hints as leave one row for the question. It returns false if the options do
+// layOutFooter lays out the options and as many hints as leave one row for the question. It returns false if the options do
 // not fit.
-func (p *Pager) footer() bool {
+func (p *Pager) layOutFooter() bool {
 	short := Row{Head: "  " + Line(p.hints.Choose, p.width-2), Tone: Aside}
 	elsewhere := Note(p.hints.Elsewhere, p.width)
 	for _, hints := range [][]Row{
 		slices.Concat(Note(p.hints.Choose, p.width), elsewhere), append([]Row{short}, elsewhere...), elsewhere, {short}, nil,
 	} {
 		p.keys = hints
-		if p.foot() < p.height && p.height > 1 {
+		if p.footHeight() < p.height && p.height > 1 {
 			return true
 		}
 	}
 	return false
 }
 
-// foot returns the number of rows below the question on the last page.
-func (p *Pager) foot() int { return len(p.card.Options) + len(p.keys) }
+// footHeight returns the number of rows below the question on the last page.
+func (p *Pager) footHeight() int { return len(p.card.Options) + len(p.keys) }
 
-// divide divides the rows into pages. If all is true, it leaves no row out.
-func (p *Pager) divide(all bool) {
+// dividePages divides the rows into pages. If all is true, it leaves no row out.
+func (p *Pager) dividePages(all bool) {
 	var head, must, every []int
 	for i, r := range p.card.Rows {
 		every = append(every, i)
@@ -84,13 +84,13 @@ func (p *Pager) divide(all bool) {
 		}
 	}
 	p.pages, p.hid, p.at = nil, 0, 0
-	room := p.height - p.foot()
+	room := p.height - p.footHeight()
 	rows := every
 	if !all && len(every) > room && len(head) > 1 {
 		// The order is: the title, as many optional rows as fit, and the mandatory rows.
 		some := min(max(room-len(must)-1, 0), len(head)-2)
 		p.hid = len(head) - some
-		rows = slices.Concat([]int{0}, head[:some], []int{leftOut}, must[1:])
+		rows = slices.Concat([]int{0}, head[:some], []int{omittedIndex}, must[1:])
 	}
 	for len(rows) > room && !p.small {
 		n := min(p.height-1, len(rows)-room) // the last row of the page is a hint
@@ -108,8 +108,8 @@ func (p *Pager) Draw() (rows []Row) {
 		return p.tooSmall()
 	}
 	for _, i := range p.pages[p.at] {
-		if i == leftOut {
-			rows = append(rows, p.marker())
+		if i == omittedIndex {
+			rows = append(rows, p.omittedRow())
 			continue
 		}
 		p.seen[i] = true
@@ -134,8 +134,8 @@ func (p *Pager) Keys() []Row {
 	return p.keys
 }
 
-// marker returns the row that counts the omitted rows.
-func (p *Pager) marker() Row {
+// omittedRow returns the row that counts the omitted rows.
+func (p *Pager) omittedRow() Row {
 	text := fmt.Sprintf("%d rows are left out: v shows all", p.hid)
 	if p.hid == 1 {
 		text = "1 row is left out: v shows all"
@@ -159,7 +159,7 @@ func (p *Pager) Turn() bool {
 }
 
 // All starts again at the first page and leaves no row out.
-func (p *Pager) All() { p.divide(true) }
+func (p *Pager) All() { p.dividePages(true) }
 
 // Ready reports whether a yes may count: the options are visible, and all mandatory rows were on the screen.
 func (p *Pager) Ready() bool {

@@ -106,29 +106,29 @@ func (w Words) visible(text string, line bool) []cell {
 	if line {
 		rd.indent = -1
 	}
-	return rd.all()
+	return rd.readAll()
 }
 
-func (rd *reader) all() []cell {
+func (rd *reader) readAll() []cell {
 	for len(rd.text) > 0 {
-		rd.next()
+		rd.readNext()
 	}
 	rd.endWord()
 	return rd.cells
 }
 
-// next reads the next character, or a run of the same character.
-func (rd *reader) next() {
+// readNext reads the next character, or a run of the same character.
+func (rd *reader) readNext() {
 	r, size := utf8.DecodeRuneInString(rd.text)
 	unit := rd.text[:size]
 	switch {
 	case r == ' ' || r == '\t' || r == '\n' && rd.line:
-		rd.space(r, rd.run(unit, len(rd.text)))
+		rd.putSpace(r, rd.takeRun(unit, len(rd.text)))
 	case r == utf8.RuneError && size == 1:
-		rd.token(rd.run(unit, len(rd.text)), fmt.Sprintf("0x%02X", unit[0]))
+		rd.putToken(rd.takeRun(unit, len(rd.text)), fmt.Sprintf("0x%02X", unit[0]))
 	case plain(r), rd.mixed && strings.ContainsRune(ownSigns, r):
 		rd.text = rd.text[size:]
-		rd.put(r)
+		rd.putRune(r)
 	case stacks(r) && rd.letter && rd.marks < mostMarks:
 		rd.text = rd.text[size:]
 		rd.marks++
@@ -138,12 +138,12 @@ func (rd *reader) next() {
 		if name == "" {
 			name = fmt.Sprintf("U+%04X", r)
 		}
-		rd.token(rd.run(unit, len(rd.text)), name)
+		rd.putToken(rd.takeRun(unit, len(rd.text)), name)
 	}
 }
 
-// run removes a run of one character from the text and returns its length.
-func (rd *reader) run(unit string, most int) (n int) {
+// takeRun removes a run of one character from the text and returns its length.
+func (rd *reader) takeRun(unit string, most int) (n int) {
 	for n < most && strings.HasPrefix(rd.text, unit) {
 		rd.text = rd.text[len(unit):]
 		n++
@@ -151,7 +151,7 @@ func (rd *reader) run(unit string, most int) (n int) {
 	return n
 }
 
-func (rd *reader) put(r rune) {
+func (rd *reader) putRune(r rune) {
 	if rd.rtl && !rightToLeft(r) {
 		rd.endWord()
 	}
@@ -168,12 +168,12 @@ func (rd *reader) endWord() {
 		if rd.mixed { // [Line] has added the mark already
 			return
 		}
-		rd.own(string(open) + rd.words.word("rtl") + string(shut))
+		rd.putOwn(string(open) + rd.words.word("rtl") + string(shut))
 	}
 }
 
-// space shows n blanks, tabs or line breaks.
-func (rd *reader) space(r rune, n int) {
+// putSpace shows n blanks, tabs or line breaks.
+func (rd *reader) putSpace(r rune, n int) {
 	rd.endWord()
 	rd.letter = false
 	width := n
@@ -182,14 +182,14 @@ func (rd *reader) space(r rune, n int) {
 	}
 	switch {
 	case rd.text == "" && (n > 1 || r != ' '), rd.text == "" && rd.line:
-		rd.count(n, r)
+		rd.putCount(n, r)
 	case rd.indent >= 0 && rd.indent+width <= mostIndent:
 		rd.indent += width
 		for range n {
 			if r == '\t' {
-				rd.own(string(tabSign) + "   ")
+				rd.putOwn(string(tabSign) + "   ")
 			} else {
-				rd.own(" ")
+				rd.putOwn(" ")
 			}
 		}
 	case r == ' ' && (n == 1 || n <= mostBlanks && !rd.line):
@@ -199,36 +199,36 @@ func (rd *reader) space(r rune, n int) {
 		}
 	case n == 1 && r == '\t':
 		rd.indent = -1
-		rd.own(string(tabSign))
+		rd.putOwn(string(tabSign))
 	case n == 1 && r == '\n':
-		rd.own(string(lineSign))
+		rd.putOwn(string(lineSign))
 	default:
 		rd.indent = -1
-		rd.count(n, r)
+		rd.putCount(n, r)
 	}
 }
 
-func (rd *reader) count(n int, r rune) {
+func (rd *reader) putCount(n int, r rune) {
 	what := map[rune]string{' ': "blank", '\t': "tab", '\n': "line break"}[r]
 	if n > 1 {
 		what = fmt.Sprintf(rd.words.word("%d "+what+"s"), n)
 	} else {
 		what = rd.words.word(what)
 	}
-	rd.own(string(open) + what + string(shut))
+	rd.putOwn(string(open) + what + string(shut))
 }
 
-func (rd *reader) token(n int, name string) {
+func (rd *reader) putToken(n int, name string) {
 	rd.endWord()
 	rd.indent, rd.letter = -1, false
 	if n > 1 {
 		name = fmt.Sprintf("%d × %s", n, name)
 	}
-	rd.own(string(open) + name + string(shut))
+	rd.putOwn(string(open) + name + string(shut))
 }
 
-// own adds a text of Perlica's. No row is broken at its blanks.
-func (rd *reader) own(s string) {
+// putOwn adds a text of Perlica's. No row is broken at its blanks.
+func (rd *reader) putOwn(s string) {
 	for _, r := range s {
 		rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
 	}
@@ -283,11 +283,11 @@ func isPlain(text string) bool {
 }
 
 func (w Words) lineOf(text string, most int) string {
-	return textOf(cut(w.visible(strings.Trim(text, " \t\r\n"), true), most))
+	return textOf(cutTo(w.visible(strings.Trim(text, " \t\r\n"), true), most))
 }
 
-// further begins each row of [Marked] but the first.
-const further = "  " + restBar
+// restPrefix begins each row of [Marked] but the first.
+const restPrefix = "  " + restBar
 
 // Marked lays out a text of Perlica's that may contain an agent's words, in rows of at most most columns; 0 means no
 // limit. Each row but the first begins with a bar, so a reader cannot mistake it for a row of Perlica's. The caller
@@ -295,24 +295,24 @@ const further = "  " + restBar
 func Marked(text string, most int) string {
 	room := math.MaxInt
 	if most > 0 {
-		room = max(most, MinWidth) - width(further)
+		room = max(most, MinWidth) - width(restPrefix)
 	}
 	var rows []string
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		rows = append(rows, Rows(line, room)...)
 	}
-	return strings.Join(rows, "\n"+further)
+	return strings.Join(rows, "\n"+restPrefix)
 }
 
 // Rows breaks a line of Perlica's into rows of at most most columns. It breaks at a blank and drops the blank. It
 // breaks a longer word in the middle and marks that row with a sign. The caller passes the agent's words through
 // [Line] first.
 func Rows(line string, most int) []string {
-	return wrap((&reader{text: line, mixed: true}).all(), most)
+	return wrap((&reader{text: line, mixed: true}).readAll(), most)
 }
 
-// cut shortens cells to a width.
-func cut(cells []cell, most int) []cell {
+// cutTo shortens cells to a width.
+func cutTo(cells []cell, most int) []cell {
 	if most <= 0 || widthOf(cells) <= most {
 		return cells
 	}

@@ -92,7 +92,7 @@ func Read(message string, schema json.RawMessage) ([]Field, error) {
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return fmt.Errorf("%w: %s: %w", errForm, name, err)
 		}
-		f, err := p.field(name)
+		f, err := p.toField(name)
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func members(object json.RawMessage, f func(name string, value json.RawMessage) 
 	return nil
 }
 
-// field returns the field that a property describes.
-func (p property) field(name string) (Field, error) {
+// toField returns the field that a property describes.
+func (p property) toField(name string) (Field, error) {
 	f := Field{Name: name, Title: cmp.Or(p.Title, name), Text: p.Description}
 	switch p.Type {
 	case "boolean":

@@ -206,20 +206,20 @@ var methods = sync.OnceValue(func() *regexp.Regexp {
 
 // isSecret reports whether a text names or requests a value that must not be on the log. It also accepts a few
 // harmless texts.
-func isSecret(text string) bool { return named(text, false) }
+func isSecret(text string) bool { return namesSecret(text, false) }
 
 // isSecretNumber is isSecret for a number. A number may also be a limit or a length of secrets.
-func isSecretNumber(text string) bool { return named(text, true) }
+func isSecretNumber(text string) bool { return namesSecret(text, true) }
 
-func named(text string, number bool) bool {
+func namesSecret(text string, number bool) bool {
 	if strings.Contains(text, "[sudo]") {
 		return true
 	}
-	return slices.ContainsFunc(respelled(text), func(text string) bool { return names(text, number) })
+	return slices.ContainsFunc(respelled(text), func(text string) bool { return readingNamesSecret(text, number) })
 }
 
-// names reports whether one reading of a text names a secret.
-func names(text string, number bool) bool {
+// readingNamesSecret reports whether one reading of a text names a secret.
+func readingNamesSecret(text string, number bool) bool {
 	list := words(text)
 	if len(list) == 0 {
 		return false
@@ -236,7 +236,7 @@ func names(text string, number bool) bool {
 			if wordAt(list, i, number, own) {
 				return true
 			}
-			if w := spelled(list, i); w != "" && names(w, number) {
+			if w := spelled(list, i); w != "" && readingNamesSecret(w, number) {
 				return true
 			}
 		}
@@ -260,7 +260,7 @@ var codes = sync.OnceValue(func() *regexp.Regexp {
 
 // spelled joins the single letters that start at i into a word. It returns "" if they do not form one.
 func spelled(list []string, i int) string {
-	if utf8.RuneCountInString(list[i]) != 1 || utf8.RuneCountInString(at2(list, i-1)) == 1 {
+	if utf8.RuneCountInString(list[i]) != 1 || utf8.RuneCountInString(wordOr(list, i-1)) == 1 {
 		return ""
 	}
 	end := i
@@ -294,8 +294,8 @@ var (
 	codeFrom = lazily(`\bcode (aus|uit|par|per|via|por|dal|de|da|du) (\w+ )?(app|mail|email|sms|telefon|telefoon|telephone|application|appli|courriel)\b`)
 )
 
-// exactly returns a function that compiles expr at its first call. The expression applies to unchanged texts.
-func exactly(expr string) func() *regexp.Regexp {
+// lazilyExact returns a function that compiles expr at its first call. The expression applies to unchanged texts.
+func lazilyExact(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
@@ -317,7 +317,7 @@ func lazily(expr string) func() *regexp.Regexp {
 // wordAt reports whether the word at i stands for a secret in its context.
 func wordAt(list []string, i int, number, own bool) bool {
 	w := strings.TrimRight(list[i], "0123456789")
-	next, before := at2(list, i+1), at2(list, i-1)
+	next, before := wordOr(list, i+1), wordOr(list, i-1)
 	switch {
 	case w == "token" || w == "tokens" || w == "jeton" || w == "jetons":
 		return !harmless("token", list, i, number, own)
@@ -326,7 +326,7 @@ func wordAt(list []string, i int, number, own bool) bool {
 	case strings.HasPrefix(w, "secret") && !strings.HasPrefix(w, "secretar") && !strings.HasPrefix(w, "secreti") || strings.HasSuffix(w, "secret") || strings.HasSuffix(w, "secrets"):
 		return !harmless("secret", list, i, number, own)
 	case w == "pin" || w == "pins":
-		return pin(list, i, own) && !(number && lengthAfter().MatchString(next))
+		return isSecretPin(list, i, own) && !(number && lengthAfter().MatchString(next))
 	case w == "pat":
 		return len(list) == 1 || before != "" && !slices.Contains([]string{"a", "the", "his", "her", "file"}, before) && next == "" || own
 	case w == "pass":
@@ -344,21 +344,21 @@ func wordAt(list []string, i int, number, own bool) bool {
 	case w == "bearer":
 		return true
 	case inList(keyWords, w):
-		return key(list, i, own)
+		return isAccessKey(list, i, own)
 	case len(w) > 5 && (strings.HasSuffix(w, "key") && service()[strings.TrimSuffix(w, "key")] || strings.HasSuffix(w, "keys") && service()[strings.TrimSuffix(w, "keys")]):
 		return true
 	}
 	return false
 }
 
-// key reports whether the word for a key at i means a key that grants access.
-func key(list []string, i int, own bool) bool {
-	before, next := at2(list, i-1), at2(list, i+1)
+// isAccessKey reports whether the word for a key at i means a key that grants access.
+func isAccessKey(list []string, i int, own bool) bool {
+	before, next := wordOr(list, i-1), wordOr(list, i+1)
 	english := list[i] == "key" || list[i] == "keys"
 	switch {
-	case service()[before], service()[next], service()[next+at2(list, i+2)], service()[at2(list, i-2)+before]:
+	case service()[before], service()[next], service()[next+wordOr(list, i+2)], service()[wordOr(list, i-2)+before]:
 		return !otherUses()[next]
-	case (next == "for" || next == folded("от") || next == folded("для") || next == "de" || next == "von" || next == "do") && (service()[at2(list, i+2)] || service()[at2(list, i+2)+at2(list, i+3)]), next == "to" && slices.Contains(list[i:], "unlock"):
+	case (next == "for" || next == folded("от") || next == folded("для") || next == "de" || next == "von" || next == "do") && (service()[wordOr(list, i+2)] || service()[wordOr(list, i+2)+wordOr(list, i+3)]), next == "to" && slices.Contains(list[i:], "unlock"):
 		return true
 	case before == "" && (next == "" || !own), otherUses()[next]:
 		return false
@@ -368,9 +368,9 @@ func key(list []string, i int, own bool) bool {
 	return english && before != "" && !otherKey()[before] && !inList(ownWords, before)
 }
 
-// pin reports whether "pin" at i is a secret number.
-func pin(list []string, i int, own bool) bool {
-	before, next := at2(list, i-1), at2(list, i+1)
+// isSecretPin reports whether "pin" at i is a secret number.
+func isSecretPin(list []string, i int, own bool) bool {
+	before, next := wordOr(list, i-1), wordOr(list, i+1)
 	switch {
 	case slices.Contains([]string{"gpio", "output", "input", "data", "clock", "led", "reset", "pinned", "map", "drop", "safety", "push", "bowling", "hair", "rolling", "reset", "analog", "digital", "signal", "to", "should", "tx", "rx", "sda", "scl", "board", "pinterest", "firing", "unpin", "or"}, before):
 		return false
@@ -383,7 +383,7 @@ func pin(list []string, i int, own bool) bool {
 // harmless reports whether the words next to a term turn it into a word about secrets that is not a secret itself.
 // end is the index of the term's last word.
 func harmless(term string, list []string, end int, number, own bool) bool {
-	next, before := at2(list, end+1), at2(list, end-1)
+	next, before := wordOr(list, end+1), wordOr(list, end-1)
 	switch {
 	case strings.HasPrefix(term, "token"), term == "jeton":
 		return !own && (tokenAfter().MatchString(next) || tokenBefore().MatchString(before)) ||
@@ -417,25 +417,25 @@ var (
 		return regexp.MustCompile(`^(length|policy|min|max|minimum|maximum|expiry|expiration|rotation|strength|age|history|attempts|retries|complexity|lifetime|ttl|timeout|days|size|bits|rounds|cost|count|limit|limits|iterations|score|interval|duration|valid)$`)
 	})
 	little = sync.OnceValue(func() map[string]bool {
-		return set(`de, du, la, le, l, d, of, the, a, an, di, del, della, da, do, dos, das, der, die, den, el, los, las, het, een, un, une, para, per, pour, fur, for, dla, за, для, от, из`)
+		return wordSet(`de, du, la, le, l, d, of, the, a, an, di, del, della, da, do, dos, das, der, die, den, el, los, las, het, een, un, une, para, per, pour, fur, for, dla, за, для, от, из`)
 	})
-	service   = sync.OnceValue(func() map[string]bool { return set(services) })
-	otherKey  = sync.OnceValue(func() map[string]bool { return set(otherKeys) })
-	otherUses = sync.OnceValue(func() map[string]bool { return set(otherKeyUses) })
+	service   = sync.OnceValue(func() map[string]bool { return wordSet(services) })
+	otherKey  = sync.OnceValue(func() map[string]bool { return wordSet(otherKeys) })
+	otherUses = sync.OnceValue(func() map[string]bool { return wordSet(otherKeyUses) })
 	lists     = sync.OnceValue(func() map[string]map[string]bool {
-		return map[string]map[string]bool{ownWords: set(ownWords), keyWords: set(keyWords)}
+		return map[string]map[string]bool{ownWords: wordSet(ownWords), keyWords: wordSet(keyWords)}
 	})
 )
 
-func at2(list []string, i int) string {
+func wordOr(list []string, i int) string {
 	if i < 0 || i >= len(list) {
 		return ""
 	}
 	return list[i]
 }
 
-// set returns the words of a list in the form in which they are compared.
-func set(list string) map[string]bool {
+// wordSet returns the words of a list in the form in which they are compared.
+func wordSet(list string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.SplitSeq(list, ",") {
 		if w = strings.Join(words(w), ""); w != "" {
@@ -457,7 +457,7 @@ var terms = sync.OnceValue(func() (t struct {
 	latin, other []string
 	whole        map[string]bool
 }) {
-	t.whole = set(secretWords)
+	t.whole = wordSet(secretWords)
 	for w := range strings.SplitSeq(secretParts, ",") {
 		w = strings.TrimSpace(w)
 		if w == "" {

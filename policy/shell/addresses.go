@@ -9,8 +9,8 @@ var addressCommands = lazily(`(?i)^(?:exec|system|shell)(?:-[a-z]+)?:(.*)$`)
 func (w *walker) addresses(fs []field, st *state) {
 	for _, f := range fs[1:] {
 		if m := addressCommands().FindStringSubmatch(f.text); m != nil {
-			w.nested(m[1], *part(f, m[1]), st.child(nil), flow{})
-			w.ask("runs a command for a connection: %s", shown(fs))
+			w.walkNested(m[1], *part(f, m[1]), st.child(nil), flow{})
+			w.askBecause("runs a command for a connection: %s", shown(fs))
 		}
 	}
 }
@@ -26,24 +26,24 @@ func (w *walker) cmake(fs []field, st *state, in flow) {
 	switch sub {
 	case "rm", "remove", "remove_directory":
 		for _, f := range operands {
-			w.destroy(f, st, sub != "remove", "removes", fs)
+			w.judgeDestroy(f, st, sub != "remove", "removes", fs)
 		}
 	case "copy", "copy_if_different", "copy_directory", "copy_directory_if_different", "rename", "create_symlink", "create_hardlink":
 		if len(operands) > 0 {
-			w.write(operands[len(operands)-1], st, shown(fs))
+			w.judgeWrite(operands[len(operands)-1], st, shown(fs))
 		}
 	case "touch", "touch_nocreate", "make_directory":
-		w.writeAll(operands, st, "creates ")
+		w.judgeWrites(operands, st, "creates ")
 	case "tar":
-		w.archive("tar", fs[at+1:], st)
+		w.judgeArchive("tar", fs[at+1:], st)
 	case "env", "time":
-		w.argv(fs[at+1:], st.clone(), in)
+		w.judgeWords(fs[at+1:], st.clone(), in)
 	case "chdir":
 		if len(args) > 1 {
 			inner := st.clone()
 			inner.chdir(args[0])
 			inner.pending = nil
-			w.argv(args[1:], inner, in)
+			w.judgeWords(args[1:], inner, in)
 		}
 	}
 }

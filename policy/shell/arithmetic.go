@@ -12,69 +12,69 @@ const maxReferences = 8
 // identifiers matches the names in arithmetic. Bash evaluates the value of each name as arithmetic, too.
 var identifiers = lazily(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// arithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in the text once more, and
+// judgeArithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in the text once more, and
 // evaluates the values of its variables in the same way.
-func (w *walker) arithmetic(f field, st *state, left int) {
+func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	text := f.text
 	switch {
 	case strings.Trim(text, "0123456789") == "" || left == 0:
 		return
 	case f.origin.is(foreign):
-		w.unknown("arithmetic on what was downloaded or decoded: %s", text)
+		w.askUnknown("arithmetic on what was downloaded or decoded: %s", text)
 	case strings.Contains(text, unknownText):
-		w.unknown("the text does not tell what the arithmetic evaluates: %s", f.src)
+		w.askUnknown("the text does not tell what the arithmetic evaluates: %s", f.src)
 	}
 	if strings.Contains(text, "$(") || strings.Contains(text, "`") {
-		w.ask("arithmetic runs a command that stands in a text: %s", text)
-		w.script(`: "`+strings.ReplaceAll(text, `"`, `\"`)+`"`, st.fork(), flow{})
+		w.askBecause("arithmetic runs a command that stands in a text: %s", text)
+		w.walkScript(`: "`+strings.ReplaceAll(text, `"`, `\"`)+`"`, st.fork(), flow{})
 	}
 	for _, name := range identifiers().FindAllString(text, 64) {
 		if v, ok := st.vars[st.referred(name)]; ok {
-			w.arithmetic(v.field, st, left-1)
+			w.judgeArithmetic(v.field, st, left-1)
 		}
 	}
 }
 
-// evaluates judges the words in a node of arithmetic.
-func (w *walker) evaluates(n syntax.Node, st *state) {
+// judgeArithmeticIn judges the words in a node of arithmetic.
+func (w *walker) judgeArithmeticIn(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		word, ok := n.(*syntax.Word)
 		if !ok {
 			return true
 		}
-		w.arithmetic(w.scalar(word, st), st, maxReferences)
+		w.judgeArithmetic(w.scalar(word, st), st, maxReferences)
 		return false
 	})
 }
 
-// subscript judges the name of a variable in a builtin's operand, such as a[$(ls)].
-func (w *walker) subscript(f field, st *state) {
+// judgeSubscript judges the name of a variable in a builtin's operand, such as a[$(ls)].
+func (w *walker) judgeSubscript(f field, st *state) {
 	name, _, _ := strings.Cut(f.text, "=")
 	if _, index, ok := strings.Cut(name, "["); ok {
-		w.arithmetic(*part(f, index), st, maxReferences)
+		w.judgeArithmetic(*part(f, index), st, maxReferences)
 	} else if f.vague && strings.HasPrefix(name, unknownText) {
-		w.unknown("the text does not tell which variable this is: %s", f.src)
+		w.askUnknown("the text does not tell which variable this is: %s", f.src)
 	}
 }
 
-// tests judges [[ … ]]. Operators such as -eq evaluate arithmetic, and -v evaluates a subscript.
-func (w *walker) tests(x syntax.TestExpr, st *state) {
+// judgeTest judges [[ … ]]. Operators such as -eq evaluate arithmetic, and -v evaluates a subscript.
+func (w *walker) judgeTest(x syntax.TestExpr, st *state) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		switch t := n.(type) {
 		case *syntax.BinaryTest:
 			switch t.Op {
 			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-				w.evaluates(t.X, st)
-				w.evaluates(t.Y, st)
+				w.judgeArithmeticIn(t.X, st)
+				w.judgeArithmeticIn(t.Y, st)
 				return false
 			}
 		case *syntax.UnaryTest:
 			if word, ok := t.X.(*syntax.Word); ok && (t.Op == syntax.TsVarSet || t.Op == syntax.TsRefVar) {
-				w.subscript(w.scalar(word, st), st)
+				w.judgeSubscript(w.scalar(word, st), st)
 				return false
 			}
 		case *syntax.Word:
-			w.substitutions(t, st)
+			w.walkSubstitutions(t, st)
 			return false
 		}
 		return true
@@ -90,7 +90,7 @@ func (w *walker) integers(c *syntax.DeclClause, st *state) {
 			integer = integer || strings.HasPrefix(flags.text, "-") && strings.Contains(flags.text, "i")
 			assoc = assoc || strings.HasPrefix(flags.text, "-") && strings.Contains(flags.text, "A")
 			if !strings.HasPrefix(flags.text, "-") {
-				w.subscript(flags, st)
+				w.judgeSubscript(flags, st)
 			}
 		}
 		if integer && a.Name != nil && a.Value == nil {
@@ -104,7 +104,7 @@ func (w *walker) integers(c *syntax.DeclClause, st *state) {
 			st.vars[a.Name.Value] = variable{field: unknownField(""), assoc: true}
 		}
 		if integer && a.Name != nil && a.Value != nil {
-			w.arithmetic(w.scalar(a.Value, st), st, maxReferences)
+			w.judgeArithmetic(w.scalar(a.Value, st), st, maxReferences)
 		}
 	}
 }

@@ -9,36 +9,36 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call walks a simple command. If its words expand to nothing, its assignments set variables of the shell itself.
-func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
+// walkCall walks a simple command. If its words expand to nothing, its assignments set variables of the shell itself.
+func (w *walker) walkCall(c *syntax.CallExpr, st *state, in flow) flow {
 	fs := w.fields(c.Args, st)
 	if len(fs) == 0 {
-		w.assign(c.Assigns, st, false)
+		w.assignVariables(c.Assigns, st, false)
 		return flow{known: true}
 	}
 	if len(c.Assigns) == 0 {
-		return w.argv(fs, st, in)
+		return w.judgeWords(fs, st, in)
 	}
 	before := st.clone()
-	w.assign(c.Assigns, st, true)
+	w.assignVariables(c.Assigns, st, true)
 	given := maps.Clone(st.vars)
-	out := w.argv(fs, st, in)
+	out := w.judgeWords(fs, st, in)
 	lasts := fs[0].loose || listed("specialBuiltins", commandName(fs[0]))
 	for _, a := range c.Assigns {
-		st.restore(before.referred(a.Name.Value), before, given, lasts)
+		st.restoreVariable(before.referred(a.Name.Value), before, given, lasts)
 	}
 	return out
 }
 
-// argv judges the words of one simple command with the input in. It returns the command's output.
-func (w *walker) argv(fs []field, st *state, in flow) flow {
+// judgeWords judges the words of one simple command with the input in. It returns the command's output.
+func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	out := flow{piped: in.piped, origin: in.origin}
 	if len(fs) == 0 {
 		return out
 	}
 	w.steps += 1 + len(fs)/8
 	if w.depth++; w.depth > maxDepth || w.steps > 2*maxSteps {
-		w.unknown("nested too deeply to be judged")
+		w.askUnknown("nested too deeply to be judged")
 		w.depth--
 		return out
 	}
@@ -51,45 +51,45 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 	}
 	switch {
 	case fs[0].origin.is(foreign), strings.Contains(fs[0].text, "/") && w.runsForeign(fs[0], st):
-		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 		return out
 	case fs[0].vague || fs[0].glob:
-		w.unknown("the text does not tell which command this is: %s", shown(fs))
+		w.askUnknown("the text does not tell which command this is: %s", shown(fs))
 	}
 	if strings.Contains(fs[0].text, "/") {
 		w.runsText(fs[0], st)
 	}
 	w.startsProgram(fs, st)
-	w.recipes(commandName(fs[0]), fs, st)
-	out = w.named(fs, st, in, out)
+	w.judgeRecipes(commandName(fs[0]), fs, st)
+	out = w.judgeNamed(fs, st, in, out)
 	for _, f := range fs[1:] {
 		if f.sink != nil {
 			read := flow{piped: true, origin: in.origin | out.origin}
 			if in.piped && in.known {
 				read = in
 			}
-			w.drain(f.sink, read)
+			w.judgeSink(f.sink, read)
 		}
 	}
 	return out
 }
 
-// named judges the program and every function of this name. Which of them runs depends on the place of the call and
+// judgeNamed judges the program and every function of this name. Which of them runs depends on the place of the call and
 // of the function.
-func (w *walker) named(fs []field, st *state, in, out flow) flow {
+func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 	name := commandName(fs[0])
 	if len(w.funcs[fs[0].text]) == 0 {
 		wrote := w.writes
 		w.writes = false
-		r, how := w.judge(name, fs, st, in)
-		w.program(name, fs, st)
-		w.hidden(name, fs, st, in)
-		w.surroundings(name, fs, st, in, w.writes)
+		r, how := w.judgeKnown(name, fs, st, in)
+		w.judgeProgram(name, fs, st)
+		w.judgeHidden(name, fs, st, in)
+		w.judgeSurroundings(name, fs, st, in, w.writes)
 		w.writes = w.writes || wrote
 		if contents(name) && (in.origin.is(copied) || w.secrets(fs, st)) {
 			r.origin, out.origin = r.origin|copied, out.origin|copied
 		}
-		if says("secrets", name, fs) || listed("variablePrinters", name) && (len(fs) == 1 || fs[1].text == "-p") {
+		if matchesPhrase("secrets", name, fs) || listed("variablePrinters", name) && (len(fs) == 1 || fs[1].text == "-p") {
 			out.origin |= private
 			r.origin, r.piped, r.known = r.origin|private, true, false
 		}
@@ -99,17 +99,17 @@ func (w *walker) named(fs []field, st *state, in, out flow) flow {
 			return r
 		} else if how == unread {
 			w.suffixesOf(fs, st, in)
-			w.outputs(fs, st)
+			w.judgeOutputs(fs, st)
 		}
 		return out
 	}
 	program := st.clone()
-	called := w.enterAll(fs, st, in)
-	r, how := w.judge(name, fs, program, in)
+	called := w.callFunctions(fs, st, in)
+	r, how := w.judgeKnown(name, fs, program, in)
 	if how == unread {
 		return called
 	}
-	st.join(st.clone(), program)
+	st.joinStates(st.clone(), program)
 	r = called.then(r)
 	r.known = false
 	return r
@@ -131,33 +131,33 @@ const (
 	answers                 // the output is known
 )
 
-// judge judges a command by the rules for its name.
-func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
-	w.sends(name, fs, st, in)
-	w.unpacks(name, fs, st, in)
-	w.patch(name, fs, st, in)
+// judgeKnown judges a command by the rules for its name.
+func (w *walker) judgeKnown(name string, fs []field, st *state, in flow) (flow, handling) {
+	w.judgeSending(name, fs, st, in)
+	w.recordUnpacked(name, fs, st, in)
+	w.judgePatchInput(name, fs, st, in)
 	w.codeWords(name, fs)
-	if says("installs", name, fs) {
-		w.ask("installs or runs something from elsewhere: %s", shown(fs))
+	if matchesPhrase("installs", name, fs) {
+		w.askBecause("installs or runs something from elsewhere: %s", shown(fs))
 	}
-	if says("reaches", name, fs) && !rehearsed(fs) && !looksInside(name, fs) {
-		w.ask("reaches accounts, machines or processes that are not its own: %s", shown(fs))
+	if matchesPhrase("reaches", name, fs) && !rehearsed(fs) && !looksInside(name, fs) {
+		w.askBecause("reaches accounts, machines or processes that are not its own: %s", shown(fs))
 	}
-	if says("terminals", name, fs) {
-		w.ask("types into a terminal, drives the desktop or starts something elsewhere: %s", shown(fs))
+	if matchesPhrase("terminals", name, fs) {
+		w.askBecause("types into a terminal, drives the desktop or starts something elsewhere: %s", shown(fs))
 	}
-	if wr, ok := wrappers(name); ok && wr.runs(fs) {
-		return w.unwrap(name, wr, fs, st, in), answers
+	if wr, ok := wrappers(name); ok && wr.runsCommand(fs) {
+		return w.judgeWrapper(name, wr, fs, st, in), answers
 	}
 	switch {
 	case isShell(name):
-		return w.shell(name, fs, st, in), answers
+		return w.judgeShell(name, fs, st, in), answers
 	case name == "eval":
 		return w.eval(fs, st, in), answers
 	case name == "." || name == "source":
 		return w.dot(fs, fs[1:], st, in), answers
 	case w.builtin(name, fs, st):
-		st.read(name, fs[1:], in.origin)
+		st.readVariables(name, fs[1:], in.origin)
 		return flow{known: listed("silent", name)}, answers
 	}
 	if out, ok := w.prints(name, fs, st); ok {
@@ -167,10 +167,10 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 		return out, answers
 	}
 	if _, ok := fetchers(name); ok && name != "gh" {
-		w.fetch(name, fs, st)
+		w.judgeDownload(name, fs, st)
 		return flow{piped: true, origin: network}, answers
 	}
-	if w.harm(name, fs, st, in) || listed("textPrograms", name) {
+	if w.judgeHarm(name, fs, st, in) || listed("textPrograms", name) {
 		return flow{}, passes
 	}
 	return flow{}, unread
@@ -212,7 +212,7 @@ func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bo
 		return w.cat(name, fs, st, in), true
 	case "base64", "base32", "basenc", "gbase64", "xxd", "openssl", "uudecode":
 		if out, ok := w.decode(name, fs, st, in); ok {
-			w.harm(name, fs, st, in)
+			w.judgeHarm(name, fs, st, in)
 			return out, true
 		}
 	case "apply_patch", "applypatch":
@@ -246,18 +246,18 @@ func (w *walker) mktemp(fs []field, st *state) flow {
 	if len(operands) > 0 {
 		template = operands[0]
 	}
-	o, elsewhere := find(opts, "-p", "--tmpdir")
+	o, elsewhere := findOption(opts, "-p", "--tmpdir")
 	switch {
 	case elsewhere && o.value != nil:
 		template.text = path.Join(o.value.text, template.text)
 		template.vague = template.vague || o.value.vague
-	case len(w.place.Temp) > 0 && (elsewhere || has(opts, "-t") || len(operands) == 0):
+	case len(w.place.Temp) > 0 && (elsewhere || hasOption(opts, "-t") || len(operands) == 0):
 		template.text = path.Join(w.place.Temp[0], template.text)
 	case len(operands) == 0:
 		return flow{piped: true}
 	}
 	template.pat, template.glob = template.text, false
-	w.write(template, st, "creates "+shown(fs))
+	w.judgeWrite(template, st, "creates "+shown(fs))
 	return flow{piped: true, known: !template.vague, text: template.text}
 }
 
@@ -277,12 +277,12 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 		w.aliases(name, args, st)
 	case "enable":
 		if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-f") }) {
-			w.ask("loads code into the shell: %s", shown(fs))
+			w.askBecause("loads code into the shell: %s", shown(fs))
 		}
 	case "history":
 		opts, operands := options(args, "", false)
-		if has(opts, "-a", "-w") {
-			w.writeAll(operands, st, "writes to ")
+		if hasOption(opts, "-a", "-w") {
+			w.judgeWrites(operands, st, "writes to ")
 		}
 		return false
 	case "set":
@@ -290,12 +290,12 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 	case "test", "[":
 		for i, a := range args {
 			if (a.text == "-v" || a.text == "-R") && i+1 < len(args) {
-				w.subscript(args[i+1], st)
+				w.judgeSubscript(args[i+1], st)
 			}
 		}
 		return false
 	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "let", "export", "declare", "local", "readonly", "typeset":
-		w.declared(name, args, st)
+		w.forgetDeclared(name, args, st)
 	case "shift":
 		st.args = nil
 	default:
@@ -308,7 +308,7 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 func (w *walker) aliases(name string, args []field, st *state) {
 	if name == "hash" {
 		opts, operands := options(args, "p", false)
-		if o, ok := find(opts, "-p"); ok && o.value != nil && len(operands) > 0 {
+		if o, ok := findOption(opts, "-p"); ok && o.value != nil && len(operands) > 0 {
 			w.alias(operands[0].text, o.value.text)
 		}
 		return
@@ -316,7 +316,7 @@ func (w *walker) aliases(name string, args []field, st *state) {
 	for _, a := range args {
 		if head, body, ok := strings.Cut(a.text, "="); ok {
 			w.alias(head, body)
-			w.nested(body, a, st.clone(), flow{})
+			w.walkNested(body, a, st.clone(), flow{})
 		}
 	}
 }
@@ -327,8 +327,8 @@ var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "re
 // namedBy are the options of builtins that take the name of a variable, also in the same word.
 var namedBy = map[string]string{"read": "a", "wait": "p"}
 
-// read marks the variables that commands such as read set with the origin of their input.
-func (st *state) read(name string, args []field, o origin) {
+// readVariables marks the variables that commands such as read set with the origin of their input.
+func (st *state) readVariables(name string, args []field, o origin) {
 	if o == 0 || results[name] == nil || name == "getopts" {
 		return
 	}
@@ -344,18 +344,18 @@ func (st *state) read(name string, args []field, o origin) {
 	}
 }
 
-// declared drops the known values of variables that are read or unset. It keeps variables that a command among the
+// forgetDeclared drops the known values of variables that are read or unset. It keeps variables that a command among the
 // operands of another command sets.
-func (w *walker) declared(name string, args []field, st *state) {
+func (w *walker) forgetDeclared(name string, args []field, st *state) {
 	for _, key := range results[name] {
-		st.set(key, variable{field: unknownField("")})
+		st.setVariable(key, variable{field: unknownField("")})
 	}
 	for _, a := range args {
 		switch {
 		case name == "let":
-			w.arithmetic(a, st, maxReferences)
+			w.judgeArithmetic(a, st, maxReferences)
 		case strings.Contains(a.text, "[") || name == "unset":
-			w.subscript(a, st)
+			w.judgeSubscript(a, st)
 		}
 		key, value, set := strings.Cut(a.text, "=")
 		if letter := namedBy[name]; letter != "" && strings.HasPrefix(key, "-") {
@@ -367,10 +367,10 @@ func (w *walker) declared(name string, args []field, st *state) {
 			delete(st.vars, key)
 		case set:
 			v := *part(a, value)
-			w.environment(key, v, st)
-			st.set(key, variable{field: v, exported: name == "export"})
+			w.judgeVariable(key, v, st)
+			st.setVariable(key, variable{field: v, exported: name == "export"})
 		default:
-			st.set(key, variable{field: unknownField("")})
+			st.setVariable(key, variable{field: unknownField("")})
 		}
 	}
 }
@@ -417,18 +417,18 @@ func (w *walker) set(args []field, st *state) {
 func (w *walker) eval(fs []field, st *state, in flow) flow {
 	whole := joined(fs[1:])
 	whole.src = shown(fs)
-	return w.nested(whole.text+" ", whole, st, in)
+	return w.walkNested(whole.text+" ", whole, st, in)
 }
 
-// nested judges a text that a shell will read. The text comes from the field from.
-func (w *walker) nested(text string, from field, st *state, in flow) flow {
+// walkNested judges a text that a shell will read. The text comes from the field from.
+func (w *walker) walkNested(text string, from field, st *state, in flow) flow {
 	switch {
 	case from.origin.is(foreign):
-		w.unknown("runs what it downloads or decodes: %s", from.src)
+		w.askUnknown("runs what it downloads or decodes: %s", from.src)
 	case from.vague:
-		w.unknown("the text does not tell what the shell is given to run: %s", from.src)
+		w.askUnknown("the text does not tell what the shell is given to run: %s", from.src)
 	}
-	out := w.script(text, st, in)
+	out := w.walkScript(text, st, in)
 	st.endStatement()
 	return out
 }

@@ -57,8 +57,8 @@ func (c Changed) matching(pattern string) []string {
 	return fits
 }
 
-// touch records the files that a command writes at f. For a pattern it records the folder.
-func (w *walker) touch(f field, st *state) {
+// recordChanged records the files that a command writes at f. For a pattern it records the folder.
+func (w *walker) recordChanged(f field, st *state) {
 	if f.vague || f.folder || f.made || w.refusedOnly > 0 {
 		return
 	}
@@ -93,13 +93,13 @@ func (w *walker) changed(f field, st *state) string {
 	return ""
 }
 
-// starts asks about a file with code that a command runs, if this session changed the file. A text that this very
+// judgeStart asks about a file with code that a command runs, if this session changed the file. A text that this very
 // command wrote is judged instead.
-func (w *walker) starts(f field, fs []field, st *state, judge func(text field)) {
+func (w *walker) judgeStart(f field, fs []field, st *state, judge func(text field)) {
 	file := w.changed(f, st)
 	if file == "" {
 		if f.origin.is(altered) { // f is one of the files that find finds
-			w.unknown("runs code from a file that this session changed: %s", shown(fs))
+			w.askUnknown("runs code from a file that this session changed: %s", shown(fs))
 		}
 		return
 	}
@@ -129,17 +129,17 @@ func (w *walker) hides(file string) bool { return w.unseen[file] > 0 }
 func (w *walker) startsProgram(fs []field, st *state) {
 	f := fs[0]
 	if strings.Contains(f.text, "/") {
-		w.starts(f, fs, st, func(text field) {
+		w.judgeStart(f, fs, st, func(text field) {
 			if first, _, _ := strings.Cut(text.text, "\n"); strings.HasPrefix(first, "#!") && !shebang().MatchString(first) {
 				w.asksOfChanged(f.text, fs)
 				return
 			}
-			w.nested(text.text, text, st.child(nil), flow{})
+			w.walkNested(text.text, text, st.child(nil), flow{})
 		})
 	}
 	if !strings.Contains(f.text, "/") && w.ownPath(st) {
 		for dir := range strings.SplitSeq(st.vars["PATH"].text, ":") {
-			w.starts(*part(f, path.Join(dir, f.text)), fs, st, nil)
+			w.judgeStart(*part(f, path.Join(dir, f.text)), fs, st, nil)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (w *walker) asksOfChanged(file string, fs []field) {
 	if below, inside := strings.CutPrefix(file, strings.TrimSuffix(w.place.Dir, "/")+"/"); inside && w.place.Dir != "" {
 		file = below
 	}
-	w.unknown("runs %s, which this session changed: %s", file, shown(fs))
+	w.askUnknown("runs %s, which this session changed: %s", file, shown(fs))
 }
 
 // runner is the table row of a program that runs code of the project.
@@ -170,10 +170,10 @@ var runners = table("runners", func(said string) runner {
 	return runner{files: m["files"], when: m["when"], unless: m["unless"], after: m["after"], first: m["first"] != nil}
 })
 
-// recipes asks about a program that runs a recipe of the project, or a file with code, that this session changed.
+// judgeRecipes asks about a program that runs a recipe of the project, or a file with code, that this session changed.
 // Source files that the program only compiles or tests are not recipes. This is the only question that a sandbox
 // makes superfluous if it protects everything outside the project.
-func (w *walker) recipes(name string, fs []field, st *state) {
+func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	r, found := runners(name)
 	if !found || len(w.place.Changed)+len(w.touched) == 0 || len(fs) == 2 && (fs[1].text == "--version" || fs[1].text == "--help") {
 		return
@@ -207,6 +207,6 @@ var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", 
 // startsModule is starts for the operand of an interpreter.
 func (w *walker) startsModule(f field, fs []field, st *state, judge func(text field)) {
 	for _, suffix := range modules {
-		w.starts(*part(f, f.text+suffix), fs, st, judge)
+		w.judgeStart(*part(f, f.text+suffix), fs, st, judge)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// escape judges the tools that can run commands or write files from scripts in their own small languages. It reports
+// judgeEscapes judges the tools that can run commands or write files from scripts in their own small languages. It reports
 // whether the program is one of them.
-func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
+func (w *walker) judgeEscapes(name string, fs []field, st *state, in flow) bool {
 	switch name {
 	case "gdb", "lldb", "strace", "ltrace", "gcore", "reptyr":
 		w.debuggers(fs, st)
@@ -24,15 +24,15 @@ func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 		w.lineCommands(fs, st)
 	case "man":
 		for _, pager := range values(optionsOf(fs[1:], "P --pager -H --html"), "-P", "--pager", "-H", "--html") {
-			w.nested(pager.text, pager, st.child(nil), flow{})
+			w.walkNested(pager.text, pager, st.child(nil), flow{})
 			if !harmlessCommand(pager) {
-				w.ask("names a program that others will run: %s", shown(fs))
+				w.askBecause("names a program that others will run: %s", shown(fs))
 			}
 		}
 	case "make", "gmake", "nmake", "just", "ninja":
-		w.make(fs, st, in)
+		w.judgeMake(fs, st, in)
 	case "zip", "split", "csplit", "uniq", "xxd", "shuf", "sort", "tcpdump", "nmap", "ssh-add", "ssh-agent":
-		w.tool(name, fs, st)
+		w.judgeTool(name, fs, st)
 	default:
 		return false
 	}
@@ -48,16 +48,16 @@ var debuggerFiles = lazily(`^\s*(?:dump|append|save|gcore|generate-core-file|set
 // debuggers judges the debugger commands on a command line.
 func (w *walker) debuggers(fs []field, st *state) {
 	if slices.ContainsFunc(fs[1:], func(f field) bool { return strings.Contains(f.src, "PPID") || strings.Contains(f.src, "ppid") }) {
-		w.ask("takes hold of a process that is not its own: %s", shown(fs))
+		w.askBecause("takes hold of a process that is not its own: %s", shown(fs))
 	}
 	for _, f := range valuesOf(fs, debuggerCommands) {
 		if m := debuggerFiles().FindStringSubmatch(f.text); m != nil {
-			w.write(*part(f, m[1]), st, "writes to "+m[1])
+			w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
 		}
 		for _, word := range []string{"shell ", "!", "pipe ", "platform shell ", "python ", "script "} {
 			if rest, ok := strings.CutPrefix(f.text, word); ok {
-				w.ask("runs a command: %s", shown(fs))
-				w.nested(rest, *part(f, rest), st.child(nil), flow{})
+				w.askBecause("runs a command: %s", shown(fs))
+				w.walkNested(rest, *part(f, rest), st.child(nil), flow{})
 			}
 		}
 	}
@@ -76,30 +76,30 @@ var tools = table("tools", func(said string) tool {
 	return tool{runs: m["runs"], valued: strings.Join(m["valued"], " "), writes: m["writes"], outputs: m["outputs"] != nil}
 })
 
-// tool judges the options of everyday tools that name a program or a file.
-func (w *walker) tool(name string, fs []field, st *state) {
+// judgeTool judges the options of everyday tools that name a program or a file.
+func (w *walker) judgeTool(name string, fs []field, st *state) {
 	t, _ := tools(name)
 	for _, f := range valuesOf(fs, t.runs) {
-		w.nested(f.text, f, st.child(nil), flow{})
+		w.walkNested(f.text, f, st.child(nil), flow{})
 	}
 	if name == "zip" && among(fs, t.runs...) {
-		w.ask("runs a command: %s", shown(fs))
+		w.askBecause("runs a command: %s", shown(fs))
 	}
 	opts, operands := options(fs[1:], t.valued, false)
 	for _, f := range values(opts, t.writes...) {
-		w.write(f, st, "writes to "+f.src)
+		w.judgeWrite(f, st, "writes to "+f.src)
 	}
 	if name == "zip" && len(operands) > 1 {
 		if !isStdin(operands[0].text) {
-			w.write(operands[0], st, "writes to "+operands[0].src)
+			w.judgeWrite(operands[0], st, "writes to "+operands[0].src)
 		}
-		w.mark(operands[0], st, w.privacy(fs, st))
+		w.markOrigin(operands[0], st, w.privacy(fs, st))
 	}
 	if t.outputs && len(operands) > 1 {
-		w.write(operands[1], st, "writes to "+operands[1].src)
+		w.judgeWrite(operands[1], st, "writes to "+operands[1].src)
 	}
 	if name == "ssh-agent" && len(fs) > 1 && !strings.HasPrefix(fs[1].text, "-") {
-		w.argv(fs[1:], st.clone(), flow{})
+		w.judgeWords(fs[1:], st.clone(), flow{})
 	}
 }
 
@@ -107,16 +107,16 @@ func (w *walker) tool(name string, fs []field, st *state) {
 func (w *walker) editor(name string, fs []field, st *state, in flow) {
 	w.lineCommands(fs, st)
 	opts, operands := options(fs[1:], "cSsuUTwW --cmd", false)
-	silent := name == "ed" || name == "red" || name == "ex" || has(opts, "-e", "-E")
+	silent := name == "ed" || name == "red" || name == "ex" || hasOption(opts, "-e", "-E")
 	if silent && in.piped && in.known {
 		for line := range strings.Lines(in.text) {
 			w.editorCommand(line, literal(line), fs, st)
 		}
 	}
-	if silent || has(opts, "-c") {
+	if silent || hasOption(opts, "-c") {
 		for _, f := range operands {
 			if !strings.HasPrefix(f.text, "+") {
-				w.write(f, st, "edits "+f.src)
+				w.judgeWrite(f, st, "edits "+f.src)
 			}
 		}
 	}
@@ -146,38 +146,38 @@ var editorWrites = lazily(`^\s*:?[%0-9,$]*(?:w|wri|write|sav|saveas|wq|x|xit|up|
 
 func (w *walker) editorCommand(text string, f field, fs []field, st *state) {
 	if m := editorWrites().FindStringSubmatch(text); m != nil {
-		w.write(*part(f, m[1]), st, "writes to "+m[1])
+		w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
 	}
 	m := editorEscapes().FindStringSubmatch(text)
 	if m == nil {
 		return
 	}
-	w.ask("runs a command from an editor: %s", shown(fs))
+	w.askBecause("runs a command from an editor: %s", shown(fs))
 	if m[1] != "" {
-		w.nested(m[1], *part(f, m[1]), st.child(nil), flow{})
+		w.walkNested(m[1], *part(f, m[1]), st.child(nil), flow{})
 	}
 }
 
-// make judges variables that name the shell, and make rules on the command line.
-func (w *walker) make(fs []field, st *state, in flow) {
+// judgeMake judges variables that name the shell, and make rules on the command line.
+func (w *walker) judgeMake(fs []field, st *state, in flow) {
 	if i := slices.IndexFunc(fs, func(f field) bool { return f.text == "--command" || f.text == "-c" }); i > 0 && commandName(fs[0]) == "just" {
-		w.argv(fs[i+1:], st.child(nil), in)
+		w.judgeWords(fs[i+1:], st.child(nil), in)
 	}
 	for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
 		if w.originOf(literal(name), st).is(foreign) {
-			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+			w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 		}
 	}
 	for i, f := range fs[1:] {
 		name, value, _ := strings.Cut(f.text, "=")
 		if value != "" && w.guards(*part(f, value), st) {
-			w.ask("names the root, the home or a folder around the working directory: %s", shown(fs))
+			w.askBecause("names the root, the home or a folder around the working directory: %s", shown(fs))
 		}
 		switch {
 		case name == "SHELL" || name == ".SHELLFLAGS" || name == "MAKEFLAGS" && strings.Contains(value, "eval"):
 			if !slices.Contains([]string{"/bin/bash", "/bin/sh", "/usr/bin/bash", "bash", "sh", "/bin/zsh", "/usr/bin/env bash"}, value) {
-				w.ask("names a program that others will run: %s", shown(fs))
-				w.nested(value, *part(f, value), st.child(nil), flow{})
+				w.askBecause("names a program that others will run: %s", shown(fs))
+				w.walkNested(value, *part(f, value), st.child(nil), flow{})
 			}
 		case name == "--eval" && value == "" && i+2 < len(fs):
 			w.makeRules(fs[i+2], fs, st)
@@ -187,23 +187,23 @@ func (w *walker) make(fs []field, st *state, in flow) {
 			if script, ok := handed(fs[i+2], in); ok {
 				w.makeRules(script, fs, st)
 			} else if w.runsForeign(fs[i+2], st) {
-				w.unknown("runs what it downloads or decodes: %s", shown(fs))
+				w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 			}
 		}
 	}
 }
 
 func (w *walker) makeRules(f field, fs []field, st *state) {
-	w.ask("rules that stand on the command line: %s", shown(fs))
+	w.askBecause("rules that stand on the command line: %s", shown(fs))
 	for line := range strings.Lines(f.text) {
 		if _, recipe, ok := strings.Cut(line, ";"); ok {
-			w.nested(recipe, f, st.child(nil), flow{})
+			w.walkNested(recipe, f, st.child(nil), flow{})
 		}
 		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
-			w.nested(strings.TrimLeft(recipe, "@-"), f, st.child(nil), flow{})
+			w.walkNested(strings.TrimLeft(recipe, "@-"), f, st.child(nil), flow{})
 		}
 		if _, call, ok := strings.Cut(line, "$(shell "); ok {
-			w.nested(strings.TrimRight(call, ")\n"), f, st.child(nil), flow{})
+			w.walkNested(strings.TrimRight(call, ")\n"), f, st.child(nil), flow{})
 		}
 	}
 }
@@ -216,52 +216,52 @@ var xdgDirs = map[string]string{
 	"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state", "XDG_DATA_HOME": "/.local/share", "XDG_CACHE_HOME": "/.cache",
 }
 
-// environment judges the value of a variable that makes programs run or load something.
-func (w *walker) environment(name string, value field, st *state) {
+// judgeVariable judges the value of a variable that makes programs run or load something.
+func (w *walker) judgeVariable(name string, value field, st *state) {
 	shown := name + "=" + value.text
 	switch {
 	case name == "PATH":
 		if !strings.Contains(value.text, pathText) {
-			w.ask("a PATH that does not keep what was in it: PATH=%s", value.text)
+			w.askBecause("a PATH that does not keep what was in it: PATH=%s", value.text)
 		}
 		w.searchPath(name, value, st)
 	case name == "LD_LIBRARY_PATH":
 		w.searchPath(name, value, st)
 	case name == "PERLICA_TRUST_PROJECT":
-		w.add(Refused, "grants something in Perlica's name: "+shown, "perlica")
+		w.addFinding(Refused, "grants something in Perlica's name: "+shown, "perlica")
 	case name == "PERLICA_HOME" && !value.vague && strings.HasPrefix(value.text, "/"):
 		w.place.Own = append(slices.Clip(w.place.Own), slashPath(value.text))
 	case name == "SHELL":
 		if value.vague || value.text != "" && !slices.Contains(shells, path.Base(value.text)) || strings.Contains(value.text, ".") {
-			w.ask("names a program that others will run: %s", shown)
+			w.askBecause("names a program that others will run: %s", shown)
 		}
 	case listed("programVars", name):
 		if !harmlessCommand(value) {
 			w.ifRefused(value, st)
-			w.ask("names a program that others will run: %s", shown)
+			w.askBecause("names a program that others will run: %s", shown)
 		}
 	case listed("codeVars", name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
 		if value.text != "" && value.text != "/dev/null" && value.text != "ignore" {
-			w.ask("names code that others will load: %s", shown)
+			w.askBecause("names code that others will load: %s", shown)
 		}
 		if value.out != nil && name == "BASH_ENV" {
-			w.script(value.out.text, st.child(nil), flow{})
+			w.walkScript(value.out.text, st.child(nil), flow{})
 		}
 	case namesProgram().MatchString(name):
 		if !harmlessCommand(value) {
 			w.ifRefused(value, st)
-			w.ask("names a program that others will run: %s", shown)
+			w.askBecause("names a program that others will run: %s", shown)
 		}
 	case name == "PYTHONPATH", name == "NODE_PATH", name == "RUBYLIB":
 		w.searchPath(name, value, st)
 	case flagVars().MatchString(name) && flagPrograms().MatchString(value.text):
-		w.ask("names a program that others will run: %s", shown)
+		w.askBecause("names a program that others will run: %s", shown)
 	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" && strings.ContainsAny(value.text, "`$"):
-		w.ask("names code that a shell will run: %s", shown)
+		w.askBecause("names code that a shell will run: %s", shown)
 	case erlangFlags().MatchString(name) && erlangCode().MatchString(value.text):
-		w.ask("names code that others will load: %s", shown)
+		w.askBecause("names code that others will load: %s", shown)
 	case name == "NODE_OPTIONS" && requires().MatchString(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
-		w.ask("names code that others will load: %s", shown)
+		w.askBecause("names code that others will load: %s", shown)
 	}
 }
 
@@ -318,7 +318,7 @@ func (w *walker) searchPath(name string, value field, st *state) {
 		for _, d := range st.dirs {
 			target := resolve(d.path, w.home(dir))
 			if !slices.ContainsFunc(append(systemPath, w.place.Dir, w.place.Home), func(s string) bool { return within(s, target) }) {
-				w.ask("a %s with a directory outside the working directory and the home: %s", name, dir)
+				w.askBecause("a %s with a directory outside the working directory and the home: %s", name, dir)
 			}
 		}
 	}

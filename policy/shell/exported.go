@@ -46,29 +46,29 @@ var unguarded = lazily(`^(NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY)=0|^GIT
 var grants = lazily(`^--?(auto-approve|yes|force|assume-yes|specs?|fplugin|B|load|init|` +
 	`eval|require|import|config|rcfile|init-file|preview|bind)(=|$)|^-XX:On|^-B[./]`)
 
-// exported asks about the value of a variable that a program sees. It asks if the program may take code or settings
+// judgeExported asks about the value of a variable that a program sees. It asks if the program may take code or settings
 // from the value's place, or send or write to it.
-func (w *walker) exported(name string, value field, st *state) {
+func (w *walker) judgeExported(name string, value field, st *state) {
 	same := value.text == "" || name == "HOME" && value.text == w.place.Home
 	if same || slices.Contains(ownVars, name) || ownName().MatchString(name) {
 		return
 	}
 	said := name + "=" + value.text
-	w.hiddenIn(value, said, st)
+	w.judgeHiddenIn(value, said, st)
 	if commandVars().MatchString(name) && !harmlessCommand(value) && value.text != "0" && value.text != "1" {
-		w.ask("names a program that others will run: %s", said)
+		w.askBecause("names a program that others will run: %s", said)
 	}
 	if hostVars().MatchString(name) && farHost().MatchString(value.text) && !local(value) {
-		w.ask("the value of %s is an address: %s", name, said)
+		w.askBecause("the value of %s is an address: %s", name, said)
 	}
 	if unguarded().MatchString(said) {
-		w.ask("takes away the check of the other side: %s", said)
+		w.askBecause("takes away the check of the other side: %s", said)
 	}
 	if proxyVars().MatchString(name) && !local(value) {
-		w.ask("sends what programs fetch by way of another machine: %s", said)
+		w.askBecause("sends what programs fetch by way of another machine: %s", said)
 	}
 	if strings.Contains(value.text, "$(") || strings.Contains(value.text, "`") || strings.HasPrefix(value.text, "+!") {
-		w.ask("the value of %s may be a command: %s", name, said)
+		w.askBecause("the value of %s may be a command: %s", name, said)
 	}
 	options := strings.HasPrefix(value.text, "-")
 	pieces := strings.FieldsFunc(value.text, func(r rune) bool { return r == ',' || r == '|' || r == ';' })
@@ -77,12 +77,12 @@ func (w *walker) exported(name string, value field, st *state) {
 	}
 	for _, piece := range pieces {
 		if options && grants().MatchString(piece) {
-			w.ask("an option that needs a person's yes: %s", said)
+			w.askBecause("an option that needs a person's yes: %s", said)
 		}
 		if isURL(piece) && !strings.HasPrefix(piece, "file:") {
 			usual := usualPlaces().MatchString(piece) || publicVars().MatchString(name)
 			if !usual && !local(*part(value, piece)) && !localUser().MatchString(piece) {
-				w.ask("the value of %s is an address: %s", name, said)
+				w.askBecause("the value of %s is an address: %s", name, said)
 			}
 			continue
 		}
@@ -121,7 +121,7 @@ func (w *walker) exportedPath(name string, f field, said string, st *state) {
 		case temporary && scratchVars().MatchString(name):
 		case !temporary && within(w.place.Home, target) && installVars().MatchString(name):
 		default:
-			w.ask("the value of %s leads outside the working directory: %s", name, said)
+			w.askBecause("the value of %s leads outside the working directory: %s", name, said)
 		}
 	}
 }

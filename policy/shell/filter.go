@@ -23,11 +23,11 @@ func (w *walker) sed(fs []field, st *state, in flow) {
 	}
 	for _, s := range scripts {
 		if command, runs, writes := sedEscapes(s.text); runs {
-			w.ask("a script that runs commands: %s", shown(fs))
-			w.nested(command, s, st.child(nil), flow{})
+			w.askBecause("a script that runs commands: %s", shown(fs))
+			w.walkNested(command, s, st.child(nil), flow{})
 		} else if writes && command != "/dev/stdout" && command != "/dev/stderr" {
-			w.ask("a script that writes to a file: %s", shown(fs))
-			w.write(*part(s, command), st, "writes to "+command)
+			w.askBecause("a script that writes to a file: %s", shown(fs))
+			w.judgeWrite(*part(s, command), st, "writes to "+command)
 		}
 	}
 }
@@ -124,11 +124,11 @@ func (w *walker) awk(fs []field, st *state, in flow) {
 			if script, ok := handed(*o.value, in); ok {
 				programs = append(programs, script)
 			} else if w.runsForeign(*o.value, st) {
-				w.unknown("runs what it downloads or decodes: %s", shown(fs))
+				w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 			}
 		case "-i", "--include":
 			if o.value != nil && o.value.text == "inplace" && len(operands) > 1 {
-				w.writeAll(operands[1:], st, "edits ")
+				w.judgeWrites(operands[1:], st, "edits ")
 			}
 		}
 	}
@@ -137,11 +137,11 @@ func (w *walker) awk(fs []field, st *state, in flow) {
 	}
 	for _, p := range programs {
 		if what := awkEscape(p.text); what != "" {
-			w.ask("a program that %s: %s", what, shown(fs))
+			w.askBecause("a program that %s: %s", what, shown(fs))
 		}
 		for _, text := range awkCommands().FindAllStringSubmatch(p.text, 16) {
 			command := strings.ReplaceAll(text[1]+text[2]+text[3], `\"`, `"`)
-			w.nested(command, p, st.child(nil), flow{})
+			w.walkNested(command, p, st.child(nil), flow{})
 		}
 	}
 }

@@ -24,13 +24,13 @@ func (w *walker) listing(name string, fs []field, st *state) flow {
 		switch t.text {
 		case "-delete":
 			for _, f := range found {
-				w.destroy(f, st, f.swept, "removes", fs)
+				w.judgeDestroy(f, st, f.swept, "removes", fs)
 			}
 		case "-exec", "-execdir", "-ok", "-okdir":
 			w.findExec(tokens[i+1:], found, st)
 		case "-fprint", "-fprintf", "-fls", "-fprint0":
 			if i+1 < len(tokens) {
-				w.write(tokens[i+1], st, "writes to "+tokens[i+1].src)
+				w.judgeWrite(tokens[i+1], st, "writes to "+tokens[i+1].src)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 	if slices.ContainsFunc(command, func(f field) bool { return strings.Contains(f.text, "{}") }) {
 		command = substitute(command, "{}", found)
 	}
-	w.argv(command, st.clone(), flow{})
+	w.judgeWords(command, st.clone(), flow{})
 }
 
 // fd judges the command that fd runs for the files that it finds, and returns their names.
@@ -194,13 +194,13 @@ func (w *walker) fd(fs []field, st *state) flow {
 		fs, command = fs[:end], fs[end+1:]
 	}
 	opts, operands := options(fs[1:], "dteESojcC --max-depth --min-depth --exact-depth --type --extension --exclude --size --owner --threads --color --base-directory --search-path --changed-within --changed-before --newer --older --format --max-results", false)
-	narrow := has(opts, "-e", "--extension", "-S", "--size", "--changed-within", "--changed-before", "--newer", "--older", "-o", "--owner", "-1", "--max-results")
+	narrow := hasOption(opts, "-e", "--extension", "-S", "--size", "--changed-within", "--changed-before", "--newer", "--older", "-o", "--owner", "-1", "--max-results")
 	if len(operands) > 0 {
 		narrow = narrow || strings.Trim(operands[0].text, ".*^$") != ""
 		operands = operands[1:]
 	}
 	operands = append(operands, values(opts, "--search-path")...)
-	if o, ok := find(opts, "-C", "--base-directory"); ok && o.value != nil {
+	if o, ok := findOption(opts, "-C", "--base-directory"); ok && o.value != nil {
 		st = st.clone()
 		st.chdir(*o.value)
 		st.pending = nil
@@ -221,7 +221,7 @@ func (w *walker) fd(fs []field, st *state) flow {
 	if !given {
 		command = append(slices.Clip(command), found...)
 	}
-	w.argv(command, st.clone(), flow{})
+	w.judgeWords(command, st.clone(), flow{})
 	return flow{piped: true}
 }
 
@@ -231,7 +231,7 @@ const xargsValued = "aEILnPsdJRSj --arg-file --delimiter --max-lines --max-args 
 func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	opts, inner := options(fs[1:], xargsValued, true)
 	var left flow // the input that is left for the command
-	if o, ok := find(opts, "-a", "--arg-file"); ok && o.value != nil {
+	if o, ok := findOption(opts, "-a", "--arg-file"); ok && o.value != nil {
 		left, in = in, w.fileFlow(*o.value, st)
 	}
 	read := in.operands
@@ -250,30 +250,30 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 		inner, read = splitParallel(inner, read)
 	}
 	mark := "{}"
-	if o, ok := find(opts, "-I", "-J", "--replace"); ok && o.value != nil {
+	if o, ok := findOption(opts, "-I", "-J", "--replace"); ok && o.value != nil {
 		mark = o.value.text
-	} else if name == "xargs" && !has(opts, "-i") {
+	} else if name == "xargs" && !hasOption(opts, "-i") {
 		mark = ""
 	}
 	if len(inner) == 0 {
 		if name == "parallel" {
 			f := joined(read)
-			w.nested(f.text, f, st.child(nil), flow{})
+			w.walkNested(f.text, f, st.child(nil), flow{})
 		}
 		return flow{}
 	}
 	if mark != "" && len(read) > 1 && len(read) <= maxSuffixes {
 		for _, f := range read { // one command for each word
-			w.argv(substitute(inner, mark, []field{f}), st.clone(), left)
+			w.judgeWords(substitute(inner, mark, []field{f}), st.clone(), left)
 		}
 	}
 	command := substitute(inner, mark, read)
 	if name == "parallel" && strings.ContainsAny(inner[0].text, " \t") {
 		text := joined(command)
-		w.nested(text.text, text, st.child(nil), flow{})
+		w.walkNested(text.text, text, st.child(nil), flow{})
 		return flow{}
 	}
-	out := w.argv(command, st.clone(), left)
+	out := w.judgeWords(command, st.clone(), left)
 	out.known, out.origin = false, out.origin|in.origin
 	return out
 }
@@ -282,13 +282,13 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 func words(text string, opts []option) []field {
 	var out []field
 	delimiter := ""
-	if o, ok := find(opts, "-d", "--delimiter"); ok && o.value != nil {
+	if o, ok := findOption(opts, "-d", "--delimiter"); ok && o.value != nil {
 		delimiter, _ = unescape(o.value.text, inFormat)
 	}
-	if has(opts, "-I", "-i", "-J", "--replace") {
+	if hasOption(opts, "-I", "-i", "-J", "--replace") {
 		text, delimiter = strings.TrimRight(text, "\n"), "\n"
 	}
-	if has(opts, "-0", "--null") {
+	if hasOption(opts, "-0", "--null") {
 		delimiter = "\x00"
 	}
 	if delimiter != "" {

@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// surroundings asks about a known program because of its place or its inputs: a working directory outside, an input
+// judgeSurroundings asks about a known program because of its place or its inputs: a working directory outside, an input
 // from outside, or a private file that it copies.
-func (w *walker) surroundings(name string, fs []field, st *state, in flow, wrote bool) {
+func (w *walker) judgeSurroundings(name string, fs []field, st *state, in flow, wrote bool) {
 	p, row := w.row(unversioned(name))
 	wr, wraps := wrappers(name)
 	switch {
-	case w.refusedOnly > 0, !isProgram(name), wraps && wr.runs(fs), isShell(name), listed("builtins", name):
+	case w.refusedOnly > 0, !isProgram(name), wraps && wr.runsCommand(fs), isShell(name), listed("builtins", name):
 		return
 	case wrote && (in.origin.is(copied) || w.secrets(fs, st)):
-		w.ask("copies something private into the working directory: %s", shown(fs))
+		w.askBecause("copies something private into the working directory: %s", shown(fs))
 	}
 	if row && p.reads || listed("textPrograms", name) {
 		return
 	}
 	if _, client := clients(name); in.origin.is(elsewhere) && (client || !listed("local", name)) {
-		w.ask("reads a file outside the working directory: %s", shown(fs))
+		w.askBecause("reads a file outside the working directory: %s", shown(fs))
 	}
 	if _, fetches := fetchers(name); fetches || p.net || st.far || name == "git" {
 		return
 	}
 	for _, d := range st.dirs {
 		if d.path != "" && !d.doubt && !w.place.writable(d.path, false) && !slices.Contains(w.place.Temp, d.path) {
-			w.ask("outside the working directory: %s", shown(fs))
+			w.askBecause("outside the working directory: %s", shown(fs))
 		}
 	}
 }

@@ -23,14 +23,14 @@ func (w *walker) git(fs []field, st *state) {
 			key, value, _ := strings.Cut(o.value.text, "=")
 			w.gitSetting(key, *part(*o.value, value), fs, st)
 		case o.name == "--exec-path" && o.value != nil && o.value.text != "":
-			w.ask("names code that git will run: %s", shown(fs))
+			w.askBecause("names code that git will run: %s", shown(fs))
 		}
 	}
 	if len(rest) == 0 {
 		return
 	}
-	if o, ok := find(global, "-C"); ok && o.value != nil && w.outside(*o.value, outer) && !listed("gitReaders", rest[0].text) {
-		w.ask("outside the working directory: %s", shown(fs))
+	if o, ok := findOption(global, "-C"); ok && o.value != nil && w.outside(*o.value, outer) && !listed("gitReaders", rest[0].text) {
+		w.askBecause("outside the working directory: %s", shown(fs))
 	}
 	for _, o := range global {
 		if o.name != "-c" || o.value == nil {
@@ -38,7 +38,7 @@ func (w *walker) git(fs []field, st *state) {
 		}
 		key, text, _ := strings.Cut(o.value.text, "=")
 		if words := w.gitAlias(key, text, st); len(words) > 0 && strings.EqualFold(key, "alias."+rest[0].text) {
-			w.argv(slices.Concat(fs[:len(fs)-len(rest)], words, rest[1:]), st, flow{})
+			w.judgeWords(slices.Concat(fs[:len(fs)-len(rest)], words, rest[1:]), st, flow{})
 		}
 	}
 	w.gitCommand(rest[0].text, rest[1:], fs, st)
@@ -68,9 +68,9 @@ var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process
 func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	key = strings.ToLower(key)
 	if command, ok := strings.CutPrefix(value.text, "!"); ok {
-		w.nested(command, value, st.child(nil), flow{})
+		w.walkNested(command, value, st.child(nil), flow{})
 		if fs[1].text == "config" || !strings.HasPrefix(key, "alias.") {
-			w.ask("names a program that git will run: %s", shown(fs))
+			w.askBecause("names a program that git will run: %s", shown(fs))
 		}
 		return
 	}
@@ -79,22 +79,22 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 			slices.ContainsFunc(gitProgramEnds, func(end string) bool { return strings.HasSuffix(key, end) })
 	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "cat", "0", "none"}
 	if gitAddresses().MatchString(key) && value.text != "true" && value.text != "" {
-		w.ask("changes where git sends or from where it fetches: %s", shown(fs))
+		w.askBecause("changes where git sends or from where it fetches: %s", shown(fs))
 	}
 	switch {
 	case key == "core.hookspath" && value.text != "/dev/null" && value.text != "":
-		w.ask("names code that git will run: %s", shown(fs))
+		w.askBecause("names code that git will run: %s", shown(fs))
 	case key == "include.path" || strings.HasPrefix(key, "includeif.") || key == "protocol.ext.allow" || key == "core.worktree" || key == "init.templatedir":
-		w.ask("names code that git will run: %s", shown(fs))
+		w.askBecause("names code that git will run: %s", shown(fs))
 	case strings.HasPrefix(key, "alias.") && value.vague:
-		w.unknown("the text does not tell what the alias runs: %s", shown(fs))
+		w.askUnknown("the text does not tell what the alias runs: %s", shown(fs))
 	case strings.HasPrefix(key, "alias."):
 		if words := w.gitAlias(key, value.text, st); len(words) > 0 {
-			w.argv(append(fs[:1:1], words...), st, flow{})
+			w.judgeWords(append(fs[:1:1], words...), st, flow{})
 		}
 	case runs && !slices.Contains(quiet, value.text) && !harmlessCommand(value):
 		w.ifRefused(value, st)
-		w.ask("names a program that git will run: %s", shown(fs))
+		w.askBecause("names a program that git will run: %s", shown(fs))
 	}
 }
 
@@ -111,30 +111,30 @@ var gitTexts = table("gitTexts", strings.Fields)
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	if !listed("gitCommands", sub) && !listed("gitReaders", sub) {
-		w.ask("%s is not in the table of git's subcommands: %s", sub, shown(fs))
+		w.askBecause("%s is not in the table of git's subcommands: %s", sub, shown(fs))
 	}
 	w.gitLoss(sub, args, fs)
 	w.gitScripts(sub, args, st)
 	switch sub {
 	case "push":
-		w.push(args, fs)
+		w.judgePush(args, fs)
 	case "clean":
 		opts, _ := options(args, "e --exclude", false)
-		if has(opts, "-f", "--force") && !has(opts, "-n", "--dry-run") {
-			w.ask("removes files that are in no commit: %s", shown(fs))
+		if hasOption(opts, "-f", "--force") && !hasOption(opts, "-n", "--dry-run") {
+			w.askBecause("removes files that are in no commit: %s", shown(fs))
 		}
 	case "checkout", "restore":
 		w.gitPaths(sub, args, fs, st)
 	case "rm":
 		opts, operands := options(args, "", false)
-		if has(opts, "--cached", "-n", "--dry-run") {
+		if hasOption(opts, "--cached", "-n", "--dry-run") {
 			return
 		}
-		if has(opts, "-f", "--force") {
-			w.ask("removes what may be in no commit: %s", shown(fs))
+		if hasOption(opts, "-f", "--force") {
+			w.askBecause("removes what may be in no commit: %s", shown(fs))
 		}
 		for _, f := range operands {
-			w.destroy(f, st, has(opts, "-r") && w.place.owns(f.text, f.glob), "removes", fs)
+			w.judgeDestroy(f, st, hasOption(opts, "-r") && w.place.owns(f.text, f.glob), "removes", fs)
 		}
 	case "clone", "init", "worktree", "mv", "format-patch", "archive", "bundle":
 		w.gitWrites(sub, args, fs, st)
@@ -144,10 +144,10 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 		if len(args) > 1 && (args[0].text == "foreach" || args[0].text == "run") {
 			_, command := options(args[1:], "", true)
 			if args[0].text == "run" {
-				w.argv(command, st.clone(), flow{})
+				w.judgeWords(command, st.clone(), flow{})
 			} else {
 				text := joined(command)
-				w.nested(text.text, text, st.child(nil), flow{})
+				w.walkNested(text.text, text, st.child(nil), flow{})
 			}
 		}
 	}
@@ -157,10 +157,10 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 		output = append(output, "--prefix")
 	}
 	for _, f := range valuesOf(args, output) {
-		w.write(f, st, "writes to "+f.src)
+		w.judgeWrite(f, st, "writes to "+f.src)
 	}
 	if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "ext::") }) {
-		w.ask("runs a program as the other side: %s", shown(fs))
+		w.askBecause("runs a program as the other side: %s", shown(fs))
 	}
 }
 
@@ -170,13 +170,13 @@ func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 		w.committed = w.committed || f.origin.is(private)
 	}
 	if (!listed("gitReaders", sub) || among(args, "-F", "--file")) && w.secrets(fs, st) {
-		w.ask("copies something private into the working directory: %s", shown(fs))
+		w.askBecause("copies something private into the working directory: %s", shown(fs))
 	}
 	if sub == "remote" && len(args) > 1 {
 		_, names := options(args[1:], "tm", false)
 		switch {
 		case args[0].text == "set-url":
-			w.ask("changes where git sends or from where it fetches: %s", shown(fs))
+			w.askBecause("changes where git sends or from where it fetches: %s", shown(fs))
 		case args[0].text == "add" && len(names) > 0:
 			w.remotes = append(w.remotes, names[0].text)
 		}
@@ -186,14 +186,14 @@ func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 	}
 	if _, to := options(args, "o --push-option --receive-pack --exec", false); len(to) > 0 {
 		if slices.Contains(w.remotes, to[0].text) || isURL(to[0].text) || isRemote(to[0].text) {
-			w.ask("sends commits to an address that no setting of the project names: %s", shown(fs))
+			w.askBecause("sends commits to an address that no setting of the project names: %s", shown(fs))
 		}
 	}
 	for file, o := range w.files {
 		w.committed = w.committed || o.is(private) && within(w.place.Dir, file)
 	}
 	if w.committed {
-		w.ask("sends something private away: %s", shown(fs))
+		w.askBecause("sends something private away: %s", shown(fs))
 	}
 }
 
@@ -203,7 +203,7 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 		return
 	}
 	opts := optionsOf(args, "")
-	lost := len(words) == 0 || sub == "branch" && has(opts, "-d", "--delete") && has(opts, "-f", "--force")
+	lost := len(words) == 0 || sub == "branch" && hasOption(opts, "-d", "--delete") && hasOption(opts, "-f", "--force")
 	for i, f := range args {
 		lost = lost || slices.Contains(words, f.text) && (i == 0 || strings.HasPrefix(f.text, "-"))
 		if len(f.text) > 2 && f.text[0] == '-' && f.text[1] != '-' {
@@ -215,8 +215,8 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 	if verb := map[string]string{"worktree": "remove", "submodule": "deinit"}[sub]; verb != "" {
 		lost = lost && len(args) > 0 && args[0].text == verb
 	}
-	if lost && !has(opts, "--dry-run") {
-		w.ask("loses what no commit holds: %s", shown(fs))
+	if lost && !hasOption(opts, "--dry-run") {
+		w.askBecause("loses what no commit holds: %s", shown(fs))
 	}
 }
 
@@ -229,7 +229,7 @@ func (w *walker) gitScripts(sub string, args []field, st *state) {
 		}
 	}
 	for _, f := range texts {
-		w.nested(f.text, f, st.child(nil), flow{})
+		w.walkNested(f.text, f, st.child(nil), flow{})
 	}
 }
 
@@ -239,19 +239,19 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	dashes := slices.IndexFunc(args, func(f field) bool { return f.text == "--" })
 	paths := operands
 	if sub == "restore" {
-		if (has(opts, "-S", "--staged") && !has(opts, "-W", "--worktree")) || has(opts, "-p", "--patch") {
+		if (hasOption(opts, "-S", "--staged") && !hasOption(opts, "-W", "--worktree")) || hasOption(opts, "-p", "--patch") {
 			return
 		}
 	} else {
 		switch {
-		case has(opts, "-p", "--patch"):
+		case hasOption(opts, "-p", "--patch"):
 			return
-		case has(opts, "-f", "--force"):
-			w.ask("loses what no commit holds: %s", shown(fs))
+		case hasOption(opts, "-f", "--force"):
+			w.askBecause("loses what no commit holds: %s", shown(fs))
 			return
 		case dashes >= 0:
 			paths = args[dashes+1:]
-		case has(opts, "-b", "-B", "-t", "--track", "--orphan", "--detach", "-d"):
+		case hasOption(opts, "-b", "-B", "-t", "--track", "--orphan", "--detach", "-d"):
 			return
 		case len(operands) > 1:
 			paths = operands[1:]
@@ -262,10 +262,10 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	if len(paths) == 0 {
 		return
 	}
-	w.ask("loses what no commit holds: %s", shown(fs))
+	w.askBecause("loses what no commit holds: %s", shown(fs))
 	for _, f := range paths {
 		if w.place.owns(f.text, f.glob) {
-			w.write(f, st, shown(fs))
+			w.judgeWrite(f, st, shown(fs))
 		}
 	}
 }
@@ -281,7 +281,7 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 	case "clone":
 		opts, operands := options(args, "boucj --branch --origin --upload-pack --config --jobs --depth --reference --template --separate-git-dir --filter", false)
 		if len(operands) > 1 {
-			w.write(operands[1], st, shown(fs))
+			w.judgeWrite(operands[1], st, shown(fs))
 		}
 		for _, setting := range values(opts, "-c", "--config") {
 			key, value, _ := strings.Cut(setting.text, "=")
@@ -291,21 +291,21 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 	case "init":
 		opts, operands := options(args, "b --initial-branch --template --separate-git-dir", false)
 		w.gitTemplate(opts, fs)
-		w.writeAll(operands, st, "creates ")
+		w.judgeWrites(operands, st, "creates ")
 	case "worktree":
 		if _, operands := options(args, "bB --reason", false); len(operands) > 1 && operands[0].text == "add" {
-			w.write(operands[1], st, shown(fs))
+			w.judgeWrite(operands[1], st, shown(fs))
 		}
 	case "mv":
 		_, operands := options(args, "", false)
-		w.writeAll(operands, st, "moves ")
+		w.judgeWrites(operands, st, "moves ")
 	case "format-patch", "archive", "bundle":
 		opts, operands := options(args, "o --output-directory --output", false)
-		if o, ok := find(opts, "-o", "--output-directory", "--output"); ok && o.value != nil {
-			w.write(*o.value, st, "writes to "+o.value.src)
+		if o, ok := findOption(opts, "-o", "--output-directory", "--output"); ok && o.value != nil {
+			w.judgeWrite(*o.value, st, "writes to "+o.value.src)
 		}
 		if sub == "bundle" && len(operands) > 1 && operands[0].text == "create" {
-			w.write(operands[1], st, "writes to "+operands[1].src)
+			w.judgeWrite(operands[1], st, "writes to "+operands[1].src)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 // gitTemplate asks about the hooks of a new repository.
 func (w *walker) gitTemplate(opts []option, fs []field) {
 	if slices.ContainsFunc(values(opts, "--template"), func(f field) bool { return f.text != "" }) {
-		w.ask("names code that git will run: %s", shown(fs))
+		w.askBecause("names code that git will run: %s", shown(fs))
 	}
 }
 
@@ -322,29 +322,29 @@ func (w *walker) gitConfig(args, fs []field, st *state) {
 	if len(operands) > 0 && slices.Contains([]string{"set", "unset", "edit", "rename-section", "remove-section"}, operands[0].text) {
 		operands = operands[1:]
 	}
-	changes := len(operands) > 1 || has(opts, "--unset", "--unset-all", "--edit", "-e", "--add", "--replace-all", "--remove-section", "--rename-section")
-	if has(opts, "--get", "--get-all", "--get-regexp", "--list", "-l") || !changes && !has(opts, "--file", "-f") {
+	changes := len(operands) > 1 || hasOption(opts, "--unset", "--unset-all", "--edit", "-e", "--add", "--replace-all", "--remove-section", "--rename-section")
+	if hasOption(opts, "--get", "--get-all", "--get-regexp", "--list", "-l") || !changes && !hasOption(opts, "--file", "-f") {
 		return
 	}
-	if has(opts, "--global", "--system") && changes {
-		w.ask("outside the working directory: %s", shown(fs))
+	if hasOption(opts, "--global", "--system") && changes {
+		w.askBecause("outside the working directory: %s", shown(fs))
 	}
-	if o, ok := find(opts, "-f", "--file"); ok && o.value != nil && changes {
-		w.write(*o.value, st, shown(fs))
+	if o, ok := findOption(opts, "-f", "--file"); ok && o.value != nil && changes {
+		w.judgeWrite(*o.value, st, shown(fs))
 	}
 	if len(operands) > 1 {
 		w.gitSetting(operands[0].text, operands[1], fs, st)
 	}
 }
 
-// push asks about every push that takes commits or branches away from others.
-func (w *walker) push(args, fs []field) {
+// judgePush asks about every push that takes commits or branches away from others.
+func (w *walker) judgePush(args, fs []field) {
 	opts, operands := options(args, "o --push-option --repo --receive-pack --exec", false)
-	forced := has(opts, "-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")
+	forced := hasOption(opts, "-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")
 	for i, f := range operands {
 		forced = forced || strings.HasPrefix(f.text, "+") || (i > 0 && strings.HasPrefix(f.text, ":") && len(f.text) > 1)
 	}
-	if forced && !has(opts, "-n", "--dry-run") {
-		w.ask("a push that may take commits away: %s", shown(fs))
+	if forced && !hasOption(opts, "-n", "--dry-run") {
+		w.askBecause("a push that may take commits away: %s", shown(fs))
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// harm judges the commands that can destroy, overwrite, hand over or change something. It returns true if it knows
+// judgeHarm judges the commands that can destroy, overwrite, hand over or change something. It returns true if it knows
 // the meaning of the operands. Other operands may contain a command.
-func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
-	if w.fileCommand(name, fs, st) || w.escape(name, fs, st, in) {
+func (w *walker) judgeHarm(name string, fs []field, st *state, in flow) bool {
+	if w.fileCommand(name, fs, st) || w.judgeEscapes(name, fs, st, in) {
 		return true
 	}
 	switch name {
@@ -28,27 +28,27 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 	case "perlica":
 		w.ownCall(fs)
 	case "kill", "pkill", "killall", "skill":
-		w.kill(name, fs, st)
+		w.judgeKill(name, fs, st)
 	default:
 		if listed("privileges", name) {
-			w.ask("changes privileges: %s", shown(fs))
+			w.askBecause("changes privileges: %s", shown(fs))
 			return true
 		}
-		w.database(name, fs, st, in)
+		w.judgeDatabase(name, fs, st, in)
 		w.lossOrContainer(name, fs, st)
-		return w.machine(name, fs) || isDiskTool(name)
+		return w.judgeMachine(name, fs) || isDiskTool(name)
 	}
 	return true
 }
 
 // lossOrContainer judges programs that act beyond the tree. Their operands may also contain a command.
 func (w *walker) lossOrContainer(name string, fs []field, st *state) {
-	w.loss(name, fs)
+	w.judgeRemoteLoss(name, fs)
 	switch {
 	case name == "gh" && among(fs, "download"):
-		w.fetch(name, fs, st)
+		w.judgeDownload(name, fs, st)
 	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
-		w.container(fs, st)
+		w.judgeContainer(fs, st)
 		w.copyOut(fs, st)
 	case name == "kubectl" || name == "oc":
 		w.copyOut(fs, st)
@@ -59,7 +59,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	case name == "java" || name == "javac" || name == "dpkg" || name == "rpm" || name == "installer":
 		for _, f := range fs[1:] {
 			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
-				w.unknown("runs what it downloads or decodes: %s", shown(fs))
+				w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 // copyOut judges the target of files that are copied out of a container.
 func (w *walker) copyOut(fs []field, st *state) {
 	if last := fs[len(fs)-1]; among(fs[1:min(len(fs), 4)], "cp") && !isRemote(last.text) && !isStdin(last.text) {
-		w.write(last, st, shown(fs))
+		w.judgeWrite(last, st, shown(fs))
 	}
 }
 
@@ -83,7 +83,7 @@ func (w *walker) packageSettings(fs []field) {
 		key, _, _ := strings.Cut(f.text, "=")
 		plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
 		if listed("packageKeys", key) || strings.HasPrefix(key, "scripts.") || slices.ContainsFunc(packageKeyParts(), func(part string) bool { return strings.Contains(plain, part) }) {
-			w.ask("names code that others will run: %s", shown(fs))
+			w.askBecause("names code that others will run: %s", shown(fs))
 		}
 	}
 }
@@ -99,96 +99,96 @@ func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 	args := fs[1:]
 	switch name {
 	case "del", "rd", "erase", "remove-item":
-		w.remove(name, fs, st)
-		w.drives(fs)
+		w.judgeRemove(name, fs, st)
+		w.judgeDrives(fs)
 		return false
 	case "rm", "grm", "srm", "rmdir", "unlink", "trash", "trash-put", "rimraf", "del-cli", "rip":
-		w.remove(name, fs, st)
+		w.judgeRemove(name, fs, st)
 	case "shred", "truncate", "wipe":
-		w.overwrite(fs, "nsio --iterations --size --io-blocks --reference --random-source", st)
+		w.judgeOverwrite(fs, "nsio --iterations --size --io-blocks --reference --random-source", st)
 	case "dd":
 		w.dd(fs, st)
 	case "mv", "gmv", "rename":
 		w.mv(fs, st)
 	case "cp", "gcp", "install", "ginstall", "ln", "gln", "ditto", "link", "scp":
-		w.copy(name, fs, st)
+		w.judgeCopy(name, fs, st)
 	case "rsync":
 		w.rsync(fs, st)
 	case "mkdir": // an empty folder plants nothing
 		_, operands := options(args, "m --mode", false)
 		for _, f := range operands {
 			f.folder = true
-			w.write(f, st, "creates "+f.src)
+			w.judgeWrite(f, st, "creates "+f.src)
 		}
 	case "touch", "mkfifo", "mknod":
 		_, operands := options(args, "mdtrA --mode --date --reference", false)
-		w.writeAll(operands, st, "creates ")
+		w.judgeWrites(operands, st, "creates ")
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "gchmod", "gchown":
-		w.permissions(strings.TrimPrefix(name, "g"), fs, st)
+		w.judgePermissions(strings.TrimPrefix(name, "g"), fs, st)
 	case "tar", "gtar", "bsdtar", "unzip", "7z":
-		w.archive(name, fs, st)
+		w.judgeArchive(name, fs, st)
 	default:
 		return false
 	}
 	return true
 }
 
-// drives refuses to remove a whole Windows drive.
-func (w *walker) drives(fs []field) {
+// judgeDrives refuses to remove a whole Windows drive.
+func (w *walker) judgeDrives(fs []field) {
 	for _, f := range fs[1:] {
 		if drive().MatchString(f.text) {
-			w.add(Refused, "removes the root directory: "+shown(fs), "root")
+			w.addFinding(Refused, "removes the root directory: "+shown(fs), "root")
 		}
 	}
 }
 
 var drive = lazily(`^[A-Za-z]:[\\/]*(\*(\.\*)?)?$`)
 
-// remove judges rm and similar commands.
-func (w *walker) remove(name string, fs []field, st *state) {
+// judgeRemove judges rm and similar commands.
+func (w *walker) judgeRemove(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], "", false)
-	recursive := has(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" || name == "srm"
+	recursive := hasOption(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" || name == "srm"
 	for _, f := range operands {
-		w.destroy(f, st, recursive || f.swept, "removes", fs)
+		w.judgeDestroy(f, st, recursive || f.swept, "removes", fs)
 	}
 }
 
-// destroy judges the loss of the file f. If whole is true, everything below f is lost, too.
-func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field) {
+// judgeDestroy judges the loss of the file f. If whole is true, everything below f is lost, too.
+func (w *walker) judgeDestroy(f field, st *state, whole bool, verb string, fs []field) {
 	w.writes = w.writes || w.refusedOnly == 0
 	if f.vague && f.listed && !whole {
 		return // names from a list of files, which a person can read in the list
 	}
 	if f.vague || f.unsure && whole {
-		w.unknown("the text does not tell what it %s: %s", verb, shown(fs))
+		w.askUnknown("the text does not tell what it %s: %s", verb, shown(fs))
 		return
 	}
 	if device(slashRaw(f.text)) == diskDevice {
-		w.add(Refused, verb+" a device: "+shown(fs), "device")
+		w.addFinding(Refused, verb+" a device: "+shown(fs), "device")
 		return
 	}
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if !ok {
-			w.unknown("the text does not tell where it %s: %s", verb, shown(fs))
+			w.askUnknown("the text does not tell where it %s: %s", verb, shown(fs))
 			continue
 		}
 		what, word := w.place.loss(target, f.glob)
 		switch {
 		case w.ownFile(target, f.glob, shown(fs)):
 		case what == "" && whole && !f.glob && !d.doubt && w.place.holdsOwn(target):
-			w.add(Refused, verb+" Perlica's own files: "+shown(fs), "perlica")
+			w.addFinding(Refused, verb+" Perlica's own files: "+shown(fs), "perlica")
 		case what != "" && whole && !d.doubt:
-			w.add(Refused, verb+" "+what+": "+shown(fs), word)
+			w.addFinding(Refused, verb+" "+what+": "+shown(fs), word)
 		case what != "" && d.doubt:
-			w.ask("%s %s if the cd before it fails: %s", verb, what, shown(fs))
+			w.askBecause("%s %s if the cd before it fails: %s", verb, what, shown(fs))
 		case what != "":
-			w.ask("%s %s: %s", verb, what, shown(fs))
+			w.askBecause("%s %s: %s", verb, what, shown(fs))
 		case !w.place.writable(target, f.glob) && !d.doubt:
-			w.ask("%s what is outside the working directory: %s", verb, shown(fs))
+			w.askBecause("%s what is outside the working directory: %s", verb, shown(fs))
 		default:
 			if why := w.place.planted(target, f.glob); why != "" {
-				w.ask("%s: %s", why, shown(fs))
+				w.askBecause("%s: %s", why, shown(fs))
 			}
 		}
 	}
@@ -227,21 +227,21 @@ func slashRaw(s string) string {
 	return path.Clean(s)
 }
 
-// write judges that a command writes to f. action describes it for a person.
-func (w *walker) write(f field, st *state, action string) {
+// judgeWrite judges that a command writes to f. action describes it for a person.
+func (w *walker) judgeWrite(f field, st *state, action string) {
 	if f.out != nil || f.sink != nil || f.vague && f.listed {
 		return
 	}
 	if f.vague {
-		w.unknown("the text does not tell where this leads: %s", action)
+		w.askUnknown("the text does not tell where this leads: %s", action)
 		return
 	}
 	w.writes = w.writes || w.refusedOnly == 0 && device(slashRaw(f.text)) != sinkDevice
-	w.touch(f, st)
+	w.recordChanged(f, st)
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if !ok {
-			w.unknown("the text does not tell where this leads: %s", action)
+			w.askUnknown("the text does not tell where this leads: %s", action)
 			continue
 		}
 		kind := device(target)
@@ -251,46 +251,46 @@ func (w *walker) write(f field, st *state, action string) {
 		switch {
 		case w.ownFile(target, f.glob, action):
 		case kind == diskDevice:
-			w.add(Refused, "overwrites a device: "+action, "device")
+			w.addFinding(Refused, "overwrites a device: "+action, "device")
 		case kind == sinkDevice || d.doubt:
 		case kind == portDevice:
-			w.ask("writes to a device or a connection: %s", action)
+			w.askBecause("writes to a device or a connection: %s", action)
 		case !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target):
-			w.ask("outside the working directory: %s", action)
+			w.askBecause("outside the working directory: %s", action)
 		default:
 			if why := w.place.planted(target, f.glob); why != "" && !f.folder {
-				w.ask("%s: %s", why, action)
+				w.askBecause("%s: %s", why, action)
 			}
 		}
 	}
 }
 
-func (w *walker) writeAll(fs []field, st *state, verb string) {
+func (w *walker) judgeWrites(fs []field, st *state, verb string) {
 	for _, f := range fs {
-		w.write(f, st, verb+f.src)
+		w.judgeWrite(f, st, verb+f.src)
 	}
 }
 
-// overwrite judges commands that destroy the content of their operands.
-func (w *walker) overwrite(fs []field, valued string, st *state) {
+// judgeOverwrite judges commands that destroy the content of their operands.
+func (w *walker) judgeOverwrite(fs []field, valued string, st *state) {
 	_, operands := options(fs[1:], valued, false)
 	for _, f := range operands {
 		if f.text == "-" || device(slashRaw(f.text)) == sinkDevice {
 			continue
 		}
-		w.destroy(f, st, f.swept, "overwrites", fs)
+		w.judgeDestroy(f, st, f.swept, "overwrites", fs)
 	}
 }
 
 func (w *walker) dd(fs []field, st *state) {
 	for _, f := range fs[1:] {
 		if strings.HasPrefix(f.text, unknownText) {
-			w.unknown("the text does not tell what it writes to: %s", shown(fs))
+			w.askUnknown("the text does not tell what it writes to: %s", shown(fs))
 		}
 		if value, ok := strings.CutPrefix(f.text, "of="); ok {
 			g := *part(f, value)
 			g.src = f.src
-			w.write(g, st, shown(fs))
+			w.judgeWrite(g, st, shown(fs))
 		}
 	}
 }
@@ -298,7 +298,7 @@ func (w *walker) dd(fs []field, st *state) {
 // sourcesAndTarget separates the operands of cp, mv, ln and install into sources and target.
 func sourcesAndTarget(fs []field) (opts []option, sources []field, target *field) {
 	opts, operands := options(fs[1:], "tSgom --target-directory --suffix --group --owner --mode", false)
-	if o, ok := find(opts, "-t", "--target-directory"); ok && o.value != nil {
+	if o, ok := findOption(opts, "-t", "--target-directory"); ok && o.value != nil {
 		return opts, operands, o.value
 	}
 	if len(operands) < 2 {
@@ -320,65 +320,65 @@ func (w *walker) mv(fs []field, st *state) {
 		// All files of the directory move, but not the directory itself. They are moved and not lost.
 		if f.glob && path.Dir(f.pat) == "." {
 			if sweeping(f.pat) && (target.vague || path.IsAbs(target.text) || strings.Contains(target.text, "..")) {
-				w.ask("moves everything away: %s", shown(fs))
+				w.askBecause("moves everything away: %s", shown(fs))
 			}
 			continue
 		}
-		w.destroy(f, st, true, "moves away", fs)
+		w.judgeDestroy(f, st, true, "moves away", fs)
 	}
 	if device(slashRaw(target.text)) != notDevice {
-		w.ask("moves files onto a device: %s", shown(fs))
+		w.askBecause("moves files onto a device: %s", shown(fs))
 	}
-	w.write(*target, st, shown(fs))
-	w.carry(sources, *target, st)
+	w.judgeWrite(*target, st, shown(fs))
+	w.copyOrigins(sources, *target, st)
 }
 
-func (w *walker) copy(name string, fs []field, st *state) {
+func (w *walker) judgeCopy(name string, fs []field, st *state) {
 	opts, sources, target := sourcesAndTarget(fs)
 	if name == "scp" {
 		with := optionsOf(fs[1:], "SoFiPJlcX")
 		w.sshSettings(with, st)
 		for _, f := range values(with, "-S") {
-			w.nested(f.text, f, st.child(nil), flow{})
+			w.walkNested(f.text, f, st.child(nil), flow{})
 		}
 	}
 	if name == "install" {
-		if has(opts, "-d", "--directory") {
+		if hasOption(opts, "-d", "--directory") {
 			if target != nil {
 				sources = append(sources, *target)
 			}
-			w.writeAll(sources, st, "creates ")
+			w.judgeWrites(sources, st, "creates ")
 			return
 		}
-		if o, ok := find(opts, "-m", "--mode"); ok && o.value != nil {
+		if o, ok := findOption(opts, "-m", "--mode"); ok && o.value != nil {
 			w.setuid(o.value.text, fs)
 		}
 	}
-	if symbolic := has(opts, "-s", "--symbolic", "--symbolic-link"); symbolic || strings.HasSuffix(name, "ln") || name == "link" || has(opts, "-l", "--link") {
-		w.links(sources, target, symbolic, fs, st)
+	if symbolic := hasOption(opts, "-s", "--symbolic", "--symbolic-link"); symbolic || strings.HasSuffix(name, "ln") || name == "link" || hasOption(opts, "-l", "--link") {
+		w.judgeLinks(sources, target, symbolic, fs, st)
 	}
 	if target == nil || (name == "scp" && isRemote(target.text)) {
 		return
 	}
-	w.write(*target, st, shown(fs))
-	w.carry(sources, *target, st)
+	w.judgeWrite(*target, st, shown(fs))
+	w.copyOrigins(sources, *target, st)
 }
 
-// links asks about links that lead out of the tree, because later writes to the link's name go there. The target of a
+// judgeLinks asks about links that lead out of the tree, because later writes to the link's name go there. The target of a
 // symbolic link is relative to the link's own directory.
-func (w *walker) links(sources []field, target *field, symbolic bool, fs []field, st *state) {
+func (w *walker) judgeLinks(sources []field, target *field, symbolic bool, fs []field, st *state) {
 	if target == nil && len(fs) > 1 {
 		sources = fs[len(fs)-1:]
 	}
 	for _, f := range sources {
 		if f.vague && !f.listed && strings.HasPrefix(f.text, unknownText) {
-			w.unknown("the text does not tell where the link leads: %s", shown(fs))
+			w.askUnknown("the text does not tell where the link leads: %s", shown(fs))
 		}
 		if symbolic && target != nil && !path.IsAbs(f.text) && !f.vague && !strings.HasPrefix(f.text, "~") {
 			f = *part(f, path.Join(path.Dir(target.text), f.text))
 		}
 		if w.outside(f, st) {
-			w.ask("a link that leads outside the working directory: %s", shown(fs))
+			w.askBecause("a link that leads outside the working directory: %s", shown(fs))
 		}
 	}
 }
@@ -392,14 +392,14 @@ func isRemote(s string) bool {
 func (w *walker) rsync(fs []field, st *state) {
 	opts, operands := options(fs[1:], "efTBM --rsh --filter --exclude --include --files-from --partial-dir --backup-dir --rsync-path", false)
 	for _, f := range values(opts, "-e", "--rsh", "--rsync-path") {
-		w.nested(f.text, f, st.child(nil), flow{})
+		w.walkNested(f.text, f, st.child(nil), flow{})
 	}
 	if len(operands) < 2 || isRemote(operands[len(operands)-1].text) {
 		return
 	}
 	target := operands[len(operands)-1]
 	if slices.ContainsFunc(opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") }) {
-		w.destroy(target, st, true, "empties what the source lacks in", fs)
+		w.judgeDestroy(target, st, true, "empties what the source lacks in", fs)
 	}
-	w.write(target, st, shown(fs))
+	w.judgeWrite(target, st, shown(fs))
 }

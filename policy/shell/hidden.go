@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// maxPieces is the number of parts of a text that hiddenIn reads as commands.
+// maxPieces is the number of parts of a text that judgeHiddenIn reads as commands.
 const maxPieces = 100
 
-// hidden asks about a program whose words or input contain a command that would be refused. It skips programs that
+// judgeHidden asks about a program whose words or input contain a command that would be refused. It skips programs that
 // accept any text as text.
-func (w *walker) hidden(name string, fs []field, st *state, in flow) {
+func (w *walker) judgeHidden(name string, fs []field, st *state, in flow) {
 	p, _ := w.row(unversioned(name))
 	_, wraps := wrappers(name)
 	if w.refusedOnly > 0 || !wraps && p.reads || isShell(name) || listed("messengers", name) ||
@@ -17,18 +17,18 @@ func (w *walker) hidden(name string, fs []field, st *state, in flow) {
 		return
 	}
 	if in.piped && in.known {
-		w.hiddenIn(literal(in.text), shown(fs), st)
+		w.judgeHiddenIn(literal(in.text), shown(fs), st)
 	}
 	for i, f := range fs[1:] {
 		if option, _, _ := strings.Cut(fs[i].text, "="); !listed("messageOptions", option) {
-			w.hiddenIn(f, shown(fs), st)
+			w.judgeHiddenIn(f, shown(fs), st)
 		}
 	}
 }
 
-// hiddenIn asks about a text if a part of it would be refused as a command. Quotes, brackets, lines and = start a
+// judgeHiddenIn asks about a text if a part of it would be refused as a command. Quotes, brackets, lines and = start a
 // part. The first words of a part may belong to the program, as in "shell rm …" and "!rm …".
-func (w *walker) hiddenIn(f field, said string, st *state) {
+func (w *walker) judgeHiddenIn(f field, said string, st *state) {
 	if w.refusedOnly > 0 || f.vague || !strings.ContainsAny(f.text, " \t") || w.verdict.Tier == Refused {
 		return
 	}
@@ -43,6 +43,6 @@ func (w *walker) hiddenIn(f field, said string, st *state) {
 	}
 	if w.verdict.Tier == Refused {
 		w.verdict = before
-		w.ask("a text that may be a command which is refused: %s", said)
+		w.askBecause("a text that may be a command which is refused: %s", said)
 	}
 }

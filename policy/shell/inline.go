@@ -66,11 +66,11 @@ func languageOf(name string) (language, bool) {
 	return l, ok
 }
 
-// interpreter judges a program that runs a language that this package cannot parse.
-func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
+// judgeInterpreter judges a program that runs a language that this package cannot parse.
+func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 	l, _ := languageOf(name)
 	if l.words == nil {
-		w.unknown("a language that cannot be judged: %s", shown(fs))
+		w.askUnknown("a language that cannot be judged: %s", shown(fs))
 		for _, f := range fs[1:] {
 			w.ifRefused(*part(f, strings.ReplaceAll(f.text, `\`, "/")), st)
 		}
@@ -78,35 +78,35 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	}
 	for i, f := range fs[:len(fs)-1] {
 		if name == "deno" && fs[1].text == "task" && f.text == "--eval" {
-			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
+			w.walkNested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
 		}
 	}
 	codes, inPlace := w.inlineCode(l, fs)
 	for _, code := range codes {
-		w.code(code, l, fs)
+		w.judgeCode(code, l, fs)
 	}
 	opts, operands := options(fs[1:], l.valued, true)
 	if len(operands) > 0 {
-		w.loss(path.Base(operands[0].text), operands)
+		w.judgeRemoteLoss(path.Base(operands[0].text), operands)
 		w.codeWords(path.Base(operands[0].text), fs)
-	} else if o, ok := find(opts, "-m"); ok && o.value != nil {
-		w.loss(o.value.text, fs)
+	} else if o, ok := findOption(opts, "-m"); ok && o.value != nil {
+		w.judgeRemoteLoss(o.value.text, fs)
 	}
-	w.module(l, fs, st, in)
+	w.judgeModule(l, fs, st, in)
 	if len(codes) == 0 {
-		w.started(operands, fs, st, in)
+		w.judgeStarted(operands, fs, st, in)
 	}
 	if (name == "deno" || name == "bun") && slices.ContainsFunc(operands[:min(4, len(operands))], func(f field) bool { return isURL(f.text) && !local(f) }) {
-		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 	}
 	for _, f := range fs[1:] {
 		if w.originOf(f, st).is(foreign) {
-			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+			w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 		}
 	}
 	if inPlace {
 		_, files := options(fs[1:], l.valued, false)
-		w.writeAll(files, st, "edits ")
+		w.judgeWrites(files, st, "edits ")
 	}
 	if len(codes) > 0 {
 		return
@@ -114,20 +114,20 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 	w.suffixesOf(fs, st, in)
 	module := slices.ContainsFunc(fs[1:], func(f field) bool { return strings.HasPrefix(f.text, "-m") })
 	if len(operands) > 0 && !module {
-		w.startsModule(operands[0], fs, st, func(text field) { w.code(text, l, fs) })
+		w.startsModule(operands[0], fs, st, func(text field) { w.judgeCode(text, l, fs) })
 	}
 	if !module || len(operands) > 0 {
-		w.interpreted(l, fs, operands, module, in)
+		w.judgeScript(l, fs, operands, module, in)
 	}
 }
 
-// started judges the script of an interpreter by its place, or the package of deno's npm:NAME.
-func (w *walker) started(operands, fs []field, st *state, in flow) {
+// judgeStarted judges the script of an interpreter by its place, or the package of deno's npm:NAME.
+func (w *walker) judgeStarted(operands, fs []field, st *state, in flow) {
 	for i, f := range operands {
 		if name, ok := strings.CutPrefix(f.text, "npm:"); ok {
 			name, _, _ = strings.Cut(name, "@")
 			w.packages++
-			w.argv(append([]field{literal(name)}, operands[i+1:]...), st.clone(), in)
+			w.judgeWords(append([]field{literal(name)}, operands[i+1:]...), st.clone(), in)
 			w.packages--
 			return
 		}
@@ -136,12 +136,12 @@ func (w *walker) started(operands, fs []field, st *state, in flow) {
 		return
 	}
 	if w.strange(operands[0], st) {
-		w.ask("runs a script outside the working directory: %s", shown(fs))
+		w.askBecause("runs a script outside the working directory: %s", shown(fs))
 	}
 }
 
-// module judges python -m NAME as the program NAME.
-func (w *walker) module(l language, fs []field, st *state, in flow) {
+// judgeModule judges python -m NAME as the program NAME.
+func (w *walker) judgeModule(l language, fs []field, st *state, in flow) {
 	for i, f := range fs {
 		if name, glued := strings.CutPrefix(f.text, "-m"); glued && name != "" && slices.Contains(l.code, "-c") {
 			fs = slices.Insert(slices.Clone(fs), i, literal("-m"))
@@ -155,17 +155,17 @@ func (w *walker) module(l language, fs []field, st *state, in flow) {
 	}
 	if fs[at+1].text == "timeit" {
 		for _, f := range fs[at+2:] {
-			w.code(f, l, fs)
+			w.judgeCode(f, l, fs)
 		}
 	}
 	w.startsModule(*part(fs[at+1], strings.ReplaceAll(fs[at+1].text, ".", "/")), fs, st, nil)
 	w.packages++
-	w.argv(fs[at+1:], st.clone(), in)
+	w.judgeWords(fs[at+1:], st.clone(), in)
 	w.packages--
 }
 
-// interpreted judges a script that an interpreter receives in another way than on its command line.
-func (w *walker) interpreted(l language, fs, operands []field, module bool, in flow) {
+// judgeScript judges a script that an interpreter receives in another way than on its command line.
+func (w *walker) judgeScript(l language, fs, operands []field, module bool, in flow) {
 	script := literal("-")
 	if len(operands) > 0 {
 		script = operands[0]
@@ -173,14 +173,14 @@ func (w *walker) interpreted(l language, fs, operands []field, module bool, in f
 	code, ok := handed(script, in)
 	switch {
 	case len(operands) > 0 && w.unnamed.is(foreign) && !module:
-		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 	case script.out == nil && (!in.piped || !isStdin(script.text)):
 	case code.origin.is(foreign):
-		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 	case code.origin.is(altered):
-		w.unknown("runs code from a file that this session changed: %s", shown(fs))
+		w.askUnknown("runs code from a file that this session changed: %s", shown(fs))
 	case ok:
-		w.code(code, l, fs)
+		w.judgeCode(code, l, fs)
 	}
 }
 
@@ -258,7 +258,7 @@ func (w *walker) codeWords(name string, fs []field) {
 			continue
 		}
 		for _, code := range rest {
-			w.code(code, l, fs)
+			w.judgeCode(code, l, fs)
 		}
 		return
 	}
@@ -267,14 +267,14 @@ func (w *walker) codeWords(name string, fs []field) {
 // codeWords looks up a language, and the words after which a program takes code in this language.
 var codeWords = table("codeWords", strings.Fields)
 
-// code judges code of another language by its words.
-func (w *walker) code(f field, l language, fs []field) {
+// judgeCode judges code of another language by its words.
+func (w *walker) judgeCode(f field, l language, fs []field) {
 	text := f.text
 	if f.vague {
 		text = strings.ReplaceAll(text, unknownText, " ")
 	}
 	if f.vague && strings.TrimSpace(text) == "" {
-		w.unknown("the text does not tell what code is run: %s", shown(fs))
+		w.askUnknown("the text does not tell what code is run: %s", shown(fs))
 		return
 	}
 	found := l.words().FindString(printing().ReplaceAllString(text, "print"))
@@ -282,12 +282,12 @@ func (w *walker) code(f field, l language, fs []field) {
 		return
 	}
 	if strings.Contains(strings.ToLower(text), ".perlica_config") {
-		w.add(Refused, "touches Perlica's own files: "+shown(fs), "perlica")
+		w.addFinding(Refused, "touches Perlica's own files: "+shown(fs), "perlica")
 	}
 	w.refusedOnly++
 	for _, m := range startedTexts().FindAllStringSubmatch(text, 32) {
-		w.nested(strings.Join(m[1:], ""), f, newState(w.place.Dir), flow{})
+		w.walkNested(strings.Join(m[1:], ""), f, newState(w.place.Dir), flow{})
 	}
 	w.refusedOnly--
-	w.ask("code that writes, deletes, starts a process or opens a connection (%s): %s", strings.TrimSpace(found), shown(fs))
+	w.askBecause("code that writes, deletes, starts a process or opens a connection (%s): %s", strings.TrimSpace(found), shown(fs))
 }

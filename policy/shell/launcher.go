@@ -17,8 +17,8 @@ type wrapper struct {
 	packages   bool     // it runs programs of the project's packages
 }
 
-// runs reports whether these words run a command.
-func (wr wrapper) runs(fs []field) bool {
+// runsCommand reports whether these words run a command.
+func (wr wrapper) runsCommand(fs []field) bool {
 	_, operands := options(fs[1:], wr.valued, true)
 	return len(wr.subs) == 0 || len(operands) > 0 && slices.Contains(wr.subs, operands[0].text)
 }
@@ -35,12 +35,12 @@ var wrappers = table("wrappers", func(said string) wrapper {
 // outputOptions are options that name an output file in any program.
 var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir", "--outdir", "--out-dir", "--dest", "--destination", "--install-dir", "--prefix", "--target-dir", "--log-file", "--logfile"}
 
-// outputs judges the output file of an unknown program, if the value of its option is a path.
-func (w *walker) outputs(fs []field, st *state) {
+// judgeOutputs judges the output file of an unknown program, if the value of its option is a path.
+func (w *walker) judgeOutputs(fs []field, st *state) {
 	for _, f := range valuesOf(fs[1:min(len(fs), 4*maxSuffixes)], outputOptions) {
 		if strings.Contains(f.text, "/") && !strings.Contains(f.text, "://") && !f.vague {
 			f.made = true
-			w.write(f, st, "writes to "+f.text)
+			w.judgeWrite(f, st, "writes to "+f.text)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 			break
 		}
 		if startsCommand(fs[i]) {
-			w.argv(fs[i:], st.clone(), in)
+			w.judgeWords(fs[i:], st.clone(), in)
 			w.clientWithin(fs[i:], st, in)
 		}
 	}
@@ -71,7 +71,7 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	w.suffixes = false
 	w.refusedOnly--
 	if w.steps > maxSteps {
-		w.unknown("too long to be judged")
+		w.askUnknown("too long to be judged")
 	}
 }
 
@@ -84,8 +84,8 @@ func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	}
 	only := w.refusedOnly
 	w.refusedOnly = only - 1
-	w.database(name, fs, st, in)
-	w.loss(name, fs)
+	w.judgeDatabase(name, fs, st, in)
+	w.judgeRemoteLoss(name, fs)
 	w.refusedOnly = only
 }
 
@@ -95,7 +95,7 @@ func (w *walker) ifRefused(f field, st *state) {
 		return
 	}
 	w.refusedOnly++
-	w.nested(f.text, f, st.child(nil), flow{})
+	w.walkNested(f.text, f, st.child(nil), flow{})
 	w.refusedOnly--
 }
 
@@ -126,18 +126,18 @@ func (w *walker) optionScripts(fs []field, st *state) {
 		switch {
 		case !takesCommand(name):
 		case has:
-			w.nested(strings.TrimPrefix(value, "exec="), *part(f, value), st.child(nil), flow{})
+			w.walkNested(strings.TrimPrefix(value, "exec="), *part(f, value), st.child(nil), flow{})
 		case i+1 < len(fs) && !strings.HasPrefix(name, "--") && !strings.ContainsAny(fs[i+1].text, " \t\n/"):
 			w.ifRefused(fs[i+1], st) // the event of perf record -e, or the letter of another option
 		case i+1 < len(fs):
-			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
+			w.walkNested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
 		}
 	}
 }
 
-// launch judges the command that a launcher runs: the command after its subcommands, or the texts that it passes to a
+// judgeLauncher judges the command that a launcher runs: the command after its subcommands, or the texts that it passes to a
 // shell.
-func (w *walker) launch(wr wrapper, fs []field, st *state, in flow) flow {
+func (w *walker) judgeLauncher(wr wrapper, fs []field, st *state, in flow) flow {
 	w.suffixesOf(fs, st, in)
 	if wr.packages {
 		w.packages++
@@ -152,20 +152,20 @@ func (w *walker) launch(wr wrapper, fs []field, st *state, in flow) flow {
 		operands = w.leadingAssigns(operands, inner)
 	}
 	skipped := operands[:min(wr.skip, len(operands))]
-	w.move(commandName(fs[0]), nil, skipped, inner)
+	w.applyDirectory(commandName(fs[0]), nil, skipped, inner)
 	operands = operands[len(skipped):]
 	w.optionScripts(fs[:len(fs)-len(operands)], inner)
 	if wr.texts {
 		for i, f := range fs[1:] {
 			if i < maxSuffixes && strings.ContainsAny(f.text, " \t\n") {
-				w.nested(unquote(f.text), f, inner.child(nil), flow{})
+				w.walkNested(unquote(f.text), f, inner.child(nil), flow{})
 			}
 		}
 	} else if len(operands) > 0 && strings.ContainsAny(operands[0].text, " \t\n") {
-		return w.nested(operands[0].text, operands[0], inner.child(nil), in)
+		return w.walkNested(operands[0].text, operands[0], inner.child(nil), in)
 	}
 	if len(operands) > 0 && (!wr.texts || startsCommand(operands[0])) {
-		return w.argv(operands, inner, in)
+		return w.judgeWords(operands, inner, in)
 	}
 	return flow{piped: in.piped, origin: in.origin}
 }

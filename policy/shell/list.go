@@ -94,7 +94,7 @@ func (w *walker) words(e expansion, quoted bool, st *state) []run {
 	}
 	whole := run{quoted: true}
 	for _, r := range all(e.list, quoted, joint) {
-		whole.add(r.field)
+		whole.appendField(r.field)
 	}
 	whole.loose = false
 	return []run{whole}

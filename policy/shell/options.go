@@ -92,14 +92,14 @@ func part(f field, text string) *field {
 	return &f
 }
 
-// has reports whether one of the options was given. A long option may be shortened.
-func has(opts []option, names ...string) bool {
-	_, ok := find(opts, names...)
+// hasOption reports whether one of the options was given. A long option may be shortened.
+func hasOption(opts []option, names ...string) bool {
+	_, ok := findOption(opts, names...)
 	return ok
 }
 
-// find returns the last option with one of these names.
-func find(opts []option, names ...string) (option, bool) {
+// findOption returns the last option with one of these names.
+func findOption(opts []option, names ...string) (option, bool) {
 	for i := len(opts) - 1; i >= 0; i-- {
 		for _, name := range names {
 			o := opts[i].name

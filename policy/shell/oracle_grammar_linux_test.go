@@ -42,19 +42,19 @@ func command(rows map[string][]string, seed, n uint64) string {
 	g := &grammar{Rand: rand.New(rand.NewPCG(seed, n)), rows: rows}
 	script := g.dangerous()
 	if len(g.setup) > 0 {
-		script = strings.Join(g.setup, g.pick("; ", "\n")) + g.pick("; ", "\n", " && ") + script
+		script = strings.Join(g.setup, g.pickOne("; ", "\n")) + g.pickOne("; ", "\n", " && ") + script
 	}
 	for range g.IntN(3) {
-		script = g.layer(script)
+		script = g.wrapScript(script)
 	}
 	return script
 }
 
-func (g *grammar) pick(of ...string) string { return of[g.IntN(len(of))] }
+func (g *grammar) pickOne(of ...string) string { return of[g.IntN(len(of))] }
 
 func (g *grammar) variable() string {
 	g.names++
-	return fmt.Sprintf("%s%d", g.pick("X", "dir", "_v", "A"), g.names)
+	return fmt.Sprintf("%s%d", g.pickOne("X", "dir", "_v", "A"), g.names)
 }
 
 // single, double and ansi quote any text for bash.
@@ -73,7 +73,7 @@ func ansi(s string, g *grammar) string {
 		case c == '\n':
 			b.WriteString(`\n`)
 		case g.IntN(3) == 0:
-			fmt.Fprintf(&b, g.pick(`\x%02x`, `\%03o`, `\u%04x`), c)
+			fmt.Fprintf(&b, g.pickOne(`\x%02x`, `\%03o`, `\u%04x`), c)
 		default:
 			b.WriteByte(c)
 		}
@@ -81,7 +81,7 @@ func ansi(s string, g *grammar) string {
 	return "$'" + b.String() + "'"
 }
 
-func (g *grammar) quote(s string) string {
+func (g *grammar) quoteText(s string) string {
 	switch g.IntN(4) {
 	case 0:
 		return ansi(s, g)
@@ -98,28 +98,28 @@ func (g *grammar) word(s string) string {
 	a, b := s[:i], s[i:]
 	switch g.IntN(16) {
 	case 0:
-		return g.quote(s)
+		return g.quoteText(s)
 	case 1:
-		return a + g.quote(b)
+		return a + g.quoteText(b)
 	case 2:
-		return g.quote(a) + b
+		return g.quoteText(a) + b
 	case 3:
-		return a + g.pick("''", `""`, "${NOPE}", "$NOPE", "$()", "``", `"$@"`) + b
+		return a + g.pickOne("''", `""`, "${NOPE}", "$NOPE", "$()", "``", `"$@"`) + b
 	case 4:
 		return `\` + s
 	case 5:
-		return "$(" + g.pick("echo", "printf %s") + " " + g.quote(s) + ")"
+		return "$(" + g.pickOne("echo", "printf %s") + " " + g.quoteText(s) + ")"
 	case 6:
 		x := g.variable()
-		g.setup = append(g.setup, x+"="+g.quote(s))
-		return g.pick("$"+x, "${"+x+"}", `"$`+x+`"`, "${"+x+":-y}", "${"+x+"%zz}", "${"+x+"/zz/y}", "${"+x+"@Q}", "${NOPE:-$"+x+"}", "${"+x+"[0]}")
+		g.setup = append(g.setup, x+"="+g.quoteText(s))
+		return g.pickOne("$"+x, "${"+x+"}", `"$`+x+`"`, "${"+x+":-y}", "${"+x+"%zz}", "${"+x+"/zz/y}", "${"+x+"@Q}", "${NOPE:-$"+x+"}", "${"+x+"[0]}")
 	case 7:
 		x := g.variable()
-		g.setup = append(g.setup, g.pick("declare ", "export ", "readonly ", "typeset ")+x+"="+g.quote(a), x+"+="+g.quote(b))
+		g.setup = append(g.setup, g.pickOne("declare ", "export ", "readonly ", "typeset ")+x+"="+g.quoteText(a), x+"+="+g.quoteText(b))
 		return "$" + x
 	case 8:
 		x, y := g.variable(), g.variable()
-		g.setup = append(g.setup, x+"="+g.quote(s), y+"="+x)
+		g.setup = append(g.setup, x+"="+g.quoteText(s), y+"="+x)
 		return "${!" + y + "}"
 	case 9:
 		x := g.variable()
@@ -127,8 +127,8 @@ func (g *grammar) word(s string) string {
 		return `"$` + x + `"`
 	case 10:
 		x := g.variable()
-		g.setup = append(g.setup, x+"="+g.quote("z"+s+"z"))
-		return fmt.Sprintf(g.pick("${%[1]s:1:%[2]d}", "${%[1]s:1:-1}", "${%[1]s//z/}"), x, len(s))
+		g.setup = append(g.setup, x+"="+g.quoteText("z"+s+"z"))
+		return fmt.Sprintf(g.pickOne("${%[1]s:1:%[2]d}", "${%[1]s:1:-1}", "${%[1]s//z/}"), x, len(s))
 	case 11:
 		return "{" + s + ",}"
 	default:
@@ -138,7 +138,7 @@ func (g *grammar) word(s string) string {
 
 // assigned returns a command that sets a variable.
 func (g *grammar) assigned(x, s string) string {
-	return fmt.Sprintf(g.pick("read -r %s <<< %s", "printf -v %s %%s %s", "mapfile -t %s <<< %s", "for %s in %s; do :; done",
+	return fmt.Sprintf(g.pickOne("read -r %s <<< %s", "printf -v %s %%s %s", "mapfile -t %s <<< %s", "for %s in %s; do :; done",
 		"%s=(%s)", "local %s=%s 2>/dev/null || read -r "+x+" <<< "+single(s), "IFS= read -r %s < <(echo %s)", "eval %s=%s", "let z=1 %s=0; "+x+"=%s"), x, single(s))
 }
 
@@ -161,7 +161,7 @@ func (g *grammar) dangerous() string {
 	dir, file := g.place("dirs"), g.place("files")
 	switch g.IntN(9) {
 	case 0, 1, 2:
-		return g.launch(g.remove(dir))
+		return g.launchCommand(g.removeCommand(dir))
 	case 3:
 		return g.one("after cd", "«cd»", g.one("cd"), "«what»", g.one("what after cd"))
 	case 4:
@@ -169,33 +169,33 @@ func (g *grammar) dangerous() string {
 	case 5:
 		return g.one("redirect", "«file»", file)
 	default:
-		return g.launch(g.one("write", "«file»", file))
+		return g.launchCommand(g.one("write", "«file»", file))
 	}
 }
 
-func (g *grammar) remove(dir string) string {
+func (g *grammar) removeCommand(dir string) string {
 	switch g.IntN(12) {
 	case 0:
 		return g.word("find") + " " + dir + " " + g.one("find")
 	case 1:
-		return g.word("mv") + " " + dir + " /tmp/" + g.pick("", "gone")
+		return g.word("mv") + " " + dir + " /tmp/" + g.pickOne("", "gone")
 	case 2:
-		return g.word("chmod") + " -R " + g.pick("000", "a-w", "-w", "u=") + " " + dir
+		return g.word("chmod") + " -R " + g.pickOne("000", "a-w", "-w", "u=") + " " + dir
 	default:
 		return g.word("rm") + " " + g.one("rm options") + " " + dir
 	}
 }
 
-// launch sometimes runs a simple command through another program.
-func (g *grammar) launch(simple string) string {
+// launchCommand sometimes runs a simple command through another program.
+func (g *grammar) launchCommand(simple string) string {
 	if g.IntN(3) == 0 {
 		return simple
 	}
 	return g.one("launch", "«simple»", simple)
 }
 
-// layer wraps a script in a construct that runs it.
-func (g *grammar) layer(script string) string {
-	return g.one(g.pick("compound", "run"), "«script»", script, "«quoted»", g.quote(script),
+// wrapScript wraps a script in a construct that runs it.
+func (g *grammar) wrapScript(script string) string {
+	return g.one(g.pickOne("compound", "run"), "«script»", script, "«quoted»", g.quoteText(script),
 		"«base64»", base64.StdEncoding.EncodeToString([]byte(script)))
 }

@@ -20,7 +20,7 @@ func TestOracle(t *testing.T) {
 	harmful, late, failed := uint64(0), 0, 0
 	for n := range *oracleCommands {
 		c := command(rows, *oracleSeed, n)
-		d := s.try(t, c)
+		d := s.tryCommand(t, c)
 		if len(d.Outside) > 0 || len(d.Gone) > 0 {
 			harmful++
 		}
@@ -84,7 +84,7 @@ func oracleSees(t *testing.T, userNamespace bool) {
 		{command: "find / -delete", outside: "/home/me/.bashrc", gone: "/"},
 		{command: "cat /etc/hosts", output: "127.0.0.1 localhost\n"},
 	} {
-		d := s.try(t, test.command)
+		d := s.tryCommand(t, test.command)
 		if test.outside == "" && test.gone == "" && len(d.Outside) > 0 || test.outside != "" && !slices.Contains(d.Outside, test.outside) {
 			t.Errorf("%s: outside %q, want %q", test.command, d.Outside, test.outside)
 		}

@@ -86,10 +86,10 @@ func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Cleanup(s.close)
+	t.Cleanup(s.closeWarden)
 	// If the harmless command fails, the system is at fault and not the test.
 	for _, line := range []any{o, ":"} {
-		d, err := s.exchange(line)
+		d, err := s.exchangeLine(line)
 		if err == nil && d.Err != "" {
 			err = errors.New(d.Err)
 		}
@@ -138,8 +138,8 @@ func startWarden(sys *syscall.SysProcAttr) (*sandbox, error) {
 	return s, nil
 }
 
-// exchange sends one line and reads one line.
-func (s *sandbox) exchange(line any) (effect, error) {
+// exchangeLine sends one line and reads one line.
+func (s *sandbox) exchangeLine(line any) (effect, error) {
 	var d effect
 	if err := json.NewEncoder(s.to).Encode(line); err != nil {
 		return d, err
@@ -150,19 +150,19 @@ func (s *sandbox) exchange(line any) (effect, error) {
 	return d, json.Unmarshal(s.answers.Bytes(), &d)
 }
 
-// try runs a command and returns its effect.
-func (s *sandbox) try(t *testing.T, command string) effect {
+// tryCommand runs a command and returns its effect.
+func (s *sandbox) tryCommand(t *testing.T, command string) effect {
 	t.Helper()
-	d, err := s.exchange(command)
+	d, err := s.exchangeLine(command)
 	if err != nil || d.Err != "" {
 		t.Fatalf("%v %s: %q", err, d.Err, command)
 	}
 	return d
 }
 
-// close ends the warden and every process in its namespaces. The end of this process does the same, because it closes
+// closeWarden ends the warden and every process in its namespaces. The end of this process does the same, because it closes
 // the pipe that the warden reads.
-func (s *sandbox) close() {
+func (s *sandbox) closeWarden() {
 	s.to.Close()
 	_ = s.process.Kill()
 	_, _ = s.process.Wait()

@@ -61,7 +61,7 @@ func watch() error {
 	if err := json.Unmarshal(in.Bytes(), &w.orders); err != nil {
 		return err
 	}
-	if err := w.enclose(); err != nil {
+	if err := w.enterRoot(); err != nil {
 		return out.Encode(effect{Err: err.Error()})
 	}
 	if err := out.Encode(effect{}); err != nil {
@@ -72,7 +72,7 @@ func watch() error {
 		if err := json.Unmarshal(in.Bytes(), &command); err != nil {
 			return err
 		}
-		d, err := w.try(command)
+		d, err := w.tryCommand(command)
 		if err != nil {
 			d.Err = err.Error()
 		}
@@ -91,8 +91,8 @@ func step(what string, err error) error {
 	return nil
 }
 
-// enclose leaves the machine's files for a tmpfs, for good.
-func (w *warden) enclose() error {
+// enterRoot leaves the machine's files for a tmpfs, for good.
+func (w *warden) enterRoot() error {
 	if os.Getpid() != 1 {
 		return errors.New("not in a process namespace of its own")
 	}
@@ -138,7 +138,7 @@ func (w *warden) enclose() error {
 	if err := w.sealed(); err != nil {
 		return err
 	}
-	return w.limit()
+	return w.limitCommands()
 }
 
 // keepFiles hides the open files from commands, because the parent of the tests may have left some open.
@@ -208,8 +208,8 @@ func (w *warden) sealed() error {
 	return nil
 }
 
-// limit takes away rights and resources that no command needs.
-func (w *warden) limit() error {
+// limitCommands takes away rights and resources that no command needs.
+func (w *warden) limitCommands() error {
 	for limit, value := range map[int]uint64{
 		unix.RLIMIT_NPROC: 1000, unix.RLIMIT_FSIZE: 1 << 20, unix.RLIMIT_CPU: 60,
 		unix.RLIMIT_NOFILE: 256, unix.RLIMIT_CORE: 0,
@@ -230,19 +230,19 @@ func (w *warden) limit() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// try runs one command in a new world.
-func (w *warden) try(command string) (effect, error) {
+// tryCommand runs one command in a new world.
+func (w *warden) tryCommand(command string) (effect, error) {
 	if err := w.sealed(); err != nil {
 		return effect{}, err
 	}
-	if err := w.rebuild(); err != nil {
+	if err := w.rebuildWorld(); err != nil {
 		return effect{}, step("build the world", err)
 	}
 	before, err := snapshot()
 	if err != nil {
 		return effect{}, err
 	}
-	d, err := w.run(command)
+	d, err := w.runCommand(command)
 	if err != nil {
 		return d, step("run", err)
 	}
@@ -251,8 +251,8 @@ func (w *warden) try(command string) (effect, error) {
 	return d, err
 }
 
-// run starts the command as process 1 of another namespace, so that nothing outlives it.
-func (w *warden) run(command string) (effect, error) {
+// runCommand starts the command as process 1 of another namespace, so that nothing outlives it.
+func (w *warden) runCommand(command string) (effect, error) {
 	var d effect
 	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)
 	if err != nil {

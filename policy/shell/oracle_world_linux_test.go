@@ -32,8 +32,8 @@ var links = map[string]string{
 // kept are the mounts: they are neither removed nor compared.
 var kept = []string{"/tools", "/proc"}
 
-// rebuild removes the last world and makes a new one.
-func (w *warden) rebuild() error {
+// rebuildWorld removes the last world and makes a new one.
+func (w *warden) rebuildWorld() error {
 	entries, err := os.ReadDir("/")
 	if err != nil {
 		return err
@@ -59,11 +59,11 @@ func (w *warden) rebuild() error {
 			return err
 		}
 	}
-	return errors.Join(os.Chmod("/", 0o755), w.own())
+	return errors.Join(os.Chmod("/", 0o755), w.chownWorld())
 }
 
-// own gives the world to the user of the commands, so that no file is protected by its rights.
-func (w *warden) own() error {
+// chownWorld gives the world to the user of the commands, so that no file is protected by its rights.
+func (w *warden) chownWorld() error {
 	return walk(func(name string, _ fs.FileInfo) error { return os.Lchown(name, w.Owner, w.Owner) })
 }
 

@@ -23,8 +23,8 @@ const (
 
 func (o origin) is(other origin) bool { return o&other != 0 }
 
-// mark adds an origin to a file.
-func (w *walker) mark(f field, st *state, o origin) {
+// markOrigin adds an origin to a file.
+func (w *walker) markOrigin(f field, st *state, o origin) {
 	if o == 0 {
 		return
 	}
@@ -33,15 +33,15 @@ func (w *walker) mark(f field, st *state, o origin) {
 		return
 	}
 	if o.is(foreign) {
-		w.touch(f, st)
+		w.recordChanged(f, st)
 	}
 	for _, target := range w.targets(f, st) {
 		w.files[target] |= o
 	}
 }
 
-// keep remembers the text that a command writes to a file, for a later command that runs or reads the file.
-func (w *walker) keep(f field, st *state, out flow) {
+// keepText remembers the text that a command writes to a file, for a later command that runs or reads the file.
+func (w *walker) keepText(f field, st *state, out flow) {
 	if f.vague || f.glob || !out.known && out.text == "" && len(out.operands) == 0 {
 		return
 	}
@@ -85,9 +85,9 @@ func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 		if text := w.written[target].text; text != "" {
 			after := st.clone()
 			w.refusedOnly++
-			w.script(text, after, flow{})
+			w.walkScript(text, after, flow{})
 			w.refusedOnly--
-			st.join(st.clone(), after)
+			st.joinStates(st.clone(), after)
 		}
 	}
 	if len(args) > 1 {
@@ -137,16 +137,16 @@ func (w *walker) privacy(fs []field, st *state) (o origin) {
 	return o & private
 }
 
-// carry gives the copies of files the origins and the texts of their sources.
-func (w *walker) carry(sources []field, target field, st *state) {
+// copyOrigins gives the copies of files the origins and the texts of their sources.
+func (w *walker) copyOrigins(sources []field, target field, st *state) {
 	for _, f := range sources {
 		o := w.originOf(f, st)
 		if o.is(private) && w.outside(f, st) && !w.outside(target, st) {
-			w.ask("copies something private into the working directory: %s", f.src)
+			w.askBecause("copies something private into the working directory: %s", f.src)
 		}
 		into := target
 		into.text = path.Join(target.text, path.Base(f.text))
-		w.touch(into, st)
+		w.recordChanged(into, st)
 		same := w.changed(f, st) == "" && !f.vague
 		for _, to := range []field{target, into} {
 			for _, copied := range w.targets(to, st) {
@@ -154,8 +154,8 @@ func (w *walker) carry(sources []field, target field, st *state) {
 					w.unseen[copied] = max(0, w.unseen[copied]-1)
 				}
 			}
-			w.mark(to, st, o)
-			w.keep(to, st, w.fileFlow(f, st))
+			w.markOrigin(to, st, o)
+			w.keepText(to, st, w.fileFlow(f, st))
 		}
 	}
 }
@@ -163,15 +163,15 @@ func (w *walker) carry(sources []field, target field, st *state) {
 // fetchers looks up the programs that download, with their options that take a value.
 var fetchers = table("fetchers", func(said string) string { return said })
 
-// fetch judges the place of a download and remembers the file.
-func (w *walker) fetch(name string, fs []field, st *state) {
+// judgeDownload judges the place of a download and remembers the file.
+func (w *walker) judgeDownload(name string, fs []field, st *state) {
 	valued, _ := fetchers(name)
 	opts, operands := options(fs[1:], valued, false)
 	at := st.clone()
 	for _, o := range opts {
 		dir := o.name == "--output-dir" || o.name == "--directory-prefix" || o.name == "-P" && name == "wget" || o.name == "--dir" || o.name == "-d" && name == "aria2c"
 		if dir && o.value != nil {
-			w.write(*o.value, st, "downloads to "+o.value.text)
+			w.judgeWrite(*o.value, st, "downloads to "+o.value.text)
 			at.chdir(*o.value)
 			at.pending = nil
 		}
@@ -185,26 +185,26 @@ func (w *walker) fetch(name string, fs []field, st *state) {
 		if isStdin(o.value.text) {
 			continue
 		}
-		w.write(*o.value, at, "downloads to "+o.value.text)
-		w.mark(*o.value, at, network)
+		w.judgeWrite(*o.value, at, "downloads to "+o.value.text)
+		w.markOrigin(*o.value, at, network)
 	}
 	for _, f := range values(opts, "-w", "--write-out") {
 		for _, m := range writtenOut().FindAllStringSubmatch(f.text, 16) {
-			w.write(*part(f, m[1]), st, "writes to "+m[1])
+			w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
 		}
 	}
 	for _, f := range values(opts, "-e", "--execute") {
 		if name == "wget" && !strings.HasPrefix(f.text, "robots") {
-			w.ask("a setting on the command line: %s", shown(fs))
+			w.askBecause("a setting on the command line: %s", shown(fs))
 		}
 	}
-	if o, ok := find(opts, "-X", "--request"); ok && o.value != nil && o.value.text == "DELETE" && !slices.ContainsFunc(operands, local) {
-		w.ask("deletes something on another machine: %s", shown(fs))
+	if o, ok := findOption(opts, "-X", "--request"); ok && o.value != nil && o.value.text == "DELETE" && !slices.ContainsFunc(operands, local) {
+		w.askBecause("deletes something on another machine: %s", shown(fs))
 	}
-	remote := has(opts, "-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "--content-disposition", "-d", "--download")
+	remote := hasOption(opts, "-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "--content-disposition", "-d", "--download")
 	switch name {
 	case "curl", "http", "https", "xh":
-		if !remote || name != "curl" && !has(opts, "-d", "--download") {
+		if !remote || name != "curl" && !hasOption(opts, "-d", "--download") {
 			return
 		}
 	case "wget", "aria2c", "axel":
@@ -215,9 +215,9 @@ func (w *walker) fetch(name string, fs []field, st *state) {
 		return
 	}
 	for _, f := range operands {
-		w.mark(defaultName(f), at, network)
+		w.markOrigin(defaultName(f), at, network)
 	}
-	if has(opts, "-J", "--remote-header-name", "--content-disposition", "-i", "--input-file") {
+	if hasOption(opts, "-J", "--remote-header-name", "--content-disposition", "-i", "--input-file") {
 		w.unnamed |= network
 	}
 }
@@ -309,14 +309,14 @@ var senders = table("senders", strings.Fields)
 // uploads looks up programs that send only with one of these words among their operands.
 var uploads = table("uploads", strings.Fields)
 
-// sends asks if private data leaves this machine.
-func (w *walker) sends(name string, fs []field, st *state, in flow) {
+// judgeSending asks if private data leaves this machine.
+func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 	used, known := senders(name)
 	if words, ok := uploads(name); ok {
 		known = among(fs[1:], words...)
 	}
 	if !known && slices.ContainsFunc(fs[1:], func(f field) bool { return f.origin.is(private) }) && !w.isLocal(name, fs) {
-		w.ask("sends something private away: %s", shown(fs))
+		w.askBecause("sends something private away: %s", shown(fs))
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {
 		return
@@ -338,7 +338,7 @@ func (w *walker) sends(name string, fs []field, st *state, in flow) {
 		}
 	}
 	if leaves {
-		w.ask("sends something private away: %s", shown(fs))
+		w.askBecause("sends something private away: %s", shown(fs))
 	}
 }
 
@@ -349,7 +349,7 @@ func (w *walker) isLocal(name string, fs []field) bool {
 	}
 	p, _ := w.row(name)
 	wr, wraps := wrappers(name)
-	return p.reads || wraps && wr.runs(fs) || isShell(name) || slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
+	return p.reads || wraps && wr.runsCommand(fs) || isShell(name) || slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
 }
 
 // localParts are the parts of the table whose programs do not pass their command line on.

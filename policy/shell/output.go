@@ -252,9 +252,9 @@ func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	_, operands := options(fs[1:], "", false)
 	if name != "cat" && name != "nl" {
 		for _, f := range operands {
-			w.write(f, st, "writes to "+f.src)
-			w.mark(f, st, in.origin)
-			w.keep(f, st, in)
+			w.judgeWrite(f, st, "writes to "+f.src)
+			w.markOrigin(f, st, in.origin)
+			w.keepText(f, st, in)
 		}
 		return in
 	}
@@ -272,8 +272,8 @@ func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	return out
 }
 
-// unpacks records that an archive from a download may have created files of any name.
-func (w *walker) unpacks(name string, fs []field, st *state, in flow) {
+// recordUnpacked records that an archive from a download may have created files of any name.
+func (w *walker) recordUnpacked(name string, fs []field, st *state, in flow) {
 	switch name {
 	case "tar", "gtar", "bsdtar", "unzip", "7z", "7za", "cpio", "gunzip", "unxz", "bunzip2", "ar":
 	default:
@@ -311,16 +311,16 @@ func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, 
 	}
 	for i, f := range fs[1:] {
 		if (f.text == "-out" || f.text == "-o" && name != "openssl") && i+2 < len(fs) {
-			w.write(fs[i+2], st, "writes to "+fs[i+2].src)
-			w.mark(fs[i+2], st, out.origin)
-			w.keep(fs[i+2], st, out)
+			w.judgeWrite(fs[i+2], st, "writes to "+fs[i+2].src)
+			w.markOrigin(fs[i+2], st, out.origin)
+			w.keepText(fs[i+2], st, out)
 		}
 	}
-	if o, found := find(opts, "--output"); found && o.value != nil {
-		w.mark(*o.value, st, out.origin)
+	if o, found := findOption(opts, "--output"); found && o.value != nil {
+		w.markOrigin(*o.value, st, out.origin)
 	}
 	if name == "xxd" && len(operands) > 1 {
-		w.mark(operands[1], st, out.origin)
+		w.markOrigin(operands[1], st, out.origin)
 	}
 	if name == "uudecode" && len(opts) == 0 {
 		w.unnamed |= decoded // the name is in the file
@@ -336,8 +336,8 @@ func (w *walker) applyPatch(fs []field, st *state, in flow) {
 	}
 	for _, f := range texts {
 		if f.vague {
-			w.unknown("the text does not tell which files this changes: %s", shown(fs))
+			w.askUnknown("the text does not tell which files this changes: %s", shown(fs))
 		}
-		w.patched(PatchFiles(f.text), f, fs, st)
+		w.judgePatch(PatchFiles(f.text), f, fs, st)
 	}
 }

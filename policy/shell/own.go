@@ -36,10 +36,10 @@ const ownValued = "sf --session --provider --agent --env --context --input-id --
 // command is forbidden, too. See ownCommands for the reasons.
 func ownCommand(args []field) bool {
 	opts, operands := options(args, ownValued, false)
-	service := has(opts, "--service")
+	service := hasOption(opts, "--service")
 	switch {
 	// after "acp" the option may belong to the agent
-	case !service && has(opts, "--help", "-h", "--version") && (len(operands) == 0 || operands[0].text != "acp"):
+	case !service && hasOption(opts, "--help", "-h", "--version") && (len(operands) == 0 || operands[0].text != "acp"):
 		return false
 	case service, len(operands) == 0: // the chat
 		return true
@@ -47,7 +47,7 @@ func ownCommand(args []field) bool {
 	if first := operands[0].text; first == "run" || first == "exec" {
 		// An input in an existing session belongs to another front end. A rule that allows is a grant, and an MCP
 		// server is a program. Files that --save-to writes are written in Perlica's name.
-		return has(opts, "-s", "--session", "--resume", "-c", "--continue", "--allow", "--mcp-config", "--save-to")
+		return hasOption(opts, "-s", "--session", "--resume", "-c", "--continue", "--allow", "--mcp-config", "--save-to")
 	}
 	words := ""
 	for _, f := range operands[:min(4, len(operands))] {
@@ -67,7 +67,7 @@ func ownCommand(args []field) bool {
 // ownCall refuses a command of Perlica that an agent may not run.
 func (w *walker) ownCall(fs []field) {
 	if ownCommand(fs[1:]) {
-		w.add(Refused, "answers or changes something in Perlica's name: "+shown(fs), "perlica")
+		w.addFinding(Refused, "answers or changes something in Perlica's name: "+shown(fs), "perlica")
 	}
 }
 
@@ -114,6 +114,6 @@ func (w *walker) ownFile(target string, glob bool, action string) bool {
 	if !w.place.owns(target, glob) {
 		return false
 	}
-	w.add(Refused, "touches Perlica's own files: "+action, "perlica")
+	w.addFinding(Refused, "touches Perlica's own files: "+action, "perlica")
 	return true
 }

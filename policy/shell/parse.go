@@ -134,10 +134,10 @@ func spreadBraces(parts []syntax.WordPart, left *int) [][]syntax.WordPart {
 	case !syntax.SplitBraces(&word):
 		return [][]syntax.WordPart{parts}
 	}
-	return spread(word.Parts, left)
+	return spreadFirst(word.Parts, left)
 }
 
-func spread(parts []syntax.WordPart, left *int) (out [][]syntax.WordPart) {
+func spreadFirst(parts []syntax.WordPart, left *int) (out [][]syntax.WordPart) {
 	at := slices.IndexFunc(parts, func(p syntax.WordPart) bool { _, ok := p.(*syntax.BraceExp); return ok })
 	if at < 0 {
 		return [][]syntax.WordPart{rejoin(parts)}
@@ -146,7 +146,7 @@ func spread(parts []syntax.WordPart, left *int) (out [][]syntax.WordPart) {
 		if *left--; *left < 0 {
 			return nil
 		}
-		out = append(out, spread(slices.Concat(parts[:at], choice.Parts, parts[at+1:]), left)...)
+		out = append(out, spreadFirst(slices.Concat(parts[:at], choice.Parts, parts[at+1:]), left)...)
 	}
 	return out
 }

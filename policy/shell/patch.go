@@ -29,7 +29,7 @@ type Patch struct {
 func PatchFiles(text string) Patch {
 	var p patchReader
 	for line := range strings.SplitSeq(text, "\n") {
-		p.line(strings.TrimSuffix(line, "\r"))
+		p.readLine(strings.TrimSuffix(line, "\r"))
 	}
 	return p.Patch
 }
@@ -40,7 +40,7 @@ type patchReader struct {
 	before   string // the file of the next +++ line
 }
 
-func (p *patchReader) line(line string) {
+func (p *patchReader) readLine(line string) {
 	if p.old > 0 || p.new > 0 {
 		switch {
 		case strings.HasPrefix(line, "-"):
@@ -60,8 +60,8 @@ func (p *patchReader) line(line string) {
 		p.Odd = "the patch makes a link or a special file, mode " + m[1]
 	}
 	if m := patchFile().FindStringSubmatch(line); m != nil {
-		p.add(m[2])
-		p.add(strings.Trim(strings.TrimSpace(m[2]), `"'`))
+		p.addPath(m[2])
+		p.addPath(strings.Trim(strings.TrimSpace(m[2]), `"'`))
 		if m[1] == "Delete" {
 			p.Removed = append(p.Removed, strings.TrimSpace(m[2]))
 		}
@@ -70,7 +70,7 @@ func (p *patchReader) line(line string) {
 	for _, form := range []*regexp.Regexp{patchMove(), diffGit(), diffIndex()} {
 		if m := form.FindStringSubmatch(line); m != nil {
 			for _, name := range m[1:] {
-				p.add(p.unquote(name, strings.Contains(line, `"`)))
+				p.addPath(p.unquoteName(name, strings.Contains(line, `"`)))
 			}
 			return
 		}
@@ -78,13 +78,13 @@ func (p *patchReader) line(line string) {
 	if m := diffFile().FindStringSubmatch(line); m != nil {
 		name, _, _ := strings.Cut(m[1], "\t") // a time follows the name
 		name = strings.TrimSpace(name)
-		p.file(strings.HasPrefix(line, "-"), p.unquote(name, strings.HasPrefix(name, `"`)))
+		p.readFileLine(strings.HasPrefix(line, "-"), p.unquoteName(name, strings.HasPrefix(name, `"`)))
 	}
 }
 
-// unquote reads a name in quotes with C escapes, as git and diff write it. An escape for a letter or a dot is odd,
+// unquoteName reads a name in quotes with C escapes, as git and diff write it. An escape for a letter or a dot is odd,
 // because no program writes one.
-func (p *patchReader) unquote(name string, quoted bool) string {
+func (p *patchReader) unquoteName(name string, quoted bool) string {
 	name = strings.Trim(name, `"`)
 	if !quoted || !strings.Contains(name, `\`) {
 		return name
@@ -115,14 +115,14 @@ func (p *patchReader) unquote(name string, quoted bool) string {
 	return b.String()
 }
 
-// file reads a line that names one side of a diff. If the other side is /dev/null, the file is created or removed.
+// readFileLine reads a line that names one side of a diff. If the other side is /dev/null, the file is created or removed.
 // Some agents put a prefix before /dev/null, too. Other prefixes of git (diff.mnemonicPrefix) may also be folders, so
 // both readings are added.
-func (p *patchReader) file(old bool, name string) {
+func (p *patchReader) readFileLine(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest
 	} else if m := mnemonic().FindStringSubmatch(name); m != nil {
-		p.add(m[1])
+		p.addPath(m[1])
 	}
 	if name == "dev/null" {
 		name = "/dev/null"
@@ -134,11 +134,11 @@ func (p *patchReader) file(old bool, name string) {
 		p.before = name
 	}
 	if name != "/dev/null" {
-		p.add(name)
+		p.addPath(name)
 	}
 }
 
-func (p *patchReader) add(name string) {
+func (p *patchReader) addPath(name string) {
 	if name = strings.TrimSpace(name); name != "" {
 		p.Paths = append(p.Paths, name)
 	}
@@ -155,8 +155,8 @@ func hunkLength(s string) int {
 	return n
 }
 
-// patch judges the files in the input of patch or git apply. It does not read patch files on disk.
-func (w *walker) patch(name string, fs []field, st *state, in flow) {
+// judgePatchInput judges the files in the input of patch or git apply. It does not read patch files on disk.
+func (w *walker) judgePatchInput(name string, fs []field, st *state, in flow) {
 	if name == "git" {
 		_, rest := options(fs[1:], gitValued, true)
 		if len(rest) == 0 || rest[0].text != "apply" && rest[0].text != "am" {
@@ -167,37 +167,37 @@ func (w *walker) patch(name string, fs []field, st *state, in flow) {
 		return
 	}
 	for _, f := range valuesOf(fs, []string{"--directory"}) {
-		w.write(*part(f, path.Join(f.text, "config")), st, "writes to "+f.src)
+		w.judgeWrite(*part(f, path.Join(f.text, "config")), st, "writes to "+f.src)
 	}
 	for _, f := range fs[1:] {
 		if w.outside(f, st) {
-			w.ask("a patch outside the working directory: %s", shown(fs))
+			w.askBecause("a patch outside the working directory: %s", shown(fs))
 		}
 		if w.runsForeign(f, st) || w.originOf(f, st).is(altered) {
-			w.unknown("the text does not tell which files this changes: %s", shown(fs))
+			w.askUnknown("the text does not tell which files this changes: %s", shown(fs))
 		}
 	}
 	if !in.piped {
 		return
 	}
 	if in.origin.is(elsewhere) {
-		w.ask("a patch outside the working directory: %s", shown(fs))
+		w.askBecause("a patch outside the working directory: %s", shown(fs))
 	}
 	if in.origin.is(foreign | altered) {
-		w.unknown("the text does not tell which files this changes: %s", shown(fs))
+		w.askUnknown("the text does not tell which files this changes: %s", shown(fs))
 	}
-	w.patched(PatchFiles(in.text), literal(in.text), fs, st)
+	w.judgePatch(PatchFiles(in.text), literal(in.text), fs, st)
 }
 
-// patched judges the files of a patch. from is the field with its text.
-func (w *walker) patched(p Patch, from field, fs []field, st *state) {
+// judgePatch judges the files of a patch. from is the field with its text.
+func (w *walker) judgePatch(p Patch, from field, fs []field, st *state) {
 	if p.Odd != "" {
-		w.ask("%s: %s", p.Odd, shown(fs))
+		w.askBecause("%s: %s", p.Odd, shown(fs))
 	}
 	for _, file := range p.Removed {
-		w.destroy(*part(from, file), st, false, "removes", fs)
+		w.judgeDestroy(*part(from, file), st, false, "removes", fs)
 	}
 	for _, file := range p.Paths {
-		w.write(*part(from, file), st, "writes to "+file)
+		w.judgeWrite(*part(from, file), st, "writes to "+file)
 	}
 }

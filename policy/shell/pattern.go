@@ -75,18 +75,18 @@ const (
 // MatchExact matches for allow rules: every word must match, and no word may be unknown.
 func (p *Pattern) MatchExact(call Call, at Place) bool {
 	m := matcher{want: p.fields(at), call: call, exact: true}
-	return m.from(0, 0) == Yes
+	return m.matchFrom(0, 0) == Yes
 }
 
 // MatchLoose matches for deny and ask rules. The command word may have a directory, options and their values may
 // stand before a subcommand, and an unknown word may be any word.
 func (p *Pattern) MatchLoose(call Call, at Place) Answer {
 	m := matcher{want: p.fields(at), call: call}
-	best := m.from(0, 0)
+	best := m.matchFrom(0, 0)
 	for i := 0; i < len(call[0].text) && best != Yes; i++ {
 		if call[0].text[i] == '-' { // git-push is git push, docker-compose is docker compose
 			m.call = append(Call{literal(call[0].text[:i]), literal(call[0].text[i+1:])}, call[1:]...)
-			best = max(best, m.from(0, 0))
+			best = max(best, m.matchFrom(0, 0))
 		}
 	}
 	return best
@@ -103,8 +103,8 @@ type matcher struct {
 // maxMatches is the number of readings of a call's options that a matcher tries.
 const maxMatches = 2000
 
-// from compares the words of the pattern from i on with the words of the call from j on.
-func (m *matcher) from(i, j int) Answer {
+// matchFrom compares the words of the pattern from i on with the words of the call from j on.
+func (m *matcher) matchFrom(i, j int) Answer {
 	if m.steps++; m.steps > maxMatches {
 		return Maybe
 	}
@@ -114,17 +114,17 @@ func (m *matcher) from(i, j int) Answer {
 	case i == len(m.want) && j == len(m.call):
 		return Yes
 	case i == len(m.want) || j == len(m.call):
-		return m.skip(i, j)
+		return m.skipOption(i, j)
 	}
-	best := m.skip(i, j)
-	if here := m.word(i, j); here != No && best != Yes {
-		best = max(best, min(here, m.from(i+1, j+1)))
+	best := m.skipOption(i, j)
+	if here := m.matchWord(i, j); here != No && best != Yes {
+		best = max(best, min(here, m.matchFrom(i+1, j+1)))
 	}
 	return best
 }
 
-// word compares one word of the pattern with one of the call.
-func (m *matcher) word(i, j int) Answer {
+// matchWord compares one word of the pattern with one of the call.
+func (m *matcher) matchWord(i, j int) Answer {
 	want, have := m.want[i], m.call[j]
 	switch {
 	case m.exact && have.vague:
@@ -144,30 +144,30 @@ func sameProgram(rule, program string) bool {
 	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
 }
 
-// skip skips an option before the next word of the pattern. It tries an unknown option with a value and without one.
-func (m *matcher) skip(i, j int) Answer {
+// skipOption skips an option before the next word of the pattern. It tries an unknown option with a value and without one.
+func (m *matcher) skipOption(i, j int) Answer {
 	if m.exact || i == 0 || i >= len(m.want) || j >= len(m.call) || strings.HasPrefix(m.want[i].text, "-") {
 		return No
 	}
 	have := m.call[j]
 	switch {
 	case have.loose: // it may expand to no word
-		return min(Maybe, m.from(i, j+1))
+		return min(Maybe, m.matchFrom(i, j+1))
 	case besideOption().MatchString(have.text): // such as make CC=clang deploy, cargo +nightly publish
-		return m.from(i, j+1)
+		return m.matchFrom(i, j+1)
 	case len(have.text) < 2 || have.text[0] != '-':
 		if slices.Contains(goalPrograms, commandName(m.call[0])) { // such as make test deploy
-			return m.from(i, j+1)
+			return m.matchFrom(i, j+1)
 		}
 		return No
 	}
-	best := m.from(i, j+1)
+	best := m.matchFrom(i, j+1)
 	if slices.Contains(twoValues, have.text) && j+3 <= len(m.call) {
-		best = max(best, m.from(i, j+3))
+		best = max(best, m.matchFrom(i, j+3))
 	}
 	bare := strings.HasPrefix(have.text, "--no-") || slices.Contains(bareOptions, have.text)
 	if best != Yes && j+1 < len(m.call) && !bare && !strings.Contains(have.text, "=") {
-		best = max(best, m.from(i, j+2))
+		best = max(best, m.matchFrom(i, j+2))
 	}
 	return best
 }

@@ -20,15 +20,15 @@ type sink struct {
 // a text that is read again.
 const pipeName = "/dev/fd/_perlica_"
 
-// pipe returns the name of a process substitution.
-func (w *walker) pipe(p *syntax.ProcSubst, st *state) field {
+// namePipe returns the name of a process substitution.
+func (w *walker) namePipe(p *syntax.ProcSubst, st *state) field {
 	f := literal(pipeName + strconv.Itoa(len(w.pipes)))
 	f.pat, f.src = f.text, ""
 	if p.Op == syntax.CmdOut {
 		f.sink = &sink{list: p.Stmts, text: w.text, st: st.fork()}
 		w.sinks = append(w.sinks, f.sink)
 	} else {
-		out := w.stmts(p.Stmts, st.fork(), flow{})
+		out := w.walkStmts(p.Stmts, st.fork(), flow{})
 		out.piped = true
 		f.out, f.origin = &out, out.origin
 	}
@@ -36,8 +36,8 @@ func (w *walker) pipe(p *syntax.ProcSubst, st *state) field {
 	return f
 }
 
-// connected adds the process substitution to each word that is the name of one.
-func (w *walker) connected(fs []field) []field {
+// connectPipes adds the process substitution to each word that is the name of one.
+func (w *walker) connectPipes(fs []field) []field {
 	for i, f := range fs {
 		if p, ok := w.pipes[f.text]; ok {
 			fs[i].out, fs[i].sink, fs[i].origin = p.out, p.sink, f.origin|p.origin
@@ -46,25 +46,25 @@ func (w *walker) connected(fs []field) []field {
 	return fs
 }
 
-// drain judges the process of >(…) with the given input.
-func (w *walker) drain(s *sink, in flow) {
+// judgeSink judges the process of >(…) with the given input.
+func (w *walker) judgeSink(s *sink, in flow) {
 	s.read = true
 	if w.depth++; w.depth > maxDepth {
-		w.unknown("nested too deeply to be judged")
+		w.askUnknown("nested too deeply to be judged")
 	} else {
 		outer := w.text
 		w.text = s.text
-		w.stmts(s.list, s.st.clone(), in)
+		w.walkStmts(s.list, s.st.clone(), in)
 		w.text = outer
 	}
 	w.depth--
 }
 
-// idle judges the sinks that a statement started and did not write to. before is the number of older sinks.
-func (w *walker) idle(before int) {
+// judgeIdleSinks judges the sinks that a statement started and did not write to. before is the number of older sinks.
+func (w *walker) judgeIdleSinks(before int) {
 	for _, s := range slices.Clone(w.sinks[before:]) {
 		if !s.read {
-			w.drain(s, flow{})
+			w.judgeSink(s, flow{})
 		}
 	}
 	w.sinks = w.sinks[:before]
@@ -86,15 +86,15 @@ func descriptor(target string) bool {
 	return strings.HasPrefix(target, "/dev/fd/") || strings.HasPrefix(target, "/proc/") && strings.Contains(target, "/fd/")
 }
 
-// opened returns the flow that an input redirection opens. ok is false for other redirections.
-func (w *walker) opened(r *syntax.Redirect, st *state) (in flow, ok bool) {
+// openInput returns the flow that an input redirection opens. ok is false for other redirections.
+func (w *walker) openInput(r *syntax.Redirect, st *state) (in flow, ok bool) {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
 		return w.heredoc(r, st), true
 	case syntax.WordHdoc:
 		return textFlow(w.scalar(r.Word, st)), true
 	case syntax.RdrIn, syntax.DplIn:
-		for _, f := range w.expand(r.Word, st) {
+		for _, f := range w.expandWord(r.Word, st) {
 			if in = w.fileFlow(f, st); f.out == nil && !f.vague && w.outside(f, st) {
 				in.origin |= elsewhere
 			}

@@ -70,12 +70,12 @@ func (w *walker) row(name string) (program, bool) {
 // role returns the role of an option. The program's row takes precedence over the options that are plain in every
 // program.
 func (p program) role(name string) role {
-	r, _ := p.match(name)
+	r, _ := p.matchOption(name)
 	return r
 }
 
-// match returns the role of an option, and the value that a pattern such as -o* finds in the same word.
-func (p program) match(name string) (r role, glued string) {
+// matchOption returns the role of an option, and the value that a pattern such as -o* finds in the same word.
+func (p program) matchOption(name string) (r role, glued string) {
 	for _, r := range p.roles {
 		head, tail, any := strings.Cut(r.pattern, "*")
 		switch {
@@ -116,8 +116,8 @@ func isProgram(name string) bool {
 	return isShell(name) || isDiskTool(name) || slices.ContainsFunc(programParts, func(part string) bool { return listed(part, name) })
 }
 
-// program asks about an unknown program, and judges the options of a known one.
-func (w *walker) program(name string, fs []field, st *state) {
+// judgeProgram asks about an unknown program, and judges the options of a known one.
+func (w *walker) judgeProgram(name string, fs []field, st *state) {
 	if len(fs[0].text) == 0 || fs[0].vague || fs[0].glob {
 		return
 	}
@@ -139,7 +139,7 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 	known := isProgram(name)
 	if !strings.Contains(fs[0].text, "/") {
 		if !known && w.packages == 0 && w.declaring == 0 && !w.ownPath(st) {
-			w.ask("%s is not in the table of known programs: %s", name, shown(fs))
+			w.askBecause("%s is not in the table of known programs: %s", name, shown(fs))
 		}
 		return known
 	}
@@ -150,7 +150,7 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 			return known // a program of the project
 		case known && slices.Contains(binDirs, dir):
 		default:
-			w.ask("runs a program outside the working directory: %s", shown(fs))
+			w.askBecause("runs a program outside the working directory: %s", shown(fs))
 		}
 	}
 	return known
@@ -170,7 +170,7 @@ var binDirs = []string{"bin", "sbin", "shims", "libexec", "Scripts", "MacOS", "s
 func (w *walker) optionRoles(p program, fs []field, st *state) {
 	var operands []field
 	edited := p.edit
-	if wr, ok := wrappers(commandName(fs[0])); ok && wr.runs(fs) {
+	if wr, ok := wrappers(commandName(fs[0])); ok && wr.runsCommand(fs) {
 		p.reads = true // the inner command was judged already
 	}
 	for i := 1; i < len(fs) && i <= 4*maxSuffixes; i++ {
@@ -186,21 +186,21 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 				}
 			}
 			if p.role(f.text) == roleAsks {
-				w.ask("a word that needs a person's yes: %s", shown(fs))
+				w.askBecause("a word that needs a person's yes: %s", shown(fs))
 			}
 			if operands = append(operands, f); p.stop > 0 && len(operands) >= p.stop {
 				break
 			}
 			continue
 		}
-		o, used := p.option(fs, i)
+		o, used := p.readOption(fs, i)
 		i += used
 		edited = edited || slices.Contains(p.edits, o.name) || slices.ContainsFunc(p.edits, func(e string) bool {
 			return len(e) == 2 && f.text[1] != '-' && strings.Contains(f.text[1:], e[1:])
 		})
-		w.uploaded(p, o, fs, st)
+		w.judgeUpload(p, o, fs, st)
 		if r := p.role(o.name); r == roleAsks {
-			w.ask("an option that needs a person's yes: %s", shown(fs))
+			w.askBecause("an option that needs a person's yes: %s", shown(fs))
 		} else if o.value != nil && !(r == roleUnlisted && (p.reads || p.net && isURL(o.value.text))) {
 			w.optionValue(r, o.name, *o.value, fs, st)
 		}
@@ -213,13 +213,13 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		for _, f := range operands {
 			if looksLikeFile(f) {
 				f.made = true
-				w.write(f, st, "edits "+f.src)
+				w.judgeWrite(f, st, "edits "+f.src)
 			}
 		}
 	case p.last > 0 && len(operands) >= p.last:
 		last := operands[len(operands)-1]
 		last.made = true
-		w.write(last, st, "writes to "+last.src)
+		w.judgeWrite(last, st, "writes to "+last.src)
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
 	// Other rules judge the operands of perlica, and of a program whose operands are another command.
@@ -241,7 +241,7 @@ func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 		}
 		route := p.net && path.IsAbs(text) && !w.rooted(text)
 		if !route && looksLikeFile(f) && w.outside(f, st) {
-			w.ask("a file outside the working directory: %s", shown(fs))
+			w.askBecause("a file outside the working directory: %s", shown(fs))
 		}
 	}
 }
@@ -249,8 +249,8 @@ func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 // uploadOptions are options of programs that fetch. Their value is a file to send.
 var uploadOptions = strings.Fields("-T --upload-file --post-file --body-file --file --notes-file --attach --attachment")
 
-// uploaded asks about a file outside that an option sends: --upload-file FILE, --data @FILE, --form NAME=@FILE.
-func (w *walker) uploaded(p program, o option, fs []field, st *state) {
+// judgeUpload asks about a file outside that an option sends: --upload-file FILE, --data @FILE, --form NAME=@FILE.
+func (w *walker) judgeUpload(p program, o option, fs []field, st *state) {
 	if !p.net || o.value == nil {
 		return
 	}
@@ -265,7 +265,7 @@ func (w *walker) uploaded(p program, o option, fs []field, st *state) {
 	text := w.home(file)
 	route := path.IsAbs(text) && !w.rooted(text)
 	if !route && !strings.ContainsAny(text, " \n") && w.outside(*part(*o.value, text), st) {
-		w.ask("sends a file outside the working directory: %s", shown(fs))
+		w.askBecause("sends a file outside the working directory: %s", shown(fs))
 	}
 }
 
@@ -274,9 +274,9 @@ func looksLikeFile(f field) bool {
 	return !strings.Contains(f.text, "://") && !strings.ContainsAny(f.text, " \n")
 }
 
-// option reads the option at i. used is the number of further words that it takes. After an option without a role,
+// readOption reads the option at i. used is the number of further words that it takes. After an option without a role,
 // only the shape of the next word decides whether it is a value.
-func (p program) option(fs []field, i int) (o option, used int) {
+func (p program) readOption(fs []field, i int) (o option, used int) {
 	text := fs[i].text
 	name, value, has := strings.Cut(text, "=")
 	next := func(r role) (*field, int) {
@@ -290,7 +290,7 @@ func (p program) option(fs []field, i int) (o option, used int) {
 		}
 		return &fs[i+1], 0
 	}
-	switch r, glued := p.match(name); {
+	switch r, glued := p.matchOption(name); {
 	case slices.Contains(p.edits, name):
 		return option{name: name}, 0
 	case glued != "" && !has && text[1] != '-':
@@ -338,10 +338,10 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 	switch r {
 	case rolePlain, roleAsks:
 		if (strings.HasPrefix(name, "-P") || strings.HasPrefix(name, "-D")) && len(name) > 2 && w.guards(v, st) {
-			w.ask("names the root, the home or a folder around the working directory: %s", shown(fs))
+			w.askBecause("names the root, the home or a folder around the working directory: %s", shown(fs))
 		}
 		if strings.Contains(v.text, "-") && flagPrograms().MatchString(v.text) {
-			w.ask("names a program that others will run: %s", shown(fs))
+			w.askBecause("names a program that others will run: %s", shown(fs))
 		}
 	case roleWrites:
 		if !isStdin(v.text) && v.text != "" {
@@ -349,29 +349,29 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 				v = *part(v, file) // html:FILE
 			}
 			v.made = !listed("textPrograms", commandName(fs[0]))
-			w.write(v, st, "writes to "+v.src)
-			w.mark(v, st, w.privacy(fs, st))
+			w.judgeWrite(v, st, "writes to "+v.src)
+			w.markOrigin(v, st, w.privacy(fs, st))
 		}
 	case roleRuns:
-		w.nested(v.text, v, st.child(nil), flow{})
+		w.walkNested(v.text, v, st.child(nil), flow{})
 		if !harmlessCommand(v) {
-			w.ask("names a program that others will run: %s", shown(fs))
+			w.askBecause("names a program that others will run: %s", shown(fs))
 		}
 	case roleLoads:
 		if key, file, ok := strings.Cut(v.text, "="); ok && !strings.Contains(key, "/") {
 			v = *part(v, file)
 		}
 		if v.out != nil && strings.HasPrefix(name, "--") || isURL(v.text) || strings.HasPrefix(v.text, "data:") {
-			w.unknown("loads code from elsewhere: %s", shown(fs))
+			w.askUnknown("loads code from elsewhere: %s", shown(fs))
 		} else if w.loadsOutside(name, v, st) {
-			w.ask("loads code from outside the working directory: %s", shown(fs))
+			w.askBecause("loads code from outside the working directory: %s", shown(fs))
 		} else if w.runsForeign(v, st) {
-			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+			w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 		} else if name != "" || !isShell(commandName(fs[0])) {
-			w.starts(v, fs, st, nil)
+			w.judgeStart(v, fs, st, nil)
 		}
 	default:
-		w.shaped(name, v, fs, st)
+		w.judgeShape(name, v, fs, st)
 	}
 }
 
@@ -386,22 +386,22 @@ func (w *walker) loadsOutside(name string, v field, st *state) bool {
 	})
 }
 
-// shaped judges the value of an option whose role the table does not know.
-func (w *walker) shaped(name string, v field, fs []field, st *state) {
+// judgeShape judges the value of an option whose role the table does not know.
+func (w *walker) judgeShape(name string, v field, fs []field, st *state) {
 	long := strings.HasPrefix(name, "--")
 	switch {
 	case strings.HasPrefix(v.text, "0.0.0.0"), strings.HasPrefix(v.text, "[::]"):
-		w.ask("the value of %s opens it to other machines: %s", name, shown(fs))
+		w.askBecause("the value of %s opens it to other machines: %s", name, shown(fs))
 	case v.vague && !strings.Contains(v.text, "/"):
 	case isURL(v.text):
 		if !local(v) {
-			w.ask("the value of %s is an address: %s", name, shown(fs))
+			w.askBecause("the value of %s is an address: %s", name, shown(fs))
 		}
 	case strings.ContainsAny(v.text, " \t\n;|&`<>"), strings.Contains(v.text, "$("), long && takesCommand(name) && strings.Contains(v.text, "/"):
 		w.ifRefused(v, st)
-		w.ask("the value of %s may be a command: %s", name, shown(fs))
+		w.askBecause("the value of %s may be a command: %s", name, shown(fs))
 	case w.outside(v, st):
-		w.ask("the value of %s leads outside the working directory: %s", name, shown(fs))
+		w.askBecause("the value of %s leads outside the working directory: %s", name, shown(fs))
 	}
 }
 

@@ -14,16 +14,16 @@ func TestProgramsAreRead(t *testing.T) {
 		"messengers": nil, "messageOptions": nil, "gitCommands": nil, "sshOptions": nil,
 		"programs": func(name string) bool { _, ok := everyday(name); return ok },
 		"terminals": func(name string) bool {
-			return rows()["terminals"][name] == "" || says("terminals", name, phraseOf("terminals", name))
+			return rows()["terminals"][name] == "" || matchesPhrase("terminals", name, phraseOf("terminals", name))
 		},
 		"reaches": func(name string) bool {
-			return rows()["reaches"][name] == "" || says("reaches", name, phraseOf("reaches", name))
+			return rows()["reaches"][name] == "" || matchesPhrase("reaches", name, phraseOf("reaches", name))
 		},
 		"installs": func(name string) bool {
-			return rows()["installs"][name] == "" || says("installs", name, phraseOf("installs", name))
+			return rows()["installs"][name] == "" || matchesPhrase("installs", name, phraseOf("installs", name))
 		},
 		"secrets": func(name string) bool {
-			return rows()["secrets"][name] == "" || says("secrets", name, phraseOf("secrets", name))
+			return rows()["secrets"][name] == "" || matchesPhrase("secrets", name, phraseOf("secrets", name))
 		},
 		"wrappers":  func(name string) bool { _, ok := wrappers(name); return ok },
 		"tools":     func(name string) bool { _, ok := tools(name); return ok },

@@ -17,8 +17,8 @@ var losses = table("losses", func(said string) [][]string {
 	return phrases
 })
 
-// loss asks about a command that removes something beyond the tree.
-func (w *walker) loss(name string, fs []field) {
+// judgeRemoteLoss asks about a command that removes something beyond the tree.
+func (w *walker) judgeRemoteLoss(name string, fs []field) {
 	phrases, found := losses(name)
 	words := make([]string, 0, len(fs))
 	for _, f := range fs[1:min(len(fs), 200)] {
@@ -29,7 +29,7 @@ func (w *walker) loss(name string, fs []field) {
 	}
 	fold := name == "redis-cli" || name == "valkey-cli"
 	if slices.ContainsFunc(phrases, func(phrase []string) bool { return inOrder(phrase, words, fold) }) {
-		w.ask("takes away or sends what cannot be brought back: %s", shown(fs))
+		w.askBecause("takes away or sends what cannot be brought back: %s", shown(fs))
 	}
 }
 
@@ -46,8 +46,8 @@ func rehearsed(fs []field) bool {
 	return fs[len(fs)-1].text == "-h" || slices.ContainsFunc(fs[1:], func(f field) bool { return listed("rehearsals", f.text) })
 }
 
-// says reports whether a part of the table has a phrase that matches these words of a program.
-func says(part, name string, fs []field) bool {
+// matchesPhrase reports whether a part of the table has a phrase that matches these words of a program.
+func matchesPhrase(part, name string, fs []field) bool {
 	said, found := rows()[part][name]
 	if !found {
 		return false
@@ -121,8 +121,8 @@ var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|syste
 // statementFiles matches the files that special lines of database clients write.
 var statementFiles = lazily(`(?im)(?:^\s*\.(?:output|once|backup|save|log|trace)(?:\s+main)?|\\o|\\copy\b.*?\bto|\bcopy\b.*?\bto)\s+'?([/~.][^\s';]*)`)
 
-// database judges the statements for a database on the command line or in a known text.
-func (w *walker) database(name string, fs []field, st *state, in flow) {
+// judgeDatabase judges the statements for a database on the command line or in a known text.
+func (w *walker) judgeDatabase(name string, fs []field, st *state, in flow) {
 	c, found := clients(name)
 	if !found {
 		return
@@ -140,28 +140,28 @@ func (w *walker) database(name string, fs []field, st *state, in flow) {
 	}
 	changes := false
 	for _, f := range texts {
-		changes = w.statement(f, fs, st) || changes || !reads(f.text)
+		changes = w.judgeStatement(f, fs, st) || changes || !reads(f.text)
 	}
 	if changes && len(operands) > 0 && (name == "sqlite3" || name == "sqlite" || name == "duckdb") {
-		w.write(operands[0], st, shown(fs))
+		w.judgeWrite(operands[0], st, shown(fs))
 	}
 }
 
-// statement judges one text for a database. It reports whether the text removes data.
-func (w *walker) statement(f field, fs []field, st *state) bool {
+// judgeStatement judges one text for a database. It reports whether the text removes data.
+func (w *walker) judgeStatement(f field, fs []field, st *state) bool {
 	text := sqlComments().ReplaceAllString(f.text, " ")
 	for _, m := range shellEscapes().FindAllStringSubmatch(f.text, 16) {
-		w.ask("hands a line to a shell: %s", shown(fs))
-		w.nested(strings.Join(m[1:], ""), f, st.child(nil), flow{})
+		w.askBecause("hands a line to a shell: %s", shown(fs))
+		w.walkNested(strings.Join(m[1:], ""), f, st.child(nil), flow{})
 	}
 	for _, m := range statementFiles().FindAllStringSubmatch(f.text, 16) {
-		w.write(*part(f, m[1]), st, "writes to "+m[1])
+		w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
 	}
 	if !builds().MatchString(text) {
 		text = sqlStrings().ReplaceAllString(text, "''")
 	}
 	if statements().MatchString(text) {
-		w.ask("takes data out of a database: %s", shown(fs))
+		w.askBecause("takes data out of a database: %s", shown(fs))
 		return true
 	}
 	return false

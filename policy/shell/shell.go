@@ -1,9 +1,10 @@
-// Package shell judges shell commands. From the text of a script, or from the words of a program, it finds what the
-// command would destroy, overwrite, hand over or change. A command that destroys the root, the home, the working
-// directory or a device is Refused. A command that cannot be followed is AlwaysAsked.
+// Package shell judges shell commands by the losses and changes that their text shows. A command that destroys the
+// root, the home, the working directory or a device is Refused. A command that cannot be followed is AlwaysAsked.
 //
 // Commands are parsed and followed, never matched as text. The package runs nothing and reads no disk, so it does not
 // know the effects of other programs and scripts.
+//
+// A walk method follows the syntax, a judge method adds findings to the verdict, and an expand method expands words.
 package shell
 
 import (
@@ -110,9 +111,9 @@ func Judge(c Command, at Place) Judgement {
 	w := newWalker(at)
 	text, ok := c.script()
 	if !ok {
-		w.unknown("cannot be parsed: words that no shell can hold")
+		w.askUnknown("cannot be parsed: words that no shell can hold")
 	}
-	w.script(text, newState(slashPath(c.StartDir(at))), flow{})
+	w.walkScript(text, newState(slashPath(c.StartDir(at))), flow{})
 	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes, Changed: w.touched}
 }
 
@@ -121,8 +122,8 @@ func Unclear(why string) Verdict {
 	return Verdict{Tier: AlwaysAsked, Why: tidy(why), Unknown: true}
 }
 
-// add keeps the gravest finding. Of equal findings it keeps the first.
-func (w *walker) add(tier Tier, why, word string) {
+// addFinding keeps the gravest finding. Of equal findings it keeps the first.
+func (w *walker) addFinding(tier Tier, why, word string) {
 	if w.refusedOnly > 0 && tier != Refused {
 		return
 	}
@@ -131,16 +132,16 @@ func (w *walker) add(tier Tier, why, word string) {
 	}
 }
 
-func (w *walker) ask(format string, args ...any) {
-	w.add(AlwaysAsked, fmt.Sprintf(format, args...), "")
+func (w *walker) askBecause(format string, args ...any) {
+	w.addFinding(AlwaysAsked, fmt.Sprintf(format, args...), "")
 }
 
-// unknown asks because the text does not determine the effect.
-func (w *walker) unknown(format string, args ...any) {
+// askUnknown asks because the text does not determine the effect.
+func (w *walker) askUnknown(format string, args ...any) {
 	if w.declaring > 0 {
 		return
 	}
-	w.ask(format, args...)
+	w.askBecause(format, args...)
 	w.verdict.Unknown = w.verdict.Unknown || w.refusedOnly == 0
 }
 
@@ -166,11 +167,11 @@ func Printable(s string) string {
 	}, s)
 }
 
-// script reads a whole shell text. It also judges the statements before a syntax error, because a shell runs them
+// walkScript reads a whole shell text. It also judges the statements before a syntax error, because a shell runs them
 // before it finds the error.
-func (w *walker) script(text string, st *state, in flow) flow {
+func (w *walker) walkScript(text string, st *state, in flow) flow {
 	if w.depth++; w.depth > maxDepth || w.steps > maxSteps {
-		w.unknown("nested too deeply to be judged")
+		w.askUnknown("nested too deeply to be judged")
 		w.depth--
 		return flow{}
 	}
@@ -183,14 +184,14 @@ func (w *walker) script(text string, st *state, in flow) flow {
 	if in.piped {
 		st.input = nil
 	}
-	out := w.stmts(list, st, in)
+	out := w.walkStmts(list, st, in)
 	if st.input == nil {
 		st.input = input
 	}
 	if err != nil {
-		w.unknown("cannot be parsed: %v", err)
+		w.askUnknown("cannot be parsed: %v", err)
 		if again := reread(text); again != text {
-			w.script(again, before, in)
+			w.walkScript(again, before, in)
 		}
 	}
 	w.text, w.suffixes = outer, suffixes

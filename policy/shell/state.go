@@ -80,9 +80,9 @@ func (st *state) referred(name string) string {
 	return name
 }
 
-// set gives a named variable a value. If the name has a subscript, the value is unknown, because the walker does not
+// setVariable gives a named variable a value. If the name has a subscript, the value is unknown, because the walker does not
 // know the element.
-func (st *state) set(name string, v variable) {
+func (st *state) setVariable(name string, v variable) {
 	name, _, element := strings.Cut(name, "[")
 	if element {
 		v = variable{field: unknownField("")}
@@ -92,10 +92,10 @@ func (st *state) set(name string, v variable) {
 	}
 }
 
-// restore gives a variable its old value after a command with an assignment, as in NAME=value COMMAND. given are the
+// restoreVariable gives a variable its old value after a command with an assignment, as in NAME=value COMMAND. given are the
 // values for the command. A value that the command itself set may last. In some shells the assignments for a special
 // builtin last, too; lasts marks such a builtin.
-func (st *state) restore(name string, before *state, given map[string]variable, lasts bool) {
+func (st *state) restoreVariable(name string, before *state, given map[string]variable, lasts bool) {
 	old, had := before.vars[name]
 	now, has := st.vars[name]
 	switch {
@@ -116,8 +116,8 @@ func (st *state) child(args []field) *state {
 	return c
 }
 
-// join sets st to the knowledge that a and b share.
-func (st *state) join(a, b *state) {
+// joinStates sets st to the knowledge that a and b share.
+func (st *state) joinStates(a, b *state) {
 	dirs, pending := slices.Clone(a.dirs), slices.Clone(a.pending)
 	for _, d := range b.dirs {
 		dirs = with(dirs, d)
@@ -213,8 +213,8 @@ func (w *walker) trap(args []field, st *state) {
 		return
 	}
 	later := st.fork()
-	w.nested(args[0].text, args[0], later, flow{})
-	st.join(st.clone(), later)
+	w.walkNested(args[0].text, args[0], later, flow{})
+	st.joinStates(st.clone(), later)
 	st.traps = withTrap(st.traps, args[0])
 }
 
@@ -226,10 +226,10 @@ func withTrap(traps []field, t field) []field {
 	return append(slices.Clip(traps), t)
 }
 
-// finish judges the traps at the end of a list of statements, because the shell may end there.
-func (w *walker) finish(st *state) {
+// judgeTraps judges the traps at the end of a list of statements, because the shell may end there.
+func (w *walker) judgeTraps(st *state) {
 	for _, t := range st.traps {
-		w.nested(t.text, t, st.fork(), flow{})
+		w.walkNested(t.text, t, st.fork(), flow{})
 	}
 }
 
@@ -242,34 +242,34 @@ type function struct {
 	text string // the script around it
 }
 
-// declare remembers a function and judges the parts of its body that do not depend on the arguments. The other parts
+// declareFunction remembers a function and judges the parts of its body that do not depend on the arguments. The other parts
 // are judged at each call.
-func (w *walker) declare(c *syntax.FuncDecl, st *state) {
+func (w *walker) declareFunction(c *syntax.FuncDecl, st *state) {
 	if c.Name == nil || c.Body == nil {
 		return
 	}
 	name := c.Name.Value
 	if multiplies(name, c.Body) {
-		w.add(Refused, "a fork bomb: "+w.source(c), "bomb")
+		w.addFinding(Refused, "a fork bomb: "+w.source(c), "bomb")
 	}
 	fn := function{c.Body, w.text}
-	w.define(name, fn)
+	w.defineName(name, fn)
 	inner := st.clone()
 	inner.args = nil
 	w.declaring++
-	w.enter(fn, inner, flow{})
+	w.enterFunction(fn, inner, flow{})
 	w.declaring--
 }
 
-// define adds a definition of a name. A definition is never removed, because branches, subshells and unset decide
+// defineName adds a definition of a name. A definition is never removed, because branches, subshells and unset decide
 // which one a call reaches.
-func (w *walker) define(name string, fn function) {
+func (w *walker) defineName(name string, fn function) {
 	have := w.funcs[name]
 	if slices.Contains(have, fn) {
 		return
 	}
 	if len(have) == maxFunctions {
-		w.unknown("a function with too many meanings: %s", name)
+		w.askUnknown("a function with too many meanings: %s", name)
 		return
 	}
 	w.funcs[name] = append(have, fn)
@@ -278,18 +278,18 @@ func (w *walker) define(name string, fn function) {
 // alias defines a name as the start of a command.
 func (w *walker) alias(name, text string) {
 	if list, read, err := parse(text + ` "$@"`); err == nil && len(list) == 1 {
-		w.define(name, function{list[0], read})
+		w.defineName(name, function{list[0], read})
 	}
 }
 
-// enterAll walks every definition that a call may reach. Afterwards st has the knowledge that all of them share.
-func (w *walker) enterAll(fs []field, st *state, in flow) flow {
+// callFunctions walks every definition that a call may reach. Afterwards st has the knowledge that all of them share.
+func (w *walker) callFunctions(fs []field, st *state, in flow) flow {
 	var out flow
 	var after []*state
 	for i, fn := range slices.Clone(w.funcs[fs[0].text]) {
 		inner := st.clone()
 		inner.args = positional(fs[1:])
-		o := w.enter(fn, inner, in)
+		o := w.enterFunction(fn, inner, in)
 		inner.args = st.args
 		after = append(after, inner)
 		if i == 0 {
@@ -301,19 +301,19 @@ func (w *walker) enterAll(fs []field, st *state, in flow) flow {
 	}
 	*st = *after[0]
 	for _, other := range after[1:] {
-		st.join(st.clone(), other)
+		st.joinStates(st.clone(), other)
 	}
 	return out
 }
 
-// enter walks the body of a function, unless that body is already being walked.
-func (w *walker) enter(fn function, st *state, in flow) flow {
+// enterFunction walks the body of a function, unless that body is already being walked.
+func (w *walker) enterFunction(fn function, st *state, in flow) flow {
 	if w.active[fn.body] || w.steps > maxSteps {
 		return flow{}
 	}
 	outer := w.text
 	w.active[fn.body], w.text = true, fn.text
-	out := w.stmt(fn.body, st, in)
+	out := w.walkStmt(fn.body, st, in)
 	st.endStatement()
 	w.active[fn.body], w.text = false, outer
 	return out

@@ -7,21 +7,21 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// stmts walks statements in order and returns their output.
-func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
+// walkStmts walks statements in order and returns their output.
+func (w *walker) walkStmts(list []*syntax.Stmt, st *state, in flow) flow {
 	out, sinks := flow{known: true}, len(w.sinks)
 	for _, s := range list {
-		out = out.then(w.stmt(s, st, in))
-		w.idle(sinks)
+		out = out.then(w.walkStmt(s, st, in))
+		w.judgeIdleSinks(sinks)
 		st.endStatement()
 	}
-	w.finish(st)
+	w.judgeTraps(st)
 	return out
 }
 
-func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
+func (w *walker) walkStmt(s *syntax.Stmt, st *state, in flow) flow {
 	if w.steps++; w.steps > 2*maxSteps {
-		w.unknown("too long to be judged")
+		w.askUnknown("too long to be judged")
 		return flow{}
 	}
 	if s.Background || s.Coprocess {
@@ -31,7 +31,7 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 		in = *st.input
 	}
 	given, outer := in, st.input
-	in, target := w.redirects(s.Redirs, st, in)
+	in, target := w.walkRedirects(s.Redirs, st, in)
 	if in.origin.is(private) && in.origin.is(elsewhere) {
 		in.origin |= copied
 	}
@@ -45,7 +45,7 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 	if redirected {
 		st.input = nil // a redirection by exec inside the statement holds until its end
 	}
-	out := w.command(s.Cmd, st, in)
+	out := w.walkCommand(s.Cmd, st, in)
 	if redirected && st.keeps {
 		st.input = &in
 	} else if redirected {
@@ -57,84 +57,84 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 	}
 	if target.sink != nil {
 		out.piped = true
-		w.drain(target.sink, out)
+		w.judgeSink(target.sink, out)
 	} else if target.text != "/dev/stdout" {
 		if out.origin.is(copied) && device(slashRaw(target.text)) != sinkDevice {
-			w.ask("copies something private into the working directory: %s", target.src)
+			w.askBecause("copies something private into the working directory: %s", target.src)
 		}
-		w.mark(*target, st, out.origin)
-		w.keep(*target, st, out)
+		w.markOrigin(*target, st, out.origin)
+		w.keepText(*target, st, out)
 	}
 	return flow{known: true}
 }
 
-// command walks one command of any form.
-func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
+// walkCommand walks one command of any form.
+func (w *walker) walkCommand(cmd syntax.Command, st *state, in flow) flow {
 	switch c := cmd.(type) {
 	case *syntax.CallExpr:
-		return w.call(c, st, in)
+		return w.walkCall(c, st, in)
 	case *syntax.BinaryCmd:
-		return w.binary(c, st, in)
+		return w.walkBinary(c, st, in)
 	case *syntax.Subshell:
-		return w.stmts(c.Stmts, st.fork(), in)
+		return w.walkStmts(c.Stmts, st.fork(), in)
 	case *syntax.Block:
-		return w.stmts(c.Stmts, st, in)
+		return w.walkStmts(c.Stmts, st, in)
 	case *syntax.IfClause:
-		return w.ifClause(c, st, in)
+		return w.walkIf(c, st, in)
 	case *syntax.WhileClause:
-		return w.while(c, st, in)
+		return w.walkWhile(c, st, in)
 	case *syntax.ForClause:
-		return w.forClause(c, st, in)
+		return w.walkFor(c, st, in)
 	case *syntax.CaseClause:
-		return w.caseClause(c, st, in)
+		return w.walkCase(c, st, in)
 	case *syntax.FuncDecl:
-		w.declare(c, st)
+		w.declareFunction(c, st)
 		return flow{known: true}
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
-			return w.stmt(c.Stmt, st, in)
+			return w.walkStmt(c.Stmt, st, in)
 		}
 	case *syntax.CoprocClause:
-		return w.coproc(c, st.fork(), in)
+		return w.walkCoproc(c, st.fork(), in)
 	case *syntax.DeclClause:
 		w.integers(c, st)
-		w.assign(c.Args, st, c.Variant.Value == "export" || slices.ContainsFunc(c.Args, exports))
+		w.assignVariables(c.Args, st, c.Variant.Value == "export" || slices.ContainsFunc(c.Args, exports))
 		w.references(c, st)
 		if !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil }) {
 			return flow{piped: true, origin: private} // it prints the variables, which may hold keys
 		}
 	case *syntax.TestClause:
-		w.tests(c.X, st)
+		w.judgeTest(c.X, st)
 	default:
-		w.evaluates(cmd, st)
+		w.judgeArithmeticIn(cmd, st)
 		forget(cmd, st)
 	}
 	return flow{known: true}
 }
 
-// coproc reads a simple command again, without the word coproc. The parser misreads its first word as the name of the
+// walkCoproc reads a simple command again, without the word coproc. The parser misreads its first word as the name of the
 // coprocess, which only a compound command can have. It also misreads operands of the form NAME=VALUE as assignments.
-func (w *walker) coproc(c *syntax.CoprocClause, st *state, in flow) flow {
+func (w *walker) walkCoproc(c *syntax.CoprocClause, st *state, in flow) flow {
 	call, simple := c.Stmt.Cmd.(*syntax.CallExpr)
 	if !simple {
-		return w.stmt(c.Stmt, st, in)
+		return w.walkStmt(c.Stmt, st, in)
 	}
 	end := c.End().Offset()
 	for _, a := range call.Assigns { // they may stand after the words
 		end = max(end, a.End().Offset())
 	}
-	return w.script(w.slice(c.Coproc.Offset()+uint(len("coproc")), end), st, in)
+	return w.walkScript(w.slice(c.Coproc.Offset()+uint(len("coproc")), end), st, in)
 }
 
-// substitutions walks the commands inside a node that is not expanded otherwise.
-func (w *walker) substitutions(n syntax.Node, st *state) {
+// walkSubstitutions walks the commands inside a node that is not expanded otherwise.
+func (w *walker) walkSubstitutions(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch s := n.(type) {
 		case *syntax.CmdSubst:
-			w.stmts(s.Stmts, st.fork(), flow{})
+			w.walkStmts(s.Stmts, st.fork(), flow{})
 			return false
 		case *syntax.ProcSubst:
-			w.stmts(s.Stmts, st.fork(), flow{})
+			w.walkStmts(s.Stmts, st.fork(), flow{})
 			return false
 		}
 		return true
@@ -174,45 +174,45 @@ func (w *walker) references(c *syntax.DeclClause, st *state) {
 			v := variable{field: unknownField("")}
 			if a.Value != nil {
 				v.refers = a.Value.Lit()
-				w.subscript(w.scalar(a.Value, st), st)
+				w.judgeSubscript(w.scalar(a.Value, st), st)
 			}
 			st.vars[a.Name.Value] = v
 		}
 	}
 }
 
-func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
+func (w *walker) walkBinary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	switch c.Op {
 	case syntax.AndStmt:
-		return w.and(c, st, in)
+		return w.walkAnd(c, st, in)
 	case syntax.OrStmt:
-		return w.or(c, st, in)
+		return w.walkOr(c, st, in)
 	}
-	out := w.stmt(c.X, st.fork(), in)
+	out := w.walkStmt(c.X, st.fork(), in)
 	out.piped = true
 	// Shells differ in whether they run the last command of a pipe in the same process.
 	after := st.fork()
 	after.input = nil
-	out = w.stmt(c.Y, after, out)
+	out = w.walkStmt(c.Y, after, out)
 	after.input = st.input
-	st.join(st.clone(), after)
+	st.joinStates(st.clone(), after)
 	return out
 }
 
-// and walks X && Y. Y runs only after the cd of X has worked. After both, the result of the cd is open.
-func (w *walker) and(c *syntax.BinaryCmd, st *state, in flow) flow {
-	out := w.stmt(c.X, st, in)
+// walkAnd walks X && Y. Y runs only after the cd of X has worked. After both, the result of the cd is open.
+func (w *walker) walkAnd(c *syntax.BinaryCmd, st *state, in flow) flow {
+	out := w.walkStmt(c.X, st, in)
 	failed := st.pending
 	st.pending = nil
-	out = out.then(w.stmt(c.Y, st, in))
+	out = out.then(w.walkStmt(c.Y, st, in))
 	st.pending = append(st.pending, failed...)
 	return out
 }
 
-// or walks X || Y. Y runs after X has failed. If Y leaves, the next statement runs only after X has worked.
-func (w *walker) or(c *syntax.BinaryCmd, st *state, in flow) flow {
+// walkOr walks X || Y. Y runs after X has failed. If Y leaves, the next statement runs only after X has worked.
+func (w *walker) walkOr(c *syntax.BinaryCmd, st *state, in flow) flow {
 	before := st.clone()
-	out := w.stmt(c.X, st, in)
+	out := w.walkStmt(c.X, st, in)
 	if len(st.pending) > 0 {
 		before.dirs = st.pending
 		st.pending = nil
@@ -221,9 +221,9 @@ func (w *walker) or(c *syntax.BinaryCmd, st *state, in flow) flow {
 	}
 	before.vars, before.args = st.vars, st.args
 	other := before.clone()
-	out = out.then(w.stmt(c.Y, other, in))
+	out = out.then(w.walkStmt(c.Y, other, in))
 	if !leaves(c.Y) {
-		st.join(st.clone(), other)
+		st.joinStates(st.clone(), other)
 	}
 	return out
 }
@@ -244,26 +244,26 @@ func leaves(s *syntax.Stmt) bool {
 	return false
 }
 
-func (w *walker) ifClause(c *syntax.IfClause, st *state, in flow) flow {
-	out := w.stmts(c.Cond, st, in)
+func (w *walker) walkIf(c *syntax.IfClause, st *state, in flow) flow {
+	out := w.walkStmts(c.Cond, st, in)
 	yes, no := st.clone(), st.clone()
-	out = out.then(w.stmts(c.Then, yes, in))
+	out = out.then(w.walkStmts(c.Then, yes, in))
 	if c.Else != nil {
-		out = out.then(w.ifClause(c.Else, no, in))
+		out = out.then(w.walkIf(c.Else, no, in))
 	}
-	st.join(yes, no)
+	st.joinStates(yes, no)
 	out.known = false
 	return out
 }
 
-// while walks its body twice, because the second iteration sees the result of the first.
-func (w *walker) while(c *syntax.WhileClause, st *state, in flow) flow {
+// walkWhile walks its body twice, because the second iteration sees the result of the first.
+func (w *walker) walkWhile(c *syntax.WhileClause, st *state, in flow) flow {
 	var out flow
 	for range 2 {
-		out = out.then(w.stmts(c.Cond, st, in))
+		out = out.then(w.walkStmts(c.Cond, st, in))
 		body := st.clone()
-		out = out.then(w.stmts(c.Do, body, in))
-		st.join(st.clone(), body)
+		out = out.then(w.walkStmts(c.Do, body, in))
+		st.joinStates(st.clone(), body)
 		if w.steps > maxSteps {
 			break
 		}
@@ -272,15 +272,15 @@ func (w *walker) while(c *syntax.WhileClause, st *state, in flow) flow {
 	return out
 }
 
-func (w *walker) forClause(c *syntax.ForClause, st *state, in flow) flow {
+func (w *walker) walkFor(c *syntax.ForClause, st *state, in flow) flow {
 	iter, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
-		w.evaluates(c.Loop, st)
+		w.judgeArithmeticIn(c.Loop, st)
 		forget(c.Loop, st)
 		if loop, ok := c.Loop.(*syntax.CStyleLoop); ok {
 			count(loop.Init, st)
 		}
-		return w.while(&syntax.WhileClause{Do: c.Do}, st, in)
+		return w.walkWhile(&syntax.WhileClause{Do: c.Do}, st, in)
 	}
 	items := w.fields(iter.Items, st)
 	if !iter.InPos.IsValid() || len(items) == 0 {
@@ -290,50 +290,50 @@ func (w *walker) forClause(c *syntax.ForClause, st *state, in flow) flow {
 	before := st.clone()
 	for i, item := range items {
 		if i > 0 && w.steps > maxSteps {
-			w.unknown("too long a loop to be judged")
+			w.askUnknown("too long a loop to be judged")
 			break
 		}
 		st.vars[iter.Name.Value] = variable{field: item}
-		out = out.then(w.stmts(c.Do, st, in))
+		out = out.then(w.walkStmts(c.Do, st, in))
 	}
-	st.join(before, st.clone())
+	st.joinStates(before, st.clone())
 	out.known = false
 	return out
 }
 
-func (w *walker) caseClause(c *syntax.CaseClause, st *state, in flow) flow {
-	w.expand(c.Word, st)
+func (w *walker) walkCase(c *syntax.CaseClause, st *state, in flow) flow {
+	w.expandWord(c.Word, st)
 	out, before := flow{}, st.clone()
 	for _, item := range c.Items {
 		for _, p := range item.Patterns {
-			w.substitutions(p, st)
+			w.walkSubstitutions(p, st)
 		}
 		branch := before.clone()
-		out = out.then(w.stmts(item.Stmts, branch, in))
-		st.join(st.clone(), branch)
+		out = out.then(w.walkStmts(item.Stmts, branch, in))
+		st.joinStates(st.clone(), branch)
 	}
 	return out
 }
 
-// redirects judges the written files. It returns the input, and the file of the standard output if there is one.
-func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *field) {
+// walkRedirects judges the written files. It returns the input, and the file of the standard output if there is one.
+func (w *walker) walkRedirects(list []*syntax.Redirect, st *state, in flow) (flow, *field) {
 	var target *field
 	for _, r := range list {
-		if read, ok := w.opened(r, st); ok {
+		if read, ok := w.openInput(r, st); ok {
 			if input(r) {
 				in = read
 			}
 			continue
 		}
-		for _, f := range w.expand(r.Word, st) {
+		for _, f := range w.expandWord(r.Word, st) {
 			if r.Op == syntax.DplOut && descriptors().MatchString(f.text) {
 				continue
 			}
-			w.write(f, st, "writes to "+f.src)
+			w.judgeWrite(f, st, "writes to "+f.src)
 			if r.N == nil || r.N.Value == "1" {
 				target = &f
 			} else if f.sink != nil {
-				w.drain(f.sink, flow{piped: true})
+				w.judgeSink(f.sink, flow{piped: true})
 			}
 		}
 	}

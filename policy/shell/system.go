@@ -18,8 +18,8 @@ var settings = table("settings", func(said string) setting {
 	return setting{shows: m["shows"], bare: m["bare"] != nil, acts: m["acts"]}
 })
 
-// machine asks about changes of the machine. It reports whether the program is known.
-func (w *walker) machine(name string, fs []field) bool {
+// judgeMachine asks about changes of the machine. It reports whether the program is known.
+func (w *walker) judgeMachine(name string, fs []field) bool {
 	s, found := settings(name)
 	if !found && !listed("changing", name) {
 		return false
@@ -43,13 +43,13 @@ func (w *walker) machine(name string, fs []field) bool {
 		shows = shows || among(args, s.shows...)
 	}
 	if !shows {
-		w.ask("changes the machine or what runs on it: %s", shown(fs))
+		w.askBecause("changes the machine or what runs on it: %s", shown(fs))
 	}
 	return true
 }
 
-// kill asks about signals to all processes, to a group, or to processes that the command does not start itself.
-func (w *walker) kill(name string, fs []field, st *state) {
+// judgeKill asks about signals to all processes, to a group, or to processes that the command does not start itself.
+func (w *walker) judgeKill(name string, fs []field, st *state) {
 	all := false
 	for i, f := range fs[1:] {
 		all = all || f.vague && f.origin.is(private) || parents().MatchString(f.src) ||
@@ -72,7 +72,7 @@ func (w *walker) kill(name string, fs []field, st *state) {
 		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return foreignProcess(f, st) })
 	}
 	if all {
-		w.ask("ends processes that are not its own: %s", shown(fs))
+		w.askBecause("ends processes that are not its own: %s", shown(fs))
 	}
 }
 
@@ -123,10 +123,10 @@ var procs = lazily(`(?i)\bppid\b|/proc/`)
 // parents matches words that stand for a parent process of the command, or for Perlica.
 var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 
-// container asks about containers that reach the whole machine.
-func (w *walker) container(fs []field, st *state) {
+// judgeContainer asks about containers that reach the whole machine.
+func (w *walker) judgeContainer(fs []field, st *state) {
 	if among(fs[1:min(len(fs), 3)], "stop", "kill", "rm", "restart", "pause") && slices.ContainsFunc(fs[1:], allContainers) {
-		w.ask("ends containers that are not its own: %s", shown(fs))
+		w.askBecause("ends containers that are not its own: %s", shown(fs))
 	}
 	for i, f := range fs[1:] {
 		next := ""
@@ -158,7 +158,7 @@ func (w *walker) container(fs []field, st *state) {
 			}
 		}
 		if open {
-			w.ask("a container that reaches the whole machine: %s", shown(fs))
+			w.askBecause("a container that reaches the whole machine: %s", shown(fs))
 			return
 		}
 	}
@@ -202,8 +202,8 @@ func (w *walker) mounts(volume string, st *state) bool {
 	return !strings.HasSuffix(volume, ":ro") && slices.ContainsFunc(system, func(dir string) bool { return within(dir, target) })
 }
 
-// permissions judges chmod, chown and similar commands.
-func (w *walker) permissions(name string, fs []field, st *state) {
+// judgePermissions judges chmod, chown and similar commands.
+func (w *walker) judgePermissions(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], "--reference --from", false)
 	if name == "chmod" {
 		// A mode such as -x or -rwx looks like an option.
@@ -216,9 +216,9 @@ func (w *walker) permissions(name string, fs []field, st *state) {
 			}
 		}
 	}
-	recursive := has(opts, "-R", "--recursive")
+	recursive := hasOption(opts, "-R", "--recursive")
 	dashed := name == "chmod" && slices.ContainsFunc(fs[1:], func(f field) bool { return minusMode().MatchString(f.text) })
-	if len(operands) > 0 && !has(opts, "--reference") && !dashed {
+	if len(operands) > 0 && !hasOption(opts, "--reference") && !dashed {
 		operands = operands[1:]
 	}
 	for _, f := range operands {
@@ -226,10 +226,10 @@ func (w *walker) permissions(name string, fs []field, st *state) {
 			w.lockOut(f, st, fs)
 		}
 		if slices.ContainsFunc(w.targets(f, st), func(target string) bool { return slices.Contains(w.place.Temp, target) }) {
-			w.ask("changes the rights of what belongs to others, too: %s", shown(fs))
+			w.askBecause("changes the rights of what belongs to others, too: %s", shown(fs))
 		}
 		f.made = true // its content stays
-		w.write(f, st, shown(fs))
+		w.judgeWrite(f, st, shown(fs))
 	}
 }
 
@@ -242,14 +242,14 @@ func (w *walker) lockOut(f field, st *state, fs []field) {
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if f.vague || !ok {
-			w.unknown("the text does not tell whose rights it changes: %s", shown(fs))
+			w.askUnknown("the text does not tell whose rights it changes: %s", shown(fs))
 			continue
 		}
 		what, word := w.place.loss(target, f.glob)
 		if what == "" || strings.HasSuffix(what, "the working directory") && !strings.Contains(what, "parent") {
 			continue
 		}
-		w.add(Refused, "changes the rights of "+what+": "+shown(fs), word)
+		w.addFinding(Refused, "changes the rights of "+what+": "+shown(fs), word)
 	}
 }
 
@@ -260,7 +260,7 @@ func (w *walker) setuid(mode string, fs []field) {
 	special := len(octal) >= 4 && digits && octal[len(octal)-4]&6 != 0
 	symbolic := !digits && strings.Contains(mode, "s") && strings.ContainsAny(mode, "+=")
 	if special || symbolic {
-		w.ask("changes privileges: %s", shown(fs))
+		w.askBecause("changes privileges: %s", shown(fs))
 	}
 }
 
@@ -271,22 +271,22 @@ func (w *walker) editInPlace(fs []field, st *state) {
 		return
 	}
 	opts, operands := options(fs[1:], "ef --expression --file", false)
-	if !has(opts, "-e", "-f", "--expression", "--file") && len(operands) > 0 {
+	if !hasOption(opts, "-e", "-f", "--expression", "--file") && len(operands) > 0 {
 		operands = operands[1:]
 	}
 	for _, f := range operands {
 		if !strings.ContainsAny(f.text, ";") {
-			w.write(f, st, "edits "+f.src)
+			w.judgeWrite(f, st, "edits "+f.src)
 		}
 	}
 }
 
-// archive judges the target directory of unpacked files, and the file of a new archive.
-func (w *walker) archive(name string, fs []field, st *state) {
+// judgeArchive judges the target directory of unpacked files, and the file of a new archive.
+func (w *walker) judgeArchive(name string, fs []field, st *state) {
 	if name == "unzip" || name == "7z" {
 		opts, _ := options(fs[1:], "dxP", false)
-		if o, ok := find(opts, "-d"); ok && o.value != nil && name == "unzip" {
-			w.write(*o.value, st, "unpacks to "+o.value.text)
+		if o, ok := findOption(opts, "-d"); ok && o.value != nil && name == "unzip" {
+			w.judgeWrite(*o.value, st, "unpacks to "+o.value.text)
 		}
 		return
 	}
@@ -298,28 +298,28 @@ func (w *walker) archive(name string, fs []field, st *state) {
 			if o.name == "--checkpoint-action" && !runs {
 				continue
 			}
-			w.nested(action, *part(*o.value, action), st.child(nil), flow{})
+			w.walkNested(action, *part(*o.value, action), st.child(nil), flow{})
 			if o.name != "--use-compress-program" && o.name != "-I" || !harmlessCommand(*o.value) {
-				w.ask("runs a command for what it packs: %s", shown(fs))
+				w.askBecause("runs a command for what it packs: %s", shown(fs))
 			}
 		}
 	}
 	at := st.clone()
-	if o, ok := find(opts, "-C", "--directory"); ok && o.value != nil {
-		if has(opts, "-x", "--extract", "--get") {
-			w.write(*o.value, st, "unpacks to "+o.value.text)
+	if o, ok := findOption(opts, "-C", "--directory"); ok && o.value != nil {
+		if hasOption(opts, "-x", "--extract", "--get") {
+			w.judgeWrite(*o.value, st, "unpacks to "+o.value.text)
 		}
 	}
-	if has(opts, "-P", "--absolute-names", "--absolute-paths") && has(opts, "-x", "--extract", "--get") {
-		w.ask("unpacks to wherever the archive says: %s", shown(fs))
+	if hasOption(opts, "-P", "--absolute-names", "--absolute-paths") && hasOption(opts, "-x", "--extract", "--get") {
+		w.askBecause("unpacks to wherever the archive says: %s", shown(fs))
 	}
-	if has(opts, "--remove-files") {
+	if hasOption(opts, "--remove-files") {
 		w.packAway(fs, st)
 	}
-	if o, ok := find(opts, "-f", "--file"); ok && o.value != nil && has(opts, "-c", "-r", "-u", "--create", "--append") {
+	if o, ok := findOption(opts, "-f", "--file"); ok && o.value != nil && hasOption(opts, "-c", "-r", "-u", "--create", "--append") {
 		if o.value.text != "-" {
-			w.write(*o.value, at, "writes to "+o.value.text)
-			w.mark(*o.value, at, w.privacy(fs, st))
+			w.judgeWrite(*o.value, at, "writes to "+o.value.text)
+			w.markOrigin(*o.value, at, w.privacy(fs, st))
 		}
 	}
 }
@@ -342,7 +342,7 @@ func (w *walker) packAway(fs []field, st *state) {
 				i++
 			}
 		default:
-			w.destroy(args[i], at, true, "packs and removes", fs)
+			w.judgeDestroy(args[i], at, true, "packs and removes", fs)
 		}
 		at.pending = nil
 	}
@@ -374,11 +374,11 @@ func (w *walker) diskTool(name string, fs []field, st *state) {
 	for _, f := range fs[1:] {
 		switch {
 		case f.vague:
-			w.unknown("the text does not tell what it overwrites: %s", shown(fs))
+			w.askUnknown("the text does not tell what it overwrites: %s", shown(fs))
 		case device(slashRaw(f.text)) == diskDevice || name == "diskutil" && strings.HasPrefix(strings.ToLower(f.text), "erase"):
-			w.add(Refused, "overwrites a device: "+shown(fs), "device")
+			w.addFinding(Refused, "overwrites a device: "+shown(fs), "device")
 		case strings.Contains(f.text, "/") && !strings.HasPrefix(f.text, "-"):
-			w.write(f, st, shown(fs))
+			w.judgeWrite(f, st, shown(fs))
 		}
 	}
 }

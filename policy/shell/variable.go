@@ -49,17 +49,17 @@ func (w *walker) lookup(name string, st *state) (field, bool) {
 	return field{}, false
 }
 
-// param expands a variable.
-func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
+// expandParam expands a variable.
+func (w *walker) expandParam(p *syntax.ParamExp, quoted bool, st *state) []run {
 	if list, ok := w.elements(p, st); ok {
 		return w.words(list, quoted, st)
 	}
-	w.subscripts(p, st)
+	w.judgeSubscripts(p, st)
 	if p.Length {
 		return []run{known("0", true)}
 	}
 	if !plainParam(p) || p.Index != nil {
-		w.substitutions(p, st)
+		w.walkSubstitutions(p, st)
 		r := vague(quoted)
 		r.loose = many(p)
 		return []run{r}
@@ -67,7 +67,7 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	v, ok := w.lookup(p.Param.Value, st)
 	if p.Exp != nil {
 		had := v
-		v, ok = w.operate(p.Exp, v, ok, st)
+		v, ok = w.applyOperator(p.Exp, v, ok, st)
 		assigned(p, had, v, ok, st)
 	}
 	if !ok {
@@ -78,16 +78,16 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	return []run{valueRun(v, quoted)}
 }
 
-// subscripts judges the parts that bash evaluates in ${a[x]}, ${a:x:y}, ${!a} and ${a@P}.
-func (w *walker) subscripts(p *syntax.ParamExp, st *state) {
+// judgeSubscripts judges the parts that bash evaluates in ${a[x]}, ${a:x:y}, ${!a} and ${a@P}.
+func (w *walker) judgeSubscripts(p *syntax.ParamExp, st *state) {
 	assoc := p.Param != nil && st.vars[st.referred(p.Param.Value)].assoc
 	if index, ok := p.Index.(*syntax.Word); p.Index != nil && !assoc && !(ok && (index.Lit() == "@" || index.Lit() == "*")) {
-		w.evaluates(p.Index, st)
+		w.judgeArithmeticIn(p.Index, st)
 	}
 	if p.Slice != nil {
 		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
 			if x != nil {
-				w.evaluates(x, st)
+				w.judgeArithmeticIn(x, st)
 			}
 		}
 	}
@@ -97,12 +97,12 @@ func (w *walker) subscripts(p *syntax.ParamExp, st *state) {
 	v, known := w.lookup(p.Param.Value, st)
 	switch {
 	case p.Excl && p.Names == 0 && known:
-		w.subscript(v, st)
+		w.judgeSubscript(v, st)
 	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && p.Exp.Word.Lit() == "P":
 		if !known {
-			w.unknown("the text does not tell what the prompt runs: %s", p.Param.Value)
+			w.askUnknown("the text does not tell what the prompt runs: %s", p.Param.Value)
 		}
-		w.script(`: "`+strings.ReplaceAll(v.text, `"`, `"`)+`"`, st.fork(), flow{})
+		w.walkScript(`: "`+strings.ReplaceAll(v.text, `"`, `"`)+`"`, st.fork(), flow{})
 	}
 }
 
@@ -132,9 +132,9 @@ func partly(v field, quoted bool) run {
 	return r
 }
 
-// operate applies ${x-…}, ${x%…} and similar operators to a value. variants has already spread the alternatives of an
+// applyOperator applies ${x-…}, ${x%…} and similar operators to a value. variants has already spread the alternatives of an
 // unknown value.
-func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
+func (w *walker) applyOperator(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
 	arg := w.scalar(e.Word, st)
 	alternate := e.Op == syntax.AlternateUnset || e.Op == syntax.AlternateUnsetOrNull
 	switch {
@@ -154,9 +154,9 @@ func assigned(p *syntax.ParamExp, had, v field, ok bool, st *state) {
 	switch {
 	case !syntax.ValidName(name) || had.text != "" && !had.vague:
 	case p.Exp.Op == syntax.AssignUnsetOrNull && ok:
-		st.set(name, variable{field: v})
+		st.setVariable(name, variable{field: v})
 	case p.Exp.Op == syntax.AssignUnset, p.Exp.Op == syntax.AssignUnsetOrNull:
-		st.set(name, variable{field: unknownField("")})
+		st.setVariable(name, variable{field: unknownField("")})
 	}
 }
 
@@ -252,28 +252,28 @@ func sameFields(a, b []field) bool {
 	return slices.EqualFunc(a, b, func(a, b field) bool { return a.text == b.text && a.vague == b.vague })
 }
 
-// assign records the values that assignments give to variables.
-func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
+// assignVariables records the values that assignments give to variables.
+func (w *walker) assignVariables(assigns []*syntax.Assign, st *state, export bool) {
 	for _, a := range assigns {
 		if a.Name == nil { // export "X=y"
 			value := w.scalar(a.Value, st)
 			if name, _, ok := strings.Cut(value.text, "="); ok && syntax.ValidName(name) {
 				w.leadingAssigns([]field{value}, st)
 			} else if ok {
-				st.set(name, variable{field: unknownField("")})
+				st.setVariable(name, variable{field: unknownField("")})
 			}
 			continue
 		}
 		name := st.referred(a.Name.Value)
 		if name == "BASH_CMDS" || name == "BASH_ALIASES" {
-			w.unknown("gives a command another meaning: %s", name)
+			w.askUnknown("gives a command another meaning: %s", name)
 		}
 		old, had := st.vars[name]
 		if a.Naked {
 			if had && export {
 				old.exported = true
 				st.vars[name] = old
-				w.exported(name, old.field, st)
+				w.judgeExported(name, old.field, st)
 			}
 			continue
 		}
@@ -283,7 +283,7 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			v = w.array(a, old, st)
 		case a.Index != nil:
 			if v.assoc = old.assoc; !v.assoc {
-				w.evaluates(a.Index, st)
+				w.judgeArithmeticIn(a.Index, st)
 			}
 			v.field = unknownField("")
 		case a.Append:
@@ -291,12 +291,12 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 		}
 		v.exported = export || old.exported
 		if v.integer = old.integer; v.integer {
-			w.arithmetic(v.field, st, maxReferences)
+			w.judgeArithmetic(v.field, st, maxReferences)
 		}
 		st.vars[name] = v
-		w.environment(name, v.field, st)
+		w.judgeVariable(name, v.field, st)
 		if v.exported {
-			w.exported(name, v.field, st)
+			w.judgeExported(name, v.field, st)
 		}
 	}
 }
@@ -306,7 +306,7 @@ func (w *walker) appended(name string, tail field, st *state) field {
 	if !ok {
 		return unknownField("")
 	}
-	head.add(tail)
+	head.appendField(tail)
 	return head
 }
 
@@ -322,9 +322,9 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 		switch {
 		case e.Index != nil: // the first element is then unknown
 			if old.assoc {
-				w.substitutions(e, st)
+				w.walkSubstitutions(e, st)
 			} else {
-				w.evaluates(e.Index, st)
+				w.judgeArithmeticIn(e.Index, st)
 			}
 			return variable{field: unknownField(""), assoc: old.assoc}
 		case e.Value != nil:
@@ -353,13 +353,13 @@ func (w *walker) printfTo(args []field, st *state) bool {
 		}
 		name, args = args[0].text, args[1:]
 	}
-	w.subscript(field{text: name, src: name, vague: strings.Contains(name, unknownText)}, st)
+	w.judgeSubscript(field{text: name, src: name, vague: strings.Contains(name, unknownText)}, st)
 	out := printed("printf", args)
 	v := field{text: out.text, pat: escape(out.text), vague: !out.known, origin: out.origin}
 	if len(args) == 0 {
 		v = unknownField("")
 	}
-	w.environment(name, v, st)
-	st.set(name, variable{field: v})
+	w.judgeVariable(name, v, st)
+	st.setVariable(name, variable{field: v})
 	return true
 }

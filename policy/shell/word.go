@@ -53,19 +53,19 @@ func (w *walker) fields(words []*syntax.Word, st *state) []field {
 		if len(out) > maxFields {
 			return append(out, unknownField("…"))
 		}
-		out = append(out, w.expand(word, st)...)
+		out = append(out, w.expandWord(word, st)...)
 	}
 	return out
 }
 
-func (w *walker) expand(word *syntax.Word, st *state) []field {
+func (w *walker) expandWord(word *syntax.Word, st *state) []field {
 	left := maxVariants
 	var variants [][]syntax.WordPart
 	for _, parts := range spreadBraces(word.Parts, &left) {
 		variants = append(variants, w.variants(parts, st, &left)...)
 	}
 	if left < 0 {
-		w.substitutions(word, st)
+		w.walkSubstitutions(word, st)
 		return []field{unknownField(w.source(word))}
 	}
 	w.steps += len(variants) / 4
@@ -73,7 +73,7 @@ func (w *walker) expand(word *syntax.Word, st *state) []field {
 	for _, parts := range variants {
 		out = append(out, assemble(w.cuttable(w.runs(parts, false, st), st), w.separators(st), w.source(word))...)
 	}
-	return w.connected(out)
+	return w.connectPipes(out)
 }
 
 // scalar expands a word that becomes neither several fields nor file names, such as the right side of an assignment.
@@ -93,7 +93,7 @@ func (w *walker) scalar(word *syntax.Word, st *state) field {
 	}
 	// An assignment expands no file names. Only the variable of a loop may hold a pattern.
 	fs[0].glob = pattern
-	return w.connected(fs)[0]
+	return w.connectPipes(fs)[0]
 }
 
 // separators returns the characters at which unquoted expansions are cut.
@@ -137,13 +137,13 @@ func assemble(runs []run, separators, src string) []field {
 		if !r.split || r.vague || r.glob {
 			open = open || r.quoted || r.text != ""
 			r.loose = r.loose || r.split
-			cur.add(r.field)
+			cur.appendField(r.field)
 			continue
 		}
-		for _, p := range cut(r.text, separators) {
+		for _, p := range cutAt(r.text, separators) {
 			if p.text != "" {
 				open = true
-				cur.add(field{text: p.text, pat: p.text, origin: r.origin, swept: r.swept, unsure: r.unsure})
+				cur.appendField(field{text: p.text, pat: p.text, origin: r.origin, swept: r.swept, unsure: r.unsure})
 			}
 			if p.end != "" {
 				// White space around another separator does not separate once more.
@@ -161,8 +161,8 @@ func assemble(runs []run, separators, src string) []field {
 // piece is a part of a text, up to the separator that ends it.
 type piece struct{ text, end string }
 
-// cut splits at any separator and keeps the empty pieces.
-func cut(s, separators string) (out []piece) {
+// cutAt splits at any separator and keeps the empty pieces.
+func cutAt(s, separators string) (out []piece) {
 	for {
 		i := strings.IndexAny(s, separators)
 		if i < 0 {
@@ -174,8 +174,8 @@ func cut(s, separators string) (out []piece) {
 	}
 }
 
-// add appends to a value. A value that is longer than every command line becomes unknown.
-func (f *field) add(g field) {
+// appendField appends to a value. A value that is longer than every command line becomes unknown.
+func (f *field) appendField(g field) {
 	if len(f.text)+len(g.text) > maxText {
 		f.text, f.pat, f.vague = unknownText, escape(unknownText), true
 	} else {
@@ -204,12 +204,12 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 		case *syntax.Lit:
 			// Bash expands of=~/x, too.
 			if head, tail, ok := strings.Cut(p.Value, "=~"); ok && i == 0 && !quoted && syntax.ValidName(head) {
-				if home, rest, ok := w.tilde("~"+tail, true, i+1 < len(parts), st); ok {
+				if home, rest, ok := w.expandTilde("~"+tail, true, i+1 < len(parts), st); ok {
 					out = append(out, litRun(head+"=", quoted), home, litRun(rest, quoted))
 					continue
 				}
 			}
-			if home, rest, ok := w.tilde(p.Value, i == 0 && !quoted, i+1 < len(parts), st); ok {
+			if home, rest, ok := w.expandTilde(p.Value, i == 0 && !quoted, i+1 < len(parts), st); ok {
 				out = append(out, home)
 				out = append(out, litRun(rest, quoted))
 				continue
@@ -228,19 +228,19 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 			}
 			out = append(out, inner...)
 		case *syntax.ParamExp:
-			out = append(out, w.param(p, quoted, st)...)
+			out = append(out, w.expandParam(p, quoted, st)...)
 		default:
-			out = append(out, w.special(part, quoted, st))
+			out = append(out, w.expandSpecial(part, quoted, st))
 		}
 	}
 	return out
 }
 
-// special expands the parts that are neither text nor a variable.
-func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
+// expandSpecial expands the parts that are neither text nor a variable.
+func (w *walker) expandSpecial(part syntax.WordPart, quoted bool, st *state) run {
 	switch p := part.(type) {
 	case *syntax.CmdSubst:
-		out := w.stmts(p.Stmts, st.fork(), flow{})
+		out := w.walkStmts(p.Stmts, st.fork(), flow{})
 		if out.known {
 			text := strings.ReplaceAll(out.text, "\x00", "") // bash drops them
 			r := known(strings.TrimRight(text, "\n"), quoted)
@@ -254,15 +254,15 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 		r.origin = out.origin
 		return r
 	case *syntax.ProcSubst:
-		return run{field: w.pipe(p, st)}
+		return run{field: w.namePipe(p, st)}
 	case *syntax.ArithmExp:
 		// No number names a directory that matters.
-		w.evaluates(p.X, st)
+		w.judgeArithmeticIn(p.X, st)
 		return known("0", true)
 	case *syntax.ExtGlob:
 		return run{field: field{text: "*", pat: "*", glob: true}}
 	}
-	w.substitutions(part, st)
+	w.walkSubstitutions(part, st)
 	return vague(quoted)
 }
 
@@ -303,8 +303,8 @@ func litRun(s string, quoted bool) run {
 	return run{field: field{text: text.String(), pat: pat.String()}, quoted: quoted}
 }
 
-// tilde expands ~, ~+, ~- and ~name at the start of a word.
-func (w *walker) tilde(lit string, first, more bool, st *state) (home run, rest string, ok bool) {
+// expandTilde expands ~, ~+, ~- and ~name at the start of a word.
+func (w *walker) expandTilde(lit string, first, more bool, st *state) (home run, rest string, ok bool) {
 	if !first || !strings.HasPrefix(lit, "~") {
 		return run{}, "", false
 	}

@@ -7,31 +7,31 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unwrap judges the command that a wrapper runs.
-func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow) flow {
+// judgeWrapper judges the command that a wrapper runs.
+func (w *walker) judgeWrapper(name string, wr wrapper, fs []field, st *state, in flow) flow {
 	opts, operands := options(fs[1:], wr.valued, true)
-	if wr.privileged && (len(operands) > 0 || !has(opts, "-V", "--version", "--help", "-l", "--list", "-k", "-K")) {
-		w.ask("changes privileges: %s", shown(fs))
+	if wr.privileged && (len(operands) > 0 || !hasOption(opts, "-V", "--version", "--help", "-l", "--list", "-k", "-K")) {
+		w.askBecause("changes privileges: %s", shown(fs))
 	}
-	if name == "command" && has(opts, "-v", "-V") {
+	if name == "command" && hasOption(opts, "-v", "-V") {
 		if len(operands) == 1 {
 			return located(operands[0])
 		}
 		return flow{}
 	}
 	if len(wr.subs) > 0 || wr.texts || wr.launcher {
-		return w.launch(wr, fs, st, in)
+		return w.judgeLauncher(wr, fs, st, in)
 	}
 	w.suffixesOf(fs, st, in)
 	if name == "env" {
 		operands = afterSplit(fs, opts, operands)
 	}
 	inner := st.clone()
-	if wr.assigns && (name != "env" || !has(opts, "-S", "--split-string")) {
+	if wr.assigns && (name != "env" || !hasOption(opts, "-S", "--split-string")) {
 		operands = w.leadingAssigns(operands, inner)
 	}
 	wr.skip = min(wr.skip, len(operands))
-	w.move(name, opts, operands[:wr.skip], inner)
+	w.applyDirectory(name, opts, operands[:wr.skip], inner)
 	operands = operands[wr.skip:]
 	if out, ok := w.commandText(name, opts, operands, inner, in); ok {
 		return out
@@ -46,7 +46,7 @@ func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow)
 	if name == "exec" || name == "command" || name == "builtin" {
 		inner = st
 	}
-	return w.argv(operands, inner, in)
+	return w.judgeWords(operands, inner, in)
 }
 
 // leadingAssigns reads the NAME=value words before a command.
@@ -58,24 +58,24 @@ func (w *walker) leadingAssigns(operands []field, st *state) []field {
 		}
 		v := *part(operands[0], value)
 		st.vars[name] = variable{field: v, exported: true}
-		w.environment(name, v, st)
-		w.exported(name, v, st)
+		w.judgeVariable(name, v, st)
+		w.judgeExported(name, v, st)
 		operands = operands[1:]
 	}
 	return operands
 }
 
-// move applies a wrapper's options for the directory of its command.
-func (w *walker) move(name string, opts []option, skipped []field, st *state) {
+// applyDirectory applies a wrapper's options for the directory of its command.
+func (w *walker) applyDirectory(name string, opts []option, skipped []field, st *state) {
 	switch name {
 	case "env", "sudo", "run0":
-		if o, ok := find(opts, "-C", "-D", "--chdir"); ok && o.value != nil {
+		if o, ok := findOption(opts, "-C", "-D", "--chdir"); ok && o.value != nil {
 			st.chdir(*o.value)
 			st.pending = nil
 		}
 	case "systemd-run":
 		if slices.ContainsFunc(opts, func(o option) bool { return strings.HasPrefix(o.name, "--on-") }) {
-			w.ask("leaves a command that runs later")
+			w.askBecause("leaves a command that runs later")
 		}
 	case "chroot":
 		st.dirs = []dir{{path: "/"}}
@@ -88,7 +88,7 @@ func (w *walker) move(name string, opts []option, skipped []field, st *state) {
 			st.pending = nil
 		}
 		if name == "flock" && f.text != "" {
-			w.write(f, st, "locks "+f.src)
+			w.judgeWrite(f, st, "locks "+f.src)
 		}
 	}
 }
@@ -98,25 +98,25 @@ func (w *walker) commandText(name string, opts []option, operands []field, st *s
 	switch name {
 	case "su", "sg", "runuser", "flock", "script":
 		if name == "script" && len(operands) > 0 {
-			w.write(operands[0], st, "writes to "+operands[0].src)
+			w.judgeWrite(operands[0], st, "writes to "+operands[0].src)
 		}
-		if o, ok := find(opts, "-c", "--command", "--session-command"); ok && o.value != nil {
-			return w.nested(o.value.text, *o.value, st.child(nil), in), true
+		if o, ok := findOption(opts, "-c", "--command", "--session-command"); ok && o.value != nil {
+			return w.walkNested(o.value.text, *o.value, st.child(nil), in), true
 		}
 		for i, f := range operands {
 			if f.text == "-c" && i+1 < len(operands) {
-				return w.nested(operands[i+1].text, operands[i+1], st.child(nil), in), true
+				return w.walkNested(operands[i+1].text, operands[i+1], st.child(nil), in), true
 			}
 		}
 		return flow{}, name == "su" || name == "script"
 	case "env":
-		if o, ok := find(opts, "-S", "--split-string"); ok && o.value != nil {
+		if o, ok := findOption(opts, "-S", "--split-string"); ok && o.value != nil {
 			return w.splitString(*o.value, operands, st, in), true
 		}
 	case "watch", "ssh":
 		w.sshSettings(opts, st)
 		text := joined(operands)
-		return w.nested(text.text, text, st.child(nil), in), true
+		return w.walkNested(text.text, text, st.child(nil), in), true
 	}
 	return flow{}, false
 }
@@ -132,17 +132,17 @@ func (w *walker) sshSettings(opts []option, st *state) {
 			key, command, ok = strings.Cut(o.value.text, " ")
 		}
 		if key = strings.ToLower(key); !listed("sshOptions", key) {
-			w.ask("a setting of ssh that may run a command or lead elsewhere: %s", o.value.src)
+			w.askBecause("a setting of ssh that may run a command or lead elsewhere: %s", o.value.src)
 		}
 		if ok && strings.HasSuffix(key, "command") && key != "remotecommand" {
-			w.nested(command, *part(*o.value, command), st.child(nil), flow{})
+			w.walkNested(command, *part(*o.value, command), st.child(nil), flow{})
 		}
 	}
 }
 
 // afterSplit returns the operands of env: after -S these are all words that follow its text.
 func afterSplit(fs []field, opts []option, operands []field) []field {
-	o, ok := find(opts, "-S", "--split-string")
+	o, ok := findOption(opts, "-S", "--split-string")
 	if !ok || o.value == nil {
 		return operands
 	}
@@ -158,11 +158,11 @@ func afterSplit(fs []field, opts []option, operands []field) []field {
 func (w *walker) splitString(text field, operands []field, st *state, in flow) flow {
 	list, read, err := parse("env " + text.text + ` "$@"`)
 	if text.vague || err != nil || len(list) != 1 {
-		return w.nested(text.text+" "+joined(operands).text, text, st.child(nil), in)
+		return w.walkNested(text.text+" "+joined(operands).text, text, st.child(nil), in)
 	}
 	inner := st.clone()
 	inner.args = positional(operands)
-	return w.enter(function{list[0], read}, inner, in)
+	return w.enterFunction(function{list[0], read}, inner, in)
 }
 
 // joined returns the text that some programs make from their operands for a shell.
@@ -184,37 +184,37 @@ func isShell(name string) bool {
 	return ok || slices.Contains(shells, name)
 }
 
-// shell judges the script of a shell or of another interpreter: the text after -c, a file, or the input.
-func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
+// judgeShell judges the script of a shell or of another interpreter: the text after -c, a file, or the input.
+func (w *walker) judgeShell(name string, fs []field, st *state, in flow) flow {
 	out := flow{piped: true, origin: in.origin}
 	if !slices.Contains(shells, name) {
-		w.interpreter(name, fs, st, in)
+		w.judgeInterpreter(name, fs, st, in)
 		return out
 	}
 	for _, f := range fs[1:] {
 		// Shells differ in the meaning of a text that starts with a dash or a plus.
 		if (strings.HasPrefix(f.text, "-") || strings.HasPrefix(f.text, "+")) && strings.ContainsAny(f.text, " \t\n") {
-			w.nested(f.text, f, st.child(nil), in)
+			w.walkNested(f.text, f, st.child(nil), in)
 		}
 	}
 	opts, operands := options(minusOnly(fs[1:]), "oO --rcfile --init-file", true)
-	if o, ok := find(opts, "--rcfile", "--init-file"); ok && o.value != nil {
+	if o, ok := findOption(opts, "--rcfile", "--init-file"); ok && o.value != nil {
 		w.scriptFile(fs, []field{*o.value}, st.child(nil), in)
 	}
 	switch {
-	case name == "at" && has(opts, "-l", "-V", "-c"):
+	case name == "at" && hasOption(opts, "-l", "-V", "-c"):
 		return out
 	case name == "at" || name == "batch":
-		w.ask("leaves a command that runs later: %s", shown(fs))
-	case has(opts, "-c", "--command"):
+		w.askBecause("leaves a command that runs later: %s", shown(fs))
+	case hasOption(opts, "-c", "--command"):
 		if len(operands) == 0 {
 			return out
 		}
 		args := operands[1:]
-		return w.nested(operands[0].text, operands[0], st.child(args[min(1, len(args)):]), in)
-	case has(opts, "--version", "--help", "-n"):
+		return w.walkNested(operands[0].text, operands[0], st.child(args[min(1, len(args)):]), in)
+	case hasOption(opts, "--version", "--help", "-n"):
 		return out
-	case len(operands) > 0 && !has(opts, "-s") && !isStdin(operands[0].text):
+	case len(operands) > 0 && !hasOption(opts, "-s") && !isStdin(operands[0].text):
 		out = w.scriptFile(fs, operands, st.child(operands[1:]), in)
 		w.suffixesOf(operands, st, in)
 		return out
@@ -249,7 +249,7 @@ func (w *walker) daemon(fs []field, st *state) {
 		name, value, has := strings.Cut(f.text, "=")
 		switch {
 		case f.text == "--" && len(command) > 0:
-			w.argv(append(command, fs[i+1:]...), st.child(nil), flow{})
+			w.judgeWords(append(command, fs[i+1:]...), st.child(nil), flow{})
 			return
 		case name != "-x" && name != "--exec" && name != "-a" && name != "--startas":
 		case has:
@@ -267,20 +267,20 @@ func (w *walker) shellInput(fs []field, st *state, in flow) flow {
 	out := flow{piped: true, known: in.known, origin: in.origin}
 	switch {
 	case in.origin.is(foreign):
-		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 	case !in.piped:
 		return out
 	case !in.known:
-		w.unknown("the text does not tell what the shell reads and runs: %s", shown(fs))
+		w.askUnknown("the text does not tell what the shell reads and runs: %s", shown(fs))
 	}
 	other := st.clone()
 	if in.text != "" {
-		out = out.then(w.script(in.text, st, flow{}))
+		out = out.then(w.walkScript(in.text, st, flow{}))
 	}
 	if in.other != "" {
-		out = out.then(w.script(in.other, other, flow{}))
+		out = out.then(w.walkScript(in.other, other, flow{}))
 		out.known = false
-		st.join(st.clone(), other)
+		st.joinStates(st.clone(), other)
 	}
 	return out
 }
@@ -293,7 +293,7 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	}
 	f := operands[0]
 	w.runsText(f, st)
-	w.starts(f, fs, st, func(text field) { w.nested(text.text, text, st.child(nil), flow{}) })
+	w.judgeStart(f, fs, st, func(text field) { w.walkNested(text.text, text, st.child(nil), flow{}) })
 	switch {
 	case f.out != nil:
 		f.out.piped = true
@@ -301,11 +301,11 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	case isStdin(f.text):
 		return w.shellInput(fs, st, in)
 	case w.runsForeign(f, st):
-		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 	case w.strange(f, st):
-		w.ask("runs a script outside the working directory: %s", shown(fs))
+		w.askBecause("runs a script outside the working directory: %s", shown(fs))
 	case f.vague, slices.ContainsFunc(w.targets(f, st), descriptor):
-		w.unknown("the text does not tell which script this runs: %s", shown(fs))
+		w.askUnknown("the text does not tell which script this runs: %s", shown(fs))
 	}
 	return flow{piped: true, origin: in.origin}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// bell wakes this process for other processes. They connect to its socket and write nothing: the news is on the log.
-type bell struct {
+// wakeListener wakes this process for other processes. They connect to its socket and write nothing: the news is on the log.
+type wakeListener struct {
 	listener net.Listener
 	wg       sync.WaitGroup
 }
@@ -41,9 +41,9 @@ func hashed(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// private creates dir for this user alone. It fails if another user owns dir, because only the owner may change the
+// makePrivate creates dir for this user alone. It fails if another user owns dir, because only the owner may change the
 // mode.
-func private(dir string) error {
+func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -57,15 +57,15 @@ func private(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// sweepAge protects young sockets from sweep: a process creates its socket file before it listens.
-const sweepAge = time.Minute
+// staleAge protects young sockets from removeStale: a process creates its socket file before it listens.
+const staleAge = time.Minute
 
-// sweep removes the sockets of killed processes. Connecting to the socket of a running process only wakes that
+// removeStale removes the sockets of killed processes. Connecting to the socket of a running process only wakes that
 // process.
-func sweep(dir string, now time.Time) {
+func removeStale(dir string, now time.Time) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.sock")) // the pattern is well-formed
 	for _, path := range paths {
-		if info, err := os.Lstat(path); err != nil || now.Sub(info.ModTime()) < sweepAge {
+		if info, err := os.Lstat(path); err != nil || now.Sub(info.ModTime()) < staleAge {
 			continue
 		}
 		conn, err := net.DialTimeout("unix", path, time.Second)
@@ -82,19 +82,19 @@ func sweep(dir string, now time.Time) {
 func (c *Coordinator) Reachable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bell != nil || c.dir == "" {
+	if c.waking != nil || c.dir == "" {
 		return nil
 	}
 	path := socketPath(c.dir, c.log.Writer())
-	if err := private(filepath.Dir(path)); err != nil {
+	if err := makePrivate(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("interaction: the folder for sockets: %w", err)
 	}
-	sweep(filepath.Dir(path), c.now())
+	removeStale(filepath.Dir(path), c.now())
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return fmt.Errorf("interaction: listen for answers: %w", err)
 	}
-	b := &bell{listener: l}
+	b := &wakeListener{listener: l}
 	b.wg.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -110,7 +110,7 @@ func (c *Coordinator) Reachable() error {
 			_ = conn.Close() // closing tells the caller that this process has looked
 		}
 	})
-	c.bell = b
+	c.waking = b
 	return nil
 }
 
