@@ -12,24 +12,24 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// aheadLine is text that is typed where there is no prompt.
+// aheadLine is the text that is typed without a prompt.
 type aheadLine struct{ text []rune }
 
-func (l *aheadLine) key(e *Editor, k Key) {
+func (l *aheadLine) typeKey(e *Editor, k Key) {
 	switch {
 	case k.Kind == KeyRune:
 		l.text = append(l.text, k.Rune)
 	case k.Kind == keyNewline, k.IsControl(readline.CharEnter):
 		l.text = append(l.text, '\n')
 	case k.Kind == keyPaste:
-		l.text = append(l.text, []rune(e.paste(k.text))...)
+		l.text = append(l.text, []rune(e.pastedLabel(k.text))...)
 	case k.Kind == keyLines:
 		l.text = append(l.text, []rune(visible(k.text))...)
 	case k.Kind != keyControl:
 	case k.Rune == readline.CharBackspace, k.Rune == readline.CharCtrlH:
 		if n := len(l.text); n > 0 {
 			e.mu.Lock()
-			l.text = l.text[:n-max(e.label(l.text), 1)]
+			l.text = l.text[:n-max(e.labelLength(l.text), 1)]
 			e.mu.Unlock()
 		}
 	case k.Rune == readline.CharCtrlU:
@@ -40,19 +40,20 @@ func (l *aheadLine) key(e *Editor, k Key) {
 	}
 }
 
-// AheadEvents are what happens while there is no prompt.
+// AheadEvents are the calls of [Editor.Ahead].
 type AheadEvents struct {
 	Interrupt func()            // Ctrl-C
-	Escape    func()            // Esc; may be nil
-	Typed     func(text string) // the line has changed; it is not shown by the editor
-	// Enter takes the line, with pastes unfolded; it is then empty again. Nil: Enter breaks the line.
+	Escape    func()            // Esc; nil means that Esc does nothing
+	Typed     func(text string) // the text has changed; the editor does not show it
+	// Enter takes the line with the full text of its pastes, and the line is empty again. A nil Enter adds a line
+	// break.
 	Enter func(line string)
-	// Back returns what stands in an empty line after Up, if anything; may be nil.
+	// Back returns a text for an empty line when Up is pressed. "" and a nil Back leave the line empty.
 	Back func() string
 }
 
-// Ahead collects what is typed until ctx ends; it appears in the next prompt. It returns
-// io.EOF when the terminal is gone, else ctx's error.
+// Ahead collects the typed text until ctx ends. The text stands in the next prompt. Ahead fails with io.EOF when the
+// terminal is gone, and otherwise with ctx's error.
 func (e *Editor) Ahead(ctx context.Context, on AheadEvents) error {
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) {
 		b, err := e.keys.Read(ctx, wait)
@@ -74,7 +75,7 @@ func (e *Editor) Ahead(ctx context.Context, on AheadEvents) error {
 // errNone ends Early.
 var errNone = errors.New("line editor: nothing more was typed")
 
-// Early takes what was typed before there was an editor; it appears in the first prompt.
+// Early collects the text that was typed before the editor existed. The text stands in the first prompt.
 func (e *Editor) Early(ctx context.Context) {
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) {
 		b, err := e.keys.Read(ctx, cmp.Or(wait, time.Millisecond))
@@ -86,13 +87,13 @@ func (e *Editor) Early(ctx context.Context) {
 	for {
 		k, err := e.typing.nextKey(ctx, read)
 		if err != nil {
-			return // a terminal that is gone says so to the first prompt
+			return // The first prompt reports a terminal that is gone.
 		}
-		e.ahead.key(e, k)
+		e.ahead.typeKey(e, k)
 	}
 }
 
-// aheadKey does what a key means while there is no prompt.
+// aheadKey handles a key that was pressed without a prompt.
 func (e *Editor) aheadKey(k Key, on AheadEvents) {
 	var control rune
 	if k.Kind == keyControl {
@@ -113,21 +114,21 @@ func (e *Editor) aheadKey(k Key, on AheadEvents) {
 		}
 		return
 	case control == readline.CharEnter && on.Enter != nil:
-		e.enter(on)
+		e.enterLine(on)
 	case control == readline.CharPrev && on.Back != nil && len(e.ahead.text) == 0:
 		if text := on.Back(); len(text) > maxInline {
-			e.ahead.text = []rune(e.fold(text))
+			e.ahead.text = []rune(e.foldText(text))
 		} else {
 			e.ahead.text = []rune(visible(text))
 		}
 	default:
-		e.ahead.key(e, k)
+		e.ahead.typeKey(e, k)
 	}
 	on.Typed(string(e.ahead.text))
 }
 
-// enter hands over the line that is typed, unless it goes on in the next one.
-func (e *Editor) enter(on AheadEvents) {
+// enterLine gives the typed line to on.Enter. A line that ends with a backslash continues.
+func (e *Editor) enterLine(on AheadEvents) {
 	text := string(e.ahead.text)
 	if continues(text) {
 		e.ahead.text = []rune(strings.TrimSuffix(text, `\`) + "\n")
@@ -135,12 +136,12 @@ func (e *Editor) enter(on AheadEvents) {
 	}
 	e.ahead.text = nil
 	if strings.TrimSpace(text) != "" {
-		e.remember(text)
-		on.Enter(e.unfold(text))
+		e.rememberLine(text)
+		on.Enter(e.unfoldLabels(text))
 	}
 }
 
-// Quiet is how long nothing was typed for the next prompt, not even a part of a paste.
+// Quiet returns the time since the last typed byte, also within a paste.
 func (e *Editor) Quiet() time.Duration {
 	if last := e.typed.Load(); last != nil {
 		return time.Since(*last)
@@ -148,8 +149,8 @@ func (e *Editor) Quiet() time.Duration {
 	return math.MaxInt64
 }
 
-// takeAhead returns what was typed while there was no prompt. Enter at its end was meant to
-// send it, when nothing could be sent.
+// takeAhead returns the text that was typed without a prompt. It drops line breaks at the end: there, Enter was pressed
+// to send the text.
 func (e *Editor) takeAhead() string {
 	text := strings.TrimRight(string(e.ahead.text), "\n")
 	e.ahead.text = nil

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// during types keys while there is no prompt, and returns what the line was at last.
-func (d *desk) during(t *testing.T, keys string, on AheadEvents) string {
+// during types keys without a prompt and returns the last text of the line.
+func (d *editorDesk) during(t *testing.T, keys string, on AheadEvents) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	last := ""
@@ -25,7 +25,7 @@ func (d *desk) during(t *testing.T, keys string, on AheadEvents) string {
 	return last
 }
 
-// TestTypedAhead: what is typed while there is no prompt stands in the next one, and Enter does not send it.
+// TestTypedAhead types keys without a prompt. The text stands in the next prompt, and Enter does not send it.
 func TestTypedAhead(t *testing.T) {
 	for name, c := range map[string]struct{ keys, typed, sent string }{
 		"letters":             {"a中b", "a中b", "a中b"},
@@ -57,13 +57,15 @@ func TestTypedAhead(t *testing.T) {
 	}
 }
 
-// TestEnterWhileThereIsNoPrompt: a line is handed over whole, remembered, and Up takes back what waits.
+// TestEnterWhileThereIsNoPrompt presses Enter without a prompt. The caller and the history get the whole line. Up takes
+// back the text of a waiting line.
 func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 	var lines []string
 	waits := ""
 	on := AheadEvents{Enter: func(line string) { lines = append(lines, line) }, Back: func() string { return waits }}
 	d := newDesk(t, 60, nil)
-	for _, keys := range []string{"one" + enter, "  " + enter, `a\` + enter + ctrlE + "b" + enter, "see " + pasteOf("1\r2") + enter} {
+	for _, keys := range []string{"one" + enter, "  " + enter, `a\` + enter + ctrlE + "b" + enter, "see " +
+		pasteOf("1\r2") + enter} {
 		if left := d.during(t, keys, on); left != "" {
 			t.Errorf("%q left %q", keys, left)
 		}
@@ -71,7 +73,7 @@ func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 	if want := []string{"one", "a\nb", "see 1\n2"}; !slices.Equal(lines, want) {
 		t.Errorf("handed over were %q, want %q", lines, want)
 	}
-	d.sends(t, up+up+up+up+enter, "one") // the second has two lines
+	d.sends(t, up+up+up+up+enter, "one") // The second line has two lines, so Up moves within it once.
 
 	waits = "it waits\x07"
 	if got := d.during(t, up+"!", on); got != "it waits!" {
@@ -87,7 +89,7 @@ func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 	d.sends(t, enter, waits)
 }
 
-// TestKeysForTheTurn: Esc and Ctrl-Z are for what goes on, and change no line.
+// TestKeysForTheTurn presses Esc and Ctrl-Z without a prompt. They call their functions and change no line.
 func TestKeysForTheTurn(t *testing.T) {
 	stops, escapes := 0, 0
 	d := newDesk(t, 60, func(o *EditorOptions) { o.Suspend = func() { stops++ } })
@@ -100,13 +102,13 @@ func TestKeysForTheTurn(t *testing.T) {
 	}
 }
 
-// TestWhatAPasteStandsFor: the caller may put something else in its place.
+// TestWhatAPasteStandsFor lets the caller replace a paste.
 func TestWhatAPasteStandsFor(t *testing.T) {
 	d := newDesk(t, 60, func(o *EditorOptions) { o.Pasted = func(text string) string { return "@" + text } })
 	d.sends(t, pasteOf("/tmp/a.png")+enter, "@/tmp/a.png")
 }
 
-// TestHistoryThatCannotBeUsed: damaged lines are passed over, and a file that cannot be read or written is said.
+// TestHistoryThatCannotBeUsed checks that Load skips damaged lines and that Load and Add report an unusable file.
 func TestHistoryThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	h := LineHistory{Path: filepath.Join(dir, "history")}

@@ -7,9 +7,9 @@ import (
 
 const maxListed = 100
 
-// complete puts in what all completions have in common, or lists them. It runs within
-// OnChange, so the caller holds mu.
-func (e *Editor) complete(text []rune, pos int) ([]rune, int) {
+// completeWord inserts the common beginning of all completions, or lists them. It runs within OnChange, so the caller
+// holds mu.
+func (e *Editor) completeWord(text []rune, pos int) ([]rune, int) {
 	if e.o.Complete == nil {
 		return text, pos
 	}
@@ -33,12 +33,12 @@ func (e *Editor) complete(text []rune, pos int) ([]rune, int) {
 		return append(r, text[pos:]...), len(r)
 	}
 	if len(words) > 1 {
-		e.list(words)
+		e.listWords(words)
 	}
 	return text, pos
 }
 
-func (e *Editor) list(words []string) {
+func (e *Editor) listWords(words []string) {
 	more := ""
 	if len(words) > maxListed {
 		words, more = words[:maxListed], "…\n"
@@ -58,5 +58,5 @@ func (e *Editor) list(words []string) {
 			b.WriteString(strings.Repeat(" ", widest+2-TextWidth(word)))
 		}
 	}
-	e.canvas.leave("\n" + e.o.Styles.Dim(b.String()+more))
+	e.canvas.leaveRows("\n" + e.o.Styles.Dim(b.String()+more))
 }

@@ -8,52 +8,53 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// canvas is the place on the terminal where the line is shown.
+// canvas is the place of the line on the terminal.
 type canvas struct {
 	w    io.Writer
 	size func() (w, h int)
 	dumb bool
 
-	rows   []string // that are shown
-	row    int      // the one with the cursor
-	column int      // and where the cursor is in it
-	shown  string   // on a dumb terminal: what stands there
+	rows   []string // the shown rows
+	row    int      // the row of the cursor, an index of rows
+	column int      // the column of the cursor
+	shown  string   // the shown text on a dumb terminal
 }
 
-// fresh forgets what is shown: the cursor stands at the beginning of an empty line.
-func (c *canvas) fresh() { c.rows, c.row, c.column, c.shown = nil, 0, 0, "" }
+// forgetRows forgets the shown rows. The cursor must stand at the beginning of an empty row.
+func (c *canvas) forgetRows() { c.rows, c.row, c.column, c.shown = nil, 0, 0, "" }
 
-func (c *canvas) clear() {
+func (c *canvas) clearScreen() {
 	if !c.dumb {
-		c.write("\x1b[H\x1b[2J")
-		c.fresh()
+		c.writeText("\x1b[H\x1b[2J")
+		c.forgetRows()
 	}
 }
 
-// leave goes below what is shown.
-func (c *canvas) leave(end string) {
+// leaveRows moves the cursor below the shown rows.
+func (c *canvas) leaveRows(end string) {
 	if n := len(c.rows) - 1 - c.row; n > 0 {
 		end = "\x1b[" + strconv.Itoa(n) + "B" + end
 	}
-	c.write(end)
-	c.fresh()
+	c.writeText(end)
+	c.forgetRows()
 }
 
-// above writes lines in the place of what is shown, which is to be drawn below them.
-func (c *canvas) above(lines string) {
+// writeAbove writes lines in place of the shown rows. The caller then draws the rows again below them.
+func (c *canvas) writeAbove(lines string) {
 	if c.dumb {
-		c.leave("\n" + lines)
+		c.leaveRows("\n" + lines)
 		return
 	}
 	w, _ := c.size()
-	c.write(c.home(w) + ClearBelow + lines)
-	c.fresh()
+	c.writeText(c.home(w) + ClearBelow + lines)
+	c.forgetRows()
 }
 
-// home goes to the beginning of what is shown, on a terminal of w columns.
+// home returns a sequence that moves the cursor to the first shown row, on a terminal of w columns.
 func (c *canvas) home(w int) string {
 	up := 0
-	if c.row < len(c.rows) { // a narrower terminal has broken the rows, that of the cursor perhaps before it
+	if c.row < len(c.rows) {
+		// A narrower terminal has broken the rows. The row of the cursor may be broken before the cursor.
 		for _, row := range c.rows[:c.row] {
 			up += TextRows(row, w)
 		}
@@ -67,12 +68,13 @@ func (c *canvas) home(w int) string {
 	return "\r\x1b[" + strconv.Itoa(up) + "A"
 }
 
-func (c *canvas) write(s string) { _, _ = io.WriteString(c.w, s) } // shown or not, it was typed
+// writeText writes to the terminal. The reader of the keys notices a terminal that is gone.
+func (c *canvas) writeText(s string) { _, _ = io.WriteString(c.w, s) }
 
-// hang is how far the lines of a text but the first are indented.
+// hang is the indentation of all lines of a text but the first.
 const hang = 2
 
-// layout breaks prompt and text into rows and says where the cursor is.
+// layout breaks prompt and text into rows and returns the place of the cursor.
 func layout(prompt string, text []rune, pos, columns int) (rows []string, row, column int) {
 	line, used := prompt, TextWidth(prompt)
 	next := func(indent int) {
@@ -80,7 +82,7 @@ func layout(prompt string, text []rune, pos, columns int) (rows []string, row, c
 		line, used = strings.Repeat(" ", indent), indent
 	}
 	c := runewidth.Condition{StrictEmojiNeutral: true}
-	cluster, clusterW := "", 0 // what was drawn of the character so far
+	cluster, clusterW := "", 0 // the drawn part of the current character
 	for i, r := range text {
 		if i == pos {
 			row, column = len(rows), used
@@ -95,7 +97,7 @@ func layout(prompt string, text []rune, pos, columns int) (rows []string, row, c
 		case r < ' ' || r == 0x7f:
 			r = '·'
 		}
-		// Characters may join, such as flags and families: then the whole takes less.
+		// Some characters join, such as flags and families. The joined character takes less room.
 		w := c.StringWidth(cluster+string(r)) - clusterW
 		if w == c.RuneWidth(r) && w > 0 {
 			cluster, clusterW = "", 0
@@ -122,8 +124,8 @@ func layout(prompt string, text []rune, pos, columns int) (rows []string, row, c
 	return rows, row, column
 }
 
-// draw shows prompt and text in place of what was shown before.
-func (c *canvas) draw(prompt string, text []rune, pos int) {
+// drawRows replaces the shown rows by prompt and text.
+func (c *canvas) drawRows(prompt string, text []rune, pos int) {
 	w, h := c.size()
 	if w < 4 {
 		w = 80
@@ -133,7 +135,7 @@ func (c *canvas) draw(prompt string, text []rune, pos int) {
 		return
 	}
 	rows, row, column := layout(prompt, text, pos, w-1)
-	if h > 1 && len(rows) > h-1 { // as much as fits, around the cursor
+	if h > 1 && len(rows) > h-1 { // The screen shows the rows around the cursor.
 		from := min(max(row-(h-1)/2, 0), len(rows)-(h-1))
 		rows, row = rows[from:from+h-1], row-from
 	}
@@ -155,11 +157,10 @@ func (c *canvas) draw(prompt string, text []rune, pos int) {
 		b.WriteString("\x1b[" + strconv.Itoa(column) + "C")
 	}
 	c.row, c.column = row, column
-	c.write(b.String())
+	c.writeText(b.String())
 }
 
-// drawDumb shows one line with nothing but backspaces; of a long text, what is around the
-// cursor.
+// drawDumb shows one row and moves the cursor with backspaces only. Of a long text it shows the part around the cursor.
 func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	flat := []rune(strings.NewReplacer("\n", "⏎", "\t", " ").Replace(string(text)))
 	room := max(w-1-TextWidth(prompt), 10)
@@ -189,7 +190,7 @@ func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	if c.column > common {
 		b.WriteString(strings.Repeat("\b", c.column-common))
 	} else {
-		b.WriteString(cut(line, c.column, common))
+		b.WriteString(columnsBetween(line, c.column, common))
 	}
 	b.WriteString(line[same:])
 	end := TextWidth(line)
@@ -198,10 +199,10 @@ func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	}
 	b.WriteString(strings.Repeat("\b", end-at))
 	c.shown, c.column = line, at
-	c.write(b.String())
+	c.writeText(b.String())
 }
 
-// throughColumn is the beginning of a row, which may be styled, with the character in that column.
+// throughColumn returns the beginning of a row, up to and with the character in the column. The row may have styles.
 func throughColumn(row string, column int) string {
 	for i := range row {
 		if TextWidth(row[:i]) > column {
@@ -211,8 +212,8 @@ func throughColumn(row string, column int) string {
 	return row
 }
 
-// cut is what of a text stands between two columns.
-func cut(s string, from, to int) string {
+// columnsBetween returns the characters between two columns of a text.
+func columnsBetween(s string, from, to int) string {
 	var b strings.Builder
 	at := 0
 	for _, r := range s {

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// TestCanvasOnANarrowerTerminal: the line stands there once after the terminal has broken its rows, wherever the
-// cursor is in them.
+// TestCanvasOnANarrowerTerminal makes the terminal narrower at each place of the cursor. The line stands on the screen
+// once.
 func TestCanvasOnANarrowerTerminal(t *testing.T) {
 	text := []rune(strings.Repeat("中文 and more, ", 9)) // 126 columns
 	for _, columns := range []int{7, 20, 33, 41, 60} {
@@ -18,10 +18,10 @@ func TestCanvasOnANarrowerTerminal(t *testing.T) {
 			width, screen := 80, screentest.New(80, 40)
 			c := canvas{w: screen, size: func() (int, int) { return width, 40 }}
 			_, _ = screen.Write([]byte("above\n"))
-			c.draw(Styles{}.Bold("prompt ❯ "), text, pos)
+			c.drawRows(Styles{}.Bold("prompt ❯ "), text, pos)
 			width = columns
 			screen.Resize(columns, 40)
-			c.draw("prompt ❯ ", text, pos)
+			c.drawRows("prompt ❯ ", text, pos)
 			want := "above\n" + strings.Join(layoutRows("prompt ❯ ", text, columns), "\n") + "\n"
 			got := screen.All()
 			if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
@@ -36,8 +36,8 @@ func layoutRows(prompt string, text []rune, columns int) []string {
 	return rows
 }
 
-// TestResized: while the size of the terminal changes nothing is drawn, and then the line stands there once, below what
-// is shown above it.
+// TestResized changes the size of the terminal several times. Until the size is certain, nothing is drawn. Then the
+// line stands on the screen once, below the text that Above has shown.
 func TestResized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, screen := 80, screentest.New(80, 20)
@@ -47,7 +47,8 @@ func TestResized(t *testing.T) {
 		e.pos = len(e.text)
 		_, _ = screen.Write([]byte("first\n"))
 		e.Redraw(false)
-		for _, columns := range []int{30, 70, 25, 40} { // it says the first at once and the last later
+		// The terminal reports the first size at once and the last size later.
+		for _, columns := range []int{30, 70, 25, 40} {
 			e.mu.Lock()
 			screen.Resize(columns, 20)
 			says := told == 80
@@ -73,7 +74,8 @@ func TestResized(t *testing.T) {
 		synctest.Wait()
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if got, want := strings.ReplaceAll(screen.All(), " ", ""), "first\nsecond\n"+strings.ReplaceAll(strings.Join(layoutRows("> ", e.text, 40), "\n"), " ", "")+"\n"; got != want {
+		if got, want := strings.ReplaceAll(screen.All(), " ", ""),
+			"first\nsecond\n"+strings.ReplaceAll(strings.Join(layoutRows("> ", e.text, 40), "\n"), " ", "")+"\n"; got != want {
 			t.Errorf("it shows\n%s\nwant\n%s", got, want)
 		}
 	})

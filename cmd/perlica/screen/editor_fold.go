@@ -7,28 +7,29 @@ import (
 	"sync"
 )
 
-// maxInline is how long a paste of one line may be to stand in the line as it is.
+// maxInline is the largest paste of one line that stands in the line itself.
 const maxInline = 500
 
-// fold is a text that stands in the line as one word.
+// fold is a text that has a label in the line.
 type fold struct{ label, text string }
 
-// paste returns what stands in the line for what was pasted.
-func (e *Editor) paste(text string) string {
+// pastedLabel returns the replacement of a pasted text in the line.
+func (e *Editor) pastedLabel(text string) string {
 	text = escapes().ReplaceAllString(text, "")
 	if e.o.Pasted != nil {
 		text = e.o.Pasted(text)
 	}
-	return e.fold(text)
+	return e.foldText(text)
 }
 
 // escapes matches the sequences of a terminal, such as a colour, in a copied text.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\a\x1b]*(?:\a|\x1b\\\\)?|\x1b[ -/]*[0-~]")
+	return regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|" +
+		"\x1b[\\]PX^_][^\a\x1b]*(?:\a|\x1b\\\\)?|\x1b[ -/]*[0-~]")
 })
 
-// fold returns what stands in the line for a text: itself if it is short, else a label.
-func (e *Editor) fold(text string) string {
+// foldText returns a short text itself and a label for a longer text.
+func (e *Editor) foldText(text string) string {
 	text = strings.TrimRight(text, "\n")
 	lines := strings.Count(text, "\n") + 1
 	if lines == 1 && len(text) <= maxInline {
@@ -46,7 +47,7 @@ func (e *Editor) fold(text string) string {
 	return f.label
 }
 
-// visible is a text without what no row of the terminal shows.
+// visible removes the control characters from a text, except tabs and line breaks.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
@@ -56,8 +57,8 @@ func visible(text string) string {
 	}, text)
 }
 
-// unfold puts the texts in place of their labels, each label once.
-func (e *Editor) unfold(line string) string {
+// unfoldLabels replaces each label in the line by its text. Labels within such a text stay.
+func (e *Editor) unfoldLabels(line string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var b strings.Builder
@@ -77,10 +78,10 @@ func (e *Editor) unfold(line string) string {
 	}
 }
 
-// unfoldable returns what takes the label before the cursor away, if there is one. The caller
+// unfoldable returns a function that removes the label before the cursor. nil means that there is no label. The caller
 // holds mu.
 func (e *Editor) unfoldable() func([]rune, int) ([]rune, int) {
-	n := e.label(e.text[:e.pos])
+	n := e.labelLength(e.text[:e.pos])
 	if n == 0 {
 		return nil
 	}
@@ -89,8 +90,8 @@ func (e *Editor) unfoldable() func([]rune, int) ([]rune, int) {
 	}
 }
 
-// label is how long the label at the end of a text is, or 0. The caller holds mu.
-func (e *Editor) label(text []rune) int {
+// labelLength returns the length of the label at the end of a text, or 0. The caller holds mu.
+func (e *Editor) labelLength(text []rune) int {
 	before := string(text)
 	for _, f := range e.folded {
 		if strings.HasSuffix(before, f.label) {

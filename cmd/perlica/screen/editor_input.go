@@ -8,29 +8,28 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// The bytes that are passed to readline for what it has no key for.
+// These bytes stand for keys that readline does not know.
 const (
 	markCycle = 0x1c
-	markOp    = 0x1d // the next of ops
+	markOp    = 0x1d // the next function of ops
 	markEdit  = 0x1e
 )
 
-// pump is readline's standard input. It is closed but while a line is read, and after each
-// byte that may end one it waits until it is known whether it did: what follows belongs to
-// the next reader.
+// pump is the standard input of readline. Bytes pass only while a line is read. After a byte that may end the line,
+// pump waits for the decision, because the next bytes may belong to the next reader.
 type pump struct {
 	e *Editor
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	cond   sync.Cond
 	ctx    context.Context
 	gate   bool // bytes may pass
 	closed bool
-	over   bool // readline was told so
+	over   bool // readline has read the end of its input
 	queue  []byte
 }
 
-func (p *pump) open(ctx context.Context) {
+func (p *pump) openGate(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx = ctx
@@ -38,18 +37,18 @@ func (p *pump) open(ctx context.Context) {
 	p.cond.Broadcast()
 }
 
-// pass lets bytes through again behind one that did not end the line. Where that could not have ended it, the gate, if it
-// is closed, is so for one behind it.
-func (p *pump) pass(behind rune) {
+// openGateAfter opens the gate after a byte that did not end the line. A byte that cannot end a line leaves the gate as
+// it is: the gate may be closed because of a later byte.
+func (p *pump) openGateAfter(after rune) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gate = p.gate || mayEnd(behind)
+	p.gate = p.gate || mayEnd(after)
 	p.cond.Broadcast()
 }
 
-// close ends readline's input, and waits until it has read that: its goroutine counts itself when it starts to run,
-// for which readline's Close does not wait.
-func (p *pump) close() {
+// closeInput ends the input of readline and waits until readline has read the end. readline's Close does not wait for a
+// goroutine that has not begun to run.
+func (p *pump) closeInput() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -60,7 +59,7 @@ func (p *pump) close() {
 	}
 }
 
-// Close is readline's.
+// Close does nothing. readline calls it.
 func (p *pump) Close() error { return nil }
 
 func (p *pump) Read(b []byte) (int, error) {
@@ -91,11 +90,11 @@ func (p *pump) Read(b []byte) (int, error) {
 		k, err := p.e.typing.nextKey(ctx, p.e.keys.Read)
 		if err != nil {
 			p.e.mu.Lock()
-			p.e.reason = err // why the line that is being read ends
+			p.e.reason = err // the reason for the end of the current line
 			p.e.mu.Unlock()
 			k = Key{Kind: keyControl, Rune: readline.CharEnter}
 		}
-		bytes := p.e.encode(k)
+		bytes := p.e.encodeKey(k)
 		p.mu.Lock()
 		p.queue = append(p.queue, bytes...)
 		p.mu.Unlock()
@@ -104,14 +103,15 @@ func (p *pump) Read(b []byte) (int, error) {
 
 func mayEnd(r rune) bool {
 	switch r {
-	case readline.CharInterrupt, readline.CharDelete, readline.CharBell, readline.CharEnter, readline.CharCtrlZ, markEdit, markCycle:
+	case readline.CharInterrupt, readline.CharDelete, readline.CharBell, readline.CharEnter, readline.CharCtrlZ,
+		markEdit, markCycle:
 		return true
 	}
 	return false
 }
 
-// encode turns a key into what readline reads for it.
-func (e *Editor) encode(k Key) []byte {
+// encodeKey returns the bytes that readline reads for a key.
+func (e *Editor) encodeKey(k Key) []byte {
 	later := func(op func([]rune, int) ([]rune, int)) []byte {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -142,7 +142,7 @@ func (e *Editor) encode(k Key) []byte {
 	case keyNewline:
 		return later(insert("\n"))
 	case keyPaste:
-		return later(insert(e.paste(k.text)))
+		return later(insert(e.pastedLabel(k.text)))
 	case keyLines:
 		return later(insert(visible(k.text)))
 	}
@@ -156,9 +156,9 @@ func insert(s string) func([]rune, int) ([]rune, int) {
 	}
 }
 
-// filter sees each character before readline does, in readline's goroutine, after all that was
-// typed before it has had its effect. What ends a line is passed on as Enter, with a reason.
-func (e *Editor) filter(r rune) (rune, bool) {
+// filterRune sees each character before readline, in readline's goroutine. All earlier characters have had their
+// effect. A key that ends the line becomes Enter, and filter notes the reason.
+func (e *Editor) filterRune(r rune) (rune, bool) {
 	searching := e.rl.Operation.IsSearchMode()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,7 +170,7 @@ func (e *Editor) filter(r rune) (rune, bool) {
 	}
 	stay := func(as rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
 		e.op = op
-		e.in.pass(r)
+		e.in.openGateAfter(r)
 		return as, true
 	}
 	same := func(text []rune, pos int) ([]rune, int) { return text, pos }
@@ -179,7 +179,7 @@ func (e *Editor) filter(r rune) (rune, bool) {
 		if e.reason != nil || searching || !continues(string(e.text)) {
 			return r, true
 		}
-		e.rl.Terminal.KickRead() // it takes the line for finished
+		e.rl.Terminal.KickRead() // readline believes that the line has ended.
 		return stay(readline.CharBell, func(text []rune, _ int) ([]rune, int) {
 			return append(text[:len(text)-1:len(text)-1], '\n'), len(text)
 		})
@@ -201,7 +201,7 @@ func (e *Editor) filter(r rune) (rune, bool) {
 			e.search = ""
 			return stay(r, nil)
 		}
-		if reason := e.aside(r); reason != nil {
+		if reason := e.interruption(r); reason != nil {
 			return end(reason)
 		}
 		return stay(readline.CharBell, same)
@@ -210,12 +210,12 @@ func (e *Editor) filter(r rune) (rune, bool) {
 		e.ops = e.ops[1:]
 		return stay(readline.CharBell, op)
 	case readline.CharTab:
-		return stay(readline.CharBell, e.complete)
+		return stay(readline.CharBell, e.completeWord)
 	case readline.CharCtrlL:
-		e.canvas.clear()
+		e.canvas.clearScreen()
 		return stay(readline.CharBell, same)
 	case readline.CharPrev, readline.CharNext:
-		if op := e.vertical(r); op != nil && !searching {
+		if op := e.verticalMove(r); op != nil && !searching {
 			return stay(readline.CharBell, op)
 		}
 	case readline.CharBackspace, readline.CharCtrlH:
@@ -224,13 +224,13 @@ func (e *Editor) filter(r rune) (rune, bool) {
 		}
 	}
 	if searching && r < ' ' && r != readline.CharBckSearch && r != readline.CharFwdSearch && r != readline.CharCtrlH {
-		e.search = "" // it leaves its search
+		e.search = "" // This key leaves the search.
 	}
 	return r, usable(r)
 }
 
-// aside is why a key ends the reading of the line for a while; nil: it does not.
-func (e *Editor) aside(r rune) error {
+// interruption returns the reason why a key interrupts the reading of the line. nil means that it does not.
+func (e *Editor) interruption(r rune) error {
 	switch {
 	case r == readline.CharCtrlZ && e.o.Suspend != nil:
 		return errSuspend
@@ -242,8 +242,7 @@ func (e *Editor) aside(r rune) error {
 	return nil
 }
 
-// usable reports whether readline has an effect for a character; it would write the others
-// into the line.
+// usable reports whether readline has an effect for a control character. It would insert any other into the line.
 func usable(r rune) bool {
 	const ctrlQ, ctrlV, ctrlX = 17, 22, 24
 	switch r {
@@ -253,20 +252,20 @@ func usable(r rune) bool {
 	return r >= ' ' || r < 0 || r <= readline.CharCtrlZ
 }
 
-// listener hears from readline what the line has become, after each character.
+// listener learns the new text from readline after each character.
 type listener struct{ e *Editor }
 
 func (l listener) OnChange(text []rune, pos int, r rune) ([]rune, int, bool) {
 	e := l.e
 	if text == nil && r == 0 {
-		return nil, 0, false // it is about to read
+		return nil, 0, false // readline is about to read.
 	}
 	searching := e.rl.Operation.IsSearchMode()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r == readline.CharEnter {
 		if e.ended != nil {
-			close(e.ended) // the line stays as it was
+			close(e.ended) // The line stays as it was.
 			e.ended = nil
 		}
 		return nil, 0, false
@@ -281,13 +280,13 @@ func (l listener) OnChange(text []rune, pos int, r rune) ([]rune, int, bool) {
 		e.search = ""
 	}
 	e.text, e.pos = text, pos
-	e.draw()
+	e.drawLine()
 	return append([]rune(nil), text...), pos, changed
 }
 
-// vertical moves within a text of several lines. It returns nil at the first or the last: the
-// key is for the history.
-func (e *Editor) vertical(r rune) func([]rune, int) ([]rune, int) {
+// verticalMove returns a function that moves the cursor up or down within a text of several lines. nil means that there
+// is no such line: the key is for the history.
+func (e *Editor) verticalMove(r rune) func([]rune, int) ([]rune, int) {
 	begin := lineBegin(e.text, e.pos)
 	to := 0
 	if r == readline.CharPrev {

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// desk is an Editor at a terminal, with what the terminal showed whenever Tab was pressed.
-type desk struct {
+// desk is an Editor at a terminal. It records the screen each time that Tab is pressed.
+type editorDesk struct {
 	*Editor
 	screen  *screentest.Terminal
 	typed   *Keys
@@ -25,10 +25,11 @@ type look struct {
 	row, column int
 }
 
-// newDesk is a desk of a width. change sets more options; without Complete, Tab looks at the screen.
-func newDesk(t *testing.T, columns int, change func(*EditorOptions)) *desk {
+// newDesk returns a desk of the given width. change sets more options. Without a Complete of its own, Tab records the
+// screen.
+func newDesk(t *testing.T, columns int, change func(*EditorOptions)) *editorDesk {
 	t.Helper()
-	d := &desk{screen: screentest.New(columns, 12), typed: &Keys{}, columns: columns}
+	d := &editorDesk{screen: screentest.New(columns, 12), typed: &Keys{}, columns: columns}
 	o := EditorOptions{Out: d.screen, Size: func() (int, int) { return d.columns, 12 }}
 	o.Complete = func(before string) (int, []string) {
 		row, column := d.screen.Cursor()
@@ -53,8 +54,8 @@ func newDesk(t *testing.T, columns int, change func(*EditorOptions)) *desk {
 	return d
 }
 
-// line types keys at the prompt. A line that they do not end is given up in the end.
-func (d *desk) line(t *testing.T, keys string) (string, error) {
+// line types keys at the prompt. Ctrl-C ends a line that the keys do not end.
+func (d *editorDesk) line(t *testing.T, keys string) (string, error) {
 	t.Helper()
 	d.typed.Unread([]byte(keys + "\x03"))
 	text, err := d.Line(t.Context(), func() string { return "> " }, "")
@@ -62,15 +63,15 @@ func (d *desk) line(t *testing.T, keys string) (string, error) {
 	return text, err
 }
 
-// sends says what the keys send.
-func (d *desk) sends(t *testing.T, keys, want string) {
+// sends checks the line that the keys send.
+func (d *editorDesk) sends(t *testing.T, keys, want string) {
 	t.Helper()
 	if got, err := d.line(t, keys); got != want || err != nil {
 		t.Errorf("%q sends %q, %v; want %q", keys, got, err, want)
 	}
 }
 
-// The keys that have no letter.
+// These are the keys without a letter.
 const (
 	up, down, right, left = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 	wordLeft, wordRight   = "\x1b[1;5D", "\x1b[1;3C"
@@ -86,33 +87,35 @@ const (
 
 func pasteOf(text string) string { return pasteBegin + text + pasteEnd }
 
-// TestKeysOfALine: what is sent is what the keys have made of the line.
+// TestKeysOfALine checks the sent line for each editing key.
 func TestKeysOfALine(t *testing.T) {
 	for name, c := range map[string]struct{ keys, want string }{
-		"typed":                     {"hello" + enter, "hello"},
-		"left, right":               {"hlo" + left + left + "e" + right + "l" + enter, "hello"},
-		"home and end":              {"b" + home + "a" + end + "c" + enter, "abc"},
-		"Ctrl-A and Ctrl-E":         {"b" + ctrlA + "a" + ctrlE + "c" + enter, "abc"},
-		"word to the left":          {"one two three" + wordLeft + wordLeft + "and " + enter, "one and two three"},
-		"word to the right":         {"one two" + home + wordRight + wordRight + "!" + enter, "one two!"},
-		"Alt-D":                     {"one two" + home + "\x1bd" + enter, " two"},
-		"Backspace":                 {"ab中" + backspace + backspace + enter, "a"},
-		"Backspace inside":          {"a中b" + left + backspace + enter, "ab"},
-		"Delete":                    {"a中b" + home + right + del + enter, "ab"},
-		"Delete at the end":         {"ab" + del + enter, "ab"},
-		"Ctrl-D within a line":      {"abc" + home + ctrlD + enter, "bc"},
-		"Ctrl-U":                    {"gone" + left + ctrlU + enter, "e"},
-		"Ctrl-K":                    {"kept gone" + wordLeft + ctrlK + enter, "kept "},
-		"Ctrl-W":                    {"one two" + ctrlW + enter, "one "},
-		"Alt-Enter":                 {"a" + altEnter + "b" + enter, "a\nb"},
-		"a backslash":               {`a\` + enter + ctrlE + "b" + enter, "a\nb"},
-		"two backslashes":           {`a\\` + enter, `a\\`},
-		"up within lines":           {"long one" + altEnter + "x" + up + "Y" + enter, "lYong one\nx"},
-		"up from beyond a line":     {"a" + altEnter + "long" + up + "Z" + enter, "aZ\nlong"},
-		"down within lines":         {"ab" + altEnter + "cd" + altEnter + "ef" + up + up + down + "X" + enter, "ab\ncdX\nef"},
-		"down to a shorter line":    {"long" + altEnter + "c" + up + end + down + "X" + enter, "long\ncX"},
-		"paste of one line":         {"a " + pasteOf("b\x07中") + " c" + enter, "a b中 c"},
-		"paste with a colour":       {"a " + pasteOf("\x1b[1;31mred\x1b[0m \x1b]0;t\atitle \u009b4mc1 \x1b(Bset") + enter, "a red title c1 set"},
+		"typed":                 {"hello" + enter, "hello"},
+		"left, right":           {"hlo" + left + left + "e" + right + "l" + enter, "hello"},
+		"home and end":          {"b" + home + "a" + end + "c" + enter, "abc"},
+		"Ctrl-A and Ctrl-E":     {"b" + ctrlA + "a" + ctrlE + "c" + enter, "abc"},
+		"word to the left":      {"one two three" + wordLeft + wordLeft + "and " + enter, "one and two three"},
+		"word to the right":     {"one two" + home + wordRight + wordRight + "!" + enter, "one two!"},
+		"Alt-D":                 {"one two" + home + "\x1bd" + enter, " two"},
+		"Backspace":             {"ab中" + backspace + backspace + enter, "a"},
+		"Backspace inside":      {"a中b" + left + backspace + enter, "ab"},
+		"Delete":                {"a中b" + home + right + del + enter, "ab"},
+		"Delete at the end":     {"ab" + del + enter, "ab"},
+		"Ctrl-D within a line":  {"abc" + home + ctrlD + enter, "bc"},
+		"Ctrl-U":                {"gone" + left + ctrlU + enter, "e"},
+		"Ctrl-K":                {"kept gone" + wordLeft + ctrlK + enter, "kept "},
+		"Ctrl-W":                {"one two" + ctrlW + enter, "one "},
+		"Alt-Enter":             {"a" + altEnter + "b" + enter, "a\nb"},
+		"a backslash":           {`a\` + enter + ctrlE + "b" + enter, "a\nb"},
+		"two backslashes":       {`a\\` + enter, `a\\`},
+		"up within lines":       {"long one" + altEnter + "x" + up + "Y" + enter, "lYong one\nx"},
+		"up from beyond a line": {"a" + altEnter + "long" + up + "Z" + enter, "aZ\nlong"},
+		"down within lines": {"ab" + altEnter + "cd" + altEnter + "ef" + up + up + down + "X" + enter,
+			"ab\ncdX\nef"},
+		"down to a shorter line": {"long" + altEnter + "c" + up + end + down + "X" + enter, "long\ncX"},
+		"paste of one line":      {"a " + pasteOf("b\x07中") + " c" + enter, "a b中 c"},
+		"paste with a colour": {"a " + pasteOf("\x1b[1;31mred\x1b[0m \x1b]0;t\atitle \u009b4mc1 \x1b(Bset") + enter,
+			"a red title c1 set"},
 		"paste with a link":         {pasteOf("\x1b]8;;https://a.b\x1b\\text\x1b]8;;\x1b\\") + enter, "text"},
 		"lines with colours":        {pasteOf("\x1b[31ma\r\x1b[0mb") + enter, "a\nb"},
 		"paste of several lines":    {"see " + pasteOf("1\r\n2\r3") + "!" + enter, "see 1\n2\n3!"},
@@ -128,7 +131,8 @@ func TestKeysOfALine(t *testing.T) {
 	}
 }
 
-// TestKeysThatEndALine: Ctrl-C gives the line up, and says which; Ctrl-D ends an empty one only.
+// TestKeysThatEndALine checks that Ctrl-C abandons the line and returns its text, and that Ctrl-D ends only an empty
+// line.
 func TestKeysThatEndALine(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys, text string
@@ -154,7 +158,7 @@ func TestKeysThatEndALine(t *testing.T) {
 	}
 }
 
-// TestALineThatIsCutOff: when its context ends, the line so far is handed over and goes on in the next one.
+// TestALineThatIsCutOff ends the context within a line. Line returns the text so far, and the next Line continues it.
 func TestALineThatIsCutOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := newDesk(t, 60, func(o *EditorOptions) {
@@ -170,7 +174,8 @@ func TestALineThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestHistoryKeys: Up and Down go through what was sent, without doubles, and Ctrl-R and Ctrl-S search it.
+// TestHistoryKeys checks that Up and Down show the sent lines without duplicates, and that Ctrl-R and Ctrl-S search
+// them.
 func TestHistoryKeys(t *testing.T) {
 	var kept []string
 	d := newDesk(t, 60, func(o *EditorOptions) {
@@ -213,8 +218,8 @@ func TestHistoryKeys(t *testing.T) {
 	}
 }
 
-// TestWhatEndsALineForAWhile: another editor, a stop and Shift-Tab leave the line as it is, and what goes wrong
-// is said.
+// TestWhatEndsALineForAWhile checks that another editor, a stop and Shift-Tab keep the line, and that a failure is
+// shown.
 func TestWhatEndsALineForAWhile(t *testing.T) {
 	var did []string
 	fails := error(nil)
@@ -238,7 +243,7 @@ func TestWhatEndsALineForAWhile(t *testing.T) {
 	}
 }
 
-// TestCompletion: Tab writes what all words have in common, and lists them where that is nothing.
+// TestCompletion checks that Tab inserts the common beginning of all words, or lists the words.
 func TestCompletion(t *testing.T) {
 	var words []string
 	d := newDesk(t, 20, func(o *EditorOptions) {
@@ -266,12 +271,14 @@ func TestCompletion(t *testing.T) {
 		words = append(words, "/"+strings.Repeat(string(rune('a'+r%26)), 5))
 	}
 	d.sends(t, "/"+tab+enter, "/")
-	if got := d.screen.All(); !strings.Contains(got, "/aaaaa  /bbbbb\n") || !strings.Contains(got, "\n…\n> /\n") || strings.Count(got, "/") < maxListed {
+	if got := d.screen.All(); !strings.Contains(got, "/aaaaa  /bbbbb\n") || !strings.Contains(got, "\n…\n> /\n") ||
+		strings.Count(got, "/") < maxListed {
 		t.Errorf("it shows\n%s", got)
 	}
 }
 
-// TestGate: what came of a key that ends no line lets nothing pass behind one that may: it belongs to the next reader.
+// TestGate passes a key that cannot end the line while the gate is closed for a later key. The gate stays closed,
+// because the next byte belongs to the next reader.
 func TestGate(t *testing.T) {
 	p := &pump{gate: true, queue: []byte{markOp, markEdit, 'x'}}
 	p.cond.L = &p.mu
@@ -279,10 +286,10 @@ func TestGate(t *testing.T) {
 	if n, err := p.Read(b); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
-	if p.pass(markOp); p.gate {
+	if p.openGateAfter(markOp); p.gate {
 		t.Error("behind the key that may end the line a further one passes")
 	}
-	p.pass(markEdit)
+	p.openGateAfter(markEdit)
 	if n, err := p.Read(b); n != 1 || b[0] != 'x' || err != nil {
 		t.Error(n, b[0], err)
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// TestLineOnTheScreen: at each width the whole line is seen, with the cursor where the next character goes, and
-// what was deleted is gone.
+// TestLineOnTheScreen checks the whole line, the cursor and deleted text at several widths.
 func TestLineOnTheScreen(t *testing.T) {
 	text := "中文 and 😀 " + strings.Repeat("word ", 12) // 12 + 60 columns
 	for _, columns := range []int{20, 60, 200} {
@@ -27,7 +26,8 @@ func TestLineOnTheScreen(t *testing.T) {
 			}
 			typed, moved, erased := d.looks[0], d.looks[1], d.looks[2]
 			all := "> " + text
-			if got, want := strings.ReplaceAll(strings.Join(typed.rows, ""), " ", ""), strings.ReplaceAll(all, " ", ""); got != want {
+			if got, want := strings.ReplaceAll(strings.Join(typed.rows, ""), " ", ""),
+				strings.ReplaceAll(all, " ", ""); got != want {
 				t.Errorf("it shows %q, want %q", got, want)
 			}
 			rows, row, column := layout("> ", []rune(text), len([]rune(text)), columns-1)
@@ -44,23 +44,25 @@ func TestLineOnTheScreen(t *testing.T) {
 	}
 }
 
-// TestLongerThanTheScreen: of a line that does not fit, what is around the cursor is seen.
+// TestLongerThanTheScreen checks that the screen shows the part of a long line around the cursor.
 func TestLongerThanTheScreen(t *testing.T) {
 	var lines []string
 	for i := range 30 {
 		lines = append(lines, fmt.Sprintf("line %d", i))
 	}
 	d := newDesk(t, 60, nil)
-	if _, err := d.line(t, strings.Join(lines, altEnter)+tab+strings.Repeat(up, 29)+tab); !errors.Is(err, ErrInterrupted) {
+	if _, err := d.line(t, strings.Join(lines, altEnter)+tab+strings.Repeat(up, 29)+tab); !errors.Is(err,
+		ErrInterrupted) {
 		t.Fatal(err)
 	}
 	last, first := strings.Join(d.looks[0].rows, "\n"), strings.Join(d.looks[1].rows, "\n")
-	if !strings.Contains(last, "line 29") || strings.Contains(last, "line 5\n") || !strings.HasPrefix(first, "> line 0\n") {
+	if !strings.Contains(last, "line 29") || strings.Contains(last, "line 5\n") ||
+		!strings.HasPrefix(first, "> line 0\n") {
 		t.Errorf("at the end it shows\n%s\nand at the beginning\n%s", last, first)
 	}
 }
 
-// TestAbove: lines of others appear above the prompt, the line stays, and a new size draws it anew.
+// TestAbove shows other lines above the prompt. The prompt stays, and Redraw(true) draws it again.
 func TestAbove(t *testing.T) {
 	for _, dumb := range []bool{false, true} {
 		d := newDesk(t, 60, func(o *EditorOptions) {
@@ -68,11 +70,11 @@ func TestAbove(t *testing.T) {
 			o.Cycle = func() {}
 		})
 		d.Above("before the prompt\n")
-		d.Redraw(true) // nothing is there to be drawn
+		d.Redraw(true) // There is no prompt to draw.
 		d.prompt = func() string { return "> " }
 		d.active, d.text, d.pos = true, []rune("half a 中"), 6
 		d.mu.Lock()
-		d.draw()
+		d.drawLine()
 		d.mu.Unlock()
 		d.Above("a notice\n")
 		d.Redraw(false)
@@ -91,11 +93,12 @@ func TestAbove(t *testing.T) {
 		if got := d.screen.All(); strings.Count(got, "> half a 中") < 2 {
 			t.Errorf("dumb %v: after the screen was lost it shows\n%s", dumb, got)
 		}
-		d.sends(t, "x"+enter, "x") // readline cannot be closed before its goroutines have begun
+		d.sends(t, "x"+enter, "x") // The goroutines of readline must begin before it can be closed.
 	}
 }
 
-// TestDumbTerminal: one row, with backspaces only; of a long line what is around the cursor.
+// TestDumbTerminal checks that one row is drawn with backspaces only, and that it shows the part of a long line around
+// the cursor.
 func TestDumbTerminal(t *testing.T) {
 	for _, columns := range []int{20, 60, 200} {
 		d := newDesk(t, columns, func(o *EditorOptions) { o.Dumb = true })
@@ -107,7 +110,8 @@ func TestDumbTerminal(t *testing.T) {
 		if at := d.looks[0]; at.rows[0] != "> aX⏎Yc" || at.column != 6 {
 			t.Errorf("%d columns: it shows %q, the cursor in column %d", columns, at.rows[0], at.column)
 		}
-		if at := d.looks[1]; !strings.HasSuffix(at.rows[0], "end") || len(strings.TrimSpace(strings.Join(at.rows[1:], ""))) > 0 {
+		if at := d.looks[1]; !strings.HasSuffix(at.rows[0], "end") ||
+			len(strings.TrimSpace(strings.Join(at.rows[1:], ""))) > 0 {
 			t.Errorf("%d columns: at the end it shows %q", columns, at.rows)
 		}
 		if at := d.looks[2]; !strings.HasPrefix(at.rows[0], "> aX⏎Yc中a") || at.column != 2 {
@@ -116,7 +120,7 @@ func TestDumbTerminal(t *testing.T) {
 	}
 }
 
-// TestPickKeys: the arrows choose, words search, Enter takes the row, and Esc and Ctrl-C leave.
+// TestPickKeys checks the arrows, the search, Enter, Esc and Ctrl-C.
 func TestPickKeys(t *testing.T) {
 	names := []string{"apple", "pear", "apple pie", "plum"}
 	for keys, want := range map[string]int{
@@ -161,7 +165,7 @@ func TestPickKeys(t *testing.T) {
 	}
 }
 
-// TestPage: a screen at a time, or a row, until q; what was typed behind that is for the next reader.
+// TestPage shows rows by the screen and by the row, until q. Later keys are for the next reader.
 func TestPage(t *testing.T) {
 	rows := strings.Split("r1 r2 r3 r4 r5 r6 r7 r8", " ")
 	for keys, want := range map[string]int{

@@ -39,8 +39,7 @@ func keysOf(t *testing.T, read readFunc) (keys []Key) {
 
 func runeKey(r rune) Key { return Key{Kind: KeyRune, Rune: r} }
 
-// TestDecode: keys are told apart, a paste is one key however it arrives, and sequences that
-// are not known do nothing.
+// TestDecode checks all keys of the editor. A paste is one key, however it is cut. Unknown sequences do nothing.
 func TestDecode(t *testing.T) {
 	up, enter := Key{Kind: keyControl, Rune: 16}, Key{Kind: keyControl, Rune: 13}
 	paste := Key{Kind: keyPaste, text: "a\nb\n中\x1b[A"}
@@ -49,28 +48,32 @@ func TestDecode(t *testing.T) {
 		pieces []string
 		want   []Key
 	}{
-		"text":            {[]string{"a中😀"}, []Key{runeKey('a'), runeKey('中'), runeKey('😀')}},
-		"cut character":   {[]string{"\xe4\xb8", "\xad"}, []Key{runeKey('中')}},
-		"arrow":           {[]string{"\x1b[A\x1bOA"}, []Key{up, up}},
-		"cut arrow":       {[]string{"\x1b", "[", "A"}, []Key{up}},
-		"word":            {[]string{"\x1b[1;5D\x1bb"}, []Key{{Kind: keyMeta, Rune: 'b'}, {Kind: keyMeta, Rune: 'b'}}},
-		"delete":          {[]string{"\x1b[3~"}, []Key{{Kind: keyDelete}}},
-		"Linux console":   {[]string{"\x1b[[A\x1b[1;1:3A\x1b[?1Aa"}, []Key{runeKey('a')}},
-		"SS3 parameters":  {[]string{"\x1bO5Aa"}, []Key{up, runeKey('a')}},
-		"Alt-arrow":       {[]string{"\x1b\x1b[A"}, []Key{up}},
-		"Esc, Ctrl-C":     {[]string{"\x1b\x03"}, []Key{{Kind: keyControl, Rune: 3}}},
-		"unknown":         {[]string{"\x1b[99;1Y\x1bZa"}, []Key{runeKey('a')}},
-		"Esc alone":       {[]string{"\x1b"}, []Key{{Kind: KeyEsc}}},
-		"Shift-Tab":       {[]string{"\x1b[Z"}, []Key{{Kind: keyBackTab}}},
-		"line break":      {[]string{"\n\x1b\r"}, []Key{{Kind: keyNewline}, {Kind: keyNewline}}},
-		"paste":           {[]string{"x\x1b[200~a\rb\r\n中\x1b[A\x1b[201~y"}, []Key{runeKey('x'), paste, runeKey('y')}},
-		"cut paste":       {[]string{"\x1b[20", "0~a\rb", "\r\n中\x1b[A\x1b[2", "01~"}, []Key{paste}},
-		"burst":           {[]string{many, "more\r"}, []Key{{Kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n") + "more\n"}}},
-		"burst, then key": {[]string{many + "\x03"}, []Key{{Kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n")}, {Kind: keyControl, Rune: 3}}},
-		"lines":           {[]string{"a\rb"}, []Key{{Kind: keyLines, text: "a\nb"}}},
-		"cut lines":       {[]string{"a\r\n\tb\xe4\xb8", "\xad\r"}, []Key{{Kind: keyLines, text: "a\n\tb中\n"}}},
-		"lines, then key": {[]string{"\x15a\rb\x03c"}, []Key{{Kind: keyControl, Rune: 21}, {Kind: keyLines, text: "a\nb"}, {Kind: keyControl, Rune: 3}, runeKey('c')}},
-		"Enter last":      {[]string{"a\r", "b\r\n", "\r"}, []Key{runeKey('a'), enter, runeKey('b'), enter, {Kind: keyNewline}, enter}},
+		"text":           {[]string{"a中😀"}, []Key{runeKey('a'), runeKey('中'), runeKey('😀')}},
+		"cut character":  {[]string{"\xe4\xb8", "\xad"}, []Key{runeKey('中')}},
+		"arrow":          {[]string{"\x1b[A\x1bOA"}, []Key{up, up}},
+		"cut arrow":      {[]string{"\x1b", "[", "A"}, []Key{up}},
+		"word":           {[]string{"\x1b[1;5D\x1bb"}, []Key{{Kind: keyMeta, Rune: 'b'}, {Kind: keyMeta, Rune: 'b'}}},
+		"delete":         {[]string{"\x1b[3~"}, []Key{{Kind: keyDelete}}},
+		"Linux console":  {[]string{"\x1b[[A\x1b[1;1:3A\x1b[?1Aa"}, []Key{runeKey('a')}},
+		"SS3 parameters": {[]string{"\x1bO5Aa"}, []Key{up, runeKey('a')}},
+		"Alt-arrow":      {[]string{"\x1b\x1b[A"}, []Key{up}},
+		"Esc, Ctrl-C":    {[]string{"\x1b\x03"}, []Key{{Kind: keyControl, Rune: 3}}},
+		"unknown":        {[]string{"\x1b[99;1Y\x1bZa"}, []Key{runeKey('a')}},
+		"Esc alone":      {[]string{"\x1b"}, []Key{{Kind: KeyEsc}}},
+		"Shift-Tab":      {[]string{"\x1b[Z"}, []Key{{Kind: keyBackTab}}},
+		"line break":     {[]string{"\n\x1b\r"}, []Key{{Kind: keyNewline}, {Kind: keyNewline}}},
+		"paste":          {[]string{"x\x1b[200~a\rb\r\n中\x1b[A\x1b[201~y"}, []Key{runeKey('x'), paste, runeKey('y')}},
+		"cut paste":      {[]string{"\x1b[20", "0~a\rb", "\r\n中\x1b[A\x1b[2", "01~"}, []Key{paste}},
+		"burst": {[]string{many, "more\r"},
+			[]Key{{Kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n") + "more\n"}}},
+		"burst, then key": {[]string{many + "\x03"},
+			[]Key{{Kind: keyPaste, text: strings.ReplaceAll(many, "\r", "\n")}, {Kind: keyControl, Rune: 3}}},
+		"lines":     {[]string{"a\rb"}, []Key{{Kind: keyLines, text: "a\nb"}}},
+		"cut lines": {[]string{"a\r\n\tb\xe4\xb8", "\xad\r"}, []Key{{Kind: keyLines, text: "a\n\tb中\n"}}},
+		"lines, then key": {[]string{"\x15a\rb\x03c"},
+			[]Key{{Kind: keyControl, Rune: 21}, {Kind: keyLines, text: "a\nb"}, {Kind: keyControl, Rune: 3}, runeKey('c')}},
+		"Enter last": {[]string{"a\r", "b\r\n", "\r"},
+			[]Key{runeKey('a'), enter, runeKey('b'), enter, {Kind: keyNewline}, enter}},
 		"Alt-Enter":       {[]string{"a\x1b\rb"}, []Key{runeKey('a'), {Kind: keyNewline}, runeKey('b')}},
 		"editor":          {[]string{"\x18", "\x05"}, []Key{{Kind: keyControl, Rune: markEdit}}},
 		"our own marks":   {[]string{"\x1d\x1ea"}, []Key{runeKey('a')}},
@@ -86,10 +89,10 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever is typed ends, and Enter within a paste is none.
+// FuzzDecode checks that reading always ends and that the text of a paste has no carriage return.
 func FuzzDecode(f *testing.F) {
 	f.Add("a\x1b[200~x\ry\x1b[201~\r", uint8(2))
-	f.Add("\xfe\r\x95\xff", uint8(0)) // once taken for a paste
+	f.Add("\xfe\r\x95\xff", uint8(0)) // This input was once taken for a paste.
 	f.Fuzz(func(t *testing.T, typed string, step uint8) {
 		var pieces []string
 		n := int(step)%9 + 1
@@ -104,8 +107,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestLayout: rows are as wide as they are on a terminal, and the cursor stands where the next
-// character goes.
+// TestLayout checks the rows of several texts, and the place of the cursor.
 func TestLayout(t *testing.T) {
 	for name, c := range map[string]struct {
 		text        string
@@ -134,25 +136,25 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestFold: a label stands for its text until it is changed.
+// TestFold checks that a label stands for its text until the label is changed.
 func TestFold(t *testing.T) {
 	var e Editor
-	if got := e.fold("one line\x07\n"); got != "one line" {
+	if got := e.foldText("one line\x07\n"); got != "one line" {
 		t.Errorf("a line became %q", got)
 	}
-	a, b := e.fold("1\n2"), e.fold(strings.Repeat("x", 5000))
+	a, b := e.foldText("1\n2"), e.foldText(strings.Repeat("x", 5000))
 	if a != "[pasted 2 lines #1]" || b != "[pasted 5 KB #2]" {
 		t.Errorf("%q, %q", a, b)
 	}
-	if got := e.unfold("a " + a + b + a); got != "a 1\n2"+strings.Repeat("x", 5000)+"1\n2" {
+	if got := e.unfoldLabels("a " + a + b + a); got != "a 1\n2"+strings.Repeat("x", 5000)+"1\n2" {
 		t.Errorf("unfolded %.40q", got)
 	}
-	if got := e.unfold("[pasted 2 lines #9]"); got != "[pasted 2 lines #9]" {
+	if got := e.unfoldLabels("[pasted 2 lines #9]"); got != "[pasted 2 lines #9]" {
 		t.Errorf("unfolded %q", got)
 	}
 }
 
-// TestHistory: entries survive, with their line breaks, and the file does not grow for ever.
+// TestHistory checks that entries with line breaks are kept and that the file does not grow without limit.
 func TestHistory(t *testing.T) {
 	h := LineHistory{Path: filepath.Join(t.TempDir(), "state", "history")}
 	if past, err := h.Load(); len(past) != 0 || err != nil {

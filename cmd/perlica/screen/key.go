@@ -78,8 +78,8 @@ const (
 	pasteEnd   = "\x1b[201~"
 )
 
-// decodeKey decodes the first key of b, which has n bytes. n is 0 when the key needs more bytes. sequence is then true
-// when the bytes begin a sequence or a character, whose rest comes at once or never.
+// decodeKey decodes the first key of b, which has n bytes. n is 0 when the key needs more bytes. If sequence is then
+// true, the bytes begin a sequence or a character. Its rest comes at once or never.
 func decodeKey(b []byte) (k Key, n int, sequence bool) {
 	if len(b) == 0 {
 		return Key{}, 0, false

@@ -10,51 +10,49 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// ErrInterrupted is returned by [Keys.Line] when Ctrl-C was pressed, ErrEscaped when Esc,
-// ErrSuspended when Ctrl-Z was.
+// ErrInterrupted, ErrEscaped and ErrSuspended are the errors of [Keys.Line] for Ctrl-C, Esc and Ctrl-Z. [Editor.Line]
+// and [Pick] fail with ErrInterrupted too.
 var (
 	ErrInterrupted = errors.New("terminal: interrupted")
 	ErrEscaped     = errors.New("terminal: escaped")
 	ErrSuspended   = errors.New("terminal: suspended")
 )
 
-// escDelay is the longest pause within a text that comes at once.
+// escDelay is the longest pause within a text that arrives at once.
 const escDelay = 50 * time.Millisecond
 
-// errNothing is returned by input when the time was up.
+// errNothing is the error of input.readBytes when the time is up.
 var errNothing = errors.New("terminal: nothing typed")
 
-// input is where keys come from.
+// input is a source of keys.
 type input interface {
-	// read waits for bytes, at most for wait unless that is 0, and returns
-	// errNothing, ctx.Err(), or io.EOF when the terminal is gone.
-	read(ctx context.Context, wait time.Duration) ([]byte, error)
-	// discard drops what was typed and not read.
-	discard() error
-	// echo shows what is typed.
-	echo(s string)
+	// read waits for bytes, at most for wait unless wait is 0. It fails with errNothing, with ctx.Err(), or with io.EOF
+	// when the terminal is gone.
+	readBytes(ctx context.Context, wait time.Duration) ([]byte, error)
+	// discard drops the typed bytes that were not read.
+	discardTyped() error
+	// echo shows typed text.
+	echoText(s string)
 }
 
-// Keys reads keystrokes while a terminal is in raw mode: see [TTY.Session]. It is for
-// one goroutine.
+// Keys reads keystrokes while a terminal is in raw mode, see [TTY.Session]. It is for one goroutine.
 type Keys struct {
 	in      input
 	replies replies
 	buf     []byte
-	pasting bool // Next is within a paste that the terminal has marked
+	pasting bool // a marked paste has begun
 }
 
-// Discard drops everything typed so far. Call it when a question has been drawn, so
-// that only who has seen it can answer it.
+// Discard drops all typed bytes. Call it after you have drawn a question: then only a person who has seen the question
+// can answer it.
 func (k *Keys) Discard() error {
 	k.buf, k.pasting, k.replies = nil, false, replies{}
-	return k.in.discard()
+	return k.in.discardTyped()
 }
 
-// Next waits for a keystroke. It returns ctx.Err() when ctx ends first, and io.EOF
-// when the terminal is gone. Keys it has no kind for are skipped, sequences such as
-// arrow keys as a whole, and so are marked pastes: what is pasted was written for another
-// place. Ctrl-C is never skipped: the end of a paste may be lost.
+// Next waits for a key that can answer a question. It fails with ctx.Err(), or with io.EOF when the terminal is gone.
+// Next skips other keys, such as arrow keys, and marked pastes. It does not skip Ctrl-C in a paste, because the mark of
+// the paste's end may be lost.
 func (k *Keys) Next(ctx context.Context) (Key, error) {
 	for {
 		key, err := k.decodeNext(ctx)
@@ -74,8 +72,8 @@ func (k Key) answers() bool {
 		k.IsControl(CtrlC) || k.IsControl(CtrlZ) || k.IsControl(readline.CharDelete)
 }
 
-// Alone reports whether the key that Next returned was pressed by itself, Enter aside, and not
-// a part of a text that came at once. Such a text is dropped, up to a Ctrl-C in it.
+// Alone reports whether the key of the last Next came alone or with Enter only. Otherwise the key belongs to a text
+// that arrived at once. Alone then drops the text, up to a Ctrl-C in it.
 func (k *Keys) Alone(ctx context.Context) (bool, error) {
 	if len(bytes.TrimLeft(k.buf, "\r\n")) == 0 {
 		return true, nil
@@ -85,7 +83,7 @@ func (k *Keys) Alone(ctx context.Context) (bool, error) {
 			k.buf = k.buf[i:]
 			return false, nil
 		}
-		b, err := k.read(ctx, escDelay)
+		b, err := k.readTyped(ctx, escDelay)
 		if errors.Is(err, errNothing) {
 			b, err = nil, nil
 		}
@@ -95,8 +93,8 @@ func (k *Keys) Alone(ctx context.Context) (bool, error) {
 	}
 }
 
-// Pending reports whether anything but Enter is typed within a time, or was typed and not read yet. Next returns
-// it. Enter alone is dropped.
+// Pending waits for the given time and reports whether a byte other than Enter was typed. An earlier byte that was not
+// read counts too. The bytes stay for Next, but Pending drops Enter.
 func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) {
 	for end := time.Now().Add(within); ; {
 		if k.buf = bytes.TrimLeft(k.buf, "\r\n"); len(k.buf) > 0 {
@@ -106,7 +104,7 @@ func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) 
 		if left <= 0 {
 			return false, nil
 		}
-		b, err := k.read(ctx, left)
+		b, err := k.readTyped(ctx, left)
 		switch {
 		case errors.Is(err, errNothing):
 			return false, nil
@@ -117,34 +115,35 @@ func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) 
 	}
 }
 
-// Read waits for typed bytes and returns them as they came, without the terminal's replies. With a wait that is not 0 it returns nothing when that has passed.
+// Read waits for typed bytes and returns them without the terminal's replies. If wait is not 0 and passes, Read returns
+// nothing.
 func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	if b := k.buf; len(b) > 0 {
 		k.buf = nil
 		return b, nil
 	}
-	b, err := k.read(ctx, wait)
+	b, err := k.readTyped(ctx, wait)
 	if errors.Is(err, errNothing) {
 		return nil, nil
 	}
 	return b, err
 }
 
-// Unread gives back what Read returned and nobody used: it is read next.
+// Unread puts bytes back that Read returned. The next call reads them first.
 func (k *Keys) Unread(b []byte) { k.buf = append(b[:len(b):len(b)], k.buf...) }
 
-// Line reads a line, shows it as it is typed and returns it without its end. The cursor stays
-// where the line ends: somebody else may have gone on below it.
-// Backspace and Ctrl-U edit it. It returns [ErrInterrupted], [ErrEscaped],
-// [ErrSuspended], io.EOF (Ctrl-D on an empty line, or the terminal is gone) or
-// ctx.Err(), with no text.
+// Line reads a line, shows it while it is typed, and returns it without its end. The cursor stays at the end of the
+// line. Backspace and Ctrl-U edit the line.
+//
+// Line fails with [ErrInterrupted], [ErrEscaped], [ErrSuspended], io.EOF or ctx.Err(). io.EOF means Ctrl-D on an empty
+// line, or that the terminal is gone. An error comes without text.
 func (k *Keys) Line(ctx context.Context) (string, error) {
-	l := line{echo: k.in.echo}
+	l := typedLine{echo: k.in.echoText}
 	for {
 		key, err := k.decodeNext(ctx)
 		if err == nil {
 			var done bool
-			if done, err = l.key(key); !done {
+			if done, err = l.typeKey(key); !done {
 				continue
 			}
 		}
@@ -155,7 +154,7 @@ func (k *Keys) Line(ctx context.Context) (string, error) {
 	}
 }
 
-// decodeNext waits for the next key that has an effect, within a paste too.
+// decodeNext waits for the next key that has an effect. It also returns the keys of a paste.
 func (k *Keys) decodeNext(ctx context.Context) (Key, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -179,12 +178,12 @@ func (k *Keys) decodeNext(ctx context.Context) (Key, error) {
 		if sequence {
 			wait = escDelay
 		}
-		b, err := k.read(ctx, wait)
+		b, err := k.readTyped(ctx, wait)
 		switch {
 		case err == nil:
 			k.buf = append(k.buf, b...)
 		case errors.Is(err, errNothing), errors.Is(err, io.EOF) && len(k.buf) > 0:
-			// The rest of the sequence will not come. A lone Esc is a key, everything else is noise.
+			// The rest of the sequence will not come. A lone Esc is a key. All other bytes are noise.
 			alone := len(k.buf) == 1 && k.buf[0] == esc
 			k.buf = nil
 			if alone {

@@ -10,13 +10,13 @@ import (
 	"unicode"
 )
 
-// script is an input that says what comes next; "" is a pause.
+// script is an input of prepared chunks. "" is a pause.
 type script struct {
 	chunks []string
 	shown  strings.Builder
 }
 
-func (s *script) read(_ context.Context, wait time.Duration) ([]byte, error) {
+func (s *script) readBytes(_ context.Context, wait time.Duration) ([]byte, error) {
 	if len(s.chunks) == 0 {
 		return nil, io.EOF
 	}
@@ -28,8 +28,8 @@ func (s *script) read(_ context.Context, wait time.Duration) ([]byte, error) {
 	return []byte(c), nil
 }
 
-func (s *script) discard() error { s.chunks = nil; return nil }
-func (s *script) echo(t string)  { s.shown.WriteString(t) }
+func (s *script) discardTyped() error { s.chunks = nil; return nil }
+func (s *script) echoText(t string)   { s.shown.WriteString(t) }
 
 func r(c rune) Key { return Key{Kind: KeyRune, Rune: c} }
 
@@ -44,7 +44,8 @@ func TestKeys(t *testing.T) {
 		want   []Key
 	}{
 		{"letters", []string{"yN1"}, []Key{r('y'), r('N'), r('1')}},
-		{"kinds", []string{"\r\n\x7f\b\x03\x04"}, []Key{enter, newline, controlKey(0x7f), controlKey('\b'), controlKey(3), controlKey(4)}},
+		{"kinds", []string{"\r\n\x7f\b\x03\x04"},
+			[]Key{enter, newline, controlKey(0x7f), controlKey('\b'), controlKey(3), controlKey(4)}},
 		{"other control", []string{"\x01\t\x15\x00a"}, []Key{r('a')}},
 		{"split rune", []string{"\xe4", "\xb8", "\xad", "中"}, []Key{r('中'), r('中')}},
 		{"torn rune", []string{"\xe4\xb8", "", "a"}, []Key{r('a')}},
@@ -101,7 +102,7 @@ func TestDiscardDropsWhatIsDecodedToo(t *testing.T) {
 	}
 }
 
-// TestAlone: a key that comes with others is a text's, which is dropped up to a Ctrl-C.
+// TestAlone checks that a key among others is a part of a text, and that the text is dropped up to a Ctrl-C.
 func TestAlone(t *testing.T) {
 	for _, tt := range []struct {
 		chunks []string
@@ -146,7 +147,7 @@ func TestDigits(t *testing.T) {
 			t.Errorf("%v is %d", k, got)
 		}
 	}
-	// What Digit rests on.
+	// Digit relies on these properties of the table.
 	for _, rt := range unicode.Nd.R16 {
 		if (rt.Hi-rt.Lo+1)%10 != 0 || rt.Stride != 1 {
 			t.Errorf("%x", rt)
@@ -203,7 +204,8 @@ func FuzzKeys(f *testing.F) {
 			if err != nil {
 				return
 			}
-			answer := key.Kind == KeyRune || key.Kind == KeyEsc || key.Kind == keyControl && strings.ContainsRune("\r\n\b\x7f\x03\x04\x1a", key.Rune)
+			answer := key.Kind == KeyRune || key.Kind == KeyEsc || key.Kind == keyControl &&
+				strings.ContainsRune("\r\n\b\x7f\x03\x04\x1a", key.Rune)
 			if i > len(s) || !answer || key.Kind == KeyRune && !harmless(key.Rune) {
 				t.Fatalf("%q: key %d is %v", s, i, key)
 			}

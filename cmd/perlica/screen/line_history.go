@@ -19,8 +19,8 @@ const (
 	maxEntry = 8 << 10
 )
 
-// remember adds a line to the history, of this start and of those to come.
-func (e *Editor) remember(line string) {
+// rememberLine adds a line to the history of this start and of later starts.
+func (e *Editor) rememberLine(line string) {
 	if strings.TrimSpace(line) == "" || len(line) > maxEntry {
 		return
 	}
@@ -31,22 +31,22 @@ func (e *Editor) remember(line string) {
 	if e.o.Keep == nil {
 		return
 	}
-	if whole := e.unfold(line); len(whole) <= maxEntry {
+	if whole := e.unfoldLabels(line); len(whole) <= maxEntry {
 		line = whole
 	}
 	e.o.Keep(label().ReplaceAllString(line, "[pasted $1]"))
 }
 
-// label is what stands for a paste. Without its number it stands for none of another start.
+// label matches the label of a paste. The file gets the label without its number, so that it is not the label of a
+// later paste.
 var label = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\[pasted (\d+ (?:lines|KB)) #\d+\]`)
 })
 
-// LineHistory is a file with one line of JSON, a string, for each line that was sent. Several
-// processes may add to it.
+// LineHistory is a file of sent lines. Each line is one JSON string. Several processes may add lines.
 type LineHistory struct{ Path string }
 
-// Load returns the newest entries, oldest first. What cannot be read is passed over.
+// Load returns the newest entries, oldest first. It skips damaged entries.
 func (h LineHistory) Load() ([]string, error) {
 	b, err := os.ReadFile(h.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,14 +64,14 @@ func (h LineHistory) Load() ([]string, error) {
 			all = append(all, s)
 		}
 	}
-	if n := len(all) - maxPast; n > maxPast { // twice as many as are used: time to begin anew
+	if n := len(all) - maxPast; n > maxPast { // The file has twice as many entries as the editor uses.
 		all = all[n:]
 		return all, h.rewrite(all)
 	}
 	return all[max(0, len(all)-maxPast):], nil
 }
 
-// Add puts an entry at the end.
+// Add appends an entry.
 func (h LineHistory) Add(entry string) error {
 	line, err := json.Marshal(entry)
 	if err != nil {

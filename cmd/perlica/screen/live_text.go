@@ -11,33 +11,32 @@ import (
 
 const drawEvery = 50 * time.Millisecond
 
-// LiveText is text above a [StatusLine] line that may still change. It is drawn again in place, at most
-// twenty times a second and from the first row that differs; what has left the screen is never
-// drawn again. Its methods are safe for concurrent use.
+// LiveText is changing text above a [StatusLine]. It is drawn at most twenty times a second, in place, from the first
+// changed row on. Rows that have left the screen are not drawn again. All methods are safe for concurrent use.
 type LiveText struct {
 	s      *StatusLine
 	out    io.Writer
 	height func() int
 	draw   drawFunc
 
-	// The Status's lock guards what follows.
-	rows    []string // on the screen, above the line
-	columns int      // of the terminal, when they were drawn
+	// The lock of the StatusLine guards the fields below.
+	rows    []string // the rows on the screen
+	columns int      // the width of the terminal at the last drawing
 	last    time.Time
-	stale   bool // draw has something else to show
+	stale   bool // draw has new rows
 	stop    func() bool
 	err     error
 }
 
-// drawFunc is what [StatusLine.Live] takes.
+// drawFunc is the callback of [StatusLine.Live].
 type drawFunc = func(columns, room, gone int) (final string, rows []string)
 
-// Live returns text that goes to out, which is the terminal of the line. It takes the place of an
-// earlier one, which must have been finished. draw returns the text that is final since it was called
-// last, and the rows of that which may change: each fits in one row of a terminal with that many
-// columns, and there are at most room of them. gone is how many of the rows that it returned last have
-// left the screen since: they stand above as they were. Final text that ends within a line has no rows
-// below it.
+// Live returns changing text above the line. out is the terminal of the line. The caller must finish an earlier
+// LiveText first.
+//
+// draw returns the text that became final since its last call, and the rows that may still change. Each row fits in the
+// columns, and there are at most room rows. gone is the number of the last returned rows that have left the screen:
+// those rows cannot change. If the final text ends within a line, draw returns no rows.
 func (s *StatusLine) Live(out io.Writer, height func() int, draw drawFunc) *LiveText {
 	l := &LiveText{s: s, out: out, height: height, draw: draw}
 	s.mu.Lock()
@@ -46,18 +45,18 @@ func (s *StatusLine) Live(out io.Writer, height func() int, draw drawFunc) *Live
 	return l
 }
 
-// Change calls f, which changes what there is to draw, under the lock that draw is called under.
-// The error is the first that the terminal gave, now or before.
+// Change calls f under the lock of draw. f changes the content. Change returns the first error of the terminal, also an
+// earlier one.
 func (l *LiveText) Change(f func()) error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	f()
 	l.stale = true
-	l.due()
+	l.paintWhenDue()
 	return l.err
 }
 
-// Finish is Change where nothing is left that may change: it is drawn at once.
+// Finish calls f as Change does and draws at once. After it, no row may change.
 func (l *LiveText) Finish(f func()) error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -65,13 +64,13 @@ func (l *LiveText) Finish(f func()) error {
 	f()
 	l.stale = true
 	if !l.s.aside {
-		l.paint(l.s.clock.Now())
+		l.paintRows(l.s.clock.Now())
 	}
 	return l.err
 }
 
-// due draws what has changed, now or as soon as that may be.
-func (l *LiveText) due() {
+// paintWhenDue draws the changes, now or as soon as the limits allow.
+func (l *LiveText) paintWhenDue() {
 	if !l.stale || l.s.aside || l.stop != nil {
 		return
 	}
@@ -81,38 +80,38 @@ func (l *LiveText) due() {
 		wait = max(wait, since)
 	}
 	if wait > 0 {
-		l.stop = l.s.clock.AfterFunc(wait, l.tick)
+		l.stop = l.s.clock.AfterFunc(wait, l.onTimer)
 		return
 	}
-	l.paint(now)
+	l.paintRows(now)
 }
 
-func (l *LiveText) tick() {
+func (l *LiveText) onTimer() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.stop = nil
-	l.due()
+	l.paintWhenDue()
 }
 
-func (l *LiveText) cancel() {
+func (l *LiveText) cancelTimer() {
 	if l.stop != nil {
 		l.stop()
 		l.stop = nil
 	}
 }
 
-// hidden says that the rows are not on the screen any more.
-func (l *LiveText) hidden() {
+// forgetRows notes that the rows are not on the screen.
+func (l *LiveText) forgetRows() {
 	l.stale = l.stale || len(l.rows) > 0
 	l.rows = nil
 }
 
-// resized has the rows drawn again if the terminal has another width than when they were drawn.
-func (l *LiveText) resized() {
+// noteWidth asks for a new drawing if the width of the terminal has changed.
+func (l *LiveText) noteWidth() {
 	l.stale = l.stale || len(l.rows) > 0 && l.s.width() != l.columns
 }
 
-// height of rows on a terminal that breaks those which are too long for it by now.
+// rowsOn returns the height of rows on a terminal that may break them.
 func rowsOn(rows []string, columns int) (n int) {
 	for _, r := range rows {
 		n += TextRows(r, columns)
@@ -120,19 +119,19 @@ func rowsOn(rows []string, columns int) (n int) {
 	return n
 }
 
-// gone counts the rows that have left a screen of that size; the line below them has not.
-func (l *LiveText) gone(columns, height int) (n int) {
-	over := rowsOn(l.rows, columns) + l.s.height(columns) - height
+// goneRows counts the rows that have left a screen of the given size. The status line is still on the screen.
+func (l *LiveText) goneRows(columns, height int) (n int) {
+	over := rowsOn(l.rows, columns) + l.s.drawnHeight(columns) - height
 	for ; n < len(l.rows) && over > 0; n++ {
 		over -= TextRows(l.rows[n], columns)
 	}
 	return n
 }
 
-// paint draws all that is different from what is on the screen, and the line below it.
-func (l *LiveText) paint(now time.Time) {
+// paintRows draws the changed rows and the status line below them.
+func (l *LiveText) paintRows(now time.Time) {
 	s := l.s
-	l.cancel()
+	l.cancelTimer()
 	columns, height := s.width(), l.height()
 	if columns < 1 {
 		columns = 80
@@ -140,66 +139,65 @@ func (l *LiveText) paint(now time.Time) {
 	if height < 2 {
 		height = 24
 	}
-	gone := l.gone(columns, height)
-	final, rows := l.draw(columns, max(height-s.lines(), 1), gone)
+	gone := l.goneRows(columns, height)
+	final, rows := l.draw(columns, max(height-s.drawnLines(), 1), gone)
 	l.rows, l.stale, l.last = l.rows[gone:], false, now
 	if s.closed {
 		rows = nil
 	}
 	lines := strings.Split(final, "\n")
-	lines, open := lines[:len(lines)-1], lines[len(lines)-1] // open goes on
+	lines, open := lines[:len(lines)-1], lines[len(lines)-1] // The last line is not complete.
 	keep := 0
-	for keep < len(l.rows) && columns == l.columns && l.rows[keep] == at(lines, rows, keep) {
+	for keep < len(l.rows) && columns == l.columns && l.rows[keep] == rowAt(lines, rows, keep) {
 		keep++
 	}
 	if final == "" && keep == len(l.rows) && keep == len(rows) {
 		return
 	}
 	p := painter{columns: columns}
-	l.start(&p, keep, final != "")
+	l.startPainting(&p, keep, final != "")
 	for _, line := range lines[min(keep, len(lines)):] {
-		p.row(line)
+		p.drawRow(line)
 	}
 	if s.midline = open != "" || s.midline && final == ""; s.midline {
-		p.clear()
+		p.clearBelow()
 		p.b.WriteString(open)
 		rows = nil
 	}
-	p.draft(rows[min(max(keep-len(lines), 0), len(rows)):])
+	p.drawDrafts(rows[min(max(keep-len(lines), 0), len(rows)):])
 	l.rows, l.columns = rows, columns
-	s.below(&p, now)
+	s.drawBelow(&p, now)
 	if _, err := io.WriteString(l.out, p.b.String()); err != nil && l.err == nil {
 		l.err = err
 	}
 }
 
-// painter draws rows over others. Those that only grow are not cleared before, so that they do not
-// flicker.
+// painter draws rows over older rows. A row that only grows is not cleared first, so that it does not flicker.
 type painter struct {
 	b       strings.Builder
 	columns int
-	old     []string // what stands in the rows from here on
-	clean   bool     // nothing does
+	old     []string // the older rows from the cursor on
+	clean   bool     // no older row is below the cursor
 }
 
-func (p *painter) clear() {
+func (p *painter) clearBelow() {
 	if !p.clean {
 		p.b.WriteString(ClearBelow)
 		p.clean = true
 	}
 }
 
-// row draws a row, and goes to the next. One that the terminal breaks must not cover others.
-func (p *painter) row(text string) {
+// drawRow draws a row and moves to the next row. The terminal may break a row; then the row must not cover other rows.
+func (p *painter) drawRow(text string) {
 	if TextWidth(text) >= p.columns || strings.Contains(text, "\t") {
-		p.clear()
+		p.clearBelow()
 	}
-	p.over(text)
+	p.clearUncovered(text)
 	p.b.WriteString(text + "\n")
 }
 
-// over clears the row if something stands there that a text would not cover.
-func (p *painter) over(text string) {
+// clearUncovered clears the older row unless the text begins with it.
+func (p *painter) clearUncovered(text string) {
 	if p.clean || len(p.old) == 0 {
 		return
 	}
@@ -209,13 +207,13 @@ func (p *painter) over(text string) {
 	p.old = p.old[1:]
 }
 
-// draft draws rows that may change. One that is drawn while the terminal is made narrower is broken as those that stood
-// there before: they are counted alike. But from breaking what it may take for wider than we do it is kept: that would
-// shift all others.
-func (p *painter) draft(rows []string) {
+// drawDrafts draws rows that may change. Terminals disagree about the width of some characters, and one broken row
+// would shift all others. Such a row is drawn without wrapping. Other rows may wrap: a terminal that becomes narrower
+// breaks them like the older rows, and all are counted alike.
+func (p *painter) drawDrafts(rows []string) {
 	for _, text := range rows {
-		p.over(text)
-		if sure(text) {
+		p.clearUncovered(text)
+		if hasSureWidth(text) {
 			p.b.WriteString(text + "\n")
 		} else {
 			p.b.WriteString("\x1b[?7l" + text + "\n\x1b[?7h")
@@ -223,18 +221,21 @@ func (p *painter) draft(rows []string) {
 	}
 }
 
-// sure reports whether all terminals agree how wide a row is.
-func sure(row string) bool {
+// hasSureWidth reports whether all terminals agree about the width of a row.
+func hasSureWidth(row string) bool {
 	for _, r := range row {
-		if r >= 0x7f && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) && (r < 0x3000 || r > 0x3030) && (r < 0xff01 || r > 0xff60) {
+		wide := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) ||
+			r >= 0x3000 && r <= 0x3030 || r >= 0xff01 && r <= 0xff60
+		if r >= 0x7f && !wide {
 			return false
 		}
 	}
 	return true
 }
 
-// at is a row of two lists that follow each other; "\n", which is none, is behind them.
-func at(first, second []string, i int) string {
+// rowAt returns row i of two lists, one after the other. After the last row it returns a line break, which no row
+// equals.
+func rowAt(first, second []string, i int) string {
 	switch {
 	case i < len(first):
 		return first[i]
@@ -244,9 +245,9 @@ func at(first, second []string, i int) string {
 	return "\n"
 }
 
-// start goes to the first row that is different. In the middle of a line it goes on there, if that
-// is what comes next.
-func (l *LiveText) start(p *painter, keep int, more bool) {
+// startPainting moves the cursor to the first changed row. Within an incomplete line, it stays there if the text
+// continues.
+func (l *LiveText) startPainting(p *painter, keep int, more bool) {
 	if l.s.midline {
 		p.clean = true
 		if more {
@@ -256,27 +257,27 @@ func (l *LiveText) start(p *painter, keep int, more bool) {
 		l.s.midline = false
 	}
 	p.b.WriteString("\r")
-	if up := rowsOn(l.rows[keep:], p.columns) + l.s.height(p.columns) - 1; up > 0 {
+	if up := rowsOn(l.rows[keep:], p.columns) + l.s.drawnHeight(p.columns) - 1; up > 0 {
 		fmt.Fprintf(&p.b, "\x1b[%dA", up)
 	}
 	p.old = append(slices.Clone(l.rows[keep:]), strings.Split(l.s.drawn, "\n")...)
-	if p.columns != l.columns && len(l.rows) > 0 || l.s.height(p.columns) > l.s.lines() {
-		p.clear()
+	if p.columns != l.columns && len(l.rows) > 0 || l.s.drawnHeight(p.columns) > l.s.drawnLines() {
+		p.clearBelow()
 	}
 }
 
-// below draws the line behind text that a Live has drawn, unless that ended within a line.
-func (s *StatusLine) below(p *painter, now time.Time) {
+// drawBelow draws the status line below a LiveText, unless the text ended within a line.
+func (s *StatusLine) drawBelow(p *painter, now time.Time) {
 	s.drawn = ""
 	if s.midline {
 		return
 	}
-	p.clear()
+	p.clearBelow()
 	if s.text == "" || s.closed {
 		return
 	}
-	s.drawn = s.line(now)
+	s.drawn = s.lineText(now)
 	s.last = now
 	p.b.WriteString(s.drawn)
-	s.arm(time.Second - now.Sub(s.start)%time.Second)
+	s.setTimer(time.Second - now.Sub(s.start)%time.Second)
 }

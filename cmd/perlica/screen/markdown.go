@@ -5,50 +5,56 @@ import (
 	"strings"
 )
 
-// MarkdownStream renders text as it is written. It is for one goroutine.
+// MarkdownStream shows Markdown while it is written. It is for one goroutine.
+//
+// A splitter cuts the stream into blocks and looks only at whole lines. Each block can then be rendered without the
+// text after it. The blocks together are the whole text. Code is shown without indentation and borders, so that it can
+// be copied.
 type MarkdownStream struct {
 	w      io.Writer
-	live   *LiveText // nil: only what is finished is shown
+	live   *LiveText // nil means that only complete blocks are shown
 	clean  *SafeWriter
 	split  splitter
 	page   page
 	styles Styles
 	width  func() int
 
-	out     strings.Builder // what is finished and not on the terminal yet
-	columns int             // of the terminal when that was drawn last
+	out     strings.Builder // finished text that is not yet on the terminal
+	columns int             // the width of the terminal at the last drawing
 	err     error
 }
 
-// page is what the look of a text depends on, beside the text.
+// page is the state that the look of the next block depends on.
 type page struct {
-	shown bool  // something was
-	gap   bool  // a blank line stands before the next block
-	fence fence // of the code that is being shown
-	skip  int   // how many of the bytes that follow stand there already
+	shown bool  // a block was shown
+	gap   bool  // a blank line must stand before the next block
+	fence fence // the fence of the current code
+	skip  int   // the number of bytes of the next block that are already shown
 }
 
-// NewMarkdownStream returns a Stream that writes to a terminal, each block when it is finished. width
-// returns its columns, 0 if they are not known.
+// NewMarkdownStream returns a MarkdownStream that writes each complete block to a terminal. width returns the columns
+// of the terminal, or 0 if they are unknown.
 func NewMarkdownStream(w io.Writer, styles Styles, width func() int) *MarkdownStream {
 	s := &MarkdownStream{w: w, styles: styles, width: width}
 	s.clean = NewSafeWriter(splitting{s})
 	return s
 }
 
-// NewLiveMarkdownStream returns a Stream that writes to the terminal of a status line and shows above it what
-// is not finished, too. size returns its columns and rows, 0 if they are not known.
-func NewLiveMarkdownStream(w io.Writer, status *StatusLine, styles Styles, size func() (columns, rows int)) *MarkdownStream {
+// NewLiveMarkdownStream returns a MarkdownStream that also shows incomplete blocks, above a status line. w is the
+// terminal of the line. size returns its columns and rows, or 0 if they are unknown.
+func NewLiveMarkdownStream(
+	w io.Writer, status *StatusLine, styles Styles, size func() (columns, rows int),
+) *MarkdownStream {
 	s := NewMarkdownStream(nil, styles, func() int { c, _ := size(); return c })
-	s.live = status.Live(w, func() int { _, r := size(); return r }, s.draw)
+	s.live = status.Live(w, func() int { _, r := size(); return r }, s.drawRows)
 	return s
 }
 
-// Write takes a piece of the text, made harmless, and shows what is finished by it; a live stream
-// shows all of it, soon.
+// Write takes a piece of the text and makes it harmless. It shows the complete blocks. A live stream soon shows the
+// rest too.
 func (s *MarkdownStream) Write(p []byte) (n int, err error) {
 	if s.live != nil {
-		err := s.live.Change(func() { n, _ = s.clean.Write(p) }) // it is kept, and drawn later
+		err := s.live.Change(func() { n, _ = s.clean.Write(p) }) // The LiveText keeps the text and draws it later.
 		return n, err
 	}
 	n, err = s.clean.Write(p)
@@ -58,34 +64,34 @@ func (s *MarkdownStream) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Flush shows what is not finished as if it were: something else is to be shown below it.
+// Flush shows the incomplete text as if it were complete. Call it before you show something below.
 func (s *MarkdownStream) Flush() error {
 	if s.live != nil {
-		return s.live.Finish(func() { _ = s.flush() }) // as in Write
+		return s.live.Finish(func() { _ = s.flushText() }) // as in Write
 	}
-	return s.flush()
+	return s.flushText()
 }
 
-func (s *MarkdownStream) flush() error {
+func (s *MarkdownStream) flushText() error {
 	if err := s.clean.Close(); err != nil {
 		return err
 	}
-	s.show(s.split.Flush())
+	s.showBlocks(s.split.Flush())
 	s.page = page{shown: s.page.shown}
 	return s.err
 }
 
-// splitting hands text that is harmless to the splitter.
+// splitting gives harmless text to the splitter.
 type splitting struct{ s *MarkdownStream }
 
 func (w splitting) Write(p []byte) (int, error) {
-	w.s.show(w.s.split.Feed(string(p)))
+	w.s.showBlocks(w.s.split.Feed(string(p)))
 	return len(p), w.s.err
 }
 
-// show shows blocks that are finished.
-func (s *MarkdownStream) show(blocks []markdownBlock) {
-	text := s.lay(&s.page, blocks, s.width())
+// showBlocks shows complete blocks.
+func (s *MarkdownStream) showBlocks(blocks []markdownBlock) {
+	text := s.layBlocks(&s.page, blocks, s.width())
 	switch {
 	case text == "":
 	case s.live != nil:
@@ -95,8 +101,8 @@ func (s *MarkdownStream) show(blocks []markdownBlock) {
 	}
 }
 
-// lay sets blocks that follow what is on the page, without those bytes of them that stand there.
-func (s *MarkdownStream) lay(p *page, blocks []markdownBlock, width int) string {
+// layBlocks renders blocks that follow the page. It leaves out the bytes that are already shown.
+func (s *MarkdownStream) layBlocks(p *page, blocks []markdownBlock, width int) string {
 	r := renderer{styles: s.styles, width: width, fence: p.fence}
 	var b strings.Builder
 	for _, block := range blocks {
@@ -110,7 +116,7 @@ func (s *MarkdownStream) lay(p *page, blocks []markdownBlock, width int) string 
 			b.WriteString("\n")
 		}
 		p.gap, p.shown = false, true
-		b.WriteString(r.rest(block, skip))
+		b.WriteString(r.renderRest(block, skip))
 	}
 	p.fence = r.fence
 	return b.String()
@@ -120,7 +126,7 @@ func (s *MarkdownStream) lay(p *page, blocks []markdownBlock, width int) string 
 func RenderMarkdown(text string, styles Styles, width int) string {
 	var b strings.Builder
 	s := NewMarkdownStream(&b, styles, func() int { return width })
-	_, _ = io.WriteString(s, text) // a strings.Builder takes all
+	_, _ = io.WriteString(s, text) // A strings.Builder cannot fail.
 	_ = s.Flush()
 	return b.String()
 }

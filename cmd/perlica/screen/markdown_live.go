@@ -5,41 +5,40 @@ import (
 	"strings"
 )
 
-// draw is what term.Status.Live takes.
-func (s *MarkdownStream) draw(columns, room, gone int) (final string, rows []string) {
+// drawRows is the callback of [StatusLine.Live].
+func (s *MarkdownStream) drawRows(columns, room, gone int) (final string, rows []string) {
 	if gone > 0 {
-		s.settle(gone, s.columns) // what has left the screen stands there, as it was
+		s.settleRows(gone, s.columns) // Rows that have left the screen cannot change.
 	}
 	s.columns = columns
 	final = s.out.String()
 	s.out.Reset()
-	if rows = s.preview(columns); len(rows) > room {
-		final += s.settle(len(rows)-room+room/4, columns)
-		rows = s.preview(columns)
+	if rows = s.previewRows(columns); len(rows) > room {
+		final += s.settleRows(len(rows)-room+room/4, columns)
+		rows = s.previewRows(columns)
 	}
-	return final, rows[max(len(rows)-room, 0):] // a line that cannot be divided may still have more
+	return final, rows[max(len(rows)-room, 0):] // A line that cannot be divided may have more rows than the room.
 }
 
-// preview is what is not finished, in rows as if the text ended here.
-func (s *MarkdownStream) preview(columns int) []string {
+// previewRows returns the rows of the incomplete text as if the text ended here.
+func (s *MarkdownStream) previewRows(columns int) []string {
 	if s.split.raw {
 		return nil
 	}
 	p := s.page
-	return rowsOf(s.lay(&p, s.split.cut(s.split.pending()), columns), columns-1)
+	return rowsOf(s.layBlocks(&p, s.split.cutBlocks(s.split.pending()), columns), columns-1)
 }
 
-// settle decides that about that many rows of what is not finished, and no more, are as they stand
-// now, and returns them. What follows is never set so that it changes them, even if it turns out to
-// end emphasis or to widen a table that begins in them.
-func (s *MarkdownStream) settle(rows, columns int) string {
+// settleRows makes at most the given number of rows of the incomplete text final and returns them. Later text does not
+// change them, even if it ends an emphasis or widens a table that begins in them.
+func (s *MarkdownStream) settleRows(rows, columns int) string {
 	src := s.split.pending()
 	if s.split.fence.mark != 0 || s.split.raw {
-		return "" // a line of code is whole, so that it can be copied
+		return "" // A line of code stays whole, so that it can be copied.
 	}
 	upTo := func(n int) (text string, p page) {
 		p = s.page
-		return s.lay(&p, s.split.cut(src[:n]), columns), p
+		return s.layBlocks(&p, s.split.cutBlocks(src[:n]), columns), p
 	}
 	ends := places(src, s.page.skip)
 	best := sort.Search(len(ends), func(i int) bool {
@@ -65,18 +64,16 @@ func (s *MarkdownStream) settle(rows, columns int) string {
 	return text
 }
 
-// maxTries is in how many places before the last it is tried to divide a text so that both parts
-// look as they do in one piece.
+// maxTries limits the search for a place where both parts look as in one piece.
 const maxTries = 60
 
-// places are where a text may be divided: before a line, a word, or a wide character, and behind
-// from.
+// places returns the places after from where a text may be divided: before a line, a word, or a wide character.
 func places(src string, from int) (list []int) {
-	begun := false // the line has text before
+	begun := false // the line has text before the place
 	for i, c := range src {
 		switch {
 		case i <= from || i == 0:
-		case src[i-1] == '\n', begun && c != ' ' && src[i-1] == ' ', begun && isWide(c) && trailing(src[i:]) == 0:
+		case src[i-1] == '\n', begun && c != ' ' && src[i-1] == ' ', begun && isWide(c) && trailingLength(src[i:]) == 0:
 			list = append(list, i)
 		}
 		begun = c != '\n' && (begun || c != ' ')
@@ -84,12 +81,12 @@ func places(src string, from int) (list []int) {
 	return list
 }
 
-// rest renders a block without the beginning of it that stands there already. That is exact where
-// the beginning looks as it would in one piece; else what follows begins anew, so that nothing is
-// lost and nothing is said twice.
-func (r *renderer) rest(b markdownBlock, skip int) string {
+// renderRest renders a block without its first skip bytes, which are already shown. Usually that is the end of the
+// whole block. Where the beginning looks different in the whole block, the rest is rendered as a new block. Then no
+// text is lost and no text is shown twice.
+func (r *renderer) renderRest(b markdownBlock, skip int) string {
 	f := r.fence
-	all := r.render(b)
+	all := r.renderBlock(b)
 	switch {
 	case skip == 0:
 		return all
@@ -99,7 +96,7 @@ func (r *renderer) rest(b markdownBlock, skip int) string {
 		return b.text[skip:]
 	}
 	begun := renderer{styles: r.styles, width: r.width, fence: f}
-	if rest, ok := strings.CutPrefix(all, begun.render(markdownBlock{b.kind, b.text[:skip]})); ok {
+	if rest, ok := strings.CutPrefix(all, begun.renderBlock(markdownBlock{b.kind, b.text[:skip]})); ok {
 		return rest
 	}
 	text := b.text[skip:]
@@ -108,10 +105,10 @@ func (r *renderer) rest(b markdownBlock, skip int) string {
 	}
 	if head, ok := tableHead(b.text[:skip]); ok {
 		if t, ok := parseTable(head + text); ok {
-			if _, body, ok := begun.table(t); ok {
+			if _, body, ok := begun.renderTable(t); ok {
 				return body
 			}
 		}
 	}
-	return begun.render(markdownBlock{b.kind, strings.TrimLeft(text, " ")})
+	return begun.renderBlock(markdownBlock{b.kind, strings.TrimLeft(text, " ")})
 }

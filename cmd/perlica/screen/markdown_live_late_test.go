@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// resizeLate gives the terminal another size as tmux does: at once where that has not happened for a quarter of a
-// second, and else the program hears of it when that has passed.
+// resizeLate changes the size of the terminal as tmux does. tmux reports a size at once if it reported no other size
+// within a quarter of a second. Otherwise tmux reports it a quarter of a second later.
 func (s *stage) resizeLate(columns, rows int) {
 	s.resized = s.now
 	s.screen.Resize(columns, rows)
@@ -33,7 +33,7 @@ func (s *stage) tell() {
 	}})
 }
 
-// seeds is how many runs a test makes: a few where all of it is short, as with the race detector.
+// seeds returns the number of runs of a test. Short tests, as with the race detector, have fewer runs.
 func seeds() uint64 {
 	if testing.Short() {
 		return 5
@@ -41,8 +41,8 @@ func seeds() uint64 {
 	return 40
 }
 
-// TestLiveResizeLate: a terminal that has another size than it says, for seconds and again, shows all of a text once, and
-// what stood above it.
+// TestLiveResizeLate uses a terminal that reports its size late, again and again. The whole text is shown once, and the
+// text above it stays.
 func TestLiveResizeLate(t *testing.T) {
 	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -64,8 +64,7 @@ func TestLiveResizeLate(t *testing.T) {
 	}
 }
 
-// TestLiveResizeInFlight: what was drawn before the program heard of another size, and arrives after the change, may leave
-// rows twice, but takes nothing away.
+// TestLiveResizeInFlight lets output arrive after a change of the size. Rows may be shown twice, but no text is lost.
 func TestLiveResizeInFlight(t *testing.T) {
 	twice := 0
 	for seed := range seeds() {
@@ -92,7 +91,7 @@ func TestLiveResizeInFlight(t *testing.T) {
 	t.Logf("%d of %d words are there twice", twice, 600*seeds())
 }
 
-// sayLate writes a text while the terminal's size changes.
+// sayLate writes a text while the size of the terminal changes.
 func (s *stage) sayLate(t *testing.T, rnd *rand.Rand, text string) {
 	t.Helper()
 	for i := 0; text != ""; i++ {
@@ -102,7 +101,7 @@ func (s *stage) sayLate(t *testing.T, rnd *rand.Rand, text string) {
 		}
 		for j := range 10 {
 			if j == 1 {
-				s.land() // a resize may have come before
+				s.land() // A change of the size may come before the output.
 			}
 			s.pass(time.Duration(rnd.IntN(6)) * time.Millisecond)
 		}

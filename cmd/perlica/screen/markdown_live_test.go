@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// stage is a live stream on a terminal with a status line, at a time that the test makes pass.
+// stage is a live stream on a terminal with a status line. The test moves its clock.
 type stage struct {
 	*MarkdownStream
 	screen        *screentest.Terminal
@@ -20,11 +20,11 @@ type stage struct {
 	now           time.Time
 	timers        []*stageTimer
 	writes        int
-	late          [2]int // the size that the terminal has, since resized
+	late          [2]int // the size of the terminal since resized
 	resized       time.Time
-	telling       bool   // it has said which not long ago
-	slow          bool   // what is written arrives with the next write, or a little later
-	flight        []byte // what has not
+	telling       bool   // a size was reported within the last quarter of a second
+	slow          bool   // output arrives with the next write, or a little later
+	flight        []byte // output that has not arrived
 }
 
 type stageTimer struct {
@@ -42,7 +42,7 @@ func (s *stage) Write(p []byte) (int, error) {
 	return s.screen.Write(p)
 }
 
-// land is when what was written last arrives.
+// land lets the last output arrive.
 func (s *stage) land() {
 	_, _ = s.screen.Write(s.flight)
 	s.flight = nil
@@ -71,7 +71,7 @@ func newStage(styles Styles, columns, rows int) *stage {
 	return s
 }
 
-// pass lets time pass and what is due happen.
+// pass moves the clock and runs the timers that are due.
 func (s *stage) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 	for {
@@ -85,7 +85,7 @@ func (s *stage) pass(d time.Duration) {
 	}
 }
 
-// say writes text; step by step 50 ms pass.
+// say writes text in steps of some bytes. 50 ms pass before each step.
 func (s *stage) say(t *testing.T, text string, step int) {
 	t.Helper()
 	for text != "" {
@@ -98,7 +98,7 @@ func (s *stage) say(t *testing.T, text string, step int) {
 	}
 }
 
-// end ends the answer and the status line.
+// end finishes the answer and clears the status line.
 func (s *stage) end(t *testing.T) {
 	t.Helper()
 	if err := s.MarkdownStream.Flush(); err != nil {
@@ -116,14 +116,15 @@ func (s *stage) resize(columns, rows int) {
 	s.status.Resized()
 }
 
-const sample = "# 标题 Title\n\nSome **bold text that is long enough to be wrapped at sixty columns** and `code`, 中文也是一样：这里有很多字，一行放不下，所以要折行。\n\n" +
+const sample = "# 标题 Title\n\nSome **bold text that is long enough to be wrapped at sixty columns** and `code`, " +
+	"中文也是一样：这里有很多字，一行放不下，所以要折行。\n\n" +
 	"| name | 说明 |\n|---|---|\n| one | says **hello** |\n| a longer name | 中文说明 |\n\n" +
-	"- [ ] to do\n- [x] ~~done~~\n  1. nested\n  2. 列表\n\n```go\nfunc main() {\n\tx := \"中文\"\n}\n```\n\n> quoted\n> text\n\nThe end, *really*.\n"
+	"- [ ] to do\n- [x] ~~done~~\n  1. nested\n  2. 列表\n\n```go\nfunc main() {\n\tx := \"中文\"\n}\n```\n\n" +
+	"> quoted\n> text\n\nThe end, *really*.\n"
 
 var widths = []int{60, 80, 200}
 
-// TestLiveEndsAsBlocks: in the end all stands there as if each block had been shown when it was
-// finished, however the text was cut.
+// TestLiveEndsAsBlocks cuts a text into pieces. The final screen is the same as after one RenderMarkdown.
 func TestLiveEndsAsBlocks(t *testing.T) {
 	for _, styles := range []Styles{{}, NewStyles(colors, true)} {
 		for _, columns := range widths {
@@ -143,7 +144,7 @@ func TestLiveEndsAsBlocks(t *testing.T) {
 	}
 }
 
-// TestLive: words are shown as they come, and drawn again as what they turn out to be.
+// TestLive checks the screen after each piece of a text. New text can change the look of earlier text.
 func TestLive(t *testing.T) {
 	s := newStage(NewStyles(colors, true), 60, 20)
 	for _, c := range []struct{ piece, screen string }{
@@ -155,7 +156,8 @@ func TestLive(t *testing.T) {
 		{"|---|---|\n", "Some bold 中文\n\na │ b\n──┼──\nworking 0s"},
 		{"| long | x", "Some bold 中文\n\na    │ b\n─────┼──\nlong │ x\nworking 0s"},
 		{" |\n\nTitle", "Some bold 中文\n\na    │ b\n─────┼──\nlong │ x\n\nTitle\nworking 0s"},
-		{"\n---\n\n```\n\tx := 1", "Some bold 中文\n\na    │ b\n─────┼──\nlong │ x\n\nTitle\n\n```\n        x := 1\nworking 0s"},
+		{"\n---\n\n```\n\tx := 1",
+			"Some bold 中文\n\na    │ b\n─────┼──\nlong │ x\n\nTitle\n\n```\n        x := 1\nworking 0s"},
 	} {
 		s.say(t, c.piece, len(c.piece))
 		if got := strings.TrimRight(strings.Join(s.screen.Screen(), "\n"), "\n"); got != c.screen {
@@ -165,7 +167,7 @@ func TestLive(t *testing.T) {
 	s.end(t)
 }
 
-// TestLiveTwentyTimes: what comes within 50 ms is drawn at once, together.
+// TestLiveTwentyTimes checks that all text of 50 ms is drawn at once.
 func TestLiveTwentyTimes(t *testing.T) {
 	s := newStage(Styles{}, 80, 20)
 	s.writes = 0
@@ -182,7 +184,7 @@ func TestLiveTwentyTimes(t *testing.T) {
 	}
 }
 
-// numbered is a text of words that are all different.
+// numbered returns a text of different words.
 func numbered(n int, between func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -191,19 +193,27 @@ func numbered(n int, between func(i int) string) string {
 	return b.String()
 }
 
-// TestLiveLongerThanTheScreen: nothing is lost and nothing said twice, and what has left the screen
-// stays as it was.
+// TestLiveLongerThanTheScreen shows texts that do not fit on the screen. Each word is shown once, and text that has
+// left the screen does not change.
 func TestLiveLongerThanTheScreen(t *testing.T) {
 	for name, text := range map[string]string{
-		"one line":       numbered(700, func(int) string { return " " }),
-		"lines":          numbered(700, func(i int) string { return map[bool]string{true: "\n", false: " "}[i%9 == 8] }),
-		"emphasis":       "**" + numbered(300, func(int) string { return " " }) + "x** and " + numbered(300, func(int) string { return " y" }),
-		"list":           "- " + numbered(700, func(i int) string { return map[bool]string{true: "\n  - ", false: " "}[i%12 == 11] }),
-		"list with code": "- a\n\n  ```\n" + numbered(300, func(i int) string { return map[bool]string{true: "\n  ", false: " "}[i%5 == 4] }) + "\n  ```\n- b\n",
-		"quote":          "> " + numbered(700, func(i int) string { return map[bool]string{true: "\n> ", false: " "}[i%9 == 8] }),
-		"Chinese":        "中文" + numbered(400, func(int) string { return "字，" }),
-		"no blanks":      numbered(700, func(int) string { return "_" }),
-		"line of code":   "```\n" + numbered(700, func(int) string { return "_" }) + "\n```\n",
+		"one line": numbered(700, func(int) string { return " " }),
+		"lines":    numbered(700, func(i int) string { return map[bool]string{true: "\n", false: " "}[i%9 == 8] }),
+		"emphasis": "**" + numbered(300, func(int) string { return " " }) + "x** and " +
+			numbered(300, func(int) string { return " y" }),
+		"list": "- " + numbered(700, func(i int) string {
+			return map[bool]string{true: "\n  - ",
+				false: " "}[i%12 == 11]
+		}),
+		"list with code": "- a\n\n  ```\n" + numbered(300,
+			func(i int) string { return map[bool]string{true: "\n  ", false: " "}[i%5 == 4] }) + "\n  ```\n- b\n",
+		"quote": "> " + numbered(700, func(i int) string {
+			return map[bool]string{true: "\n> ",
+				false: " "}[i%9 == 8]
+		}),
+		"Chinese":      "中文" + numbered(400, func(int) string { return "字，" }),
+		"no blanks":    numbered(700, func(int) string { return "_" }),
+		"line of code": "```\n" + numbered(700, func(int) string { return "_" }) + "\n```\n",
 	} {
 		for _, columns := range widths {
 			t.Run(fmt.Sprint(name, columns), func(t *testing.T) {
@@ -220,7 +230,7 @@ func TestLiveLongerThanTheScreen(t *testing.T) {
 				s.end(t)
 				all := strings.NewReplacer("\n", " ").Replace(s.screen.All())
 				if strings.Contains(name, "no blanks") || strings.Contains(name, "of code") {
-					all = s.screen.All() // whole, for copying
+					all = s.screen.All() // The text must be whole, so that it can be copied.
 				}
 				at := 0
 				for i := 0; strings.Contains(text, fmt.Sprintf("w%d", i)); i++ {
@@ -238,7 +248,7 @@ func TestLiveLongerThanTheScreen(t *testing.T) {
 	}
 }
 
-// TestLiveTable: a table that is longer than the screen keeps its columns.
+// TestLiveTable checks that the columns of a long table stay.
 func TestLiveTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| n | what |\n|---|---|\n")
@@ -265,7 +275,7 @@ func TestLiveTable(t *testing.T) {
 	}
 }
 
-// TestLiveResize: after a change of size all stands there once, whatever was drawn before.
+// TestLiveResize changes the size of the terminal within a text. The whole text is shown once.
 func TestLiveResize(t *testing.T) {
 	for _, sizes := range [][][2]int{
 		{{80, 20}, {60, 20}, {200, 20}, {60, 20}},
@@ -274,7 +284,8 @@ func TestLiveResize(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
 			s := newStage(NewStyles(colors, true), sizes[0][0], sizes[0][1])
-			text := "Before.\n\n- " + numbered(400, func(i int) string { return map[bool]string{true: " 中文，", false: " "}[i%7 == 0] })
+			text := "Before.\n\n- " + numbered(400,
+				func(i int) string { return map[bool]string{true: " 中文，", false: " "}[i%7 == 0] })
 			part := len(text)/len(sizes) + 1
 			for i, size := range sizes {
 				if i > 0 {
@@ -303,8 +314,8 @@ func TestLiveResize(t *testing.T) {
 	}
 }
 
-// TestLiveFullScreen: text that may change and fills the screen stands there once, also where a line is printed
-// above it and where the size changes. A terminal such as tmux keeps what is cleared with the whole screen.
+// TestLiveFullScreen fills the screen with text that may change. The text is shown once, also after a line above it and
+// after a change of the size. Some terminals, such as tmux, keep a cleared screen in the history.
 func TestLiveFullScreen(t *testing.T) {
 	for name, disturb := range map[string]func(s *stage){
 		"note":   func(s *stage) { s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "a note\n") }) },

@@ -11,8 +11,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// grammar is made when it is first needed. It resolves no definitions of links: they would
-// vanish, and a block does not know those of others.
+// grammar is created when it is first needed. It does not resolve link definitions: they would vanish from the text,
+// and other blocks do not see them.
 var grammar = sync.OnceValue(func() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
@@ -22,12 +22,12 @@ var grammar = sync.OnceValue(func() parser.Parser {
 
 type renderer struct {
 	styles Styles
-	width  int   // columns of the terminal, 0 if they are not known
-	fence  fence // of the code that is being shown
+	width  int   // the columns of the terminal, or 0 if they are unknown
+	fence  fence // the fence of the current code
 }
 
-// render returns a block as lines; only a blockRaw one may end within a line.
-func (r *renderer) render(b markdownBlock) string {
+// renderBlock returns the lines of a block. Only a blockRaw may end within a line.
+func (r *renderer) renderBlock(b markdownBlock) string {
 	switch b.kind {
 	case blockRaw:
 		return b.text
@@ -38,11 +38,11 @@ func (r *renderer) render(b markdownBlock) string {
 		r.fence = fence{}
 		return r.styles.Dim(strings.TrimSpace(b.text)) + "\n"
 	case blockCode:
-		return r.code(b.text)
+		return r.codeLine(b.text)
 	}
 	src := strings.ReplaceAll(b.text, "\r\n", "\n")
 	if t, ok := parseTable(src); ok {
-		if head, body, ok := r.table(t); ok {
+		if head, body, ok := r.renderTable(t); ok {
 			return head + body
 		}
 		return strings.TrimRight(src, "\n") + "\n"
@@ -52,22 +52,21 @@ func (r *renderer) render(b markdownBlock) string {
 	}
 	doc := grammar().Parse(text.NewReader([]byte(src)))
 	var out strings.Builder
-	r.children(&out, doc, []byte(src), prefix{})
-	if out.Len() == 0 { // whatever it was, it is not lost
+	r.renderChildren(&out, doc, []byte(src), prefix{})
+	if out.Len() == 0 { // A block without output is shown as it was written.
 		return strings.TrimRight(src, "\n") + "\n"
 	}
 	return out.String()
 }
 
-// maxMarks is how many characters with a meaning a block may have, maxDepth how many a line
-// may begin with.
+// maxMarks limits the characters with a meaning in a block. maxDepth limits those at the beginning of a line.
 const (
 	maxMarks = 600
 	maxDepth = 60
 )
 
-// tangled reports whether a block would take the parser long, whose time grows with the square
-// of what is nested or left open. It is shown as it was written.
+// tangled reports whether the parser would take long for a block. Its time grows with the square of nested or open
+// marks. Such a block is shown as it was written.
 func tangled(src string) bool {
 	marks := 0
 	for line := range strings.Lines(src) {
@@ -90,8 +89,8 @@ func tangled(src string) bool {
 	return marks > maxMarks
 }
 
-// code is a line of code as it was written, but for the indentation of its fence.
-func (r *renderer) code(line string) string {
+// codeLine returns a line of code without the indentation of its fence.
+func (r *renderer) codeLine(line string) string {
 	for i := 0; i < r.fence.indent && strings.HasPrefix(line, " "); i++ {
 		line = line[1:]
 	}
@@ -107,23 +106,23 @@ func (r *renderer) code(line string) string {
 	return line + "\n"
 }
 
-// prefix is what stands before the lines of a block: of its first line, and of the others.
+// prefix stands before the lines of a block: first before the first line, rest before the others.
 type prefix struct{ first, rest string }
 
-// next is the prefix of what follows the first block.
+// next returns the prefix of the second block.
 func (p prefix) next() prefix { return prefix{p.rest, p.rest} }
 
-func (r *renderer) children(out *strings.Builder, n ast.Node, src []byte, p prefix) {
+func (r *renderer) renderChildren(out *strings.Builder, n ast.Node, src []byte, p prefix) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		if c.PreviousSibling() != nil && apart(c) {
 			out.WriteString(strings.TrimRight(p.rest, " ") + "\n")
 		}
-		r.block(out, c, src, p)
+		r.renderNode(out, c, src, p)
 		p = p.next()
 	}
 }
 
-// apart reports whether a blank line stands before a block that is not the first.
+// apart reports whether a blank line stands before a block. The first block has none.
 func apart(n ast.Node) bool {
 	if n.HasBlankPreviousLines() {
 		return true
@@ -135,25 +134,25 @@ func apart(n ast.Node) bool {
 	return n.Parent().Kind() != ast.KindListItem
 }
 
-func (r *renderer) block(out *strings.Builder, n ast.Node, src []byte, p prefix) {
+func (r *renderer) renderNode(out *strings.Builder, n ast.Node, src []byte, p prefix) {
 	switch n := n.(type) {
 	case *ast.Heading:
-		spans := r.inline(n, src, bold)
+		spans := r.inlineSpans(n, src, bold)
 		if !r.styles.On() {
 			spans = append([]span{{strings.Repeat("#", n.Level) + " ", 0}}, spans...)
 		}
-		out.WriteString(r.wrap(spans, p))
+		out.WriteString(r.wrapSpans(spans, p))
 	case *ast.Blockquote:
 		bar := r.styles.Dim("│") + " "
-		r.children(out, n, src, prefix{p.first + bar, p.rest + bar})
+		r.renderChildren(out, n, src, prefix{p.first + bar, p.rest + bar})
 	case *ast.List:
-		r.list(out, n, src, p)
+		r.renderList(out, n, src, p)
 	case *ast.ThematicBreak:
 		out.WriteString(p.first + r.styles.Dim(strings.Repeat("─", 20)) + "\n")
 	case *ast.FencedCodeBlock:
-		r.lines(out, n, src)
+		r.codeLines(out, n, src)
 	case *ast.CodeBlock:
-		r.lines(out, n, src)
+		r.codeLines(out, n, src)
 	case *ast.HTMLBlock:
 		for i := range n.Lines().Len() {
 			seg := n.Lines().At(i)
@@ -163,23 +162,23 @@ func (r *renderer) block(out *strings.Builder, n ast.Node, src []byte, p prefix)
 		if n.HasClosure() {
 			out.WriteString(p.first + strings.TrimRight(string(n.ClosureLine.Value(src)), "\n") + "\n")
 		}
-	default: // a paragraph, or the text of an item
-		spans := r.inline(n, src, 0)
+	default: // a paragraph, or the text of a list item
+		spans := r.inlineSpans(n, src, 0)
 		if n.Parent().Kind() == ast.KindListItem && n.PreviousSibling() == nil {
 			var box string
-			if box, spans = task(spans); strings.HasSuffix(p.first, bullet) && box != "" {
+			if box, spans = splitTask(spans); strings.HasSuffix(p.first, bullet) && box != "" {
 				p.first = strings.TrimSuffix(p.first, bullet) + box
 			} else {
 				p = prefix{p.first + box, p.rest + strings.Repeat(" ", TextWidth(box))}
 			}
 		}
-		out.WriteString(r.wrap(spans, p))
+		out.WriteString(r.wrapSpans(spans, p))
 	}
 }
 
-// lines are those of a code block within another block: as they were written, at the left
-// margin, so that they can be copied.
-func (r *renderer) lines(out *strings.Builder, n ast.Node, src []byte) {
+// codeLines writes the lines of a code block that is within another block. They begin at the left margin, so that they
+// can be copied.
+func (r *renderer) codeLines(out *strings.Builder, n ast.Node, src []byte) {
 	if f, ok := n.(*ast.FencedCodeBlock); ok {
 		out.WriteString(r.styles.Dim("```"+string(f.Language(src))) + "\n")
 		defer func() { out.WriteString(r.styles.Dim("```") + "\n") }()
@@ -190,10 +189,10 @@ func (r *renderer) lines(out *strings.Builder, n ast.Node, src []byte) {
 	}
 }
 
-// bullet stands before the items of a list without numbers; one that is a task has its box there.
+// bullet stands before the items of a list without numbers. A task has its box instead.
 const bullet = "• "
 
-func (r *renderer) list(out *strings.Builder, n *ast.List, src []byte, p prefix) {
+func (r *renderer) renderList(out *strings.Builder, n *ast.List, src []byte, p prefix) {
 	number := n.Start
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := bullet
@@ -208,15 +207,15 @@ func (r *renderer) list(out *strings.Builder, n *ast.List, src []byte, p prefix)
 			out.WriteString(p.first + strings.TrimRight(mark, " ") + "\n")
 		} else if k := c.FirstChild().Kind(); k == ast.KindFencedCodeBlock || k == ast.KindCodeBlock {
 			out.WriteString(p.first + strings.TrimRight(mark, " ") + "\n")
-			r.children(out, c, src, p.next())
+			r.renderChildren(out, c, src, p.next())
 		} else {
-			r.children(out, c, src, prefix{p.first + mark, p.rest + strings.Repeat(" ", TextWidth(mark))})
+			r.renderChildren(out, c, src, prefix{p.first + mark, p.rest + strings.Repeat(" ", TextWidth(mark))})
 		}
 		p = p.next()
 	}
 }
 
-// style is how a piece of text is set off.
+// style is the look of a piece of text, as bits.
 type style int
 
 const (
@@ -233,14 +232,14 @@ type span struct {
 	style style
 }
 
-func (r *renderer) inline(n ast.Node, src []byte, st style) (spans []span) {
+func (r *renderer) inlineSpans(n ast.Node, src []byte, st style) (spans []span) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		spans = append(spans, r.piece(c, src, st)...)
+		spans = append(spans, r.inlineSpan(c, src, st)...)
 	}
 	return spans
 }
 
-func (r *renderer) piece(n ast.Node, src []byte, st style) (spans []span) {
+func (r *renderer) inlineSpan(n ast.Node, src []byte, st style) (spans []span) {
 	around := func(mark string, st style, inner []span) []span {
 		if r.styles.On() {
 			return inner
@@ -268,13 +267,13 @@ func (r *renderer) piece(n ast.Node, src []byte, st style) (spans []span) {
 		if n.Level > 1 {
 			mark, inner = "**", bold
 		}
-		spans = around(mark, st, r.inline(n, src, st|inner))
+		spans = around(mark, st, r.inlineSpans(n, src, st|inner))
 	case *strike:
-		spans = around("~~", st, r.inline(n, src, st|struck))
+		spans = around("~~", st, r.inlineSpans(n, src, st|struck))
 	case *ast.Link:
-		spans = link(r.inline(n, src, st), string(n.Destination))
+		spans = linkSpans(r.inlineSpans(n, src, st), string(n.Destination))
 	case *ast.Image:
-		spans = link(r.inline(n, src, st), string(n.Destination))
+		spans = linkSpans(r.inlineSpans(n, src, st), string(n.Destination))
 	case *ast.AutoLink:
 		spans = append(spans, span{string(n.Label(src)), st})
 	case *ast.RawHTML:
@@ -283,13 +282,13 @@ func (r *renderer) piece(n ast.Node, src []byte, st style) (spans []span) {
 			spans = append(spans, span{string(seg.Value(src)), st})
 		}
 	default:
-		spans = r.inline(n, src, st)
+		spans = r.inlineSpans(n, src, st)
 	}
 	return spans
 }
 
-// link shows where a link leads, unless its text says so.
-func link(spans []span, to string) []span {
+// linkSpans adds the target of a link, unless the text already shows it.
+func linkSpans(spans []span, to string) []span {
 	var text strings.Builder
 	for _, s := range spans {
 		text.WriteString(s.text)
@@ -300,5 +299,5 @@ func link(spans []span, to string) []span {
 	return append(spans, span{" (" + to + ")", faint})
 }
 
-// entities are what is resolved. Characters that are written as numbers stay as they are: they could be any.
+// entities replaces the common entities. Numeric entities stay: they could be any character.
 var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&nbsp;", "\u00a0")

@@ -2,39 +2,38 @@ package screen
 
 import "strings"
 
-// blockKind says what a block is.
+// blockKind is the kind of a block.
 type blockKind int
 
-// The kinds.
 const (
-	blockProse blockKind = iota // whatever Markdown makes of it
+	blockProse blockKind = iota // everything else
 	blockBlank                  // lines without text
 	blockOpen                   // the line that opens a fence
-	blockCode                   // a line within
-	blockShut                   // the line that closes it
-	blockRaw                    // a piece of a line too long to wait for
+	blockCode                   // a line of code within a fence
+	blockShut                   // the line that closes a fence
+	blockRaw                    // a piece of a very long line
 )
 
-// markdownBlock is a piece of a text that can be shown without what follows.
+// markdownBlock is a piece of text that can be rendered without the text after it.
 type markdownBlock struct {
 	kind blockKind
 	text string
 }
 
-// maxBlock is how much text waits for its end.
+// maxBlock is the largest text that waits for its end.
 const maxBlock = 64 << 10
 
-// splitter cuts a text into blocks. The zero value is ready.
+// splitter cuts a text into blocks. The zero value is ready for use.
 type splitter struct {
-	rest    string // without a newline, as far as scanned
+	rest    string // text whose line has not ended
 	scanned int
 	block   strings.Builder
 	kind    openKind
-	base    int  // of a list: how far its marker is indented
-	blank   bool // of a list: its last line was blank
+	base    int  // the indentation of a list's marker
+	blank   bool // the last line of the list was blank
 	nested  fence
 	fence   fence
-	raw     bool // in a line too long to wait for
+	raw     bool // within a very long line
 }
 
 type openKind int
@@ -45,7 +44,7 @@ const (
 	item
 )
 
-// fence is what opened a code block; its zero value is none.
+// fence is the beginning of a code block. The zero value means that there is none.
 type fence struct {
 	mark   byte
 	length int
@@ -53,7 +52,7 @@ type fence struct {
 	lang   string
 }
 
-// Feed takes a piece of the text and returns the blocks that are finished by it.
+// Feed takes a piece of the text and returns the blocks that it completes.
 func (s *splitter) Feed(text string) (done []markdownBlock) {
 	s.rest += text
 	for {
@@ -63,38 +62,38 @@ func (s *splitter) Feed(text string) (done []markdownBlock) {
 		}
 		line := s.rest[:s.scanned+i+1]
 		s.rest, s.scanned = s.rest[len(line):], 0
-		done = s.line(done, line)
+		done = s.takeLine(done, line)
 	}
 	s.scanned = len(s.rest)
 	if len(s.rest) > maxBlock || s.raw && s.rest != "" {
-		done = append(s.end(done), markdownBlock{blockRaw, s.rest}) // the beginning of a line that may never end
+		// This is the beginning of a line that may never end.
+		done = append(s.endBlock(done), markdownBlock{blockRaw, s.rest})
 		s.raw, s.rest, s.scanned = true, "", 0
 	}
 	return done
 }
 
-// Flush returns what is left as if the text ended here.
+// Flush returns the incomplete text as if the text ended here.
 func (s *splitter) Flush() (done []markdownBlock) {
 	if s.rest != "" {
-		done = s.line(done, s.rest)
+		done = s.takeLine(done, s.rest)
 	}
-	done = s.end(done)
+	done = s.endBlock(done)
 	*s = splitter{}
 	return done
 }
 
-// pending is what is not finished.
+// pending returns the incomplete text.
 func (s *splitter) pending() string { return s.block.String() + s.rest }
 
-// cut cuts the beginning of what is not finished, as if the text ended there.
-func (s *splitter) cut(text string) []markdownBlock {
+// cutBlocks divides text into blocks as if the text ended there. The text is a beginning of the pending text.
+func (s *splitter) cutBlocks(text string) []markdownBlock {
 	t := splitter{fence: s.fence}
 	return append(t.Feed(text), t.Flush()...)
 }
 
-// end finishes the block that is being collected. Blank lines at the end of a list are none of
-// it.
-func (s *splitter) end(done []markdownBlock) []markdownBlock {
+// endBlock completes the current block. Blank lines at the end of a list become a block of their own.
+func (s *splitter) endBlock(done []markdownBlock) []markdownBlock {
 	text := s.block.String()
 	s.block.Reset()
 	s.kind, s.blank, s.nested = noBlock, false, fence{}
@@ -116,8 +115,8 @@ func (s *splitter) end(done []markdownBlock) []markdownBlock {
 	return done
 }
 
-// line takes one line with its end.
-func (s *splitter) line(done []markdownBlock, line string) []markdownBlock {
+// takeLine takes one line with its end.
+func (s *splitter) takeLine(done []markdownBlock, line string) []markdownBlock {
 	switch {
 	case s.raw:
 		s.raw = false
@@ -129,7 +128,7 @@ func (s *splitter) line(done []markdownBlock, line string) []markdownBlock {
 		}
 		return append(done, markdownBlock{blockCode, line})
 	case s.block.Len()+len(line) > maxBlock:
-		done = s.end(done)
+		done = s.endBlock(done)
 	}
 	switch {
 	case s.nested.mark != 0:
@@ -144,27 +143,28 @@ func (s *splitter) line(done []markdownBlock, line string) []markdownBlock {
 			s.block.WriteString(line)
 			return done
 		}
-		return append(s.end(done), markdownBlock{blockBlank, line})
+		return append(s.endBlock(done), markdownBlock{blockBlank, line})
 	}
-	if s.kind != noBlock && s.interrupts(line) {
-		done = s.end(done)
+	if s.kind != noBlock && s.interruptsBlock(line) {
+		done = s.endBlock(done)
 	}
-	return s.begin(done, line)
+	return s.beginBlock(done, line)
 }
 
-// interrupts reports whether a line that is not blank ends the block before it.
-func (s *splitter) interrupts(line string) bool {
+// interruptsBlock reports whether a line ends the block before it. The line is not blank.
+func (s *splitter) interruptsBlock(line string) bool {
 	indent := indentOf(line)
 	if s.kind == item {
 		_, marked := marker(line)
 		return marked && indent <= s.base || indent == 0 && (s.blank || opensFence(line).mark != 0 || isHeading(line))
 	}
 	m, marked := marker(line)
-	return indent < 4 && (opensFence(line).mark != 0 || isHeading(line) || marked && (m == "-" || m == "*" || m == "+" || m == "1." || m == "1)"))
+	beginsList := marked && (m == "-" || m == "*" || m == "+" || m == "1." || m == "1)")
+	return indent < 4 && (opensFence(line).mark != 0 || isHeading(line) || beginsList)
 }
 
-// begin adds a line to the block, or begins one with it.
-func (s *splitter) begin(done []markdownBlock, line string) []markdownBlock {
+// beginBlock adds a line to the current block, or begins a block with it.
+func (s *splitter) beginBlock(done []markdownBlock, line string) []markdownBlock {
 	f := opensFence(line)
 	if s.kind == noBlock {
 		switch _, marked := marker(line); {
@@ -192,7 +192,7 @@ func (s *splitter) begin(done []markdownBlock, line string) []markdownBlock {
 
 func isBlank(line string) bool { return strings.TrimSpace(line) == "" }
 
-// indentOf is how many columns of space a line begins with.
+// indentOf returns the columns of space at the beginning of a line.
 func indentOf(line string) int {
 	n := 0
 	for _, c := range []byte(line) {
@@ -215,7 +215,7 @@ func isHeading(line string) bool {
 	return n >= 1 && n <= 6 && (isBlank(text) || text[0] == ' ' || text[0] == '\t')
 }
 
-// opensFence returns the fence that a line opens, if it does.
+// opensFence returns the fence that a line opens.
 func opensFence(line string) fence {
 	body := strings.TrimLeft(line, " \t")
 	if body == "" || body[0] != '`' && body[0] != '~' {
@@ -234,7 +234,7 @@ func (f fence) closedBy(line string) bool {
 	return len(body) >= f.length && strings.Trim(body, string(f.mark)) == ""
 }
 
-// marker returns the marker of a list's item, if a line begins with one.
+// marker returns the marker of a list item at the beginning of a line.
 func marker(line string) (string, bool) {
 	body := strings.TrimLeft(line, " \t")
 	if indentOf(line) > 8 || body == "" {
@@ -255,7 +255,7 @@ func marker(line string) (string, bool) {
 	return body[:n], true
 }
 
-// afterMarker is what stands behind the marker of an item.
+// afterMarker returns the text after the marker of a list item.
 func afterMarker(line string) string {
 	m, ok := marker(line)
 	if !ok {

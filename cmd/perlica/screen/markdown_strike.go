@@ -8,9 +8,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// strikeParser parses text between two pairs of tildes. A single tilde, which GitHub's Markdown takes
-// too, is a home directory or an estimate. The parser that comes with goldmark is not used: its
-// package compiles regular expressions at each start.
+// strikeParser parses text between two pairs of tildes. GitHub's Markdown also takes single tildes, but here they mean
+// a home directory or an estimate. goldmark's own parser compiles regular expressions at each start, so it is not used.
 type strikeParser struct{}
 
 var kindStrike = ast.NewNodeKind("Strike")
@@ -35,15 +34,15 @@ func (strikeParser) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.
 	return d
 }
 
-// tildes is the parser.DelimiterProcessor.
+// tildes implements parser.DelimiterProcessor.
 type tildes struct{}
 
 func (tildes) IsDelimiter(b byte) bool                        { return b == '~' }
 func (tildes) CanOpenCloser(open, end *parser.Delimiter) bool { return open.Char == end.Char }
 func (tildes) OnMatch(int) ast.Node                           { return &strike{} }
 
-// task takes the box off the text of an item that is a task, and returns it as it is drawn.
-func task(spans []span) (box string, rest []span) {
+// splitTask removes the box from the text of a task and returns the drawn box.
+func splitTask(spans []span) (box string, rest []span) {
 	text, n := "", 0
 	for ; n < len(spans) && len(text) < len("[ ] ") && spans[n].style == 0; n++ {
 		text += spans[n].text

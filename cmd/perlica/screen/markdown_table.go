@@ -6,13 +6,14 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// table is rows of cells in Markdown; the first row is the head.
+// table holds rows of cells in Markdown. The first row is the head.
 type table [][]string
 
-// parseTable reads a block that is a table and nothing else.
+// parseTable parses a block that is one table.
 func parseTable(src string) (t table, ok bool) {
 	rows := strings.Split(strings.TrimRight(src, "\n"), "\n")
-	if len(rows) < 2 || !strings.Contains(rows[0], "|") || !strings.Contains(rows[1], "-") || strings.Trim(rows[1], "|:- \t") != "" {
+	if len(rows) < 2 || !strings.Contains(rows[0], "|") || !strings.Contains(rows[1], "-") ||
+		strings.Trim(rows[1], "|:- \t") != "" {
 		return nil, false
 	}
 	head, rule := cells(rows[0]), cells(rows[1])
@@ -31,14 +32,14 @@ func parseTable(src string) (t table, ok bool) {
 			c = append(c, "")
 		}
 		if len(c) > len(head) {
-			return nil, false // nothing is cut off
+			return nil, false // No cell is cut off.
 		}
 		t = append(t, c)
 	}
 	return t, true
 }
 
-// cells splits a row at its bars, but for those that are escaped or in code.
+// cells splits a row at its bars. Escaped bars and bars in code do not count.
 func cells(row string) (list []string) {
 	row = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(row), "|"), "|")
 	var b strings.Builder
@@ -59,7 +60,7 @@ func cells(row string) (list []string) {
 	return append(list, strings.TrimSpace(b.String()))
 }
 
-// tableHead returns the first two lines of a block, if they begin a table.
+// tableHead returns the first two lines of a block if they begin a table.
 func tableHead(src string) (head string, ok bool) {
 	lines := strings.SplitAfterN(src, "\n", 3)
 	if len(lines) < 3 {
@@ -70,11 +71,11 @@ func tableHead(src string) (head string, ok bool) {
 	return head, ok
 }
 
-// minColumn is the least that a column is made, unless it needs less.
+// minColumn is the smallest width of a column that needs more.
 const minColumn = 8
 
-// widthsOf divides a terminal's columns among those of a table, which need as many as they are given
-// here: the widest are made narrower. ok is false where there are too many.
+// widthsOf divides the columns of a terminal among the columns of a table. need has the wanted widths. The widest
+// columns become narrower. ok is false if there are too many columns.
 func widthsOf(need []int, width int) (list []int, ok bool) {
 	list = append(list, need...)
 	left, open := width-1-3*(len(need)-1), len(need)
@@ -83,7 +84,7 @@ func widthsOf(need []int, width int) (list []int, ok bool) {
 		for i, w := range list {
 			if w >= 0 && w <= share {
 				left -= w
-				list[i] = -1 - w // as wide as it needs to be
+				list[i] = -1 - w // This column gets the wanted width.
 				fitting++
 			}
 		}
@@ -102,9 +103,9 @@ func widthsOf(need []int, width int) (list []int, ok bool) {
 	return list, true
 }
 
-// table sets a table in columns; what is too long for its column goes on in the next row. ok is
-// false if the terminal has no room for the columns.
-func (r *renderer) table(t table) (head, body string, ok bool) {
+// renderTable renders a table. A long cell continues in the next row. ok is false if the terminal has no room for the
+// columns.
+func (r *renderer) renderTable(t table) (head, body string, ok bool) {
 	cells := make([][][]span, len(t))
 	need := make([]int, len(t[0]))
 	for i, row := range t {
@@ -141,13 +142,13 @@ func (r *renderer) table(t table) (head, body string, ok bool) {
 	return b.String() + r.styles.Dim(strings.Join(rule, "─┼─")) + "\n", body, true
 }
 
-// tableRow sets one row of a table, which may take several of the terminal.
+// tableRow renders one row of a table, which may take several rows of the terminal.
 func (r *renderer) tableRow(b *strings.Builder, row [][]span, widths []int) {
 	columns := make([][]string, len(row))
 	height := 1
 	for j, spans := range row {
 		l := lines{r: r, width: max(widths[j], 1)}
-		l.set(spans)
+		l.setSpans(spans)
 		columns[j] = rowsOf(l.out.String(), l.width)
 		height = max(height, len(columns[j]))
 	}
@@ -167,14 +168,14 @@ func (r *renderer) tableRow(b *strings.Builder, row [][]span, widths []int) {
 	}
 }
 
-// cell is what stands in a cell.
+// cell returns the spans of a cell.
 func (r *renderer) cell(cell string, st style) []span {
 	doc := grammar().Parse(text.NewReader([]byte(cell)))
 	first := doc.FirstChild()
 	if first == nil || first.NextSibling() != nil || first.FirstChild() == nil {
 		return []span{{cell, st}}
 	}
-	spans := r.inline(first, []byte(cell), st)
+	spans := r.inlineSpans(first, []byte(cell), st)
 	for i, s := range spans {
 		spans[i] = span{strings.ReplaceAll(s.text, "\n", " "), s.style &^ hard}
 	}

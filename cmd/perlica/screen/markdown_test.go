@@ -13,7 +13,7 @@ func plain(string) string { return "" }
 
 func colors(name string) string { return map[string]string{"TERM": "xterm"}[name] }
 
-// TestRender compares what is shown with what was written.
+// TestRender compares shown Markdown with the expected text.
 func TestRender(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no markup":      {"list[int] [/INST] <think> a_b_c 2 * 3", "list[int] [/INST] <think> a_b_c 2 * 3\n"},
@@ -24,27 +24,36 @@ func TestRender(t *testing.T) {
 		"indented fence": {"  ```\n  x\n   y\n  ```\n", "```\nx\n y\n```\n"},
 		"list":           {"- a\n- b\n  - c\n\n2. x\n3. y\n", "• a\n• b\n  • c\n\n2. x\n3. y\n"},
 		"code in a list": {"- a\n\n  ```\n  x\n\n  y\n  ```\n- b\n", "• a\n\n```\nx\n\ny\n```\n• b\n"},
-		"tasks":          {"- [ ] a\n- [x] ~~b~~ **c**\n- [y] d\n1. [X] e\n\n[ ] f\n", "☐ a\n☑ b c\n• [y] d\n1. ☑ e\n\n[ ] f\n"},
-		"long task":      {"- [ ] one two three four five six seven eight nine\n", "☐ one two three four five six seven\n  eight nine\n"},
-		"struck":         {"a ~~b **c**~~ ~d ~/e/f ~5 ~~~ ~~open\n", "a b c ~d ~/e/f ~5 ~~~ ~~open\n"},
-		"quote":          {"> a\n> b\n", "│ a\n│ b\n"},
-		"heading":        {"## Two *x*\ntext\n", "Two x\ntext\n"},
-		"table":          {"| a | b |\n|---|---|\n| 中 | `x|y` |\n", "a  │ b\n───┼────\n中 │ x|y\n"},
-		"wide table":     {"| a | b |\n|---|---|\n| " + strings.Repeat("x", 50) + " | b |\n", "a" + strings.Repeat(" ", 34) + " │ b\n" + strings.Repeat("─", 35) + "─┼──\n" + strings.Repeat("x", 35) + " │ b\n" + strings.Repeat("x", 15) + strings.Repeat(" ", 20) + " │\n"},
-		"wrapped cells":  {"| name | what it does |\n|---|---|\n| one | **says** hello to all who come by here |\n| 二 | 中文中文中文中文中文中文中文中文中文 |\n", "name │ what it does\n─────┼─" + strings.Repeat("─", 32) + "\none  │ says hello to all who come by\n     │ here\n二   │ 中文中文中文中文中文中文中文中文\n     │ 中文\n"},
-		"many columns":   {"|" + strings.Repeat(" 0123456789 |", 5) + "\n|" + strings.Repeat("---|", 5) + "\n", "|" + strings.Repeat(" 0123456789 |", 5) + "\n|" + strings.Repeat("---|", 5) + "\n"},
-		"no table":       {"a | b\nc\n", "a | b\nc\n"},
-		"definition":     {"[x]: http://example.org\n", "[x]: http://example.org\n"},
-		"link":           {"[a](http://b) <http://c>\n", "a (http://b) http://c\n"},
-		"escapes":        {`\*a\* &lt;b&gt; &#27;[2J` + "\n", "*a* <b> &#27;[2J\n"},
-		"controls":       {"a\x1b[2Jb\x07\n", "a␛[2Jb␇\n"},
-		"wrap":           {"one two three four five six seven eight nine ten\n", "one two three four five six seven eight\nnine ten\n"},
-		"long word":      {"a " + strings.Repeat("x", 60) + " b\n", "a\n" + strings.Repeat("x", 60) + "\nb\n"},
-		"hanging":        {"- one two three four five six seven eight nine\n", "• one two three four five six seven\n  eight nine\n"},
-		"wide":           {strings.Repeat("中文", 11) + "。\n", strings.Repeat("中文", 9) + "中\n文" + "中文。\n"},
-		"blank lines":    {"\n\na\n\n\n\nb\n\n", "a\n\nb\n"},
-		"CRLF":           {"a\r\n\r\n```\r\nx\r\n```\r\n", "a\n\n```\nx\n```\n"},
-		"rule":           {"a\n\n***\n\nb\n", "a\n\n" + strings.Repeat("─", 20) + "\n\nb\n"},
+		"tasks": {"- [ ] a\n- [x] ~~b~~ **c**\n- [y] d\n1. [X] e\n\n[ ] f\n",
+			"☐ a\n☑ b c\n• [y] d\n1. ☑ e\n\n[ ] f\n"},
+		"long task": {"- [ ] one two three four five six seven eight nine\n",
+			"☐ one two three four five six seven\n  eight nine\n"},
+		"struck":  {"a ~~b **c**~~ ~d ~/e/f ~5 ~~~ ~~open\n", "a b c ~d ~/e/f ~5 ~~~ ~~open\n"},
+		"quote":   {"> a\n> b\n", "│ a\n│ b\n"},
+		"heading": {"## Two *x*\ntext\n", "Two x\ntext\n"},
+		"table":   {"| a | b |\n|---|---|\n| 中 | `x|y` |\n", "a  │ b\n───┼────\n中 │ x|y\n"},
+		"wide table": {"| a | b |\n|---|---|\n| " + strings.Repeat("x", 50) + " | b |\n", "a" +
+			strings.Repeat(" ", 34) + " │ b\n" + strings.Repeat("─", 35) + "─┼──\n" + strings.Repeat("x", 35) + " │ b\n" +
+			strings.Repeat("x", 15) + strings.Repeat(" ", 20) + " │\n"},
+		"wrapped cells": {"| name | what it does |\n|---|---|\n| one | **says** hello to all who come by here |\n| 二 | 中文中文中文中文中文中文中文中文中文 |\n",
+			"name │ what it does\n─────┼─" + strings.Repeat("─", 32) +
+				"\none  │ says hello to all who come by\n     │ here\n二   │ 中文中文中文中文中文中文中文中文\n     │ 中文\n"},
+		"many columns": {"|" + strings.Repeat(" 0123456789 |", 5) + "\n|" + strings.Repeat("---|", 5) + "\n", "|" +
+			strings.Repeat(" 0123456789 |", 5) + "\n|" + strings.Repeat("---|", 5) + "\n"},
+		"no table":   {"a | b\nc\n", "a | b\nc\n"},
+		"definition": {"[x]: http://example.org\n", "[x]: http://example.org\n"},
+		"link":       {"[a](http://b) <http://c>\n", "a (http://b) http://c\n"},
+		"escapes":    {`\*a\* &lt;b&gt; &#27;[2J` + "\n", "*a* <b> &#27;[2J\n"},
+		"controls":   {"a\x1b[2Jb\x07\n", "a␛[2Jb␇\n"},
+		"wrap": {"one two three four five six seven eight nine ten\n",
+			"one two three four five six seven eight\nnine ten\n"},
+		"long word": {"a " + strings.Repeat("x", 60) + " b\n", "a\n" + strings.Repeat("x", 60) + "\nb\n"},
+		"hanging": {"- one two three four five six seven eight nine\n",
+			"• one two three four five six seven\n  eight nine\n"},
+		"wide":        {strings.Repeat("中文", 11) + "。\n", strings.Repeat("中文", 9) + "中\n文" + "中文。\n"},
+		"blank lines": {"\n\na\n\n\n\nb\n\n", "a\n\nb\n"},
+		"CRLF":        {"a\r\n\r\n```\r\nx\r\n```\r\n", "a\n\n```\nx\n```\n"},
+		"rule":        {"a\n\n***\n\nb\n", "a\n\n" + strings.Repeat("─", 20) + "\n\nb\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := sgrOff(RenderMarkdown(c.text, NewStyles(colors, true), 40))
@@ -53,12 +62,13 @@ func TestRender(t *testing.T) {
 			}
 		})
 	}
-	if got, want := RenderMarkdown("# A\n**b** `c` *d* ~~e~~\n", NewStyles(plain, false), 40), "# A\n**b** `c` *d* ~~e~~\n"; got != want {
+	if got, want := RenderMarkdown("# A\n**b** `c` *d* ~~e~~\n", NewStyles(plain, false), 40),
+		"# A\n**b** `c` *d* ~~e~~\n"; got != want {
 		t.Errorf("without styles: %q, want %q", got, want)
 	}
 }
 
-// sgrOff takes the styles off, which are the only sequences there may be.
+// sgrOff removes the styles. No other sequence is allowed.
 func sgrOff(s string) string {
 	var b strings.Builder
 	for {
@@ -76,7 +86,7 @@ func sgrOff(s string) string {
 	}
 }
 
-// TestStreams: what is finished is shown at once, where nothing can be drawn again.
+// TestStreams checks that each complete block is shown at once on a terminal without redrawing.
 func TestStreams(t *testing.T) {
 	var b strings.Builder
 	s := NewMarkdownStream(&b, Styles{}, func() int { return 80 })
@@ -112,7 +122,7 @@ func TestStreamSaysWhenItIsNotRead(t *testing.T) {
 	}
 }
 
-// TestLongLine: a line that does not end is shown all the same, whole and in time.
+// TestLongLine checks that a line without an end is shown whole and in time.
 func TestLongLine(t *testing.T) {
 	text := strings.Repeat("word ", 1<<20)
 	var b strings.Builder
@@ -126,12 +136,13 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestTangled: what takes a parser long is shown as it was written, at once.
+// TestTangled checks that a text with many marks is shown at once as it was written.
 func TestTangled(t *testing.T) {
-	for _, piece := range []string{"> ", "[", "![", "**a ", "*a_", "`a``", "- ", "<a", "a  \n", ">a\n", "((", "[a](", "中", "| a ", "a b ", "\t", "<!--", "1. ", "*a **a ", "~~~", "- a\n", "&lt;", "~~a ", "~~a~~", "- [ ] "} {
+	for _, piece := range []string{"> ", "[", "![", "**a ", "*a_", "`a``", "- ", "<a", "a  \n", ">a\n", "((", "[a](",
+		"中", "| a ", "a b ", "\t", "<!--", "1. ", "*a **a ", "~~~", "- a\n", "&lt;", "~~a ", "~~a~~", "- [ ] "} {
 		const most = 3 * time.Second
 		took := time.Hour
-		for n := 0; n < 3 && took > most; n++ { // the machine may stand still, but not each time
+		for n := 0; n < 3 && took > most; n++ { // The machine may stand still once, but not each time.
 			begun := time.Now()
 			RenderMarkdown(strings.Repeat(piece, 60_000/len(piece)), NewStyles(colors, true), 80)
 			took = min(took, time.Since(begun))
@@ -142,9 +153,10 @@ func TestTangled(t *testing.T) {
 	}
 }
 
-// FuzzSplit: the blocks joined are the text, however it is cut.
+// FuzzSplit cuts a text anywhere. The blocks together are the text.
 func FuzzSplit(f *testing.F) {
-	for _, seed := range []string{"a\n\nb", "- a\n  b\n\n\nc", "```\nx\n", "1. a\n   ```\n\n   ```\n", "# h\n> q\n", "a\r\n"} {
+	for _, seed := range []string{"a\n\nb", "- a\n  b\n\n\nc", "```\nx\n", "1. a\n   ```\n\n   ```\n", "# h\n> q\n",
+		"a\r\n"} {
 		f.Add(seed, uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, text string, step uint8) {
@@ -165,9 +177,10 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// FuzzRender: nothing is obeyed by a terminal, and nothing makes it panic.
+// FuzzRender checks that a terminal obeys no text and that no text causes a panic.
 func FuzzRender(f *testing.F) {
-	for _, seed := range []string{"a **b** `c`", "| a |\n|---|\n| b |", "- - - a", "> - ```\nx", "&#27;", "[a](b\x1b)", "\x9b2J"} {
+	for _, seed := range []string{"a **b** `c`", "| a |\n|---|\n| b |", "- - - a", "> - ```\nx", "&#27;",
+		"[a](b\x1b)", "\x9b2J"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

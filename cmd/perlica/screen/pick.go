@@ -10,36 +10,36 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// PickList is what [Pick] lets a person choose from.
+// PickList is a list for [Pick].
 type PickList struct {
-	Out    io.Writer         // the terminal, which keeps turning \n into \r\n
-	Size   func() (w, h int) // its columns and rows
+	Out    io.Writer         // the terminal, which turns \n into \r\n
+	Size   func() (w, h int) // the columns and rows of the terminal
 	Styles Styles
 	Title  string
-	Words  string                          // that are searched first
-	Find   func(words string) []int        // the rows that fit what was typed, in the order in which they are shown
-	Row    func(row, columns int) []string // a row's text, fit for a terminal; a second one is drawn dim
+	Words  string                          // the words of the first search
+	Find   func(words string) []int        // returns the rows that match the words, in their order on the screen
+	Row    func(row, columns int) []string // returns the text of a row; a second text is drawn dim
 }
 
-// mostRows is how many rows of a List are shown at once.
+// mostRows limits the shown rows of a PickList.
 const mostRows = 12
 
-// Pick shows a list until a row is chosen, and searches it while words are typed. It fails with
-// [ErrInterrupted] for Esc and Ctrl-C, with io.EOF if the terminal is gone, and with ctx's error.
+// Pick shows a list until a person chooses a row. Typed words search the list. It fails with [ErrInterrupted] for Esc
+// and Ctrl-C, with io.EOF if the terminal is gone, and with ctx's error.
 func Pick(ctx context.Context, keys *Keys, l PickList) (row int, err error) {
 	p := picker{l: l, words: []rune(l.Words)}
 	p.found = l.Find(l.Words)
-	defer p.erase()
+	defer p.eraseList()
 	var typing typingReader
-	defer func() { keys.Unread(typing.buf) }() // typed ahead
+	defer func() { keys.Unread(typing.buf) }() // These keys are for the next reader.
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) { return keys.Read(ctx, wait) }
 	for {
-		p.draw()
+		p.drawList()
 		k, err := typing.nextKey(ctx, read)
 		if err != nil {
 			return 0, err
 		}
-		if chosen, err := p.key(k); chosen || err != nil {
+		if chosen, err := p.pressKey(k); chosen || err != nil {
 			if err == nil {
 				row = p.found[p.at]
 			}
@@ -52,12 +52,12 @@ type picker struct {
 	l     PickList
 	words []rune
 	found []int
-	at    int    // of found
-	head  string // the row of the words, as it is drawn
+	at    int    // an index of found
+	head  string // the drawn row of the words
 }
 
-// key does what a key means, and reports whether a row was chosen.
-func (p *picker) key(k Key) (chosen bool, err error) {
+// pressKey handles a key and reports whether a row was chosen.
+func (p *picker) pressKey(k Key) (chosen bool, err error) {
 	typed := p.words
 	switch {
 	case k.Kind == KeyEsc, k.IsControl(readline.CharInterrupt):
@@ -87,7 +87,7 @@ func (p *picker) key(k Key) (chosen bool, err error) {
 	return false, nil
 }
 
-func (p *picker) draw() {
+func (p *picker) drawList() {
 	w, h := p.l.Size()
 	if w < 1 {
 		w = 80
@@ -112,13 +112,14 @@ func (p *picker) draw() {
 		hint = "nothing is found; Backspace and Ctrl-U take words back, Esc leaves"
 	}
 	lines = append(lines, p.l.Styles.Dim(fitting(hint, w-1)))
-	back := fmt.Sprintf("\r\x1b[%dA\x1b[%dC", len(lines)-1, max(TextWidth(head), 1)) // where words are typed
-	_, _ = io.WriteString(p.l.Out, p.home(w)+strings.Join(lines, "\n")+back)         // a terminal that is gone is noticed by its reader
+	// After the list, the cursor goes back to the typed words. The reader of the keys notices a terminal that is gone.
+	back := fmt.Sprintf("\r\x1b[%dA\x1b[%dC", len(lines)-1, max(TextWidth(head), 1))
+	_, _ = io.WriteString(p.l.Out, p.home(w)+strings.Join(lines, "\n")+back)
 	p.head = head
 }
 
-// home goes to the beginning of the list, also where a narrower terminal has broken its first row, and clears
-// it.
+// home returns a sequence that moves to the beginning of the list and clears the list. A narrower terminal may have
+// broken the first row.
 func (p *picker) home(columns int) string {
 	if up := TextRows(p.head, columns) - 1; up > 0 {
 		return fmt.Sprintf("\r\x1b[%dA", up) + ClearBelow
@@ -126,13 +127,13 @@ func (p *picker) home(columns int) string {
 	return "\r" + ClearBelow
 }
 
-// erase takes the list away, and leaves the cursor where it began.
-func (p *picker) erase() {
+// eraseList removes the list. The cursor stands at its beginning.
+func (p *picker) eraseList() {
 	w, _ := p.l.Size()
 	_, _ = io.WriteString(p.l.Out, p.home(w))
 }
 
-// fitting is the beginning of a text that fits into the columns, ending its end.
+// fitting returns the beginning of a text that fits in the columns. ending returns the end of the text.
 func fitting(text string, columns int) string {
 	r := []rune(text)
 	for len(r) > 0 && TextWidth(string(r)) > columns {

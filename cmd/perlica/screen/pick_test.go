@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// TestPickDraws: the cursor stands behind the words, of which the end is seen, also on a terminal that became
-// narrower, and nothing is left of the list in the end.
+// TestPickDraws types words into a list, also on a terminal that becomes narrower. The cursor stands after the words,
+// whose end is visible. Nothing of the list is left at the end.
 func TestPickDraws(t *testing.T) {
 	width, screen := 60, screentest.New(60, 10)
 	_, _ = screen.Write([]byte("before\n"))
@@ -22,7 +22,7 @@ func TestPickDraws(t *testing.T) {
 	for _, typed := range []string{"", "中文", strings.Repeat("long ", 12), "end"} {
 		words += typed
 		for _, r := range typed {
-			if _, err := p.key(runeKey(r)); err != nil {
+			if _, err := p.pressKey(runeKey(r)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -30,7 +30,7 @@ func TestPickDraws(t *testing.T) {
 			width = 40
 			screen.Resize(width, 10)
 		}
-		p.draw()
+		p.drawList()
 		rows := screen.Screen()
 		want := min(TextWidth("go on with ❯ "+words), width-1)
 		if at, column := screen.Cursor(); at != row || column != want {
@@ -40,7 +40,7 @@ func TestPickDraws(t *testing.T) {
 			t.Errorf("what was typed is not seen:\n%s", strings.Join(rows, "\n"))
 		}
 	}
-	p.erase()
+	p.eraseList()
 	if got := screen.All(); got != "before\n" {
 		t.Errorf("there is left\n%s", got)
 	}

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Sanitize returns s with everything a terminal would obey made visible: control
-// characters as their pictures (␛), C1 controls and bidirectional overrides as
-// \u009b, bytes that are no UTF-8 as \xff. Newline, tab and \r\n stay, and so does
-// every other character: letters of any script, emoji, combining marks, brackets.
+// Sanitize makes everything visible in s that a terminal would obey. Control characters become their pictures (␛). C1
+// controls and bidirectional overrides become \u009b. Bytes that are not UTF-8 become \xff. Newline, tab, \r\n
+// and all other characters stay: letters of any script, emoji, combining marks.
 func Sanitize(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !harmless(r) }) {
 		return s
@@ -19,20 +18,18 @@ func Sanitize(s string) string {
 	return string(flush(out, rest))
 }
 
-// SafeWriter sanitizes a stream for a terminal as [Sanitize] does a string, however it
-// is cut into writes. It is for one goroutine.
+// SafeWriter sanitizes a stream as [Sanitize] does. It may receive the stream in any pieces. It is for one goroutine.
 type SafeWriter struct {
 	w       io.Writer
-	pending []byte // a \r, or the beginning of a rune, at the end of the last write
+	pending []byte // a \r or the beginning of a rune from the end of the last write
 	buf     []byte
-	last    byte // last byte written; 0 before the first
+	last    byte // the last written byte; 0 before the first
 }
 
-// NewSafeWriter returns a Writer to w.
+// NewSafeWriter returns a SafeWriter that writes to w.
 func NewSafeWriter(w io.Writer) *SafeWriter { return &SafeWriter{w: w} }
 
-// Write passes p on, made harmless. At most the last three bytes wait for the next
-// Write or Close.
+// Write sanitizes p and writes it. At most three bytes wait for the next Write or Close.
 func (w *SafeWriter) Write(p []byte) (int, error) {
 	in := p
 	if len(w.pending) > 0 {
@@ -41,14 +38,14 @@ func (w *SafeWriter) Write(p []byte) (int, error) {
 	out, rest := sanitize(w.buf[:0], in)
 	w.pending = append([]byte(nil), rest...)
 	w.buf = out[:0]
-	if err := w.emit(out); err != nil {
+	if err := w.writeOut(out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// Close writes what is pending, and a newline if the text did not end with one. It
-// does not close the underlying writer. After Close the Writer may be used again.
+// Close writes the waiting bytes, and a newline if the text does not end with one. It does not close the underlying
+// writer. The SafeWriter may be used again.
 func (w *SafeWriter) Close() error {
 	out := flush(w.buf[:0], w.pending)
 	w.pending = nil
@@ -58,10 +55,10 @@ func (w *SafeWriter) Close() error {
 	if w.last != 0 && w.last != '\n' {
 		out = append(out, '\n')
 	}
-	return w.emit(out)
+	return w.writeOut(out)
 }
 
-func (w *SafeWriter) emit(out []byte) error {
+func (w *SafeWriter) writeOut(out []byte) error {
 	if len(out) == 0 {
 		return nil
 	}
@@ -72,7 +69,7 @@ func (w *SafeWriter) emit(out []byte) error {
 	return nil
 }
 
-// sanitize appends p to out and returns what cannot be judged before more comes.
+// sanitize appends p to out. rest needs more bytes.
 func sanitize(out, p []byte) (done, rest []byte) {
 	for i := 0; i < len(p); {
 		c := p[i]
@@ -102,7 +99,7 @@ func sanitize(out, p []byte) (done, rest []byte) {
 	return out, nil
 }
 
-// flush appends what turned out to have no continuation.
+// flush appends bytes that have no continuation.
 func flush(out, rest []byte) []byte {
 	for _, c := range rest {
 		if c < utf8.RuneSelf {
@@ -126,15 +123,15 @@ func appendRune(out []byte, r rune) []byte {
 	return fmt.Appendf(out, `\u%04x`, r)
 }
 
-// harmless reports whether a terminal shows r and does nothing else. A \r reaches
-// it only when it stands alone.
+// harmless reports whether a terminal shows r and does nothing else. The caller handles
+// \r\n, so \r stands alone here.
 func harmless(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return true
 	case r < ' ', r >= 0x7f && r <= 0x9f: // C0, DEL, C1
 		return false
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides and isolates
 		return false
 	}
 	return true

@@ -40,7 +40,7 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// Every way to cut a text into two writes, and single bytes, give the same.
+// TestWriterIsIndifferentToCuts cuts a text at each place and into single bytes. The output is always the same.
 func TestWriterIsIndifferentToCuts(t *testing.T) {
 	for _, tt := range sanitizeTests {
 		want := tt.want

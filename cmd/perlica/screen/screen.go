@@ -34,13 +34,13 @@ func IsTerminal(f *os.File) bool {
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// TerminalWidth returns the columns of the terminal f, 0 if it is none or does not say.
+// TerminalWidth returns the columns of the terminal f. It returns 0 if f is not a terminal or does not know its size.
 func TerminalWidth(f *os.File) int {
 	w, _ := size(f)
 	return w
 }
 
-// TerminalHeight returns the rows of the terminal f, 0 if it is none or does not say.
+// TerminalHeight returns the rows of the terminal f. It returns 0 if f is not a terminal or does not know its size.
 func TerminalHeight(f *os.File) int {
 	_, h := size(f)
 	return h
@@ -57,8 +57,8 @@ func size(f *os.File) (w, h int) {
 	return w, h
 }
 
-// StatusWidth returns the function that [NewStatusLine] takes for a status line on f: nil,
-// which means no line, if f is no terminal or cannot move its cursor.
+// StatusWidth returns a width function for [NewStatusLine]. It returns nil if f cannot show a status line: f is not a
+// terminal or cannot move its cursor.
 func StatusWidth(f *os.File, getenv func(string) string) func() int {
 	if !IsTerminal(f) || getenv("TERM") == "dumb" {
 		return nil
@@ -66,12 +66,11 @@ func StatusWidth(f *os.File, getenv func(string) string) func() int {
 	return func() int { return TerminalWidth(f) }
 }
 
-// Styles colour text, or leave it alone. The zero value leaves it alone.
+// Styles colour text. The zero value leaves text alone.
 type Styles struct{ on bool }
 
-// NewStyles decides whether to colour: never with NO_COLOR, always with
-// CLICOLOR_FORCE (other than 0), else on a terminal that is not dumb, unless
-// CLICOLOR is 0.
+// NewStyles decides about colours. NO_COLOR turns them off, and CLICOLOR_FORCE (other than 0) turns them on. Otherwise
+// a terminal has colours unless it is dumb or CLICOLOR is 0.
 func NewStyles(getenv func(string) string, terminal bool) Styles {
 	force := getenv("CLICOLOR_FORCE")
 	switch {
@@ -86,28 +85,28 @@ func NewStyles(getenv func(string) string, terminal bool) Styles {
 // On reports whether text is coloured.
 func (s Styles) On() bool { return s.on }
 
-// Bold returns text bold, where text is coloured.
+// Bold returns bold text.
 func (s Styles) Bold(text string) string { return s.wrap("\x1b[1m", text, "\x1b[22m") }
 
-// Dim returns text dim, where text is coloured.
+// Dim returns dim text.
 func (s Styles) Dim(text string) string { return s.wrap("\x1b[2m", text, "\x1b[22m") }
 
-// Italic returns text italic, where text is coloured.
+// Italic returns italic text.
 func (s Styles) Italic(text string) string { return s.wrap("\x1b[3m", text, "\x1b[23m") }
 
-// Strike returns text struck through, where text is coloured.
+// Strike returns text that is struck through.
 func (s Styles) Strike(text string) string { return s.wrap("\x1b[9m", text, "\x1b[29m") }
 
-// Red returns text red, where text is coloured.
+// Red returns red text.
 func (s Styles) Red(text string) string { return s.wrap("\x1b[31m", text, "\x1b[39m") }
 
-// Green returns text green, where text is coloured.
+// Green returns green text.
 func (s Styles) Green(text string) string { return s.wrap("\x1b[32m", text, "\x1b[39m") }
 
-// Yellow returns text yellow, where text is coloured.
+// Yellow returns yellow text.
 func (s Styles) Yellow(text string) string { return s.wrap("\x1b[33m", text, "\x1b[39m") }
 
-// Cyan returns text cyan, where text is coloured.
+// Cyan returns cyan text.
 func (s Styles) Cyan(text string) string { return s.wrap("\x1b[36m", text, "\x1b[39m") }
 
 func (s Styles) wrap(begin, text, end string) string {
@@ -117,16 +116,16 @@ func (s Styles) wrap(begin, text, end string) string {
 	return begin + text + end
 }
 
-const maxLine = 1024 // runes; what is typed beyond is dropped
+const maxLine = 1024 // runes; further keys are dropped
 
-// line is the text being typed.
-type line struct {
+// line is the typed text of [Keys.Line].
+type typedLine struct {
 	text []rune
 	echo func(string)
 }
 
-// key applies a keystroke; done is true when the line has ended.
-func (l *line) key(k Key) (done bool, err error) {
+// typeKey applies a keystroke. done means that the line has ended.
+func (l *typedLine) typeKey(k Key) (done bool, err error) {
 	switch {
 	case k.isEnter():
 		return true, nil
@@ -139,10 +138,10 @@ func (l *line) key(k Key) (done bool, err error) {
 	case k.IsControl(readline.CharDelete) && len(l.text) == 0:
 		return true, io.EOF
 	case k.isBackspace():
-		l.erase()
+		l.eraseCharacter()
 	case k.IsControl(readline.CharCtrlU):
 		for len(l.text) > 0 {
-			l.erase()
+			l.eraseCharacter()
 		}
 	case k.Kind == KeyRune && len(l.text) < maxLine:
 		l.text = append(l.text, k.Rune)
@@ -151,8 +150,8 @@ func (l *line) key(k Key) (done bool, err error) {
 	return false, nil
 }
 
-// erase removes the last character together with its combining marks.
-func (l *line) erase() {
+// eraseCharacter removes the last character with its combining marks.
+func (l *typedLine) eraseCharacter() {
 	c := runewidth.Condition{StrictEmojiNeutral: true}
 	for len(l.text) > 0 {
 		r := l.text[len(l.text)-1]

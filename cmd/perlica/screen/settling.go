@@ -2,22 +2,22 @@ package screen
 
 import "time"
 
-// settleFor is how long nothing is drawn after the size has changed: tmux gives its windows another size up to a
-// quarter of a second before it says so. mostSettling is when something is drawn all the same.
+// settleFor is the pause of all drawing after a change of the size: tmux reports a new size up to a quarter of a second
+// late. mostSettling limits the pause.
 const (
 	settleFor    = 400 * time.Millisecond
 	mostSettling = 5 * time.Second
 )
 
-// settling says when a terminal whose size changes may be drawn on again. Rows that may change are found by counting
-// them upwards, as often as a terminal of the size that it says has broken them: while it has another one, that
-// would erase what stands above, or leave pieces. The zero value is a terminal at rest.
+// settling tells when a resized terminal may be drawn on again. The drawing finds its rows by counting upwards, and
+// counts the rows that the terminal has broken at its reported width. While the reported width is wrong, a drawing
+// would erase other text or leave pieces. The zero value is a terminal at rest.
 type settling struct {
 	since, until time.Time
-	columns      int // when it was looked at last
+	columns      int // the last reported width
 }
 
-// Changed says that the size changes, or has just changed.
+// Changed notes that the size is changing.
 func (s *settling) Changed(now time.Time) {
 	if !now.Before(s.until) {
 		s.since = now
@@ -28,7 +28,7 @@ func (s *settling) Changed(now time.Time) {
 	}
 }
 
-// Left is for how long a terminal that has so many columns now is not to be drawn on.
+// Left returns the remaining pause. columns is the current width of the terminal.
 func (s *settling) Left(now time.Time, columns int) time.Duration {
 	if columns != s.columns && s.columns > 0 {
 		s.Changed(now)
@@ -37,17 +37,17 @@ func (s *settling) Left(now time.Time, columns int) time.Duration {
 	return max(s.until.Sub(now), 0)
 }
 
-// Resized draws the line again when the terminal has settled: its size changes.
+// Resized draws the line again as soon as the new size of the terminal is certain.
 func (s *StatusLine) Resized() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle.Changed(s.clock.Now())
 	s.last = time.Time{}
-	s.redraw()
+	s.redrawLine()
 }
 
-// atRest waits, without the lock, until the terminal has settled if something is drawn on it: for those who cannot
-// come back.
+// atRest waits until the terminal may be drawn on, if a part of it may change. It is for callers that cannot return
+// later. The caller holds the lock, which atRest releases while it waits.
 func (s *StatusLine) atRest() {
 	for end := s.clock.Now().Add(mostSettling); s.shown() && s.clock.Now().Before(end); {
 		left := s.unsettled()
@@ -60,7 +60,7 @@ func (s *StatusLine) atRest() {
 	}
 }
 
-// unsettled is for how long nothing is to be drawn.
+// unsettled returns the time for which nothing may be drawn.
 func (s *StatusLine) unsettled() time.Duration {
 	if s.width == nil {
 		return 0
@@ -68,5 +68,5 @@ func (s *StatusLine) unsettled() time.Duration {
 	return s.settle.Left(s.clock.Now(), s.width())
 }
 
-// shown reports whether something is on the terminal that may change.
+// shown reports whether the terminal shows rows that may change.
 func (s *StatusLine) shown() bool { return s.drawn != "" || s.live != nil && len(s.live.rows) > 0 }

@@ -12,19 +12,19 @@ import (
 
 const redrawEvery = 100 * time.Millisecond
 
-// Clock is the time a [StatusLine] goes by.
+// Clock is the clock of a [StatusLine].
 type Clock struct {
 	Now       func() time.Time
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 	Sleep     func(d time.Duration)
 }
 
-// ClearBelow clears, from the first column on, the row of the cursor and all below it, and leaves the cursor
-// there. tmux takes what would clear a whole screen for a reason to keep all of it in its history: this
-// clears the first column by itself.
+// ClearBelow clears the row of the cursor and all rows below it. The cursor must stand in the first column and stays
+// there. tmux copies a screen into its history when one sequence clears all of it. Therefore ClearBelow clears the
+// first column separately.
 const ClearBelow = "\x1b[K\x1b[C\x1b[J\r"
 
-// SystemClock returns the clock on the wall.
+// SystemClock returns the real clock.
 func SystemClock() Clock {
 	return Clock{
 		Now:       time.Now,
@@ -33,39 +33,39 @@ func SystemClock() Clock {
 	}
 }
 
-// StatusLine is one line at the bottom of a terminal that says what is going on and for
-// how long, counted from [NewStatusLine] or Restart. Below it stands what is being typed. It is drawn at most ten times a second, and
-// only when the text or the second has changed; while it shows nothing no timer
-// runs. All that goes to the same terminal must go through Print or Through. While the terminal's size
-// changes nothing is drawn, and what is printed waits: see [settling]. It is
-// safe for concurrent use; errors of the terminal are ignored.
+// StatusLine is one line at the bottom of a terminal. It shows the current activity and its duration since
+// [NewStatusLine] or Restart. The typed text stands below it.
+//
+// The line is drawn at most ten times a second, and only when the text or the second has changed. No timer runs while
+// it shows nothing. All other output to the terminal must go through Print or Through. While the size of the terminal
+// changes, nothing is drawn and Print waits, see [settling]. The methods are safe for concurrent use. They ignore
+// errors of the terminal.
 type StatusLine struct {
 	w      io.Writer
 	width  func() int
 	styles Styles
 	clock  Clock
 
-	mu      sync.Mutex // guards what follows, and writing to the terminal
+	mu      sync.Mutex // guards the fields below and the writing to the terminal
 	start   time.Time
 	text    string
-	typed   string // what stands below the line
-	drawn   string // what is on the screen, row by row; "" if there is no line
+	typed   string // the typed text below the line
+	drawn   string // the rows on the screen; "" means that there is no line
 	last    time.Time
-	stop    func() bool // the timer of the next drawing, if one is set
-	midline bool        // permanent text ended without a newline: no room for the line
-	aside   bool        // somebody else has the terminal
+	stop    func() bool // stops the timer of the next drawing; nil means that there is no timer
+	midline bool        // the last output ended without a newline: there is no room for the line
+	aside   bool        // another program has the terminal
 	closed  bool
-	live    *LiveText // text above the line that may change; nil: there is none
-	settle  settling  // after a change of the terminal's size
+	live    *LiveText // changing text above the line; nil means that there is none
+	settle  settling  // tells when a resized terminal may be drawn on
 }
 
-// NewStatusLine returns a status line on w, which shows nothing yet. With a nil width it
-// never does: see [StatusWidth].
+// NewStatusLine returns a status line on w that is empty. With a nil width it always stays empty, see [StatusWidth].
 func NewStatusLine(w io.Writer, width func() int, styles Styles, clock Clock) *StatusLine {
 	return &StatusLine{w: w, width: width, styles: styles, clock: clock, start: clock.Now()}
 }
 
-// Set changes the text; control characters in it are made visible. "" hides the line.
+// Set changes the text and makes its control characters visible. "" hides the line.
 func (s *StatusLine) Set(text string) {
 	text = strings.Join(strings.Fields(Sanitize(text)), " ")
 	s.mu.Lock()
@@ -75,16 +75,16 @@ func (s *StatusLine) Set(text string) {
 	}
 	s.text = text
 	if text == "" {
-		s.cancel()
+		s.cancelTimer()
 		s.atRest()
-		s.erase()
+		s.eraseLine()
 		return
 	}
-	s.redraw()
+	s.redrawLine()
 }
 
-// SetTyped changes what is being typed, which stands in full below the line: as many rows as that
-// takes. Control characters in it are made visible.
+// SetTyped changes the typed text, which stands below the line in as many rows as it needs. Its control characters
+// become visible.
 func (s *StatusLine) SetTyped(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,38 +92,37 @@ func (s *StatusLine) SetTyped(text string) {
 		return
 	}
 	s.typed = text
-	s.redraw()
+	s.redrawLine()
 }
 
-// Restart counts the time from now.
+// Restart begins to count the duration now.
 func (s *StatusLine) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.start = s.clock.Now()
 }
 
-// Clear takes the line away until the next Set.
+// Clear removes the line until the next Set.
 func (s *StatusLine) Clear() { s.Set("") }
 
-// Print takes the line away, calls f with the terminal at the beginning of a line,
-// and draws the line again. f must not use the Status.
+// Print removes the line, calls f, and draws the line again. The cursor stands at the beginning of a row when f begins.
+// f must not use the StatusLine.
 func (s *StatusLine) Print(f func(w io.Writer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.atRest()
-	s.erase()
+	s.eraseLine()
 	if s.midline {
-		s.write("\n")
+		s.writeText("\n")
 		s.midline = false
 	}
 	t := &tail{w: s.w}
-	defer s.after(t)
+	defer s.redrawAfter(t)
 	f(t)
 }
 
-// Through returns a writer for a stream, such as standard output, that shares the
-// terminal with the line. While the stream is in the middle of a line the status is
-// not drawn.
+// Through returns a writer for a stream that shares the terminal with the line, such as standard output. The line is
+// hidden while the stream is within a line.
 func (s *StatusLine) Through(out io.Writer) io.Writer { return streamWriter{s, out} }
 
 type streamWriter struct {
@@ -135,56 +134,55 @@ func (t streamWriter) Write(p []byte) (int, error) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.atRest()
-	t.s.erase()
+	t.s.eraseLine()
 	tl := &tail{w: t.out}
-	defer t.s.after(tl)
+	defer t.s.redrawAfter(tl)
 	return tl.Write(p)
 }
 
-// Aside takes the line away while f runs: somebody else has the terminal, or the process is
-// stopped.
+// Aside removes the line while f runs. During f, another program has the terminal, or the process is stopped.
 func (s *StatusLine) Aside(f func()) {
 	s.mu.Lock()
 	s.atRest()
 	s.aside = true
-	s.cancel()
-	s.erase()
+	s.cancelTimer()
+	s.eraseLine()
 	s.mu.Unlock()
 	f()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.aside = false
-	s.last = time.Time{} // at once
-	s.redraw()
+	s.last = time.Time{} // draw at once
+	s.redrawLine()
 }
 
-// Redraw draws the line again, at once: somebody else had the terminal.
+// Redraw draws the line again at once. Call it after another program had the terminal.
 func (s *StatusLine) Redraw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drawn = ""
 	if s.live != nil {
-		s.live.hidden()
+		s.live.forgetRows()
 	}
 	s.last = time.Time{}
-	s.redraw()
+	s.redrawLine()
 }
 
-// Close takes the line away for good. What is printed later is passed through.
+// Close removes the line for good. Later output passes through.
 func (s *StatusLine) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.atRest()
 	s.closed = true
-	s.cancel()
-	s.erase()
+	s.cancelTimer()
+	s.eraseLine()
 	if s.live != nil {
-		s.live.cancel()
+		s.live.cancelTimer()
 	}
 	return nil
 }
 
-// tail remembers the last byte that was written.
+// tail remembers the last written byte.
 type tail struct {
 	w    io.Writer
 	last byte
@@ -198,22 +196,22 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// after draws the line again below what was written through t.
-func (s *StatusLine) after(t *tail) {
+// redrawAfter draws the line again below the output of t.
+func (s *StatusLine) redrawAfter(t *tail) {
 	if t.last != 0 {
 		s.midline = t.last != '\n'
 	}
-	s.redraw()
+	s.redrawLine()
 }
 
-// redraw draws now, or as soon as that may be, and arranges for the next second.
-func (s *StatusLine) redraw() {
+// redrawLine draws now or as soon as the limits allow, and sets the timer for the next second.
+func (s *StatusLine) redrawLine() {
 	if s.live != nil && !s.closed {
-		s.live.resized()
-		s.live.due()
+		s.live.noteWidth()
+		s.live.paintWhenDue()
 	}
 	if s.text == "" || s.closed || s.midline || s.aside {
-		s.cancel()
+		s.cancelTimer()
 		return
 	}
 	now := s.clock.Now()
@@ -222,82 +220,82 @@ func (s *StatusLine) redraw() {
 		wait = max(wait, since)
 	}
 	if wait > 0 {
-		s.arm(wait)
+		s.setTimer(wait)
 		return
 	}
-	if line := s.line(now); line != s.drawn {
+	if line := s.lineText(now); line != s.drawn {
 		home, rest := s.home(0)
 		if rest == ClearBelow || strings.Contains(line, "\n") {
-			rest = "\x1b[J" // behind the line
+			rest = "\x1b[J" // clear only after the line
 		}
-		s.write(home + strings.ReplaceAll(line, "\n", "\x1b[K\n") + rest)
+		s.writeText(home + strings.ReplaceAll(line, "\n", "\x1b[K\n") + rest)
 		s.drawn, s.last = line, now
 	}
-	s.arm(time.Second - now.Sub(s.start)%time.Second)
+	s.setTimer(time.Second - now.Sub(s.start)%time.Second)
 }
 
-func (s *StatusLine) arm(wait time.Duration) {
-	s.cancel()
-	s.stop = s.clock.AfterFunc(wait, s.tick)
+func (s *StatusLine) setTimer(wait time.Duration) {
+	s.cancelTimer()
+	s.stop = s.clock.AfterFunc(wait, s.onTimer)
 }
 
-func (s *StatusLine) cancel() {
+func (s *StatusLine) cancelTimer() {
 	if s.stop != nil {
 		s.stop()
 		s.stop = nil
 	}
 }
 
-func (s *StatusLine) tick() {
+func (s *StatusLine) onTimer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.redraw()
+	s.redrawLine()
 }
 
-func (s *StatusLine) erase() {
+func (s *StatusLine) eraseLine() {
 	above := 0
 	if s.live != nil {
 		above = rowsOn(s.live.rows, s.width())
-		s.live.hidden()
+		s.live.forgetRows()
 	}
 	if s.drawn != "" || above > 0 {
 		home, rest := s.home(above)
-		s.write(home + rest)
+		s.writeText(home + rest)
 		s.drawn = ""
 	}
 }
 
-// home goes to the beginning of what is drawn, with the rows above the line that are meant, and rest
-// clears what is left of it there. A terminal that was made narrower since has broken the line.
+// home returns a sequence that moves to the beginning of the line, or above it by the given rows. rest clears the
+// screen from there on. A narrower terminal has broken the line.
 func (s *StatusLine) home(above int) (home, rest string) {
-	if up := above + s.height(s.width()) - 1; up > 0 {
+	if up := above + s.drawnHeight(s.width()) - 1; up > 0 {
 		return fmt.Sprintf("\r\x1b[%dA", up), ClearBelow
 	}
 	return "\r", "\x1b[K"
 }
 
-func (s *StatusLine) write(text string) {
-	_, _ = io.WriteString(s.w, text) // a terminal that is gone is no reason to stop
+func (s *StatusLine) writeText(text string) {
+	_, _ = io.WriteString(s.w, text) // The reader of the keys notices a terminal that is gone.
 }
 
-// height is how many rows of a terminal of that width the line takes, with what stands below it; where
-// nothing is drawn, the row of the cursor.
-func (s *StatusLine) height(columns int) (n int) {
+// drawnHeight returns the rows of the line and the typed text on a terminal of the given width. Without a line it
+// returns 1, the row of the cursor.
+func (s *StatusLine) drawnHeight(columns int) (n int) {
 	for _, row := range strings.Split(s.drawn, "\n") {
 		n += TextRows(row, columns)
 	}
 	return n
 }
 
-// lines is how many rows the line was given when it was drawn.
-func (s *StatusLine) lines() int { return strings.Count(s.drawn, "\n") + 1 }
+// drawnLines returns the rows of the line when it was drawn.
+func (s *StatusLine) drawnLines() int { return strings.Count(s.drawn, "\n") + 1 }
 
-// mostTyped is how many rows of what is being typed are shown: the last ones.
+// mostTyped limits the shown rows of the typed text. The last rows are shown.
 const mostTyped = 10
 
-// line is the text and the elapsed time, cut to the terminal's width, with the rows of what is being
-// typed below it. The last column stays empty: in it some terminals wrap.
-func (s *StatusLine) line(now time.Time) (line string) {
+// lineText returns the text, the duration and the typed text, cut to the width of the terminal. The last column stays
+// empty, because some terminals wrap there.
+func (s *StatusLine) lineText(now time.Time) (line string) {
 	elapsed := elapsed(now.Sub(s.start))
 	columns := s.width() - 1
 	if room := columns - len(elapsed) - 1; room < 1 {
@@ -329,8 +327,8 @@ func elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", sec/3600, sec/60%60)
 }
 
-// TextWidth is the width of text on a terminal; styles in it take none. It does not ask the locale, as
-// runewidth's own functions do.
+// TextWidth returns the columns of text on a terminal. Styles take no columns. Unlike the functions of runewidth, it
+// ignores the locale.
 func TextWidth(text string) int {
 	c := runewidth.Condition{StrictEmojiNeutral: true}
 	before, rest, styled := strings.Cut(text, "\x1b[")
@@ -341,9 +339,8 @@ func TextWidth(text string) int {
 	return c.StringWidth(text)
 }
 
-// TextRows is how many rows of a terminal of that many columns a line takes that is drawn as text. A wide
-// character for which there is no room goes to the next row. A terminal of no columns does not say how many
-// it has.
+// TextRows returns the rows of one line of text on a terminal of the given columns. A wide character without room goes
+// to the next row. 0 columns mean that the width is unknown.
 func TextRows(text string, columns int) int {
 	if columns < 1 || TextWidth(text) <= columns {
 		return 1
@@ -364,7 +361,7 @@ func TextRows(text string, columns int) int {
 	}
 }
 
-// truncate cuts text to a display width; it does not ask the locale either.
+// truncate cuts text to a width. It ignores the locale.
 func truncate(text string, columns int) string {
 	if columns == 0 {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// fakeClock runs timers when the test moves it.
+// fakeClock runs timers when the test moves the clock.
 type fakeClock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -77,7 +77,7 @@ func (c *fakeClock) advance(d time.Duration) {
 
 func (c *fakeClock) pending() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.timers) }
 
-// screen takes what was written since the last call.
+// screen collects the output since the last call.
 type screen struct{ bytes.Buffer }
 
 func (s *screen) take() string { defer s.Reset(); return s.String() }
@@ -157,7 +157,7 @@ func TestStatusGivesWayToOutput(t *testing.T) {
 	want(t, &s, eraseLine+"half a ")
 	st.Set("y")
 	c.advance(5 * time.Second)
-	want(t, &s, "") // not into the middle of a line
+	want(t, &s, "") // The line must not stand within another line.
 	io.WriteString(out, "line\n")
 	want(t, &s, "line\n\ry 5s\x1b[K")
 	io.WriteString(out, "other")
@@ -176,7 +176,8 @@ func TestStatusGivesWayToOutput(t *testing.T) {
 }
 
 func TestStatusFitsTheTerminal(t *testing.T) {
-	for _, text := range []string{"short", strings.Repeat("long ", 30), strings.Repeat("中文", 40), strings.Repeat("👩\u200d💻", 30), strings.Repeat("e\u0301", 50), "one\ntwo\x1b[31m"} {
+	for _, text := range []string{"short", strings.Repeat("long ", 30), strings.Repeat("中文", 40),
+		strings.Repeat("👩\u200d💻", 30), strings.Repeat("e\u0301", 50), "one\ntwo\x1b[31m"} {
 		for width := range 40 {
 			var s screen
 			st := NewStatusLine(&s, columns(width), Styles{}, newClock().clock())
@@ -193,7 +194,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	want(t, &s, "\r中文中…"+" \x1b[2m0s\x1b[22m\x1b[K")
 }
 
-// TestStatusStepsAside: while somebody else has the terminal no line is there, and none comes.
+// TestStatusStepsAside checks that no line is drawn while another program has the terminal.
 func TestStatusStepsAside(t *testing.T) {
 	var s screen
 	c := newClock()
@@ -213,21 +214,20 @@ func TestStatusStepsAside(t *testing.T) {
 		want(t, &s, "note\n")
 	})
 	want(t, &s, "\ry 3s\x1b[K")
-	st.Redraw() // anyone who had the terminal did not say so
+	st.Redraw() // This is for another program that had the terminal without Aside.
 	want(t, &s, "\ry 3s\x1b[K")
 	st.Close()
 	st.Aside(func() {})
 	want(t, &s, eraseLine)
 }
 
-// TestStatusOnANarrowerTerminal: the rows into which the terminal has broken the line are cleared,
-// all of them.
+// TestStatusOnANarrowerTerminal checks that all rows of a broken line are cleared.
 func TestStatusOnANarrowerTerminal(t *testing.T) {
 	var s screen
 	c := newClock()
 	width := 80
 	st := NewStatusLine(&s, func() int { return width }, Styles{on: true}, c.clock())
-	st.Set(strings.Repeat("中", 20) + " and more") // 49 columns, with a blank and the time 52
+	st.Set(strings.Repeat("中", 20) + " and more") // 49 columns; with a blank and the duration 52
 	s.take()
 	width = 26 // two rows
 	st.Resized()
@@ -235,7 +235,7 @@ func TestStatusOnANarrowerTerminal(t *testing.T) {
 	c.advance(settleFor)
 	want(t, &s, "\r\x1b[1A"+strings.Repeat("中", 10)+"… \x1b[2m0s\x1b[22m\x1b[J")
 	width = 5
-	c.advance(900 * time.Millisecond) // it is noticed by the next drawing
+	c.advance(900 * time.Millisecond) // the next drawing notices the new width
 	want(t, &s, "")
 	c.advance(settleFor)
 	want(t, &s, "\r\x1b[5A… \x1b[2m1s\x1b[22m\x1b[J")
@@ -244,12 +244,12 @@ func TestStatusOnANarrowerTerminal(t *testing.T) {
 	s.take()
 	width = 51
 	st.Print(func(w io.Writer) { io.WriteString(w, "note\n") })
-	if got := s.take(); !strings.HasPrefix(got, "\r\x1b[1A中") || !strings.HasSuffix(got, "\x1b[J\r\x1b[Knote\n") { // drawn by what the timer began, and then taken away
+	if got := s.take(); !strings.HasPrefix(got, "\r\x1b[1A中") || !strings.HasSuffix(got, "\x1b[J\r\x1b[Knote\n") {
 		t.Errorf("on the terminal: %q", got)
 	}
 	c.advance(redrawEvery)
 	s.take()
-	width = 0 // it does not say
+	width = 0 // the width is unknown
 	st.Clear()
 	want(t, &s, eraseLine)
 }

@@ -34,7 +34,8 @@ func TestStylesDecision(t *testing.T) {
 		{env("CLICOLOR", "0"), true, false},
 	} {
 		if got := NewStyles(tt.env, tt.terminal).on; got != tt.want {
-			t.Errorf("%q %q %q, terminal %v: %v", tt.env("NO_COLOR"), tt.env("CLICOLOR_FORCE"), tt.env("TERM"), tt.terminal, got)
+			t.Errorf("%q %q %q, terminal %v: %v", tt.env("NO_COLOR"), tt.env("CLICOLOR_FORCE"), tt.env("TERM"),
+				tt.terminal, got)
 		}
 	}
 }

@@ -10,31 +10,31 @@ import (
 	"unicode/utf8"
 )
 
-// replies takes the terminal's replies out of the bytes that it sends: control strings such as the answer to a query
-// for a colour, and reports such as the position of the cursor. Another program asked for them, and nobody typed them.
-// A reply may come in pieces. The bytes of a paste and the sequences of keys stay whole.
+// replies removes the terminal's replies from its input: control strings, such as a reply about a colour, and reports,
+// such as the place of the cursor. Another program asked for them, and no person typed them. A reply may arrive in
+// pieces. Pastes and the sequences of keys stay whole.
 type replies struct {
 	held    []byte // the beginning of a sequence or of a character
 	inside  bool   // a control string has begun
 	payload bool   // the control string has content
 	pasting bool   // between the marks of a paste
-	tail    []byte // the last bytes of a paste, where its end may begin
-	given   bool   // the last bytes were given out because nothing followed them
-	escaped bool   // Esc was given out, and nothing came since
+	tail    []byte // the last bytes of a paste, where the mark of its end may begin
+	given   bool   // the held bytes were released because no byte followed
+	escaped bool   // Esc was released and no byte came since
 }
 
 const (
-	// startWait is how long the beginning of a sequence waits for its rest. A lone Esc is a key after that time.
+	// startWait is the time that the beginning of a sequence waits for its rest. After it, a lone Esc is a key.
 	startWait = 150 * time.Millisecond
-	// restWait is how long a sequence waits that no person types.
+	// restWait is the time that a longer sequence waits for its rest. No person types such a sequence.
 	restWait = time.Second
 
-	// maxReport is the most bytes of a sequence with parameters.
+	// maxReport is the largest size of a sequence with parameters. It counts bytes.
 	maxReport = 256
 )
 
-// read waits for bytes as input.read does, and drops the terminal's replies.
-func (k *Keys) read(ctx context.Context, wait time.Duration) ([]byte, error) {
+// readTyped waits for bytes as input.readBytes does, and removes the terminal's replies.
+func (k *Keys) readTyped(ctx context.Context, wait time.Duration) ([]byte, error) {
 	r := &k.replies
 	if r.given {
 		r.given = false
@@ -48,14 +48,14 @@ func (k *Keys) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 		if giveUp {
 			most = ours
 		}
-		b, err := k.in.read(ctx, most)
+		b, err := k.in.readBytes(ctx, most)
 		switch {
 		case err == nil:
-			if b = r.filter(b); len(b) > 0 {
+			if b = r.typedBytes(b); len(b) > 0 {
 				return b, nil
 			}
 		case giveUp && errors.Is(err, errNothing), len(r.held) > 0 && errors.Is(err, io.EOF):
-			if b = r.giveUp(); len(b) > 0 {
+			if b = r.releaseHeld(); len(b) > 0 {
 				return b, nil
 			}
 			if wait > 0 || errors.Is(err, io.EOF) {
@@ -67,7 +67,7 @@ func (k *Keys) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	}
 }
 
-// patience returns how long the rest of a sequence may take. It is 0 when no sequence has begun.
+// patience returns the longest wait for the rest of a sequence. 0 means that no sequence has begun.
 func (r *replies) patience() time.Duration {
 	switch {
 	case r.inside && !r.payload:
@@ -80,8 +80,8 @@ func (r *replies) patience() time.Duration {
 	return 0
 }
 
-// giveUp returns the bytes that are keys when nothing follows them, and drops the beginning of a reply.
-func (r *replies) giveUp() []byte {
+// releaseHeld returns the held bytes if they are keys. It drops the beginning of a reply.
+func (r *replies) releaseHeld() []byte {
 	b := r.held
 	r.held = nil
 	if r.inside {
@@ -96,10 +96,10 @@ func (r *replies) giveUp() []byte {
 	return b
 }
 
-// filter returns the bytes that are typed or pasted.
-func (r *replies) filter(b []byte) []byte {
-	if r.escaped && late(b) {
-		b = append([]byte{esc}, b...) // The rest of a reply whose first byte passed for the key Esc.
+// typedBytes returns the typed and pasted bytes.
+func (r *replies) typedBytes(b []byte) []byte {
+	if r.escaped && isLateReply(b) {
+		b = append([]byte{esc}, b...) // This is the rest of a reply. Its first byte was taken for the key Esc.
 	}
 	r.escaped = r.escaped && len(b) == 0
 	b = append(r.held, b...)
@@ -107,11 +107,11 @@ func (r *replies) filter(b []byte) []byte {
 	var out []byte
 	for len(b) > 0 {
 		if r.pasting {
-			n := r.paste(b)
+			n := r.pasteLength(b)
 			out, b = append(out, b[:n]...), b[n:]
 			continue
 		}
-		n, keep := r.control(b)
+		n, keep := r.measurePart(b)
 		if n == 0 {
 			r.held = bytes.Clone(b)
 			break
@@ -125,8 +125,9 @@ func (r *replies) filter(b []byte) []byte {
 	return out
 }
 
-// paste returns how many bytes belong to a paste. Ctrl-C ends it too, because the mark of its end may be lost.
-func (r *replies) paste(b []byte) int {
+// pasteLength returns the number of bytes that belong to a paste. Ctrl-C ends the paste too, because the mark of its
+// end may be lost.
+func (r *replies) pasteLength(b []byte) int {
 	for i, c := range b {
 		r.tail = append(r.tail, c)
 		if c == 3 || bytes.HasSuffix(r.tail, []byte(pasteEnd)) {
@@ -138,20 +139,20 @@ func (r *replies) paste(b []byte) int {
 	return len(b)
 }
 
-// control measures the first part of b: a character, a sequence, or a piece of a control string. It returns 0 when the
-// part needs more bytes, and whether the part is typed.
-func (r *replies) control(b []byte) (n int, keep bool) {
+// measurePart measures the first part of b: a character, a sequence, or a piece of a control string. n is 0 when the
+// part needs more bytes. keep means that a person typed the part.
+func (r *replies) measurePart(b []byte) (n int, keep bool) {
 	c, size := c1(b)
 	switch {
 	case size == 0:
 		return 0, false
 	case r.inside:
-		return r.content(b, c, size)
+		return r.measureContent(b, c, size)
 	case c == 0:
 		return size, true
 	}
 	switch c {
-	case esc: // a sequence follows that begins with Esc again
+	case esc: // Another sequence follows this Esc.
 		if len(bytes.Trim(b, "\x1b")) == 0 {
 			return 0, false
 		}
@@ -160,7 +161,7 @@ func (r *replies) control(b []byte) (n int, keep bool) {
 		r.inside, r.payload = true, false
 		return size, false
 	case '[':
-		return report(b, size)
+		return measureReport(b, size)
 	case 'O':
 		if len(b) <= size {
 			return 0, false
@@ -179,8 +180,8 @@ func (r *replies) control(b []byte) (n int, keep bool) {
 	return 1 + letter, true
 }
 
-// content measures a piece of a control string and notes its end. Ctrl-C ends a string too and stays a key.
-func (r *replies) content(b []byte, c byte, size int) (n int, keep bool) {
+// measureContent measures a piece of a control string and notes its end. Ctrl-C ends the string and stays a key.
+func (r *replies) measureContent(b []byte, c byte, size int) (n int, keep bool) {
 	r.payload = true
 	switch {
 	case c == '\\', c == 0 && (b[0] == '\a' || b[0] == 0x18 || b[0] == 0x1a):
@@ -190,13 +191,13 @@ func (r *replies) content(b []byte, c byte, size int) (n int, keep bool) {
 		return 1, true
 	case b[0] == esc: // Another sequence cuts the string.
 		r.inside = false
-		return r.control(b)
+		return r.measurePart(b)
 	}
 	return size, false
 }
 
-// c1 reads a control character of the upper set: as Esc with a byte, as a byte, or as a character of UTF-8. It returns
-// the byte that follows Esc in the first form, or 0 for another character, and the size of both.
+// c1 reads a C1 control character. It may have three forms: Esc with a byte, one byte, or a character of UTF-8. c is
+// the byte after Esc in the first form, and 0 for any other character.
 func c1(b []byte) (c byte, size int) {
 	switch {
 	case b[0] == esc && len(b) == 1:
@@ -216,8 +217,9 @@ func c1(b []byte) (c byte, size int) {
 	return 0, size
 }
 
-// report measures a sequence with parameters, whose first size bytes begin it. Only the sequences of keys are typed.
-func report(b []byte, size int) (n int, keep bool) {
+// measureReport measures a sequence with parameters. Its first size bytes begin it. keep means that the sequence is a
+// key.
+func measureReport(b []byte, size int) (n int, keep bool) {
 	for i := size; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '[' && i == size: // a function key of the Linux console
@@ -235,7 +237,7 @@ func report(b []byte, size int) (n int, keep bool) {
 	return 0, false
 }
 
-// sevenBit returns a sequence in the form that begins with Esc.
+// sevenBit returns a sequence in the form with Esc.
 func sevenBit(b []byte) []byte {
 	if c, size := c1(b); c == '[' && b[0] != esc {
 		return append([]byte{esc, '['}, b[size:]...)
@@ -243,8 +245,8 @@ func sevenBit(b []byte) []byte {
 	return b
 }
 
-// late reports whether b can only be the rest of a reply without its first byte: no person types it at once.
-func late(b []byte) bool {
+// isLateReply reports whether b is the rest of a reply without its first byte. No person types these bytes at once.
+func isLateReply(b []byte) bool {
 	if len(b) < 2 {
 		return false
 	}

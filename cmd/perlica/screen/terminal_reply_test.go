@@ -12,15 +12,18 @@ import (
 
 // terminalReplies are replies of terminals to the queries of other programs.
 var terminalReplies = []string{
-	"\x1b]11;rgb:1414/1919/1f1f\x1b\\", "\x1b]10;rgb:ffff/ffff/ffff\a", "\x1b]52;c;aGVsbG8=\x1b\\", "\x1b]lthe ✜ title\u009c",
-	"\x1bP1+r544e=78\x1b\\", "\x1bP!|00000000\x1b\\", "\x1bP>|XTerm(370)\x9c", "\x1b_Gi=31;OK\x1b\\", "\x1b^pm\x1b\\", "\x1bXsos\r\x1b\\",
+	"\x1b]11;rgb:1414/1919/1f1f\x1b\\", "\x1b]10;rgb:ffff/ffff/ffff\a", "\x1b]52;c;aGVsbG8=\x1b\\",
+	"\x1b]lthe ✜ title\u009c",
+	"\x1bP1+r544e=78\x1b\\", "\x1bP!|00000000\x1b\\", "\x1bP>|XTerm(370)\x9c", "\x1b_Gi=31;OK\x1b\\",
+	"\x1b^pm\x1b\\", "\x1bXsos\r\x1b\\",
 	"\x9d11;rgb:0/0/0\x9c", "\u009d11;rgb:0/0/0\u009c", "\x901$r0m\x9c", "\x9fGi=1;OK\a", "\x9esecret\x9c", "\x98y\x9c",
-	"\x1b[24;80R", "\x1b[?1;2c", "\x1b[>41;370;0c", "\x1b[?1u", "\x1b[I", "\x1b[O", "\x1b[0n", "\x1b[?2026;2$y", "\x1b[8;24;80t",
+	"\x1b[24;80R", "\x1b[?1;2c", "\x1b[>41;370;0c", "\x1b[?1u", "\x1b[I", "\x1b[O", "\x1b[0n", "\x1b[?2026;2$y",
+	"\x1b[8;24;80t",
 	"\x9b?62;4c", "\u009b24;80R", "\x1b[<0;12;3M", "\x1b[M !!",
 }
 
-// TestReplies cuts each reply at each byte, between two keys and with a pause. The reply leaves no key, not even Esc,
-// and both decoders get the bytes around it.
+// TestReplies cuts each reply at each byte, between two keys. The reply leaves no key, not even Esc, and the keys
+// around it stay.
 func TestReplies(t *testing.T) {
 	for _, reply := range terminalReplies {
 		for i := range len(reply) + 1 {
@@ -32,14 +35,14 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// slow is an input whose chunks come with a pause before each.
+// slow is an input with a pause before each chunk.
 type slow struct {
 	script
 	pause time.Duration
 	left  time.Duration
 }
 
-func (s *slow) read(ctx context.Context, wait time.Duration) ([]byte, error) {
+func (s *slow) readBytes(ctx context.Context, wait time.Duration) ([]byte, error) {
 	if s.left == 0 {
 		s.left = s.pause
 	}
@@ -50,11 +53,11 @@ func (s *slow) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	}
 	<-time.After(s.left)
 	s.left = 0
-	return s.script.read(ctx, wait)
+	return s.script.readBytes(ctx, wait)
 }
 
-// TestReplyWithPauses cuts each reply at each byte with 100 ms between: that is no key Esc. After a longer pause
-// the first byte passes for the key Esc, but the rest is not typed.
+// TestReplyWithPauses cuts each reply at each byte with a pause of 100 ms. The first byte is not the key Esc. After a
+// longer pause it is, but the rest of the reply is not typed text.
 func TestReplyWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, reply := range terminalReplies {
@@ -65,7 +68,8 @@ func TestReplyWithPauses(t *testing.T) {
 				}
 			}
 		}
-		k := &Keys{in: &slow{script: script{chunks: []string{"\x1b", "]11;rgb:0/0/0\x1b\\", "y"}}, pause: 400 * time.Millisecond}}
+		k := &Keys{in: &slow{script: script{chunks: []string{"\x1b", "]11;rgb:0/0/0\x1b\\", "y"}},
+			pause: 400 * time.Millisecond}}
 		if got := allKeys(t, k); !slices.Equal(got, []Key{{Kind: KeyEsc}, r('y')}) {
 			t.Errorf("a late rest: %v", got)
 		}
@@ -76,9 +80,10 @@ func TestReplyWithPauses(t *testing.T) {
 	})
 }
 
-// TestPasteKeepsReplies: a paste is passed on as it came, and the sequences of keys are.
+// TestPasteKeepsReplies checks that pastes and the sequences of keys stay whole.
 func TestPasteKeepsReplies(t *testing.T) {
-	for _, text := range []string{pasteBegin + "a\x1b]11;x\ab" + pasteEnd, "\x1b[A\x1bOB\x1b[1;5C\x1b[Z\x1b[3~\x1bb\x1b\r", "é\x1b[[A"} {
+	for _, text := range []string{pasteBegin + "a\x1b]11;x\ab" + pasteEnd,
+		"\x1b[A\x1bOB\x1b[1;5C\x1b[Z\x1b[3~\x1bb\x1b\r", "é\x1b[[A"} {
 		for i := range len(text) + 1 {
 			k := &Keys{in: &script{chunks: []string{text[:i], text[i:]}}}
 			got := ""
@@ -113,7 +118,7 @@ func allKeys(t *testing.T, k *Keys) (got []Key) {
 	}
 }
 
-// FuzzReplies puts any content into each kind of control string, in two pieces: the keys around it stay.
+// FuzzReplies puts any content into each kind of control string, in two pieces. The keys around it stay.
 func FuzzReplies(f *testing.F) {
 	f.Add("11;rgb:1/2/3", 3, 0)
 	f.Add("é\r✜", 5, 6)

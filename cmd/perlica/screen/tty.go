@@ -6,25 +6,24 @@ import (
 	"sync"
 )
 
-// ErrClosed is returned by a [TTY] after Close.
+// ErrClosed is the error of a closed [TTY].
 var ErrClosed = errors.New("terminal: closed")
 
-// errBusy is returned while another question has it.
+// errBusy is the error of a second session at the same time.
 var errBusy = errors.New("terminal: the terminal is answering another question")
 
-// TTY is the controlling terminal, opened for keys; standard input may be something
-// else. It is safe for concurrent use.
+// TTY is the controlling terminal, opened for keys. Standard input may be another file. The methods are safe for
+// concurrent use.
 type TTY struct {
 	dev *device
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	inUse   bool
-	restore func() error // not nil while the terminal is in raw mode
+	restore func() error // nil means that the terminal is not in raw mode
 	closed  bool
 }
 
-// OpenTTY opens the controlling terminal: /dev/tty, or CONIN$ on Windows. It fails
-// where there is none.
+// OpenTTY opens the controlling terminal: /dev/tty, or CONIN$ on Windows.
 func OpenTTY() (*TTY, error) { return openTTY(ttyPath) }
 
 func openTTY(path string) (*TTY, error) {
@@ -35,10 +34,9 @@ func openTTY(path string) (*TTY, error) {
 	return &TTY{dev: dev}, nil
 }
 
-// Session calls f with the terminal in raw mode: no echo, Ctrl-C is a key, and
-// output keeps its newlines, so that f may draw. What was typed before is discarded.
-// The mode is restored when f returns or panics. A Session within a Session, or
-// beside one, fails.
+// Session calls f with the terminal in raw mode. There is no echo, Ctrl-C is a key, and
+// \n still becomes \r\n in the output. Session drops earlier typed bytes. It restores the mode when f returns or
+// panics. A second session at the same time fails.
 func (t *TTY) Session(f func(*Keys) error) error {
 	return t.Ahead(func(k *Keys) error {
 		if err := k.Discard(); err != nil {
@@ -48,21 +46,20 @@ func (t *TTY) Session(f func(*Keys) error) error {
 	})
 }
 
-// Ahead is a [TTY.Session] that begins with what was typed before. While the terminal was not in raw mode
-// an Enter became a line feed.
+// Ahead is a [TTY.Session] that keeps earlier typed bytes. An Enter before raw mode is a line feed.
 func (t *TTY) Ahead(f func(*Keys) error) (err error) {
-	if err := t.begin(); err != nil {
+	if err := t.beginSession(); err != nil {
 		return err
 	}
 	defer func() {
-		if e := t.end(); err == nil {
+		if e := t.endSession(); err == nil {
 			err = e
 		}
 	}()
 	return f(&Keys{in: t.dev})
 }
 
-func (t *TTY) begin() error {
+func (t *TTY) beginSession() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -71,7 +68,7 @@ func (t *TTY) begin() error {
 	case t.inUse:
 		return errBusy
 	}
-	restore, err := t.dev.raw()
+	restore, err := t.dev.setRaw()
 	if err != nil {
 		return fmt.Errorf("terminal: raw mode: %w", err)
 	}
@@ -79,19 +76,19 @@ func (t *TTY) begin() error {
 	return nil
 }
 
-func (t *TTY) end() error {
+func (t *TTY) endSession() error {
 	err := t.Restore()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inUse = false
 	if t.closed {
-		t.dev.close()
+		t.dev.closeAll()
 	}
 	return err
 }
 
-// Restore gives the terminal back the mode it had before a running Session, for
-// the code that is about to end the process. Without a Session it does nothing.
+// Restore gives the terminal its old mode back during a session. Call it before you end the process. Without a session
+// it does nothing.
 func (t *TTY) Restore() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,8 +103,8 @@ func (t *TTY) Restore() error {
 	return nil
 }
 
-// Aside gives the terminal back the mode it had before a running Session while f runs: another
-// program has it, or the process is stopped. No goroutine may read keys until then.
+// Aside gives the terminal its old mode back while f runs. During f, another program has the terminal, or the process
+// is stopped. No goroutine may read keys until Aside returns.
 func (t *TTY) Aside(f func() error) error {
 	if err := t.Restore(); err != nil {
 		return err
@@ -116,7 +113,7 @@ func (t *TTY) Aside(f func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.inUse && !t.closed {
-		restore, err := t.dev.raw()
+		restore, err := t.dev.setRaw()
 		if err != nil {
 			return errors.Join(ferr, fmt.Errorf("terminal: raw mode: %w", err))
 		}
@@ -125,21 +122,21 @@ func (t *TTY) Aside(f func() error) error {
 	return ferr
 }
 
-// Again sets the mode of a running Session once more, after somebody else may have changed it.
+// Again sets raw mode again during a session. Call it after another program may have changed the mode.
 func (t *TTY) Again() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.restore == nil || t.closed {
 		return nil
 	}
-	if _, err := t.dev.raw(); err != nil {
+	if _, err := t.dev.setRaw(); err != nil {
 		return fmt.Errorf("terminal: raw mode: %w", err)
 	}
 	return nil
 }
 
-// Close restores the terminal and closes it; a Session still running keeps it open
-// until it ends, so cancel its context first. Later calls do nothing.
+// Close restores and closes the terminal. A running session keeps it open until the session ends: cancel its context
+// first. Later calls do nothing.
 func (t *TTY) Close() error {
 	err := t.Restore()
 	t.mu.Lock()
@@ -149,7 +146,7 @@ func (t *TTY) Close() error {
 	}
 	t.closed = true
 	if !t.inUse {
-		t.dev.close()
+		t.dev.closeAll()
 	}
 	return err
 }

@@ -11,14 +11,14 @@ const (
 	ioctlSet = unix.TIOCSETA
 )
 
-func (d *device) discard() error {
-	const fread = 1 // FREAD of sys/fcntl.h: what was received and not read
+func (d *device) discardTyped() error {
+	const fread = 1 // FREAD of sys/fcntl.h drops the received bytes
 	return unix.IoctlSetPointerInt(d.fd, unix.TIOCFLUSH, fread)
 }
 
-// wait waits for keys or for the wake pipe, at most ms milliseconds unless that is
-// -1. It is select(2), because poll(2) does not know terminals on macOS.
-func (d *device) wait(ms int) (ready bool, err error) {
+// waitInput waits for keys or for the wake pipe, at most ms milliseconds. -1 means no limit. It uses select(2), because
+// poll(2) does not support terminals on macOS.
+func (d *device) waitInput(ms int) (ready bool, err error) {
 	top := max(d.fd, d.wakeR)
 	if top >= unix.FD_SETSIZE {
 		return false, unix.EMFILE

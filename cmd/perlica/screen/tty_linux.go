@@ -7,12 +7,12 @@ const (
 	ioctlSet = unix.TCSETS
 )
 
-func (d *device) discard() error {
+func (d *device) discardTyped() error {
 	return unix.IoctlSetInt(d.fd, unix.TCFLSH, unix.TCIFLUSH)
 }
 
-// wait waits for keys or for the wake pipe, at most ms milliseconds unless that is -1.
-func (d *device) wait(ms int) (ready bool, err error) {
+// waitInput waits for keys or for the wake pipe, at most ms milliseconds. -1 means no limit.
+func (d *device) waitInput(ms int) (ready bool, err error) {
 	fds := []unix.PollFd{{Fd: int32(d.fd), Events: unix.POLLIN}, {Fd: int32(d.wakeR), Events: unix.POLLIN}}
 	_, err = unix.Poll(fds, ms)
 	return fds[0].Revents != 0, err

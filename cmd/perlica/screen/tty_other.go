@@ -10,14 +10,14 @@ import (
 
 const ttyPath = "/dev/tty"
 
-// device cannot be opened here: questions go unanswered, which is no.
+// device cannot be opened on this system. Questions then get no answer, which means no.
 type device struct{}
 
-func openDevice(string) (*device, error)   { return nil, errors.ErrUnsupported }
-func (*device) close()                     {}
-func (*device) raw() (func() error, error) { return nil, errors.ErrUnsupported }
-func (*device) read(context.Context, time.Duration) ([]byte, error) {
+func openDevice(string) (*device, error)      { return nil, errors.ErrUnsupported }
+func (*device) closeAll()                     {}
+func (*device) setRaw() (func() error, error) { return nil, errors.ErrUnsupported }
+func (*device) readBytes(context.Context, time.Duration) ([]byte, error) {
 	return nil, errors.ErrUnsupported
 }
-func (*device) discard() error { return errors.ErrUnsupported }
-func (*device) echo(string)    {}
+func (*device) discardTyped() error { return errors.ErrUnsupported }
+func (*device) echoText(string)     {}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns a TTY and the keyboard and screen on its other side.
+// terminal returns a TTY and the other side of it, with keyboard and screen.
 func terminal(t *testing.T) (*TTY, *os.File) {
 	t.Helper()
 	screen, file, err := pty.Open()
@@ -141,7 +141,7 @@ func TestTypeAheadAnswersNothing(t *testing.T) {
 	}
 }
 
-// TestAhead: what was typed before is the first that is read, and an unfinished line, too.
+// TestAhead checks that Ahead reads earlier typed bytes first, also an unfinished line.
 func TestAhead(t *testing.T) {
 	tty, screen := terminal(t)
 	typed(t, screen, "a\nb")
@@ -159,10 +159,10 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// arrived waits until something typed can be read.
+// arrived waits until a typed byte can be read.
 func arrived(t *testing.T, tty *TTY) {
 	t.Helper()
-	if ready, err := tty.dev.wait(10_000); !ready || err != nil {
+	if ready, err := tty.dev.waitInput(10_000); !ready || err != nil {
 		t.Fatalf("nothing arrived: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestNextIsCancelled(t *testing.T) {
 			}
 			wg.Wait()
 		}
-		typed(t, screen, "a") // nothing is left that would end or eat this one
+		typed(t, screen, "a") // No leftover of the cancelled calls ends this call or takes its key.
 		if got, err := k.Next(t.Context()); got != r('a') || err != nil {
 			t.Errorf("%v, %v, want a", got, err)
 		}
@@ -225,7 +225,7 @@ func TestHangUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tty.Close()
-	_ = tty.Session(func(k *Keys) error { // cannot restore what is gone
+	_ = tty.Session(func(k *Keys) error { // A terminal that is gone cannot be restored.
 		screen.Close()
 		if _, err := k.Next(t.Context()); !errors.Is(err, io.EOF) {
 			t.Errorf("Next: %v", err)
@@ -281,7 +281,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// The controlling terminal is found although standard input is something else.
+// TestOpenTTY finds the controlling terminal although standard input is another file.
 func TestOpenTTY(t *testing.T) {
 	if os.Getenv("TERM_TEST_CHILD") != "" {
 		askOnTTY(t)

@@ -14,9 +14,8 @@ import (
 
 const ttyPath = "/dev/tty"
 
-// device is a terminal behind a descriptor of our own. It is not handed to the
-// runtime's poller, which cannot wait for /dev/tty everywhere; a pipe wakes the
-// waiting goroutine instead.
+// device is a terminal with its own descriptor. The runtime's poller cannot wait for /dev/tty on all systems. Therefore
+// a pipe wakes the waiting goroutine.
 type device struct {
 	fd           int
 	wakeR, wakeW int
@@ -45,14 +44,14 @@ func openDevice(path string) (*device, error) {
 	return d, nil
 }
 
-func (d *device) close() {
+func (d *device) closeAll() {
 	for _, fd := range []int{d.fd, d.wakeR, d.wakeW} {
 		unix.Close(fd)
 	}
 }
 
-// raw is cfmakeraw(3) but for output, which keeps turning \n into \r\n.
-func (d *device) raw() (restore func() error, err error) {
+// setRaw sets the mode of cfmakeraw(3), but the output still turns \n into \r\n.
+func (d *device) setRaw() (restore func() error, err error) {
 	old, err := unix.IoctlGetTermios(d.fd, ioctlGet)
 	if err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ func (d *device) raw() (restore func() error, err error) {
 	return func() error { return unix.IoctlSetTermios(d.fd, ioctlSet, old) }, nil
 }
 
-func (d *device) read(ctx context.Context, wait time.Duration) ([]byte, error) {
+func (d *device) readBytes(ctx context.Context, wait time.Duration) ([]byte, error) {
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_, _ = unix.Write(d.wakeW, []byte{0})
@@ -84,11 +83,11 @@ func (d *device) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	deadline := time.Now().Add(wait)
 	var buf [4096]byte
 	for {
-		left := -1 // for ever
+		left := -1 // no limit
 		if wait > 0 {
 			left = int(max(time.Until(deadline), 0).Milliseconds())
 		}
-		ready, err := d.wait(left)
+		ready, err := d.waitInput(left)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -105,7 +104,7 @@ func (d *device) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 			continue
-		case errors.Is(err, unix.EIO), err == nil && n == 0: // hung up
+		case errors.Is(err, unix.EIO), err == nil && n == 0: // The terminal is gone.
 			return nil, io.EOF
 		case err != nil:
 			return nil, os.NewSyscallError("read", err)
@@ -114,6 +113,6 @@ func (d *device) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	}
 }
 
-func (d *device) echo(s string) {
-	_, _ = unix.Write(d.fd, []byte(s)) // shown or not, it was typed
+func (d *device) echoText(s string) {
+	_, _ = unix.Write(d.fd, []byte(s)) // The reader of the keys notices a terminal that is gone.
 }

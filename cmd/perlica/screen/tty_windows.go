@@ -15,10 +15,10 @@ const ttyPath = "CONIN$"
 
 var readConsoleInput = windows.NewLazySystemDLL("kernel32.dll").NewProc("ReadConsoleInputW")
 
-// device is the console. An event wakes the goroutine that waits for it.
+// device is the console. An event wakes the waiting goroutine.
 type device struct {
 	in, out, wake windows.Handle
-	high          uint16 // the first half of a character outside the basic plane
+	high          uint16 // the first half of a surrogate pair
 }
 
 func openDevice(path string) (*device, error) {
@@ -49,13 +49,13 @@ func openConsole(name string) (windows.Handle, error) {
 		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE, nil, windows.OPEN_EXISTING, 0, 0)
 }
 
-func (d *device) close() {
+func (d *device) closeAll() {
 	for _, h := range []windows.Handle{d.in, d.out, d.wake} {
 		windows.CloseHandle(h)
 	}
 }
 
-func (d *device) raw() (restore func() error, err error) {
+func (d *device) setRaw() (restore func() error, err error) {
 	var old uint32
 	if err := windows.GetConsoleMode(d.in, &old); err != nil {
 		return nil, err
@@ -68,12 +68,12 @@ func (d *device) raw() (restore func() error, err error) {
 	return func() error { return windows.SetConsoleMode(d.in, old) }, nil
 }
 
-func (d *device) discard() error {
+func (d *device) discardTyped() error {
 	d.high = 0
 	return windows.FlushConsoleInputBuffer(d.in)
 }
 
-func (d *device) echo(s string) {
+func (d *device) echoText(s string) {
 	u := utf16.Encode([]rune(s))
 	var n uint32
 	if len(u) > 0 {
@@ -81,7 +81,7 @@ func (d *device) echo(s string) {
 	}
 }
 
-func (d *device) read(ctx context.Context, wait time.Duration) ([]byte, error) {
+func (d *device) readBytes(ctx context.Context, wait time.Duration) ([]byte, error) {
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_ = windows.SetEvent(d.wake)
@@ -117,7 +117,7 @@ func (d *device) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	}
 }
 
-// keyRecord is INPUT_RECORD with a KEY_EVENT_RECORD in it.
+// keyRecord is an INPUT_RECORD with a KEY_EVENT_RECORD.
 type keyRecord struct {
 	eventType uint16
 	_         uint16
@@ -128,13 +128,14 @@ type keyRecord struct {
 	state     uint32
 }
 
-// records takes what the console has and keeps the characters. Arrow and function
-// keys have none, and a character with Alt is none.
+// records reads the records of the console and returns their characters. Arrow and function keys have no character. A
+// character with Alt is dropped.
 func (d *device) records() ([]byte, error) {
 	const keyEvent, alt, altGr = 1, 0x3, 0x8
 	var recs [64]keyRecord
 	var n uint32
-	ok, _, err := readConsoleInput.Call(uintptr(d.in), uintptr(unsafe.Pointer(&recs[0])), uintptr(len(recs)), uintptr(unsafe.Pointer(&n)))
+	ok, _, err := readConsoleInput.Call(uintptr(d.in), uintptr(unsafe.Pointer(&recs[0])), uintptr(len(recs)),
+		uintptr(unsafe.Pointer(&n)))
 	if ok == 0 {
 		if errors.Is(err, windows.ERROR_INVALID_HANDLE) {
 			return nil, io.EOF

@@ -29,7 +29,7 @@ func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) 
 		if err := ctx.Err(); err != nil {
 			return Key{}, err
 		}
-		if n := textLength(d.buf); n >= burst || several(d.buf[:n]) {
+		if n := textLength(d.buf); n >= burst || goesOn(d.buf[:n]) {
 			return d.readBurst(ctx, read)
 		}
 		k, n, sequence := decodeKey(d.buf)
@@ -41,7 +41,7 @@ func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) 
 			switch {
 			case k.IsControl(readline.CharCtrlJ):
 				return Key{Kind: keyNewline}, nil
-			case k.Kind != keyNone && k.Kind != keyPasteEnd && k.Kind != KeyEsc: // This Esc is Alt: a sequence follows.
+			case k.Kind != keyNone && k.Kind != keyPasteEnd && k.Kind != KeyEsc: // Such an Esc is Alt and a sequence follows.
 				return k, nil
 			}
 			continue
@@ -66,8 +66,8 @@ func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) 
 	}
 }
 
-// textLength is how many bytes at the front of b are text: no control characters but tabs and the
-// ends of lines.
+// textLength returns the length of the text at the beginning of b. A control character other than tab and line end is
+// not text.
 func textLength(b []byte) int {
 	i := bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' || r == 0x7f })
 	if i < 0 {
@@ -76,10 +76,9 @@ func textLength(b []byte) int {
 	return i
 }
 
-// several reports whether text that came at once goes on behind an Enter. A person's Enter
-// comes alone, or last; this was pasted, or typed ahead over a slow line, and is not sent
-// either way.
-func several(b []byte) bool {
+// goesOn reports whether b has text after an Enter. A person presses Enter alone or last. Text after Enter was pasted,
+// or typed over a slow line: it is not sent.
+func goesOn(b []byte) bool {
 	i := bytes.IndexByte(b, readline.CharEnter)
 	return i >= 0 && len(bytes.TrimLeft(b[i:], "\r\n")) > 0
 }
@@ -91,13 +90,13 @@ func (d *typingReader) drop(n int) {
 	}
 }
 
-// readPaste reads until the end of a bracketed paste is there. Cut off by ctx, it begins anew with
-// what it has read.
+// readPaste reads until the mark of the paste's end. If ctx ends, the next call begins again with the bytes read so
+// far.
 func (d *typingReader) readPaste(ctx context.Context, read readFunc) (Key, error) {
 	from := len(pasteBegin)
 	for {
 		if i := bytes.Index(d.buf[from:], []byte(pasteEnd)); i >= 0 {
-			k := Key{Kind: keyPaste, text: pasted(d.buf[len(pasteBegin) : from+i])}
+			k := Key{Kind: keyPaste, text: pastedText(d.buf[len(pasteBegin) : from+i])}
 			d.drop(from + i + len(pasteEnd))
 			return k, nil
 		}
@@ -110,13 +109,13 @@ func (d *typingReader) readPaste(ctx context.Context, read readFunc) (Key, error
 	}
 }
 
-// pasted is text as a paste brings it, with the ends of its lines as \n.
-func pasted(b []byte) string {
+// pastedText returns the text of a paste with \n at the end of its lines.
+func pastedText(b []byte) string {
 	text := strings.ToValidUTF8(string(b), "\ufffd")
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
-// readBurst reads what arrives faster than it can be typed, up to a control character, as one key.
+// readBurst reads text up to a control character as one key. The text arrives faster than a person types.
 func (d *typingReader) readBurst(ctx context.Context, read readFunc) (Key, error) {
 	n := textLength(d.buf)
 	for n == len(d.buf) {
@@ -130,7 +129,7 @@ func (d *typingReader) readBurst(ctx context.Context, read readFunc) (Key, error
 		d.buf = append(d.buf, b...)
 		n += textLength(d.buf[n:])
 	}
-	k := Key{Kind: keyPaste, text: pasted(d.buf[:n])}
+	k := Key{Kind: keyPaste, text: pastedText(d.buf[:n])}
 	if n < burst {
 		k.Kind = keyLines
 	}

@@ -1,8 +1,8 @@
 // Package screentest is a terminal for tests. It shows the drawing of a program as a person would see it.
 //
-// It promises the little that Perlica sends: text of any width, lines that are broken where they
-// leave the screen, the cursor moved up and right, what follows it cleared, and a history of what has left the
-// screen. Any other sequence is an error, so that a test fails which sends one.
+// The terminal knows only the sequences that Perlica sends. It breaks lines at its width, moves the cursor up and
+// right, clears text after the cursor, and keeps a history of the rows that have left the screen. Any other sequence
+// goes to [Terminal.Strange], so that a test can fail.
 package screentest
 
 import (
@@ -17,22 +17,22 @@ import (
 
 // Terminal is a screen with its history. It is for one goroutine.
 type Terminal struct {
-	Strange []string // sequences that it does not know
+	Strange []string // unknown sequences
 
 	width, height int
-	lines         []line // from the oldest; those above the screen are history
-	row, column   int    // of the cursor, in lines
+	lines         []line // from the oldest; the lines above the screen are the history
+	row, column   int    // the place of the cursor in lines
 	noWrap        bool
 	pending       string // the beginning of a sequence or of a character
 }
 
-// line is a row. One that the terminal has broken goes on in the next.
+// line is a row. A broken line continues in the next row.
 type line struct {
-	cells  []string // a wide character takes two, of which the second is ""
+	cells  []string // a wide character takes two cells, the second is ""
 	broken bool
 }
 
-// New returns an empty terminal of a size.
+// New returns an empty terminal of the given size.
 func New(columns, rows int) *Terminal {
 	return &Terminal{width: columns, height: rows, lines: make([]line, 1)}
 }
@@ -116,10 +116,10 @@ func (t *Terminal) grow() {
 	}
 }
 
-// top is the first line on the screen.
+// top returns the index of the first line on the screen.
 func (t *Terminal) top() int { return max(len(t.lines)-t.height, 0) }
 
-// sequence obeys a sequence and returns its length, 0 if more of it must come.
+// sequence obeys a sequence and returns its length. 0 means that the sequence needs more bytes.
 func (t *Terminal) sequence(text string) int {
 	if len(text) < 2 {
 		return 0
@@ -163,7 +163,7 @@ func (t *Terminal) sequence(text string) int {
 	return 3 + n
 }
 
-// keep clears a whole screen as tmux does: what stands on it goes into the history.
+// keep clears the whole screen as tmux does: the cleared rows go into the history.
 func (t *Terminal) keep() {
 	used := len(t.lines)
 	for used > t.row && len(t.lines[used-1].cells) == 0 {
@@ -176,7 +176,7 @@ func (t *Terminal) keep() {
 	}
 }
 
-// Resize gives the terminal another size. Lines are broken anew where it breaks them.
+// Resize changes the size of the terminal and breaks the lines at the new width.
 func (t *Terminal) Resize(columns, rows int) {
 	var lines []line
 	row, column := 0, 0
@@ -204,7 +204,7 @@ func (t *Terminal) Resize(columns, rows int) {
 			whole, at = whole[n:], at-n
 		}
 		if at >= 0 {
-			row, column = len(lines), min(at, columns) // behind the last character of a full row it stays there
+			row, column = len(lines), min(at, columns) // After the last character of a full row, the cursor stays there.
 		}
 		lines = append(lines, line{cells: slices.Clone(whole)})
 	}
@@ -216,11 +216,10 @@ func (t *Terminal) Resize(columns, rows int) {
 	t.grow()
 }
 
-// All is everything that was shown, with what has left the screen. Rows that the terminal has
-// broken are one line; empty ones at the end are left out.
+// All returns the history and the screen. A broken line is one line of the result. Empty lines at the end are left out.
 func (t *Terminal) All() string { return text(t.lines) }
 
-// Screen is what the screen shows, row by row.
+// Screen returns the rows of the screen.
 func (t *Terminal) Screen() []string {
 	var rows []string
 	for _, l := range t.lines[t.top():] {
@@ -229,10 +228,10 @@ func (t *Terminal) Screen() []string {
 	return rows
 }
 
-// Cursor is where the cursor is on the screen.
+// Cursor returns the place of the cursor on the screen.
 func (t *Terminal) Cursor() (row, column int) { return t.row - t.top(), t.column }
 
-// History is what has left the screen.
+// History returns the lines that have left the screen.
 func (t *Terminal) History() string { return text(t.lines[:t.top()]) }
 
 func text(lines []line) string {
