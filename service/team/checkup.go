@@ -16,11 +16,11 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// clockOff is by how much a clock may differ from the hub's before somebody should know.
+// clockOff is the largest difference of a clock to the hub's without a warning.
 const clockOff = 30 * time.Second
 
-// Checkup looks at the hub and at this machine's membership, for doctor, and calls report with one result after
-// another. It changes nothing. hintOf says what to do about an error.
+// Checkup examines the hub and this machine's membership for doctor. It calls report with one
+// result after another and changes nothing. hintOf returns the remedy for an error.
 func (o Options) Checkup(ctx context.Context, hintOf func(error) string, report func(checkup.Check)) {
 	tell := func(name string, status checkup.Status, hint, format string, args ...any) {
 		report(checkup.Check{Name: name, Status: status, Detail: fmt.Sprintf(format, args...), Hint: hint})
@@ -83,7 +83,7 @@ func checkClock(here, hub time.Time) checkup.Check {
 	return c
 }
 
-// checkDurability says what can be lost of what the hub acknowledged.
+// checkDurability reports which acknowledged data the hub can lose.
 func checkDurability(s hub.State) checkup.Check {
 	c := checkup.Check{Name: "team-durability", Status: checkup.OK}
 	const docs = "see \"Generations: failover and backups\" in docs/team.md"
@@ -105,14 +105,16 @@ func checkDurability(s hub.State) checkup.Check {
 	default:
 		commit := s.Commit
 		if commit == "off" || commit == "local" {
-			commit = "on" // what each session of Perlica's sets in its place
+			// Each of Perlica's sessions sets this value instead.
+			commit = "on"
 		}
 		c.Detail = fmt.Sprintf("commits wait for a standby (%s, synchronous_commit = %s): nothing acknowledged is missing after a promotion", standbys, commit)
 	}
 	return c
 }
 
-// checkMembership looks at this machine's log of the team, read-only, and at what the hub has of its name.
+// checkMembership examines this machine's log of the team, read-only, and the hub's statements
+// about its name.
 func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, hintOf func(error) string, tell func(name string, status checkup.Status, hint, format string, args ...any), report func(checkup.Check)) {
 	const name = "team-membership"
 	joined, size, err := o.joined(ctx, s)
@@ -156,11 +158,11 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 	}
 }
 
-// behind is by how many events a copy may be shorter than its log before somebody should know: a stretch that is sent
-// at once.
+// behind is the largest number of events that a copy may lack without a warning. It is the size of
+// one batch.
 const behind = 1000
 
-// checkCopy says how far the copy of this machine's log is behind it.
+// checkCopy reports how many events the copy of this machine's log lacks.
 func checkCopy(list []hub.Copy, as string, size int64) checkup.Check {
 	c := checkup.Check{Name: "team-copy", Status: checkup.OK}
 	i := slices.IndexFunc(list, func(c hub.Copy) bool { return c.Worker == as })
@@ -180,8 +182,8 @@ func checkCopy(list []hub.Copy, as string, size int64) checkup.Check {
 	return c
 }
 
-// checkOther says how much of the copy of another worker's log is signed by it and by keepers. How long that log is only its
-// worker knows.
+// checkOther reports how much of the copy of another worker's log is signed by the worker and by
+// keepers. Only the worker knows the length of its log.
 func checkOther(other hub.Copy) checkup.Check {
 	c := checkup.Check{Name: "team-copy-" + other.Worker, Status: checkup.OK}
 	c.Detail = fmt.Sprintf("the copy of %s's log has %d events, signed up to %d, cosigned up to %d", other.Worker, other.Size, other.Checkpoint, other.Cosigned)
@@ -195,7 +197,8 @@ func checkOther(other hub.Copy) checkup.Check {
 	return c
 }
 
-// joined is under which name and key this machine joined the team, and how many events its log of the team has.
+// joined returns the name and the key under which this machine joined the team, and the number of
+// events in its log of the team.
 func (o Options) joined(ctx context.Context, s hub.State) (joined fact.TeamJoined, size int64, err error) {
 	p, err := project.Team(o.Dir, o.Environ, s.Name)
 	if err != nil {
@@ -208,7 +211,7 @@ func (o Options) joined(ctx context.Context, s hub.State) (joined fact.TeamJoine
 	if err != nil {
 		return joined, 0, err
 	}
-	defer func() { _ = log.Close() }() // read from only
+	defer func() { _ = log.Close() }() // the log was only read
 	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.TeamJoined}})
 	if err != nil || !ok {
 		return joined, 0, cmp.Or(err, ErrNotJoined)
@@ -222,7 +225,7 @@ func (o Options) joined(ctx context.Context, s hub.State) (joined fact.TeamJoine
 	return joined, size, otherTeam(joined, s)
 }
 
-// otherTeam says that a membership is one in another team than the hub's.
+// otherTeam returns an error if the membership belongs to another team than the hub's.
 func otherTeam(joined fact.TeamJoined, s hub.State) error {
 	if joined.Team != s.ID || joined.Admin != s.Admin {
 		return fmt.Errorf("%w: %s", ErrOtherTeam, s.Name)

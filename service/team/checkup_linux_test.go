@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// checked is what the checkup of a machine comes to: a line for each check.
+// checked returns the results of a machine's checkup, one line for each check.
 func checked(t testing.TB, opt Options) (lines []string) {
 	t.Helper()
 	opt.Checkup(t.Context(), func(err error) string { return fmt.Sprint("do:", err) }, func(c checkup.Check) {
@@ -25,7 +25,7 @@ func hasLine(lines []string, begin string) bool {
 	return slices.ContainsFunc(lines, func(s string) bool { return strings.HasPrefix(s, begin) })
 }
 
-// TestCheckup: what doctor says of a hub and of a machine's membership.
+// TestCheckup checks the results for a hub and a machine's membership.
 func TestCheckup(t *testing.T) {
 	s := hubtest.Start(t)
 	m := newMachine(t, s.URL("owner", "postgres"))
@@ -81,7 +81,7 @@ func TestCheckup(t *testing.T) {
 	}
 }
 
-// TestCheckupPromoted: a server that was promoted is named.
+// TestCheckupPromoted checks that a promoted server is named.
 func TestCheckupPromoted(t *testing.T) {
 	old := hubtest.Start(t)
 	m, _ := founded(t, old, "postgres")
@@ -98,7 +98,8 @@ func TestCheckupPromoted(t *testing.T) {
 	}
 }
 
-// TestCheckupSays: what can be lost, who is not who it says, and a clock that is off by a day.
+// TestCheckupSays checks the results for lossy settings, a foreign identity, and a clock that
+// differs by a day.
 func TestCheckupSays(t *testing.T) {
 	for want, s := range map[string]hub.State{
 		"fail fsync is off": {Commit: "on"},

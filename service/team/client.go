@@ -20,20 +20,20 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// MaxInput is the most that an input may hold, attachments included.
+// MaxInput limits the size of an input with its attachments, in bytes.
 const MaxInput = 64 << 20
 
 // Draft is an input before it is signed.
 type Draft struct {
-	ID          string // empty: a new one is made
+	ID          string // empty: a new id is made
 	Text        string
 	Attachments []File
 	Project     string
 	Provider    string
 	Labels      []string
 	Worker      string          // of the session
-	Session     event.SessionID // that the input goes on with, of the worker's; empty: a new one
-	Permissions string          // empty: as the worker has it
+	Session     event.SessionID // the worker's session that the input continues; empty: a new one
+	Permissions string          // empty: the worker's mode
 	Priority    int
 	NotBefore   time.Time
 	Replaces    string
@@ -45,8 +45,8 @@ type File struct {
 	Data []byte
 }
 
-// A FateError names inputs of which it is not known whether the hub has them: the hub that could tell is gone, and
-// they are not sent to another one.
+// A FateError names inputs with an unknown fate: the hub that could tell is gone, and the inputs
+// are not sent to another one.
 type FateError struct {
 	IDs []string
 	Err error
@@ -56,13 +56,13 @@ func (e *FateError) Error() string {
 	return fmt.Sprintf("whether the hub took %s is not known: %v", strings.Join(e.IDs[:min(len(e.IDs), 3)], ", "), e.Err)
 }
 
-// Unwrap returns what broke the submission off.
+// Unwrap returns the error that interrupted the submission.
 func (e *FateError) Unwrap() error { return e.Err }
 
-// Submit hands inputs to the hub in one transaction and says of each id what it came to: hub.New, hub.There or
-// hub.Differs. A submission that is broken off is looked for in its own generation, and made again there alone; what cannot
-// be found out is a *FateError. The ids of drafts that have none are filled in. Where the error is hub.ErrUnsure all are
-// there, but not on a standby.
+// Submit hands inputs to the hub in one transaction. It returns for each id one of hub.New,
+// hub.There or hub.Differs. After an interruption it looks for the inputs in their own generation
+// and submits them again only there. An unknown fate is a *FateError. Submit fills in missing ids.
+// After hub.ErrUnsure all inputs are on the hub, but not on a standby.
 func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]string, err error) {
 	if _, err := t.may(t.As, Ask); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]stri
 	return t.handOver(ctx, generation, batch)
 }
 
-// signDraft makes an input of a draft.
+// signDraft makes a signed input of a draft.
 func (t *Team) signDraft(d *Draft, generation string) (in hub.Input, err error) {
 	if d.ID == "" {
 		d.ID = uuid.Must(uuid.NewV7()).String()
@@ -96,11 +96,11 @@ func (t *Team) signDraft(d *Draft, generation string) (in hub.Input, err error) 
 		in.Payload = append(in.Payload, f.Data)
 	}
 	in.Digest = hub.InputDigest([]byte(d.Text), in.Attachments)
-	in.Signature, err = t.sign(in.Text(t.State().ID))
+	in.Signature, err = t.signText(in.Text(t.State().ID))
 	return in, err
 }
 
-// Size returns how many bytes the input holds, attachments included.
+// Size returns the number of bytes of the input with its attachments.
 func (d *Draft) Size() int {
 	size := len(d.Text)
 	for _, f := range d.Attachments {
@@ -109,7 +109,7 @@ func (d *Draft) Size() int {
 	return size
 }
 
-// Check says why an input cannot be submitted.
+// Check returns the reason why an input cannot be submitted.
 func (d *Draft) Check() error {
 	size := d.Size()
 	for _, f := range d.Attachments {
@@ -140,16 +140,17 @@ func (d *Draft) Check() error {
 		checkLine("a worker", d.Worker, 63), checkLine("a session", string(d.Session), 200))
 }
 
-// How long a submission that was broken off is looked for, and how often.
+// fateLimit and fateEvery limit the search for an interrupted submission: its duration, and the
+// interval of its attempts.
 const (
 	fateLimit = time.Minute
 	fateEvery = 500 * time.Millisecond
 )
 
-// decided are the errors of a submission whose fate is known.
+// decided lists the errors of a submission with a known fate.
 var decided = []error{hub.ErrUnsure, hub.ErrEnded, hub.ErrNotAdopted, hub.ErrNotAllowed, hub.ErrStandby, hub.ErrFull}
 
-// handOver submits a batch, and finds out what became of it if it is broken off.
+// handOver submits a batch and finds out its fate after an interruption.
 func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Input) (map[string]string, error) {
 	came, err := t.Hub.Submit(ctx, generation, batch)
 	if err == nil || slices.ContainsFunc(decided, func(known error) bool { return errors.Is(err, known) }) {
@@ -166,11 +167,12 @@ func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Inpu
 		state, err := t.Hub.Look(limit)
 		switch {
 		case err == nil && state.Generation == generation && state.Adopted:
-			// The same server: what it took is there, and what it did not take may be given to it once more.
+			// This is the same server. The accepted inputs are there, and the others may be
+			// submitted again.
 			if came, err = t.Hub.Submit(limit, generation, batch); err == nil || errors.Is(err, hub.ErrUnsure) {
 				for id, what := range came {
 					if what == hub.There {
-						came[id] = hub.New // by this submission, as far as anybody can tell
+						came[id] = hub.New // this submission most likely put it there
 					}
 				}
 				return came, err
@@ -186,7 +188,7 @@ func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Inpu
 	}
 }
 
-// foundElsewhere looks for a submission on a server that is not the one to which it was made.
+// foundElsewhere looks for a submission on another server than the one that received it.
 func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []string, broken error) (map[string]string, error) {
 	digests, err := t.Hub.Find(ctx, ids)
 	if err != nil {
@@ -210,15 +212,15 @@ func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []stri
 	return came, nil
 }
 
-// Cancel stops an input: one that waits is withdrawn, one that is claimed is stopped by its owner. It returns
-// whether it was withdrawn. Who did that here, and where, is on this machine's log behind it: until the hub can be reached it
-// may take many calls.
+// Cancel stops an input: it withdraws a waiting input, and the owner stops a claimed one. withdrawn
+// reports the first case. After success this machine's log names the stopping person and place.
+// Many attempts may precede it until the hub can be reached.
 func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool, err error) {
 	if _, err := t.may(t.As, Ask); err != nil {
 		return false, err
 	}
 	c := hub.Cancel{Input: id, Member: t.As}
-	if c.Signature, err = t.sign(c.Text(t.State().ID)); err != nil {
+	if c.Signature, err = t.signText(c.Text(t.State().ID)); err != nil {
 		return false, err
 	}
 	if withdrawn, err = t.Hub.Withdraw(ctx, id, t.As); err == nil && !withdrawn {
@@ -231,35 +233,36 @@ func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool
 	return withdrawn, err
 }
 
-// Resolve puts this member's opinion of what became of an input on the hub.
+// Resolve puts this member's opinion about the outcome of an input on the hub.
 func (t *Team) Resolve(ctx context.Context, id, text string) error {
 	if _, err := t.may(t.As, Ask); err != nil {
 		return err
 	}
-	signature, err := t.sign(hub.OpinionText(t.State().ID, id, t.As, text))
+	signature, err := t.signText(hub.OpinionText(t.State().ID, id, t.As, text))
 	if err != nil {
 		return err
 	}
 	return t.Hub.Resolve(ctx, id, t.As, text, signature)
 }
 
-// An UncountedError says why an answer does not count, in the words of the worker that asked.
+// An UncountedError is the reason why an answer does not count, in the words of the asking worker.
 type UncountedError struct {
 	Why       string
-	Otherwise bool // this member has given another answer before
+	Otherwise bool // this member gave another answer before
 }
 
 func (e *UncountedError) Error() string { return e.Why }
 
-// answerWait is how long a worker may take to say whether an answer counts.
+// answerWait limits the time in which a worker must confirm an answer.
 const answerWait = 30 * time.Second
 
-// byMembers is where an answer comes from that came over the hub.
+// byMembers is the recorded place of an answer that came over the hub.
 const byMembers = "team"
 
-// came says what has come of this member's answer to a question: nil if it counts, else an *UncountedError. known is false while
-// neither the worker's word nor the question's end is there. The end may be there a moment earlier.
-func (t *Team) came(given hub.Answer, end json.RawMessage) (known bool, err error) {
+// verdictOf returns the result of this member's answer to a question: nil if it counts, otherwise
+// an *UncountedError. known is false until the worker's verdict or the question's end is on the
+// hub. The end may arrive a moment before the verdict.
+func (t *Team) verdictOf(given hub.Answer, end json.RawMessage) (known bool, err error) {
 	switch {
 	case given.Verdict != nil && *given.Verdict == "":
 		return true, nil
@@ -278,36 +281,38 @@ func (t *Team) came(given hub.Answer, end json.RawMessage) (known bool, err erro
 	return true, &UncountedError{Why: fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)}
 }
 
-// endOf is how a question ended, as its worker told the hub. Where it cannot be read the question is closed all the same.
+// endOf decodes the end of a question as its worker told it to the hub. An unreadable end still
+// closes the question.
 func endOf(end json.RawMessage) *QuestionEnd {
 	e := new(QuestionEnd)
 	_ = json.Unmarshal(end, e)
 	return e
 }
 
-// Came says what has come of an answer of this member's to a question that is not open any more: nil if it counts, else the
-// error is an *UncountedError.
+// Came returns the result of this member's answer to a question that is not open any longer. nil
+// means that it counts. Otherwise the error is an *UncountedError.
 func (t *Team) Came(ctx context.Context, question string, a interaction.Answer) error {
 	given, end, err := t.Hub.Verdict(ctx, question, t.As)
 	if err != nil {
 		return err
 	}
 	if given.Option != "" && (given.Option != a.Option || given.Text != a.Text) {
-		return t.another()
+		return t.anotherAnswer()
 	}
-	known, err := t.came(given, end)
+	known, err := t.verdictOf(given, end)
 	if !known {
 		err = &UncountedError{Why: "the question is closed"}
 	}
 	return err
 }
 
-// another says that this member has answered otherwise.
-func (t *Team) another() error {
+// anotherAnswer returns the error for a different earlier answer of this member.
+func (t *Team) anotherAnswer() error {
 	return &UncountedError{t.As + " has given another answer before", true}
 }
 
-// Ended returns how a question ended, as its worker told the hub; nil: the hub knows of no end.
+// Ended returns the end of a question as its worker told it to the hub. nil means that the hub
+// knows no end.
 func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error) {
 	_, end, err := t.Hub.Verdict(ctx, question, t.As)
 	if err != nil || end == nil {
@@ -316,9 +321,11 @@ func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error)
 	return endOf(end), nil
 }
 
-// Answer proposes an answer to a question as q was shown, and waits until its worker says whether it counts: if not, the error is
-// an *UncountedError. Where the worker says nothing the error is context.DeadlineExceeded, and it may still count. Who answers
-// here, and where, is on this machine's log before the answer leaves it: the worker hears of the member alone.
+// Answer proposes an answer to the question q, as it was shown, and waits for the worker's verdict.
+// If the answer does not count, the error is an *UncountedError. If the worker gives no verdict in
+// time, the error is context.DeadlineExceeded, and the answer may still count. This machine's log
+// names the answering person and place before the answer leaves, because the worker hears only of
+// the member.
 func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer) error {
 	if _, err := t.may(t.As, Approve); err != nil {
 		return err
@@ -326,10 +333,11 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 	if _, ok := t.member(q.Worker); !ok {
 		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows", q.Worker)}
 	}
-	// Always travels with the option that was signed: only an option that says yes for good takes it.
+	// Always needs no place in the signed text: it goes only with an option for a lasting yes, and
+	// the option is signed.
 	p := hub.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
 	var err error
-	if p.Signature, err = t.sign(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {
+	if p.Signature, err = t.signText(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {
 		return err
 	}
 	_, err = t.Log().Append(ctx, event.NewFact(event.TeamAnswered, "perlica", event.Refs{}, fact.TeamAnswered{
@@ -343,14 +351,14 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 	case err != nil:
 		return err
 	case !same:
-		return t.another()
+		return t.anotherAnswer()
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	for every := waitLeast; ; every = min(every*3/2, waitMost) {
 		given, end, err := t.Hub.Verdict(ctx, q.ID, t.As)
 		if err == nil {
-			if known, err := t.came(given, end); known {
+			if known, err := t.verdictOf(given, end); known {
 				return err
 			}
 		}

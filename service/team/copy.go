@@ -9,16 +9,17 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// isOther reports whether an error says that this worker's log is not the one that the hub has a copy of.
+// isOther reports whether an error says that the hub's copy belongs to another log than this
+// worker's.
 func isOther(err error) bool {
 	var fork *hub.ForkError
 	return errors.As(err, &fork) || errors.Is(err, hub.ErrOtherLog)
 }
 
-// enrol compares this worker's log with its copy before anything is taken: a log that was put back from a backup, or
-// is a clone's, lacks intents and would call again. It waits for the hub; without one nothing can be taken. It
-// returns nil when ctx ends.
-func (w *Worker) enrol(ctx context.Context) error {
+// enrolLog compares this worker's log with its copy before the worker takes an input. A log that
+// was restored from a backup, or cloned, lacks intents and would repeat calls. enrolLog waits for
+// the hub, because a worker can take nothing without it. It returns nil when ctx ends.
+func (w *Worker) enrolLog(ctx context.Context) error {
 	for {
 		err := w.sender.Check(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -36,10 +37,10 @@ func (w *Worker) enrol(ctx context.Context) error {
 	}
 }
 
-// copy sends this worker's log to the hub, behind its disk, until ctx ends; what is left then lastCopy sends. Several
-// processes of a worker may do so. Where the log is found to be another one than the copy it calls stop, and sends no
-// more.
-func (w *Worker) copy(ctx context.Context, stop context.CancelCauseFunc) {
+// copyLog sends the durable events of this worker's log to the hub until ctx ends. lastCopy then
+// sends the rest. Several processes of a worker may do so. If the log differs from the copy,
+// copyLog calls stop and sends nothing further.
+func (w *Worker) copyLog(ctx context.Context, stop context.CancelCauseFunc) {
 	changes, err := w.t.Log().Changes(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -47,7 +48,7 @@ func (w *Worker) copy(ctx context.Context, stop context.CancelCauseFunc) {
 		}
 		return
 	}
-	defer func() { _ = changes.Close() }() // it was read from
+	defer func() { _ = changes.Close() }() // the log was only read
 	said := ""
 	for {
 		err := w.sender.Send(ctx)
@@ -69,13 +70,14 @@ func (w *Worker) copy(ctx context.Context, stop context.CancelCauseFunc) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait): // what comes in the meantime goes in one stretch
-			_, _ = changes.Wait(ctx, pulseEvery) // an error is the log's, and Send's next
+		case <-time.After(wait):
+			// All events of this time go in one batch.
+			_, _ = changes.Wait(ctx, pulseEvery) // an error is the log's, and Send returns it, too
 		}
 	}
 }
 
-// lastCopy sends what is left at the end of a worker, when nothing is written to its log any more.
+// lastCopy sends the rest of the log after the worker has stopped writing to it.
 func (w *Worker) lastCopy() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
 	defer cancel()

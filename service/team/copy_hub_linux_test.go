@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestEditedHub: whatever somebody who may do anything there does to the rows of a copy, verification finds it.
+// TestEditedHub checks that verification finds every edit of a copy's rows, even by a superuser.
 func TestEditedHub(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
@@ -66,8 +66,8 @@ func TestEditedHub(t *testing.T) {
 	isWhole(t, alice)
 }
 
-// TestRestoredHub: a hub that was put back from yesterday's backup has the rest of the copy again with the worker's
-// next look at it.
+// TestRestoredHub checks a hub that was restored from yesterday's backup. It has the whole copy
+// again after the worker's next send.
 func TestRestoredHub(t *testing.T) {
 	s := hubtest.Start(t)
 	m, alice := founded(t, s, "postgres")
@@ -105,8 +105,8 @@ func TestRestoredHub(t *testing.T) {
 	isWhole(t, again)
 }
 
-// TestPruningReachesTheCopy: what is removed from the log is removed from its copy, from the inputs, from the results
-// and from the questions.
+// TestPruningReachesTheCopy checks that content pruned from the log is also removed from its copy,
+// the inputs, the results and the questions.
 func TestPruningReachesTheCopy(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -157,7 +157,7 @@ func TestPruningReachesTheCopy(t *testing.T) {
 	}
 }
 
-// TestCopyResumes: a copy whose sending is cut off in the middle, again and again, comes to be what the log is.
+// TestCopyResumes checks that a repeatedly interrupted copy finally equals the log.
 func TestCopyResumes(t *testing.T) {
 	s := hubtest.Start(t)
 	_, alice := founded(t, s, "postgres")
@@ -186,8 +186,8 @@ func TestCopyResumes(t *testing.T) {
 		}
 		s.Run(t)
 	}
-	until(t, "all of it is there", func() bool { return sender.Send(t.Context()) == nil }) // the first finds that the connection is gone
-	_, _ = alice.Hub.Look(t.Context())                                                     // so does this one
+	until(t, "all of it is there", func() bool { return sender.Send(t.Context()) == nil }) // the first call finds the broken connection
+	_, _ = alice.Hub.Look(t.Context())                                                     // so does this connection
 	isWhole(t, alice)
 	if cuts == 0 {
 		t.Error("it was never cut off")

@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// dir is where a machine's user keeps what is this user's own.
+// home returns the folder of the user's own files on a machine.
 func (m machine) home(t testing.TB) string {
 	t.Helper()
 	for _, v := range m.opt.Environ {
@@ -32,7 +32,7 @@ func (m machine) home(t testing.TB) string {
 	return ""
 }
 
-// clone is another machine with all that this one has.
+// clone returns another machine with copies of all this machine's files.
 func (m machine) clone(t testing.TB) machine {
 	t.Helper()
 	c := newMachine(t, m.opt.URL)
@@ -51,7 +51,7 @@ func (m machine) clone(t testing.TB) machine {
 	return c
 }
 
-// open opens the team as the machine that joined before.
+// open opens the team as an earlier member.
 func (m machine) open(t testing.TB) *Team {
 	t.Helper()
 	j, err := Open(t.Context(), m.opt)
@@ -62,7 +62,7 @@ func (m machine) open(t testing.TB) *Team {
 	return j
 }
 
-// refuses runs a worker that must not work.
+// refuses runs a worker that must refuse to work.
 func (m machine) refuses(t testing.TB, j *Team) *hub.ForkError {
 	t.Helper()
 	w, err := NewWorker(t.Context(), j, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(s string) { t.Log(j.As, s) }})
@@ -96,7 +96,7 @@ func verified(t testing.TB, h *hub.Hub, j *Team, opt verify.Options) (rep verify
 	return rep
 }
 
-// isWhole fails unless the copy is sound and has all of the log.
+// isWhole fails unless the copy is sound and contains the whole log.
 func isWhole(t testing.TB, j *Team) (rep verify.Report) {
 	t.Helper()
 	size, root, err := j.Log().Head(t.Context())
@@ -109,7 +109,7 @@ func isWhole(t testing.TB, j *Team) (rep verify.Report) {
 	return rep
 }
 
-// fill puts lines on a worker's log, as an agent's updates are.
+// fill puts lines on a worker's log like an agent's updates.
 func fill(t testing.TB, j *Team, events int, payload []byte) {
 	t.Helper()
 	for range events {
@@ -122,12 +122,12 @@ func fill(t testing.TB, j *Team, events int, payload []byte) {
 	}
 }
 
-// TestCopy: a worker's log is on the hub when the worker has drained, whole and signed, and nothing but the log of
-// the team's context.
+// TestCopy checks that a worker's whole log is on the hub after the worker has drained. The copy is
+// signed, and contains only the log of the team's context.
 func TestCopy(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	large := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, in one line: the agent says each by itself
+	large := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB in one line, because the agent sends each line separately
 	submit(t, alice, asks("a", "@say One"), asks("large", "@say Two\n"+large))
 	drain := m.work(t, alice, 1)
 	ended(t, alice, "a", nil)
@@ -146,8 +146,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestClonedWorker: a machine with the same key and the same log is found when the logs have parted, and both are
-// stopped. Nothing is taken any more.
+// TestClonedWorker checks that a machine with the same key and log is detected when the logs
+// differ. Both machines stop and take nothing further.
 func TestClonedWorker(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -173,8 +173,8 @@ func TestClonedWorker(t *testing.T) {
 	}
 }
 
-// TestClonesAtOnce: of two machines with one log that work at the same time the one that sends second stops, and
-// then the other.
+// TestClonesAtOnce checks two machines with one log that work at the same time. The one that sends
+// second stops first, and the other one stops afterwards.
 func TestClonesAtOnce(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -208,8 +208,8 @@ func TestClonesAtOnce(t *testing.T) {
 	}
 }
 
-// TestRewrittenHistory: a worker whose log was put back from a backup, or was edited before its last event, is told
-// so by the hub.
+// TestRewrittenHistory checks that the hub detects a worker's log that was restored from a backup
+// or edited before its last event.
 func TestRewrittenHistory(t *testing.T) {
 	for name, rewrite := range map[string]func(t *testing.T, path string){
 		"an event in the middle": func(t *testing.T, path string) {
@@ -267,7 +267,7 @@ func TestRewrittenHistory(t *testing.T) {
 	}
 }
 
-// sixth is the sixth event of a log.
+// sixth returns the sixth event of a log.
 func sixth(t *testing.T, path string) (found event.Event) {
 	t.Helper()
 	r, err := store.OpenReader(t.Context(), path)

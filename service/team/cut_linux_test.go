@@ -12,8 +12,9 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestCut: while the network is cut a worker's question can be answered at its own terminal and its call goes on; what
-// the hub says later does not count, and is told why. A claim whose answer is lost is begun by nobody but who looks.
+// TestCut checks a worker without a network. Its question can be answered at its own terminal, and
+// its call continues. A later answer over the hub does not count and learns the reason. A claim
+// with a lost confirmation starts only when the worker looks for its claims.
 func TestCut(t *testing.T) {
 	s := hubtest.Start(t)
 	m, alice := founded(t, s, "postgres")
@@ -26,11 +27,11 @@ func TestCut(t *testing.T) {
 	submit(t, alice, asks("q", "@ask execute Build command=make"))
 	var asked []hub.Question
 	until(t, "the question is on the hub", func() bool {
-		asked, _ = bob.Hub.Questions(t.Context(), "", "q") // it is asked again
+		asked, _ = bob.Hub.Questions(t.Context(), "", "q") // it asks again
 		return len(asked) == 1
 	})
 	network.Cut()
-	open, err := alice.r.PendingQuestions(t.Context()) // a process of its own on the worker's machine: perlica pending
+	open, err := alice.r.PendingQuestions(t.Context()) // as 'perlica pending' does in another process on the worker's machine
 	if err != nil || len(open) != 1 {
 		t.Fatal(open, err)
 	}
@@ -65,7 +66,8 @@ func TestCut(t *testing.T) {
 	kill(t, c)
 }
 
-// TestLostAnswer: a claim that reaches the hub and whose answer is lost is begun by nobody; a look finds it.
+// TestLostAnswer checks a claim that reaches the hub while its confirmation is lost. It does not
+// start at once. The worker finds it when it looks for its claims.
 func TestLostAnswer(t *testing.T) {
 	s := hubtest.Start(t)
 	m, alice := founded(t, s, "postgres")
@@ -75,14 +77,14 @@ func TestLostAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.claim(t.Context(), t.Context(), 1); n != 0 || err != nil { // its statement is prepared from here on
+	if n, err := w.claimInputs(t.Context(), t.Context(), 1); n != 0 || err != nil { // the statement is prepared from here on
 		t.Fatal(n, err)
 	}
 	submit(t, alice, asks("a", "@say Once"))
 	network.Deafen()
 	lost := make(chan error, 1)
 	go func() {
-		_, err := w.claim(t.Context(), t.Context(), 1)
+		_, err := w.claimInputs(t.Context(), t.Context(), 1)
 		lost <- err
 	}()
 	until(t, "the hub has the claim", func() bool { return stateOf(alice, "a") == hub.Claimed })
@@ -95,7 +97,7 @@ func TestLostAnswer(t *testing.T) {
 	if n := calls(t, alice, "a"); n != 0 {
 		t.Errorf("%d calls of a claim that nobody knows of", n)
 	}
-	if err := w.look(t.Context(), t.Context(), func(error) {}); err != nil {
+	if err := w.findClaims(t.Context(), t.Context(), func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	w.tasks.Wait()
@@ -107,8 +109,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestPromotionAmidCalls: a standby is promoted and adopted while one process of a worker stands between claim and
-// intent and another one is in the middle of a call, and the old primary lives on with a worker of its own. Each
+// TestPromotionAmidCalls promotes and adopts a standby while one process of a worker is between
+// claim and intent and another one is in a call. The old primary lives on with its own worker. Each
 // input is called once.
 func TestPromotionAmidCalls(t *testing.T) {
 	old := hubtest.Start(t)
@@ -133,7 +135,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 	standby.Promote(t)
 	network.Aim(standby)
 
-	// The new primary, adopted in the middle of the calls.
+	// The new primary is adopted during the calls.
 	now := m
 	now.opt.URL = standby.URL("owner", "postgres")
 	admin := now.open(t)
@@ -148,7 +150,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 		t.Errorf("in the middle of its call: %s", st.State)
 	}
 
-	// The old primary beside it serves its own generation.
+	// The old primary serves its own generation at the same time.
 	drain := m2.work(t, bob, 1)
 	submit(t, alice, asks("old", "@say Old"))
 	if st := ended(t, alice, "old", nil); st.State != "responded" || st.Worker != "bob" || calls(t, bob, "old") != 1 {
@@ -159,9 +161,9 @@ func TestPromotionAmidCalls(t *testing.T) {
 		t.Errorf("it is on the new one, too: %v", err)
 	}
 
-	// What its owner knows does not depend on either.
+	// The owner's knowledge depends on neither server.
 	until(t, "it goes on", func() bool {
-		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this one
+		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this signal
 		return stateOf(admin, "stopped") == "responded" && stateOf(admin, "calling") == "responded"
 	})
 	for _, id := range []string{"stopped", "calling", "new"} {

@@ -21,8 +21,8 @@ var (
 	copyEvents = flag.Int("copy-events", 20_000, "how many events the copy of BenchmarkKeeper has")
 )
 
-// workerProcess is a worker as a process of its own: TestMain's child. With atClaim it does that to itself between
-// its first claim and the intent.
+// workerProcess runs a worker as a separate process. atClaim names the signal that the process
+// sends to itself between its first claim and the intent.
 func workerProcess(url, dir, atClaim string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -34,7 +34,7 @@ func workerProcess(url, dir, atClaim string) error {
 	w, err := NewWorker(ctx, j, WorkerOptions{Slots: 2, Projects: map[string]string{"website": dir}, Note: func(s string) {
 		fmt.Fprintln(os.Stderr, s)
 		if sig := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}[atClaim]; sig != 0 && strings.Contains(s, ": from ") {
-			once.Do(func() { _ = syscall.Kill(os.Getpid(), sig) }) // it is this process
+			once.Do(func() { _ = syscall.Kill(os.Getpid(), sig) }) // the process signals itself
 		}
 	}})
 	if err != nil {
@@ -66,7 +66,7 @@ func kill(t testing.TB, c *exec.Cmd) {
 	_ = c.Wait() // it was killed
 }
 
-// until waits until something holds, for a bounded time.
+// until waits for a condition, for a limited time.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !is(); {
@@ -76,18 +76,19 @@ func until(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// stateOf is what has become of an input, "" while the hub cannot be reached.
+// stateOf returns the state of an input. It is "" while the hub cannot be reached.
 func stateOf(j *Team, id string) string {
-	s, _, _ := j.Hub.Status(context.Background(), id) // it is asked again
+	s, _, _ := j.Hub.Status(context.Background(), id) // it asks again
 	return s.State
 }
 
-// TestDeaths: the table of docs/team.md, with processes that are killed and stopped where it says.
+// TestDeaths checks the table of docs/team.md with processes that are killed and stopped at its
+// points.
 func TestDeaths(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
 
-	// Between claim and intent: it goes on at its next start.
+	// The worker dies between claim and intent. Its next start continues.
 	submit(t, alice, asks("before", "@say Once"))
 	if err := m.start(t, "kill").Wait(); err == nil {
 		t.Fatal("it was not killed")
@@ -100,7 +101,7 @@ func TestDeaths(t *testing.T) {
 		t.Errorf("%s, %d calls", st.State, calls(t, alice, "before"))
 	}
 
-	// After the intent: the outcome is unknown.
+	// The worker dies after the intent. The outcome is unknown.
 	submit(t, alice, asks("after", "@hang"))
 	until(t, "the call is under way", func() bool { return calls(t, alice, "after") == 1 })
 	kill(t, c)
@@ -110,7 +111,8 @@ func TestDeaths(t *testing.T) {
 	}
 	kill(t, c)
 
-	// Stopped between claim and intent, while another process of this worker runs and the hub is adopted.
+	// The process stops between claim and intent. Another process of this worker runs in the
+	// meantime, and the hub is adopted.
 	submit(t, alice, asks("stopped", "@say Late"))
 	stopped := m.start(t, "stop")
 	until(t, "it is claimed", func() bool { return stateOf(alice, "stopped") == hub.Claimed })
@@ -126,14 +128,14 @@ func TestDeaths(t *testing.T) {
 		t.Errorf("closed by the adoption: %s", st)
 	}
 	until(t, "it goes on", func() bool {
-		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this one
+		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this signal
 		return stateOf(alice, "stopped") == "responded"
 	})
 	if n := calls(t, alice, "stopped"); n != 1 {
 		t.Errorf("%d calls", n)
 	}
 
-	// SIGTERM takes no more, and waits for what is under way.
+	// After SIGTERM the worker takes nothing further and waits for running calls.
 	submit(t, alice, asks("drained", "@sleep 1s\n@say Done"))
 	until(t, "the call is under way", func() bool { return calls(t, alice, "drained") == 1 })
 	for _, p := range []*exec.Cmd{c, stopped} {
@@ -151,7 +153,8 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// TestHubDies: a call goes on while the hub is gone, and its outcome follows; a submission is made once.
+// TestHubDies checks that a call continues while the hub is gone and its outcome follows later. A
+// submission is made once.
 func TestHubDies(t *testing.T) {
 	s := hubtest.Start(t)
 	m, alice := founded(t, s, "postgres")

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestDiskFull: while the disk of the hub is full nothing is taken and it is said at once; the call under way goes on. With
-// room again, what was acknowledged is answered, once.
+// TestDiskFull checks a hub with a full disk. It accepts nothing and says so at once, and the
+// running call continues. After space is free again, every acknowledged input is answered once.
 func TestDiskFull(t *testing.T) {
 	s := hubtest.New(t, "min_wal_size=32MB", "max_wal_size=32MB")
 	s.Small(t, "128")
@@ -30,7 +30,7 @@ func TestDiskFull(t *testing.T) {
 	free := s.Fill(t)
 	client := m.open(t)
 	var taken []string
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // less than a submission is looked for
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // shorter than the search for a submission
 	defer cancel()
 	var err error
 	for i := 0; i < 1000 && err == nil; i++ {

@@ -15,13 +15,14 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestLeavesAmidWork: a worker whose membership ends goes on with its call, takes nothing more, and ends.
+// TestLeavesAmidWork checks that a worker whose membership ends finishes its call, takes nothing
+// further, and ends.
 func TestLeavesAmidWork(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
 	s.SQL(t, db, "CREATE ROLE bob_"+db+" LOGIN IN ROLE perlica_member")
 	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", Ask)
-	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir}, Note: func(string) {}}) // one is free
+	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir}, Note: func(string) {}}) // one slot is free
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestLeavesAmidWork(t *testing.T) {
 	}
 }
 
-// TestLeavesAmidWait: who waits for an input and leaves is told that.
+// TestLeavesAmidWait checks that a member that leaves while it waits for an input is told so.
 func TestLeavesAmidWait(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
@@ -71,7 +72,7 @@ func TestLeavesAmidWait(t *testing.T) {
 	}
 }
 
-// TestJoin: names, keys and their confirmation.
+// TestJoin checks names, keys and their confirmation.
 func TestJoin(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
@@ -121,7 +122,7 @@ func TestJoin(t *testing.T) {
 	if err != nil || confirmed {
 		t.Fatal("it asks again:", confirmed, err)
 	}
-	defer func() { _ = back.Close() }() // nothing more is written
+	defer func() { _ = back.Close() }() // nothing further is written
 	if err := alice.Confirm(t.Context(), "bob", back.Key, []string{Ask}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestJoin(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Another database that calls itself the same team.
+	// This is another database with the same team name.
 	other := s.Database(t)
 	opt := newMachine(t, s.URL("owner", other)).opt
 	if _, _, _, err := Init(t.Context(), opt, "team"); err != nil {
@@ -144,7 +145,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestPins: what the hub forgets of a member the log remembers.
+// TestPins checks that the log remembers a member that the hub has forgotten.
 func TestPins(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -152,7 +153,7 @@ func TestPins(t *testing.T) {
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
-	s.SQL(t, db, "DELETE FROM perlica.members WHERE gone") // a restored backup
+	s.SQL(t, db, "DELETE FROM perlica.members WHERE gone") // as after a restored backup
 	submitted, err := bob.signDraft(&Draft{ID: "a", Text: "x", Project: "website"}, bob.State().Generation)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +178,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestLeaveIsTheLastWord: a statement that nobody signed, which an admin's password put ahead, does not keep a member's role.
+// TestLeaveIsTheLastWord checks an unsigned statement that an admin's password inserted. It does
+// not preserve a member's role.
 func TestLeaveIsTheLastWord(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)

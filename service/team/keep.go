@@ -19,11 +19,12 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// keeperName is the name under which a member cosigns.
+// keeperName returns the name under which a member cosigns.
 func keeperName(member string) string { return keyName + "/" + member }
 
-// Keeper verifies the copies of all workers, by the keys that are pinned here, and with what this machine cosigned
-// before. It cosigns if that is wanted; audit judges events, and may be nil.
+// Keeper returns a keeper that verifies the copies of all workers. It uses the pinned keys and this
+// machine's earlier cosignatures. It cosigns if cosigns is set. audit returns a judge of events and
+// may be nil.
 func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Auditor) (*hub.Keeper, error) {
 	own, err := t.Log().Origin(ctx)
 	if err != nil {
@@ -45,13 +46,14 @@ func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Aud
 		k.Kept[c.Worker] = hub.Kept{Checkpoint: evidence.Checkpoint{Origin: c.Origin, Size: c.Size, Root: root}, Line: c.Line}
 	}
 	if cosigns {
-		k.Sign = t.cosign
+		k.Sign = t.cosignCheckpoint
 	}
 	return k, nil
 }
 
-// cosign signs a checkpoint. That it did is on this machine's log before anybody else sees it.
-func (t *Team) cosign(ctx context.Context, worker string, c evidence.Checkpoint) (line string, err error) {
+// cosignCheckpoint signs a checkpoint. The signature is on this machine's log before another
+// machine sees it.
+func (t *Team) cosignCheckpoint(ctx context.Context, worker string, c evidence.Checkpoint) (line string, err error) {
 	if line, err = t.keys.Cosign(keeperName(t.As), c, time.Now()); err != nil {
 		return "", err
 	}
@@ -61,14 +63,14 @@ func (t *Team) cosign(ctx context.Context, worker string, c evidence.Checkpoint)
 	return line, err
 }
 
-// keysOf returns the keys that a member had.
+// keysOf returns all keys that a member has had.
 func (t *Team) keysOf(name string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.had[name])
 }
 
-// WitnessKeys returns the verifier keys by which members cosign, by name.
+// WitnessKeys returns the verifier keys of the cosigning members, by name.
 func (t *Team) WitnessKeys() (list []string) {
 	for _, m := range t.Members() {
 		for _, key := range t.keysOf(m.Name) {
@@ -89,7 +91,7 @@ func (t *Team) witnesses() (list []note.Verifier) {
 	return list
 }
 
-// LogKeys returns the verifier keys of a worker's log of that name.
+// LogKeys returns the verifier keys of a worker's log with this origin.
 func (t *Team) LogKeys(worker, origin string) (list []string) {
 	for _, key := range t.keysOf(worker) {
 		if vkey, err := evidence.KeyUnder(key, origin, false); err == nil {
@@ -99,8 +101,10 @@ func (t *Team) LogKeys(worker, origin string) (list []string) {
 	return list
 }
 
-// Fetch verifies the copy of a worker's log and writes it as an export, up to its newest signed checkpoint, with the
-// keepers' signatures; without one all of it, unsigned. A copy that is not Sound is not written. audit judges its events, and may be nil.
+// Fetch verifies the copy of a worker's log and writes it as an export. The export ends at the
+// newest signed checkpoint and includes the keepers' signatures. Without such a checkpoint, Fetch
+// writes the whole copy unsigned. It does not write an unsound copy. audit returns a judge of the
+// events and may be nil.
 func (t *Team) Fetch(ctx context.Context, worker string, w io.Writer, audit func() verify.Auditor) (v hub.Verdict, done export.Summary, err error) {
 	k, err := t.Keeper(ctx, false, audit)
 	if err != nil {

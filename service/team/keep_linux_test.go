@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// checkpointed puts lines and a checkpoint on a worker's log, and all of it on the hub.
+// checkpointed puts lines and a checkpoint on a worker's log and copies the log to the hub.
 func checkpointed(t testing.TB, j *Team, events int) {
 	t.Helper()
 	fill(t, j, events, []byte("line"))
@@ -39,7 +39,7 @@ func keeper(t testing.TB, j *Team) *hub.Keeper {
 	return k
 }
 
-// round is a keeper's round over one copy.
+// round runs a keeper's round over one copy.
 func round(t testing.TB, k *hub.Keeper, whole bool) hub.Verdict {
 	t.Helper()
 	list, err := k.Round(t.Context(), whole)
@@ -49,7 +49,7 @@ func round(t testing.TB, k *hub.Keeper, whole bool) hub.Verdict {
 	return list[0]
 }
 
-// kept is a team of alice, who works, and bob, who keeps.
+// kept returns a team of alice, a worker, and bob, a keeper.
 func kept(t *testing.T) (s *hubtest.Server, db string, alice, bob *Team) {
 	t.Helper()
 	s, db = hubtest.Shared(t)
@@ -59,8 +59,8 @@ func kept(t *testing.T) (s *hubtest.Server, db string, alice, bob *Team) {
 	return s, db, alice, bob
 }
 
-// TestKeeper: what is sound is cosigned, on the keeper's own log first; what is new is read alone; nothing is cosigned
-// twice, and what was lost on its way is sent again.
+// TestKeeper checks that a sound copy is cosigned, first on the keeper's own log. The keeper reads
+// only new events and cosigns nothing twice. It sends a lost cosignature again.
 func TestKeeper(t *testing.T) {
 	s, db, alice, bob := kept(t)
 	k := keeper(t, bob)
@@ -91,14 +91,14 @@ func TestKeeper(t *testing.T) {
 	if n, err := bob.Log().Count(t.Context(), event.Query{Types: []event.Type{event.TeamCosigned}}); n != 2 || err != nil {
 		t.Errorf("cosigned %d times, %v", n, err)
 	}
-	// Alice verifies her own copy, and does not cosign it.
+	// Alice verifies her own copy without cosigning it.
 	if v = round(t, keeper(t, alice), true); v.Problem != "" || v.Cosigned != 0 {
 		t.Errorf("her own: %+v", v)
 	}
 }
 
-// TestKeeperFindsEdits: an event that was edited, a copy that lost its end, another history under the worker's own
-// signature. None of them is cosigned.
+// TestKeeperFindsEdits checks an edited event, a copy that lost its end, and another history with
+// the worker's own signature. The keeper cosigns none of these copies.
 func TestKeeperFindsEdits(t *testing.T) {
 	s, db, alice, bob := kept(t)
 	k := keeper(t, bob)
@@ -125,7 +125,7 @@ func TestKeeperFindsEdits(t *testing.T) {
 		t.Errorf("no copy: %+v", v)
 	}
 
-	// A worker that lies: from event 9 on another history, hashed anew and signed by its own key.
+	// The worker lies: its history differs from event 9 on, with new hashes and its own signature.
 	var tree []event.Event
 	for e, err := range alice.Log().Events(t.Context(), event.Query{}) {
 		if err != nil {
@@ -154,7 +154,7 @@ func TestKeeperFindsEdits(t *testing.T) {
 	}
 }
 
-// TestKeeperSeesForks: a worker that was stopped is named.
+// TestKeeperSeesForks checks that a stopped worker is named.
 func TestKeeperSeesForks(t *testing.T) {
 	_, _, alice, bob := kept(t)
 	if err := hub.ForkCopy(t.Context(), alice.Hub, "alice", 7); err != nil {
@@ -165,7 +165,8 @@ func TestKeeperSeesForks(t *testing.T) {
 	}
 }
 
-// TestFetch: a fetched copy is verified without the hub, with the worker's and the keeper's keys.
+// TestFetch checks that a fetched copy can be verified without the hub, with the worker's and the
+// keeper's keys.
 func TestFetch(t *testing.T) {
 	_, _, alice, bob := kept(t)
 	k := keeper(t, bob)
@@ -200,15 +201,15 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestKeyChange: what a worker signed with the key that it had before counts.
+// TestKeyChange checks that a worker's signatures with an earlier key still count.
 func TestKeyChange(t *testing.T) {
 	_, _, _, bob := kept(t)
-	other := bob.Key // any other one
+	other := bob.Key // any other key
 	bob.mu.Lock()
 	old := bob.members["alice"]
 	next := old
 	next.Key, next.Version = other, old.Version+1
-	bob.know(next)
+	bob.addMember(next)
 	bob.mu.Unlock()
 	if got := bob.keysOf("alice"); !slices.Equal(got, []string{old.Key, other}) {
 		t.Error(got)
@@ -218,7 +219,7 @@ func TestKeyChange(t *testing.T) {
 	}
 }
 
-// BenchmarkKeeper verifies a copy of some hundred thousand events of 400 bytes; -copy-events says how many.
+// BenchmarkKeeper verifies a copy with events of 400 bytes; -copy-events is their number.
 func BenchmarkKeeper(b *testing.B) {
 	s, db := hubtest.Shared(b)
 	m := newMachine(b, s.URL("owner", db))

@@ -5,38 +5,39 @@ import (
 	"time"
 )
 
-// How long it takes until a team that could not be opened is tried again, and until the members are read again.
+// openAgain is the pause before a failed opening is repeated. membersEvery is the interval for
+// reading the members again.
 const (
 	openAgain    = 5 * time.Second
 	membersEvery = time.Minute
 )
 
-// Link is the user's team for a process that lives long: opened when it is first asked for, once. Its methods may be
-// called from several goroutines. The caller must Close it.
+// Link is the user's team for a long-lived process. The first use opens the team once. Its methods
+// may be called from several goroutines. The caller must Close it.
 type Link struct {
 	open func(context.Context) (*Team, error)
-	turn chan struct{} // capacity 1, and guards what follows: one opens it at a time
+	sem  chan struct{} // capacity 1; guards the fields below: one goroutine opens the team at a time
 
 	team   *Team
-	read   time.Time // when it was opened, or tried to, or the members were read
-	failed error     // why it could not be opened
+	read   time.Time // time of the last opening, attempt, or reading of the members
+	failed error     // the error of the last opening
 }
 
-// NewLink returns a link to the team that open opens; nil: there is none.
+// NewLink returns a link to the team that open opens. A nil open stands for no team.
 func NewLink(open func(context.Context) (*Team, error)) *Link {
-	return &Link{open: open, turn: make(chan struct{}, 1)}
+	return &Link{open: open, sem: make(chan struct{}, 1)}
 }
 
-// Get returns the team as it is now; it is the link's to close. While it cannot be opened it is tried now and then, and
-// nobody else waits for that. The error is ErrNoHub where there is none, or one of Open's; with the team, why its
-// members could not be read again.
+// Get returns the team in its current state. The link closes it. While the team cannot be opened,
+// only one caller at a time tries again, now and then. The error is ErrNoHub without a team, or an
+// error of Open. If Get returns a team and an error, the members could not be read again.
 func (l *Link) Get(ctx context.Context) (*Team, error) {
 	if l.open == nil {
 		return nil, ErrNoHub
 	}
 	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
+	case l.sem <- struct{}{}:
+		defer func() { <-l.sem }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -53,7 +54,7 @@ func (l *Link) Get(ctx context.Context) (*Team, error) {
 	return l.team, l.failed
 }
 
-// Close closes the team. Nobody may be in a method, nor call one later.
+// Close closes the team. No other method may be running or called later.
 func (l *Link) Close() error {
 	if l.team == nil {
 		return nil
@@ -61,18 +62,18 @@ func (l *Link) Close() error {
 	return l.team.Close()
 }
 
-// How often Watch looks, while the hub answers and while it does not.
+// watchEvery and watchAgain are the intervals of Watch while the hub answers and while it does not.
 const (
 	watchEvery = 2 * time.Second
 	watchAgain = 5 * time.Second
 )
 
-// Watch hands see the questions that are open, again and again, until ctx ends. trouble is told once what goes wrong, of that or
-// in see, until it goes well again: then nil.
+// Watch calls see with the open questions repeatedly until ctx ends. It calls trouble once with an
+// error of the hub or of see, and with nil after the error has ended.
 func (l *Link) Watch(ctx context.Context, see func(context.Context, *Team, []OpenQuestion) error, trouble func(error)) {
 	ill := false
 	for {
-		err := l.look(ctx, see)
+		err := l.lookOnce(ctx, see)
 		if ctx.Err() != nil {
 			return
 		}
@@ -91,7 +92,7 @@ func (l *Link) Watch(ctx context.Context, see func(context.Context, *Team, []Ope
 	}
 }
 
-func (l *Link) look(ctx context.Context, see func(context.Context, *Team, []OpenQuestion) error) error {
+func (l *Link) lookOnce(ctx context.Context, see func(context.Context, *Team, []OpenQuestion) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	t, err := l.Get(ctx)

@@ -8,7 +8,8 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// TestLink: a hub that cannot be reached is not called by each that asks, and holds up nobody for longer than wanted.
+// TestLink checks that callers do not each call an unreachable hub, and that no caller waits longer
+// than its context.
 func TestLink(t *testing.T) {
 	calls := 0
 	l := NewLink(func(context.Context) (*Team, error) {
@@ -28,7 +29,7 @@ func TestLink(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l.turn <- struct{}{} // somebody opens it
+	l.sem <- struct{}{} // another goroutine opens the team
 	if _, err := l.Get(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("one who does not wait any more: %v", err)
 	}
@@ -40,7 +41,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestWatch: what goes wrong is said once, until it goes well.
+// TestWatch checks that an error is reported once until it has ended.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,26 +14,29 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Live is an input that is seen while its worker has it answered: its state and its questions as the hub has them, and
-// what its run says, from the copy of the worker's log, as it arrives there. What becomes of the input the hub's record
-// of it says alone. It is used by one goroutine.
+// Live follows an input while its worker answers it. The state and the questions come from the hub.
+// The run's updates come from the copy of the worker's log as they arrive there. Only the hub's
+// record tells the outcome of the input. One goroutine uses a Live.
 type Live struct {
-	Look func(hub.Status, []hub.Question) // is called each time these may have changed
-	Show func(kernel.Notice)              // is called with what the run says; nil: it is not read
-	Note func(string)                     // is called once with what keeps any of this from being seen; nil: nobody is told
+	// Look is called each time the state or the questions may have changed.
+	Look func(hub.Status, []hub.Question)
+	// Show is called with the run's notices. nil means that the copy is not read.
+	Show func(kernel.Notice)
+	// Note is called once with each reason why an update cannot be shown. It may be nil.
+	Note func(string)
 
 	t      *Team
 	sizes  map[string]event.Seq // of the copies before the input could be claimed
-	at     event.Seq            // up to here the copy was read
-	run    *kernel.Record       // what is known of the run
-	text   strings.Builder      // that it said
-	over   bool                 // the copy has the end of the run
-	broken bool                 // the copy cannot be read any further
+	at     event.Seq            // the last event that was read from the copy
+	run    *kernel.Record       // the known facts of the run
+	text   strings.Builder      // the run's text
+	over   bool                 // the copy contains the end of the run
+	broken bool                 // the copy cannot be read further
 	away   bool                 // the hub does not answer
-	limit  time.Duration        // copyLimit
+	limit  time.Duration        // copyLimit, except in tests
 }
 
-// Live prepares to see an input that is submitted after this call.
+// Live prepares to follow an input that is submitted after this call.
 func (t *Team) Live(ctx context.Context) (*Live, error) {
 	list, err := hub.ListCopies(ctx, t.Hub)
 	if err != nil {
@@ -46,15 +49,15 @@ func (t *Team) Live(ctx context.Context) (*Live, error) {
 	return l, nil
 }
 
-// How often an input that is waited for is looked at: at first and while its run says something, and later; and how
-// long the copy may be behind the outcome before it is not waited for any longer.
+// waitLeast is the interval of the looks at the start and during updates, and waitMost the later
+// one. copyLimit is the time that Wait gives the copy to catch up with the outcome.
 const (
 	waitLeast = 50 * time.Millisecond
 	waitMost  = time.Second
 	copyLimit = 5 * time.Second
 )
 
-// Wait waits until the input has ended, through whatever may happen to the connection.
+// Wait waits until the input has ended. It survives broken connections.
 func (l *Live) Wait(ctx context.Context, id string) (s hub.Status, err error) {
 	var ended time.Time
 	for every := waitLeast; ; every = min(every*3/2, waitMost) {
@@ -62,17 +65,18 @@ func (l *Live) Wait(ctx context.Context, id string) (s hub.Status, err error) {
 		l.heard(ctx, err)
 		switch {
 		case err == nil && !ok:
-			return s, cmp.Or(l.t.stays(ctx), fmt.Errorf("the hub has no input %s any more", id))
+			return s, cmp.Or(l.t.refreshMembership(ctx), fmt.Errorf("the hub has no input %s any more", id))
 		case err == nil:
 			s = now
-			if l.see(ctx, s) {
+			if l.showChanges(ctx, s) {
 				every = waitLeast
 				if !ended.IsZero() {
 					ended = time.Now()
 				}
 			}
 		}
-		if s.State != "" && s.Ended() { // the last of what it said may be on its way
+		// The last updates may still be on their way.
+		if s.State != "" && s.Ended() {
 			if ended.IsZero() {
 				ended = time.Now()
 			}
@@ -95,7 +99,7 @@ func (l *Live) Wait(ctx context.Context, id string) (s hub.Status, err error) {
 	}
 }
 
-// heard says once that the hub does not answer, and once that it does again.
+// heard reports once that the hub does not answer, and once that it answers again.
 func (l *Live) heard(ctx context.Context, err error) {
 	switch away := err != nil; {
 	case away == l.away || ctx.Err() != nil:
@@ -114,17 +118,17 @@ func (l *Live) note(format string, args ...any) {
 	}
 }
 
-// complete reports whether nothing more is expected of the copy.
+// complete reports whether the copy needs no further reading.
 func (l *Live) complete(s hub.Status) bool {
 	return l.Show == nil || l.over || l.broken || s.Worker == "" || s.Result == nil || s.State == hub.Refused
 }
 
-// see shows what is different, and reports whether the run said something.
-func (l *Live) see(ctx context.Context, s hub.Status) bool {
+// showChanges shows the changes and reports whether the run had updates.
+func (l *Live) showChanges(ctx context.Context, s hub.Status) bool {
 	said := false
 	if s.Worker != "" && !l.over && !l.broken && l.Show != nil {
 		var err error
-		if said, err = l.read(ctx, s); errors.Is(err, errPruned) || errors.Is(err, hub.ErrEdited) {
+		if said, err = l.readRun(ctx, s); errors.Is(err, errPruned) || errors.Is(err, hub.ErrEdited) {
 			l.broken = true
 			l.note("%v; the rest of the answer is shown when it is complete", err)
 		}
@@ -141,12 +145,12 @@ func (l *Live) see(ctx context.Context, s hub.Status) bool {
 	return said
 }
 
-// errPruned says that a part of what a run said is no longer there.
+// errPruned says that a part of the run's updates was removed.
 var errPruned = errors.New("what the run said was removed from the copy of its worker's log")
 
-// read shows what the copy has gained of the run. An error other than errPruned and hub.ErrEdited is the
-// connection's: the next call goes on behind what was shown.
-func (l *Live) read(ctx context.Context, s hub.Status) (said bool, err error) {
+// readRun shows the new events of the run in the copy. Except for errPruned and hub.ErrEdited, an
+// error belongs to the connection, and the next call continues after the shown events.
+func (l *Live) readRun(ctx context.Context, s hub.Status) (said bool, err error) {
 	r := hub.NewCopyReader(l.t.Hub, s.Worker)
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -156,7 +160,9 @@ func (l *Live) read(ctx context.Context, s hub.Status) (said bool, err error) {
 	if head <= l.at {
 		return false, nil
 	}
-	if l.run == nil || !l.run.Intended { // before it a process of the worker may have died, and another one begun a run
+	// Before the intent, a process of the worker may have died and another one may have started a
+	// new run.
+	if l.run == nil || !l.run.Intended {
 		e, ok, err := r.Last(ctx, event.Query{Input: event.InputID(s.ID), Types: []event.Type{event.MessageReceived}, After: l.at, Until: head})
 		if err != nil {
 			return false, err
@@ -174,15 +180,15 @@ func (l *Live) read(ctx context.Context, s hub.Status) (said bool, err error) {
 				return said, errPruned
 			}
 			l.at, said = e.Seq, true
-			l.notice(e)
+			l.showEvent(e)
 		}
 	}
 	l.at = head
 	return said, nil
 }
 
-// notice shows what an event of the run means.
-func (l *Live) notice(e event.Event) {
+// showEvent shows the notice of an event of the run.
+func (l *Live) showEvent(e event.Event) {
 	n := l.run.Notice(e)
 	switch n := n.(type) {
 	case kernel.Updated:
@@ -197,11 +203,11 @@ func (l *Live) notice(e event.Event) {
 	}
 }
 
-// Rest returns the missing end of a text whose begin the run said already. It is not ok when the run said something
-// else. A result holds U+FFFD in the place of each invalid byte that the run said.
+// Rest returns the rest of a text that begins with the run's text. ok is false if the text begins
+// differently. A result has U+FFFD for each invalid byte of the run's text.
 func (l *Live) Rest(text string) (rest string, ok bool) {
 	return strings.CutPrefix(valid(text), valid(l.text.String()))
 }
 
-// valid puts U+FFFD in the place of each byte that is not UTF-8.
+// valid replaces each byte that is not UTF-8 by U+FFFD.
 func valid(text string) string { return string([]rune(text)) }

@@ -18,7 +18,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// seen waits for an input by l and returns the text that its run said, the kinds of what was shown, and the notes.
+// seen waits for an input with l. It returns the run's text, the kinds of the notices, and the
+// notes.
 func seen(t *testing.T, l *Live, id string) (text string, kinds, notes []string) {
 	t.Helper()
 	if l.Look == nil {
@@ -57,15 +58,15 @@ func seen(t *testing.T, l *Live, id string) (text string, kinds, notes []string)
 	return text, kinds, notes
 }
 
-// TestLive: what a run says is shown from the copy of its worker's log, in its order; what the copy lacks is said, and
-// changes no outcome.
+// TestLive checks that a run's updates are shown in order from the copy of its worker's log.
+// Missing parts of the copy are reported and do not change the outcome.
 func TestLive(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
 	drain := m.work(t, alice, 1)
 	submit(t, alice, asks("other", "@say other"))
 	ended(t, alice, "other", nil)
-	client, err := Open(t.Context(), m.opt) // with the newest connection
+	client, err := Open(t.Context(), m.opt) // with a new connection
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,8 @@ func TestLive(t *testing.T) {
 	submit(t, client, asks("a", "@say one\n@tool execute make\n@usage 1 2\n@say two"))
 	cut := false
 	l.Look = func(hub.Status, []hub.Question) {
-		if !cut { // the hub is lost in the middle, once, until that is said
+		// The hub is lost once during the run, until this is reported.
+		if !cut {
 			cut = true
 			if err := s.Away(db); err != nil {
 				t.Error(err)
@@ -123,7 +125,7 @@ func TestLive(t *testing.T) {
 	if text, notes := again(`DELETE FROM perlica.events WHERE worker = 'alice'`); text != "" || len(notes) != 1 || !strings.Contains(notes[0], "is behind") {
 		t.Errorf("%q, %q", text, notes)
 	}
-	if err := client.Hub.Close(); err != nil { // a hub that never answers: the input has not ended
+	if err := client.Hub.Close(); err != nil { // the hub never answers: the input has not ended
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -133,8 +135,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestMasked: what a worker's log masks it does not send to the hub either, in a result or a question, and
-// the result's text is the one that the copy shows.
+// TestMasked checks that a worker sends no masked text of its log to the hub, neither in a result
+// nor in a question. The result's text equals the text in the copy.
 func TestMasked(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m := newMachine(t, s.URL("owner", db))
@@ -178,8 +180,9 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// TestAnsweredTwice: of two answers in a member's name, from two places, the second one is not told that it counts. Who gave
-// each, and where, is on the member's own log, and how the question ended is known of the hub.
+// TestAnsweredTwice checks two different answers in a member's name from two places. The second one
+// is not told that it counts. The member's own log names the person and place of each. The hub
+// knows how the question ended.
 func TestAnsweredTwice(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -223,7 +226,8 @@ func TestAnsweredTwice(t *testing.T) {
 	}
 }
 
-// TestRestOfInvalidBytes: a result has U+FFFD for each invalid byte that the copy of the log has as it came.
+// TestRestOfInvalidBytes checks that a result has U+FFFD for each invalid byte that the copy of the
+// log contains unchanged.
 func TestRestOfInvalidBytes(t *testing.T) {
 	for text, want := range map[string]string{"caf\ufffd": "", "caf\ufffd\ufffd au lait": "\ufffd au lait"} {
 		var l Live

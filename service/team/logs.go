@@ -12,7 +12,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Use calls f with the team whose hub the settings of a project name, opened as the member that this machine is.
+// Use calls f with the team in the settings of a project. The team is opened as this machine's
+// member.
 func Use(ctx context.Context, p *project.Project, version string, f func(*Team) error) error {
 	opt, err := OptionsOf(p, "", version)
 	if err != nil {
@@ -25,26 +26,26 @@ func Use(ctx context.Context, p *project.Project, version string, f func(*Team) 
 	return errors.Join(f(t), t.Close())
 }
 
-// Logs returns readers of the copies of the logs of those workers who are, or were, members that are pinned here, by name.
-// They can be used as long as the team is open.
+// Logs returns readers of the copies of the logs of present and former workers whose membership is
+// pinned here, by name. They can be used while the team is open.
 func (t *Team) Logs(ctx context.Context) ([]*hub.CopyReader, error) {
 	logs, err := hub.CopyReaders(ctx, t.Hub, t.views)
 	return slices.DeleteFunc(logs, func(l *hub.CopyReader) bool {
 		_, pinned := t.member(l.Worker)
-		return !pinned || hub.CheckName(l.Worker) != nil // it becomes a part of a file's name
+		return !pinned || hub.CheckName(l.Worker) != nil // the name becomes part of a file's name
 	}), err
 }
 
-// noSession is a sessions.ErrNoSession of the copies.
+// noSession is the copies' form of sessions.ErrNoSession.
 type noSession struct{}
 
 func (noSession) Error() string        { return "no copy of a worker's log has such a session" }
 func (noSession) Is(target error) bool { return target == sessions.ErrNoSession }
 
-// Hint says where they are listed.
+// Hint returns the command that lists the sessions.
 func (noSession) Hint() string { return "'perlica session list --team' lists them" }
 
-// otherProject is a sessions.ErrNoSession of a project that is not the session's.
+// otherProject is a sessions.ErrNoSession for a session of another project.
 type otherProject struct {
 	session event.SessionID
 	of, not string
@@ -56,12 +57,13 @@ func (e *otherProject) Error() string {
 
 func (e *otherProject) Is(target error) bool { return target == sessions.ErrNoSession }
 
-// Hint says how it is gone on with.
+// Hint returns the option that continues the session.
 func (e *otherProject) Hint() string { return "--team-project " + e.of + " goes on with it" }
 
-// FindSession finds the session that is named, by its id, the beginning of it or its name, and the copy that it is in; with
-// an empty name that of all workers which was used last. It is an error if it is not one of the
-// project, unless that is empty. note is told of copies that are left out, which somebody edited. The errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
+// FindSession finds a session by its id, the beginning of its id, or its name. It also returns the
+// session's copy. An empty name means the last used session of all workers. A session of another
+// project is an error unless project is empty. FindSession omits edited copies and calls note for
+// each. Its errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
 func (t *Team) FindSession(ctx context.Context, name, project string, note func(string)) (found sessions.Session, at *hub.CopyReader, err error) {
 	logs, err := t.Logs(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Confirm makes a member of who asks to join under the name, if the key is the one that is asked for.
+// Confirm makes the requesting machine a member under the name, if its key is the given one.
 func (t *Team) Confirm(ctx context.Context, name, key string, rights []string) error {
 	if _, err := t.may(t.As, Admin); err != nil {
 		return err
@@ -23,13 +23,13 @@ func (t *Team) Confirm(ctx context.Context, name, key string, rights []string) e
 	}
 	for _, r := range asked {
 		if r.Name == name && r.Key == key {
-			return errors.Join(t.declare(ctx, hub.Member{Name: name, Key: key, Rights: rights, Login: r.Login}, t.As), t.Refresh(ctx))
+			return errors.Join(t.declareMember(ctx, hub.Member{Name: name, Key: key, Rights: rights, Login: r.Login}, t.As), t.Refresh(ctx))
 		}
 	}
 	return fmt.Errorf("nobody asks to join as %s with that key", name)
 }
 
-// Leave ends a membership: this machine's own, or with the right of an admin another one.
+// Leave ends this machine's membership. An admin may end another one.
 func (t *Team) Leave(ctx context.Context, name string) error {
 	m, ok := t.member(name)
 	if _, err := t.may(t.As, Admin); err != nil {
@@ -38,10 +38,10 @@ func (t *Team) Leave(ctx context.Context, name string) error {
 	if !ok || m.Gone {
 		return fmt.Errorf("%s is no member of the team", name)
 	}
-	return errors.Join(t.declare(ctx, hub.Member{Name: name, Key: m.Key, Rights: []string{}, Gone: true, Login: m.Login}, t.As), t.Refresh(ctx))
+	return errors.Join(t.declareMember(ctx, hub.Member{Name: name, Key: m.Key, Rights: []string{}, Gone: true, Login: m.Login}, t.As), t.Refresh(ctx))
 }
 
-// Adopt begins a new generation on the server that is there now: see hub.Adopt.
+// Adopt begins a new generation on the current server; see hub.Adopt.
 func (t *Team) Adopt(ctx context.Context, even bool) (done hub.Adoption, err error) {
 	if _, err := t.may(t.As, Admin); err != nil {
 		return done, err
@@ -60,8 +60,8 @@ func stated(m fact.TeamMember) hub.Member {
 	return hub.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
 }
 
-// pinned reads the members that the log has.
-func (t *Team) pinned(ctx context.Context) error {
+// readPinned reads the members that the log has pinned.
+func (t *Team) readPinned(ctx context.Context) error {
 	for e, err := range t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamMember}}) {
 		if err != nil {
 			return err
@@ -70,21 +70,21 @@ func (t *Team) pinned(ctx context.Context) error {
 		if err := e.Decode(&m); err != nil {
 			return err
 		}
-		t.know(m)
+		t.addMember(m)
 	}
 	return nil
 }
 
-// know takes in a statement that is pinned. The caller holds mu, or is alone.
-func (t *Team) know(m fact.TeamMember) {
+// addMember adds a pinned statement. The caller holds mu or is the only user.
+func (t *Team) addMember(m fact.TeamMember) {
 	t.members[m.Name] = m
 	if !slices.Contains(t.had[m.Name], m.Key) {
 		t.had[m.Name] = append(t.had[m.Name], m.Key)
 	}
 }
 
-// Refresh looks at the hub, and pins the statements about members that are newer than what is known and signed by
-// an admin. What is not signed is nothing.
+// Refresh reads the members from the hub. It pins the statements that are newer than the known ones
+// and signed by an admin. An unsigned statement does not count.
 func (t *Team) Refresh(ctx context.Context) error {
 	state, err := t.Hub.Look(ctx)
 	if err != nil {
@@ -100,14 +100,14 @@ func (t *Team) Refresh(ctx context.Context) error {
 		return ErrOtherTeam
 	}
 	t.state = state
-	for found := true; found; { // one statement may make another one's signer an admin
+	for found := true; found; { // a statement may make another one's signer an admin
 		found = false
 		for _, m := range list {
 			if m := pin(m); m.Version > t.members[m.Name].Version && hub.CheckName(m.Name) == nil && t.signed(m) {
 				if _, err := t.Log().Append(ctx, event.NewFact(event.TeamMember, "perlica", event.Refs{}, m)); err != nil {
 					return err
 				}
-				t.know(m)
+				t.addMember(m)
 				found = true
 			}
 		}
@@ -115,8 +115,9 @@ func (t *Team) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// stays is Refresh, and returns ErrGone where this machine is no member any more: nothing of the hub is shown to it.
-func (t *Team) stays(ctx context.Context) error {
+// refreshMembership calls Refresh. It returns ErrGone if this machine is no longer a member,
+// because the hub then shows it nothing.
+func (t *Team) refreshMembership(ctx context.Context) error {
 	err := t.Refresh(ctx)
 	if me, _ := t.member(t.As); err == nil && me.Gone {
 		return ErrGone
@@ -134,7 +135,7 @@ func (t *Team) signed(m fact.TeamMember) bool {
 	return ok && !admin.Gone && slices.Contains(admin.Rights, Admin) && hub.VerifySignature(admin.Key, text, m.Signature)
 }
 
-// member returns a member that is pinned.
+// member returns a pinned member.
 func (t *Team) member(name string) (fact.TeamMember, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +143,7 @@ func (t *Team) member(name string) (fact.TeamMember, bool) {
 	return m, ok
 }
 
-// Members returns the members that are pinned, by name.
+// Members returns the pinned members, by name.
 func (t *Team) Members() (list []fact.TeamMember) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +154,7 @@ func (t *Team) Members() (list []fact.TeamMember) {
 	return list
 }
 
-// Signed reports whether an input is signed by the member that it names, with any key that this machine knew of it.
+// Signed reports whether the named member has signed an input, with any of its known keys.
 func (t *Team) Signed(in *hub.Input) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,13 +162,14 @@ func (t *Team) Signed(in *hub.Input) bool {
 	return slices.ContainsFunc(t.had[in.Sender], func(key string) bool { return hub.VerifySignature(key, text, in.Signature) })
 }
 
-// May returns why this machine may not do something, or nil.
+// May returns the reason why this machine may not do something, or nil.
 func (t *Team) May(right string) error {
 	_, err := t.may(t.As, right)
 	return err
 }
 
-// may returns why a member may not do something, or whose key it is by which it may.
+// may returns the key of a member that has the right, or the reason why the member may not do
+// something.
 func (t *Team) may(name, right string) (key string, err error) {
 	m, ok := t.member(name)
 	switch {

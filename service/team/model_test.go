@@ -5,26 +5,26 @@ import (
 	"testing"
 )
 
-// The model is an exhaustive search over what hub, standby, backups and workers can do, in any order, for one input:
-// inputs do not touch each other. It holds the two rules and the generations, and no code; the tests with real
-// servers hold the code against the same promises.
+// The model searches exhaustively over all actions of hub, standby, backups and workers for one
+// input, in any order. Inputs do not influence each other. The model contains the two rules and the
+// generations, but no code. Tests with real servers check the code against the same promises.
 //
-// A server has a timeline and a database; a database has the present generation with the identity that it was begun
-// with, and of the input whether it is there, queued, claimed, closed. A worker has a log, in which an intent
-// stands once, and two processes. A commit may be lost, or its answer.
+// A server has a timeline and a database. A database has the present generation with the identity
+// at its start, and the state of the input: there, queued, claimed, closed. A worker has a log,
+// which can have one intent, and two processes. A commit may be lost, and so may its confirmation.
 
 const (
 	nServers = 4 // the primary, its standby, and two restores of one backup
 	nWorkers = 2
 	nProcs   = 2 // of each worker
-	maxGens  = 3 // adoptions, and the first generation
+	maxGens  = 3 // adoptions and the first generation
 )
 
-// database is what a server has on its disk.
+// database is the content of a server's disk.
 type database struct {
 	gen      uint8 // the present generation, from 1 on
 	identity uint8 // the timeline on which it began
-	there    uint8 // the generation of the input; 0: it is not there
+	there    uint8 // the generation of the input; 0: not there
 	queued   bool
 	owner    int8 // the worker that claimed the input; -1: none
 	closed   bool
@@ -35,40 +35,41 @@ type server struct {
 	up       bool
 	timeline uint8
 	db       database
-	// late is a claim's transaction that is under way: the worker and its process, and the one that waits for the answer.
+	// late is the running transaction of a claim: it encodes the worker and the process that waits
+	// for the confirmation.
 	late int8 // -1: none
 }
 
 // process is one process of a worker.
 type process struct {
-	owns bool // it knows that its worker owns the input, and is about to call
+	owns bool // it knows that its worker owns the input and is about to call
 }
 
-// world is a state of everything.
+// world is a state of the whole system.
 type world struct {
 	servers  [nServers]server
 	backup   database
 	hasCopy  bool
-	logs     [nWorkers]bool // an intent is on the worker's log
+	logs     [nWorkers]bool // the worker's log has an intent
 	procs    [nWorkers][nProcs]process
 	calls    uint8
-	signed   uint8 // the generation for which the input was signed; 0: it was not yet
-	fate     bool  // its submission was broken off, and the sender does not know
-	adopted  uint8 // how many adoptions there were
-	timeline uint8 // the newest
+	signed   uint8 // the generation for which the input was signed; 0: not yet
+	fate     bool  // the submission was interrupted, and the sender does not know its fate
+	adopted  uint8 // number of adoptions
+	timeline uint8 // the newest one
 }
 
-// rules are what may be broken, one at a time, to see that the search finds it.
+// rules lists the rules that a test breaks, one at a time, to see that the search detects it.
 type rules struct {
 	claimMoves     bool // a claim can pass to another worker
 	anyServer      bool // a claim is not compared with the server's identity
 	laterGen       bool // an adoption leaves inputs of earlier generations in the queue
-	noUniqueIntent bool // a worker's log takes a second intent for an input
-	noKey          bool // a claim has no unique key, and does not take the input from the queue
-	elsewhere      bool // a sender that does not know sends its input to another generation
+	noUniqueIntent bool // a worker's log accepts a second intent for an input
+	noKey          bool // a claim has no unique key and does not take the input from the queue
+	elsewhere      bool // a sender that does not know the fate sends its input to another generation
 }
 
-// start is a hub with one primary.
+// start returns a hub with one primary.
 func start() (w world) {
 	for i := range w.servers {
 		w.servers[i].late = -1
@@ -96,12 +97,13 @@ func (r rules) next(w world, visit func(string, world)) {
 	}
 }
 
-// stepServers: the standby follows, is promoted; a backup is made, restored; servers die.
+// stepServers covers the servers: the standby follows and is promoted, a backup is made and
+// restored, servers die.
 func (r rules) stepServers(w world, visit func(string, world)) {
 	primary, standby := &w.servers[0], &w.servers[1]
 	if primary.up && !standby.up && standby.timeline == 0 && standby.db != primary.db {
 		n := w
-		n.servers[1].db = primary.db // it may be behind by any number of commits
+		n.servers[1].db = primary.db // the standby may lack any number of commits
 		visit("replicate", n)
 	}
 	if standby.timeline == 0 && standby.db.gen != 0 {
@@ -126,13 +128,14 @@ func (r rules) stepServers(w world, visit func(string, world)) {
 	for i, s := range w.servers {
 		if s.timeline != 0 {
 			n := w
-			n.servers[i].up, n.servers[i].late = !s.up, -1 // what was not committed is gone
+			n.servers[i].up, n.servers[i].late = !s.up, -1 // uncommitted work is lost
 			visit("server dies, or starts again", n)
 		}
 	}
 }
 
-// stepSender: the input is submitted, perhaps without an answer, and then looked for.
+// stepSender covers the sender: it submits the input, perhaps without a confirmation, and then
+// looks for it.
 func (r rules) stepSender(w world, s int, visit func(string, world)) {
 	db := &w.servers[s].db
 	genuine := db.identity == w.servers[s].timeline
@@ -158,12 +161,12 @@ func (r rules) stepSender(w world, s int, visit func(string, world)) {
 	}
 }
 
-// mayClaim reports whether the transaction of a claim takes the input on this server.
+// mayClaim reports whether a claim's transaction takes the input on this server.
 func (r rules) mayClaim(s server) bool {
 	return s.db.queued && (s.db.identity == s.timeline || r.anyServer) && (s.db.there == s.db.gen || r.laterGen) && (s.db.owner < 0 || r.noKey)
 }
 
-// stepHub: a claim's transaction that is under way ends; a person adopts.
+// stepHub covers the hub: a running claim's transaction ends, or a person adopts.
 func (r rules) stepHub(w world, s int, visit func(string, world)) {
 	srv := w.servers[s]
 	if srv.late >= 0 {
@@ -192,7 +195,8 @@ func (r rules) stepHub(w world, s int, visit func(string, world)) {
 	}
 }
 
-// stepProcess: a process claims, with and without an answer, looks at its worker's claims, calls, or dies.
+// stepProcess covers a process: it claims with or without a confirmation, looks at its worker's
+// claims, calls, or dies.
 func (r rules) stepProcess(w world, k, p int, visit func(string, world)) {
 	if w.procs[k][p].owns {
 		n := w
@@ -235,7 +239,8 @@ func (r rules) stepProcess(w world, k, p int, visit func(string, world)) {
 	}
 }
 
-// alike is one of the worlds that differ by the names of workers and processes alone.
+// alike returns a representative of all worlds that differ only in the names of workers and
+// processes.
 func (w world) alike() world {
 	for k := range w.procs {
 		if w.procs[k][1].owns && !w.procs[k][0].owns {
@@ -281,8 +286,8 @@ func (w world) alike() world {
 	return w
 }
 
-// search visits every world that can be reached. It returns the steps to one in which the input was called twice, as
-// few as there can be, nil if there is none, and how many worlds there are.
+// search visits every reachable world. It returns the shortest steps to a second call of the input,
+// or nil, and the number of worlds.
 func (r rules) search() (path []string, worlds int) {
 	type origin struct {
 		from world
@@ -321,7 +326,7 @@ func (r rules) search() (path []string, worlds int) {
 	return nil, len(seen)
 }
 
-// TestModel: whatever happens in whatever order, the input is called at most once.
+// TestModel checks that the input is called at most once in every order of events.
 func TestModel(t *testing.T) {
 	path, worlds := rules{}.search()
 	t.Logf("%d worlds", worlds)
@@ -333,7 +338,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestControls: each rule that is broken is found out.
+// TestControls checks that the search detects each broken rule.
 func TestControls(t *testing.T) {
 	for name, r := range map[string]rules{
 		"a claim that moves": {claimMoves: true}, "a claim that is not compared with the identity": {anyServer: true},

@@ -13,14 +13,15 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// OpenQuestion is an open question of a worker's.
+// OpenQuestion is an open question of a worker.
 type OpenQuestion struct {
 	interaction.Question
-	There hub.Question // as the hub has it: what an answer is signed for
+	There hub.Question // as the hub has it; an answer is signed for this form
 }
 
-// OpenQuestions returns the open questions of a worker, or of all if it is empty, oldest first. One that cannot be read is left out: nobody could
-// say what is answered.
+// OpenQuestions returns the open questions of a worker, or of all workers if the name is empty,
+// oldest first. It omits unreadable questions, because a person could not know what the answer
+// means.
 func OpenQuestions(ctx context.Context, t *Team, worker string) (list []OpenQuestion, err error) {
 	all, err := t.Hub.Questions(ctx, worker, "")
 	for _, p := range all {
@@ -34,15 +35,16 @@ func OpenQuestions(ctx context.Context, t *Team, worker string) (list []OpenQues
 	return list, err
 }
 
-// Name is what the question is called where it stands among those of this machine: 32 hex digits that are made of its worker
-// and of all that it says. One that somebody changed on the hub is another one, and the id of no question of a run is like it.
+// Name returns the question's id among those of this machine: 32 hex digits made of its worker and
+// its whole content. A question that was changed on the hub has another name. The ids of local
+// questions have another form.
 func (q OpenQuestion) Name() event.InteractionID {
 	sum := sha256.Sum256([]byte(q.There.Worker + "\n" + q.There.Digest()))
 	return event.InteractionID(hex.EncodeToString(sum[:16]))
 }
 
-// From returns who submitted the input that the question is about, and for which project. Both are empty where the input is
-// not signed by whom it names: then they are nobody's words.
+// From returns the sender and the project of the question's input. Both are empty if the named
+// sender has not signed the input, because the values are then unproven.
 func (q OpenQuestion) From(ctx context.Context, t *Team) (sender, project string, err error) {
 	in, ok, err := t.Hub.Input(ctx, q.There.Input)
 	if err != nil || !ok || !t.Signed(&in) {
@@ -51,15 +53,16 @@ func (q OpenQuestion) From(ctx context.Context, t *Team) (sender, project string
 	return in.Sender, in.Project, nil
 }
 
-// ErrAway says that an answer was not handed over, since the hub cannot be reached.
+// ErrAway says that an answer was not submitted because the hub cannot be reached.
 var ErrAway = errors.New("the team's hub cannot be reached")
 
-// within is how long a look at the hub may take, and an answer before its worker has it.
+// within limits a look at the hub, and the time until the hub has an answer.
 const within = 15 * time.Second
 
-// Answer gives an answer to the question of that name, which its worker calls id, and returns nil when it counts. It is signed for
-// the question as the hub has it now, if that is the one of the name; to one that is not open any more the error is
-// nil where this very answer was given before and counts. Else the errors are those of team.Team.Answer, or ErrAway.
+// Answer gives an answer to the question with this name, which its worker calls id. It returns nil
+// if the answer counts. The answer is signed for the hub's present form of the question, which must
+// have this name. If the question is closed, the error is nil only if the same answer was given
+// before and counts. The other errors are those of Team.Answer, or ErrAway.
 func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, a interaction.Answer) error {
 	soon, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -85,7 +88,8 @@ func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, 
 	return t.Came(soon, id, a)
 }
 
-// Ended returns how a question ended that its worker calls id; nil: that is not known.
+// Ended returns the end of the question that its worker calls id. nil means that the end is
+// unknown.
 func (l *Link) Ended(ctx context.Context, id string) *interaction.TakenError {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

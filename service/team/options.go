@@ -17,16 +17,16 @@ var ErrNoHub error = &hub.Fault{
 	ByUsage: true,
 }
 
-// Options say how a team is opened.
+// Options configures the opening of a team.
 type Options struct {
-	URL     string // of its hub
+	URL     string // of the hub
 	Dir     string // the working directory
 	Environ []string
-	Version string // of Perlica
+	Version string // Perlica's version
 }
 
-// OptionsOf are how the team is opened that the settings of a project name; url takes the place of theirs. The error
-// is ErrNoHub.
+// OptionsOf returns the options of the team in the settings of a project. A given url replaces the
+// configured one. The error is ErrNoHub.
 func OptionsOf(p *project.Project, url, version string) (Options, error) {
 	opt := Options{URL: cmp.Or(url, p.Config.Team.URL), Dir: p.Dir, Environ: p.Environ, Version: version}
 	if opt.URL == "" {

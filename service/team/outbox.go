@@ -9,24 +9,25 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// outbox hands to the hub what it is to know, in order, and again until it has it. All of it is on the worker's log
-// before: what is lost here with the process is told again by what looks at the log.
+// outbox sends reports to the hub, in order, and repeats each until the hub has it. The worker's
+// log already has every report. If this process dies, a later look at the log sends the lost
+// reports again.
 type outbox struct {
 	trouble func(error)
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	list   []func(context.Context) error
 	change chan struct{} // capacity 1: list or closed changed
 	closed bool
-	end    context.Context // with closed: how long it may still take
+	end    context.Context // set with closed; limits the remaining time
 }
 
 func newOutbox(trouble func(error)) *outbox {
 	return &outbox{trouble: trouble, change: make(chan struct{}, 1)}
 }
 
-// put adds what is to be told.
-func (o *outbox) put(f func(context.Context) error) {
+// addReport adds a report.
+func (o *outbox) addReport(f func(context.Context) error) {
 	o.mu.Lock()
 	o.list = append(o.list, f)
 	o.mu.Unlock()
@@ -40,8 +41,8 @@ func (o *outbox) wake() {
 	}
 }
 
-// close has run return when all is told, or after a time.
-func (o *outbox) close(limit time.Duration) {
+// closeAfter lets sendReports return when all reports are sent, or after the limit.
+func (o *outbox) closeAfter(limit time.Duration) {
 	o.mu.Lock()
 	o.closed = true
 	var cancel context.CancelFunc
@@ -51,8 +52,9 @@ func (o *outbox) close(limit time.Duration) {
 	o.wake()
 }
 
-// next returns what is to be told next, and whether the outbox is closed and empty.
-func (o *outbox) next() (f func(context.Context) error, end context.Context, over bool) {
+// nextReport returns the next report. over means that the outbox is closed and empty, or that its
+// time is over.
+func (o *outbox) nextReport() (f func(context.Context) error, end context.Context, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.list) > 0 {
@@ -61,10 +63,11 @@ func (o *outbox) next() (f func(context.Context) error, end context.Context, ove
 	return nil, o.end, o.closed
 }
 
-// run tells until the outbox is closed; ctx ends what is under way when the process is to end at once.
-func (o *outbox) run(ctx context.Context) {
+// sendReports sends reports until the outbox is closed. The end of ctx interrupts the current
+// report when the process must end at once.
+func (o *outbox) sendReports(ctx context.Context) {
 	for {
-		f, end, over := o.next()
+		f, end, over := o.nextReport()
 		if over {
 			return
 		}
@@ -78,7 +81,8 @@ func (o *outbox) run(ctx context.Context) {
 		}
 		err := f(under)
 		if err == nil || errors.Is(err, hub.ErrNoClaim) || errors.Is(err, hub.ErrNotAllowed) {
-			// Told; or this hub will never take it: it was restored from before the claim, or this worker has left.
+			// The report was sent, or this hub will never accept it: it was restored from a backup
+			// before the claim, or this worker has left.
 			o.mu.Lock()
 			o.list = o.list[1:]
 			o.mu.Unlock()

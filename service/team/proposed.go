@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// stop stops an input that a member wants stopped who may.
-func (w *Worker) stop(c hub.Cancel) {
+// stopInput stops an input if the member may stop it.
+func (w *Worker) stopInput(c hub.Cancel) {
 	w.mu.Lock()
 	stop := w.running[c.Input]
 	w.mu.Unlock()
@@ -25,35 +25,37 @@ func (w *Worker) stop(c hub.Cancel) {
 		told := w.unsigned[c.Input]
 		w.unsigned[c.Input] = true
 		w.mu.Unlock()
-		if !told { // it comes again with each pulse
+		if !told { // the row comes again with each pulse
 			w.opt.Note(fmt.Sprintf("%s: a wish to stop it is not %s's", c.Input, c.Member))
 		}
 		return
 	}
 	select {
 	case stop <- kernel.Stop{By: "user", Why: "stopped by " + c.Member, Person: c.Member}:
-	default: // it was stopped before
+	default: // it was already stopped
 	}
 }
 
-// answer records a member's answer to a question of this process, if it counts, and says so to the hub.
-func (w *Worker) answer(ctx context.Context, a hub.Answer) {
+// takeAnswer records a member's answer to a question of this process if it counts. It reports the
+// verdict to the hub.
+func (w *Worker) takeAnswer(ctx context.Context, a hub.Answer) {
 	w.mu.Lock()
-	open, ok := w.asked[event.InteractionID(a.Question)]
+	open, ok := w.questions[event.InteractionID(a.Question)]
 	w.mu.Unlock()
 	if !ok {
-		return // another process of this worker's asks
+		// Another process of this worker asks.
+		return
 	}
 	verdict := ""
-	if err := w.record(ctx, open, a); err != nil {
+	if err := w.recordAnswer(ctx, open, a); err != nil {
 		verdict = cmp.Or(err.Error(), "it does not count")
 		w.opt.Note(fmt.Sprintf("an answer of %s does not count: %s", a.Member, verdict))
 	}
-	w.outbox.put(func(ctx context.Context) error { return w.t.Hub.Judge(ctx, a.Question, a.Member, verdict) })
+	w.outbox.addReport(func(ctx context.Context) error { return w.t.Hub.Judge(ctx, a.Question, a.Member, verdict) })
 }
 
-// record is the answer's way to the log.
-func (w *Worker) record(ctx context.Context, open asked, a hub.Answer) error {
+// recordAnswer checks the answer and writes it to the log.
+func (w *Worker) recordAnswer(ctx context.Context, open localQuestion, a hub.Answer) error {
 	key, err := w.t.may(a.Member, Approve)
 	if err != nil {
 		return err

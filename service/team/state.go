@@ -13,14 +13,14 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Status returns what has become of an input; ok is false if it is not there. An outcome that its owner did not sign, and an
-// opinion of who may have none, are nothing: the note says so.
+// Status returns the state of an input. ok is false if the input is unknown. An outcome without its
+// owner's signature, or an opinion of a member without the right, does not count; the note says so.
 func (t *Team) Status(ctx context.Context, id string) (s hub.Status, ok bool, err error) {
 	s, ok, err = t.Hub.Status(ctx, id)
 	if err != nil || !ok || t.stands(&s) {
 		return s, ok, err
 	}
-	if err := t.Refresh(ctx); err != nil { // it may be of somebody who joined a moment ago
+	if err := t.Refresh(ctx); err != nil { // the signer may have joined a moment ago
 		return s, ok, err
 	}
 	said := []hub.Status{s}
@@ -40,7 +40,7 @@ func (t *Team) Status(ctx context.Context, id string) (s hub.Status, ok bool, er
 	return s, ok, nil
 }
 
-// stands reports whether what has become of an input was said by who may say it.
+// stands reports whether the state of an input comes from a member with the right.
 func (t *Team) stands(s *hub.Status) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *Team) stands(s *hub.Status) bool {
 	if hub.Hash(s.Result) == s.Digest {
 		return true
 	}
-	// Of a pruned result the outcome alone is signed: whatever else stands there may be anybody's words.
+	// Only the outcome of a pruned result is signed, so the rest of the row is unproven.
 	r, err := ResultOf(*s)
 	if err != nil || !r.Pruned {
 		return false
@@ -69,7 +69,7 @@ func (t *Team) stands(s *hub.Status) bool {
 	return err == nil
 }
 
-// ResultOf reads the result of an input that has an outcome.
+// ResultOf decodes the result of an input with an outcome.
 func ResultOf(s hub.Status) (r streamjson.Result, err error) {
 	err = json.Unmarshal(s.Result, &r)
 	return r, err

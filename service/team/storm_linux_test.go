@@ -25,18 +25,18 @@ var (
 	stormWorkers = flag.Int("storm-workers", 2, "how many workers TestStorm has, of two processes each")
 )
 
-// storm is a team to which things happen.
+// storm is a team in which faults happen.
 type storm struct {
 	t        *testing.T
 	rnd      *rand.Rand
 	server   *hubtest.Server
-	networks []*hubtest.Proxy // of each machine but the first
+	networks []*hubtest.Proxy // of each machine except the first
 	machines []machine
 	teams    []*Team     // alice's first
-	procs    []*exec.Cmd // two of each machine
+	procs    []*exec.Cmd // two for each machine
 	ids      []string
 	happened map[string]int
-	lasting  sync.WaitGroup // what has not ended by itself yet
+	lasting  sync.WaitGroup // temporary faults that have not ended yet
 }
 
 func newStorm(t *testing.T) *storm {
@@ -55,7 +55,7 @@ func newStorm(t *testing.T) *storm {
 	return w
 }
 
-// more submits inputs; the last of them goes on with the session of an earlier one, if there is one.
+// more submits inputs. The last one continues the session of an earlier one, if possible.
 func (w *storm) more(n int) {
 	var drafts []Draft
 	for range n {
@@ -72,7 +72,7 @@ func (w *storm) more(n int) {
 	submit(w.t, w.teams[0], drafts...)
 }
 
-// strike has one thing happen.
+// strike causes one fault.
 func (w *storm) strike() {
 	i := w.rnd.IntN(len(w.procs))
 	switch n := w.rnd.IntN(len(w.procs) + 4); {
@@ -95,11 +95,11 @@ func (w *storm) strike() {
 		if err := p.Signal(syscall.SIGSTOP); err != nil {
 			w.t.Error(err)
 		}
-		w.later(func() { _ = p.Signal(syscall.SIGCONT) }) // it may have been killed
+		w.later(func() { _ = p.Signal(syscall.SIGCONT) }) // the process may have been killed
 	}
 }
 
-// later has a thing that lasts end within three seconds.
+// later ends a temporary fault within three seconds.
 func (w *storm) later(end func()) {
 	w.lasting.Add(1)
 	time.AfterFunc(time.Duration(w.rnd.IntN(3000))*time.Millisecond, func() {
@@ -110,7 +110,7 @@ func (w *storm) later(end func()) {
 
 // prompts counts how often the agents have read the prompt of each input.
 func (w *storm) prompts() map[string]int {
-	said := regexp.MustCompile(`@say (i[0-9]+)"`) // it ends the prompt
+	said := regexp.MustCompile(`@say (i[0-9]+)"`) // the name ends the prompt
 	n := map[string]int{}
 	for _, m := range w.machines {
 		b, err := os.ReadFile(filepath.Join(m.dir, promptFile))
@@ -124,8 +124,8 @@ func (w *storm) prompts() map[string]int {
 	return n
 }
 
-// TestStorm: workers and the server are killed, workers stopped, networks cut, again and again. No input is called twice,
-// and none is lost; all copies hold their logs, and verify.
+// TestStorm kills workers and the server, stops workers, and cuts networks, repeatedly. No input is
+// called twice and none is lost. All copies equal their logs and verify.
 func TestStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a while")
@@ -166,17 +166,18 @@ func TestStorm(t *testing.T) {
 	t.Logf("seed %d, %d workers: %d inputs %v, %v", *stormSeed, len(w.machines), len(w.ids), outcomes, w.happened)
 }
 
-// verify holds all copies against their logs.
+// verify compares all copies with their logs.
 func (w *storm) verify() {
 	for _, c := range w.procs {
-		_ = c.Process.Signal(syscall.SIGTERM) // it ends in order
+		_ = c.Process.Signal(syscall.SIGTERM) // the worker ends normally
 		if err := c.Wait(); err != nil {
 			w.t.Errorf("a worker at its end: %v", err)
 		}
 	}
 	sizes := map[string]int64{}
 	for _, j := range w.teams {
-		until(w.t, "the copy of "+j.As+" is whole", func() bool { // a connection may be one to a server that was killed
+		// The connection may lead to a killed server.
+		until(w.t, "the copy of "+j.As+" is whole", func() bool {
 			return hub.NewCopySender(j.Hub, &j.Log().Reader, j.As).Send(context.Background()) == nil
 		})
 		size, _, err := j.Log().Head(context.Background())

@@ -28,7 +28,8 @@ import (
 // byStrictness lists the modes, the strictest first.
 var byStrictness = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
 
-// capped is the stricter of two modes: an input asks for one, and the worker's own is the most it gets.
+// capped returns the stricter of two modes. An input may ask for a mode, but the worker's own mode
+// is the loosest possible.
 func capped(asked string, own policy.Mode) policy.Mode {
 	if i := slices.Index(byStrictness, policy.Mode(asked)); i >= 0 && i < slices.Index(byStrictness, own) {
 		return policy.Mode(asked)
@@ -38,30 +39,32 @@ func capped(asked string, own policy.Mode) policy.Mode {
 
 func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// A refusal says why no call is made for an input. The claim stays, and the input is not looked at again.
+// A refusal is the reason why no call is made for an input. The claim stays, and the worker does
+// not look at the input again.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// work brings a claim of this worker to its outcome, as far as that is possible now. The order of its effects: the
-// claim is on the log, then the run, which puts its intent there before its call, then the report. Whatever is
-// broken off look goes on with, by what the log has.
-func (w *Worker) work(ctx context.Context, c hub.Claim, stop chan kernel.Stop) {
+// workOn brings a claim of this worker to its outcome, as far as that is possible now. The claim is
+// recorded first. The run then records its intent before its call. The report comes last. If the
+// work is interrupted, findClaims continues it from the state of the log.
+func (w *Worker) workOn(ctx context.Context, c hub.Claim, stop chan kernel.Stop) {
 	lock, err := filelock.Acquire(filelock.Input(filepath.Join(filepath.Dir(w.t.Log().Path()), "locks"), c.ID))
 	if errors.Is(err, filelock.ErrHeld) {
-		return // another process of this worker's works on it
+		// Another process of this worker handles it.
+		return
 	}
 	if err == nil {
 		defer lock.Release()
-		err = w.advance(ctx, c, stop)
+		err = w.advanceClaim(ctx, c, stop)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.opt.Note(fmt.Sprintf("%s: %v; it stays with this worker", c.ID, err))
 	}
 }
 
-// advance is work under the input's lock. An error leaves the claim as it is.
-func (w *Worker) advance(ctx context.Context, c hub.Claim, stop chan kernel.Stop) error {
+// advanceClaim does the work under the input's lock. An error leaves the claim unchanged.
+func (w *Worker) advanceClaim(ctx context.Context, c hub.Claim, stop chan kernel.Stop) error {
 	known, err := w.known(ctx, c)
 	if known || err != nil {
 		return err
@@ -72,17 +75,18 @@ func (w *Worker) advance(ctx context.Context, c hub.Claim, stop chan kernel.Stop
 			Generation: c.Generation, Position: c.Position, Sender: c.Sender, Project: c.Project, Digest: c.Digest, Signature: c.Signature,
 		}))
 	var there *eventlog.ConflictError
-	if err != nil && !errors.As(err, &there) { // it is there where an earlier process of this worker came so far
+	// An earlier process of this worker may have recorded the claim.
+	if err != nil && !errors.As(err, &there) {
 		return err
 	}
-	s, t, err := w.turn(ctx, c)
+	s, t, err := w.turnOf(ctx, c)
 	if err == nil {
 		t.Stop = stop
-		t.Show = w.show(c, s.r)
+		t.Show = w.showQuestions(c, s.r)
 		w.opt.Note(fmt.Sprintf("%s: from %s", c.ID, c.Sender))
 		var res kernel.Result
 		if res, err = s.r.Run(ctx, t); err == nil {
-			w.report(c, res)
+			w.reportResult(c, res)
 			return nil
 		}
 		var input *kernel.InputError
@@ -94,13 +98,13 @@ func (w *Worker) advance(ctx context.Context, c hub.Claim, stop chan kernel.Stop
 	}
 	var refused refusal
 	if errors.As(err, &refused) {
-		return w.refuse(ctx, c, refused.error)
+		return w.refuseInput(ctx, c, refused.error)
 	}
 	return err
 }
 
-// known reports what the log has of an input: its outcome, or that it was refused. Where it has an intent without
-// an outcome and the process of its run is gone, the outcome is unknown from now on.
+// known reports whether the log has the outcome or the refusal of an input. If the log has an
+// intent without an outcome and its process is gone, known records an unknown outcome.
 func (w *Worker) known(ctx context.Context, c hub.Claim) (bool, error) {
 	res, ok, err := w.t.r.Recorded(ctx, event.InputID(c.ID))
 	switch {
@@ -109,7 +113,7 @@ func (w *Worker) known(ctx context.Context, c hub.Claim) (bool, error) {
 	case err != nil:
 		return false, err
 	case ok:
-		w.report(c, res)
+		w.reportResult(c, res)
 		return true, nil
 	}
 	e, ok, err := w.t.Log().Last(ctx, event.Query{Types: []event.Type{event.TeamRefused}, Input: event.InputID(c.ID)})
@@ -124,10 +128,11 @@ func (w *Worker) known(ctx context.Context, c hub.Claim) (bool, error) {
 	return true, nil
 }
 
-// refuse puts on record that no call is made for an input, and reports it.
-func (w *Worker) refuse(ctx context.Context, c hub.Claim, why error) error {
+// refuseInput records that no call is made for an input, and reports it.
+func (w *Worker) refuseInput(ctx context.Context, c hub.Claim, why error) error {
 	if _, called, err := w.t.Log().Intent(ctx, event.InputID(c.ID)); called || err != nil {
-		return err // there was a call after all: its outcome counts, and look reports it
+		// There was a call after all. Its outcome counts, and findClaims reports it.
+		return err
 	}
 	_, err := w.t.Log().Append(ctx, event.NewFact(event.TeamRefused, "perlica", event.Refs{Input: event.InputID(c.ID)}, fact.TeamRefused{Why: why.Error()}))
 	if err != nil {
@@ -139,19 +144,19 @@ func (w *Worker) refuse(ctx context.Context, c hub.Claim, why error) error {
 
 func (w *Worker) reportRefusal(c hub.Claim, why error) {
 	w.opt.Note(fmt.Sprintf("%s: refused: %v", c.ID, why))
-	w.put(c, hub.Refused, streamjson.NewResult(kernel.Result{Input: event.InputID(c.ID)}, why, "perlica"))
+	w.queueReport(c, hub.Refused, streamjson.NewResult(kernel.Result{Input: event.InputID(c.ID)}, why, "perlica"))
 }
 
-func (w *Worker) report(c hub.Claim, res kernel.Result) {
+func (w *Worker) reportResult(c hub.Claim, res kernel.Result) {
 	w.opt.Note(fmt.Sprintf("%s: %s (%s)", c.ID, res.Outcome, res.Duration.Round(time.Millisecond)))
-	res.Replayed = false // it is this worker's own, whenever it was made
-	w.put(c, string(res.Outcome), streamjson.NewResult(res, nil, ""))
+	res.Replayed = false // it is this worker's own result, from any time
+	w.queueReport(c, string(res.Outcome), streamjson.NewResult(res, nil, ""))
 }
 
-func (w *Worker) put(c hub.Claim, outcome string, result streamjson.Result) {
+func (w *Worker) queueReport(c hub.Claim, outcome string, result streamjson.Result) {
 	b := w.kept(result)
-	w.outbox.put(func(ctx context.Context) error {
-		signature, err := w.t.sign(hub.OutcomeText(w.t.State().ID, c.ID, w.me.Name, outcome, hub.Hash(b)))
+	w.outbox.addReport(func(ctx context.Context) error {
+		signature, err := w.t.signText(hub.OutcomeText(w.t.State().ID, c.ID, w.me.Name, outcome, hub.Hash(b)))
 		if err != nil {
 			return err
 		}
@@ -159,25 +164,26 @@ func (w *Worker) put(c hub.Claim, outcome string, result streamjson.Result) {
 	})
 }
 
-// kept is what the hub gets of v: its JSON, masked as on the log.
+// kept returns the JSON of v, masked as on the log, for the hub.
 func (w *Worker) kept(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it came from JSON, or is made of plain fields
+		panic(err) // plain fields, or values decoded from JSON
 	}
 	return w.t.Log().Kept(b)
 }
 
-// turn is how a claim is to be answered. What its sender signed alone counts; else the error is a refusal.
-func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn, err error) {
-	if err := w.verify(ctx, &c.Input); err != nil {
+// turnOf returns how a claim is to be answered. Only the parts that the sender signed count;
+// otherwise the error is a refusal.
+func (w *Worker) turnOf(ctx context.Context, c hub.Claim) (s served, t kernel.Turn, err error) {
+	if err := w.verifyInput(ctx, &c.Input); err != nil {
 		return s, t, err
 	}
 	s, ok := w.served[c.Project]
 	if !ok {
 		return s, t, errors.New("the project " + c.Project + " is not served here any more")
 	}
-	payload := [][]byte{c.Text} // which came with the claim, if it is all
+	payload := [][]byte{c.Text} // the claim may have brought it, if it is complete
 	if !matches(&c.Input, payload) {
 		if payload, err = w.t.Hub.Fetch(ctx, c.ID, MaxInput); err != nil {
 			return s, t, err
@@ -212,14 +218,15 @@ func (w *Worker) turn(ctx context.Context, c hub.Claim) (s served, t kernel.Turn
 	return s, t, nil
 }
 
-// session is the one that an input goes on with; the zero Session: a new one. Where it is not one of the project's on this
-// worker's log, the error is a refusal.
+// session returns the session that an input continues. The zero Session stands for a new one. If
+// the session is not one of the project on this worker's log, the error is a refusal.
 func (w *Worker) session(ctx context.Context, s served, in *hub.Input) (found sessions.Session, err error) {
 	switch in.Worker {
 	case "":
 		return found, nil
 	case w.me.Name:
-	default: // somebody changed the hub
+	default:
+		// The row was changed on the hub.
 		return found, refusal{fmt.Errorf("it goes on with a session of %s, and was given to %s", in.Worker, w.me.Name)}
 	}
 	view, err := s.r.Sessions(ctx)
@@ -240,8 +247,8 @@ func (w *Worker) session(ctx context.Context, s served, in *hub.Input) (found se
 	return found, err
 }
 
-// projectOf names the project of a session of a worker's log, or of its copy: that of its last input. It is empty for one that the
-// team has not asked for.
+// projectOf returns the project of a session in a worker's log or its copy: the project of the
+// session's last input. It is empty for a session that did not come from the team.
 func projectOf(ctx context.Context, log interface {
 	Last(ctx context.Context, q event.Query) (event.Event, bool, error)
 }, id event.SessionID) (string, error) {
@@ -257,8 +264,8 @@ func projectOf(ctx context.Context, log interface {
 	return c.Project, err
 }
 
-// verify holds an input against its sender's key. Who is not known may have joined a moment ago.
-func (w *Worker) verify(ctx context.Context, in *hub.Input) error {
+// verifyInput checks an input's signature. An unknown sender may have joined a moment ago.
+func (w *Worker) verifyInput(ctx context.Context, in *hub.Input) error {
 	if _, ok := w.t.member(in.Sender); !ok {
 		if err := w.t.Refresh(ctx); err != nil {
 			return err
@@ -274,7 +281,7 @@ func (w *Worker) verify(ctx context.Context, in *hub.Input) error {
 	return nil
 }
 
-// matches reports whether the payload is the one that the digest names.
+// matches reports whether the payload has the digests of the input.
 func matches(in *hub.Input, payload [][]byte) bool {
 	if len(payload) != 1+len(in.Attachments) {
 		return false
@@ -287,8 +294,8 @@ func matches(in *hub.Input, payload [][]byte) bool {
 	return hub.InputDigest(payload[0], in.Attachments) == in.Digest
 }
 
-// show carries the questions of a run to the hub.
-func (w *Worker) show(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
+// showQuestions returns a function that sends the questions of a run to the hub.
+func (w *Worker) showQuestions(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
 	return func(n kernel.Notice) {
 		switch n := n.(type) {
 		case kernel.Asked:
@@ -297,18 +304,18 @@ func (w *Worker) show(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
 			}
 			q := hub.Question{ID: string(n.ID), Input: c.ID, Worker: w.me.Name, Question: w.kept(n.Question)}
 			w.mu.Lock()
-			w.asked[n.ID] = asked{r, n.Question, q.Digest()}
+			w.questions[n.ID] = localQuestion{r, n.Question, q.Digest()}
 			w.mu.Unlock()
-			w.outbox.put(func(ctx context.Context) error {
+			w.outbox.addReport(func(ctx context.Context) error {
 				return w.t.Hub.PutQuestion(ctx, q)
 			})
 		case kernel.Closed:
 			w.mu.Lock()
-			_, ok := w.asked[n.Question.ID]
-			delete(w.asked, n.Question.ID)
+			_, ok := w.questions[n.Question.ID]
+			delete(w.questions, n.Question.ID)
 			w.mu.Unlock()
 			if ok {
-				w.outbox.put(func(ctx context.Context) error {
+				w.outbox.addReport(func(ctx context.Context) error {
 					return w.t.Hub.CloseQuestion(ctx, w.me.Name, string(n.Question.ID), w.kept(QuestionEnd{n.Answer, n.Reason}))
 				})
 			}
@@ -316,7 +323,7 @@ func (w *Worker) show(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
 	}
 }
 
-// QuestionEnd is how a question ended, as the hub has it.
+// QuestionEnd is the end of a question as the hub stores it.
 type QuestionEnd struct {
 	Answer *interaction.Answer `json:"answer,omitempty"`
 	Reason interaction.Reason  `json:"reason,omitempty"`

@@ -1,14 +1,27 @@
-// Package team is the work of one machine for a team of machines. It hands inputs to the hub, takes inputs from the
-// hub, has the kernel answer them like any front end, and carries questions and answers.
+// Package team is the work of one machine for a team of machines. It hands inputs to the hub and
+// takes inputs from the hub. The kernel answers them as it answers inputs of any front end. The
+// package also carries questions and answers.
 //
-// An input of the team is called at most once: the hub gives it one owner for ever, and the owner's own log lets it
-// call once. The package acts only on signed rows: a row of the hub is a proposal, and this machine's log pins the keys
-// that count. It decides nothing by time. It sends an input only to the generation of the hub that the input was made for.
+// An input of the team is called at most once: the hub gives it one owner for ever, and the owner's
+// own log permits one call. The package acts only on signed rows: a row of the hub is a proposal,
+// and this machine's log pins the keys that count. It decides nothing by time. It sends an input
+// only to the generation of the hub for which the input was made.
 //
 // An input never moves to another worker. Its owner continues it after a crash, or no machine does.
 //
-// Link and OpenQuestion serve the front ends. A front end that does not ask for the team never waits for a hub that
-// cannot be reached. An answer counts for the question that was shown.
+// Link and OpenQuestion serve the front ends. A front end that does not ask for the team never
+// waits for an unreachable hub. An answer counts only for the question that was shown.
+//
+// # Goroutines and locks
+//
+//   - Worker.Run claims inputs in its own goroutine. It starts four more: findClaims looks for claims without an outcome, pulseHub reads answers and stops, sendReports sends the reports of the outbox, and copyLog sends the log. Run waits for all of them.
+//   - Each claim in work has a goroutine in Worker.tasks. It owns the run and its slot.
+//   - Worker.copied is a separate connection that only copyLog uses, so that a batch of the copy delays no claim.
+//
+// Team.mu guards the pinned members. Refresh holds it while it appends to the log. Worker.mu,
+// outbox.mu and Team.mu each guard the fields that their structs name. No goroutine takes one of
+// them while it holds another. Link.sem is held while a team is opened and refreshed, and Team.mu
+// is taken under it.
 package team
 
 import (
@@ -29,14 +42,14 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// The rights of a member.
+// These are the rights of a member.
 const (
-	Ask     = "ask"     // to submit inputs, and to stop and resolve them
-	Approve = "approve" // to answer questions
-	Admin   = "admin"   // to confirm members, end their membership, and adopt
+	Ask     = "ask"     // submit inputs, and stop and resolve them
+	Approve = "approve" // answer questions
+	Admin   = "admin"   // confirm members, end their membership, and adopt
 )
 
-// What keeps a machine from working for a team.
+// These errors are the reasons why a machine cannot work for a team.
 var (
 	ErrNotJoined error = &hub.Fault{
 		Text:   "this machine has not joined the team",
@@ -68,12 +81,12 @@ var (
 	}
 )
 
-// Team is a team as a machine that joined it sees it. Its methods may be called from several goroutines. The
-// caller must Close it.
+// Team is a team as a joined machine sees it. Its methods may be called from several goroutines.
+// The caller must Close it.
 type Team struct {
 	Hub  *hub.Hub
 	As   string // this machine's name
-	Key  string // its verifier key
+	Key  string // this machine's verifier key
 	opt  Options
 	keys *evidence.Keys
 	r    *kernel.Runner
@@ -81,21 +94,22 @@ type Team struct {
 
 	views string // the folder of the views of copies
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	state   hub.State
-	members map[string]fact.TeamMember // that are pinned
-	had     map[string][]string        // the keys that each of them had
+	members map[string]fact.TeamMember // the pinned ones
+	had     map[string][]string        // all keys that each member has had
 }
 
-// randomName is a random name of 128 bits.
+// randomName returns a random name of 128 bits.
 func randomName() string {
 	b := make([]byte, 16)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // rand.Read never fails
 	return hex.EncodeToString(b)
 }
 
-// Init makes a team of an empty database, or brings the schema of one that is there up to date. made is false if
-// there was a team; version is that of the schema before. This machine's key becomes that of its first admin.
+// Init makes a team in an empty database or updates an existing team's schema. made is false if the
+// team existed before; version is the version of its earlier schema. This machine's key becomes the
+// key of the team's first admin.
 func Init(ctx context.Context, opt Options, name string) (state hub.State, made bool, version int, err error) {
 	if err := hub.CheckName(name); err != nil {
 		return state, false, 0, err
@@ -123,7 +137,7 @@ func Init(ctx context.Context, opt Options, name string) (state hub.State, made 
 	return state, made, version, err
 }
 
-// Open opens the team whose hub opt names, as its confirmed member that this machine is. The errors are those of
+// Open opens the team on the hub of opt as this machine's confirmed member. The errors are those of
 // hub.Look, ErrNotJoined, ErrOtherTeam, ErrKeyChanged, ErrNotConfirmed and ErrGone.
 func Open(ctx context.Context, opt Options) (t *Team, err error) {
 	t, joined, err := open(ctx, opt)
@@ -154,7 +168,7 @@ func Open(ctx context.Context, opt Options) (t *Team, err error) {
 	return t, nil
 }
 
-// open opens hub and log; joined is nil if this machine has not joined.
+// open opens the hub and the log. joined is nil if this machine has not joined.
 func open(ctx context.Context, opt Options) (t *Team, joined *fact.TeamJoined, err error) {
 	h, err := hub.Open(opt.URL)
 	if err != nil {
@@ -196,7 +210,7 @@ func open(ctx context.Context, opt Options) (t *Team, joined *fact.TeamJoined, e
 	if err := otherTeam(*joined, t.state); err != nil {
 		return t, nil, err
 	}
-	return t, joined, t.pinned(ctx)
+	return t, joined, t.readPinned(ctx)
 }
 
 // Close closes the hub and the log.
@@ -209,18 +223,18 @@ func (t *Team) Close() error {
 	return err
 }
 
-// State is what the hub was when it was last looked at.
+// State returns the state of the hub at the last look.
 func (t *Team) State() hub.State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.state
 }
 
-// Log is the log of this machine's work for the team.
+// Log returns the log of this machine's work for the team.
 func (t *Team) Log() *eventlog.Log { return t.r.Log() }
 
-// Join makes this machine known to the team under a name. Where its key is the first admin's it is a member at
-// once; else an admin confirms it. The errors are those of open, and ErrTaken.
+// Join requests membership for this machine under a name. The owner of the first admin's key is a
+// member at once; otherwise an admin must confirm it. The errors are those of open, and ErrTaken.
 func Join(ctx context.Context, opt Options, as string) (t *Team, confirmed bool, err error) {
 	if err := hub.CheckName(as); err != nil {
 		return nil, false, err
@@ -230,14 +244,14 @@ func Join(ctx context.Context, opt Options, as string) (t *Team, confirmed bool,
 		return nil, false, err
 	}
 	t.As = as
-	confirmed, err = t.join(ctx, joined)
+	confirmed, err = t.joinHub(ctx, joined)
 	if err != nil {
 		return nil, false, errors.Join(err, t.Close())
 	}
 	return t, confirmed, nil
 }
 
-func (t *Team) join(ctx context.Context, joined *fact.TeamJoined) (confirmed bool, err error) {
+func (t *Team) joinHub(ctx context.Context, joined *fact.TeamJoined) (confirmed bool, err error) {
 	list, err := t.Hub.Members(ctx)
 	if err != nil {
 		return false, err
@@ -262,9 +276,9 @@ func (t *Team) join(ctx context.Context, joined *fact.TeamJoined) (confirmed boo
 	switch {
 	case confirmed:
 	case t.Key == t.state.Admin:
-		err = t.declare(ctx, hub.Member{Name: t.As, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
+		err = t.declareMember(ctx, hub.Member{Name: t.As, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
 	default:
-		return false, t.ask(ctx)
+		return false, t.askToJoin(ctx)
 	}
 	if err != nil {
 		return false, err
@@ -272,8 +286,9 @@ func (t *Team) join(ctx context.Context, joined *fact.TeamJoined) (confirmed boo
 	return true, t.Refresh(ctx)
 }
 
-// ask puts the wish to join there. Another key's wish under the same name stays.
-func (t *Team) ask(ctx context.Context) error {
+// askToJoin puts the request to join on the hub. An earlier request of another key under the same
+// name stays.
+func (t *Team) askToJoin(ctx context.Context) error {
 	if err := t.Hub.Ask(ctx, t.As, t.Key); err != nil {
 		return err
 	}
@@ -289,8 +304,9 @@ func (t *Team) ask(ctx context.Context) error {
 	return nil
 }
 
-// declare signs a statement about a member as signer, "" for the first admin's key, and puts it there.
-func (t *Team) declare(ctx context.Context, m hub.Member, signer string) (err error) {
+// declareMember signs a statement about a member and puts it on the hub. signer is "" for the first
+// admin's key.
+func (t *Team) declareMember(ctx context.Context, m hub.Member, signer string) (err error) {
 	list, err := t.Hub.Members(ctx)
 	if err != nil {
 		return err
@@ -298,10 +314,12 @@ func (t *Team) declare(ctx context.Context, m hub.Member, signer string) (err er
 	m.Signer, m.Version = signer, 1
 	for _, other := range list {
 		if other.Name == m.Name {
-			m.Version = max(m.Version, other.Version+1) // above those that nobody signed, too: the hub's roles are by the newest
+			// The version exceeds that of unsigned statements, too, because the hub's roles follow
+			// the newest statement.
+			m.Version = max(m.Version, other.Version+1)
 		}
 	}
-	if m.Signature, err = t.sign(m.Text(t.state.ID)); err != nil {
+	if m.Signature, err = t.signText(m.Text(t.state.ID)); err != nil {
 		return err
 	}
 	return t.Hub.State(ctx, m)

@@ -17,7 +17,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestWork: inputs are answered, each on its worker's log, with the claim ahead of the intent.
+// TestWork checks that inputs are answered, each on its worker's log with the claim before the
+// intent.
 func TestWork(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -57,7 +58,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestDrafts: what cannot be signed is not submitted.
+// TestDrafts checks that a draft that cannot be signed is not submitted.
 func TestDrafts(t *testing.T) {
 	for name, d := range map[string]Draft{
 		"no text": {Text: " ", Project: "p"}, "no project": {Text: "x"}, "two lines in an id": {ID: "a\nsender bob", Text: "x", Project: "p"},
@@ -74,7 +75,7 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestUnsigned: a row that nobody signed who may is nothing, no matter who wrote it.
+// TestUnsigned checks that a row without the signature of a member with the right does not count.
 func TestUnsigned(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -87,7 +88,8 @@ func TestUnsigned(t *testing.T) {
 	}
 	right, err := carol.signDraft(&Draft{ID: "right", Text: "@say Right", Project: "website"}, carol.State().Generation)
 	if err == nil {
-		_, err = carol.Hub.Submit(t.Context(), right.Generation, []hub.Input{right}) // who does not ask her own program
+		// This member does not use her own program.
+		_, err = carol.Hub.Submit(t.Context(), right.Generation, []hub.Input{right})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +111,7 @@ func TestUnsigned(t *testing.T) {
 		UPDATE perlica.inputs SET permissions = 'allow' WHERE id = 'mode';
 		UPDATE perlica.inputs SET signature = (SELECT signature FROM perlica.inputs WHERE id = 'fine') WHERE id = 'replayed';
 		UPDATE perlica.inputs SET sender = 'nobody' WHERE id = 'project';`)
-	// One who knows the database's password makes an admin of himself.
+	// A person with the database's password makes himself an admin.
 	if err := alice.Hub.State(t.Context(), hub.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: []string{Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,8 @@ func TestUnsigned(t *testing.T) {
 		t.Errorf("a statement that no admin signed is pinned: %+v", bob)
 	}
 
-	// What becomes of an input its owner says, or a member that may: nobody else who can write there.
+	// Only an input's owner, or a member with the right, tells its outcome. A writing role is not
+	// enough.
 	submit(t, bob, asks("open", "@say Open"))
 	for _, forged := range []struct{ id, sql string }{
 		{"fine", `UPDATE perlica.outcomes SET result = '{"text": "rm -rf /"}' WHERE input = 'fine'`},
@@ -147,7 +150,8 @@ func TestUnsigned(t *testing.T) {
 			t.Errorf("after %s: %+v, %v", forged.sql, st, err)
 		}
 	}
-	// A forged opinion stands in nobody's way: not its member's own, nor one that somebody else's name has after it.
+	// A forged opinion blocks neither its member's own opinion nor an earlier one of another
+	// member.
 	if err := bob.Resolve(t.Context(), "open", "It burnt."); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +168,8 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestOtherProjectsSession: a worker that serves two projects goes on with no session of one for the other.
+// TestOtherProjectsSession checks a worker that serves two projects. An input of one project cannot
+// continue a session of the other.
 func TestOtherProjectsSession(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -183,7 +188,8 @@ func TestOtherProjectsSession(t *testing.T) {
 	}
 }
 
-// firstQuestion waits for a question about an input, and returns it with what the input comes to.
+// firstQuestion waits for a question about an input. It returns the question and a channel of the
+// input's end.
 func firstQuestion(t *testing.T, who *Team, id string) (hub.Question, <-chan hub.Status) {
 	t.Helper()
 	questions, over := make(chan hub.Question, 1), make(chan hub.Status, 1)
@@ -206,7 +212,8 @@ func firstQuestion(t *testing.T, who *Team, id string) (hub.Question, <-chan hub
 	return hub.Question{}, nil
 }
 
-// TestAnswers: the first answer on the worker's log counts, of those who may answer; the others are told why not.
+// TestAnswers checks that the first answer of a member with the right counts on the worker's log.
+// Other answers learn the reason.
 func TestAnswers(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -224,7 +231,7 @@ func TestAnswers(t *testing.T) {
 	if err := carol.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); !errors.Is(err, ErrNoRight) {
 		t.Errorf("without the right: %v", err)
 	}
-	// Who knows the password writes it all the same.
+	// A person with the password can write such rows.
 	for _, a := range []hub.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")}, {Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
 		if _, err := alice.Hub.Propose(t.Context(), a); err != nil {
 			t.Fatal(err)
@@ -266,8 +273,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestForgedQuestion: an answer is to the question that was seen. Where a superuser of the database changes it there, the
-// worker takes no answer to what became of it.
+// TestForgedQuestion checks that an answer counts only for the question that was seen. If a
+// superuser of the database changes the question, the worker accepts no answer to the changed one.
 func TestForgedQuestion(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -289,7 +296,7 @@ func TestForgedQuestion(t *testing.T) {
 	if err := bob.Answer(t.Context(), list[0], interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Why, "not signed by bob for this question as it was asked") {
 		t.Errorf("a yes to the forged question: %v", err)
 	}
-	// A question of somebody who does not own the input is none.
+	// A question does not count if its worker does not own the input.
 	s.SQL(t, db, `INSERT INTO perlica.questions (id, input, worker, question) VALUES ('x', 'a', 'bob', '{"id":"x"}')`)
 	if list, err := bob.Hub.Questions(t.Context(), "", "a"); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
@@ -311,7 +318,7 @@ func TestForgedQuestion(t *testing.T) {
 	}
 }
 
-// TestStops: an input that waits is withdrawn, one that runs is stopped, by those who may.
+// TestStops checks that members with the right withdraw a waiting input and stop a running one.
 func TestStops(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -345,7 +352,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestCapped: an input's permissions are never looser than the worker's.
+// TestCapped checks that an input's permissions are never looser than the worker's.
 func TestCapped(t *testing.T) {
 	for _, c := range [][3]string{{"allow", "ask", "ask"}, {"deny", "allow", "deny"}, {"", "reads", "reads"}, {"reads", "reads", "reads"}, {"ask", "reads", "ask"}, {"all", "deny", "deny"}} {
 		if got := fmt.Sprint(capped(c[0], policyMode(c[1]))); got != c[2] {
@@ -354,7 +361,8 @@ func TestCapped(t *testing.T) {
 	}
 }
 
-// TestForgedStop: a wish to stop an input that its member has not signed is told once, however often it is read.
+// TestForgedStop checks that an unsigned request to stop an input is reported once, however often
+// it is read.
 func TestForgedStop(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
@@ -367,7 +375,7 @@ func TestForgedStop(t *testing.T) {
 	stop := make(chan kernel.Stop, 1)
 	w.running["a"] = stop
 	for range 3 {
-		w.stop(hub.Cancel{Input: "a", Member: "alice", Signature: []byte("x")})
+		w.stopInput(hub.Cancel{Input: "a", Member: "alice", Signature: []byte("x")})
 	}
 	if notes != 1 || len(stop) != 0 {
 		t.Errorf("%d notes, %d stops", notes, len(stop))

@@ -20,9 +20,10 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// BenchmarkWork is an input from the queue to its outcome, of a worker with two slots and the built-in agent, beside a bare
-// queue: two loops that delete a row with SKIP LOCKED, have the same agent answer, and insert a row. Commits reach the disk. Beside
-// a third one the number of commits is the same: its loops sync a file of their own as often as the worker syncs its log.
+// BenchmarkWork measures an input from the queue to its outcome. The worker has two slots and the
+// built-in agent. The second benchmark is a bare queue: two loops delete a row with SKIP LOCKED,
+// let the same agent answer, and insert a row. Commits reach the disk. The third one adds as many
+// syncs of a file as the worker makes for its log.
 func BenchmarkWork(b *testing.B) {
 	b.Run("worker", func(b *testing.B) {
 		s := hubtest.Start(b, "fsync=on")
@@ -40,7 +41,7 @@ func BenchmarkWork(b *testing.B) {
 		over := make(chan error, 1)
 		b.ResetTimer()
 		go func() { over <- w.Run(drain, context.Background()) }()
-		for answered := 0; answered < b.N; <-time.After(25 * time.Millisecond) { // seldom: it counts all rows
+		for answered := 0; answered < b.N; <-time.After(25 * time.Millisecond) { // rarely, because it counts all rows
 			counts, err := alice.Hub.Counts(b.Context())
 			if err != nil {
 				b.Fatal(err)
@@ -100,7 +101,8 @@ func synced(f *os.File, n int) error {
 	return nil
 }
 
-// bareInput takes a row, has an agent answer it, and stores the answer. It returns false if there was none.
+// bareInput takes a row, lets an agent answer it, and stores the answer. It returns false if the
+// queue is empty.
 func bareInput(ctx context.Context, h *hub.Hub, dir string) (more bool, err error) {
 	var n int64
 	var text string
@@ -123,7 +125,8 @@ func bareInput(ctx context.Context, h *hub.Hub, dir string) (more bool, err erro
 	})
 }
 
-// bareCall has a process of the built-in agent answer a text, and returns the last line that it wrote.
+// bareCall lets a process of the built-in agent answer a text. It returns the last line of the
+// agent.
 func bareCall(dir, text string) (line string, err error) {
 	c := exec.Command(os.Args[0], "agent", "predictable")
 	c.Dir = dir
@@ -139,7 +142,7 @@ func bareCall(dir, text string) (line string, err error) {
 		return "", err
 	}
 	lines := bufio.NewScanner(out)
-	session := "session-1" // the first of the built-in agent
+	session := "session-1" // the built-in agent's first session
 	for id, request := range []string{
 		`"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}`,
 		fmt.Sprintf(`"method":"session/new","params":{"cwd":%q,"mcpServers":[]}`, dir),
@@ -160,6 +163,6 @@ func bareCall(dir, text string) (line string, err error) {
 	if err := in.Close(); err != nil {
 		return "", err
 	}
-	_, _ = io.Copy(io.Discard, out) // it ends with its input
+	_, _ = io.Copy(io.Discard, out) // the agent ends with its input
 	return line, c.Wait()
 }

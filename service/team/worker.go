@@ -19,22 +19,22 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// WorkerOptions say what a worker takes.
+// WorkerOptions configures a worker.
 type WorkerOptions struct {
-	Slots    int               // how many inputs it answers at a time
-	Labels   []string          // what it has that inputs may want
-	Projects map[string]string // the directories of the projects that it serves, by name
-	Note     func(string)      // is told what happens, a line each; by several goroutines
+	Slots    int               // number of inputs that it answers at a time
+	Labels   []string          // properties that inputs may require
+	Projects map[string]string // directories of the served projects, by name
+	Note     func(string)      // called with a line about each event, by several goroutines
 }
 
-// Times of a worker. None of them decides anything.
+// These are the intervals of a worker. No decision depends on them.
 const (
-	pollEvery  = 500 * time.Millisecond // the queue, while there is nothing to do
-	pulseEvery = time.Second            // answers, and stops
-	lookEvery  = time.Minute            // its own claims
-	backoff    = 5 * time.Second        // after the hub could not be reached
-	copyPause  = 200 * time.Millisecond // between two stretches of the log's copy
-	flushLimit = 10 * time.Second       // for what the hub is to know, at the end
+	pollEvery  = 500 * time.Millisecond // for the queue, while there is nothing to do
+	pulseEvery = time.Second            // for answers and stops
+	lookEvery  = time.Minute            // for the worker's own claims
+	backoff    = 5 * time.Second        // after a failed call of the hub
+	copyPause  = 200 * time.Millisecond // between two batches of the log's copy
+	flushLimit = 10 * time.Second       // for the last reports
 )
 
 // served is a project that a worker serves.
@@ -44,39 +44,39 @@ type served struct {
 	done func() error
 }
 
-// Worker takes inputs from the hub and has them answered.
+// Worker takes inputs from the hub and lets the kernel answer them.
 type Worker struct {
 	t      *Team
 	opt    WorkerOptions
 	me     hub.Worker
 	served map[string]served
-	copied *hub.Hub // a connection for the log's copy: a stretch of it keeps no claim waiting
+	copied *hub.Hub // a separate connection, so that a batch of the copy delays no claim
 	sender *hub.CopySender
 	outbox *outbox
 	tasks  sync.WaitGroup
 	freed  chan struct{} // capacity 1: a slot is free
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	free       int
-	running    map[string]chan kernel.Stop   // by input
-	asked      map[event.InteractionID]asked // questions of this process
-	remembered map[string]hub.Claim          // the highest position of each generation
-	said       string                        // the last trouble that was told
-	unsigned   map[string]bool               // inputs under way of which was told that a wish to stop them is not signed
+	running    map[string]chan kernel.Stop           // by input
+	questions  map[event.InteractionID]localQuestion // questions of this process
+	remembered map[string]hub.Claim                  // the claim with the highest position of each generation
+	said       string                                // the last reported error
+	unsigned   map[string]bool                       // running inputs with a reported unsigned stop
 }
 
-// asked is a question that is open here.
-type asked struct {
+// localQuestion is an open question of this process.
+type localQuestion struct {
 	r     *kernel.Runner
 	q     interaction.Question
-	shown string // the digest of what the hub got of it
+	shown string // digest of the form that the hub has
 }
 
 // NewWorker opens the projects that a worker serves. The caller must Close it.
 func NewWorker(ctx context.Context, t *Team, opt WorkerOptions) (w *Worker, err error) {
 	w = &Worker{
 		t: t, opt: opt, served: map[string]served{}, free: opt.Slots, freed: make(chan struct{}, 1),
-		running: map[string]chan kernel.Stop{}, asked: map[event.InteractionID]asked{}, remembered: map[string]hub.Claim{}, unsigned: map[string]bool{},
+		running: map[string]chan kernel.Stop{}, questions: map[event.InteractionID]localQuestion{}, remembered: map[string]hub.Claim{}, unsigned: map[string]bool{},
 	}
 	w.outbox = newOutbox(w.trouble)
 	defer func() {
@@ -112,21 +112,22 @@ func NewWorker(ctx context.Context, t *Team, opt WorkerOptions) (w *Worker, err 
 		Name: t.As, Origin: origin, Slots: opt.Slots, Projects: slices.Sorted(maps.Keys(w.served)),
 		Providers: slices.Sorted(maps.Keys(providers)), Labels: append([]string{}, opt.Labels...),
 	}
-	return w, w.recall(ctx)
+	return w, w.recallPositions(ctx)
 }
 
-// remember keeps the newest claim of a generation. The caller holds mu, or is alone.
-func (w *Worker) remember(c hub.Claim) {
+// rememberClaim keeps the newest claim of a generation. The caller holds mu or is the only user.
+func (w *Worker) rememberClaim(c hub.Claim) {
 	if c.Position >= w.remembered[c.Generation].Position {
 		w.remembered[c.Generation] = c
 	}
 }
 
-// recallClaims is how many of the newest claims tell the positions that are remembered: they rise with each claim.
+// recallClaims is the number of newest claims that recallPositions reads. Positions rise with each
+// claim.
 const recallClaims = 100
 
-// recall reads what this worker's log has of the hub.
-func (w *Worker) recall(ctx context.Context) error {
+// recallPositions reads the newest claims from this worker's log.
+func (w *Worker) recallPositions(ctx context.Context) error {
 	for e, err := range w.t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamClaimed}, Newest: true, Limit: recallClaims}) {
 		if err != nil {
 			return err
@@ -135,7 +136,7 @@ func (w *Worker) recall(ctx context.Context) error {
 		if err := e.Decode(&c); err != nil {
 			return err
 		}
-		w.remember(hub.Claim{Input: hub.Input{ID: string(e.Input), Generation: c.Generation}, Position: c.Position})
+		w.rememberClaim(hub.Claim{Input: hub.Input{ID: string(e.Input), Generation: c.Generation}, Position: c.Position})
 	}
 	return nil
 }
@@ -153,16 +154,17 @@ func (w *Worker) Close() (err error) {
 	return err
 }
 
-// Run takes inputs until drain ends, and returns when those that it has taken have ended; with hard their agents
-// are ended at once. It goes on whatever happens to the hub, but for a *hub.ForgottenError, of a hub that forgot
-// what this worker knows, and a *hub.ForkError or hub.ErrOtherLog, of one that has a copy of another log than
-// this worker's: then nothing more is taken. With ErrGone an admin has ended this machine's membership; of what it owned and
-// has no outcome on the hub the team hears nothing more.
+// Run takes inputs until drain ends, and returns when the taken inputs have ended. The end of hard
+// ends their agents at once. Most errors of the hub do not end Run. A *hub.ForgottenError means
+// that the hub has forgotten claims of this worker. A *hub.ForkError or hub.ErrOtherLog means that
+// the hub's copy belongs to another log. After these errors Run takes nothing further. ErrGone
+// means that an admin has ended this machine's membership. The team then hears nothing further
+// about this machine's inputs without an outcome.
 func (w *Worker) Run(drain, hard context.Context) error {
 	if _, err := w.t.r.Recover(hard); err != nil {
 		return err
 	}
-	if err := w.enrol(drain); err != nil {
+	if err := w.enrolLog(drain); err != nil {
 		return err
 	}
 	drain, stop := context.WithCancelCause(drain)
@@ -171,17 +173,17 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	pulsing, over := context.WithCancel(hard)
 	var looks, others sync.WaitGroup
 	looks.Go(func() {
-		w.every(looking, lookEvery, func(ctx context.Context) error { return w.look(ctx, hard, stop) })
+		w.every(looking, lookEvery, func(ctx context.Context) error { return w.findClaims(ctx, hard, stop) })
 	})
-	others.Go(func() { w.every(pulsing, pulseEvery, func(ctx context.Context) error { return w.pulse(ctx, stop) }) })
-	others.Go(func() { w.outbox.run(hard) })
-	others.Go(func() { w.copy(pulsing, stop) })
-	err := w.take(drain, hard, stop)
+	others.Go(func() { w.every(pulsing, pulseEvery, func(ctx context.Context) error { return w.pulseHub(ctx, stop) }) })
+	others.Go(func() { w.outbox.sendReports(hard) })
+	others.Go(func() { w.copyLog(pulsing, stop) })
+	err := w.takeInputs(drain, hard, stop)
 	drained()
-	looks.Wait() // it begins tasks
+	looks.Wait() // looking starts tasks
 	w.tasks.Wait()
 	over()
-	w.outbox.close(flushLimit)
+	w.outbox.closeAfter(flushLimit)
 	others.Wait()
 	if cause := context.Cause(drain); isOther(cause) || errors.Is(cause, ErrGone) {
 		return cmp.Or(err, cause)
@@ -190,7 +192,7 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	return err
 }
 
-// every calls f at once and again and again; after an error less often.
+// every calls f at once and then repeatedly. It waits longer after an error.
 func (w *Worker) every(ctx context.Context, period time.Duration, f func(context.Context) error) {
 	for ctx.Err() == nil {
 		wait := period
@@ -205,7 +207,7 @@ func (w *Worker) every(ctx context.Context, period time.Duration, f func(context
 	}
 }
 
-// trouble says once that the hub cannot be worked with, and with nil that it can again.
+// trouble reports an error of the hub once, and its end (nil) once.
 func (w *Worker) trouble(err error) {
 	said := ""
 	if err != nil {
@@ -224,16 +226,17 @@ func (w *Worker) trouble(err error) {
 	}
 }
 
-// take claims inputs while there is room, until drain ends.
-func (w *Worker) take(drain, hard context.Context, stop context.CancelCauseFunc) error {
+// takeInputs claims inputs while slots are free, until drain ends.
+func (w *Worker) takeInputs(drain, hard context.Context, stop context.CancelCauseFunc) error {
 	for drain.Err() == nil {
 		wait := pollEvery
 		if free := w.room(); free > 0 {
-			n, err := w.claim(drain, hard, free)
+			n, err := w.claimInputs(drain, hard, free)
 			var forgotten *hub.ForgottenError
 			switch {
-			case errors.As(err, &forgotten): // or the claims are not shown to who is no member any more
-				return cmp.Or(w.stays(hard, stop), err)
+			case errors.As(err, &forgotten):
+				// The hub also shows no claims to a machine that is no longer a member.
+				return cmp.Or(w.checkMembership(hard, stop), err)
 			case err != nil && drain.Err() == nil:
 				w.trouble(err)
 				wait = backoff
@@ -259,26 +262,28 @@ func (w *Worker) room() int {
 	return w.free
 }
 
-// claim takes inputs and begins them.
-func (w *Worker) claim(ctx, hard context.Context, most int) (int, error) {
+// claimInputs claims inputs and begins them.
+func (w *Worker) claimInputs(ctx, hard context.Context, most int) (int, error) {
 	w.mu.Lock()
 	remembered := maps.Clone(w.remembered)
 	w.mu.Unlock()
 	claims, err := w.t.Hub.Claim(ctx, w.me, most, remembered)
 	if err != nil {
-		return 0, err // of unknown fate: look finds what was taken
+		// The fate of the claim is unknown. findClaims finds claimed inputs.
+		return 0, err
 	}
 	for _, c := range claims {
-		w.begin(hard, c)
+		w.beginTask(hard, c)
 	}
 	return len(claims), nil
 }
 
-// begin has a claim worked on, unless this process does so already. It takes a slot, also where none is free.
-func (w *Worker) begin(hard context.Context, c hub.Claim) {
+// beginTask starts the work on a claim unless this process already works on it. It takes a slot
+// even if none is free.
+func (w *Worker) beginTask(hard context.Context, c hub.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.remember(c)
+	w.rememberClaim(c)
 	if w.running[c.ID] != nil {
 		return
 	}
@@ -286,7 +291,7 @@ func (w *Worker) begin(hard context.Context, c hub.Claim) {
 	w.running[c.ID] = stop
 	w.free--
 	w.tasks.Go(func() {
-		w.work(hard, c, stop)
+		w.workOn(hard, c, stop)
 		w.mu.Lock()
 		delete(w.running, c.ID)
 		delete(w.unsigned, c.ID)
@@ -299,10 +304,10 @@ func (w *Worker) begin(hard context.Context, c hub.Claim) {
 	})
 }
 
-// look goes on with claims of this worker that have no outcome: those that were taken by a process that died, or
-// by a transaction whose end was not heard of. It also pins members, and closes questions whose run is gone.
-func (w *Worker) look(ctx, hard context.Context, stop context.CancelCauseFunc) error {
-	if err := w.stays(ctx, stop); err != nil {
+// findClaims continues this worker's claims without an outcome. Their process has died, or the end
+// of their transaction is unknown. It also pins members and closes the questions of ended runs.
+func (w *Worker) findClaims(ctx, hard context.Context, stop context.CancelCauseFunc) error {
+	if err := w.checkMembership(ctx, stop); err != nil {
 		return err
 	}
 	open, err := w.t.r.PendingQuestions(ctx)
@@ -324,41 +329,42 @@ func (w *Worker) look(ctx, hard context.Context, stop context.CancelCauseFunc) e
 	owned = slices.DeleteFunc(owned, func(c hub.Claim) bool { return w.running[c.ID] != nil })
 	w.mu.Unlock()
 	for _, c := range owned {
-		for w.room() <= 0 { // not more at once than it may
+		// It starts at most as many tasks as there are slots.
+		for w.room() <= 0 {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-time.After(pollEvery):
 			}
 		}
-		w.begin(hard, c)
+		w.beginTask(hard, c)
 	}
 	return nil
 }
 
-// stays pins members, and has Run end where this machine is none any more.
-func (w *Worker) stays(ctx context.Context, stop context.CancelCauseFunc) error {
-	err := w.t.stays(ctx)
+// checkMembership pins members. It ends Run if this machine is no longer a member.
+func (w *Worker) checkMembership(ctx context.Context, stop context.CancelCauseFunc) error {
+	err := w.t.refreshMembership(ctx)
 	if errors.Is(err, ErrGone) {
 		stop(err)
 	}
 	return err
 }
 
-// pulse says that this worker lives, and acts upon answers and stops of members.
-func (w *Worker) pulse(ctx context.Context, stop context.CancelCauseFunc) error {
+// pulseHub reports that this worker is alive. It handles answers and stops of members.
+func (w *Worker) pulseHub(ctx context.Context, stop context.CancelCauseFunc) error {
 	answers, cancels, err := w.t.Hub.Pulse(ctx, w.me)
 	if errors.Is(err, hub.ErrNotAllowed) {
-		return cmp.Or(w.stays(ctx, stop), err)
+		return cmp.Or(w.checkMembership(ctx, stop), err)
 	}
 	if err != nil {
 		return err
 	}
 	for _, a := range answers {
-		w.answer(ctx, a)
+		w.takeAnswer(ctx, a)
 	}
 	for _, c := range cancels {
-		w.stop(c)
+		w.stopInput(c)
 	}
 	return nil
 }

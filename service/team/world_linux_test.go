@@ -25,7 +25,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestMain is the built-in agent where the registry starts Perlica's own executable as one.
+// TestMain runs the built-in agent when the registry starts the test binary as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
 		if err := predictable.Serve(context.Background(), &promptReader{r: os.Stdin}, os.Stdout, os.Stderr, predictable.Options{}); err != nil {
@@ -44,13 +44,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// promptReader puts each prompt that an agent reads into a file of its working directory, before the agent has it.
+// promptReader writes each prompt to a file of the working directory before the agent reads it.
 type promptReader struct {
 	r    io.Reader
 	line []byte
 }
 
-// promptFile is where an agent counts its prompts.
+// promptFile is the file in which an agent counts its prompts.
 const promptFile = "prompts.ndjson"
 
 func (p *promptReader) Read(b []byte) (int, error) {
@@ -81,7 +81,7 @@ type machine struct {
 	dir string
 }
 
-// newMachine is a machine whose hub is at url.
+// newMachine returns a machine with its hub at url.
 func newMachine(t testing.TB, url string) machine {
 	t.Helper()
 	home := t.TempDir()
@@ -93,7 +93,7 @@ func newMachine(t testing.TB, url string) machine {
 	return machine{Options{URL: url, Dir: dir, Environ: environ, Version: "test"}, dir}
 }
 
-// founded is a team on a server, and its first member.
+// founded makes a team on a server and returns its first member.
 func founded(t testing.TB, s *hubtest.Server, db string) (machine, *Team) {
 	t.Helper()
 	m := newMachine(t, s.URL("owner", db))
@@ -103,7 +103,7 @@ func founded(t testing.TB, s *hubtest.Server, db string) (machine, *Team) {
 	return m, m.join(t, "alice", true)
 }
 
-// join joins as name and returns the team, which ends with the test.
+// join joins under a name and returns the team, which ends with the test.
 func (m machine) join(t testing.TB, name string, confirmed bool) *Team {
 	t.Helper()
 	j, ok, err := Join(t.Context(), m.opt, name)
@@ -118,11 +118,11 @@ func (m machine) join(t testing.TB, name string, confirmed bool) *Team {
 	return j
 }
 
-// roles counts the roles that tests have made: they are the server's.
+// roles counts the roles of all tests, because roles belong to the server.
 var roles atomic.Int64
 
-// member joins another machine as name, which admin confirms with the rights. It logs in as a role of its own, where url is the
-// owner's, whom row security does not hold.
+// member adds another machine under a name. admin confirms it with the rights. If url is the
+// owner's, the machine gets a separate role, because row security does not apply to the owner.
 func member(t testing.TB, admin *Team, url, name string, rights ...string) (machine, *Team) {
 	t.Helper()
 	if strings.Contains(url, "&user=owner") {
@@ -147,7 +147,7 @@ func member(t testing.TB, admin *Team, url, name string, rights ...string) (mach
 	return m, j
 }
 
-// work runs a worker of the machine until the returned function is called, or the test ends.
+// work runs a worker of the machine until drain is called or the test ends.
 func (m machine) work(t testing.TB, j *Team, slots int, labels ...string) (drain func()) {
 	t.Helper()
 	return m.serve(t, j, WorkerOptions{Slots: slots, Labels: labels, Projects: map[string]string{"website": m.dir}})
@@ -177,7 +177,7 @@ func (m machine) serve(t testing.TB, j *Team, opt WorkerOptions) (drain func()) 
 	return drain
 }
 
-// limit is how long anything may take here.
+// limit is the time limit of every wait.
 const limit = 2 * time.Minute
 
 func asks(id, text string) Draft { return Draft{ID: id, Text: text, Project: "website"} }
@@ -195,7 +195,7 @@ func submit(t testing.TB, j *Team, drafts ...Draft) {
 	}
 }
 
-// ended waits for an input's end; look may be nil.
+// ended waits for an input's end. look may be nil.
 func ended(t testing.TB, j *Team, id string, look func(hub.Status, []hub.Question)) hub.Status {
 	t.Helper()
 	if look == nil {
@@ -215,7 +215,7 @@ func ended(t testing.TB, j *Team, id string, look func(hub.Status, []hub.Questio
 	return s
 }
 
-// calls is how many intents a worker's log has for an input.
+// calls counts the intents for an input on a worker's log.
 func calls(t testing.TB, j *Team, id string) int {
 	t.Helper()
 	n, err := j.Log().Count(t.Context(), event.Query{Types: []event.Type{event.Requested}, Input: event.InputID(id)})
