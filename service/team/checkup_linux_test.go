@@ -98,8 +98,8 @@ func TestCheckupPromoted(t *testing.T) {
 	}
 }
 
-// TestCheckupSays checks the results for lossy settings, a foreign identity, and a clock that
-// differs by a day.
+// TestCheckupSays checks the results for settings that lose data, for an unverified
+// connection, and for clocks that differ by a day.
 func TestCheckupSays(t *testing.T) {
 	for want, s := range map[string]hub.State{
 		"fail fsync is off": {Commit: "on"},

@@ -143,7 +143,7 @@ func TestKeeperFindsEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.SQL(t, db, "INSERT INTO perlica.logs (worker, origin) VALUES ('alice', '"+origin+"')")
-	if err := hub.AppendCopy(t.Context(), alice.Hub, hub.Stretch{Worker: "alice", Events: tree}); err != nil {
+	if err := hub.AppendCopy(t.Context(), alice.Hub, hub.Batch{Worker: "alice", Events: tree}); err != nil {
 		t.Fatal(err)
 	}
 	if v := round(t, keeper(t, bob), true); !strings.Contains(v.Problem, "checkpoint") || v.Cosigned != size {

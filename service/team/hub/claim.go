@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Worker is what a worker says of itself.
+// Worker is a worker's description of itself.
 type Worker struct {
 	Name      string    `json:"name"`
 	Origin    string    `json:"origin"` // of its log
@@ -21,17 +21,21 @@ type Worker struct {
 	Heard     time.Time `json:"heard"` // by the hub's clock
 }
 
-// Claim is an input that a worker owns, for ever.
+// Claim is an input that a worker owns for ever.
 type Claim struct {
 	Input
-	Position int64  // of the write-ahead log, when it was claimed
-	Text     []byte // what was fetched along of the input's text, if it is short: all of it, if its digest says so
+	// Position is the server's position in the write-ahead log at the claim.
+	Position int64
+	// Text is the first part of the input's text. It is the whole text of a short input if its
+	// digest matches.
+	Text []byte
 }
 
-// A ForgottenError says that a server of the same generation and timeline is behind what a worker has seen of it, or
-// lacks a claim of it: it is a copy that was put back, or did not keep what it acknowledged.
+// A ForgottenError says that a server of the same generation and timeline lags behind the worker's
+// knowledge, or lacks one of its claims. The server is a restored copy, or it lost acknowledged
+// data.
 type ForgottenError struct {
-	Claim       // the newest that the worker knows of the generation
+	Claim       // the newest claim of the generation that the worker knows
 	Have  int64 // the server's position
 }
 
@@ -42,20 +46,21 @@ func (e *ForgottenError) Error() string {
 	return fmt.Sprintf("hub: the server is at position %d of its log, and was at %d before: it is a copy that was put back", e.Have, e.Position)
 }
 
-// Hint returns what to do.
+// Hint returns the remedy.
 func (e *ForgottenError) Hint() string {
 	return "if this server is to go on all the same, an admin says so: perlica team adopt --even"
 }
 
-// short is how many bytes a text has at most that is fetched with its claim.
+// short is the largest size of a text that is fetched with its claim, in bytes.
 const short = 8 << 10
 
-// claimColumns are what readClaims reads.
+// claimColumns lists the columns that readTaken reads.
 const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
 
-// claimSQL is a claim. The rows of a lane are found by an index, in their order, and so are those of the inputs,
-// however many there are, and whatever the server believes of that: the LIMIT keeps it from reading all inputs. What an input
-// wants, and when, its own row says: the queue's, its lane and whether it is ready say where to look, and who has a member's
+// claimSQL is the statement of a claim. It finds the rows of a lane and of the inputs by an index,
+// in their order, for every size of the tables and every estimate of the server. The LIMIT prevents
+// a scan of all inputs. The row of the input decides what the input requires and when it may run.
+// The queue's lane and its ready flag only tell where to look, because a person with a member's
 // password may write them.
 const claimSQL = `
 	WITH here AS MATERIALIZED (
@@ -103,10 +108,10 @@ const claimSQL = `
 	LEFT JOIN (claimed CROSS JOIN LATERAL (SELECT * FROM perlica.inputs i WHERE i.id = claimed.input LIMIT 1) i) ON true
 	ORDER BY i.priority DESC, i.submitted`
 
-// Claim takes at most most inputs for the worker, of those that wait, in the order of their priority and their age.
-// It is one transaction: after an error it is not known whether it took any, and Owned tells. remembered is the
-// newest claim that this worker knows of each generation. The other errors are ErrNotAdopted, a *VersionError and a
-// *ForgottenError; then nothing was taken.
+// Claim takes at most most waiting inputs for the worker, in the order of their priority and age.
+// It is one transaction. After an error it is unknown whether it took any input; Owned tells.
+// remembered is the newest claim of each generation that this worker knows. After ErrNotAdopted, a
+// *VersionError or a *ForgottenError nothing was taken.
 func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[string]Claim) (claims []Claim, err error) {
 	type mark struct {
 		Position int64  `json:"position"`
@@ -132,7 +137,7 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 		claims, err = readTaken(rows)
 		return err
 	})
-	if errors.Is(err, ErrNotAdopted) { // or the schema is another one
+	if errors.Is(err, ErrNotAdopted) { // the schema may also have another version
 		if _, lerr := h.Look(ctx); errors.As(lerr, new(*VersionError)) {
 			err = lerr
 		}
@@ -140,7 +145,7 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 	return claims, err
 }
 
-// readTaken reads the rows of Claim: one of the server at least.
+// readTaken reads the rows of Claim, at least one of the server.
 func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 	defer rows.Close()
 	found := false
@@ -173,7 +178,7 @@ func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 	return claims, nil
 }
 
-// inputRow is a row of inputs, or of a join that found none.
+// inputRow is a row of inputs, or the empty side of a join.
 type inputRow struct {
 	id, generation, sender, digest, project, provider, worker, session, permissions, replaces *string
 	labels                                                                                    []string
@@ -183,7 +188,7 @@ type inputRow struct {
 	signature                                                                                 []byte
 }
 
-// fields are where the columns of claimColumns go.
+// fields returns the destinations of the columns of claimColumns.
 func (r *inputRow) fields() []any {
 	return []any{&r.id, &r.generation, &r.sender, &r.digest, &r.project, &r.provider, &r.labels, &r.worker, &r.session, &r.permissions, &r.priority, &r.notBefore,
 		&r.replaces, &r.attachments, &r.signature}
@@ -200,7 +205,7 @@ func (r *inputRow) input() Input {
 	return in
 }
 
-// Owned returns the claims of a worker without an outcome, of whatever generation, oldest first.
+// Owned returns the claims of a worker without an outcome, from all generations, oldest first.
 func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -227,7 +232,7 @@ func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err err
 	return claims, err
 }
 
-// Input returns an input without its payload; ok is false if it is not there.
+// Input returns an input without its payload. ok is false if the input does not exist.
 func (h *Hub) Input(ctx context.Context, id string) (in Input, ok bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		var row inputRow
@@ -246,11 +251,12 @@ func (h *Hub) Input(ctx context.Context, id string) (in Input, ok bool, err erro
 	return in, ok, err
 }
 
-// ErrNoClaim says that the hub knows no such claim, or question: it was restored from before it.
+// ErrNoClaim says that the hub does not know a claim or a question. It was restored from an earlier
+// backup.
 var ErrNoClaim = errors.New("hub: there is no such claim here")
 
-// Report puts the outcome of a claim there, as the owner's log has it and signed by its owner, in the place of any other one:
-// that is not the owner's.
+// Report puts the outcome of a claim on the hub, signed by the owner and equal to the owner's log.
+// It replaces any other outcome, which cannot be the owner's.
 func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage, signature []byte) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, `

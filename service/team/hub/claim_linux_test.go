@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// filled is a hub in whose queue n inputs wait, of which the last hundred want a label that few have. Its server has
-// settings, as name=value.
+// filled returns a hub with n waiting inputs in its queue. The last hundred require a rare label.
+// Its server has settings in the form name=value.
 func filled(t testing.TB, n int, settings ...string) (*Hub, *hubtest.Server) {
 	t.Helper()
 	s := hubtest.Start(t, settings...)
@@ -40,13 +40,14 @@ func filled(t testing.TB, n int, settings ...string) (*Hub, *hubtest.Server) {
 	return open(t, s.URL("alice", "postgres")), s
 }
 
-// claimArgs are the arguments of a claim of one input by the worker.
+// claimArgs returns the arguments of the worker's claim of one input.
 func claimArgs() []any {
-	list, _ := steps() // they are embedded
+	list, _ := steps() // embedded steps are always readable
 	return []any{worker.Name, worker.Projects, worker.Providers, worker.Labels, 1, "{}", len(list), short}
 }
 
-// plan is how the server would do a claim, and what it touched: the pages of a queue's table and indexes.
+// plan returns the server's plan for a claim and the number of touched pages of a queue's table and
+// indexes.
 func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 	t.Helper()
 	ctx := t.Context()
@@ -59,7 +60,7 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback(ctx) }() // the claim is not to stay
+		defer func() { _ = tx.Rollback(ctx) }() // the claim must not stay
 		for _, sql := range []string{
 			"SET LOCAL plan_cache_mode = " + mode,
 			"PREPARE claim (text, text[], text[], text[], int, text, int, int) AS " + strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)"),
@@ -86,15 +87,15 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 	}
 	if m := regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`).FindStringSubmatch(text); m != nil { // of the whole statement
 		var read int
-		_, _ = fmt.Sscan(m[2], &read) // "": none
+		_, _ = fmt.Sscan(m[2], &read) // "" stands for none
 		_, _ = fmt.Sscan(m[1], &pages)
 		pages += read
 	}
 	return text, pages
 }
 
-// TestClaimPlan: whatever is known of the size of the queue, a claim finds its rows by the index, and touches no more of
-// a long queue than of a short one.
+// TestClaimPlan checks that a claim finds its rows by the index, for every estimate of the queue's
+// size. It touches as many pages of a long queue as of a short one.
 func TestClaimPlan(t *testing.T) {
 	short, s1 := filled(t, 200)
 	long, s2 := filled(t, 20_000)
@@ -110,7 +111,8 @@ func TestClaimPlan(t *testing.T) {
 			if !strings.Contains(text, "Index Scan using queue_ready on queue") || strings.Contains(text, "Seq Scan on queue") || strings.Contains(text, "JIT:") {
 				t.Errorf("analyzed %v, generic %v:\n%s", known, generic, text)
 			}
-			if few == 0 || many > few+40 { // an index is deeper by a page or two, of each table
+			// The index of each table may be a page or two deeper.
+			if few == 0 || many > few+40 {
 				t.Errorf("analyzed %v, generic %v: %d pages of a queue of 200, %d of one of 20,000:\n%s", known, generic, few, many, text)
 			}
 			t.Logf("analyzed %v, generic %v: %d and %d pages", known, generic, few, many)
@@ -118,8 +120,9 @@ func TestClaimPlan(t *testing.T) {
 	}
 }
 
-// TestLongSteps: thousands of inputs are submitted and closed, and hundreds claimed and reported, without a table being read whole for each of them, on a server that
-// has not looked at its tables since they were empty.
+// TestLongSteps checks that no table is read completely for each of thousands of inputs. The inputs
+// are submitted and closed, and hundreds are claimed and reported. The server has not analyzed its
+// tables since they were empty.
 func TestLongSteps(t *testing.T) {
 	h, s := filled(t, 0, "autovacuum=off")
 	s.SQL(t, "postgres", "GRANT perlica_admin TO alice; ANALYZE")
@@ -137,12 +140,13 @@ func TestLongSteps(t *testing.T) {
 	if done, err := h.Adopt(t.Context(), "g2", "alice", true); err != nil || done.Queued < batches*size-size {
 		t.Fatal(done, err)
 	}
-	if err := h.Close(); err != nil { // the server counts what a connection did when that ends
+	// The server counts a connection's work when the connection ends.
+	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
 	const most = (batches - 1) * size // and size of them were claimed
 	for table, rows := range map[string]int{"inputs": most, "closings": most, "payloads": most, "queue": most, "claims": size, "outcomes": size} {
-		var whole, inserted int // how often it was read whole, and the rows that it was given
+		var whole, inserted int // complete reads of the table, and inserted rows
 		for end := time.Now().Add(time.Minute); inserted < rows && time.Now().Before(end); {
 			counts := s.SQL(t, "postgres", "SELECT seq_scan || ' ' || n_tup_ins FROM pg_stat_user_tables WHERE schemaname = 'perlica' AND relname = '"+table+"'")
 			if _, err := fmt.Sscan(counts, &whole, &inserted); err != nil {
@@ -155,7 +159,7 @@ func TestLongSteps(t *testing.T) {
 	}
 }
 
-// answer claims an input, with what it says, and reports an outcome, as a worker does.
+// answer claims an input with its text and reports an outcome, as a worker does.
 func answer(t testing.TB, h *Hub) {
 	claims, err := h.Claim(t.Context(), worker, 1, nil)
 	if err != nil || len(claims) != 1 || string(claims[0].Text) != "x" {
@@ -166,9 +170,10 @@ func answer(t testing.TB, h *Hub) {
 	}
 }
 
-// BenchmarkClaim is an input's way at the hub, in queues of some thousands and of a million, in turns with that of a bare queue
-// of a million with as many commits: a row that is deleted with SKIP LOCKED, and one that is inserted. Commits reach the disk.
-// of-bare is the rate as a part of that of the bare queue: 0.5 at least is wanted.
+// BenchmarkClaim measures an input's way through the hub, with queues of thousands and of a million
+// inputs. It alternates with a bare queue of a million rows and as many commits: a row is deleted
+// with SKIP LOCKED, and one is inserted. Commits reach the disk. of-bare is the rate relative to
+// the bare queue; at least 0.5 is wanted.
 func BenchmarkClaim(b *testing.B) {
 	bare := bareQueue(b, 1_000_000)
 	for _, n := range []int{20_000, 1_000_000} {
@@ -192,7 +197,7 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// bareQueue returns what takes a row out of a queue and puts one elsewhere.
+// bareQueue returns a function that moves a row from a queue to another table.
 func bareQueue(b *testing.B, rows int) func(testing.TB) {
 	s := hubtest.Start(b, "fsync=on")
 	h := open(b, s.URL("owner", "postgres"))

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// goneBytes is what the removal of a payload counts for, among the bytes of an exchange.
+// goneBytes is the number of bytes that the removal of a payload counts in an exchange.
 const goneBytes = 64
 
 var (
@@ -21,25 +21,25 @@ var (
 		Text:   "hub: the worker's name belongs to another log",
 		Advice: "one name has one log, for ever: join under another name, see 'Copies' in docs/team.md",
 	}
-	// ErrMoved says that the copy does not end any more where it did: another process wrote to it.
+	// ErrMoved says that the end of the copy has changed, because another process wrote to it.
 	ErrMoved = errors.New("hub: the copy has another end than before")
-	// ErrNone says that there is no copy of that name.
+	// ErrNone says that no copy has this name.
 	ErrNone error = &Fault{
 		Text:   "hub: there is no copy of a worker of that name",
 		Advice: "perlica log verify --team lists the copies",
 	}
 )
 
-// Copy is what is there of a worker's log.
+// Copy describes the copy of a worker's log.
 type Copy struct {
 	Worker     string
 	Origin     string    // the log's name in its checkpoints
-	Size       int64     // how many events
-	Leaf       []byte    // of the last one
-	Checkpoint int64     // the size of the newest checkpoint
-	Note       string    // that checkpoint
-	Cosigned   int64     // likewise, of those that a keeper cosigned
-	Forked     event.Seq // an event that the log and its copy have in two versions; 0: none is known
+	Size       int64     // number of events
+	Leaf       []byte    // of the last event
+	Checkpoint int64     // size of the newest checkpoint
+	Note       string    // the text of that checkpoint
+	Cosigned   int64     // size of the newest checkpoint that a keeper cosigned
+	Forked     event.Seq // an event with two versions in the log and its copy; 0: none is known
 }
 
 const copyColumns = `l.worker, l.origin, coalesce(e.seq, 0), e.leaf,
@@ -75,8 +75,8 @@ func ListCopies(ctx context.Context, h *Hub) (list []Copy, err error) {
 	return list, err
 }
 
-// enrol returns the copy of a worker's log, which is made known by its name unless it is already. One name has one
-// log, for ever: else the error is ErrOtherLog.
+// enrol returns the copy of a worker's log. It registers the log under its name if it is unknown.
+// One name belongs to one log for ever; otherwise the error is ErrOtherLog.
 func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (found Copy, err error) {
 	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		if !known {
@@ -90,7 +90,7 @@ func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (foun
 		}
 		found, err = one(ctx, c, worker)
 		if errors.Is(err, ErrNone) && !known || err == nil && found.Origin != origin {
-			return ErrOtherLog // or the log was another name's
+			return ErrOtherLog // or the log had another name
 		}
 		return err
 	})
@@ -110,24 +110,25 @@ func one(ctx context.Context, c *pgx.Conn, worker string) (found Copy, err error
 	return found, err
 }
 
-// Stretch is what a worker adds to its copy at once.
-type Stretch struct {
+// Batch is the part of a log that a worker adds to its copy at once.
+type Batch struct {
 	Worker string
 	Size   int64 // of the copy before
 	Events []event.Event
 
-	// What the worker's log does not have any more: payloads of events, and with them the texts and attachments of
-	// inputs, what the results of runs say, and what was asked and answered.
+	// Gone and the lists below name content that the worker's log no longer has: payloads of
+	// events, texts and attachments of inputs, the texts of results, and questions with their
+	// answers.
 	Gone                    []int64
 	Inputs, Runs, Questions []string
 
 	Checkpoints []evidence.Checkpoint
 }
 
-// AppendCopy adds a stretch, all of it or nothing. The error is ErrMoved if the copy does not end where it should, and
-// hub.ErrNotAllowed if the worker may not write to it: it left the team, or its log and the copy differ. After
-// another one it is not known whether the stretch is there.
-func AppendCopy(ctx context.Context, h *Hub, s Stretch) error {
+// AppendCopy adds a batch as a whole. The error is ErrMoved if the copy has another end than
+// expected. It is ErrNotAllowed if the worker may not write the copy: it left the team, or its log
+// and the copy differ. After another error it is unknown whether the batch was added.
+func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 	var seqs []int64
 	var leaves, headers, payloads [][]byte
 	bytes := 0
@@ -138,9 +139,10 @@ func AppendCopy(ctx context.Context, h *Hub, s Stretch) error {
 		bytes += len(header) + len(e.Payload)
 	}
 	err := h.Carry(ctx, bytes+goneBytes*len(s.Gone), func(ctx context.Context, c *pgx.Conn) error {
-		var b pgx.Batch // one transaction, one exchange
-		// Of two that write behind one event the first wins: the keys of the other's are there. The division fails, and
-		// all with it, where the copy ends elsewhere: a hub that was restored lost its end.
+		var b pgx.Batch // one transaction in one exchange
+		// If two processes write after the same event, the first one wins, because the keys of the
+		// other's rows exist. The division fails the whole transaction if the copy ends elsewhere:
+		// a restored hub has lost its end.
 		b.Queue(`
 			SELECT 1 / (coalesce((SELECT seq FROM perlica.events WHERE worker = $1 ORDER BY seq DESC LIMIT 1), 0) = $2)::int`, s.Worker, s.Size)
 		if len(seqs) > 0 {
@@ -166,13 +168,13 @@ func AppendCopy(ctx context.Context, h *Hub, s Stretch) error {
 		return ErrMoved
 	}
 	if errors.Is(err, ErrUnsure) {
-		return nil // what a standby lacks after a promotion is sent again
+		return nil // events that a standby lacks after a promotion are sent again
 	}
 	return err
 }
 
-// prune takes payloads out of a copy, and out of what the hub has beside it.
-func prune(b *pgx.Batch, s *Stretch) {
+// prune removes payloads from a copy and from the hub's other tables.
+func prune(b *pgx.Batch, s *Batch) {
 	b.Queue(`
 		UPDATE perlica.events
 		SET payload = NULL
@@ -181,7 +183,8 @@ func prune(b *pgx.Batch, s *Stretch) {
 		DELETE FROM perlica.payloads p
 		USING perlica.claims k
 		WHERE k.worker = $1 AND k.input = p.input AND p.input = ANY($2)`, s.Worker, s.Inputs)
-	// Of a result ids and numbers stay: the agent's words are in its text, its content, its tools, its warnings, its error.
+	// Ids and numbers of a result stay. The agent's words are in its text, its content, its tools,
+	// its warnings and its error.
 	b.Queue(`
 		UPDATE perlica.outcomes
 		SET result = (
@@ -201,8 +204,8 @@ func prune(b *pgx.Batch, s *Stretch) {
 		WHERE worker = $1 AND id = ANY($2)`, s.Worker, s.Questions)
 }
 
-// ForkCopy says on the hub that the worker's log has another event than the copy: nothing is written to the copy any
-// more, and no process of this worker may go on.
+// ForkCopy records on the hub that the worker's log and its copy have different events. The copy
+// then accepts no writes, and no process of this worker may continue.
 func ForkCopy(ctx context.Context, h *Hub, worker string, seq event.Seq) error {
 	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
@@ -213,7 +216,7 @@ func ForkCopy(ctx context.Context, h *Hub, worker string, seq event.Seq) error {
 	})
 }
 
-// Cosign puts a keeper's signature under a checkpoint there. The first stays.
+// Cosign adds a keeper's signature to a checkpoint. The first one stays.
 func Cosign(ctx context.Context, h *Hub, worker string, size int64, keeper, line string) error {
 	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `

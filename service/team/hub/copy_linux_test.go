@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestCopyRoles: with one member's password nothing is written to another's copy, and nothing of one's own is changed but
-// that payloads are taken out.
+// TestCopyRoles checks that a member's password permits no write to another member's copy. In its
+// own copy, the member can only remove payloads.
 func TestCopyRoles(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -30,14 +30,14 @@ func TestCopyRoles(t *testing.T) {
 	if _, err := enrol(t.Context(), roles["alice"], "alice", "perlica/a", false); err != nil {
 		t.Fatal(err)
 	}
-	stretch := Stretch{Worker: "alice", Events: one, Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}
-	if err := AppendCopy(t.Context(), roles["alice"], stretch); err != nil {
+	batch := Batch{Worker: "alice", Events: one, Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}
+	if err := AppendCopy(t.Context(), roles["alice"], batch); err != nil {
 		t.Fatal(err)
 	}
-	if err := AppendCopy(t.Context(), roles["alice"], stretch); !errors.Is(err, ErrMoved) {
+	if err := AppendCopy(t.Context(), roles["alice"], batch); !errors.Is(err, ErrMoved) {
 		t.Errorf("twice: %v", err)
 	}
-	gap := Stretch{Worker: "alice", Size: 5, Events: []event.Event{{Seq: 6}}, Checkpoints: []evidence.Checkpoint{{Size: 6, Note: "n"}}}
+	gap := Batch{Worker: "alice", Size: 5, Events: []event.Event{{Seq: 6}}, Checkpoints: []evidence.Checkpoint{{Size: 6, Note: "n"}}}
 	if err := AppendCopy(t.Context(), roles["alice"], gap); !errors.Is(err, ErrMoved) || s.SQL(t, db, "SELECT max(size) FROM perlica.checkpoints") != "1" {
 		t.Errorf("behind events that a hub lost: %v", err)
 	}
@@ -50,11 +50,11 @@ func TestCopyRoles(t *testing.T) {
 	_, err := enrol(t.Context(), roles["bob"], "carol", "perlica/c", false)
 	for what, err := range map[string]error{
 		"a log":                  err,
-		"an event":               AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
-		"a checkpoint":           AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
+		"an event":               AppendCopy(t.Context(), roles["bob"], Batch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
+		"a checkpoint":           AppendCopy(t.Context(), roles["bob"], Batch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
 		"a keeper's signature":   Cosign(t.Context(), roles["bob"], "alice", 1, "alice", "line"),
-		"an event of no log":     AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "bob", Events: one}),
-		"a checkpoint of no log": AppendCopy(t.Context(), roles["bob"], Stretch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
+		"an event of no log":     AppendCopy(t.Context(), roles["bob"], Batch{Worker: "bob", Events: one}),
+		"a checkpoint of no log": AppendCopy(t.Context(), roles["bob"], Batch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
 	} {
 		if !errors.Is(err, ErrNotAllowed) {
 			t.Errorf("%s in another's name: %v", what, err)
@@ -63,7 +63,7 @@ func TestCopyRoles(t *testing.T) {
 	if err := Cosign(t.Context(), roles["bob"], "alice", 1, "bob", "line"); err != nil {
 		t.Error(err)
 	}
-	// What is not the role's own is not seen by these statements, and stays.
+	// These statements do not see other members' rows, so the rows stay.
 	_, _ = s.Try("bob_"+db, db, "UPDATE perlica.events SET payload = NULL; UPDATE perlica.logs SET forked = 1")
 	for _, sql := range []string{"UPDATE perlica.events SET payload = 'never'", "UPDATE perlica.events SET leaf = ''", "DELETE FROM perlica.events", "UPDATE perlica.checkpoints SET note = ''",
 		"DELETE FROM perlica.cosignatures", "UPDATE perlica.logs SET origin = 'x'", "UPDATE perlica.logs SET forked = NULL", "TRUNCATE perlica.events"} {
@@ -90,7 +90,7 @@ func TestCopyRoles(t *testing.T) {
 	if n := left(); n != `f|1|answered|{"title": "asked"}{"answer": {"text": "typed"}}|typed` {
 		t.Errorf("another worker took out: %s", n)
 	}
-	if err := AppendCopy(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}, Questions: []string{"q"}}); err != nil {
+	if err := AppendCopy(t.Context(), roles["alice"], Batch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}, Questions: []string{"q"}}); err != nil {
 		t.Error(err)
 	}
 	if n := left(); n != "t|0||{}{}|" {
@@ -99,7 +99,7 @@ func TestCopyRoles(t *testing.T) {
 	if err := ForkCopy(t.Context(), roles["alice"], "alice", 1); err != nil {
 		t.Error(err)
 	}
-	if err := AppendCopy(t.Context(), roles["alice"], Stretch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}); !errors.Is(err, ErrNotAllowed) {
+	if err := AppendCopy(t.Context(), roles["alice"], Batch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("behind a fork: %v", err)
 	}
 }

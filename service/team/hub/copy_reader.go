@@ -20,25 +20,26 @@ import (
 	"github.com/perlica/perlica/eventlog/view"
 )
 
-// ErrEdited says that an event of a copy is not the one that its hash was made of.
+// ErrEdited says that an event of a copy does not match its hash.
 var ErrEdited = errors.New("hub: an event is not what its hash says: somebody edited the copy")
 
-// CopyReader reads events of a copy by what they are about, as the copy is now: for what is shown, not for evidence. An
-// event that does not have its own hash is not handed out; whether the copy is the worker's log says a Keeper.
+// CopyReader reads events of the present copy by their content. It is for display and not for
+// evidence. It never returns an event with a wrong hash. Only a Keeper decides whether the copy
+// equals the worker's log.
 type CopyReader struct {
-	Worker string // whose log it is
+	Worker string // the owner of the log
 
 	hub    *Hub
 	origin string
 	views  string
-	gone   int64 // payloads that are not there any more
+	gone   int64 // number of removed payloads
 }
 
-// NewCopyReader returns a reader of a worker's copy. It holds nothing.
+// NewCopyReader returns a reader of a worker's copy. It holds no resources.
 func NewCopyReader(h *Hub, worker string) *CopyReader { return &CopyReader{Worker: worker, hub: h} }
 
-// CopyReaders returns readers of all copies, by the workers' names, but of those that stand there under another log's name.
-// views is the folder for what this machine makes of copies.
+// CopyReaders returns readers of all copies, by the workers' names. It omits copies that belong to
+// another log's name. views is the folder of this machine's views of copies.
 func CopyReaders(ctx context.Context, h *Hub, views string) (list []*CopyReader, err error) {
 	all, err := ListCopies(ctx, h)
 	if err != nil {
@@ -63,21 +64,21 @@ func CopyReaders(ctx context.Context, h *Hub, views string) (list []*CopyReader,
 		if err != nil && !errors.Is(err, ErrEdited) {
 			return nil, err
 		}
-		if !ok || store.OriginOf(first.ID) == c.Origin { // what was edited is found when it is read
+		if !ok || store.OriginOf(first.ID) == c.Origin { // a later read finds an edited event
 			list = append(list, r)
 		}
 	}
 	return list, nil
 }
 
-// Origin returns the name of the log that this is a copy of.
+// Origin returns the name of the copied log.
 func (r *CopyReader) Origin(context.Context) (string, error) { return r.origin, nil }
 
-// mostOpen is how many runs of a worker may be open at once.
+// mostOpen limits the runs of a worker that may be open at once.
 const mostOpen = 1000
 
-// OpenRuns returns the runs of the inputs that the worker owns and has not reported an outcome of, as far as the copy
-// has them, oldest first.
+// OpenRuns returns the runs of the worker's inputs without a reported outcome, oldest first. It
+// finds only runs that the copy already contains.
 func (r *CopyReader) OpenRuns(ctx context.Context) (runs []event.RunID, err error) {
 	var inputs []event.InputID
 	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
@@ -111,8 +112,8 @@ func (r *CopyReader) OpenRuns(ctx context.Context) (runs []event.RunID, err erro
 	return runs, nil
 }
 
-// View is the path of a view of the copy, by the view's name, in a folder that is there. What was made before payloads
-// left the copy is deleted: it may hold them.
+// View returns the path of a view of the copy and makes its folder. It deletes an older view if
+// payloads were removed from the copy since, because the view may contain them.
 func (r *CopyReader) View(name string) (string, error) {
 	if err := os.MkdirAll(r.views, 0o700); err != nil {
 		return "", err
@@ -129,7 +130,7 @@ func (r *CopyReader) View(name string) (string, error) {
 	return path, os.WriteFile(mark, []byte(now), 0o600)
 }
 
-// Head returns the number of the copy's last event, 0 if there is none.
+// Head returns the number of the copy's last event, or 0.
 func (r *CopyReader) Head(ctx context.Context) (seq event.Seq, err error) {
 	err = r.hub.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, `
@@ -140,14 +141,16 @@ func (r *CopyReader) Head(ctx context.Context) (seq event.Seq, err error) {
 	return seq, err
 }
 
-// page is how many events are read at once. Between two pages the hub is free for others.
+// page is the number of events that are read at once. Between two pages other callers can use the
+// hub.
 const page = 256
 
-// pagePatience is how long a page may take: the server may look at all events of a long copy for it.
+// pagePatience limits the time of a page, because the server may scan all events of a long copy for
+// it.
 const pagePatience = 5 * time.Minute
 
-// Events yields the events that the query selects. The server looks at their headers, and sends those alone that the
-// query may select. The error wraps ErrEdited where an event does not have its own hash.
+// Events yields the events that the query selects. The server filters by the headers and sends only
+// the possible events. The error wraps ErrEdited if an event has a wrong hash.
 func (r *CopyReader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		n, rest := 0, q
@@ -174,7 +177,7 @@ func (r *CopyReader) Events(ctx context.Context, q event.Query) iter.Seq2[event.
 	}
 }
 
-// Last returns the newest event that the query selects; ok is false if there is none.
+// Last returns the newest event that the query selects. ok is false if it selects none.
 func (r *CopyReader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
 	q.Newest, q.Limit = true, 1
 	for e, err := range r.Events(ctx, q) {
@@ -183,13 +186,14 @@ func (r *CopyReader) Last(ctx context.Context, q event.Query) (e event.Event, ok
 	return e, false, nil
 }
 
-// page reads the next events, and moves the query behind them. After an error list has those before it.
+// page reads the next events and advances the query. After an error, list holds the events before
+// it.
 func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Event, more bool, err error) {
 	order, limit := "ASC", page
 	if q.Newest {
 		order = "DESC"
 	}
-	if q.Limit > 0 && q.Since.IsZero() && q.Before.IsZero() { // the server judges all but times
+	if q.Limit > 0 && q.Since.IsZero() && q.Before.IsZero() { // the server checks all conditions except times
 		limit = min(limit, q.Limit)
 	}
 	until := int64(q.Until)
@@ -214,7 +218,7 @@ func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Eve
 		}
 		defer rows.Close()
 		for rows.Next() {
-			v := rows.RawValues() // in binary, as pgx asks for these types
+			v := rows.RawValues() // binary, because pgx requests these types in binary
 			text := slices.Concat(v[1], v[2], v[3])
 			row := row{seq: int64(binary.BigEndian.Uint64(v[0])), leaf: len(v[1]), header: len(v[1]) + len(v[2]), payload: len(text), gone: v[3] == nil}
 			e, err := row.event(text, 0)
@@ -239,12 +243,12 @@ func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Eve
 	return list, n == limit && (!q.Newest || q.Until > 0), err
 }
 
-// field is a text as a field of a header.
+// field returns a text as a field of a header.
 func field(s string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...)
 }
 
-// fields are what the header of an event has that the query selects.
+// fields returns the header fields that the query requires.
 func fields(q *event.Query) [][]byte {
 	list := [][]byte{}
 	for _, s := range []string{q.ID, string(q.Class), string(q.Session), string(q.Run), string(q.Interaction), string(q.Input)} {
@@ -255,7 +259,7 @@ func fields(q *event.Query) [][]byte {
 	return list
 }
 
-// types are what one of the header's fields is.
+// types returns the header fields for the query's types. An event needs one of them.
 func types(q *event.Query) [][]byte {
 	list := [][]byte{}
 	for _, t := range q.Types {

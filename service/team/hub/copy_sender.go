@@ -11,54 +11,55 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// A ForkError says that a worker's log and its copy have an event in two versions. The log was rewritten, or put back
-// from a backup, or it is the log of two machines, of which one is a clone of the other, or the copy was edited. Which
-// it is cannot be told from here, and nobody may go on: a log that forgot an intent would call again.
+// A ForkError says that a worker's log and its copy have different versions of an event. The log
+// was rewritten or restored from a backup, or two cloned machines share it, or the copy was edited.
+// The worker cannot tell which. No process may continue, because a log without its intents would
+// repeat calls.
 type ForkError struct {
 	Worker string
-	Seq    event.Seq // the first event known to differ, or one behind it
-	What   string    // how that was found
+	Seq    event.Seq // the first event known to differ, or a later one
+	What   string    // how the difference was found
 }
 
 func (e *ForkError) Error() string {
 	return fmt.Sprintf("the log of %s is not the one that the hub has a copy of: %s. It was rewritten, or put back from a backup, or two machines have it, one a clone of the other, or somebody edited the copy. Nothing more is taken under this name", e.Worker, e.What)
 }
 
-// Hint returns what to do.
+// Hint returns the remedy.
 func (e *ForkError) Hint() string {
 	return "see 'Copies' in docs/team.md: a clone, or a log from a backup, joins as another machine"
 }
 
-// A stretch that is sent ends with the first of these.
+// A batch ends at the first of these limits.
 const (
 	sendEvents = 1000
 	sendBytes  = 4 << 20
 )
 
-// CopySender keeps the copy of a worker's log up to date. It is used by one goroutine.
+// CopySender keeps the copy of a worker's log up to date. One goroutine uses it.
 type CopySender struct {
 	hub    *Hub
 	log    *store.Reader
 	worker string
-	known  bool // the hub knows the worker's log by its name
-	end    Copy // as far as it is known
+	known  bool // the hub has registered the worker's log
+	end    Copy // the last known state of the copy
 }
 
-// NewCopySender prepares to send the log of a worker. The hub's connection should be the sender's own: a stretch can take
-// long.
+// NewCopySender prepares to send the log of a worker. The hub should be a separate connection,
+// because a batch can take long.
 func NewCopySender(h *Hub, log *store.Reader, worker string) *CopySender {
 	return &CopySender{hub: h, log: log, worker: worker}
 }
 
-// Check compares the log with its copy, as far as the copy goes: its last event, and the root that its newest
-// checkpoint names. The error is a *ForkError if they are two logs, also if another process of the worker found
-// that, and ErrOtherLog if the worker's name is that of another log.
+// Check compares the log with its copy, up to the end of the copy: the last event, and the root of
+// the newest checkpoint. The error is a *ForkError if they differ, also if another process of the
+// worker found that. It is ErrOtherLog if the worker's name belongs to another log.
 func (s *CopySender) Check(ctx context.Context) error {
 	origin, err := s.log.Origin(ctx)
 	if err != nil {
 		return err
 	}
-	// The copy first: all that is in it was in the log before.
+	// The copy is read first, so the log has contained all its events.
 	s.end, err = enrol(ctx, s.hub, s.worker, origin, s.known)
 	if s.known = err == nil; err != nil {
 		return err
@@ -75,7 +76,7 @@ func (s *CopySender) Check(ctx context.Context) error {
 	return fork
 }
 
-// compare says whether the log has another history than its copy, nil if not.
+// compare returns a *ForkError if the log's history differs from the copy's, otherwise nil.
 func (s *CopySender) compare(ctx context.Context) (*ForkError, error) {
 	fork := func(seq int64, format string, args ...any) (*ForkError, error) {
 		return &ForkError{s.worker, event.Seq(seq), fmt.Sprintf(format, args...)}, nil
@@ -104,7 +105,8 @@ func (s *CopySender) compare(ctx context.Context) (*ForkError, error) {
 	}
 	c, err := evidence.ParseCheckpoint(s.end.Note)
 	if err != nil || c.Origin != s.end.Origin {
-		return nil, nil // none of this worker's: a keeper says so
+		// The checkpoint is not this worker's. A keeper reports it.
+		return nil, nil
 	}
 	if err := s.log.IsOwn(ctx, c); errors.Is(err, evidence.ErrCheckpoint) {
 		return fork(c.Size, "its first %d events have another root than in the checkpoint that is there", c.Size)
@@ -114,19 +116,20 @@ func (s *CopySender) compare(ctx context.Context) (*ForkError, error) {
 	return nil, nil
 }
 
-// Send sends what the copy lacks, behind a Check. When it returns nil the copy has what the log had when Send began,
-// the checkpoints, too. It may be broken off at any time: the next one goes on where the copy ends.
+// Send calls Check and sends the missing part of the copy. After a nil error the copy contains the
+// log as it was when Send began, with its checkpoints. Send may be interrupted at any time. The
+// next call continues at the end of the copy.
 func (s *CopySender) Send(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
 	for {
-		stretch, more, err := s.next(ctx)
-		if err != nil || len(stretch.Events) == 0 && len(stretch.Checkpoints) == 0 {
+		batch, more, err := s.nextBatch(ctx)
+		if err != nil || len(batch.Events) == 0 && len(batch.Checkpoints) == 0 {
 			return err
 		}
-		switch err := AppendCopy(ctx, s.hub, stretch); {
-		case errors.Is(err, ErrMoved): // another process of this worker sends, or a clone
+		switch err := AppendCopy(ctx, s.hub, batch); {
+		case errors.Is(err, ErrMoved): // another process of this worker, or a clone, sends
 			if err := s.Check(ctx); err != nil {
 				return err
 			}
@@ -134,12 +137,12 @@ func (s *CopySender) Send(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		if n := len(stretch.Events); n > 0 {
-			last := &stretch.Events[n-1]
+		if n := len(batch.Events); n > 0 {
+			last := &batch.Events[n-1]
 			s.end.Size, s.end.Leaf = int64(last.Seq), bytes.Clone(last.LeafHash[:])
 		}
-		if n := len(stretch.Checkpoints); n > 0 {
-			s.end.Checkpoint, s.end.Note = stretch.Checkpoints[n-1].Size, stretch.Checkpoints[n-1].Note
+		if n := len(batch.Checkpoints); n > 0 {
+			s.end.Checkpoint, s.end.Note = batch.Checkpoints[n-1].Size, batch.Checkpoints[n-1].Note
 		}
 		if !more {
 			return nil
@@ -147,65 +150,66 @@ func (s *CopySender) Send(ctx context.Context) error {
 	}
 }
 
-// next returns what is sent next, and whether there is more.
-func (s *CopySender) next(ctx context.Context) (stretch Stretch, more bool, err error) {
-	stretch = Stretch{Worker: s.worker, Size: s.end.Size}
+// nextBatch returns the next batch and whether there is more.
+func (s *CopySender) nextBatch(ctx context.Context) (batch Batch, more bool, err error) {
+	batch = Batch{Worker: s.worker, Size: s.end.Size}
 	size := 0
 	rewritten := event.Seq(0)
 	for e, err := range s.log.Events(ctx, event.Query{After: event.Seq(s.end.Size), Limit: sendEvents}) {
 		if err != nil {
-			return stretch, false, err
+			return batch, false, err
 		}
-		if int64(e.Seq) != s.end.Size+int64(len(stretch.Events))+1 {
-			return stretch, false, fmt.Errorf("hub: event %d of the log is missing: 'perlica log verify' says more", s.end.Size+int64(len(stretch.Events))+1)
+		if int64(e.Seq) != s.end.Size+int64(len(batch.Events))+1 {
+			return batch, false, fmt.Errorf("hub: event %d of the log is missing: 'perlica log verify' says more", s.end.Size+int64(len(batch.Events))+1)
 		}
 		if e.Type == event.LogRewritten {
 			rewritten = e.Seq
 		}
-		stretch.Events = append(stretch.Events, e)
+		batch.Events = append(batch.Events, e)
 		if size += len(e.Payload); size >= sendBytes {
 			break
 		}
 	}
 	if rewritten > 0 {
-		if err := s.gone(ctx, rewritten, &stretch); err != nil {
-			return stretch, false, err
+		if err := s.addGone(ctx, rewritten, &batch); err != nil {
+			return batch, false, err
 		}
 	}
-	if size >= sendBytes || len(stretch.Events) == sendEvents {
-		return stretch, true, nil
+	if size >= sendBytes || len(batch.Events) == sendEvents {
+		return batch, true, nil
 	}
-	return stretch, false, s.checkpoints(ctx, &stretch)
+	return batch, false, s.addCheckpoints(ctx, &batch)
 }
 
-// gone adds what was removed from the log up to an event that says that it was: it goes from the copy with that event.
-func (s *CopySender) gone(ctx context.Context, until event.Seq, stretch *Stretch) error {
+// addGone adds the content that was removed from the log before a recorded removal. The copy loses
+// it together with that event.
+func (s *CopySender) addGone(ctx context.Context, until event.Seq, batch *Batch) error {
 	for e, err := range s.log.Events(ctx, event.Query{Until: until, Gone: true}) {
 		if err != nil {
 			return err
 		}
-		stretch.Gone = append(stretch.Gone, int64(e.Seq))
+		batch.Gone = append(batch.Gone, int64(e.Seq))
 		switch {
 		case e.Type == event.MessageReceived && e.Input != "":
-			stretch.Inputs = append(stretch.Inputs, string(e.Input))
+			batch.Inputs = append(batch.Inputs, string(e.Input))
 		case e.Type.Outcome() && e.Run != "":
-			stretch.Runs = append(stretch.Runs, string(e.Run))
+			batch.Runs = append(batch.Runs, string(e.Run))
 		case e.Type == event.InteractionRequested && e.Interaction != "":
-			stretch.Questions = append(stretch.Questions, string(e.Interaction))
+			batch.Questions = append(batch.Questions, string(e.Interaction))
 		}
 	}
 	return nil
 }
 
-// checkpoints adds the signed checkpoints that the copy lacks and has all events for.
-func (s *CopySender) checkpoints(ctx context.Context, stretch *Stretch) error {
+// addCheckpoints adds the missing signed checkpoints whose events are all in the copy.
+func (s *CopySender) addCheckpoints(ctx context.Context, batch *Batch) error {
 	list, err := s.log.Checkpoints(ctx, s.end.Checkpoint)
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		if c.Size <= s.end.Size+int64(len(stretch.Events)) {
-			stretch.Checkpoints = append(stretch.Checkpoints, c)
+		if c.Size <= s.end.Size+int64(len(batch.Events)) {
+			batch.Checkpoints = append(batch.Checkpoints, c)
 		}
 	}
 	return nil

@@ -17,26 +17,27 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// CopySource is a copy as a source for verify.Check, as it was when it was opened. It is read once. The checks are
-// verify's.
+// CopySource is a copy as a source for verify.Check, in its state at the opening. It can be read
+// once. Package verify makes the checks.
 type CopySource struct {
 	Copy
-	conn  *pgx.Conn
-	rows  pgx.Rows              // once they are read
-	open  *pgx.Rows             // those of the connection that were not read to their end
-	from  tree.Range            // what was verified before: it is not read again
-	begun bool                  // that was handed out
-	seals []evidence.Checkpoint // with the keepers' signatures, by size: what is left of them
-	all   []evidence.Checkpoint
-	tree  tree.Range // of what was read
-	last  int64      // the number of the last row that was read
-	over  bool
+	conn        *pgx.Conn
+	rows        pgx.Rows              // set when they are read
+	open        *pgx.Rows             // the connection's rows that were not read to their end
+	from        tree.Range            // the verified events, which are not read again
+	begun       bool                  // from was handed out
+	checkpoints []evidence.Checkpoint // the remaining checkpoints with the keepers' signatures, by size
+	all         []evidence.Checkpoint
+	tree        tree.Range // of the read events
+	last        int64      // the number of the last row that was read
+	over        bool
 }
 
-// ReadCopy calls f with the copy of a worker's log, which does not change while f runs. The events of from, an empty
-// tree or the Tree of an earlier Source, are not read. The error is ErrNone if there is no such copy.
+// ReadCopy calls f with the copy of a worker's log. The copy does not change while f runs. The
+// events of from are not read; from is an empty tree or the Tree of an earlier source. The error is
+// ErrNone if the copy does not exist.
 //
-// While f runs the hub does nothing else for this process.
+// While f runs, this process can make no other call of the hub.
 func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f func(*CopySource) error) error {
 	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		under, cancel := context.WithCancel(ctx)
@@ -48,12 +49,14 @@ func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f fun
 		var open pgx.Rows
 		s := &CopySource{conn: c, open: &open, from: from.Clone(), tree: from.Clone(), last: from.Size}
 		if s.Copy, err = one(under, c, worker); err == nil {
-			err = s.readSeals(under)
+			err = s.readCheckpoints(under)
 		}
 		if err == nil {
 			err = f(s)
 		}
-		if open != nil { // nobody wants the rest: the connection goes, and is made again
+		// The rest of the rows is not needed. Closing the connection drops it, and the next call
+		// connects again.
+		if open != nil {
 			cancel()
 			open.Close()
 			return err
@@ -62,8 +65,8 @@ func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f fun
 	})
 }
 
-// readSeals reads the checkpoints, with the keepers' signatures behind their own.
-func (s *CopySource) readSeals(ctx context.Context) error {
+// readCheckpoints reads the checkpoints. The keepers' signatures follow the log's own one.
+func (s *CopySource) readCheckpoints(ctx context.Context) error {
 	rows, err := s.conn.Query(ctx, `
 		SELECT c.size, c.note, coalesce(string_agg(k.line, '' ORDER BY k.keeper), '')
 		FROM perlica.checkpoints c
@@ -77,14 +80,15 @@ func (s *CopySource) readSeals(ctx context.Context) error {
 	var size int64
 	var note, lines string
 	_, err = pgx.ForEachRow(rows, []any{&size, &note, &lines}, func() error {
-		s.seals = append(s.seals, evidence.Checkpoint{Size: size, Note: withLines(note, lines)})
+		s.checkpoints = append(s.checkpoints, evidence.Checkpoint{Size: size, Note: withLines(note, lines)})
 		return nil
 	})
-	s.all = s.seals
+	s.all = s.checkpoints
 	return err
 }
 
-// withLines puts signature lines under a note. What is none is left out: anybody may have put it there.
+// withLines adds signature lines to a note. It omits invalid lines, because any member may have
+// written them.
 func withLines(note, lines string) string {
 	for line := range strings.Lines(lines) {
 		if more, err := evidence.ParseCheckpoint(note + line); err == nil {
@@ -94,8 +98,8 @@ func withLines(note, lines string) string {
 	return note
 }
 
-// Checkpoint returns the checkpoint of that size, with the keepers' signatures; ok is false if there is none. What it
-// is worth is not known.
+// Checkpoint returns the checkpoint of this size with the keepers' signatures. ok is false if it
+// does not exist. Its value is unknown until it is verified.
 func (s *CopySource) Checkpoint(size int64) (c evidence.Checkpoint, ok bool) {
 	for _, known := range s.all {
 		if known.Size == size {
@@ -106,15 +110,15 @@ func (s *CopySource) Checkpoint(size int64) (c evidence.Checkpoint, ok bool) {
 	return c, false
 }
 
-// Tree is that of the leaves that were read, with those that were not read again. It follows from the copy's word
-// alone: it is worth what verify.Check said of the Source.
+// Tree returns the tree of the read leaves and of the events that were not read again. It relies on
+// the copy alone, so it is only as reliable as the result of verify.Check for this source.
 func (s *CopySource) Tree() tree.Range { return s.tree.Clone() }
 
-// Events yields the events, of a Source of which nothing was read yet. It checks nothing.
+// Events yields the events of an unread source. It checks nothing.
 func (s *CopySource) Events(ctx context.Context) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for !s.over {
-			list, text, err := s.read(ctx)
+			list, text, err := s.readRows(ctx)
 			if err != nil {
 				yield(event.Event{}, err)
 				return
@@ -135,23 +139,23 @@ func (s *CopySource) Head(context.Context) (verify.Head, error) {
 	return verify.Head{Checkpoint: evidence.Checkpoint{Origin: s.Origin}, Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema}}, nil
 }
 
-// End has nothing more to say.
+// End reports nothing.
 func (s *CopySource) End(context.Context) error { return nil }
 
-// A stretch ends with the first of these.
+// A block of rows ends at the first of these limits.
 const (
-	stretchRows  = 1024
-	stretchBytes = 1 << 20
+	blockRows  = 1024
+	blockBytes = 1 << 20
 )
 
-// row is a row of events. Its bytes are pieces of those of its stretch, which end there.
+// row is a row of events. Its fields are the ends of its parts in the bytes of its block.
 type row struct {
 	seq                   int64
 	leaf, header, payload int
-	gone                  bool // there is no payload
+	gone                  bool // the payload was removed
 }
 
-// Next reads rows. They are parsed by the goroutine that reads the stretch.
+// Next reads rows. The goroutine that receives the block parses them.
 func (s *CopySource) Next(ctx context.Context) (func(*verify.Block) error, error) {
 	if !s.begun {
 		s.begun = true
@@ -162,24 +166,24 @@ func (s *CopySource) Next(ctx context.Context) (func(*verify.Block) error, error
 	if s.over {
 		return nil, io.EOF
 	}
-	list, text, err := s.read(ctx)
+	list, text, err := s.readRows(ctx)
 	if err != nil {
 		return nil, err
 	}
 	covers := s.last
-	if s.over { // and those of more events than there are
+	if s.over { // checkpoints beyond the last event, too
 		covers = max(covers, s.Copy.Checkpoint)
 	}
 	n := 0
-	for n < len(s.seals) && s.seals[n].Size <= covers {
+	for n < len(s.checkpoints) && s.checkpoints[n].Size <= covers {
 		n++
 	}
-	seals := s.seals[:n]
-	s.seals = s.seals[n:]
+	seals := s.checkpoints[:n]
+	s.checkpoints = s.checkpoints[n:]
 	return func(b *verify.Block) error {
 		from := 0
 		for _, r := range list {
-			r.add(b, text[from:r.payload:r.payload], from)
+			r.addTo(b, text[from:r.payload:r.payload], from)
 			from = r.payload
 		}
 		for _, c := range seals {
@@ -189,7 +193,7 @@ func (s *CopySource) Next(ctx context.Context) (func(*verify.Block) error, error
 	}, nil
 }
 
-// known hands out what stands for the events that are not read again.
+// known adds the hashes of the events that are not read again.
 func (s *CopySource) known(b *verify.Block) error {
 	at, n := int64(0), 0
 	for level := tree.MaxLevel; level >= 0; level-- {
@@ -201,8 +205,8 @@ func (s *CopySource) known(b *verify.Block) error {
 	return nil
 }
 
-// read reads the next rows, and the bytes of all of them.
-func (s *CopySource) read(ctx context.Context) (list []row, text []byte, err error) {
+// readRows reads the next rows and all their bytes.
+func (s *CopySource) readRows(ctx context.Context) (list []row, text []byte, err error) {
 	if s.rows == nil {
 		if s.rows, err = s.conn.Query(ctx, `
 			SELECT seq, leaf, header, payload
@@ -213,12 +217,12 @@ func (s *CopySource) read(ctx context.Context) (list []row, text []byte, err err
 		}
 		*s.open = s.rows
 	}
-	for len(list) < stretchRows && len(text) < stretchBytes {
+	for len(list) < blockRows && len(text) < blockBytes {
 		if !s.rows.Next() {
 			s.over, *s.open = true, nil
 			return list, text, s.rows.Err()
 		}
-		v := s.rows.RawValues() // in binary, as pgx asks for these types
+		v := s.rows.RawValues() // binary, because pgx requests these types in binary
 		if len(v[0]) != 8 {
 			return nil, nil, errors.New("hub: a number that is none")
 		}
@@ -239,8 +243,8 @@ func (s *CopySource) read(ctx context.Context) (list []row, text []byte, err err
 	return list, text, nil
 }
 
-// add adds the row's event to a block; text is the row's, which begins at from.
-func (r *row) add(b *verify.Block, text []byte, from int) {
+// addTo adds the row's event to a block. text holds the row's bytes, which begin at from.
+func (r *row) addTo(b *verify.Block, text []byte, from int) {
 	e, err := r.event(text, from)
 	if err != nil {
 		b.Unreadable(fmt.Errorf("row %d: %w", r.seq, err))
@@ -249,7 +253,8 @@ func (r *row) add(b *verify.Block, text []byte, from int) {
 	b.Event(&e)
 }
 
-// event is the row's event. The number that counts is the row's: another one in the header leads to another leaf.
+// event returns the row's event. Only the row's number counts: another number in the header leads
+// to another leaf.
 func (r *row) event(text []byte, from int) (event.Event, error) {
 	leaf, header, payload := text[:r.leaf-from], text[r.leaf-from:r.header-from], text[r.header-from:]
 	e, err := event.ParseHeader(header)

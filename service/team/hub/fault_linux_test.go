@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestRemoteApply: with remote_apply and a standby's name set, no submission that was acknowledged is missing on the
-// standby that is promoted after the primary was killed.
+// TestRemoteApply kills a primary with remote_apply and a named standby. The promoted standby lacks
+// no acknowledged submission.
 func TestRemoteApply(t *testing.T) {
 	old := hubtest.Start(t, "synchronous_commit=remote_apply")
 	h := open(t, old.URL("owner", "postgres"))
@@ -57,7 +57,7 @@ func TestRemoteApply(t *testing.T) {
 	}
 }
 
-// claimBy is Claim of one input by another statement.
+// claimBy claims one input with another statement.
 func claimBy(t testing.TB, h *Hub, sql string) (ids []string) {
 	t.Helper()
 	err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
@@ -77,7 +77,7 @@ func claimBy(t testing.TB, h *Hub, sql string) (ids []string) {
 	return ids
 }
 
-// without is the statement of a claim with a part of it taken out.
+// without returns the statement of a claim with one part replaced.
 func without(t testing.TB, old, instead string) string {
 	t.Helper()
 	if strings.Count(claimSQL, old) != 1 {
@@ -86,8 +86,8 @@ func without(t testing.TB, old, instead string) string {
 	return strings.Replace(claimSQL, old, instead, 1)
 }
 
-// TestServerControls: each part of a claim is needed. What is left of it without one gives an input to two owners, on
-// a real server.
+// TestServerControls checks on a real server that each part of a claim is needed. Without it, an
+// input gets two owners.
 func TestServerControls(t *testing.T) {
 	old := hubtest.Start(t)
 	h := open(t, old.URL("owner", "postgres"))
@@ -105,7 +105,7 @@ func TestServerControls(t *testing.T) {
 	standby.Promote(t)
 	after := open(t, standby.URL("owner", "postgres"))
 
-	// Not compared with the server's identity.
+	// This claim does not compare the server's identity.
 	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("the claim as it is: %v", err)
 	}
@@ -113,11 +113,11 @@ func TestServerControls(t *testing.T) {
 		t.Errorf("not compared: %v, which the old primary gave out", got)
 	}
 
-	// Of any generation: an adoption that left the queue as it is.
+	// This claim accepts every generation, as after an adoption that keeps the queue.
 	if _, err := after.Adopt(t.Context(), "g2", "alice", false); err != nil {
 		t.Fatal(err)
 	}
-	for _, generation := range []string{"g1", "g2"} { // whatever the queue says of it
+	for _, generation := range []string{"g1", "g2"} { // for every generation in the queue
 		standby.SQL(t, "postgres", `DELETE FROM perlica.queue; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('b', '`+generation+`', 'alice', E'p\n\n', 0, true)`)
 		if got := claimed(t, after, 1); len(got) != 0 {
 			t.Errorf("the claim as it is takes %v", got)
@@ -131,7 +131,8 @@ func TestServerControls(t *testing.T) {
 		t.Errorf("of any generation: %v, which was closed", got)
 	}
 
-	// The queue keeps what was taken: the key of the claims holds alone, and without it nothing does.
+	// This claim keeps the taken input in the queue. Only the key of the claims protects it, and
+	// without the key nothing does.
 	kept := strings.Replace(without(t, "DELETE FROM perlica.queue q", "SELECT q.input FROM perlica.queue q"), "RETURNING q.input\n", "\n", 1)
 	if first, second := claimBy(t, h, kept), claimBy(t, h, kept); len(first) != 1 || len(second) != 0 {
 		t.Errorf("with the key: %v, then %v", first, second)
@@ -145,14 +146,15 @@ func TestServerControls(t *testing.T) {
 	}
 }
 
-// TestRoundTrips: a claim, what it says, and its report are at most six exchanges with the hub.
+// TestRoundTrips checks that a claim, its text and its report take at most six exchanges with the
+// hub.
 func TestRoundTrips(t *testing.T) {
 	s := hubtest.Start(t)
 	p := hubtest.NewProxy(t, s)
 	h := open(t, p.URL("owner", "postgres"))
 	found(t, h, "alice")
 	submitted(t, h, newInput("a", "x"), newInput("b", "x"), newInput("c", "x"))
-	answer(t, h) // the statements are prepared once for a connection
+	answer(t, h) // each connection prepares the statements once
 	before := p.Trips()
 	answer(t, h)
 	answer(t, h)

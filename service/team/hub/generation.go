@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// here is this server: its system identifier, its timeline, and its position in the write-ahead log. The
-// timeline is that of the segment that is written, which changes with a promotion at once.
+// here selects this server's system identifier, timeline and position in the write-ahead log. The
+// timeline is that of the current segment, which changes at once with a promotion.
 const here = `
 	SELECT (SELECT system_identifier FROM pg_control_system()) AS system,
 	       left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline,
 	       pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS position`
 
-// ErrNotAdopted says that the server is not the one on which the present generation began: it was promoted, or
-// restored from a backup, and may have forgotten claims.
+// ErrNotAdopted says that the present generation did not begin on this server. The server was
+// promoted or restored from a backup, and may have forgotten claims.
 var ErrNotAdopted error = &Fault{
 	Text:   "hub: this server is not the one on which its generation began",
 	Advice: "it was promoted or restored; if it is to go on, an admin says so: perlica team adopt",
@@ -27,7 +27,8 @@ var ErrEnded error = &Fault{
 	Advice: "nothing was taken; submit again",
 }
 
-// errSameServer says that the present generation began on this server, as far as the server can tell.
+// errSameServer says that the present generation began on this server, as far as the server can
+// tell.
 var errSameServer error = &hintError{errors.New("hub: the generation began on this server"), "if a copy of its disk was put back nevertheless: perlica team adopt --even"}
 
 // begin begins a generation on this server.
@@ -39,20 +40,21 @@ func begin(ctx context.Context, tx pgx.Tx, name, by string) error {
 	return err
 }
 
-// Adoption says what an adoption closed.
+// Adoption counts the inputs that an adoption closed.
 type Adoption struct {
-	Queued  int // inputs that waited, or were in no claim
-	Claimed int // inputs in claims without an outcome
+	Queued  int // waiting inputs, and inputs without a claim
+	Claimed int // claimed inputs without an outcome
 }
 
-// Adopt ends the present generation and begins another one on this server. Every input without an outcome is
-// closed, and none of them can be claimed again. Where the present generation began here it fails with
-// an error, unless even is true: for a copy of the disk that was put back and that nothing gives away. A million inputs
-// take a minute; how long it may be is the caller's to bound.
+// Adopt ends the present generation and begins another one on this server. It closes every input
+// without an outcome, and none of these can be claimed again. If the present generation began here,
+// Adopt fails unless even is true. even is for a restored copy of the disk that shows no other
+// sign. A million inputs take about a minute. The caller limits the time.
 func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adoption, err error) {
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			// Anyone who submits holds this row; anyone who claims holds rows of the queue, which are waited for below.
+			// A submission holds this row. A claim holds rows of the queue, and the deletion below
+			// waits for them.
 			var same bool
 			err := tx.QueryRow(ctx, `
 				SELECT g.system = here.system AND g.timeline = here.timeline
@@ -65,8 +67,8 @@ func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adopt
 			case same && !even:
 				return errSameServer
 			}
-			// To a server that has not looked at it since, the table of closings is empty while it is filled, and would be read
-			// for each input: the rows are matched by hashes.
+			// The server has not analyzed the closings since they were empty. It would scan the
+			// growing table for each input, so it must match rows by hashes.
 			for _, sql := range []string{`
 				SET LOCAL enable_nestloop = off`, `
 				UPDATE perlica.generations
@@ -80,7 +82,7 @@ func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adopt
 			if err := begin(ctx, tx, name, by); err != nil {
 				return err
 			}
-			// A statement of its own: it sees the claims that the deletion waited for.
+			// This separate statement sees the claims that the deletion waited for.
 			return tx.QueryRow(ctx, `
 				WITH closed AS (
 					INSERT INTO perlica.closings (input, kind, by, note)

@@ -13,8 +13,9 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestPromotion: a promoted standby that has not heard of a claim takes nothing until it is adopted, and then nothing
-// of before. The old primary beside it serves its own generation.
+// TestPromotion checks that a promoted standby that lacks a claim takes nothing before its
+// adoption. After it, the standby takes no input of the old generation. The old primary serves its
+// own generation at the same time.
 func TestPromotion(t *testing.T) {
 	old := hubtest.Start(t)
 	h := open(t, old.URL("owner", "postgres"))
@@ -23,7 +24,7 @@ func TestPromotion(t *testing.T) {
 	standby := old.Backup(t, true)
 	standby.Run(t)
 	old.AwaitReplayed(t, standby)
-	standby.Kill() // from here on it hears of nothing
+	standby.Kill() // it receives nothing from here on
 	standby.Cut()
 	if got := claimed(t, h, 1); !slices.Equal(got, []string{"a"}) {
 		t.Fatal(got)
@@ -70,7 +71,8 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestRestoredBackups: two restores of one backup each take nothing before they are adopted, and are two generations.
+// TestRestoredBackups checks two restores of one backup. Each takes nothing before its adoption,
+// and they are two generations.
 func TestRestoredBackups(t *testing.T) {
 	s := hubtest.Start(t)
 	h := open(t, s.URL("owner", "postgres"))
@@ -81,7 +83,7 @@ func TestRestoredBackups(t *testing.T) {
 	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); err != nil {
 		t.Fatal(err)
 	}
-	claimed(t, h, 1) // of b: neither copy knows of it
+	claimed(t, h, 1) // of b, which neither copy knows
 	for i, c := range copies {
 		c.Restore(t)
 		r := open(t, c.URL("owner", "postgres"))
@@ -92,7 +94,8 @@ func TestRestoredBackups(t *testing.T) {
 		if err != nil || done != (Adoption{Queued: 2, Claimed: 1}) {
 			t.Errorf("copy %d: %+v, %v", i, done, err)
 		}
-		// The owner of a did what it owned: its outcome is shown where its claim is known, over the closing.
+		// The owner of a reports its outcome. The outcome is shown before the closing if its claim
+		// is known.
 		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); err != nil || state(t, r, "a") != "responded" {
 			t.Errorf("copy %d: %v", i, err)
 		}
@@ -105,8 +108,8 @@ func TestRestoredBackups(t *testing.T) {
 	}
 }
 
-// TestForgottenClaims: a copy of the disk that was put back on the same timeline is found out by a worker that
-// remembers more than it knows, and can be adopted all the same.
+// TestForgottenClaims checks a copy of the disk that was restored on the same timeline. A worker
+// with newer knowledge detects it, and it can still be adopted.
 func TestForgottenClaims(t *testing.T) {
 	s := hubtest.Start(t)
 	h := open(t, s.URL("owner", "postgres"))
@@ -122,7 +125,7 @@ func TestForgottenClaims(t *testing.T) {
 		t.Fatal(claims, err)
 	}
 	large := newInput("large", "x")
-	large.Payload = append(large.Payload, make([]byte, 3<<20)) // more of a log than the copy will have
+	large.Payload = append(large.Payload, make([]byte, 3<<20)) // more write-ahead log than the copy will have
 	submitted(t, h, large)
 	st, err := h.Look(t.Context())
 	if err != nil {
@@ -150,8 +153,8 @@ func TestForgottenClaims(t *testing.T) {
 	}
 }
 
-// TestKilledServer: what was acknowledged is there after a crash. Where commits are not waited for it is not, which
-// is what this package sees to and a worker's memory finds out.
+// TestKilledServer checks that acknowledged data survives a crash. Without waiting for commits it
+// does not. This package prevents that setting, and a worker's memory detects the loss.
 func TestKilledServer(t *testing.T) {
 	s := hubtest.Start(t, "wal_writer_delay=10000ms", "synchronous_commit=off")
 	h := open(t, s.URL("owner", "postgres"))
@@ -167,7 +170,7 @@ func TestKilledServer(t *testing.T) {
 	if st := state(t, h, "a"); st != Claimed {
 		t.Errorf("an acknowledged claim: %s (%v)", st, err)
 	}
-	// The control: the same without the setting that connect makes.
+	// This control repeats the test without the setting that connect makes.
 	if _, err := h.conn.Exec(t.Context(), "SET synchronous_commit = off"); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +190,8 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// TestCancelledWait: PostgreSQL answers success and a warning when the wait for a standby is cancelled. Nothing is
-// begun by that; the claim is found by a look.
+// TestCancelledWait checks a cancelled wait for a standby. PostgreSQL answers with success and a
+// warning. The worker does not start the claim at once. Owned finds it.
 func TestCancelledWait(t *testing.T) {
 	s := hubtest.Start(t)
 	h := open(t, s.URL("owner", "postgres"))
@@ -213,7 +216,7 @@ func TestCancelledWait(t *testing.T) {
 	}()
 	var err error
 	made := 0
-	for ; err == nil && made < most; made++ { // the server's processes hear of the setting one by one
+	for ; err == nil && made < most; made++ { // the server's processes read the setting one after the other
 		_, err = h.Claim(t.Context(), worker, 1, nil)
 		s.SQL(t, "postgres", "SELECT pg_sleep(0.01)")
 	}
@@ -227,8 +230,8 @@ func TestCancelledWait(t *testing.T) {
 	}
 }
 
-// TestAdoptionAmidClaims: while others submit and claim, an adoption leaves nothing of the old generation to be
-// claimed, and closes all that has no outcome.
+// TestAdoptionAmidClaims checks an adoption during submissions and claims. No input of the old
+// generation can be claimed afterwards, and all inputs without an outcome are closed.
 func TestAdoptionAmidClaims(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -289,7 +292,7 @@ func TestAdoptionAmidClaims(t *testing.T) {
 	}
 }
 
-// TestVersions: an older server, a schema of a newer Perlica, connections in clear.
+// TestVersions checks an older server, a newer schema, and unencrypted connections.
 func TestVersions(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))

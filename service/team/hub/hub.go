@@ -1,18 +1,23 @@
-// Package hub is the database of a team: a PostgreSQL server that queues inputs, keeps claims for ever, carries
-// questions and answers between machines, and has a copy of each worker's log. All SQL for this server is here.
+// Package hub is the database of a team: a PostgreSQL server that queues inputs and keeps claims
+// for ever. It carries questions and answers between machines and has a copy of each worker's log.
+// All SQL for this server is here.
 //
-// An input has one claim, for ever. A single transaction inserts the claim's only row and deletes the input from
-// the queue. It runs on the server on which the input's generation began. The package never sends a statement
-// again if the fate of the first one is unknown, and it decides nothing by time. It does not judge signatures: a row is
-// a proposal, and each reader compares it with the known keys. No two proposals have the same signed text.
+// An input has one claim, for ever. A single transaction inserts the claim's only row and deletes
+// the input from the queue. It runs on the server on which the input's generation began. The
+// package never sends a statement again if the fate of the first one is unknown, and it decides
+// nothing by time. It does not judge signatures: a row is a proposal, and each reader compares it
+// with the known keys. No two proposals have the same signed text.
 //
-// A copy has the events of one log without a gap from the first event on, each as it is on the worker's disk. A
-// batch is written whole or not at all, and only after the event that it follows. Package eventlog/verify judges
-// copies.
+// A copy has the events of one log without a gap from the first event on, each as it is on the
+// worker's disk. A batch is written whole or not at all, and only after the event that it follows.
+// Package eventlog/verify judges copies.
 //
-// A generation names the time in which a server forgot nothing. A promoted standby or a restored backup may have
-// forgotten claims. Its system identifier and its timeline show that, and it takes no input until a person begins
-// a new generation there.
+// A generation names the time in which a server forgot nothing. A promoted standby or a restored
+// backup may have forgotten claims. Its system identifier and its timeline show that, and it takes
+// no input until a person begins a new generation there.
+//
+// The package starts no goroutine. Hub.mu is held during each statement, and no other lock is taken
+// under it.
 package hub
 
 import (
@@ -29,49 +34,49 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// oldest is the oldest version of PostgreSQL that is used.
+// oldest is the oldest accepted version of PostgreSQL.
 const oldest = 150000
 
-// How long a single exchange with the server may take: patience, and the time of its bytes on the slowest line on which
-// a hub can be worked with.
+// The time limit of an exchange is patience plus the time of its bytes at the speed slowest.
 const (
 	patience = 30 * time.Second
 	slowest  = 64 << 10 // bytes a second
 )
 
-// What keeps a hub from being used.
+// These errors are the reasons why a hub cannot be used.
 var (
-	// ErrStandby: the server follows another one, and takes nothing.
+	// ErrStandby says that the server follows another one and accepts no writes.
 	ErrStandby error = &Fault{
 		Text:   "hub: the server is a standby",
 		Advice: "name the primary server; a standby that is to take its place is promoted, then adopted: perlica team adopt",
 	}
-	// ErrNoTeam: the database holds no team.
+	// ErrNoTeam says that the database holds no team.
 	ErrNoTeam error = &Fault{
 		Text:   "hub: this database holds no team",
 		Advice: "make one there: perlica team init",
 	}
-	// ErrUnsure: what was asked for was done on this server, and whether it was done on its standby is not known.
+	// ErrUnsure says that this server did the work, and that the result on its standby is unknown.
 	ErrUnsure = errors.New("hub: the server did not wait for its standby")
-	// ErrURL: a connection string cannot be read, or would send in clear over a network.
+	// ErrURL says that a connection string cannot be read, or would send unencrypted data over a
+	// network.
 	ErrURL error = &Fault{
 		Text:    "hub: the connection string",
 		Advice:  "for example postgres://NAME@db.example.org/perlica?sslmode=verify-full",
 		ByUsage: true,
 	}
-	// ErrNotAllowed: the role lacks a right.
+	// ErrNotAllowed says that the role lacks a right.
 	ErrNotAllowed error = &Fault{
 		Text:   "hub: this role may not do that",
 		Advice: "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see docs/team.md",
 	}
-	// ErrFull says that the server undid a transaction for want of room on its disk.
+	// ErrFull says that the server undid a transaction because its disk is full.
 	ErrFull error = &Fault{
 		Text:   "hub: the disk of the server is full",
 		Advice: "nothing was taken; make room on that disk, then submit again",
 	}
 )
 
-// A VersionError says that a server, or the schema of a team, is of a version that is not spoken here.
+// A VersionError says that the version of a server, or of a team's schema, is not supported.
 type VersionError struct {
 	What        string // "PostgreSQL" or "the team's schema"
 	Have, Speak int
@@ -87,7 +92,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("hub: %s is version %d; this Perlica needs %d", e.What, e.Have, e.Speak)
 }
 
-// Hint returns what to do.
+// Hint returns the remedy.
 func (e *VersionError) Hint() string {
 	switch {
 	case e.What == server:
@@ -100,21 +105,21 @@ func (e *VersionError) Hint() string {
 
 const server, schema = "PostgreSQL", "the team's schema"
 
-// Hub is a connection to a team's database, which is made when it is needed, and again after it was lost. Its
-// methods may be called from several goroutines; one statement is under way at a time. After an error of a
-// method that writes it is not known whether what it wrote is there, unless the error is one of this package's
-// other than ErrUnsure. The caller must Close it.
+// Hub is a connection to a team's database. It connects on demand, and again after a loss. Its
+// methods may be called from several goroutines, and one statement runs at a time. After an error
+// of a writing method it is unknown whether the data was written, except for this package's own
+// errors other than ErrUnsure. The caller must Close it.
 type Hub struct {
 	config *pgx.ConnConfig
 
-	mu     sync.Mutex // held while a statement is under way; guards what follows
+	mu     sync.Mutex // held during a statement; guards the fields below
 	conn   *pgx.Conn
-	warned bool // the server warned of something since the last statement began
+	warned bool // the server has sent a warning since the last statement began
 	closed bool
 }
 
-// Open prepares a connection to the database at url, a connection string as libpq takes it. It connects to
-// nothing yet. The error wraps ErrURL.
+// Open prepares a connection to the database at url, a connection string of libpq. It does not
+// connect yet. The error wraps ErrURL.
 func Open(url string) (*Hub, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -127,16 +132,16 @@ func Open(url string) (*Hub, error) {
 		config.ConnectTimeout = patience / 3
 	}
 	config.RuntimeParams["application_name"] = "perlica"
-	config.RuntimeParams["search_path"] = "pg_catalog" // all names here have their schema
+	config.RuntimeParams["search_path"] = "pg_catalog" // all names in this package include their schema
 	h := &Hub{config: config}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// PostgreSQL says so, and no more, when the wait for a standby was cancelled.
+		// PostgreSQL only sends a warning when the wait for a standby was cancelled.
 		h.warned = h.warned || n.SeverityUnlocalized == "WARNING"
 	}
 	return h, nil
 }
 
-// hideSecret leaves the connection string out of an error.
+// hideSecret removes the connection string from an error.
 func hideSecret(err error) error {
 	var bad *pgconn.ParseConfigError
 	if errors.As(err, &bad) {
@@ -145,7 +150,7 @@ func hideSecret(err error) error {
 	return err
 }
 
-// encrypted reports whether no attempt to connect would send anything in clear over a network.
+// encrypted reports whether no attempt to connect would send unencrypted data over a network.
 func encrypted(c *pgx.ConnConfig) bool {
 	if c.TLSConfig == nil && !local(c.Host) {
 		return false
@@ -158,7 +163,7 @@ func encrypted(c *pgx.ConnConfig) bool {
 	return true
 }
 
-// local reports whether a host is this machine: a Unix socket's folder, or loopback.
+// local reports whether a host is this machine: the folder of a Unix socket, or loopback.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.HasPrefix(host, "/") || host == "localhost" || ip != nil && ip.IsLoopback()
@@ -179,21 +184,21 @@ func (h *Hub) Close() error {
 	return err
 }
 
-// do is Do for what takes no longer than any exchange may.
+// do calls Do with the time limit of a small exchange.
 func (h *Hub) do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
 	return h.Carry(ctx, 0, f)
 }
 
-// Carry is Do for a single exchange of so many bytes: it ends when that takes longer than it may.
+// Carry calls Do with the time limit of a single exchange of this many bytes.
 func (h *Hub) Carry(ctx context.Context, bytes int, f func(ctx context.Context, c *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(bytes)*time.Second/slowest)
 	defer cancel()
 	return h.Do(ctx, f)
 }
 
-// Do calls f with the connection, which is made first if there is none, and makes the errors of this package of
-// those that f returns. Nothing is tried twice. Until f returns no other statement is under way; it is the
-// caller's to bound how long that is.
+// Do connects if necessary, calls f with the connection, and translates f's error to an error of
+// this package. It never repeats a call. No other statement runs until f returns. The caller limits
+// the time.
 func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,12 +221,13 @@ func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) e
 	return known(err)
 }
 
-// connect makes the connection and looks whether the server can be spoken to. Commits are waited for, whatever
-// the role's settings say. Rows that an index has in the wanted order are not sorted: before the server has looked
-// at a queue that has grown it takes it for a short one, and would sort all of it for each claim. For the same reason no table
-// is read whole where an index finds what is wanted: it may have been empty when the statement was planned. No statement
-// is compiled (jit): to the server one that sorts all the same seems to cost so much that it would be, for a second each time. A
-// statement is planned once (plan_cache_mode): each finds its rows by keys, and to plan a claim takes twice as long as to make it.
+// connect connects and checks that the server can be used. It makes these settings regardless of
+// the role's settings. Commits wait for the disk. Sorting is off if an index has the order: the
+// server underestimates a queue that has grown since its last analysis, and would sort it for each
+// claim. Reading a whole table is off if an index finds the rows, because the table may have been
+// empty at planning. Compiling (jit) is off: a remaining sort would seem expensive enough to
+// compile, for a second each time. Each statement is planned once (plan_cache_mode), because
+// planning a claim takes longer than running it; BenchmarkClaim measures claims.
 func (h *Hub) connect(ctx context.Context) error {
 	c, err := pgx.ConnectConfig(ctx, h.config)
 	if err != nil {
@@ -245,18 +251,18 @@ func (h *Hub) connect(ctx context.Context) error {
 	return nil
 }
 
-// A hintError is an error that knows what to do about it, which depends on what the server or the system said.
+// A hintError is an error with a remedy that depends on the message of the server or the system.
 type hintError struct {
 	error
 	hint string
 }
 
-// Hint returns what to do.
+// Hint returns the remedy.
 func (e *hintError) Hint() string { return e.hint }
 
 func (e *hintError) Unwrap() error { return e.error }
 
-// unreached says why there is no connection.
+// unreached returns the error of a failed connection with its remedy.
 func unreached(err error) error {
 	hint := "see that the server runs, and that team.url or PERLICA_TEAM_URL names it"
 	var pg *pgconn.PgError
@@ -273,7 +279,7 @@ func unreached(err error) error {
 	return &hintError{fmt.Errorf("hub: cannot be reached: %w", err), hint}
 }
 
-// The SQLSTATEs that have errors of their own here.
+// These SQLSTATEs have their own errors in this package.
 const (
 	stateInRecovery = "55000"
 	stateReadOnly   = "25006"
@@ -284,10 +290,10 @@ const (
 	stateForeignKey = "23503"
 	stateUnique     = "23505"
 	stateDivision   = "22012"
-	stateDiskFull   = "53100" // at a commit it would end the server instead
+	stateDiskFull   = "53100" // at a commit, a full disk would end the server instead
 )
 
-// known makes the errors of this package of those of the server that have one.
+// known translates the server's errors to errors of this package.
 func known(err error) error {
 	var pg *pgconn.PgError
 	var network net.Error

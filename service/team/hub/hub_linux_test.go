@@ -22,18 +22,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// open connects as a role to a database.
+// open connects to a database as a role.
 func open(t testing.TB, url string) *Hub {
 	t.Helper()
 	h, err := Open(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = h.Close() }) // a server may be gone
+	t.Cleanup(func() { _ = h.Close() }) // the server may be gone
 	return h
 }
 
-// found makes a team whose first member is called name, in the generation "g1".
+// found makes a team in the generation "g1". Its first member has the given name.
 func found(t testing.TB, h *Hub, name string) {
 	t.Helper()
 	if _, err := h.Migrate(t.Context()); err != nil {
@@ -155,7 +155,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestOrder: priorities before age, and only what the worker serves and whose time has come.
+// TestOrder checks that priority counts before age. A worker gets only inputs that it serves and
+// whose time has come.
 func TestOrder(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -184,7 +185,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOneClaim: of many that claim at once each input has one owner.
+// TestOneClaim checks that each input has one owner after many simultaneous claims.
 func TestOneClaim(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -222,7 +223,7 @@ func TestOneClaim(t *testing.T) {
 			t.Errorf("%s has %d owners", id, n)
 		}
 	}
-	// The last of those that found nothing may have looked while others held rows: then some are left.
+	// The last empty claims may have looked while others held rows. Some inputs are left then.
 	owners["rest"] = len(claimed(t, h, 200))
 	if n := s.SQL(t, db, "SELECT count(*) FROM perlica.claims"); n != "200" {
 		t.Errorf("%s claims, %d by the workers", n, len(owners))
@@ -233,7 +234,7 @@ func second[T any](_ T, err error) error { return err }
 
 func third[T, U any](_ T, _ U, err error) error { return err }
 
-// TestQuestions: an answer waits for the worker's verdict.
+// TestQuestions checks that an answer waits for the worker's verdict.
 func TestQuestions(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -250,13 +251,13 @@ func TestQuestions(t *testing.T) {
 	if err != nil || len(open) != 1 || string(open[0].Question) != string(q.Question) {
 		t.Fatal(open, err)
 	}
-	for i, option := range []string{"o", "o", "other"} { // the first stays, and is known again
+	for i, option := range []string{"o", "o", "other"} { // the first answer stays, and a repetition is recognised
 		same, err := h.Propose(t.Context(), Answer{Question: "q", Member: "alice", Option: option, Signature: []byte{1}})
 		if err != nil || same != (option == "o") {
 			t.Fatal(i, same, err)
 		}
 	}
-	for _, signature := range [][]byte{{9}, {2}} { // the first is not the member's
+	for _, signature := range [][]byte{{9}, {2}} { // the first signature is not the member's
 		if err := h.PutCancel(t.Context(), Cancel{Input: "a", Member: "alice", Signature: signature}); err != nil {
 			t.Fatal(err)
 		}

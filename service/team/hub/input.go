@@ -13,22 +13,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What a submission came to.
+// These are the results of a submission.
 const (
 	New     = "new"
-	There   = "there"   // an input of this id and this digest was there before
-	Differs = "differs" // another one was
+	There   = "there"   // an input with this id and this digest existed before
+	Differs = "differs" // a different input with this id existed before
 )
 
-// piece is the size of the rows in which a payload is kept.
+// piece is the size of the rows of a payload, in bytes.
 const piece = 1 << 20
 
-// Submit puts inputs there, all or none, and says of each what it came to. They must be of the present generation, and
-// the server the one on which it began: else the error is ErrEnded or ErrNotAdopted, and none was put there. After another error
-// whether they are there is not known, see Find.
+// Submit puts all inputs on the hub, or none, and returns the result for each id. The inputs must
+// belong to the present generation, and it must have begun on this server. Otherwise the error is
+// ErrEnded or ErrNotAdopted, and nothing was written. After another error the fate is unknown; see
+// Find.
 func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (came map[string]string, err error) {
 	inputs = slices.Clone(inputs)
-	slices.SortFunc(inputs, func(a, b Input) int { return cmp.Compare(a.ID, b.ID) }) // so that no two wait for each other
+	slices.SortFunc(inputs, func(a, b Input) int { return cmp.Compare(a.ID, b.ID) }) // one order for all, against deadlocks
 	cols, err := columnsOf(inputs)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (ca
 	return came, err
 }
 
-// columns are inputs, a list for each column.
+// columns holds inputs as one list for each column.
 type columns struct {
 	id, sender, digest, project, provider, labels, worker, session, permissions, replaces, attachments, lane []string
 	priority                                                                                                 []int
@@ -58,7 +59,7 @@ type columns struct {
 	pieceOf                                                                                                  []string
 	part, piece                                                                                              []int
 	bytes                                                                                                    [][]byte
-	lanes                                                                                                    []*Input // one of each
+	lanes                                                                                                    []*Input // one input of each lane
 }
 
 func columnsOf(inputs []Input) (l columns, err error) {
@@ -96,7 +97,7 @@ func columnsOf(inputs []Input) (l columns, err error) {
 	return l, nil
 }
 
-// submit is Submit as one transaction and one exchange.
+// submit runs Submit as one transaction in one exchange.
 func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input, l columns) (map[string]string, error) {
 	var b pgx.Batch
 	for _, in := range l.lanes {
@@ -106,7 +107,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 			ON CONFLICT DO NOTHING`, in.Lane(), in.Project, in.Provider, append([]string{}, in.Labels...), in.Worker)
 	}
 	came := map[string]string{}
-	// The row of the generation is held until the commit: an adoption waits for it, or is seen.
+	// The row of the generation is locked until the commit. An adoption waits for it or is seen.
 	b.Queue(`
 		WITH current AS (
 			SELECT g.name
@@ -131,7 +132,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 			}
 			return err
 		})
-	// What is new was inserted by this transaction.
+	// Only new inputs were inserted by this transaction.
 	b.Queue(`
 		INSERT INTO perlica.payloads (input, part, piece, bytes)
 		SELECT p.input, p.part, p.piece, p.bytes
@@ -158,7 +159,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 	return came, nil
 }
 
-// compare says of inputs that are not new whether they are those that were given.
+// compare reports for existing inputs whether they equal the given ones.
 func compare(rows pgx.Rows, inputs []Input, came map[string]string) error {
 	defer rows.Close()
 	digests := map[string]string{}
@@ -181,7 +182,7 @@ func compare(rows pgx.Rows, inputs []Input, came map[string]string) error {
 	return rows.Err()
 }
 
-// Find returns the digests of those of the inputs that are there.
+// Find returns the digests of the existing inputs among ids.
 func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string, err error) {
 	digests = map[string]string{}
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
@@ -202,8 +203,8 @@ func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string
 	return digests, err
 }
 
-// pieces is how many pieces of a payload are fetched at once: a slow line has the time that these take, and between them the
-// connection is free for others.
+// pieces is the number of pieces of a payload in one exchange. A slow connection gets the time
+// limit of these pieces. Between two exchanges other callers can use the connection.
 const pieces = 4
 
 // Fetch returns the payload of an input, at most most bytes: its text, then its attachments.
@@ -245,5 +246,5 @@ func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte,
 	return payload, nil
 }
 
-// maxParts bounds what a hostile row can have allocated.
+// maxParts limits the memory that a hostile row can cause.
 const maxParts = 1000

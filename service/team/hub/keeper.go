@@ -12,48 +12,51 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// Kept is what a keeper cosigned last of a worker's log: it cosigns nothing that does not hold all of it.
+// Kept is the last checkpoint of a worker's log that a keeper cosigned. The keeper cosigns only
+// extensions of it.
 type Kept struct {
 	evidence.Checkpoint
 	Line string // the signature
 }
 
-// Keeper verifies the copies, and cosigns the newest checkpoint of each that is sound, as a witness does. It is used
-// by one goroutine.
+// Keeper verifies the copies and cosigns the newest checkpoint of each sound copy, as a witness
+// does. One goroutine uses it.
 type Keeper struct {
 	Hub  *Hub
-	Name string          // under which its signatures are there
+	Name string          // the name of its signatures
 	Own  string          // the name of this machine's own log, which it does not cosign
 	Kept map[string]Kept // by worker
 
-	// Keys returns the verifier keys that a worker had, as its member; Witnesses those of members as keepers.
+	// Keys returns all verifier keys of a worker. Witnesses holds the verifiers of the cosigning
+	// members.
 	Keys      func(worker string) []string
 	Witnesses []note.Verifier
 
-	// Sign signs, and puts on record what is signed before it returns; nil: nothing is cosigned.
+	// Sign signs a checkpoint and records the signature before it returns. nil disables cosigning.
 	Sign func(ctx context.Context, worker string, c evidence.Checkpoint) (line string, err error)
 
-	// Audit judges the events of a copy that is read from its first one; nil judges nothing.
+	// Audit returns a judge of a copy's events, for a reading from the first event on. nil judges
+	// nothing.
 	Audit func() verify.Auditor
 
-	trees map[string]tree.Range // of what was verified
-	there map[string]int64      // the sizes of the checkpoints under which its signature is
+	trees map[string]tree.Range // of the verified events
+	there map[string]int64      // sizes of the checkpoints that have this keeper's signature
 }
 
-// Verdict is what a keeper found of a copy.
+// Verdict is a keeper's result for a copy.
 type Verdict struct {
 	Copy
 	verify.Report
-	Problem  string // why it is not what it should be; "": it is
-	Cosigned int64  // how many events are below a signature of this keeper's
+	Problem  string // the fault of the copy; "": it has none
+	Cosigned int64  // number of events under a signature of this keeper
 }
 
-// Sound reports whether the copy was read and is as it was written. It may have a Problem all the same, such as a
-// worker's log of another history.
+// Sound reports whether the copy was read and is as it was written. A sound copy may still have a
+// Problem, such as a worker's log with another history.
 func (v Verdict) Sound() bool { return v.OK() && (v.Problem == "" || v.Events > 0) }
 
-// Round looks at all copies. With whole they are verified from the first event on, else from where the round before
-// ended.
+// Round verifies all copies. If whole is set, it begins at the first event; otherwise it begins at
+// the end of the last round.
 func (k *Keeper) Round(ctx context.Context, whole bool) (list []Verdict, err error) {
 	if whole {
 		k.trees = map[string]tree.Range{}
@@ -79,12 +82,12 @@ func (k *Keeper) Round(ctx context.Context, whole bool) (list []Verdict, err err
 	return list, nil
 }
 
-// lost says that a copy is shorter than it was.
+// lost describes a copy that has become shorter.
 func lost(kept Kept, size int64) string {
 	return fmt.Sprintf("it has %d events, and %d were cosigned: the hub was restored from a backup, or somebody deleted them; the worker sends them again", size, kept.Size)
 }
 
-// Look verifies a copy, and cosigns its newest checkpoint.
+// Look verifies a copy and cosigns its newest checkpoint.
 func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 	if k.trees == nil {
 		k.trees = map[string]tree.Range{}
@@ -95,7 +98,7 @@ func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 	for _, member := range k.Keys(c.Worker) {
 		vkey, err := evidence.KeyUnder(member, c.Origin, false)
 		if err != nil {
-			continue // of another kind than a log is signed with
+			continue // this kind of key cannot sign a log
 		}
 		key, err := evidence.NewVerifier(vkey)
 		if err != nil {
@@ -118,7 +121,7 @@ func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 	var newest evidence.Checkpoint
 	err = ReadCopy(ctx, k.Hub, c.Worker, k.trees[c.Worker], func(src *CopySource) error {
 		v.Copy = src.Copy
-		v.Report, err = k.check(ctx, src, keys, kept)
+		v.Report, err = k.checkCopy(ctx, src, keys, kept)
 		if err == nil && v.OK() {
 			k.trees[c.Worker] = src.Tree()
 			newest, _ = src.Checkpoint(v.Signed)
@@ -137,11 +140,11 @@ func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 		v.Problem = fmt.Sprintf("the worker's log has another event %d: it was rewritten or put back, or is the log of two machines, or the copy was edited", c.Forked)
 		return v, nil
 	}
-	return v, k.cosign(ctx, &v, newest, keys)
+	return v, k.cosignCheckpoint(ctx, &v, newest, keys)
 }
 
-// check verifies a copy from where it was verified before.
-func (k *Keeper) check(ctx context.Context, src *CopySource, keys []note.Verifier, kept Kept) (verify.Report, error) {
+// checkCopy verifies a copy from the end of the last verification.
+func (k *Keeper) checkCopy(ctx context.Context, src *CopySource, keys []note.Verifier, kept Kept) (verify.Report, error) {
 	opt := verify.Options{Keys: append(keys, k.Witnesses...), Signers: keys}
 	if kept.Size > src.from.Size {
 		since := kept.Checkpoint
@@ -154,7 +157,7 @@ func (k *Keeper) check(ctx context.Context, src *CopySource, keys []note.Verifie
 	return verify.Check(ctx, src, opt)
 }
 
-// problem is what a report says first.
+// problem returns the first finding of a report.
 func problem(rep verify.Report) string {
 	text := rep.Findings[0].Error()
 	if more := len(rep.Findings) - 1 + rep.More; more > 0 {
@@ -163,8 +166,9 @@ func problem(rep verify.Report) string {
 	return text
 }
 
-// cosign signs the newest checkpoint that a key of the worker's signed, if it holds more than what was cosigned.
-func (k *Keeper) cosign(ctx context.Context, v *Verdict, newest evidence.Checkpoint, keys []note.Verifier) error {
+// cosignCheckpoint signs the newest checkpoint with a signature of the worker's key, if it extends
+// the last cosigned one.
+func (k *Keeper) cosignCheckpoint(ctx context.Context, v *Verdict, newest evidence.Checkpoint, keys []note.Verifier) error {
 	kept := k.Kept[v.Worker]
 	if k.Sign == nil || v.Origin == k.Own {
 		return nil
@@ -180,9 +184,9 @@ func (k *Keeper) cosign(ctx context.Context, v *Verdict, newest evidence.Checkpo
 	if kept.Size == k.there[v.Worker] {
 		return nil
 	}
-	// Also what was signed before this process, and was lost on its way.
+	// A signature of an earlier process may have been lost on its way, so it is sent again.
 	err := Cosign(ctx, k.Hub, v.Worker, kept.Size, k.Name, kept.Line)
-	if err != nil && !errors.Is(err, ErrNoClaim) { // or the checkpoint is not there any more
+	if err != nil && !errors.Is(err, ErrNoClaim) { // the checkpoint no longer exists
 		return err
 	}
 	if k.there == nil {

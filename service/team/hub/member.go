@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Ask puts a wish to join there. Another wish under the same name stays.
+// Ask puts a request to join on the hub. An earlier request under the same name stays.
 func (h *Hub) Ask(ctx context.Context, name, key string) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.requests (name, key, login)
@@ -17,7 +17,7 @@ func (h *Hub) Ask(ctx context.Context, name, key string) error {
 		ON CONFLICT DO NOTHING`, name, key)
 }
 
-// Requests returns the wishes to join, oldest first.
+// Requests returns the requests to join, oldest first.
 func (h *Hub) Requests(ctx context.Context) (list []JoinRequest, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -32,7 +32,7 @@ func (h *Hub) Requests(ctx context.Context) (list []JoinRequest, err error) {
 	return list, err
 }
 
-// Members returns all statements about members, in the order in which they were made.
+// Members returns all statements about members in the order in which they were made.
 func (h *Hub) Members(ctx context.Context) (list []Member, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -47,7 +47,7 @@ func (h *Hub) Members(ctx context.Context) (list []Member, err error) {
 	return list, err
 }
 
-// State puts a statement about a member there, and ends the wish that it answers.
+// State puts a statement about a member on the hub and deletes the request that it answers.
 func (h *Hub) State(ctx context.Context, m Member) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// oldServer answers one connection as PostgreSQL 14 does, as far as that is asked for.
+// oldServer answers one connection like PostgreSQL 14, as far as the test needs it.
 func oldServer(l net.Listener) error {
 	conn, err := l.Accept()
 	if err != nil {
@@ -55,7 +55,8 @@ func oldServer(l net.Listener) error {
 	}
 }
 
-// TestOldServer: a server before PostgreSQL 15 is refused when it is met, and asked nothing more.
+// TestOldServer checks that a server older than PostgreSQL 15 is refused at the connection. It gets
+// no further query.
 func TestOldServer(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Member is a statement that somebody joined or left, as an admin signed it. The newest Version about a name
-// counts. Nothing here was checked.
+// Member is an admin's signed statement that a member joined or left. The newest Version for a name
+// counts. No field was verified.
 type Member struct {
 	Name      string    `json:"name"`
 	Version   int       `json:"version"`
@@ -28,13 +28,13 @@ type Member struct {
 	Made      time.Time `json:"-"`
 }
 
-// JoinRequest is a wish to join.
+// JoinRequest is a request to join.
 type JoinRequest struct {
 	Name, Key, Login string
 	Made             time.Time
 }
 
-// Input is one thing to be answered, as its sender signed it.
+// Input is one signed input.
 type Input struct {
 	ID          string
 	Generation  string
@@ -42,9 +42,9 @@ type Input struct {
 	Digest      string // of the payload
 	Project     string
 	Provider    string   // empty: any
-	Labels      []string // that its worker must have
-	Worker      string   // the one that has the session; empty: any
-	Session     string   // the id of the session that it goes on with; empty: a new one
+	Labels      []string // labels that the worker must have
+	Worker      string   // the worker of the session; empty: any
+	Session     string   // the session that the input continues; empty: a new one
 	Permissions string
 	Priority    int // higher ones first
 	NotBefore   time.Time
@@ -52,24 +52,25 @@ type Input struct {
 	Attachments []Attachment
 	Signature   []byte
 
-	Payload [][]byte // the text, then each attachment; of a claim it is fetched
+	// Payload is the text and then each attachment. The payload of a claim must be fetched.
+	Payload [][]byte
 }
 
-// Attachment is what is known of a file without its content.
+// Attachment describes a file without its content.
 type Attachment struct {
 	Name   string `json:"name"`
 	Size   int    `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// Question is a question that an agent asked at a worker.
+// Question is a question of an agent at a worker.
 type Question struct {
 	ID, Input, Worker string
-	Question          json.RawMessage // as the worker's log has it
+	Question          json.RawMessage // as on the worker's log
 	Asked             time.Time
 }
 
-// Digest identifies the question as it is shown: the SHA-256, in hex, of its bytes.
+// Digest identifies the question as it is shown: the SHA-256 of its bytes in hex.
 func (q Question) Digest() string { return Hash(q.Question) }
 
 // Answer is a member's proposal. It counts when the worker's log has recorded it.
@@ -77,18 +78,19 @@ type Answer struct {
 	Question, Member string
 	Option, Text     string
 	Signature        []byte
-	Verdict          *string // what the worker says of it: nil nothing yet, empty that it counts
+	// Verdict is the worker's verdict. It is nil before the verdict and empty if the answer counts.
+	Verdict *string
 }
 
-// Cancel is a member's wish to stop an input.
+// Cancel is a member's request to stop an input.
 type Cancel struct {
 	Input, Member string
 	Signature     []byte
 }
 
-// A statement is text that a member signs (Ed25519, RFC 8032, over its bytes): a line that says what it is, and lines
-// of a word, a space and a value, which has no line feed: two statements that differ have different texts, whatever others
-// wrote in their values.
+// A statement is the text that a member signs (Ed25519, RFC 8032, over its bytes). Its first line
+// names its kind. Each further line has a word, a space and a value without line feeds. Different
+// statements therefore have different texts, even with hostile values.
 func statement(what string, lines ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "perlica team %s 1\n", what)
@@ -98,7 +100,8 @@ func statement(what string, lines ...string) string {
 	return b.String()
 }
 
-// oneLine is the value as it is, or as a Go string literal where it is more than a line of text or looks like a literal.
+// oneLine returns the value, or a Go string literal of it if it is not a single line of text or
+// begins like a literal.
 func oneLine(value string) string {
 	if strings.HasPrefix(value, `"`) || strings.ContainsFunc(value, unicode.IsControl) || !utf8.ValidString(value) {
 		return strconv.Quote(value)
@@ -106,10 +109,10 @@ func oneLine(value string) string {
 	return value
 }
 
-// ErrName says that a team, a member or a label cannot have a name.
+// ErrName says that a name of a team, a member or a label is invalid.
 var ErrName error = &Fault{Text: "a name has 1 to 63 of the letters a to z, digits, and . - _", ByUsage: true}
 
-// Fault is an error of a team that knows what to do about it.
+// Fault is an error of a team with its remedy.
 type Fault struct {
 	Text    string
 	Advice  string
@@ -118,13 +121,13 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Text }
 
-// Hint returns what to do.
+// Hint returns the remedy.
 func (f *Fault) Hint() string { return f.Advice }
 
 // Usage reports whether the command line or the configuration is wrong.
 func (f *Fault) Usage() bool { return f.ByUsage }
 
-// CheckName refuses names that are hard to tell apart or would not fit a line, with ErrName.
+// CheckName refuses names that are easily confused or do not fit a line. Its error is ErrName.
 func CheckName(name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_'
@@ -135,39 +138,42 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Text is what an admin signs of a membership in the team with this id.
+// Text returns the text that an admin signs for a membership in the team with this id.
 func (m Member) Text(team string) string {
 	return statement("member", "team", team, "name", m.Name, "version", strconv.Itoa(m.Version), "key", m.Key,
 		"rights", strings.Join(m.Rights, ","), "gone", strconv.FormatBool(m.Gone), "login", m.Login)
 }
 
-// Text is what a member of the team signs of an input.
+// Text returns the text that a member of the team signs for an input.
 func (in *Input) Text(team string) string {
 	lines := []string{"team", team, "generation", in.Generation, "input", in.ID, "sender", in.Sender, "digest", in.Digest,
 		"project", in.Project, "provider", in.Provider, "labels", strings.Join(in.Labels, ","), "permissions", in.Permissions, "replaces", in.Replaces}
-	if in.Session != "" { // an input without one has the text that it always had
+	// Only an input that continues a session has these lines.
+	if in.Session != "" {
 		lines = append(lines, "worker", in.Worker, "session", in.Session)
 	}
 	return statement("input", lines...)
 }
 
-// SignedText is what a member of the team signs of an answer to a question of the worker; shown is the digest of the
-// question that the member saw, so that nobody who can write to the hub has another one answered.
+// SignedText returns the text that a member of the team signs for an answer to the worker's
+// question. shown is the digest of the question that the member saw. A person who can write to the
+// hub can therefore not exchange the question.
 func (a Answer) SignedText(team, worker, shown string) string {
 	return statement("answer", "team", team, "worker", worker, "question", a.Question, "shown", shown, "member", a.Member, "option", a.Option, "text", Hash([]byte(a.Text)))
 }
 
-// Text is what a member of the team signs of a stop.
+// Text returns the text that a member of the team signs for a stop.
 func (c Cancel) Text(team string) string {
 	return statement("cancel", "team", team, "input", c.Input, "member", c.Member)
 }
 
-// OpinionText is what a member of the team signs of what became of an input.
+// OpinionText returns the text that a member of the team signs for an opinion about an input.
 func OpinionText(team, input, by, text string) string {
 	return statement("resolve", "team", team, "input", input, "member", by, "note", Hash([]byte(text)))
 }
 
-// OutcomeText is what a worker of the team signs of what became of an input; digest is the SHA-256, in hex, of the result's JSON.
+// OutcomeText returns the text that a worker of the team signs for the outcome of an input. digest
+// is the SHA-256 of the result's JSON in hex.
 func OutcomeText(team, input, worker, outcome, digest string) string {
 	return statement("outcome", "team", team, "input", input, "worker", worker, "outcome", outcome, "result", digest)
 }
@@ -178,14 +184,14 @@ func VerifySignature(key, text string, signature []byte) bool {
 	return err == nil && v.Verify([]byte(text), signature)
 }
 
-// Hash is the SHA-256 in hex.
+// Hash returns the SHA-256 in hex.
 func Hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// InputDigest identifies what an input asks: the hash of a line with that of its text, and for each attachment a line with
-// the hash of its content and its name.
+// InputDigest identifies the content of an input. It is the hash of several lines: the hash of the
+// text, and the hash and the name of each attachment.
 func InputDigest(text []byte, attachments []Attachment) string {
 	var b strings.Builder
 	b.WriteString(Hash(text) + "\n")
@@ -195,7 +201,7 @@ func InputDigest(text []byte, attachments []Attachment) string {
 	return Hash([]byte(b.String()))
 }
 
-// Lane names what an input wants of a worker: inputs of one lane wait in one line.
+// Lane names the requirements of an input for a worker. Inputs of one lane wait in one queue.
 func (in *Input) Lane() string {
 	lane := in.Project + "\n" + in.Provider + "\n" + strings.Join(in.Labels, ",")
 	if in.Worker != "" {

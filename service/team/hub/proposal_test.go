@@ -5,13 +5,14 @@ import (
 	"testing"
 )
 
-// TestStatements: no value of a statement makes its text that of another statement.
+// TestStatements checks that no value turns a statement into the text of another statement.
 func TestStatements(t *testing.T) {
 	empty := Hash(nil)
 	seen := map[string]string{}
 	for name, text := range map[string]string{
 		"plain": Answer{Question: "q", Member: "m", Option: "o"}.SignedText("t", "w", "d"),
-		// The same lines, once in the option that an agent named, once in the worker's name on the hub.
+		// Two statements have the same lines, once in an option of the agent and once in the
+		// worker's name on the hub.
 		"option":         Answer{Question: "q", Member: "m", Option: "a\ntext " + empty + "\nquestion f\nshown d2\nmember m\noption yes"}.SignedText("t", "w", "d"),
 		"worker":         Answer{Question: "f", Member: "m", Option: "yes"}.SignedText("t", "w\nquestion q\nshown d\nmember m\noption a\ntext "+empty, "d2"),
 		"quoted":         Answer{Question: "q", Member: "m", Option: `"o\n"`}.SignedText("t", "w", "d"),

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PutQuestion puts a question there; the same one again does nothing.
+// PutQuestion puts a question on the hub. A repetition does nothing.
 func (h *Hub) PutQuestion(ctx context.Context, q Question) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.questions (id, input, worker, question)
@@ -16,7 +16,7 @@ func (h *Hub) PutQuestion(ctx context.Context, q Question) error {
 		ON CONFLICT DO NOTHING`, q.ID, q.Input, q.Worker, q.Question)
 }
 
-// CloseQuestion says how a question of this worker ended.
+// CloseQuestion records the end of a question of this worker.
 func (h *Hub) CloseQuestion(ctx context.Context, worker, id string, end json.RawMessage) error {
 	return h.exec(ctx, `
 		UPDATE perlica.questions
@@ -24,7 +24,7 @@ func (h *Hub) CloseQuestion(ctx context.Context, worker, id string, end json.Raw
 		WHERE id = $1 AND worker = $2 AND closed IS NULL`, id, worker, end)
 }
 
-// CloseOthers closes the open questions of a worker that are none of these: their runs are gone.
+// CloseOthers closes all other open questions of a worker, because their runs have ended.
 func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end json.RawMessage) error {
 	return h.exec(ctx, `
 		UPDATE perlica.questions
@@ -32,7 +32,8 @@ func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end
 		WHERE worker = $1 AND closed IS NULL AND NOT id = ANY($2)`, worker, open, end)
 }
 
-// Propose puts a member's answer to a question there. The first of a member stays: same is false if that is another one.
+// Propose puts a member's answer to a question on the hub. The member's first answer stays. same is
+// false if it differs from a.
 func (h *Hub) Propose(ctx context.Context, a Answer) (same bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
@@ -50,7 +51,7 @@ func (h *Hub) Propose(ctx context.Context, a Answer) (same bool, err error) {
 	return same, err
 }
 
-// Judge says what the worker says of an answer: nothing, if it counts.
+// Judge records the worker's verdict on an answer. It is empty if the answer counts.
 func (h *Hub) Judge(ctx context.Context, question, member, verdict string) error {
 	return h.exec(ctx, `
 		UPDATE perlica.answers
@@ -58,7 +59,8 @@ func (h *Hub) Judge(ctx context.Context, question, member, verdict string) error
 		WHERE question = $1 AND member = $2 AND verdict IS NULL`, question, member, verdict)
 }
 
-// PutCancel puts a member's wish there that an input is stopped, in the place of one that somebody else wrote in that name.
+// PutCancel puts a member's request to stop an input on the hub. It replaces an earlier row in this
+// member's name.
 func (h *Hub) PutCancel(ctx context.Context, cancel Cancel) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.cancels (input, member, signature)
@@ -67,7 +69,7 @@ func (h *Hub) PutCancel(ctx context.Context, cancel Cancel) error {
 		SET signature = excluded.signature`, cancel.Input, cancel.Member, cancel.Signature)
 }
 
-// exec is a single statement that writes.
+// exec runs a single writing statement.
 func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, sql, args...)
@@ -75,7 +77,8 @@ func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// Questions returns the open questions of a worker about the inputs that it owns, of one input; empty: of all. Oldest first.
+// Questions returns the open questions of a worker about its own inputs, oldest first. An empty
+// worker or input selects all.
 func (h *Hub) Questions(ctx context.Context, worker, input string) (list []Question, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -92,8 +95,8 @@ func (h *Hub) Questions(ctx context.Context, worker, input string) (list []Quest
 	return list, err
 }
 
-// Verdict returns a member's answer with what the worker says of it, and how the question ended: nil where that is
-// not known yet. Without an answer its fields are empty.
+// Verdict returns a member's answer with the worker's verdict, and the end of the question. Both
+// are nil while they are unknown. If the member gave no answer, its fields are empty.
 func (h *Hub) Verdict(ctx context.Context, question, member string) (given Answer, end json.RawMessage, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		given = Answer{Question: question, Member: member}
@@ -102,7 +105,7 @@ func (h *Hub) Verdict(ctx context.Context, question, member string) (given Answe
 			FROM perlica.questions q
 			LEFT JOIN perlica.answers a ON a.question = q.id AND a.member = $2
 			WHERE q.id = $1`, question, member).Scan(&given.Verdict, &given.Option, &given.Text, &end)
-		if errors.Is(err, pgx.ErrNoRows) { // it was pruned
+		if errors.Is(err, pgx.ErrNoRows) { // the question was pruned
 			return nil
 		}
 		return err
@@ -110,8 +113,9 @@ func (h *Hub) Verdict(ctx context.Context, question, member string) (given Answe
 	return given, end, err
 }
 
-// Pulse says that a worker lives, makes inputs ready whose time has come, and returns the answers to the worker's
-// open questions that have no verdict, and who wants which of its inputs stopped. It is one exchange.
+// Pulse reports that a worker is alive and marks inputs as ready when their time has come. It
+// returns the answers without a verdict to the worker's open questions and the requests to stop its
+// inputs. It is one exchange.
 func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []Answer, cancels []Cancel, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		answers, cancels = nil, nil

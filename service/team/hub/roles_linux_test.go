@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestRoles: with one member's password nothing is written in another's name.
+// TestRoles checks that a member's password permits no row in another member's name.
 func TestRoles(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -72,8 +72,9 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestPassword: who has the password of a role can read what its member may, and can put nothing there that has a worker call
-// what it would not, or not yet, or not any more. Whose membership ended, and who never had one, sees and changes nothing.
+// TestPassword checks the reach of a role's password. It permits reading the member's rows. It
+// cannot make a worker call an unwanted input, or call one too early or too late. Former members
+// and strangers see and change nothing.
 func TestPassword(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -83,7 +84,7 @@ func TestPassword(t *testing.T) {
 		role[name] = name + "_" + db
 		s.SQL(t, db, "CREATE ROLE "+role[name]+" LOGIN IN ROLE perlica_member, perlica_admin")
 		m := Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: role[name], Signer: "alice", Signature: []byte{}}
-		if name != "eve" { // who is never confirmed
+		if name != "eve" { // eve is never confirmed
 			check(t, h.State(t.Context(), m))
 		}
 		if m.Version, m.Gone = 2, true; name == "dave" {
@@ -138,14 +139,14 @@ func TestPassword(t *testing.T) {
 			}
 		}
 	}
-	// So it is in every table but those that are read by who asks to join.
+	// The same holds for every table except those that a joining machine must read.
 	if open := s.SQL(t, db, "SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = 'true' ORDER BY 1"); open != "generations\nlogins\nmembers\nrequests\nteam" {
 		t.Errorf("anybody may read %q", open)
 	}
 	if bare := s.SQL(t, db, "SELECT relname FROM pg_class WHERE relnamespace = 'perlica'::regnamespace AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity)"); bare != "migrations" {
 		t.Errorf("without row security: %q", bare)
 	}
-	// What may be written, and has no effect.
+	// These writes are allowed and have no effect.
 	for who, sql := range map[string]string{"carol": "UPDATE perlica.queue SET ready = true", "bob": queued("bob", `E'p\n\n'`) +
 		`; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) SELECT id, generation, sender, E'p\n\n', 0, true FROM perlica.inputs WHERE id = 'gpu' ON CONFLICT DO NOTHING`} {
 		if out, err := s.Try(role[who], db, sql); err != nil {
@@ -170,7 +171,8 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// TestTeamsOfOneServer: roles belong to the server; databases that become teams' at once share them.
+// TestTeamsOfOneServer checks databases of one server that become teams at the same time. They
+// share the server's roles.
 func TestTeamsOfOneServer(t *testing.T) {
 	s := hubtest.Start(t)
 	s.SQL(t, "postgres", "CREATE ROLE maker LOGIN CREATEROLE") // a superuser needs no membership
@@ -179,7 +181,7 @@ func TestTeamsOfOneServer(t *testing.T) {
 		db := s.Database(t)
 		s.SQL(t, "postgres", "ALTER DATABASE "+db+" OWNER TO maker")
 		hubs[i] = open(t, s.URL("maker", db))
-		if _, err := hubs[i].Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it is connected
+		if _, err := hubs[i].Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it connects
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +189,7 @@ func TestTeamsOfOneServer(t *testing.T) {
 	for _, h := range hubs {
 		all.Go(func() {
 			_, err := h.Migrate(t.Context())
-			if err == nil { // the tables hold their owner back, too
+			if err == nil { // row security applies to the tables' owner, too
 				_, err = h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
 			}
 			if err == nil {
@@ -210,8 +212,9 @@ func TestTeamsOfOneServer(t *testing.T) {
 	}
 }
 
-// TestOwnersRights: what runs with the rights of the schema's owner, or judges who is a member, does nobody's bidding: neither by a
-// trigger on a table of one's own, nor by operators that stand ahead of the server's.
+// TestOwnersRights checks code that runs with the rights of the schema's owner or judges
+// memberships. A member can misuse it neither by a trigger on its own table nor by operators that
+// precede the server's.
 func TestOwnersRights(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
@@ -225,7 +228,7 @@ func TestOwnersRights(t *testing.T) {
 			check(t, h.State(t.Context(), m))
 		}
 	}
-	s.SQL(t, db, "GRANT CREATE ON SCHEMA public TO PUBLIC") // as it was before PostgreSQL 15
+	s.SQL(t, db, "GRANT CREATE ON SCHEMA public TO PUBLIC") // as before PostgreSQL 15
 	for _, who := range []string{bob, dave} {
 		out, err := s.Try(who, db, `
 			CREATE TYPE pg_temp.c AS (v text);

@@ -13,12 +13,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// migrations are the steps from nothing to the present schema: numbered, forward only, a transaction each.
+// migrations holds the steps from nothing to the present schema. They are numbered and go only
+// forward, each in one transaction.
+//
+// //go:embed migrations/*.sql
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// steps are the migrations in their order; the version of a schema is how many of them it has.
+// steps returns the migrations in order. Their number is the version of the schema.
 var steps = sync.OnceValues(func() (list []string, err error) {
 	names, err := fs.Glob(migrations, "migrations/*.sql") // sorted by name: their numbers have four digits
 	if err != nil {
@@ -34,9 +37,10 @@ var steps = sync.OnceValues(func() (list []string, err error) {
 	return list, nil
 })
 
-// ground makes the roles and the schema, where they are not there. The two roles cannot log in: those that do are
-// made members of them. Roles belong to the server, and an advisory lock to a database: another database of the
-// server may become a team's at the same time, so that a role or a membership appears after it was looked for.
+// ground makes the missing roles and the schema. The two roles cannot log in; login roles become
+// their members. Roles belong to the server, and an advisory lock belongs to a database. Another
+// database of the server may become a team at the same time, so a role or a membership may appear
+// after the check.
 const ground = `
 DO $$
 BEGIN
@@ -68,9 +72,9 @@ GRANT USAGE ON SCHEMA perlica TO perlica_member;
 CREATE TABLE IF NOT EXISTS perlica.migrations (n integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now());
 GRANT SELECT ON perlica.migrations TO perlica_member;`
 
-// Migrate brings the schema to the version of this Perlica and returns what it was before, 0 for none. A newer one
-// is a *VersionError, and is left alone. Of several that migrate at once each waits for the one before. How long a large table
-// takes is the caller's to bound.
+// Migrate brings the schema to this Perlica's version. It returns the earlier version, or 0 for an
+// empty database. A newer schema stays unchanged and is a *VersionError. Several callers migrate
+// one after the other. The caller limits the time for large tables.
 func (h *Hub) Migrate(ctx context.Context) (before int, err error) {
 	list, err := steps()
 	if err != nil {
@@ -93,7 +97,7 @@ func (h *Hub) Migrate(ctx context.Context) (before int, err error) {
 	return before, err
 }
 
-// migrate applies migration n, counted from 0, unless another process has.
+// migrate applies migration n, counted from 0, unless another process has applied it.
 func migrate(ctx context.Context, tx pgx.Tx, n int, step string) error {
 	for _, sql := range []string{`SELECT pg_advisory_xact_lock(hashtext('perlica migrations'))`, ground} {
 		if _, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -111,7 +115,7 @@ func migrate(ctx context.Context, tx pgx.Tx, n int, step string) error {
 	return err
 }
 
-// version is how many migrations the schema has.
+// version returns the number of the schema's migrations.
 func version(ctx context.Context, c *pgx.Conn) (n int, err error) {
 	err = c.QueryRow(ctx, `
 		SELECT coalesce(max(n), 0)
@@ -119,14 +123,14 @@ func version(ctx context.Context, c *pgx.Conn) (n int, err error) {
 	return n, err
 }
 
-// Team is what a database belongs to.
+// Team identifies the team of a database.
 type Team struct {
 	ID, Name string
 	Admin    string // the verifier key of its first admin
 }
 
-// Found makes the team of a database whose schema is there, and its first generation. It does nothing, and returns
-// false, if there is a team.
+// Found makes the team and its first generation in a database with a schema. If a team exists, it
+// does nothing and returns false.
 func (h *Hub) Found(ctx context.Context, t Team, generation string) (made bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
@@ -144,29 +148,29 @@ func (h *Hub) Found(ctx context.Context, t Team, generation string) (made bool, 
 	return made && err == nil, err
 }
 
-// State is what a hub is at the moment.
+// State is the present state of a hub.
 type State struct {
 	Team
 	Schema, Server int    // versions
-	Generation     string // the one that has not ended
-	Adopted        bool   // this server is the one on which it began
+	Generation     string // the present one
+	Adopted        bool   // the generation began on this server
 	System         int64
 	Timeline       string
 	Position       int64 // in the write-ahead log
 	Clock          time.Time
 	Login          string
-	Superuser      bool // nothing holds this role back
-	AdminRole      bool // it may do what an admin's role may
-	Local          bool // the connection leaves this machine nowhere
+	Superuser      bool // no rule restricts this role
+	AdminRole      bool // the role has the rights of an admin
+	Local          bool // the connection stays on this machine
 	TLS            bool
 	Verified       bool   // with TLS: the server's certificate was verified
 	Followers      int    // standbys that follow the server now
-	Commit         string // the setting synchronous_commit, of the server
+	Commit         string // the server's setting synchronous_commit
 	Standbys       string // the setting synchronous_standby_names
 	FSync          bool
 }
 
-// Look returns what the hub is. The errors are ErrNoTeam, ErrStandby and a *VersionError.
+// Look returns the state of the hub. The errors are ErrNoTeam, ErrStandby and a *VersionError.
 func (h *Hub) Look(ctx context.Context) (s State, err error) {
 	list, err := steps()
 	if err != nil {
@@ -201,7 +205,8 @@ func (h *Hub) Look(ctx context.Context) (s State, err error) {
 	return s, err
 }
 
-// noTeam says that there is no row, or no table, because there is no team, or none that this role may see.
+// noTeam translates the error of a missing row or table: the database has no team, or this role
+// cannot see it.
 func noTeam(err error) error {
 	var pg *pgconn.PgError
 	switch {

@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What has become of an input, beside the outcomes of a run.
+// These are the states of an input in addition to the outcomes of a run.
 const (
 	Waiting   = "waiting" // its time has not come
 	Queued    = "queued"
 	Claimed   = "claimed"
 	Refused   = "refused"   // by its owner: no call was made
 	Withdrawn = "withdrawn" // from the queue
-	Adopted   = "adopted"   // closed by an adoption: what became of it is not known
+	Adopted   = "adopted"   // closed by an adoption: the outcome is unknown
 	Resolved  = "resolved"  // a person's opinion
-	Lost      = "lost"      // it is in no queue and no claim
+	Lost      = "lost"      // neither queued nor claimed
 )
 
-// Status is what has become of an input.
+// Status is the state of an input.
 type Status struct {
 	ID         string          `json:"id"`
 	Generation string          `json:"generation"`
@@ -33,16 +33,16 @@ type Status struct {
 	Result     json.RawMessage `json:"result,omitempty"`   // of an outcome
 	Note       string          `json:"note,omitempty"`     // of a closing
 	Replaces   string          `json:"replaces,omitempty"` // the id of an earlier input
-	By         string          `json:"by,omitempty"`       // who closed it
+	By         string          `json:"by,omitempty"`       // the member that closed it
 	Digest     string          `json:"-"`                  // of the result of an outcome, before it was pruned
-	Signature  []byte          `json:"-"`                  // of an outcome by its owner, or of an opinion by whose it is: nobody has verified it
+	Signature  []byte          `json:"-"`                  // of an outcome by its owner, or of an opinion by its member; not verified
 }
 
-// Ended reports whether nothing more is expected of the input.
+// Ended reports whether the state of the input is final.
 func (s Status) Ended() bool { return s.State != Queued && s.State != Waiting && s.State != Claimed }
 
-// stateSQL says what has become of an input i with its claim k, outcome o, place in the queue q, and closings. The
-// owner's word counts before every other.
+// stateSQL computes the state of an input i from its claim k, outcome o, place in the queue q and
+// closings. The owner's outcome precedes all others.
 const stateSQL = `
 	CASE WHEN o.input IS NOT NULL THEN o.outcome
 	     WHEN s.kind IS NOT NULL THEN s.kind
@@ -67,7 +67,7 @@ const statusFrom = `
 const statusColumns = `i.id, i.generation, i.sender, i.project, i.submitted, ` + stateSQL + ` AS state, coalesce(k.worker, '') AS worker, o.result, coalesce(s.note, '') AS note, i.replaces, coalesce(s.by, '') AS by, coalesce(o.digest, '') AS digest,
 	CASE WHEN o.input IS NULL THEN s.signature ELSE o.signature END AS signature`
 
-// Status returns what has become of an input; ok is false if it is not there.
+// Status returns the state of an input. ok is false if the input does not exist.
 func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `SELECT `+statusColumns+statusFrom+` WHERE i.id = $1`, id)
@@ -82,8 +82,9 @@ func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err err
 	return s, ok, err
 }
 
-// Inputs returns the newest inputs that are in the state, or in any if it is empty, without their results: the states are what the
-// hub says. Of a million inputs that takes seconds, which are the caller's to bound.
+// Inputs returns the newest inputs in a state, or in any state if it is empty, without their
+// results. The states are the hub's unverified ones. It takes seconds with a million inputs. The
+// caller limits the time.
 func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status, err error) {
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -100,7 +101,8 @@ func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status
 	return list, err
 }
 
-// Counts returns how many inputs of the present generation are in each state, as Inputs does.
+// Counts returns the number of inputs of the present generation in each state, with the states of
+// Inputs.
 func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
 	counts = map[string]int{}
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
@@ -140,7 +142,7 @@ func (h *Hub) Workers(ctx context.Context) (list []Worker, now time.Time, err er
 	return list, now, err
 }
 
-// Withdraw takes an input out of the queue. It returns false if it is not there: it is claimed, or closed.
+// Withdraw removes an input from the queue. It returns false if the input is claimed or closed.
 func (h *Hub) Withdraw(ctx context.Context, input, by string) (done bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, `
@@ -158,8 +160,8 @@ func (h *Hub) Withdraw(ctx context.Context, input, by string) (done bool, err er
 	return done && err == nil, err
 }
 
-// Resolve puts a member's opinion there of what became of an input, in the place of an earlier one of that member's. It changes
-// nothing else.
+// Resolve puts a member's opinion about an input on the hub. It replaces the member's earlier
+// opinion and changes nothing else.
 func (h *Hub) Resolve(ctx context.Context, input, by, note string, signature []byte) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.closings (input, kind, by, note, signature)
@@ -168,7 +170,7 @@ func (h *Hub) Resolve(ctx context.Context, input, by, note string, signature []b
 		SET note = excluded.note, signature = excluded.signature, at = now()`, input, by, note, signature)
 }
 
-// Opinions returns what an input that is Resolved is with each of the opinions of it, the newest first.
+// Opinions returns the status of a Resolved input once for each opinion, newest first.
 func (h *Hub) Opinions(ctx context.Context, s Status) (list []Status, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `

@@ -10,7 +10,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestTLS: over TCP a server's certificate is verified as the connection string asks, and what holds is known.
+// TestTLS checks that a server's certificate is verified over TCP as the connection string
+// requires, and that State reports the result.
 func TestTLS(t *testing.T) {
 	s := hubtest.New(t)
 	s.Init(t)

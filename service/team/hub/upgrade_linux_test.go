@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestUpgrade: a hub of the first version, or of the one before, with a team and an input, is brought up to date, and keeps what it has.
+// TestUpgrade brings a hub of an earlier version up to date. Its team and its input stay.
 func TestUpgrade(t *testing.T) {
 	for _, from := range []int{1, 6} {
 		t.Run(fmt.Sprint("from ", from), func(t *testing.T) { upgradeFrom(t, from) })
@@ -70,7 +70,8 @@ func upgradeFrom(t *testing.T, from int) {
 	}
 }
 
-// TestMigrationsStay: a migration that a hub may have is never changed: what it lacks comes with a new one.
+// TestMigrationsStay checks that no existing migration changes. A change of the schema needs a new
+// one.
 func TestMigrationsStay(t *testing.T) {
 	list, err := steps()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Small has the server's folder be a disk of a few megabytes. It skips the test where this process may not mount one. The
-// server must have no data yet.
+// Small puts the server's folder on a disk of a few megabytes. It skips the test if this process
+// may not mount one. The server must not have data yet.
 func (s *Server) Small(t testing.TB, megabytes string) {
 	t.Helper()
 	if err := syscall.Mount("none", s.dir, "tmpfs", 0, "size="+megabytes+"m"); err != nil {
@@ -19,7 +19,7 @@ func (s *Server) Small(t testing.TB, megabytes string) {
 	}
 	t.Cleanup(func() {
 		s.Kill()
-		_ = syscall.Unmount(s.dir, syscall.MNT_DETACH) // the machine's own clean-up finds it
+		_ = syscall.Unmount(s.dir, syscall.MNT_DETACH) // the machine's clean-up removes it otherwise
 	})
 	if o := owner(); o != nil {
 		if err := os.Chown(s.dir, int(o.Uid), int(o.Gid)); err != nil {
@@ -28,7 +28,7 @@ func (s *Server) Small(t testing.TB, megabytes string) {
 	}
 }
 
-// Fill fills a Small disk, but for a megabyte, until free is called.
+// Fill fills a Small disk except for a megabyte until free is called.
 func (s *Server) Fill(t testing.TB) (free func()) {
 	t.Helper()
 	path := filepath.Join(s.dir, "filling")
@@ -58,7 +58,7 @@ func (s *Server) Fill(t testing.TB) (free func()) {
 	}
 }
 
-// Ended reports whether the server has ended by itself.
+// Ended reports whether the server has ended.
 func (s *Server) Ended() bool {
 	select {
 	case <-s.gone:

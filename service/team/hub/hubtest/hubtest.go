@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package hubtest starts real PostgreSQL servers for tests, on a socket in a temporary directory and as an ordinary
-// user, kills them, and makes standbys and backups of them. Where no server is installed it skips the test.
+// Package hubtest starts real PostgreSQL servers for tests, on a socket in a temporary directory
+// and as an ordinary user. It kills them and makes standbys and backups of them. It skips the test
+// if no server is installed.
 package hubtest
 
 import (
@@ -20,7 +21,7 @@ import (
 	"time"
 )
 
-// startLimit is how long a server may take to be ready, or to be gone.
+// startLimit limits the start and the end of a server.
 const startLimit = 90 * time.Second
 
 // Server is a PostgreSQL server of a test.
@@ -28,10 +29,11 @@ type Server struct {
 	dir, data string
 	options   []string
 	process   *exec.Cmd
-	gone      chan struct{} // closed when process is
+	gone      chan struct{} // closed when the process has ended
 }
 
-// Start makes a database cluster and starts a server on it, with settings as name=value. It ends with the test.
+// Start makes a database cluster and starts a server on it. settings have the form name=value. The
+// server ends with the test.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s := New(t, settings...)
@@ -40,7 +42,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// New is a server without data. It skips the test where PostgreSQL is not installed.
+// New returns a server without data. It skips the test if PostgreSQL is not installed.
 func New(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	if programs() == "" {
@@ -55,7 +57,7 @@ func New(t testing.TB, settings ...string) *Server {
 }
 
 func prepare(settings []string) (*Server, error) {
-	dir, err := os.MkdirTemp("", "pg") // short: a socket's name is limited
+	dir, err := os.MkdirTemp("", "pg") // a socket's name must be short
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +73,13 @@ func (s *Server) remove() {
 	_ = os.RemoveAll(s.dir) // a temporary folder
 }
 
-// kept are the servers that no test owns.
+// kept lists the servers that belong to no single test.
 var kept struct {
 	mu   sync.Mutex
 	list []*Server
 }
 
-// keep is prepare for a server that Remove removes.
+// keep prepares a server that Remove removes.
 func keep() (*Server, error) {
 	s, err := prepare(nil)
 	kept.mu.Lock()
@@ -86,7 +88,7 @@ func keep() (*Server, error) {
 	return s, err
 }
 
-// template is a cluster that was made once in this process. It does not run.
+// template is a cluster that this process makes once. It does not run.
 var template = sync.OnceValues(func() (*Server, error) {
 	s, err := keep()
 	if err == nil {
@@ -95,8 +97,8 @@ var template = sync.OnceValues(func() (*Server, error) {
 	return s, err
 })
 
-// Init makes an empty cluster. All of a process have one system identifier: tests that need another one make it
-// by a server of another process.
+// Init makes an empty cluster. All clusters of a process have one system identifier. A test that
+// needs another one makes it in another process.
 func (s *Server) Init(t testing.TB) {
 	t.Helper()
 	if err := s.init(); err != nil {
@@ -112,7 +114,7 @@ func (s *Server) init() error {
 	return err
 }
 
-// Run starts the server, also after it was killed, and returns when it takes connections.
+// Run starts the server, also after a kill, and returns when it accepts connections.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
 	if err := s.run(); err != nil {
@@ -135,12 +137,14 @@ func (s *Server) run() error {
 	c.Stdout, c.Stderr = log, log
 	started := make(chan error)
 	gone := make(chan struct{})
-	go func() { // the thread that starts it must live as long: the system ends it with that
+	// The starting thread must live as long as the server, because the system ends the server with
+	// it.
+	go func() {
 		runtime.LockOSThread()
 		err := c.Start()
 		started <- err
 		if err == nil {
-			_ = c.Wait() // it is killed, mostly
+			_ = c.Wait() // it is usually killed
 			close(gone)
 		}
 	}()
@@ -149,13 +153,13 @@ func (s *Server) run() error {
 	}
 	s.process, s.gone = c.Cmd, gone
 	return s.await(func() bool {
-		b, _ := os.ReadFile(filepath.Join(s.data, "postmaster.pid")) // not there yet
+		b, _ := os.ReadFile(filepath.Join(s.data, "postmaster.pid")) // the file may not exist yet
 		lines := strings.Split(string(b), "\n")
 		return len(lines) > 7 && lines[0] == strconv.Itoa(c.Process.Pid) && strings.HasPrefix(lines[7], "ready")
 	}, "is not ready")
 }
 
-// await waits until the server has come to what was asked for.
+// await waits until the server has reached a state.
 func (s *Server) await(is func() bool, otherwise string) error {
 	for end := time.Now().Add(startLimit); !is(); time.Sleep(10 * time.Millisecond) {
 		select {
@@ -171,16 +175,16 @@ func (s *Server) await(is func() bool, otherwise string) error {
 	return nil
 }
 
-// Kill ends the server and all its processes at once, as a crash does. It returns when they are gone.
+// Kill ends the server and all its processes at once, like a crash. It returns when they are gone.
 func (s *Server) Kill() {
 	if s.process == nil {
 		return
 	}
 	pids := append(s.children(), s.process.Process.Pid)
-	_ = s.process.Process.Signal(syscall.SIGSTOP) // so that it starts no more of them; gone is as good
+	_ = s.process.Process.Signal(syscall.SIGSTOP) // it then starts no further process; it may be gone
 	pids = append(pids, s.children()...)
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // gone is as good
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
 	}
 	<-s.gone
 	for _, pid := range pids {
@@ -191,7 +195,7 @@ func (s *Server) Kill() {
 	s.process = nil
 }
 
-// Pause stops the server and all its processes until Continue: a network that is cut.
+// Pause stops the server and all its processes until Continue, like a cut network.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
 // Continue ends a Pause.
@@ -199,16 +203,16 @@ func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) {
 	for _, pid := range append(s.children(), s.process.Process.Pid) {
-		_ = syscall.Kill(pid, sig) // gone is as good
+		_ = syscall.Kill(pid, sig) // it may be gone
 	}
 }
 
-// URL is the connection string of a role to a database.
+// URL returns the connection string of a role to a database.
 func (s *Server) URL(role, database string) string {
 	return fmt.Sprintf("postgres:///%s?host=%s&user=%s", database, s.dir, role)
 }
 
-// SQL runs statements as the owner in a database, and returns what they print.
+// SQL runs statements as the owner in a database and returns their output.
 func (s *Server) SQL(t testing.TB, database, sql string) string {
 	t.Helper()
 	out, err := s.Try("owner", database, sql)
@@ -231,7 +235,7 @@ func (s *Server) Database(t testing.TB) string {
 	return name
 }
 
-// Away lets nobody connect to a database, and ends all connections to it: a hub that cannot be reached.
+// Away refuses new connections to a database and ends the existing ones, like an unreachable hub.
 func (s *Server) Away(database string) error {
 	_, err := s.Try("owner", "postgres", "ALTER DATABASE "+database+" ALLOW_CONNECTIONS false")
 	if err == nil {
@@ -246,8 +250,8 @@ func (s *Server) Back(database string) error {
 	return err
 }
 
-// Backup makes a copy of the cluster as it is now, in a server that does not run. As a standby it follows s from
-// its first Run on.
+// Backup copies the present cluster to a server that does not run. A standby follows s from its
+// first Run on.
 func (s *Server) Backup(t testing.TB, standby bool) *Server {
 	t.Helper()
 	b := New(t, s.options...)
@@ -263,10 +267,10 @@ func (s *Server) Backup(t testing.TB, standby bool) *Server {
 	return b
 }
 
-// Cut has a standby follow no server any more, from its next Run on.
+// Cut disconnects a standby from its server from its next Run on.
 func (s *Server) Cut() { s.options = append(s.options, "primary_conninfo=") }
 
-// Copy makes a copy of the files of a server that does not run: a disk that is put back.
+// Copy copies the files of a stopped server, like a restored disk.
 func (s *Server) Copy(t testing.TB) *Server {
 	t.Helper()
 	b := New(t, s.options...)
@@ -279,7 +283,7 @@ func (s *Server) Copy(t testing.TB) *Server {
 	return b
 }
 
-// Restore has a backup that does not run begin a timeline of its own with its first Run, as a restored backup does.
+// Restore lets a stopped backup begin its own timeline at its first Run, like a restored backup.
 func (s *Server) Restore(t testing.TB) {
 	t.Helper()
 	for _, c := range []command{
@@ -296,7 +300,7 @@ func (s *Server) Restore(t testing.TB) {
 	}
 }
 
-// Promote makes a primary of a standby that runs.
+// Promote makes a running standby a primary.
 func (s *Server) Promote(t testing.TB) {
 	t.Helper()
 	if _, err := s.command("pg_ctl", "promote", "-D", s.data, "-w", "-t", "60").output(); err != nil {
@@ -304,7 +308,7 @@ func (s *Server) Promote(t testing.TB) {
 	}
 }
 
-// AwaitReplayed waits until a standby has all that the server has.
+// AwaitReplayed waits until a standby has all data of the server.
 func (s *Server) AwaitReplayed(t testing.TB, standby *Server) {
 	t.Helper()
 	at := s.SQL(t, "postgres", "SELECT pg_current_wal_lsn()")
@@ -316,7 +320,7 @@ func (s *Server) AwaitReplayed(t testing.TB, standby *Server) {
 	}
 }
 
-// shared is the server of a package's tests that need none of their own.
+// shared is the server for the package's tests that need no separate one.
 var shared = sync.OnceValues(func() (*Server, error) {
 	s, err := keep()
 	if err == nil {
@@ -328,18 +332,18 @@ var shared = sync.OnceValues(func() (*Server, error) {
 	if err == nil {
 		_, err = s.Try("owner", "postgres", "CREATE ROLE "+Lead+" LOGIN CREATEROLE")
 	}
-	if err == nil { // they are of who makes the first team
+	if err == nil { // the roles belong to the maker of the first team
 		_, err = s.Try(Lead, "postgres", "CREATE ROLE perlica_member; CREATE ROLE perlica_admin IN ROLE perlica_member")
 	}
 	return s, err
 })
 
-// Lead is the role that owns the databases of the shared server, and may do what an admin of a team needs. It is no
-// superuser, whom row security would not hold.
+// Lead is the role that owns the databases of the shared server. It has the rights of a team's
+// admin. It is not a superuser, because row security does not apply to a superuser.
 const Lead = "lead"
 
-// Shared returns a server that all tests of a process share, and an empty database on it, which Lead owns. TestMain must
-// call Remove.
+// Shared returns the server that all tests of a process share, and an empty database on it that
+// Lead owns. TestMain must call Remove.
 func Shared(t testing.TB) (s *Server, database string) {
 	t.Helper()
 	if programs() == "" {
@@ -354,13 +358,14 @@ func Shared(t testing.TB) (s *Server, database string) {
 	return s, database
 }
 
-// Give has Lead own a database of the shared server.
+// Give makes Lead the owner of a database of the shared server.
 func (s *Server) Give(t testing.TB, database string) {
 	t.Helper()
 	s.SQL(t, "postgres", "ALTER DATABASE "+database+" OWNER TO "+Lead)
 }
 
-// Remove ends the shared server and removes what belongs to no test. It is for TestMain, behind the tests.
+// Remove ends the shared server and removes the resources that all tests share. TestMain calls it
+// after the tests.
 func Remove() {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()

@@ -16,12 +16,12 @@ import (
 	"syscall"
 )
 
-// programs is the folder of the newest PostgreSQL that is installed, "" if there is none.
+// programs is the folder of the newest installed PostgreSQL, or "".
 var programs = sync.OnceValue(func() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(path)
 	}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // Debian's; the pattern is well formed
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // Debian's folders; the pattern is well formed
 	slices.SortFunc(found, func(a, b string) int { return version(a) - version(b) })
 	if len(found) == 0 {
 		return ""
@@ -30,18 +30,19 @@ var programs = sync.OnceValue(func() string {
 })
 
 func version(path string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // another folder is the oldest
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // another folder counts as the oldest
 	return n
 }
 
-// owner is who runs the servers: this user, or, for root, whom PostgreSQL refuses, another one.
+// owner is the user that runs the servers: this user, or another one for root, because PostgreSQL
+// refuses root.
 var owner = sync.OnceValue(func() *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		if u, err := user.Lookup(name); err == nil {
-			uid, _ := strconv.Atoi(u.Uid) // numbers, on the systems that have these users
+			uid, _ := strconv.Atoi(u.Uid) // these users have numeric ids on Unix
 			gid, _ := strconv.Atoi(u.Gid)
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		}
@@ -73,9 +74,9 @@ func (c command) output() (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// children are the processes that the server started.
+// children returns the processes that the server started.
 func (s *Server) children() (pids []int) {
-	entries, _ := os.ReadDir("/proc") // without one there is nothing to find
+	entries, _ := os.ReadDir("/proc") // without /proc there is nothing to find
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err == nil && parent(pid) == s.process.Process.Pid {
@@ -85,7 +86,7 @@ func (s *Server) children() (pids []int) {
 	return pids
 }
 
-// stat are the fields of a process behind its name, from its state on.
+// stat returns the fields of a process after its name, from its state on.
 func stat(pid int) []string {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -99,7 +100,7 @@ func parent(pid int) int {
 	if len(f) < 2 {
 		return 0
 	}
-	n, _ := strconv.Atoi(f[1]) // it is a number
+	n, _ := strconv.Atoi(f[1]) // always a number
 	return n
 }
 

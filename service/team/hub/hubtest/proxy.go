@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// Proxy is a network between clients and a server, which can be cut.
+// Proxy is a network between clients and a server that a test can cut.
 type Proxy struct {
 	dir      string
 	listener net.Listener
 	trips    atomic.Int64
 	all      sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	change *sync.Cond
 	target *Server
-	cut    bool // nothing passes, either way
-	deaf   bool // nothing of the server's passes
+	cut    bool // nothing passes in either direction
+	deaf   bool // nothing from the server passes
 	conns  map[net.Conn]bool
 	closed bool
 }
@@ -40,7 +40,7 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 	p.listener = l
 	p.all.Go(p.accept)
 	t.Cleanup(func() {
-		_ = l.Close() // it was listened on only
+		_ = l.Close() // it was only listened on
 		p.mu.Lock()
 		p.closed = true
 		p.mu.Unlock()
@@ -50,14 +50,14 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 	return p
 }
 
-// URL is the connection string of a role to a database, through the network.
+// URL returns the connection string of a role to a database through the network.
 func (p *Proxy) URL(role, database string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Replace(p.target.URL(role, database), p.target.dir, p.dir, 1)
 }
 
-// Aim has new connections lead to another server, and ends those that are there.
+// Aim directs new connections to another server and ends the existing ones.
 func (p *Proxy) Aim(s *Server) {
 	p.mu.Lock()
 	p.target = s
@@ -65,10 +65,11 @@ func (p *Proxy) Aim(s *Server) {
 	p.Reset()
 }
 
-// Cut lets nothing pass, either way, and Restore all again, in its order: as packets that are sent again.
+// Cut stops all traffic in both directions. After Restore all bytes pass in their order, like
+// repeated packets.
 func (p *Proxy) Cut() { p.set(true, false) }
 
-// Deafen lets nothing of the server's pass: what is sent to it arrives.
+// Deafen stops all traffic from the server. Traffic to the server still passes.
 func (p *Proxy) Deafen() { p.set(false, true) }
 
 // Restore ends Cut and Deafen.
@@ -81,18 +82,18 @@ func (p *Proxy) set(cut, deaf bool) {
 	p.change.Broadcast()
 }
 
-// Reset ends all connections that are there.
+// Reset ends all existing connections.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	for c := range p.conns {
-		_ = c.Close() // the other side is told by that
+		_ = c.Close() // this also tells the other side
 	}
 	clear(p.conns)
 	p.mu.Unlock()
 	p.change.Broadcast()
 }
 
-// Trips is how often a server has said that it waits for the next request: the round trips so far.
+// Trips returns the number of round trips: how often a server was ready for the next request.
 func (p *Proxy) Trips() int64 { return p.trips.Load() }
 
 func (p *Proxy) accept() {
@@ -106,7 +107,7 @@ func (p *Proxy) accept() {
 		p.mu.Unlock()
 		server, err := net.Dial("unix", filepath.Join(target.dir, ".s.PGSQL.5432"))
 		if err != nil {
-			_ = client.Close() // there is no server
+			_ = client.Close() // the server is gone
 			continue
 		}
 		p.mu.Lock()
@@ -117,7 +118,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass hands on what is read from from; c is not nil where that is the server.
+// pass forwards the bytes that it reads from from. c is not nil if from is the server.
 func (p *Proxy) pass(to, from net.Conn, c *counter) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -142,10 +143,10 @@ func (p *Proxy) pass(to, from net.Conn, c *counter) {
 	}
 }
 
-// counter finds the messages in what a server says.
+// counter finds the messages in a server's output.
 type counter struct {
-	head []byte // of a message that has not come whole
-	skip int    // bytes of a message that are to come
+	head []byte // of an incomplete message
+	skip int    // remaining bytes of a message
 }
 
 // count returns how many of the messages that begin in b are ReadyForQuery.

@@ -17,11 +17,12 @@ import (
 	"time"
 )
 
-// Encrypt has the server listen on a loopback address, too, with a certificate for it that is its own authority. It
-// counts from the next Run on, and is called behind Init. It returns the address, and the file of the certificate.
+// Encrypt lets the server also listen on a loopback address, with a self-signed certificate. It
+// takes effect at the next Run and must follow Init. It returns the address and the file of the
+// certificate.
 func (s *Server) Encrypt(t testing.TB) (address, authority string) {
 	t.Helper()
-	address = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()/250%250, os.Getpid()%250) // on its usual port, which nobody else has there
+	address = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()/250%250, os.Getpid()%250) // on its usual port, which no other program uses there
 	cert, key := selfSigned(t, net.ParseIP(address))
 	for name, b := range map[string][]byte{"server.crt": cert, "server.key": key} {
 		path := filepath.Join(s.data, name)
@@ -38,7 +39,8 @@ func (s *Server) Encrypt(t testing.TB) (address, authority string) {
 	return address, Authority(t, cert)
 }
 
-// Authority puts a certificate into a file; without one it is a new one that no server has.
+// Authority writes a certificate to a file. Without one it writes a new certificate that no server
+// has.
 func Authority(t testing.TB, cert []byte) string {
 	t.Helper()
 	if cert == nil {
