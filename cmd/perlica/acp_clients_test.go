@@ -16,19 +16,19 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// behind is an agent behind perlica acp, and what has it do what a test needs.
+// behind is an agent for perlica acp, with the prompts that a test needs.
 type behind struct {
-	Flags    [2]string `json:"-"`     // name it to perlica
-	Keep     string    `json:"-"`     // for how many seconds acpx keeps one that is idle
-	Plain    string    `json:"plain"` // a prompt
-	Said     string    `json:"said"`  // is part of the answer to it
-	Ask      string    `json:"ask"`   // leads to one question
+	Flags    [2]string `json:"-"`     // flags that name the agent to perlica
+	Keep     string    `json:"-"`     // seconds for which acpx keeps an idle agent
+	Plain    string    `json:"plain"` // a prompt without a question
+	Said     string    `json:"said"`  // part of the answer to Plain
+	Ask      string    `json:"ask"`   // a prompt that leads to one question
 	AskAgain string    `json:"askAgain"`
-	Slow     string    `json:"slow"`  // never ends
-	Begun    string    `json:"begun"` // is said at its beginning
+	Slow     string    `json:"slow"`  // a prompt that never ends
+	Begun    string    `json:"begun"` // first text of the answer to Slow
 }
 
-// behindThis is the predictable agent, with its sessions below dir.
+// behindThis is the predictable agent with its sessions below dir.
 func behindThis(dir string) behind {
 	return behind{
 		Flags: [2]string{"--agent", "perlica agent predictable --state " + filepath.Join(dir, "sessions")},
@@ -36,8 +36,8 @@ func behindThis(dir string) behind {
 	}
 }
 
-// real is claude, codex or opencode, as the command that PERLICA_REAL_AGENT names starts it when
-// "exec NAME DIR" is added, in front of a model server that does what the prompt says.
+// real is claude, codex or opencode. The command in PERLICA_REAL_AGENT starts it when "exec NAME DIR" is added, with
+// a model server that does what the prompt says.
 func (w *world) real(name string) behind {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -52,9 +52,9 @@ func (w *world) real(name string) behind {
 	}
 }
 
-// TestTypeScriptClient: a client in the TypeScript SDK has turns, questions, cancels and sessions with
-// the predictable agent. It is started in the root and in the home directory: the logs are its
-// projects', and nothing else is made.
+// TestTypeScriptClient checks that a client in the TypeScript SDK has turns, questions, cancels and sessions with the
+// predictable agent. The client starts perlica in the root and in the home directory. Only the projects get logs, and
+// no other files are made.
 func TestTypeScriptClient(t *testing.T) {
 	needsClient(t, "@agentclientprotocol/sdk")
 	for _, where := range []string{"/", "home"} {
@@ -77,7 +77,7 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// TestRealAgents does the same with real agents behind. It is no part of the suite: see CONTRIBUTING.md.
+// TestRealAgents does the same with real agents. It is not part of the suite: see CONTRIBUTING.md.
 func TestRealAgents(t *testing.T) {
 	if os.Getenv("PERLICA_REAL_AGENT") == "" {
 		t.Skip("PERLICA_REAL_AGENT names no program that starts real agents")
@@ -96,7 +96,7 @@ func TestRealAgents(t *testing.T) {
 	}
 }
 
-// needsClient skips the test where an npm package is not installed.
+// needsClient skips the test if an npm package is not installed.
 func needsClient(t *testing.T, name string) {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
@@ -107,7 +107,7 @@ func needsClient(t *testing.T, name string) {
 	}
 }
 
-// typeScript runs acp.test.mjs in a directory and holds what is on record of it.
+// typeScript runs acp.test.mjs in a directory and checks the log.
 func (w *world) typeScript(dir string, b behind) {
 	w.t.Helper()
 	other := filepath.Join(filepath.Dir(w.project), "other")
@@ -135,7 +135,7 @@ func (w *world) typeScript(dir string, b behind) {
 	w.logged(7, "llm.responded")
 	w.logged(1, "run.cancel_requested")
 	w.logged(2, "interaction.answered", `"by":"typescript 1"`)
-	w.logged(3, "session.created") // the one that was loaded is none
+	w.logged(3, "session.created") // A loaded session is not created.
 	w.audit()
 	w.project = other
 	w.logged(1, "llm.responded")
@@ -149,7 +149,7 @@ func (w *world) typeScript(dir string, b behind) {
 	}
 }
 
-// acpx is a command line of acpx, with this agent behind perlica.
+// acpx returns a command line of acpx with this agent in perlica.
 func (w *world) acpx(b behind, flags []string, args ...string) *exec.Cmd {
 	w.t.Helper()
 	all := slices.Concat([]string{absolute(w.t, filepath.Join(clientFolder, "node_modules", "acpx", "dist", "cli.js")),
@@ -159,7 +159,7 @@ func (w *world) acpx(b behind, flags []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// does fails unless acpx ends with one of the exit codes; it returns what was printed.
+// does fails unless acpx ends with one of the exit codes. It returns the output.
 func (w *world) does(cmd *exec.Cmd, codes ...int) string {
 	w.t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -169,7 +169,7 @@ func (w *world) does(cmd *exec.Cmd, codes ...int) string {
 	return string(out)
 }
 
-// turnsOfACPX does with acpx what an editor does: a turn, questions, a cancel, a session that is gone on with.
+// turnsOfACPX uses acpx like an editor: a turn, questions, a cancel and a continued session.
 func (w *world) turnsOfACPX(b behind) {
 	w.t.Helper()
 	yes, no := []string{"--approve-all"}, []string{"--deny-all"}
@@ -177,7 +177,9 @@ func (w *world) turnsOfACPX(b behind) {
 	if out := w.does(w.acpx(b, yes, "prompt", b.Plain), 0); !strings.Contains(out, b.Said) {
 		w.t.Errorf("acpx shows %q", out)
 	}
-	w.gone() // acpx keeps an agent for a moment, and refuses what comes while it leaves; the next one goes on with its session
+	// acpx keeps an agent for a moment and refuses prompts while the agent leaves. The next agent continues the
+	// session.
+	w.gone()
 	w.does(w.acpx(b, yes, "prompt", b.Ask), 0)
 	w.gone()
 	w.does(w.acpx(b, no, "prompt", b.AskAgain), 0, 5) // 5: every question was denied
@@ -190,11 +192,11 @@ func (w *world) turnsOfACPX(b behind) {
 	w.logged(4, "llm.requested")
 	w.logged(4, "llm.responded")
 	w.logged(1, "llm.responded", `"stop_reason":"cancelled"`, b.Begun)
-	w.until(2, "interaction.answered", `"by":"acpx `, `"where":"editor"`) // some ask twice
+	w.until(2, "interaction.answered", `"by":"acpx `, `"where":"editor"`) // Some agents ask twice.
 	w.audit()
 }
 
-// questionOf is the id of the question with a title.
+// questionOf returns the id of the question with a title.
 func (w *world) questionOf(title string) string {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -221,8 +223,9 @@ func TestACPX(t *testing.T) {
 	w.logged(2, "interaction.answered")
 }
 
-// TestEditorAnswers: acpx's --approve-all says yes to whatever it is asked; editor.answers says what that
-// is, and never what is of the refused tier. The rest waits for a person at another front end.
+// TestEditorAnswers checks editor.answers. acpx with --approve-all says yes to everything that it is asked.
+// editor.answers limits this to some questions and never allows the refused tier. Other questions wait for a person
+// at another front end.
 func TestEditorAnswers(t *testing.T) {
 	needsClient(t, "acpx")
 	const ordinary, asked, refused = `@ask execute "Build it" command="make all"`, `@ask execute "Install it" command="sudo apt install x"`, `@ask execute "Free it" command="rm -rf /"`

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// loginAgent makes a program that an agent's login is, and returns the command line that starts it.
+// loginAgent writes a program for an agent's login and returns the command line that starts it.
 func (w *world) loginAgent(lines ...string) string {
 	w.t.Helper()
 	path := filepath.Join(w.home, "agent")
@@ -22,12 +22,12 @@ func (w *world) loginAgent(lines ...string) string {
 	return path + " --acp"
 }
 
-// userLog is the user's own log.
+// userLog is the path of the user's own log.
 func (w *world) userLog() string {
 	return filepath.Join(w.home, ".perlica", "state", ".perlica_config", "contexts", "user", "eventlog.db")
 }
 
-// logins are the payloads of the user's own log about logins, in order.
+// logins returns the login payloads of the user's own log in order.
 func (w *world) logins() (list []string) {
 	w.t.Helper()
 	events, err := readLog(w.userLog())
@@ -42,8 +42,8 @@ func (w *world) logins() (list []string) {
 	return list
 }
 
-// TestLogin: the arguments that an editor adds run the agent's command in the terminal, with what it is
-// given as an agent and no more; the exit code is its own, and both are on record.
+// TestLogin checks that the arguments of an editor run the agent's command in the terminal, with the environment of
+// an agent and no more. Perlica returns the agent's exit code, and both the start and the end are on record.
 func TestLogin(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "OTHER=other", "GIVEN=given")
@@ -69,8 +69,8 @@ func TestLogin(t *testing.T) {
 	w.gone()
 }
 
-// TestLoginSignals: what a terminal sends reaches the agent, which decides; Perlica outlives it. A signal
-// to Perlica alone is passed on.
+// TestLoginSignals checks that signals of the terminal reach the agent, which decides, and that Perlica survives
+// them. A signal to Perlica alone is passed on.
 func TestLoginSignals(t *testing.T) {
 	term := func(s *terminal) {
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -102,7 +102,7 @@ func TestLoginSignals(t *testing.T) {
 	}
 }
 
-// TestLoginLeavesNothing: what a login leaves behind is ended; the terminal is the person's again.
+// TestLoginLeavesNothing checks that the processes of a login are ended and that the person gets the terminal back.
 func TestLoginLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "acp", "--agent", w.loginAgent("trap '' HUP", "setsid sleep 1000 &", "sleep 1000 &", "exit 0"), "login")
@@ -110,7 +110,7 @@ func TestLoginLeavesNothing(t *testing.T) {
 	w.gone()
 }
 
-// TestLoginUnrecorded: where the start cannot be on record, nothing is started.
+// TestLoginUnrecorded checks that nothing is started if the start cannot be recorded.
 func TestLoginUnrecorded(t *testing.T) {
 	w := newWorld(t)
 	log := w.userLog()
@@ -127,7 +127,7 @@ func TestLoginUnrecorded(t *testing.T) {
 	}
 }
 
-// TestEditorIsNoTerminal: where a person types the command, it says what it is for.
+// TestEditorIsNoTerminal checks that the command explains its purpose to a person who types it.
 func TestEditorIsNoTerminal(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "acp")
@@ -141,8 +141,8 @@ func TestEditorIsNoTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalLogin: a login that takes a terminal is the agent's own program with the arguments that it
-// names, and runs after a yes only.
+// TestTerminalLogin checks that a terminal login runs the agent's own program with the login's arguments, and only
+// after a yes.
 func TestTerminalLogin(t *testing.T) {
 	w := newWorld(t)
 	agent := w.loginAgent(`if [ "$2" = --login ]; then echo "args: $* $REALM"; read word; exit 3; fi`,

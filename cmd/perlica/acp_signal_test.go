@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEditorSignals: a client that ends perlica by a signal, and keeps its own side open, ends the turn,
-// the agent and all else.
+// TestEditorSignals checks that a signal from the client ends the turn, the agent and perlica, even if the client
+// keeps its side open.
 func TestEditorSignals(t *testing.T) {
 	for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130, syscall.SIGHUP: 143} {
 		t.Run(sig.String(), func(t *testing.T) {

@@ -44,7 +44,8 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 				s.Schema = json.RawMessage(schema)
 			}
 			if err := s.Check(); err != nil {
-				return frame.OneLineError(frame.UsageErrorf("%v; see docs/models.md", err)) // a client shows the last line of an agent that leaves
+				// A client shows the last line of an agent that leaves.
+				return frame.OneLineError(frame.UsageErrorf("%v; see docs/models.md", err))
 			}
 			if s.Key, s.KeyFrom, err = readKey(a, key); err == nil && keyCommand != "" {
 				s.KeyFrom = "model.key_command, which runs once for each agent process"
@@ -71,7 +72,7 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 	return cmd
 }
 
-// readKey reads the key and says where it comes from. A model may have none.
+// readKey reads the key and names its source. A model may have no key.
 func readKey(a *frame.App, s config.Secret) (key, from string, err error) {
 	switch {
 	case s == (config.Secret{}):

@@ -50,7 +50,7 @@ command line is wrong.`,
 			}
 			r, err := readRecord(cmd.Context(), args[0], f)
 			if err = export.HintGone(err); err != nil && !check {
-				err = frame.OneLineError(err) // a client shows the last line of an agent that leaves
+				err = frame.OneLineError(err) // A client shows the last line of an agent that leaves.
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -72,13 +72,13 @@ command line is wrong.`,
 	return cmd
 }
 
-// readRecord reads what a file holds.
+// readRecord reads the record in a file.
 func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *replay.Record, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, frame.WithHint(errors.Unwrap(err), "'perlica session export --replay FILE' writes a record")
 	}
-	defer func() { _ = file.Close() }() // read from only
+	defer func() { _ = file.Close() }() // A file that was only read loses nothing.
 	const magic = "SQLite format 3\x00"
 	head := make([]byte, len(magic))
 	n, err := io.ReadFull(file, head)
@@ -104,7 +104,7 @@ func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *repla
 	return r, err
 }
 
-// recordOfLog reads a run or a session of a log.
+// recordOfLog reads a run or a session from a log.
 func recordOfLog(ctx context.Context, path string, f frame.EventFilter) (r *replay.Record, err error) {
 	log, err := store.OpenReader(ctx, path)
 	if err != nil {
@@ -118,7 +118,7 @@ func recordOfLog(ctx context.Context, path string, f frame.EventFilter) (r *repl
 	return replay.New(replay.FromLog(ctx, log, q.Session, q.Run))
 }
 
-// writeRecord says what is in a record.
+// writeRecord describes a record.
 func writeRecord(w io.Writer, r *replay.Record, s screen.Styles, width int) error {
 	var order []string
 	times := map[string]int{}

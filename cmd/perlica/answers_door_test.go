@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestThreeDoorsAtOnce: a question is answered over HTTP, at a terminal and on a phone at one instant. One answer counts, the
-// agent gets that one, and the others are told who was first.
+// TestThreeDoorsAtOnce answers a question over HTTP, at a terminal and on a phone at the same time. One answer
+// counts, the agent gets that answer, and the others learn who was first.
 func TestThreeDoorsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -31,7 +31,7 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 	b.say(j.code())
 	b.sent(0, "You are paired")
 
-	first := map[string]int{} // by the door
+	first := map[string]int{} // number of wins by door
 	for round := range 6 {
 		n := len(b.Messages())
 		b.say(fmt.Sprintf(`@ask execute "Look %d" command="ls -la %[1]d"`, round))
@@ -57,7 +57,7 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 		all.Go(func() {
 			res := w.asks(t.Context(), token, "POST", at+"/v1/questions/"+q.ID+"/answer", map[string]any{"option": "allow-once", "digest": q.Digest}, "")
 			status = res.StatusCode
-			body, _ = io.ReadAll(res.Body) // what is missing is told below
+			body, _ = io.ReadAll(res.Body) // The checks below report a missing part.
 		})
 		all.Go(func() { terminal = w.run("pending", "deny", q.ID) })
 		all.Go(func() { b.Press(7, "Ada", card.ID, button) })
@@ -82,7 +82,7 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		first[a.Where]++
-		b.sent(n, "permission: "+a.Option) // what the agent got
+		b.sent(n, "permission: "+a.Option) // the answer that the agent got
 		if won := a.Where == "web"; won != (status == http.StatusOK) || !won && (status != http.StatusConflict || !strings.Contains(string(body), a.By)) {
 			t.Errorf("round %d: %s was first, and HTTP says %d %s", round, answers[0], status, body)
 		}

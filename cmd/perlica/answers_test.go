@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// openIDs waits until so many questions wait and returns their short ids by their titles.
+// openIDs waits for n open questions and returns their short ids by title.
 func (w *world) openIDs(n int) map[string]string {
 	w.t.Helper()
 	ids := map[string]string{}
@@ -39,7 +39,8 @@ func (w *world) openIDs(n int) map[string]string {
 	return ids
 }
 
-// TestThreeQuestionsAtOnce are answered in reverse order from two places: each gets its own.
+// TestThreeQuestionsAtOnce answers three questions in reverse order from two places and checks that each gets its own
+// answer.
 func TestThreeQuestionsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ask := func(name string) string {
@@ -66,7 +67,7 @@ func TestThreeQuestionsAtOnce(t *testing.T) {
 	w.audit()
 }
 
-// tapped makes the predictable agent keep all that it is sent in the file wire.
+// tapped makes the predictable agent write everything that it receives to the file wire.
 func (w *world) tapped() {
 	w.t.Helper()
 	w.config(`[providers.predictable]
@@ -75,7 +76,7 @@ adapter.args = ["-c", 'tee -a "$HOME/wire" | perlica agent predictable']
 `)
 }
 
-// replies are the answers to questions that the agent was sent.
+// replies returns the answers to questions that the agent received.
 func (w *world) replies() (lines []string) {
 	w.t.Helper()
 	wire, err := os.ReadFile(filepath.Join(w.home, "wire"))
@@ -90,8 +91,8 @@ func (w *world) replies() (lines []string) {
 	return lines
 }
 
-// TestFiftyAnswers come from three processes to one question of a chat: one counts, the others
-// are told whose, and the agent gets one reply.
+// TestFiftyAnswers sends fifty answers from three processes to one question of a chat. One answer counts, the others
+// learn whose, and the agent gets one reply.
 func TestFiftyAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.tapped()
@@ -165,8 +166,8 @@ func TestFiftyAnswers(t *testing.T) {
 	w.audit()
 }
 
-// TestThreeQuestionsAtTerminals are put at once and answered in reverse order from two terminals: each gets
-// its own answer.
+// TestThreeQuestionsAtTerminals asks three questions at once and answers them in reverse order from two terminals.
+// Each gets its own answer.
 func TestThreeQuestionsAtTerminals(t *testing.T) {
 	w := newWorld(t)
 	w.tapped()
@@ -188,7 +189,7 @@ func TestThreeQuestionsAtTerminals(t *testing.T) {
 	s.expect("Reject: Run it")
 	w.terminal(nil, "pending", "choose", ids[1], "allow-always", "--always").exits(0)
 	s.expect(", with perlica pending)")
-	s.press("y") // the first
+	s.press("y") // the first question
 	s.prompt("")
 	for i, option := range []string{"allow-once", "allow-always", "reject-once"} {
 		s.shows(fmt.Sprintf("permission call-%d: %s", i+1, option))

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestCommandAlone checks that a command is what it is among the others when it alone is built.
+// TestCommandAlone checks that a command is the same alone as together with the other commands.
 func TestCommandAlone(t *testing.T) {
 	built := map[string]bool{}
 	for _, want := range newApp(version).root(nil).Commands() {
@@ -14,7 +14,7 @@ func TestCommandAlone(t *testing.T) {
 			t.Errorf("%s is built under two names", want.Name())
 		}
 		built[want.Name()] = true
-		if want.Name() == "completion" { // its scripts are of all of them
+		if want.Name() == "completion" { // Its scripts cover all commands.
 			continue
 		}
 		root := newApp(version).root([]string{want.Name()})
@@ -28,7 +28,7 @@ func TestCommandAlone(t *testing.T) {
 	}
 }
 
-// usages is the help of a command and of all below it.
+// usages returns the help of a command and of all its subcommands.
 func usages(cmd *cobra.Command) string {
 	text := cmd.CommandPath() + "\n" + cmd.UsageString()
 	for _, c := range cmd.Commands() {

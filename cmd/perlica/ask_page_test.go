@@ -11,12 +11,12 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// attack is a command of which only the harmless end would stay above the options.
+// attack is a command whose harmless end alone would be visible above the options.
 func attack(filler string) string {
 	return `@ask execute "Tidy up" command="rm -rf src #` + filler + `go test ./..."` + "\n"
 }
 
-// lastPage turns the pages of a question and returns how many there are.
+// lastPage turns the pages of a question and returns their number.
 func (s *terminal) lastPage() (pages int) {
 	s.w.t.Helper()
 	for from := s.from; ; {
@@ -30,22 +30,23 @@ func (s *terminal) lastPage() (pages int) {
 	}
 }
 
-// TestPages: on every screen a yes is taken only when all that would run has been on it.
+// TestPages checks on every screen size that a yes counts only after everything that would run was on the screen.
 func TestPages(t *testing.T) {
 	long := strings.Repeat("echo one two three four five; ", 60) + "rm -rf src"
 	for name, c := range map[string]struct {
 		columns, rows uint16
 		script        string
-		parts         []string // must have been seen, in this order
+		parts         []string // parts that must have been visible, in this order
 		pages         int
 	}{
 		"blanks 100x24":   {100, 24, attack(strings.Repeat(" ", 3600)), []string{"│ rm -rf src #⟨3600 blanks⟩go test ./..."}, 1},
 		"blanks 60x10":    {60, 10, attack(strings.Repeat(" ", 3600)), []string{"│ rm -rf src #⟨3600 blanks⟩go test ./..."}, 0},
 		"lines 100x24":    {100, 24, attack(strings.Repeat(`\n`, 61)), []string{"│ rm -rf src #", "│ ⟨60 blank lines⟩", "│ go test ./..."}, 1},
 		"invisible 60x10": {60, 10, attack(`\u200b\u202e`), []string{"⟨U+200B⟩⟨U+202E⟩"}, 0},
-		"unknown size":    {0, 0, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 2}, // counts as 80x24
-		"long 100x24":     {100, 24, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 2},
-		"long 60x10":      {60, 10, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 5},
+		// counts as 80x24
+		"unknown size": {0, 0, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 2},
+		"long 100x24":  {100, 24, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 2},
+		"long 60x10":   {60, 10, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -80,7 +81,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestTooSmall: where nothing fits, no key says yes, and n says no at once.
+// TestTooSmall checks that no key says yes on a screen that is too small, and that n says no at once.
 func TestTooSmall(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(20, 4, nil, "run", question)
@@ -96,7 +97,7 @@ func TestTooSmall(t *testing.T) {
 	w.audit()
 }
 
-// TestResized: what was seen on a screen of another size does not count, and is shown anew.
+// TestResized checks that pages seen at another size do not count and are shown again.
 func TestResized(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(100, 24, nil, "run", `@ask execute "Long" command="`+strings.Repeat("echo one two three four five; ", 60)+`rm x"`)
@@ -116,7 +117,7 @@ func TestResized(t *testing.T) {
 	w.audit()
 }
 
-// TestChatPages: the chat's questions are read page by page, too.
+// TestChatPages checks that the chat shows its questions page by page, too.
 func TestChatPages(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(60, 10, nil, "chat", "--provider", "predictable")
@@ -125,18 +126,18 @@ func TestChatPages(t *testing.T) {
 	s.expect("[pasted")
 	s.press("\r")
 	s.finds("page 1 of [0-9]+: [^\n]*\n")
-	s.taken("1") // a number that allows turns the page, too
+	s.taken("1") // The number of an allow option turns the page, too.
 	s.finds("page 2 of [0-9]+: [^\n]*\n")
 	w.logged(0, "interaction.answered")
-	s.taken("5") // one that does not allow is taken at once
+	s.taken("5") // A number that does not allow is accepted at once.
 	s.prompt("")
 	s.shows("permission: reject-once")
 	s.bye()
 	w.audit()
 }
 
-// TestOtherRows: what an agent says beside its questions makes no row that could be one of Perlica's:
-// a tool call is one row, each further row of a note has a bar, and nothing in them is invisible.
+// TestOtherRows checks that no text of an agent outside of its questions makes a row that looks like one of
+// Perlica's. A tool call is one row, each further row of a note has a bar, and no character is invisible.
 func TestOtherRows(t *testing.T) {
 	wide := strings.Repeat("─", 78)
 	for name, script := range map[string]string{
@@ -179,8 +180,7 @@ func TestOtherRows(t *testing.T) {
 	}
 }
 
-// rowsOf cuts a line as a terminal of a width does. A carriage return, as after a status line that
-// was drawn in its place, begins a row.
+// rowsOf breaks a line like a terminal of the given width. A carriage return begins a row, as after a status line.
 func rowsOf(line string, width int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		row := ""

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestChatAgentDies: an agent that ends while a line is typed is told of at once, above the
-// line, and the next input has another.
+// TestChatAgentDies checks that the chat reports an agent's end at once, above the line that is being typed, and
+// starts another agent for the next input.
 func TestChatAgentDies(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -49,7 +49,7 @@ func TestChatAgentDies(t *testing.T) {
 	w.audit()
 }
 
-// TestChatSlash: each command does what help says of it, and a mistake is sent to no one.
+// TestChatSlash checks that each command does what its help says and that a mistyped command is not sent.
 func TestChatSlash(t *testing.T) {
 	w := newWorld(t)
 	for name, text := range map[string]string{"my notes.txt": "hi", "the other.txt": "ho", "other.txt": "ha"} {
@@ -86,10 +86,10 @@ func TestChatSlash(t *testing.T) {
 	s.expect("attached: the other.txt")
 	s.prompt("")
 	w.logged(1, "inbound.message.received", `"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
-	s.press("/again\r") // brings back what /attach had added; the text brings the rest
+	s.press("/again\r") // It brings back the files of /attach. The text brings back the others.
 	s.expect("attached again: my notes.txt")
 	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\" and @\"the other.txt\"")
-	s.press("\x15/again\r") // once
+	s.press("\x15/again\r") // only once
 	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\"")
 	s.press("\x15and that\r")
 	s.expect("attached: my notes.txt\r\n")
@@ -142,7 +142,7 @@ func TestChatSlash(t *testing.T) {
 	w.audit()
 }
 
-// TestChatGivesUp: Ctrl-C gives a command up that waits for an agent.
+// TestChatGivesUp checks that Ctrl-C ends a command that waits for an agent.
 func TestChatGivesUp(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "--agent", "perlica agent predictable --scenario '[initialize]\n@hang'")
@@ -154,8 +154,8 @@ func TestChatGivesUp(t *testing.T) {
 	w.audit()
 }
 
-// TestChatAdHoc: a session with an agent that no configuration knows stays with it, and anyone who
-// comes back is told what to type.
+// TestChatAdHoc checks that a session of an agent without configuration stays with this agent, and that the user
+// learns how to continue it.
 func TestChatAdHoc(t *testing.T) {
 	w := newWorld(t)
 	agent := `perlica agent predictable --scenario "@say it's me"`

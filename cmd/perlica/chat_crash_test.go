@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// scripted makes the predictable agent of this world do what a scenario says.
+// scripted makes the predictable agent of this world follow a scenario.
 func (w *world) scripted(scenario string) {
 	w.t.Helper()
 	w.config(fmt.Sprintf("[providers.predictable]\nadapter.command = \"perlica\"\nadapter.args = [\"agent\", \"predictable\", \"--scenario\", %q]\n", scenario))
 }
 
-// kill ends perlica as nothing else does. Its agent goes with it, and the log is whole.
+// kill kills perlica. Its agent ends with it, and the log stays whole.
 func (s *terminal) kill() {
 	s.w.t.Helper()
 	s.signal(syscall.SIGKILL)
@@ -24,8 +24,8 @@ func (s *terminal) kill() {
 	s.w.run("log", "verify").exits(0)
 }
 
-// continues fails unless the next chat tells of as many unknown outcomes as there are, sends
-// nothing by itself, and goes on with the session.
+// continues fails unless the next chat reports the number of unknown outcomes, sends nothing on its own, and
+// continues the session.
 func (w *world) continues(unknown, calls int) {
 	w.t.Helper()
 	const said = "its outcome is unknown and nothing was sent again"
@@ -57,20 +57,20 @@ func (w *world) continues(unknown, calls int) {
 	w.audit()
 }
 
-// TestChatKilled: the chat is killed at every step of a turn. The next one tells the truth,
-// sends nothing again, and goes on.
+// TestChatKilled kills the chat at every step of a turn. The next chat reports the true outcome, sends nothing again,
+// and goes on.
 func TestChatKilled(t *testing.T) {
 	const sent = `"method":"session/prompt"`
 	for _, c := range []struct {
 		name, scenario, keys string
-		until                []string // an event's type, and what is in it
+		until                []string // an event's type and parts of its payload
 		then                 func(w *world, s *terminal)
-		unknown, calls       int // calls < 0: it may have left
+		unknown, calls       int // calls < 0: the prompt may have left
 	}{
 		{name: "while the agent starts", scenario: "[initialize]\n@hang", keys: "hello\r", until: []string{"inbound.message.received"}},
 		{name: "before the intent", scenario: "[session/new]\n@hang", keys: "hello\r", until: []string{"inbound.message.received"}},
 		{name: "after the intent", keys: "@hang\r", until: []string{"llm.requested"}, unknown: 1, calls: -1},
-		// The answer to the agent's own request is the one line that it may still read.
+		// The agent may still read one line, the answer to its own request.
 		{name: "in the middle of the prompt", scenario: "[session/new]\n@ignore stdin\n@request vendor/x wait=no",
 			keys: "\x1b[200~" + strings.Repeat("x", 300_000) + "\x1b[201~\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1},
 		{name: "after the prompt", keys: "@hang\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1},
@@ -91,7 +91,7 @@ func TestChatKilled(t *testing.T) {
 		{name: "while it leaves", scenario: "[session/close]\n@hang", keys: "hello\r", until: []string{"llm.single_call.enforced"}, calls: 1,
 			then: func(w *world, s *terminal) {
 				s.expect("You said: hello")
-				s.prompt("") // a key of the turn is none of the line
+				s.prompt("") // A key of the turn does not appear in the line.
 				s.press("\x04")
 				w.until(1, "acp.request.sent", "session/close")
 			}},
@@ -115,8 +115,8 @@ func TestChatKilled(t *testing.T) {
 	}
 }
 
-// TestChatKilledAtAQuestion: it is closed everywhere, with the true reason, whether somebody
-// had answered it or not.
+// TestChatKilledAtAQuestion checks that the question is closed everywhere with the true reason, with or without an
+// answer.
 func TestChatKilledAtAQuestion(t *testing.T) {
 	asked := func(w *world) (s, other *terminal, id string) {
 		s = w.chat()
@@ -169,15 +169,15 @@ func TestChatKilledAtAQuestion(t *testing.T) {
 	})
 }
 
-// TestChatAgentKilled: the chat goes on with another agent; a question of the dead one is closed
-// everywhere, with the true reason.
+// TestChatAgentKilled checks that the chat continues with another agent. A question of the killed agent is closed
+// everywhere with the true reason.
 func TestChatAgentKilled(t *testing.T) {
 	t.Run("at rest", func(t *testing.T) {
 		w := newWorld(t)
 		s := w.chat()
 		s.send("hello", "You said: hello")
 		w.killAgent()
-		s.send("/help exit", "/exit") // it has had the time to notice
+		s.send("/help exit", "/exit") // The chat has had time to notice the end.
 		s.send("@say I am back", "I am back\r\n")
 		s.bye()
 		w.logged(0, "llm.outcome_unknown")
@@ -262,8 +262,8 @@ func (w *world) killAgent() {
 	w.t.Fatal("there is no agent")
 }
 
-// TestAnswererKilled: what a killed process had put on record counts, though it heard of nothing;
-// else the question is still open. The agent gets one answer.
+// TestAnswererKilled checks that a recorded answer counts even if its process was killed before it learned so.
+// Otherwise the question is still open. The agent gets one answer.
 func TestAnswererKilled(t *testing.T) {
 	asked := func(w *world) (s *terminal, id string) {
 		s = w.chat()

@@ -9,8 +9,8 @@ import (
 
 var goesOn = regexp.MustCompile(`session ([0-9a-f]{8}).*: perlica -s ([0-9a-f]{8})`)
 
-// TestChatFarewell: who leaves is told the session's id and the command that goes on with it; where nothing
-// was said there is nothing to go on with.
+// TestChatFarewell checks that the chat prints the session's id and the command that continues it. A chat without a
+// turn prints neither.
 func TestChatFarewell(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestChatFirstText: a text of several words opens the chat and is its first input. One word stays a mistyped command.
+// TestChatFirstText checks that a text of several words opens the chat as its first input, and that one word is a
+// mistyped command.
 func TestChatFirstText(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "hello first")
@@ -25,6 +26,6 @@ func TestChatFirstText(t *testing.T) {
 	s.prompt("")
 	s.bye()
 	w.audit()
-	j := w.run("hello there") // there is no terminal
+	j := w.run("hello there") // no terminal
 	j.exits(2)
 }

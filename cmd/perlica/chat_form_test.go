@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestChatForm: a form of the agent's is filled in at the keyboard, field by field; what does not fit is
-// said and typed again, Esc goes back to the question, the values are looked at before they are sent and can be
-// given anew, and n gives nothing.
+// TestChatForm fills in an agent's form at the keyboard, field by field. The user must repeat an invalid value, and
+// Esc goes back to the question. The user sees the values before they are sent and can change them, and n sends
+// nothing.
 func TestChatForm(t *testing.T) {
 	for _, columns := range []uint16{60, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestChatForm(t *testing.T) {
 			s.sees("\n  1 ✓ answer    send these values\n  2 ✓ answer    give them anew\n")
 			s.ask("send these values")
 			s.press("2")
-			s.sees("\n  1 ✓ answer    “3”\n  2 ✓ answer    type a number\n") // what was given stands first
+			s.sees("\n  1 ✓ answer    “3”\n  2 ✓ answer    type a number\n") // The earlier value comes first.
 			s.ask("“3”", "type a number")
 			s.press("1")
 			s.expect("✓ answer, 3: 数目")

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestChatPromptSays: the prompt names the agent's mode, which Shift-Tab changes, and how full its context is.
+// TestChatPromptSays checks that the prompt shows the agent's mode, which Shift-Tab changes, and how full its context
+// is.
 func TestChatPromptSays(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -28,7 +29,7 @@ func TestChatPromptSays(t *testing.T) {
 	w.audit()
 }
 
-// TestChatDoubts: what may be meant for something else than the agent is said before it is sent.
+// TestChatDoubts checks that the chat warns about a text that may not be meant for the agent.
 func TestChatDoubts(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -66,7 +67,7 @@ func TestChatDoubts(t *testing.T) {
 	w.audit()
 }
 
-// TestKeysInDocs: each key of the table in docs/chat.md is among those that a question mark shows.
+// TestKeysInDocs checks that a question mark shows each key of the table in docs/chat.md.
 func TestKeysInDocs(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

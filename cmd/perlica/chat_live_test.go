@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
-// TestChatLive: words are shown as they come, drawn again as what they turn out to be, and all of
-// them stand there in the end, once, however long the answer is.
+// TestChatLive checks that words appear as they arrive and are drawn again as Markdown. In the end all of them are
+// visible once, also in a long answer.
 func TestChatLive(t *testing.T) {
 	for _, columns := range []uint16{60, 80, 200} {
 		for _, colour := range []string{"", "NO_COLOR=1"} {
@@ -23,9 +23,9 @@ func TestChatLive(t *testing.T) {
 					mark, strong = "# ", "**粗体**"
 				}
 				s := w.terminalOf(columns, 25, nil)
-				s.expect("predictable ask ❯ ") // the agent has opened its session
+				s.expect("predictable ask ❯ ") // The agent has opened its session.
 				s.press(`@say # 标题\n\n一段 **粗` + "\x0a@hang\r")
-				s.sees("\n" + mark + "标题\n\n一段 **粗\n") // and the paragraph has not ended
+				s.sees("\n" + mark + "标题\n\n一段 **粗\n") // The paragraph has not ended.
 				s.press("\x03")
 				s.sees("perlica: stopped: interrupted")
 				s.prompt("")
@@ -52,8 +52,8 @@ func TestChatLive(t *testing.T) {
 	}
 }
 
-// TestChatTyped: what is typed during a turn stands in full below the status line, also where it is longer
-// than a row, and the answer goes on above it.
+// TestChatTyped checks that text typed during a turn is fully visible below the status line, also if it is longer
+// than a row. The answer continues above it.
 func TestChatTyped(t *testing.T) {
 	for _, columns := range []uint16{60, 80, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestChatTyped(t *testing.T) {
 			s.expect("one")
 			typed := ""
 			for range 3 * int(columns) / 80 {
-				part := strings.Repeat("中", 20) // more at once is taken for a paste
+				part := strings.Repeat("中", 20) // The chat would take a longer part for a paste.
 				typed += part
 				s.press(part)
 				s.sees("\n" + strings.Join(broken("❯ "+typed, int(columns)-1), "\n") + "\n")
@@ -90,7 +90,7 @@ func TestChatTyped(t *testing.T) {
 	}
 }
 
-// broken is a text in rows of at most so many columns.
+// broken breaks a text into rows of at most the given number of columns.
 func broken(text string, columns int) []string {
 	rows := []string{""}
 	for _, r := range text {

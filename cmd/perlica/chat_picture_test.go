@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestChatDraws: an image of the answer is drawn behind it on a terminal that can, once, and not on another.
+// TestChatDraws checks that an image is drawn once after the answer, on a terminal that can draw and on no other.
 func TestChatDraws(t *testing.T) {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 30, 60))); err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestChatQueue: what is sent during a turn is on record as queued, is taken back with Up, and is sent
-// in its order when the turn has ended with an answer, one call each.
+// TestChatQueue checks that inputs sent during a turn are recorded as queued, can be taken back with Up, and are sent
+// in order after the answer, one call each.
 func TestChatQueue(t *testing.T) {
 	w := newWorld(t)
 	open := w.gated("You said: one")
@@ -55,7 +55,7 @@ func TestChatQueue(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQueueHeld: after a cancel, an error and a restart what is queued waits for the person's Enter.
+// TestChatQueueHeld checks that the queue waits for Enter after a cancel, an error and a restart.
 func TestChatQueueHeld(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -85,7 +85,7 @@ func TestChatQueueHeld(t *testing.T) {
 	if n := w.prompts(); n != before {
 		t.Errorf("%d prompts left without an Enter", n-before)
 	}
-	s.press("/send\r") // as Enter on an empty line does
+	s.press("/send\r") // like Enter on an empty line
 	s.expect("You said: again")
 	s.prompt("")
 	s.press("@error auth\r")
@@ -96,7 +96,7 @@ func TestChatQueueHeld(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQueueOff: with chat.queue = false nothing is sent that is typed during a turn.
+// TestChatQueueOff checks that chat.queue = false keeps lines typed during a turn from being sent.
 func TestChatQueueOff(t *testing.T) {
 	w := newWorld(t)
 	w.config("[chat]\nqueue = false\n")
@@ -113,14 +113,13 @@ func TestChatQueueOff(t *testing.T) {
 	w.logged(0, "inbound.message.queued")
 }
 
-// queued waits for the end of a prompt that says what waits.
+// queued waits for the end of a prompt that shows the queue.
 func (s *terminal) queued(text string) {
 	s.w.t.Helper()
 	s.expect("predictable ask " + text)
 }
 
-// TestSend: an input of another terminal is sent by the chat that has the session open, and what stands in
-// the line there stays.
+// TestSend checks that the chat with the open session sends the input of another terminal and keeps the typed line.
 func TestSend(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -147,7 +146,7 @@ func TestSend(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQueuedFiles: the prompt of an input from the queue names the files that go with it, and no others.
+// TestChatQueuedFiles checks that the prompt of a queued input names its own files and no others.
 func TestChatQueuedFiles(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(filepath.Join(w.project, "a.txt"), []byte("hi"), 0o600); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 )
 
-// TestChatNotifies: a question and the end of a long turn are announced as the configuration
-// says, and what an agent says cannot announce anything else.
+// TestChatNotifies checks that questions and the ends of long turns are announced as configured, and that an agent's
+// text cannot announce anything.
 func TestChatNotifies(t *testing.T) {
 	for name, c := range map[string]struct{ question, turn string }{
 		"off":  {"", ""},
@@ -53,8 +53,8 @@ func TestChatNotifies(t *testing.T) {
 	}
 }
 
-// TestChatIdle: an agent that has nothing to do is ended after a while, and another one goes on
-// with the next input. The one that works is left alone.
+// TestChatIdle checks that an idle agent is ended after a while and that another agent continues with the next input.
+// A working agent is left alone.
 func TestChatIdle(t *testing.T) {
 	w := newWorld(t)
 	w.config("[chat]\nidle = \"500ms\"\n")
@@ -82,8 +82,8 @@ func TestChatIdle(t *testing.T) {
 	w.audit()
 }
 
-// TestChatLosesItsTerminal: however a terminal is closed, the turn is cancelled, its question is
-// closed with the true reason, and nothing stays behind.
+// TestChatLosesItsTerminal checks that each way of closing a terminal cancels the turn, closes its question with the
+// true reason, and leaves no process.
 func TestChatLosesItsTerminal(t *testing.T) {
 	for name, keys := range map[string]string{"at the prompt": "half a li", "in a turn": "@hang\r", "at a question": question + "\r"} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,8 @@ func TestChatLosesItsTerminal(t *testing.T) {
 			if err := s.pty.Close(); err != nil {
 				t.Fatal(err)
 			}
-			_ = s.cmd.Process.Signal(syscall.SIGWINCH) // what is drawn ends the test's own reading, and with it the terminal; it may be gone by then
+			// The redraw fails and ends the test's own reading and the terminal. The process may have ended already.
+			_ = s.cmd.Process.Signal(syscall.SIGWINCH)
 			s.wait()
 			w.audit()
 			if name == "at a question" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// lines are numbered lines, as a script of the predictable agent writes them.
+// lines returns numbered lines, like a script of the predictable agent.
 func lines(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -19,7 +19,7 @@ func lines(n int) string {
 	return b.String()
 }
 
-// TestChatResult: what a finished tool call led to is shown folded, and /show unfolds it, page by page.
+// TestChatResult checks that the result of a finished tool call is folded and that /show unfolds it page by page.
 func TestChatResult(t *testing.T) {
 	for _, columns := range []uint16{60, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestChatResult(t *testing.T) {
 			s.sees("\n          │ 010\n-- 12 of 32 rows: Space, Enter, q --")
 			s.pressNow(" ")
 			s.sees("-- 23 of 32 rows: Space, Enter, q --")
-			s.pressNow("q/show\r") // at once: what is typed ahead is not lost
+			s.pressNow("q/show\r") // Keys typed ahead are not lost.
 			s.sees("-- 11 of 32 rows: Space, Enter, q --")
 			s.pressNow("  ")
 			s.sees("\n          │ 030\n")
@@ -59,7 +59,7 @@ func TestChatResult(t *testing.T) {
 	}
 }
 
-// TestChatPager: PAGER shows what is unfolded, where it is set, and what it says of its end is said.
+// TestChatPager checks that the program in PAGER shows an unfolded result and that its failure is reported.
 func TestChatPager(t *testing.T) {
 	w := newWorld(t)
 	seen := filepath.Join(t.TempDir(), "seen")
@@ -79,8 +79,8 @@ func TestChatPager(t *testing.T) {
 	}
 }
 
-// TestUnaskedStory: the story of a run tells what ran unasked, with what it changed and the yes for
-// good that freed it.
+// TestUnaskedStory checks that the story of a run lists tool calls without a question, with their changes and the
+// approval that allowed them.
 func TestUnaskedStory(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(100, 40, nil)

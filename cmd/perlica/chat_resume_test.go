@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// listedSession is what 'perlica session list --json' says of one.
+// listedSession is a session in the output of 'perlica session list --json'.
 type listedSession struct {
 	ID, Title string
 	Ephemeral bool
 }
 
-// listed are the sessions that 'perlica session list' prints.
+// listed returns the sessions that 'perlica session list' prints.
 func (w *world) listed(args ...string) (list []listedSession) {
 	w.t.Helper()
 	j := w.run(append([]string{"session", "list", "--json"}, args...)...)
@@ -25,8 +25,8 @@ func (w *world) listed(args ...string) (list []listedSession) {
 	return list
 }
 
-// TestChatsAreListed: a chat in which something was said is on the lists under its first line, one that stayed
-// empty is not, nor is a run's session.
+// TestChatsAreListed checks that a chat with a turn is listed under its first line. An empty chat and the session of
+// a run are not listed.
 func TestChatsAreListed(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -44,8 +44,8 @@ func TestChatsAreListed(t *testing.T) {
 	}
 }
 
-// TestChatResume: a session is chosen from a list that is searched over titles and texts, and its last turns
-// are shown again, from the record.
+// TestChatResume chooses a session from a list that is searched by titles and texts, and checks that the last turns
+// are shown from the record.
 func TestChatResume(t *testing.T) {
 	w := newWorld(t)
 	for _, topic := range []string{"apples", "@usage 5 100 cost=0.25USD\x0apears"} {
@@ -77,7 +77,7 @@ func TestChatResume(t *testing.T) {
 	s.expect(`no session has "cherries" in its title or in its texts`)
 	s.prompt("")
 	s.press("/resume\r")
-	s.expect("1 of them") // this one is not among them
+	s.expect("1 of them") // This session is not in the list.
 	s.press("\x1b")
 	s.expect("no session was chosen")
 	s.prompt("")
@@ -97,7 +97,7 @@ func TestChatResume(t *testing.T) {
 	s.prompt("")
 	s.bye()
 
-	// A word that stands in the text only is found there.
+	// The search also finds a word that only the text contains.
 	s = w.terminal(nil, "--resume")
 	s.expect("2 of them")
 	s.press("pples ")
@@ -113,7 +113,7 @@ func TestChatResume(t *testing.T) {
 	w.audit()
 }
 
-// TestRunInTheSessionOfARun: -s takes a run, too.
+// TestRunInTheSessionOfARun checks that -s accepts a run, too.
 func TestRunInTheSessionOfARun(t *testing.T) {
 	w := newWorld(t)
 	j := w.run("run", "--json", "first")
@@ -132,8 +132,8 @@ func TestRunInTheSessionOfARun(t *testing.T) {
 	}
 }
 
-// TestChoicesAreTakenUpAgain: the mode that was chosen in a session holds when it is opened again, which is
-// said; and said to be lost where the agent does not offer it any more.
+// TestChoicesAreTakenUpAgain checks that the mode chosen in a session is used again and reported when the session is
+// opened. If the agent no longer offers the mode, the user is told.
 func TestChoicesAreTakenUpAgain(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

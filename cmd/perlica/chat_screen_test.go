@@ -10,15 +10,14 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestChatShows: the answer is rendered, code can be copied as it was written, and nothing in
-// it is obeyed.
+// TestChatShows checks that the answer is rendered, code keeps its text, and control sequences have no effect.
 func TestChatShows(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
 	s.press(`@say # Head\n\nlist[int] [/INST] **un\u001b[2Jclosed\n\n` + "```go" + `\nfunc main() {\n\tx()\n}\n` + "```" + `\n\n- a\n- \x07b` + "\x0a" +
 		`@plan completed:Read in_progress:Write` + "\x0a" + `@tool edit "Change it" path=a.txt old="one" new="1\n2"` + "\x0a@tokens 1234 56\r")
 	s.sees("Head\n\nlist[int] [/INST] **un␛[2Jclosed\n\n```go\nfunc main() {\n        x()\n}\n```\n\n• a\n• ␇b\n")
-	s.shows("\tx()\r\n") // it can be copied
+	s.shows("\tx()\r\n") // The code can be copied.
 	s.expect("  ✓ Read\r\n  ▸ Write\r\n")
 	s.expect("Change it (+2 −1)")
 	s.expect("1,234 tokens in, 56 out")
@@ -50,7 +49,7 @@ func TestChatShows(t *testing.T) {
 	w.audit()
 }
 
-// TestChatDumb: a terminal that can do little is sent little, and the line can be edited.
+// TestChatDumb checks that a dumb terminal gets few control sequences and that the line can be edited.
 func TestChatDumb(t *testing.T) {
 	for name, c := range map[string]struct{ env, mark, first, bad string }{
 		"TERM=dumb": {"TERM=dumb", ">", "( ask)?", `\x1b`},
@@ -78,7 +77,7 @@ func TestChatDumb(t *testing.T) {
 	}
 }
 
-// TestChatResize: the line is drawn anew for the new width.
+// TestChatResize checks that the line is drawn again for the new width.
 func TestChatResize(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -96,10 +95,10 @@ func TestChatResize(t *testing.T) {
 	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 50, Cols: 20}); err != nil {
 		t.Fatal(err)
 	}
-	s.expect("\r\x1b[1Arunning: 01234") // from the first of the rows that the old line takes now
+	s.expect("\r\x1b[1Arunning: 01234") // from the first row that the old line takes at the new width
 	s.expect("\x1b[J")
 	s.press("\x03")
-	s.expect("┆ interrupted") // the screen is narrow by now
+	s.expect("┆ interrupted") // The screen is narrow by now.
 	s.prompt("")
 	s.bye()
 	w.audit()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// shell runs an interactive shell on a terminal, with perlica at hand as "$PERLICA_TEST".
+// shell runs an interactive shell on a terminal. "$PERLICA_TEST" is the path of perlica.
 func (w *world) shell() *terminal {
 	w.t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -26,8 +26,8 @@ func (w *world) shell() *terminal {
 	return s
 }
 
-// suspend presses Ctrl-Z and fails unless the shell gets its terminal as it was; of the status
-// line, if there is one, nothing stays.
+// suspend presses Ctrl-Z and fails unless the shell gets its terminal in the old mode. Nothing of the status line may
+// remain.
 func (s *terminal) suspend(status ...string) {
 	s.w.t.Helper()
 	for _, text := range status {
@@ -56,7 +56,7 @@ func (s *terminal) leaveShell() {
 	s.exits(0)
 }
 
-// TestChatSuspend: Ctrl-Z gives the shell its terminal, and the chat goes on where it was.
+// TestChatSuspend checks that Ctrl-Z gives the terminal to the shell and that the chat continues where it was.
 func TestChatSuspend(t *testing.T) {
 	w := newWorld(t)
 	s := w.shell()
@@ -70,14 +70,14 @@ func TestChatSuspend(t *testing.T) {
 	s.press(" on\r")
 	s.expect("You said: kept on")
 	s.prompt("")
-	s.press("@hang\r") // and during a turn
+	s.press("@hang\r") // during a turn
 	s.suspend("predictable is working")
 	s.press("fg\n")
 	s.expect("\rpredictable is working")
 	s.press("\x03")
 	s.expect("stopped: interrupted")
 	s.prompt("")
-	s.press(question + "\r") // and at a question, which is asked again
+	s.press(question + "\r") // at a question, which is asked again
 	s.ask("Run it")
 	s.suspend("a question waits")
 	s.press("fg\n")
@@ -90,7 +90,7 @@ func TestChatSuspend(t *testing.T) {
 	w.audit()
 }
 
-// TestTerminalSuspend: at a question of run Ctrl-Z does so too, also where a word is typed.
+// TestTerminalSuspend checks Ctrl-Z at a question of run, also while a word is typed.
 func TestTerminalSuspend(t *testing.T) {
 	w := newWorld(t)
 	s := w.shell()
@@ -112,7 +112,7 @@ func TestTerminalSuspend(t *testing.T) {
 	w.audit()
 }
 
-// cmdPath is where the tests find perlica.
+// cmdPath returns the path of perlica.
 func cmdPath(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("perlica")
@@ -122,7 +122,8 @@ func cmdPath(t *testing.T) string {
 	return path
 }
 
-// TestChatSignalled: a signal that ends the chat at once leaves the terminal as it was. Mutant: BeforeDeath without restore.
+// TestChatSignalled checks that a signal that ends the chat at once leaves the terminal in its old mode. Mutant:
+// BeforeFatalSignal without restore.
 func TestChatSignalled(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"SIGQUIT": syscall.SIGQUIT, "SIGUSR1": syscall.SIGUSR1} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestChatSignalled(t *testing.T) {
 			if err := syscall.Kill(pid, sig); err != nil {
 				t.Fatal(err)
 			}
-			s.finds(`(?:^|[^-])icanon`) // a raw terminal has "-icanon"
+			s.finds(`(?:^|[^-])icanon`) // A raw terminal has "-icanon".
 			s.leaveShell()
 		})
 	}

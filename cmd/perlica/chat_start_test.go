@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestChatCannotStart: that the agent does not start is said while the first line is written, with what to do,
-// and by commands that need it.
+// TestChatCannotStart checks that the failed start of an agent is reported while the first line is typed, with a
+// hint, and by commands that need the agent.
 func TestChatCannotStart(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "--agent", "perlica agent predictable --scenario '[session/new]\n@auth'")
@@ -36,7 +36,7 @@ func TestChatCannotStart(t *testing.T) {
 	}
 }
 
-// TestChatTypedBeforeItStarts: what is typed before the first prompt stands in it, and waits for an Enter there.
+// TestChatTypedBeforeItStarts checks that text typed before the first prompt moves into it and waits for Enter there.
 func TestChatTypedBeforeItStarts(t *testing.T) {
 	w := newWorld(t)
 	gate := filepath.Join(w.project, "gate")
@@ -47,12 +47,12 @@ func TestChatTypedBeforeItStarts(t *testing.T) {
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `read go <gate; exec perlica chat`}
 	})
 	s.press("early 中 words\r")
-	s.expect("early 中 words\r\n") // the terminal's own echo: it has them
+	s.expect("early 中 words\r\n") // The terminal's own echo shows that it has the words.
 	if err := os.WriteFile(gate, []byte("go\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.prompt("early 中 words")
-	s.press("!") // the Enter does not stand in the line
+	s.press("!") // The Enter is not part of the line.
 	s.prompt("early 中 words!")
 	w.logged(0, "llm.requested")
 	s.press("\r")

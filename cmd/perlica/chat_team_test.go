@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestChatWithATeam: each line is one input of the team, in one session at one worker; its questions are answered in place,
-// Esc stops it there, and a lost hub loses no line.
+// TestChatWithATeam checks that each line is one input of the team, all in one session at one worker. Questions are
+// answered in the chat, Esc stops the turn there, and a lost hub loses no line.
 func TestChatWithATeam(t *testing.T) {
 	w := newWorld(t)
 	server, database := hubtest.Shared(t)
@@ -33,7 +33,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("One\r\n")
 	s.finds(`[0-9a-f]{4} alice ❯ \x1b\[K`)
 	s.press("@show params\r")
-	s.expect("@say One") // the transcript: it is the same session
+	s.expect("@say One") // The transcript shows that it is the same session.
 	s.finds(`alice ❯ \x1b\[K`)
 
 	s.press(question + "\r")
@@ -64,7 +64,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("/clear")
 	s.finds(`alice ❯ \x1b\[K`)
 
-	// What another input asks is said, and answered by command once it was shown.
+	// Another input's question is announced, and a command answers it after it was shown.
 	const asks = `@ask execute "Build" command="make"`
 	const waits = "a question of the team at alice: predictable asks: Build; /pending shows it"
 	other := w.start("run", "--team", asks)
@@ -92,7 +92,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.press("\r")
 	s.finds(`alice ❯ \x1b\[K`)
 
-	// The hub is away: the line stands in the next prompt.
+	// While the hub is away, the line moves to the next prompt.
 	away := func(is func(string) error) {
 		t.Helper()
 		if err := is(database); err != nil {
@@ -107,7 +107,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("Two\r\n")
 	s.finds(`alice ❯ \x1b\[K`)
 
-	// Who does not wait for the end has sent it all the same: the line does not come back.
+	// The input was sent even if the user does not wait for its end. The line does not come back.
 	s.press("@say Long\x0a@sleep 1h")
 	s.finds(`@sleep 1h\x1b\[K`)
 	s.press("\r")
@@ -131,7 +131,7 @@ func TestChatWithATeam(t *testing.T) {
 		t.Fatalf("%q", s.text())
 	}
 
-	// The session is gone on with, and its last turns shown, from its copy.
+	// The chat continues the session and shows its last turns from the copy.
 	s = w.terminal(nil, "chat", "--team", "-s", ref[1])
 	s.expect("at alice, of the team team")
 	s.expect("Two")
@@ -145,7 +145,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("Three\r\n")
 	s.finds(`alice ❯ \x1b\[K`)
 	s.bye()
-	// A chat with an agent of this machine answers what the team's workers ask, too.
+	// A chat with a local agent answers the questions of the team's workers, too.
 	s = w.chat()
 	asked := w.start("run", "--team", asks)
 	s.expect(waits)
@@ -161,8 +161,8 @@ func TestChatWithATeam(t *testing.T) {
 	worker.exits(0)
 }
 
-// TestTeamAtATerminal: who submits many inputs sees how far that is; who waits for one that no worker takes is told so; a
-// question is not put to who may not answer it.
+// TestTeamAtATerminal checks the progress of a large submission and the notice that no worker takes an input. It also
+// checks that a question is not put to a member who may not answer it.
 func TestTeamAtATerminal(t *testing.T) {
 	w := newWorld(t)
 	server, database := hubtest.Shared(t)
@@ -197,7 +197,7 @@ func TestTeamAtATerminal(t *testing.T) {
 	s.finds(`interrupted: [0-9]+ of 40000 inputs were handed over`)
 	s.exits(130)
 
-	// bob may ask and not approve.
+	// bob may ask but not approve.
 	server.SQL(t, database, "CREATE ROLE terminal_bob LOGIN IN ROLE perlica_member")
 	alice := w.env
 	w.env = append(slices.Clone(alice), "PERLICA_HOME="+t.TempDir(), "PERLICA_TEAM_URL="+server.URL("terminal_bob", database))
@@ -226,7 +226,7 @@ func TestTeamAtATerminal(t *testing.T) {
 		t.Errorf("%q", s.text())
 	}
 
-	// A hub that says nothing: before anything is submitted Ctrl-C ends it at once.
+	// With a silent hub, Ctrl-C ends the command at once before anything is submitted.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -17,17 +17,17 @@ import (
 func (w *world) chat(args ...string) *terminal {
 	w.t.Helper()
 	s := w.terminal(nil, append([]string{"chat"}, args...)...)
-	s.expect("predictable ask ❯ \x1b[K") // the agent has opened its session
+	s.expect("predictable ask ❯ \x1b[K") // The agent has opened its session.
 	return s
 }
 
-// prompt waits for a prompt in which the text stands.
+// prompt waits for a prompt that contains the text.
 func (s *terminal) prompt(text string) {
 	s.w.t.Helper()
 	s.finds(`predictable( [a-z]+)?( \d+%)?( \+?\d+ [a-z]+)* ❯ ` + regexp.QuoteMeta(text) + `\x1b\[K`)
 }
 
-// send types a line, Enter and waits for what the agent says.
+// send types a line and Enter and waits for the answer.
 func (s *terminal) send(line, answer string) {
 	s.w.t.Helper()
 	s.press(line)
@@ -43,8 +43,8 @@ func (s *terminal) bye() {
 	s.exits(0)
 }
 
-// TestChatTalks: each line is one call in the living session of one agent; the line is edited
-// with characters of any width, and comes back in the next start.
+// TestChatTalks checks that each line is one call in the session of one running agent. Lines with characters of any
+// width can be edited and come back in the next chat's history.
 func TestChatTalks(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -52,7 +52,7 @@ func TestChatTalks(t *testing.T) {
 	s.press("hello 中文 😀!")
 	s.prompt("hello 中文 😀!")
 	s.press("\x1b[D\x1b[D\x1b[D\x1b[Dx")           // between the two wide characters
-	s.expect("hello 中x文 😀!\x1b[K\x1b[J\r\x1b[32C") // the cursor is behind the x
+	s.expect("hello 中x文 😀!\x1b[K\x1b[J\r\x1b[32C") // The cursor is after the x.
 	s.press("\r")
 	s.expect("You said: hello 中x文 😀!\r\n")
 	s.prompt("")
@@ -85,8 +85,8 @@ func TestChatTalks(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQuestion: a question is answered by a key, in place, or elsewhere; what is typed at
-// it gets into no history.
+// TestChatQuestion answers a question with a key in the chat or from elsewhere. Text typed at the question gets into
+// no history.
 func TestChatQuestion(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -134,8 +134,8 @@ func readHistory(t *testing.T, w *world) string {
 	return string(b)
 }
 
-// TestChatCancel: Ctrl-C cancels the turn; what was typed in the meantime, Enter included, stands in
-// the next prompt and is not sent.
+// TestChatCancel checks that Ctrl-C cancels the turn. Text typed in the meantime, with an Enter, moves to the next
+// prompt and is not sent.
 func TestChatCancel(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -171,7 +171,7 @@ func TestChatCancel(t *testing.T) {
 	w.audit()
 }
 
-// TestChatPaste: nothing that is pasted is sent, or makes the line slow.
+// TestChatPaste checks that pasted text is not sent and does not make the line slow.
 func TestChatPaste(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -181,7 +181,7 @@ func TestChatPaste(t *testing.T) {
 	if took := s.worked() - begun; took > 2*time.Second {
 		t.Errorf("a paste of 1 MB took %s", took)
 	}
-	s.press("\x7f") // goes as one
+	s.press("\x7f") // Backspace removes the whole paste.
 	s.prompt("")
 	s.press("say \x1b[200~one\r中\rthree\x1b[201~ ok")
 	s.prompt("say [pasted 3 lines #2] ok")
@@ -190,12 +190,12 @@ func TestChatPaste(t *testing.T) {
 	s.prompt("")
 	s.press("\x1b[200~one\x1b[201~ line")
 	s.prompt("one line")
-	// A terminal that does not mark pastes. All of it is there at once: it holds 4,095 bytes.
+	// A terminal that does not mark pastes delivers all of it at once. It holds 4,095 bytes.
 	s.press("\x15" + strings.Repeat("a line without marks\r", 190))
 	s.expect("[pasted 190 lines #3]")
 	s.press("\x03")
 	s.prompt("")
-	s.press("two\r\tlines\r") // nor few of them, no matter who typed them
+	s.press("two\r\tlines\r") // The same holds for a few lines.
 	s.prompt("two\x1b[K\r\n   lines\x1b[K\r\n  ")
 	s.press("\x7f and more\r")
 	s.sees("You said: two\nlines and more")
@@ -208,8 +208,8 @@ func TestChatPaste(t *testing.T) {
 	w.audit()
 }
 
-// TestChatCompletes: commands, their arguments and paths are completed; a path is attached
-// where there is a file; a typing mistake is sent to no one.
+// TestChatCompletes checks the completion of commands, arguments and paths. A path is attached if the file exists,
+// and a mistyped path is not sent.
 func TestChatCompletes(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(filepath.Join(w.project, "notes.txt"), []byte("hi"), 0o600); err != nil {
@@ -229,7 +229,7 @@ func TestChatCompletes(t *testing.T) {
 	w.logged(1, "inbound.message.received", filepath.Join(w.project, "notes.txt")+`"]`)
 	s.press("/hepl\r")
 	s.expect("did you mean /help?")
-	s.prompt("") // it does not stay in the line
+	s.prompt("") // The path does not stay in the line.
 	s.press("//hepl\r")
 	s.expect("You said: /hepl")
 	s.prompt("")
@@ -244,8 +244,7 @@ func TestChatCompletes(t *testing.T) {
 	w.audit()
 }
 
-// TestChatLines: a line is continued by a backslash, broken by Ctrl-J, and goes to another
-// editor and back.
+// TestChatLines checks that a backslash continues a line, Ctrl-J breaks it, and the user's own editor can change it.
 func TestChatLines(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "EDITOR=sed -i s/foo/bar/")
@@ -268,10 +267,10 @@ func TestChatLines(t *testing.T) {
 	w.audit()
 }
 
-// aWhile is said of a turn that took long, as each may.
+// aWhile matches the duration of a long turn.
 const aWhile = `(\d+m)?\d+s`
 
-// TestChatEnds: however the chat ends, the turn is on record and no agent is left.
+// TestChatEnds checks that every way to end the chat leaves the turn on record and no agent.
 func TestChatEnds(t *testing.T) {
 	t.Run("SIGTERM in a turn", func(t *testing.T) {
 		w := newWorld(t)
@@ -319,7 +318,7 @@ func TestChatEnds(t *testing.T) {
 	})
 }
 
-// TestChatBusy: a second chat in a session is told who holds it.
+// TestChatBusy checks that a second chat in a session learns who holds it.
 func TestChatBusy(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -332,7 +331,7 @@ func TestChatBusy(t *testing.T) {
 	w.audit()
 }
 
-// TestChatNeedsTerminal: without one there is no chat.
+// TestChatNeedsTerminal checks that there is no chat without a terminal.
 func TestChatNeedsTerminal(t *testing.T) {
 	w := newWorld(t)
 	j := w.run("chat")

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 )
 
-// TestChatTypingIsNoAnswer: a question waits until the person who writes the next line pauses, and none
-// of its letters, nor a paste at the question, answers it. The line is kept.
+// TestChatTypingIsNoAnswer checks that a question waits until the person pauses in typing the next line. Neither a
+// letter of the line nor a paste answers the question, and the line is kept.
 func TestChatTypingIsNoAnswer(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -28,7 +28,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 		s.press(keys)
 		w.eventually("what is typed is shown", func() error {
 			shown := strings.Contains(s.text()[before:], keys)
-			if time.Since(last) > chat.CalmAfter/2 { // two such would be a pause
+			if time.Since(last) > chat.CalmAfter/2 { // Two such waits would be a pause.
 				t.Skip("the machine stood still between two keys")
 			}
 			if !shown {
@@ -53,7 +53,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 	s.prompt("")
 	s.press(question + "\r")
 	s.ask("Run it")
-	s.press("yes, of course\x03") // as it comes from a terminal that marks nothing
+	s.press("yes, of course\x03") // as a terminal without paste marks sends it
 	s.expect("permission: cancelled")
 	s.prompt("")
 	s.bye()
@@ -62,7 +62,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 	w.audit()
 }
 
-// TestChatPasteAhead: Backspace behind a paste that was made during a turn removes all of it.
+// TestChatPasteAhead checks that Backspace after a paste made during a turn removes the whole paste.
 func TestChatPasteAhead(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -80,7 +80,7 @@ func TestChatPasteAhead(t *testing.T) {
 	w.audit()
 }
 
-// TestChatAnswersInAFile: each answer in a file ends with its line.
+// TestChatAnswersInAFile checks that each answer in a file ends with a newline.
 func TestChatAnswersInAFile(t *testing.T) {
 	w := newWorld(t)
 	path := filepath.Join(w.project, "answers.txt")
@@ -89,7 +89,7 @@ func TestChatAnswersInAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.terminal(func(cmd *exec.Cmd) { cmd.Stdout = f }, "chat")
-	s.expect("predictable ask ❯ ") // the agent has opened its session
+	s.expect("predictable ask ❯ ") // The agent has opened its session.
 	for _, line := range []string{"@say one", "@say two\\n", "@plan x", "@say three"} {
 		s.press(line + "\r")
 		s.prompt("")

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 )
 
-// flagsOfOthers are those that the programs' own help lists: claude 2.1.331, codex-cli 0.169.0 (also exec, resume
-// and review), acpx 0.19.1 (also prompt, exec, compare and sessions).
+// flagsOfOthers has the flags in the help of the other programs: claude 2.1.331, codex-cli 0.169.0 (also exec, resume
+// and review) and acpx 0.19.1 (also prompt, exec, compare and sessions).
 var flagsOfOthers = map[string]string{
 	"claude": `add-dir agent agents allow-dangerously-skip-permissions allowedTools allowed-tools append-system-prompt autocompact
 		ax-screen-reader bare betas bg background brief chrome cloud continue dangerously-skip-permissions debug debug-file desktop
@@ -33,7 +33,7 @@ var flagsOfOthers = map[string]string{
 		timeout ttl verbose version`,
 }
 
-// commandsOfOthers are those that their help lists; acpx has one for each agent, too.
+// commandsOfOthers has the commands in their help. acpx also has one for each agent.
 var commandsOfOthers = map[string]string{
 	"claude": `agents attach auth auto-mode doctor gateway import install kill logs mcp plugin purge respawn rm setup-token stop ultrareview
 		update upgrade`,
@@ -42,7 +42,7 @@ var commandsOfOthers = map[string]string{
 	"acpx": `cancel compare config exec flow prompt sessions set set-mode status`,
 }
 
-// slashCommandsOfOthers are those that codex lists when a slash is typed, and those in claude's table of commands.
+// slashCommandsOfOthers has the slash commands that codex lists and those in claude's table of commands.
 const slashCommandsOfOthers = `access add-dir advisor agents allowed-tools android app approve archive artifacts auto-mode-setup autocompact
 	autofix-pr background bashes bg branch break-reminder breaks brief btw bug cd checkpoint chrome clear cloud-plugins color compact
 	config context copy cost daemon delete design-consent design-login design-revoke desktop diff downtime effort exit experimental
@@ -55,8 +55,8 @@ const slashCommandsOfOthers = `access add-dir advisor agents allowed-tools andro
 	title toggle-memory tp tui ultraplan ultrareview undo update upgrade usage usage-credits use-case version vim voice warnings
 	web-setup wellbeing workflow-launch-exec workflows worktree`
 
-// TestComingFrom: the page has a place for every flag and command of the other programs, and for every flag, key and
-// command of ours. That its commands of ours exist is held with those of the other pages.
+// TestComingFrom checks that the page mentions every flag and command of the other programs, and every flag, key and
+// command of Perlica. TestCommandsInDocs checks that the named commands exist.
 func TestComingFrom(t *testing.T) {
 	page := documents(t)["docs/coming-from.md"]
 	for program, flags := range flagsOfOthers {

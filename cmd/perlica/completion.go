@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// describeForShells makes of the tree of commands what a shell is to offer: descriptions without the marks that
-// only help reads, and names of files only where a file is meant.
+// describeForShells prepares the tree of commands for completion. It removes the marks for the help from descriptions
+// and offers file names only for files.
 func describeForShells(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	files := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
@@ -37,7 +37,7 @@ func describeForShells(root *cobra.Command) {
 	each(root)
 }
 
-// shells are those for which there is completion, each with how it is put to use.
+// shells are the shells with completion, each with instructions.
 var shells = []struct {
 	name, use string
 	write     func(root *cobra.Command, w io.Writer, described bool) error
@@ -78,7 +78,7 @@ Where that folder is not yours, put this into ~/.zshrc, behind compinit:
 	}},
 }
 
-// completionCommand prints the scripts that make shells complete the command line.
+// completionCommand returns the command that prints the completion scripts.
 func completionCommand(a *frame.App) *cobra.Command {
 	var list []*cobra.Command
 	for _, shell := range shells {
@@ -106,7 +106,7 @@ func completionCommand(a *frame.App) *cobra.Command {
 		"Print the script with which a shell completes commands, flags and names. The help for a shell says where\nto put it. See docs/completion.md.", list...)
 }
 
-// writeBash writes the script for bash, which does without the package bash-completion.
+// writeBash writes the script for bash. It does not need the package bash-completion.
 func writeBash(root *cobra.Command, w io.Writer, described bool) error {
 	var script bytes.Buffer
 	if err := root.GenBashCompletionV2(&script, described); err != nil {
@@ -116,8 +116,8 @@ func writeBash(root *cobra.Command, w io.Writer, described bool) error {
 	return err
 }
 
-// bareBash sets cur, prev, words and cword of a function of completion as bash-completion does that is given
-// -n =: : words that bash broke at these characters are put together again.
+// bareBash sets cur, prev, words and cword like bash-completion with the arguments -n =: . It joins words that bash
+// split at these characters.
 const bareBash = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
         return

@@ -16,8 +16,8 @@ const ciKey = "perlica checkpoint keys 1\nprivate AAECAwQFBgcICQoLDA0ODxAREhMUFR
 
 var ciBlock = regexp.MustCompile("(?s)<!-- ci -->\n```sh\n(.*?)```")
 
-// TestCIRecipe runs the recipe of docs/ci.md as jobs of a CI do: each on a machine of its own,
-// with the log from a cache and the key from a secret.
+// TestCIRecipe runs the recipe of docs/ci.md like the jobs of a CI: each job on its own machine, with the log from a
+// cache and the key from a secret.
 func TestCIRecipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no sh")
@@ -42,7 +42,7 @@ func TestCIRecipe(t *testing.T) {
 	sha := "1a2b"
 	job := func(secret string) (code int, result string) {
 		t.Helper()
-		cmd := exec.Command("sh", "-ec", recipe) // as most CIs do
+		cmd := exec.Command("sh", "-ec", recipe) // as most CI systems do
 		cmd.Dir = project
 		cmd.Env = []string{
 			"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "CHECKPOINT_KEY=" + secret, "CI_JOB_NAME=review", "CI_COMMIT_SHA=" + sha,
@@ -77,8 +77,8 @@ func TestCIRecipe(t *testing.T) {
 	}
 }
 
-// TestPullRequestAction runs the step "Run" of the GitHub Action as its runner does, for a change in a repository:
-// the second time the recorded answer is printed.
+// TestPullRequestAction runs the step "Run" of the GitHub Action like its runner, for a change in a repository. The
+// second time it prints the recorded answer.
 func TestPullRequestAction(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("there is no git, or no bash")

@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of flags into docs/run.md")
 
-// documents are the pages that show commands.
+// documents returns the pages that show commands.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
@@ -51,7 +51,7 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// TestFlagsInDocs keeps the table of docs/run.md equal to the flags.
+// TestFlagsInDocs checks that the table of docs/run.md lists the flags.
 func TestFlagsInDocs(t *testing.T) {
 	const begin, end = "<!-- flags: begin -->\n", "<!-- flags: end -->\n"
 	page := filepath.Join("..", "..", "docs", "run.md")
@@ -87,7 +87,7 @@ func TestFlagsInDocs(t *testing.T) {
 	}
 }
 
-// TestExitCodesInDocs sees that the help and the page name the same exit codes.
+// TestExitCodesInDocs checks that the help and the page list the same exit codes.
 func TestExitCodesInDocs(t *testing.T) {
 	_, rest, ok := strings.Cut(documents(t)["docs/run.md"], "\n## Exit codes\n")
 	section, _, _ := strings.Cut(rest, "\n## ")
@@ -113,13 +113,11 @@ func TestExitCodesInDocs(t *testing.T) {
 
 var (
 	inlineCode = regexp.MustCompile("`([^`]+)`")
-	// aWord is a word of a command line, with alternatives such as list|show; or a sign
-	// at which the command ends.
+	// aWord matches a word of a command line, with alternatives such as list|show, or a sign that ends the command.
 	aWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"|;&<>()` + "`" + `]|\b\|\b)+|[|;&<>()]`)
 )
 
-// shownCommands finds what a page shows of Perlica's command line: in code blocks and in
-// code within the text.
+// shownCommands finds Perlica's command lines on a page, in code blocks and in code within the text.
 func shownCommands(page string) (lines [][]string) {
 	add := func(text string) {
 		words := aWord.FindAllString(text, -1)
@@ -155,14 +153,14 @@ func shownCommands(page string) (lines [][]string) {
 	return lines
 }
 
-// isFormat reports whether words are the name of one of the log's formats, which begin as a
-// command does: "perlica event 1".
+// isFormat reports whether words are the name of a log format, such as "perlica event 1". These names look like
+// commands.
 func isFormat(words []string) bool {
 	name := strings.Join(words, " ")
 	return strings.HasPrefix(name, "perlica event 1") || strings.HasPrefix(name, "perlica consistency proof 1")
 }
 
-// TestCommandsInDocs looks up every command and flag that the documents show.
+// TestCommandsInDocs looks up every command and flag on the pages.
 func TestCommandsInDocs(t *testing.T) {
 	for name, page := range documents(t) {
 		for _, args := range shownCommands(page) {
@@ -170,7 +168,7 @@ func TestCommandsInDocs(t *testing.T) {
 			root.InitDefaultCompletionCmd()
 			root.InitDefaultVersionFlag()
 			root.InitDefaultHelpCmd()
-			if own, agents := acp.Split(root, args); len(agents) > 0 && agents[0] == "--cli" { // of claude's login
+			if own, agents := acp.Split(root, args); len(agents) > 0 && agents[0] == "--cli" { // for claude's login
 				args = own
 			}
 			if prints(root, args) {
@@ -198,7 +196,7 @@ func lookUp(cmd *cobra.Command, args []string) error {
 			}
 		case !cmd.HasSubCommands() || placeholder.MatchString(arg):
 		case i > 0 && strings.HasPrefix(args[i-1], "--"):
-			// The value of a flag of a command that has subcommands.
+			// The word may be the value of a flag of a command with subcommands.
 		default:
 			var next *cobra.Command
 			for word := range strings.SplitSeq(arg, "|") {
@@ -230,9 +228,8 @@ func knowsFlag(cmd *cobra.Command, arg string) error {
 // consoles finds the blocks that show a terminal.
 var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// TestConsolesInDocs types what the pages show after "$ " into a terminal and compares
-// what comes with what they show. An ellipsis stands for anything; ids, times and
-// durations are not compared.
+// TestConsolesInDocs types the lines after "$ " on the pages into a terminal and compares the output with the page.
+// An ellipsis stands for any text. Ids, times and durations are not compared.
 func TestConsolesInDocs(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no sh")
@@ -247,7 +244,7 @@ func TestConsolesInDocs(t *testing.T) {
 			for _, block := range blocks {
 				for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 					line, want, _ := strings.Cut(step, "\n")
-					for strings.HasSuffix(line, `\`) { // goes on
+					for strings.HasSuffix(line, `\`) { // The command continues.
 						more, rest, _ := strings.Cut(want, "\n")
 						line, want = line+"\n"+more, rest
 					}
@@ -261,18 +258,18 @@ func TestConsolesInDocs(t *testing.T) {
 	}
 }
 
-// typedInto runs a line in a shell on a terminal of its own and returns what appears.
+// typedInto runs a line in a shell on a terminal of its own and returns the output.
 func typedInto(t *testing.T, home, dir, line string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	perlica, err := exec.LookPath("perlica") // this binary, see TestMain
+	perlica, err := exec.LookPath("perlica") // this binary: see TestMain
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
-	// Nothing else is on PATH: the agents of anyone who runs the tests must not be called.
+	// PATH has nothing else, because the test must not call the agents of the person who runs it.
 	cmd.Env = []string{"PATH=" + filepath.Dir(perlica), "HOME=" + home, "PERLICA_HOME=" + filepath.Join(home, "perlica"), "TERM=dumb"}
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 100})
 	if errors.Is(err, pty.ErrUnsupported) {
@@ -282,9 +279,9 @@ func typedInto(t *testing.T, home, dir, line string) string {
 		t.Fatal(err)
 	}
 	defer screen.Close()
-	defer context.AfterFunc(ctx, func() { screen.Close() })() // what the shell started may outlive it
+	defer context.AfterFunc(ctx, func() { screen.Close() })() // A process of the shell may outlive it.
 	var out bytes.Buffer
-	_, _ = io.Copy(&out, screen) // ends with an error when the terminal is gone
+	_, _ = io.Copy(&out, screen) // Copy ends with an error when the terminal is gone.
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -303,10 +300,10 @@ var veils = []*regexp.Regexp{
 	regexp.MustCompile(`\S+ asks \(run\)`),
 }
 
-// firstUpdate is said only where it came measurably later than the prompt.
+// firstUpdate matches a text that appears only if the first update came measurably later than the prompt.
 var firstUpdate = regexp.MustCompile(`, first update after \S+`)
 
-// veil covers what differs from run to run and from user to user.
+// veil hides the parts that differ between runs and users.
 func veil(text string) string {
 	text = firstUpdate.ReplaceAllString(text, "")
 	for _, re := range veils {
@@ -315,7 +312,7 @@ func veil(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// asShown is what a page shows as an expression.
+// asShown returns the expression that matches a page's text.
 func asShown(text string) *regexp.Regexp {
 	parts := strings.Split(veil(text), "…")
 	for i, p := range parts {

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// everyCommand walks the tree of commands, as the command line has it.
+// everyCommand calls f with each command and its words on the command line.
 func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 	t.Helper()
 	n := 0
@@ -30,7 +30,7 @@ func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 	}
 }
 
-// TestEveryCommandHasASide holds that anyone who adds a command says what an agent may do with it.
+// TestEveryCommandHasASide checks that every command has an Access.
 func TestEveryCommandHasASide(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
 		switch frame.AccessOf(cmd) {
@@ -41,7 +41,7 @@ func TestEveryCommandHasASide(t *testing.T) {
 	})
 }
 
-// TestSidesOfPersons holds what an agent must never do.
+// TestSidesOfPersons checks the commands that an agent must never use.
 func TestSidesOfPersons(t *testing.T) {
 	persons := map[string]frame.Access{
 		"perlica chat": frame.PersonOnly, "perlica acp": frame.PersonOnly, "perlica phone": frame.PersonOnly, "perlica send": frame.PersonOnly, "perlica cancel": frame.PersonOnly, "perlica init": frame.PersonOnly, "perlica config trust": frame.PersonOnly, "perlica provider default": frame.PersonOnly,
@@ -65,8 +65,8 @@ func TestSidesOfPersons(t *testing.T) {
 	}
 }
 
-// TestSidesAgreeWithThePolicy holds that what an agent's process is refused, its request is, too: the
-// policy judges the words of a command, this package what it is.
+// TestSidesAgreeWithThePolicy checks that the policy refuses a request for each command that an agent's process is
+// refused. The policy judges the words of a command, and package frame judges the command.
 func TestSidesAgreeWithThePolicy(t *testing.T) {
 	refused := func(words []string) bool {
 		command := shell.Command{Argv: append([]string{"perlica"}, words...)}
@@ -74,7 +74,7 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 	}
 	everyCommand(t, func(cmd *cobra.Command, words []string) {
 		if len(words) == 0 {
-			return // the chat, the bridge or a run, as the terminal has it
+			return // the chat, the bridge or a run
 		}
 		person := frame.AccessOf(cmd) == frame.PersonOnly || frame.AccessOf(cmd) == frame.AnswersQuestion
 		for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {

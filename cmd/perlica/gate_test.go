@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// gated makes the predictable agent of this world hold back a line in which one of the texts
-// stands, and all that comes behind it, until open is called with that text: what a test does
-// before happens before, however slow the machine is.
+// gated makes the predictable agent of this world hold back each line that contains one of the texts, and everything
+// after it, until open is called with that text. Steps of a test that come before open then happen first on any
+// machine.
 func (w *world) gated(texts ...string) (open func(text string)) {
 	w.t.Helper()
 	dir := w.t.TempDir()

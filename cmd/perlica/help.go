@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// helpCommand is the help for a command, by its name. Another name is an error, as it is without help.
+// helpCommand returns the command help. An unknown name is an error, as without help.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
@@ -47,7 +47,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// flagError says what to do about a flag that is not there, or has a value that it does not take.
+// flagError adds a hint to the error of an unknown flag or an invalid value.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -75,7 +75,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return frame.WithHint(bad, "see '%s --help'", cmd.CommandPath())
 }
 
-// nearestFlag is the flag of cmd that a name most likely meant, or "".
+// nearestFlag returns the flag of cmd that a name most likely meant, or "".
 func nearestFlag(cmd *cobra.Command, name string) string {
 	best, at := "", min(3, len(name))
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// imsg is a stand-in for the command of that name, with one chat. In the folder imsg of the
-// home: db, what Messages has stored, an object a line; args, its command lines; sent, the
-// parameters of what was sent, likewise.
+// imsg replaces the command of that name and has one chat. The folder imsg of the home directory has the files db
+// with the stored messages, args with the command lines, and sent with the parameters of sent messages. Each line is
+// one entry.
 func imsg(args []string) int {
 	dir := filepath.Join(os.Getenv("HOME"), "imsg")
 	if err := imsgIn(dir, args); err != nil {
@@ -68,7 +68,7 @@ func appendLine(path string, v any) error {
 	return f.Close()
 }
 
-// lastSaid is when the last message of a stand-in's store was written.
+// lastSaid returns the time of the last stored message.
 func lastSaid(db []byte) (last time.Time) {
 	var m struct {
 		Created time.Time `json:"created_at"`

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// init has a process of a race build leave without the second that it waits for others to be told of
-// a race. An agent gets none of the variables that would say so, and that second is half of the time
-// that it has to leave: so it begins anew, with the variable. It does so on the main thread, which runs
-// every init: a process that another thread executes loses its parent-death signal, prctl(2).
+// init starts a process of a race build again with GORACE, because a race build otherwise waits for a second at its
+// end. An agent gets no such variable, and this second is half of its grace time. The restart happens on the main
+// thread, which runs every init, because a process started by another thread loses its parent-death signal: see
+// prctl(2).
 func init() {
 	if _, ok := os.LookupEnv("GORACE"); ok || filepath.Base(os.Args[0]) != "perlica" {
 		return

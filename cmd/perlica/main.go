@@ -1,8 +1,7 @@
-// Command perlica stands between a person and a coding agent: one input makes at most one call,
-// and everything is on the record.
+// Command perlica stands between a person and a coding agent. One input makes at most one call, and everything is on
+// the record.
 //
-// This package is the door: commands, flags, printing and signals. What happens is
-// decided in package kernel.
+// This package builds the commands. Package kernel makes the decisions.
 package main
 
 import (
@@ -21,8 +20,8 @@ import (
 // version is set by the release build.
 var version = "devel"
 
-// softLimit is the memory from which on garbage is collected before the heap doubles, in bytes:
-// a hundred open questions of 1 MB each stay below 300 MB. GOMEMLIMIT overrides it.
+// softLimit is the memory in bytes from which garbage is collected before the heap doubles. A hundred open questions
+// of 1 MB each then stay below 300 MB. GOMEMLIMIT overrides it.
 const softLimit = 200 << 20
 
 func main() {
@@ -46,7 +45,7 @@ func versionCommand(a *frame.App) *cobra.Command {
 	}
 }
 
-// versionLine is what 'perlica version' and --version print.
+// versionLine returns the line of 'perlica version' and --version.
 func versionLine(a *frame.App) string {
 	v := a.Version
 	if v == "devel" {

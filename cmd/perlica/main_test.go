@@ -25,8 +25,8 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// TestMain makes this binary the perlica command for the scripts, so that they drive real
-// processes: perlica, and the agents it starts.
+// TestMain makes this binary the perlica command for the scripts. They then run real processes: perlica and the
+// agents that it starts.
 func TestMain(m *testing.M) {
 	testscript.Main(withoutAgents{m}, map[string]func(){
 		"perlica": func() {
@@ -44,8 +44,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// answerOften answers a question several times at once, when a line comes, and prints what came
-// of each.
+// answerOften waits for a line, answers a question several times at once, and prints each result.
 func answerOften(a *app, id, option, by, times string) error {
 	return a.Writing(context.Background(), func(r *kernel.Runner, _ *project.Project) error {
 		q, err := report.FindQuestion(context.Background(), &r.Log().Reader, id)
@@ -77,11 +76,11 @@ func answerOften(a *app, id, option, by, times string) error {
 	})
 }
 
-// afterTests removes what all tests shared.
+// afterTests removes the files that all tests shared.
 var afterTests = func() {}
 
-// withoutAgents takes the folders that hold an agent of the registry off PATH before the
-// tests run: the agents of anyone who runs them, and their money, are not to be used.
+// withoutAgents removes folders with an agent of the registry from PATH before the tests run. The tests must not use
+// the agents and the money of the person who runs them.
 type withoutAgents struct{ *testing.M }
 
 func (w withoutAgents) Run() int {
@@ -95,15 +94,15 @@ func (w withoutAgents) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// What a script runs in its background, or nohup, ignores these, and so does every process that
-	// it starts; what is caught here has its usual effect there.
+	// A background process of a script, or nohup, ignores these signals, and so does each process that it starts.
+	// Signals that are caught here have their usual effect there.
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
 	defer afterTests()
-	// Most tests wait for processes; -parallel overrides this.
+	// Most tests wait for processes. The flag -parallel overrides this.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -127,10 +126,8 @@ func holdsAgent(dir string) bool {
 	return false
 }
 
-// scripts are the files of the scripts. With -short, as with the race detector, only those are
-// among them whose commands meet each other or a person: the others are one command after
-// another, what an agent's run does is in four of them, and each process of a race build is slow
-// to start.
+// scripts returns the files of the scripts. With -short, as with the race detector, it returns only scripts whose
+// commands meet each other or a person. Processes of a race build start slowly.
 func scripts(t *testing.T) []string {
 	all, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(all) == 0 {
@@ -153,8 +150,8 @@ func TestScripts(t *testing.T) {
 	runScripts(t, scripts(t), func(*testscript.Env) error { return nil })
 }
 
-// runScripts runs scripts. Each has a home and a project of its own, and nothing but the perlica
-// command and the system's tools on PATH; setup gives it what else it needs.
+// runScripts runs scripts. Each script has its own home and project, and only the perlica command and the system's
+// tools on PATH. setup adds everything else.
 func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
 		Files:               files,
@@ -171,14 +168,15 @@ func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error)
 			env.Setenv("HOME", home)
 			env.Setenv("PERLICA_HOME", filepath.Join(home, ".perlica"))
 			env.Setenv("TERM", "dumb")
-			env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable") // no script has a terminal
-			env.Setenv("GORACE", "atexit_sleep_ms=0")                   // else each process of a race build takes a second to leave
+			env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable") // No script has a terminal.
+			// Otherwise each process of a race build takes a second to leave.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Cd = project
 			return setup(env)
 		},
 		Cmds: scriptCommands,
 		Condition: func(name string) (bool, error) {
-			if name == "root" { // whom no file mode stops
+			if name == "root" { // File modes do not stop root.
 				return os.Geteuid() == 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)

@@ -18,7 +18,8 @@ import (
 
 var manDir = flag.String("man", "", "write the manual's pages into this folder")
 
-// TestManPages writes the manual, a page for each command, and sees that none is missing. 'make dist' keeps it.
+// TestManPages writes the manual with a page for each command and checks that no page is missing. 'make dist' keeps
+// it.
 func TestManPages(t *testing.T) {
 	dir := *manDir
 	if dir == "" {
@@ -82,7 +83,7 @@ func visit(cmd *cobra.Command, f func(*cobra.Command)) {
 
 var optionHead = regexp.MustCompile(`(?m)^(?:\.PP\n)?((?:\\fB-\w\\fP, )?\\fB--([a-z-]+)\\fP)\[?=.*\n\t`)
 
-// asOptions shows flags as manuals do: --file FILE instead of --file="".
+// asOptions shows flags in the form of a manual: --file FILE instead of --file="".
 func asOptions(page string, cmd *cobra.Command) string {
 	return optionHead.ReplaceAllStringFunc(page, func(head string) string {
 		m := optionHead.FindStringSubmatch(head)

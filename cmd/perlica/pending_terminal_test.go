@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTerminalAnsweredElsewhere: the first answer counts, and the prompt closes.
+// TestTerminalAnsweredElsewhere checks that the first answer counts and closes the question at the terminal.
 func TestTerminalAnsweredElsewhere(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "run", w.script(question, `@ask execute "Run that" command="make that"`))
@@ -28,8 +28,7 @@ func TestTerminalAnsweredElsewhere(t *testing.T) {
 	w.audit()
 }
 
-// TestTerminalThree: three questions at once are put one after the other; each answer
-// goes where it belongs.
+// TestTerminalThree checks that three questions appear one after the other and that each gets its own answer.
 func TestTerminalThree(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "run", `@ask execute "Run it" command="make all" count=3`)
@@ -44,7 +43,7 @@ func TestTerminalThree(t *testing.T) {
 	w.audit()
 }
 
-// TestPendingAnyOrder: without a terminal, open questions are answered in any order.
+// TestPendingAnyOrder checks that open questions can be answered in any order without a terminal.
 func TestPendingAnyOrder(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", "--wait-permissions=5m", `@ask execute "Run it" command="make all" count=3`)

@@ -21,8 +21,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// logReaders are the commands that show the log, with the arguments with which TestReadersOfAForgedLog runs
-// them. RUN and QUESTION stand for the ids of the forged run and question.
+// logReaders are the commands that show the log, with the arguments that TestReadersOfAForgedLog uses. RUN and
+// QUESTION stand for the ids of the forged run and question.
 var logReaders = map[string][]string{
 	"perlica log show":              {"log show RUN", "log show work", "log show 3", "log show 3 --json", "log show RUN --json", "log show QUESTION", "log show --type llm.*"},
 	"perlica log tail":              {"log tail -n 200", "log tail -n 200 --json", "log tail -n 200 --facts"},
@@ -57,7 +57,7 @@ var noLogReaders = map[string]string{
 	"perlica service logs": "shows the debug trail", "perlica version": "shows no log", "perlica help": "shows no log",
 }
 
-// TestEveryReaderIsInTheTable holds that a new reading command is tried with a forged log, or says why not.
+// TestEveryReaderIsInTheTable checks that every reading command is tried with a forged log or has a reason not to be.
 func TestEveryReaderIsInTheTable(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, words []string) {
 		path := cmd.CommandPath()
@@ -65,7 +65,7 @@ func TestEveryReaderIsInTheTable(t *testing.T) {
 			return
 		}
 		if cmd.HasSubCommands() {
-			return // it is its default subcommand
+			return // Its default subcommand is in the table.
 		}
 		if logReaders[path] == nil && noLogReaders[path] == "" {
 			t.Errorf("'%s' reads: put it into logReaders, or say in noLogReaders why it shows no payload", path)
@@ -73,7 +73,7 @@ func TestEveryReaderIsInTheTable(t *testing.T) {
 	})
 }
 
-// perlica runs a command and returns all that it printed, and its exit code.
+// says runs a command and returns its whole output and its exit code.
 func (w *world) says(command string) (string, int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -88,11 +88,11 @@ func (w *world) says(command string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// The texts that forgedLog records, and the texts that its forger puts in their place.
+// recordedText is the text that forgedLog records. The forger replaces it by forgedText.
 const recordedText, forgedText = "100 euro", "900 euro"
 
-// forgedLog makes a log with a session, a question, an approval and a contact, and forges the payloads of them:
-// without the views, the triggers dropped and put back. change is what the forger does to each row.
+// forgedLog makes a log with a session, a question, an approval and a contact, and forges their payloads. It drops
+// the triggers and restores them, and deletes the views. change is the forger's change of each row.
 func (w *world) forgedLog(change string) (run, question string) {
 	w.t.Helper()
 	must := func(out string, code int) {
@@ -137,7 +137,7 @@ func (w *world) forgedLog(change string) (run, question string) {
 	return run, question
 }
 
-// unview deletes the views, so that they are made from the log.
+// unview deletes the views, so that they are built from the log again.
 func (w *world) unview() {
 	w.t.Helper()
 	dir := filepath.Dir(logFile(w.project))
@@ -150,13 +150,13 @@ func (w *world) unview() {
 	}
 }
 
-// TestReadersOfAForgedLog holds that no command shows a payload or a header that was forged as if it were
-// recorded: it says that the log is damaged, and ends with 1. Yielding such an event as it is breaks it.
+// TestReadersOfAForgedLog checks that no command shows a forged payload or header as recorded. The command reports
+// the damage and ends with exit code 1. Mutant: yielding a damaged event unchanged.
 func TestReadersOfAForgedLog(t *testing.T) {
 	damaged := regexp.MustCompile(`(?i)damage|does not have its recorded hash`)
 	for name, change := range map[string]string{
 		"payload": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`,
-		// The hash in the header follows the payload, and the leaf does not follow the header.
+		// The forger changes the hash in the header to fit the payload, but not the leaf.
 		"payload and length": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `!') AS BLOB), payload_len = payload_len + 1`,
 		"emptied":            `payload = x''`,
 		"removed":            `payload = NULL`,
@@ -178,7 +178,7 @@ func TestReadersOfAForgedLog(t *testing.T) {
 					}
 				}
 			}
-			// The session's history goes into no prompt.
+			// The session's history is not sent in a prompt.
 			if out, code := w.says("run -s work hello"); code == 0 || !damaged.MatchString(out) {
 				t.Errorf("run: exit code %d: %s", code, out)
 			}
@@ -186,8 +186,8 @@ func TestReadersOfAForgedLog(t *testing.T) {
 	}
 }
 
-// TestFollowersOfAForgedLog holds that a command that follows the log shows damage in its place, and ends with 1 when
-// a person ends it. A command that forgets the damage when it is ended breaks it.
+// TestFollowersOfAForgedLog checks that a command that follows the log shows damage in its place, and ends with exit
+// code 1 when a person ends it. Mutant: forgetting the damage at the end.
 func TestFollowersOfAForgedLog(t *testing.T) {
 	w := newWorld(t)
 	w.forgedLog(`payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`)
@@ -208,7 +208,7 @@ func TestFollowersOfAForgedLog(t *testing.T) {
 	}
 }
 
-// TestChatOfAForgedLog holds that the chat shows nothing that was forged since it was said: /log refuses.
+// TestChatOfAForgedLog checks that /log refuses to show text that was forged during the chat.
 func TestChatOfAForgedLog(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

@@ -14,7 +14,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// clientFolder holds the tests of a client in TypeScript's SDK, and which version of that.
+// clientFolder has the tests of a client in the TypeScript SDK and the SDK's version.
 var clientFolder = filepath.Join("testdata", "client")
 
 func absolute(t *testing.T, path string) string {
@@ -26,8 +26,8 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// TestReplayToTheTypeScriptClient replays a session of claude to the test that docs/replay.md shows,
-// and it and the recorded frames of claude, codex and opencode to a client that says what theirs said.
+// TestReplayToTheTypeScriptClient replays a session of claude to the test of docs/replay.md. It also replays this
+// session and the recorded frames of claude, codex and opencode to a client that repeats the original client.
 func TestReplayToTheTypeScriptClient(t *testing.T) {
 	if v, err := exec.Command("node", "-p", "parseInt(process.versions.node)").Output(); err != nil {
 		t.Skip("SKIPPED, nothing is replayed to the TypeScript SDK's client: there is no node")
@@ -57,7 +57,7 @@ func TestReplayToTheTypeScriptClient(t *testing.T) {
 	}
 }
 
-// toRecord makes a file of frames of what package provider's tests replay.
+// toRecord converts frames of package provider's tests to a file for replay.
 func toRecord(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -84,10 +84,10 @@ func toRecord(t *testing.T, from, to string) {
 	}
 }
 
-// What docs/replay.md shows of a client in Go begins here.
+// The part of docs/replay.md about a client in Go begins here.
 
 type client struct {
-	acp.Client // the methods that this agent does not call
+	acp.Client // methods that this agent does not call
 	asked      chan string
 }
 
@@ -131,7 +131,7 @@ func TestYesterday(t *testing.T) {
 	if err != nil || res.StopReason != acp.StopReasonEndTurn || <-c.asked != "Write out.txt" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if err := in.Close(); err != nil { // it leaves
+	if err := in.Close(); err != nil { // The agent leaves.
 		t.Error(err)
 	}
 	if err := agent.Wait(); err != nil {
@@ -139,9 +139,9 @@ func TestYesterday(t *testing.T) {
 	}
 }
 
-// What docs/replay.md shows ends here.
+// The part of docs/replay.md ends here.
 
-// TestReplayInDocs holds the programs of docs/replay.md against those that run here.
+// TestReplayInDocs compares the programs of docs/replay.md with those that run here.
 func TestReplayInDocs(t *testing.T) {
 	page := documents(t)["docs/replay.md"]
 	for file, language := range map[string]string{filepath.Join(clientFolder, "client.test.mjs"): "js", "replay_client_test.go": "go"} {

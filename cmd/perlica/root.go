@@ -33,7 +33,7 @@ type app struct{ *frame.App }
 
 func newApp(version string) *app { return &app{frame.NewApp(version)} }
 
-// unknownCommand is what a first word that is no command leads to. It is never a prompt.
+// unknownCommand returns the error for a first word that is not a command. Such a word is never a prompt.
 func unknownCommand(root *cobra.Command, word string) error {
 	err := frame.UsageErrorf("there is no command %q", word)
 	if near := frame.NearestCommand(root, word); near != "" {
@@ -47,13 +47,13 @@ func unknownCommand(root *cobra.Command, word string) error {
 
 // main runs a command line and returns the exit code.
 func (a *app) main(args []string) int {
-	if len(args) == 1 && args[0] == "-V" { // as other programs of its kind have it
+	if len(args) == 1 && args[0] == "-V" { // Similar programs have -V, too.
 		args = []string{"--version"}
 	}
 	root := a.root(args)
 	from := 0
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		from = 1 // a shell asks what could stand at the end of the rest
+		from = 1 // A shell asks for completions of the remaining arguments.
 	}
 	if prints(root, args[from:]) {
 		args = slices.Insert(slices.Clone(args), from, "run")
@@ -74,23 +74,22 @@ func (a *app) main(args []string) int {
 	return code
 }
 
-// outlet is standard output for what cobra prints, such as help, without looking whether it could.
+// outlet is standard output for texts that cobra prints without checking for errors, such as help.
 type outlet struct {
 	to  io.Writer
-	err error // the first
+	err error // the first error
 }
 
 func (o *outlet) Write(b []byte) (int, error) {
 	if o.err == nil {
 		_, o.err = o.to.Write(b)
 	}
-	return len(b), nil // what went wrong is said once
+	return len(b), nil // The error is reported once.
 }
 
-// prints reports whether a command line without a command has -p: to other programs of its kind that is what run
-// is to this one.
+// prints reports whether a command line without a command has -p. In similar programs -p means 'perlica run'.
 func prints(root *cobra.Command, args []string) bool {
-	root.InitDefaultHelpCmd() // cobra adds it late
+	root.InitDefaultHelpCmd() // Cobra adds it late.
 	if cmd, _, err := root.Find(args); err != nil || cmd != root {
 		return false
 	}
@@ -100,7 +99,7 @@ func prints(root *cobra.Command, args []string) bool {
 	return slices.Contains(args, "-p") || slices.Contains(args, "--print")
 }
 
-// root is the tree of commands, as far as args need it.
+// root builds the tree of commands as far as args need it.
 func (a *app) root(args []string) *cobra.Command {
 	var flags chat.Flags
 	var serves bool
@@ -120,7 +119,7 @@ At a terminal, 'perlica' without a command is the chat.`,
   perlica doctor                                 what is broken, and what to do`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			// cobra would look after this, with an error that is not known as one of usage.
+			// Cobra would check this later, and its error would not be a usage error.
 			if err := frame.CheckExclusive(cmd); err != nil {
 				return err
 			}
@@ -134,7 +133,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 			return a.Gate(cmd)
 		},
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && flags.Resume { // as others have it: the id behind the flag
+			if len(args) == 1 && flags.Resume { // In similar programs the id follows the flag.
 				flags.Resume, flags.Session = false, args[0]
 				return nil
 			}
@@ -153,10 +152,11 @@ At a terminal, 'perlica' without a command is the chat.`,
 					return err
 				}
 				return service.Serve(cmd.Context(), a.App, web.ServeWithBridge)
-			case a.Piped(): // the chat needs a terminal; what is piped in is one input
+			case a.Piped(): // The chat needs a terminal. Piped text is one input.
 				flags.Format = "text"
 				return run.Run(a.App, cmd, flags.Flags, flags.Team, nil)
-			case screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stderr), cmd.Flags().NFlag() > 0: // its flags mean it
+			case screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stderr), cmd.Flags().NFlag() > 0:
+				// The flags belong to the chat.
 				if err := a.PersonOnly("the chat"); err != nil {
 					return err
 				}
@@ -172,15 +172,15 @@ At a terminal, 'perlica' without a command is the chat.`,
 	root.PersistentFlags().StringVar(&a.ProjectFlag, "project", "", "the `folder` of the project; without it .perlica_config is looked for")
 	root.Flags().BoolP("print", "p", false, "send one input, print the answer, exit: the same as 'perlica run', with its flags")
 	root.Flags().BoolVar(&serves, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
-	root.CompletionOptions.DisableDefaultCmd = true // it is one of ours
-	if len(args) > 0 && commands[args[0]] != nil {  // the others would be built for nothing
+	root.CompletionOptions.DisableDefaultCmd = true // completionCommand replaces it.
+	if len(args) > 0 && commands[args[0]] != nil {  // Building the other commands would take time for nothing.
 		root.AddCommand(commands[args[0]](a.App))
 		return root
 	}
 	addVersion(root)
 	chat.AddFlags(a.App, root, &flags)
 	for _, command := range commands {
-		root.AddCommand(command(a.App)) // it sorts them
+		root.AddCommand(command(a.App)) // AddCommand sorts the commands.
 	}
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		describeForShells(root)
@@ -196,7 +196,7 @@ var commands = map[string]func(*frame.App) *cobra.Command{
 	"team": team.Command, "web": web.Command,
 }
 
-// addVersion adds --version. The one of cobra prints another line; to change that line needs text/template.
+// addVersion adds --version. Cobra's own flag prints another line, and changing that line needs text/template.
 func addVersion(cmd *cobra.Command) {
 	cmd.Flags().BoolP("version", "v", false, "version for "+cmd.Name())
 }
@@ -205,7 +205,7 @@ func serviceCommand(a *frame.App) *cobra.Command {
 	return service.Command(a, log.TailCommand(a), web.ServeWithBridge)
 }
 
-// runCommand is run with --version, as other programs of its kind have it.
+// runCommand returns run with --version, as in similar programs.
 func runCommand(a *frame.App) *cobra.Command {
 	cmd := run.Command(a)
 	addVersion(cmd)

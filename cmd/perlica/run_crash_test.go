@@ -15,11 +15,10 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 )
 
-// recovers fails unless the next run says once that an earlier one was cut off,
-// and writes its outcome once.
+// recovers fails unless the next run reports the interrupted run once and writes its outcome once.
 func (w *world) recovers(calls int, parts ...string) {
 	w.t.Helper()
-	w.gone() // the agent goes with perlica
+	w.gone() // The agent ends with perlica.
 	const said = "an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show "
 	j := w.run("run", "hello")
 	j.exits(0)
@@ -40,7 +39,7 @@ func (w *world) recovers(calls int, parts ...string) {
 	w.audit()
 }
 
-// TestKilled: perlica is killed at several points of a run. The next start tells the truth.
+// TestKilled kills perlica at several points of a run. The next start reports the true outcome.
 func TestKilled(t *testing.T) {
 	t.Run("after the intent", func(t *testing.T) {
 		w := newWorld(t)
@@ -49,7 +48,7 @@ func TestKilled(t *testing.T) {
 		j.signal(syscall.SIGKILL)
 		j.wait()
 		w.gone()
-		sent := w.prompts() // the prompt may have been recorded by then, or not
+		sent := w.prompts() // The prompt may or may not be recorded at this point.
 		w.recovers(sent)
 		w.run("run", "--input-id=i", "@hang").exits(6)
 	})
@@ -113,10 +112,10 @@ adapter.command = "perlica"
 adapter.args = ["agent", "predictable", "--scenario", "[session/close]\n@hang"]
 `
 
-// wiretap is an agent whose input is kept in the file wire.
+// wiretap is an agent that writes its input to the file wire.
 const wiretap = `--agent=sh -c 'tee -a "$HOME/wire" | perlica agent predictable'`
 
-// unsent fails if a prompt has reached an agent behind the wiretap.
+// unsent fails if a prompt has reached the agent of wiretap.
 func (w *world) unsent() {
 	w.t.Helper()
 	wire, err := os.ReadFile(filepath.Join(w.home, "wire"))
@@ -129,7 +128,7 @@ func (w *world) unsent() {
 	w.gone()
 }
 
-// refuses fails unless a run ends with code 7, says the words, and sends nothing.
+// refuses fails unless a run ends with exit code 7, prints the words, and sends nothing.
 func (w *world) refuses(words ...string) {
 	w.t.Helper()
 	j := w.run("run", "--json", wiretap, "hello")
@@ -143,7 +142,7 @@ func (w *world) refuses(words ...string) {
 	w.unsent()
 }
 
-// TestUnusableLog: a log that cannot be written keeps every prompt from leaving.
+// TestUnusableLog checks that no prompt leaves if the log cannot be written.
 func TestUnusableLog(t *testing.T) {
 	t.Run("foreign", func(t *testing.T) {
 		w := newWorld(t)
@@ -254,7 +253,7 @@ func TestUnusableLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, bytes.Repeat(line, 1<<20/len(line)+1), 0o600); err != nil { // it holds
+		if err := os.WriteFile(name, bytes.Repeat(line, 1<<20/len(line)+1), 0o600); err != nil { // The limit holds.
 			t.Fatal(err)
 		}
 		cmd := w.command()
@@ -270,7 +269,7 @@ func TestUnusableLog(t *testing.T) {
 	})
 }
 
-// TestDisk: a disk that is full or read-only, before the prompt and in mid-turn.
+// TestDisk fills the disk or makes it read-only, before the prompt and during a turn.
 func TestDisk(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
 		w := newWorld(t)
@@ -323,8 +322,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestSlowDisk: every sync takes its time, longer than the turn itself. The answer comes late,
-// and right, and once.
+// TestSlowDisk delays every sync for longer than the turn. The answer comes late, is right, and comes once.
 func TestSlowDisk(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "hello").exits(0)
@@ -346,7 +344,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	text := w.script("@stream 1500 2000", `@ask execute "Run it" command="make"`, "@say done")
 	j := slow("perlica", "run", "--input-id=i", text)
-	j.exits(5) // no one was there to ask
+	j.exits(5) // Nobody was there to ask.
 	if got := j.stdout.String(); !strings.HasSuffix(got, "done") || len(got) < 1500*2000 {
 		t.Errorf("%d bytes, which end with %.100q", len(got), got[max(len(got)-100, 0):])
 	}

@@ -19,7 +19,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-// sql changes a database behind perlica's back.
+// sql changes a database without perlica.
 func (w *world) sql(path, statement string) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -54,8 +54,7 @@ func (w *world) lock(path string) (release func()) {
 	}
 }
 
-// tmpfs puts the project's data on a small file system of its own. It skips the test for
-// anyone who may not mount.
+// tmpfs puts the project's data on a small file system. It skips the test if the user may not mount.
 func (w *world) tmpfs(size string) (remount func(options string)) {
 	w.t.Helper()
 	dir := filepath.Join(w.project, ".perlica_config")
@@ -91,7 +90,7 @@ func fillUp(t *testing.T, path string) {
 	}
 }
 
-// termios is the mode of a terminal.
+// termios returns the mode of a terminal.
 func termios(t *testing.T, f *os.File) string {
 	t.Helper()
 	cmd := exec.Command("stty", "-g")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNoLocks: a disk that gives no locks is called that, and not another process. A process asks three
-// times for its standard files before it can lock one.
+// TestNoLocks checks that a disk without working locks is reported as such and not as another process. A process asks
+// for locks of its three standard files before it can lock a file.
 func TestNoLocks(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "hello").exits(0)

@@ -15,7 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// crowdAgent asks 40 questions of 1 MB and waits for none of the answers.
+// crowdAgent asks 40 questions of 1 MB and waits for no answer.
 const crowdAgent = `import json, sys
 def send(**m): print(json.dumps(dict(m, jsonrpc="2.0")), flush=True)
 for line in sys.stdin:
@@ -31,7 +31,7 @@ for line in sys.stdin:
                 "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}, {"optionId": "n", "name": "No", "kind": "reject_once"}]})
 `
 
-// TestLargeQuestionsFitInMemory: what an open question says is held once.
+// TestLargeQuestionsFitInMemory checks that memory holds the text of an open question once.
 func TestLargeQuestionsFitInMemory(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3")

@@ -28,8 +28,8 @@ const modelKey = "sk-0123456789-abcdefghijklmnop"
 // captured is one connection to a model's server, byte for byte.
 type captured struct{ there, back []byte }
 
-// captures serves connections that each bring one request, which is answered by answer, and keeps what
-// crossed them.
+// captures serves connections with one request each. answer answers the request. captures keeps all bytes of both
+// directions.
 func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) (url string, all func() []captured) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,9 +54,9 @@ func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) 
 				t.Error(err)
 			}
 			if c.back = answer(conn, r); c.back != nil {
-				_, _ = conn.Write(c.back) // perlica may be gone
+				_, _ = conn.Write(c.back) // perlica may be gone.
 			}
-			_ = conn.Close() // all was written
+			_ = conn.Close() // Everything was written.
 			c.there = there.Bytes()
 			list = append(list, c)
 		}
@@ -69,13 +69,13 @@ func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) 
 	return "http://" + l.Addr().String(), func() []captured { end(); return list }
 }
 
-// model has the world ask a model at an address, as the provider "mine".
+// model makes the world use a model at an address as the provider "mine".
 func (w *world) model(api, url string) {
 	w.config(fmt.Sprintf("[providers.mine.model]\napi = %q\nname = \"m\"\nbase_url = %q\nkey_env = \"MODEL_KEY\"\n[runtime.logs]\nlevel = \"debug\"\n", api, url))
 	w.env = append(w.env, "MODEL_KEY="+modelKey)
 }
 
-// exchanged is what the log has of one exchange.
+// exchanged is one exchange in the log.
 type exchanged struct {
 	Method, URL string
 	Withheld    []string
@@ -85,7 +85,7 @@ type exchanged struct {
 	Base64      []byte
 }
 
-// exchange reads the log's lines of a method.
+// exchange reads the lines of a method from the log.
 func (w *world) exchange(method string) (list []exchanged) {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -104,7 +104,7 @@ func (w *world) exchange(method string) (list []exchanged) {
 	return list
 }
 
-// fieldSet are the fields of a header as a sorted set of lines, with names in lower case.
+// fieldSet returns the fields of a header as sorted lines with names in lower case.
 func fieldSet(head []byte) (set []string) {
 	for _, line := range strings.Split(strings.TrimSpace(string(head)), "\r\n")[1:] {
 		name, value, _ := strings.Cut(line, ":")
@@ -122,7 +122,7 @@ func (x exchanged) fields(more ...string) []string {
 	return more
 }
 
-// modelStreams is a recorded stream for each API, and how the key is sent to it.
+// modelStreams has a recorded stream for each API, and the header for the key.
 var modelStreams = map[string]struct{ file, key string }{
 	"anthropic":   {"anthropic-text", "x-api-key: " + modelKey},
 	"openai":      {"openai-azure-text.1", "authorization: Bearer " + modelKey},
@@ -130,7 +130,7 @@ var modelStreams = map[string]struct{ file, key string }{
 	"gemini":      {"gemini-text", "x-goog-api-key: " + modelKey},
 }
 
-// modelAnswer is an answer that streams the events of a record.
+// modelAnswer returns an answer that streams the events of a record.
 func modelAnswer(t *testing.T, file string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "provider", "model", "testdata", "streams", file+".chunks"))
@@ -147,8 +147,8 @@ func modelAnswer(t *testing.T, file string) []byte {
 	return append(fmt.Appendf(answer, "%d\r\n\r\n", len(body)), body...)
 }
 
-// TestModelExchange: the log has the exchange byte for byte as a server captured it, without the key,
-// which is in no file and with no process that does not need it; and the replay agent says it again.
+// TestModelExchange checks that the log has the exchange byte for byte as a server captured it, without the key. No
+// file has the key, and no process has it that does not need it. The replay agent repeats the answer.
 func TestModelExchange(t *testing.T) {
 	for _, api := range slices.Sorted(maps.Keys(modelStreams)) {
 		t.Run(api, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestModelExchange(t *testing.T) {
 	}
 }
 
-// replays has the replay agent answer what the newest run asked.
+// replays lets the replay agent answer the question of the newest run.
 func (w *world) replays(text string) {
 	w.t.Helper()
 	record := filepath.Join(w.t.TempDir(), "record")
@@ -202,13 +202,13 @@ func (w *world) replays(text string) {
 	}
 }
 
-// noProcessKnows fails if the key is in a command line, or in the environment of a process of the world
-// that is neither the perlica that was given it nor the model agent.
+// noProcessKnows fails if the key is in a command line, or in the environment of a process other than the model agent
+// and the perlica that got the key.
 func (w *world) noProcessKnows(key string) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is valid.
 	agents := 0
 	for _, dir := range dirs {
-		line, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // it may be gone
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // The process may be gone.
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		if bytes.Contains(line, []byte(key)) {
 			w.t.Errorf("the key is in the command line %q", line)
@@ -227,7 +227,7 @@ func (w *world) noProcessKnows(key string) {
 	}
 }
 
-// noFileHas fails if a file below the home or the project, or an export, holds a text.
+// noFileHas fails if a file below the home or the project, or an export, contains a text.
 func (w *world) noFileHas(text string) {
 	w.t.Helper()
 	for _, args := range [][]string{{"log", "export"}, {"log", "show", "--last"}, {"provider", "list", "--json"}, {"provider", "show", "mine"}, {"config", "show"}} {
@@ -254,8 +254,8 @@ func (w *world) noFileHas(text string) {
 	}
 }
 
-// TestModelEchoesKey: a server that sends the key back in a header and in an error's body puts it into
-// no file and on no screen.
+// TestModelEchoesKey checks that a key that the server sends back, in a header or in an error's body, gets into no
+// file and on no screen.
 func TestModelEchoesKey(t *testing.T) {
 	w := newWorld(t)
 	body := `{"error":{"message":"Incorrect API key provided: ` + modelKey + `","type":"invalid_request_error","code":"` + modelKey + `"}}`
@@ -277,7 +277,7 @@ func TestModelEchoesKey(t *testing.T) {
 	w.audit()
 }
 
-// TestModelKilled: a server that kills Perlica when the request comes finds the request on its log.
+// TestModelKilled checks that a server that kills Perlica on the request finds the request on the log.
 func TestModelKilled(t *testing.T) {
 	w := newWorld(t)
 	started := make(chan *job, 1)
@@ -297,15 +297,14 @@ func TestModelKilled(t *testing.T) {
 	if sent := w.exchange("_perlica.dev/http/send"); len(sent) != 1 || !strings.Contains(sent[0].Body, "hello") {
 		t.Errorf("the log has %+v", sent)
 	}
-	w.run("run", "--input-id=once", "--provider=mine", "hello").exits(6) // nothing is sent again
+	w.run("run", "--input-id=once", "--provider=mine", "hello").exits(6) // Nothing is sent again.
 	if n := len(all()); n != 1 {
 		t.Errorf("%d requests", n)
 	}
 	w.audit()
 }
 
-// TestModelDurable: by what the system is asked for, the request is synced to the disk before a
-// connection is made.
+// TestModelDurable checks by the system calls that the request is synced before a connection is made.
 func TestModelDurable(t *testing.T) {
 	if out, err := exec.Command("strace", "-f", "-o", "/dev/null", "true").CombinedOutput(); err != nil {
 		t.Skipf("strace is not installed, or may not trace here: %v, %.200s", err, out)
@@ -338,8 +337,8 @@ func TestModelDurable(t *testing.T) {
 	}
 }
 
-// TestModelChat: the chat lists the API's models when it is asked to, on the record and between the turns;
-// that which is chosen is asked.
+// TestModelChat checks that the chat lists the API's models on request, with the exchange on the record between the
+// turns, and uses the chosen model.
 func TestModelChat(t *testing.T) {
 	w := newWorld(t)
 	answer := modelAnswer(t, "openai-chat-mistral-text")

@@ -23,23 +23,22 @@ import (
 type terminal struct {
 	*job
 	pty   *os.File
-	name  string        // of the terminal
-	ended chan struct{} // closed when no one has the terminal any more
-	size  [2]int        // columns and rows, as the terminal began
+	name  string        // name of the terminal's device
+	ended chan struct{} // closed when no process has the terminal open
+	size  [2]int        // columns and rows at the start
 
 	mu   sync.Mutex // guards seen
 	seen []byte
-	from int // what expect has found already
+	from int // end of the text that expect has found
 }
 
-// terminal runs perlica on a terminal of its own. The standard streams that prepare sets
-// are not the terminal.
+// terminal runs perlica on a new terminal. prepare may set other standard streams.
 func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *terminal {
 	w.t.Helper()
 	return w.terminalOf(200, 50, prepare, args...)
 }
 
-// terminalOf is terminal with a size.
+// terminalOf works like terminal with a size.
 func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args ...string) *terminal {
 	w.t.Helper()
 	p, tty, err := pty.Open()
@@ -63,7 +62,7 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
 	s := &terminal{pty: p, name: tty.Name(), ended: make(chan struct{}), size: [2]int{int(columns), int(rows)}}
 	s.job = w.startCmd(cmd)
-	_ = tty.Close() // the child has it
+	_ = tty.Close() // The child has it.
 	go func() {
 		defer close(s.ended)
 		buf := make([]byte, 4096)
@@ -78,14 +77,14 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 		}
 	}()
 	w.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended, unless the test failed
-		_ = p.Close()          // a terminal that no one looks at
+		_ = cmd.Process.Kill() // The process has ended, unless the test failed.
+		_ = p.Close()          // No process uses the terminal now.
 		<-s.ended
 	})
 	return s
 }
 
-// exits fails unless the job ends with the code. Everything has been shown then.
+// exits fails unless the job ends with the code. All output has been shown then.
 func (s *terminal) exits(code int) {
 	s.w.t.Helper()
 	s.job.exits(code)
@@ -96,7 +95,7 @@ func (s *terminal) exits(code int) {
 	}
 }
 
-// text is everything that was shown.
+// text returns the whole output.
 func (s *terminal) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +104,7 @@ func (s *terminal) text() string {
 
 var sgr = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// expect waits until the text is shown, in whatever color, behind what was expected before.
+// expect waits until the text is shown in any color, after the previously expected text.
 func (s *terminal) expect(text string) {
 	s.w.t.Helper()
 	s.w.eventually(fmt.Sprintf("the terminal shows %q", text), func() error {
@@ -119,7 +118,7 @@ func (s *terminal) expect(text string) {
 	})
 }
 
-// finds waits until something that the pattern fits is shown, like expect.
+// finds waits for output that matches the pattern, like expect.
 func (s *terminal) finds(pattern string) (groups []string) {
 	s.w.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -136,14 +135,14 @@ func (s *terminal) finds(pattern string) (groups []string) {
 	return groups
 }
 
-// drawn is the terminal as a person sees it who has not changed its size.
+// drawn returns the terminal as a person sees it who has not changed its size.
 func (s *terminal) drawn() *screentest.Terminal {
 	t := screentest.New(s.size[0], s.size[1])
-	_, _ = t.Write([]byte(s.text())) // it takes all
+	_, _ = t.Write([]byte(s.text())) // It accepts every byte.
 	return t
 }
 
-// sees waits until a person sees the text, in rows, or could scroll back to it.
+// sees waits until the text is visible in rows or in the scrollback.
 func (s *terminal) sees(text string) {
 	s.w.t.Helper()
 	s.w.eventually(fmt.Sprintf("somebody sees %q", text), func() error {
@@ -154,7 +153,7 @@ func (s *terminal) sees(text string) {
 	})
 }
 
-// press types.
+// press types keys.
 func (s *terminal) press(keys string) {
 	s.w.t.Helper()
 	if _, err := s.pty.WriteString(keys); err != nil {
@@ -162,15 +161,15 @@ func (s *terminal) press(keys string) {
 	}
 }
 
-// pressNow is press, and what is expected next is shown after it.
+// pressNow types keys. The next expected text must appear after them.
 func (s *terminal) pressNow(keys string) {
 	s.w.t.Helper()
 	s.from = len(sgr.ReplaceAllString(s.text(), ""))
 	s.press(keys)
 }
 
-// ask waits until a question is shown. What is typed from then on is not lost: the end of its last line, that behind
-// the keys, comes when what was typed before has been thrown away.
+// ask waits until a question is shown. Keys typed from then on are not lost, because the end of the last line appears
+// after the earlier keys were discarded.
 func (s *terminal) ask(parts ...string) {
 	s.w.t.Helper()
 	for _, p := range parts {
@@ -180,7 +179,7 @@ func (s *terminal) ask(parts ...string) {
 	s.expect("\n")
 }
 
-// taken types, and waits until that has been read.
+// taken types keys and waits until they were read.
 func (s *terminal) taken(keys string) {
 	s.w.t.Helper()
 	s.press(keys)
@@ -198,7 +197,7 @@ func (s *terminal) taken(keys string) {
 	})
 }
 
-// shows fails if the terminal has not shown the text by now.
+// shows fails if the terminal has not shown the text yet.
 func (s *terminal) shows(text string) {
 	s.w.t.Helper()
 	if !strings.Contains(s.text(), text) {

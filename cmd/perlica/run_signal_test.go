@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// TestInterrupt: the first Ctrl-C is the agent's to confirm.
+// TestInterrupt checks that the first Ctrl-C waits for the agent's confirmation.
 func TestInterrupt(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", w.script("@say half", "@hang"))
@@ -34,7 +34,7 @@ func TestInterrupt(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptTwice: the second one ends an agent that does not listen, with its children.
+// TestInterruptTwice checks that the second Ctrl-C ends an agent that does not react, with its children.
 func TestInterruptTwice(t *testing.T) {
 	w := newWorld(t)
 	text := w.script("@ignore cancel", "@ignore term", "@spawn 10m stubborn", "@say half", "@hang")
@@ -62,7 +62,7 @@ func TestInterruptTwice(t *testing.T) {
 	}
 }
 
-// TestTerminate: SIGTERM is a stop like Ctrl-C, with another code; so is a closed terminal.
+// TestTerminate checks that SIGTERM and a closed terminal stop the run like Ctrl-C, with another exit code.
 func TestTerminate(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"term": syscall.SIGTERM, "hup": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestTerminateTwice: the second SIGTERM ends the agent, and the code stays SIGTERM's.
+// TestTerminateTwice checks that the second SIGTERM ends the agent and that the exit code stays that of SIGTERM.
 func TestTerminateTwice(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", w.script("@ignore cancel", "@say half", "@hang"))
@@ -98,8 +98,7 @@ func TestTerminateTwice(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptOverridesTimeout: a run that is interrupted after its time was up was
-// interrupted.
+// TestInterruptOverridesTimeout checks that an interrupt after the timeout gives the exit code of the interrupt.
 func TestInterruptOverridesTimeout(t *testing.T) {
 	w := newWorld(t)
 	script := w.script("@ignore cancel", "@hang")
@@ -116,7 +115,7 @@ func TestInterruptOverridesTimeout(t *testing.T) {
 	}
 	limit := 2 * time.Second
 	j := w.start("run", "--timeout="+limit.String(), script)
-	for !cancelled(j) { // it was over before the prompt was sent: to start may take that long
+	for !cancelled(j) { // The time was up before the prompt was sent, because the start may take that long.
 		j.exits(3)
 		limit *= 4
 		j = w.start("run", "--timeout="+limit.String(), script)
@@ -127,7 +126,7 @@ func TestInterruptOverridesTimeout(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptBeforePrompt: nothing is sent, and the input may be tried again.
+// TestInterruptBeforePrompt checks that nothing is sent and that the input may be tried again.
 func TestInterruptBeforePrompt(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", "--input-id=i", "--agent", "perlica agent predictable --scenario $'[session/new]\n@hang'", "hello")
@@ -140,7 +139,7 @@ func TestInterruptBeforePrompt(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptWhileReading: Ctrl-C ends a run that waits for its standard input.
+// TestInterruptWhileReading checks that Ctrl-C ends a run that waits for standard input.
 func TestInterruptWhileReading(t *testing.T) {
 	for name, c := range map[string]struct {
 		sig  syscall.Signal
@@ -173,7 +172,7 @@ func TestInterruptWhileReading(t *testing.T) {
 	}
 }
 
-// TestIgnoredSignals: under nohup, and in a shell's background, perlica stays deaf.
+// TestIgnoredSignals checks that perlica ignores signals under nohup and in a shell's background.
 func TestIgnoredSignals(t *testing.T) {
 	w := newWorld(t)
 	open := w.gated(" whole")
@@ -191,7 +190,7 @@ func TestIgnoredSignals(t *testing.T) {
 	w.audit()
 }
 
-// TestClosedPipe: the reader of the answer goes away; the turn ends quietly.
+// TestClosedPipe checks that the turn ends quietly when the reader of the answer goes away.
 func TestClosedPipe(t *testing.T) {
 	for name, args := range map[string][]string{
 		"text":        {"run"},
@@ -222,7 +221,7 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// TestClosedPipeAtTheEnd: the answer is complete; that no one took it is no fault.
+// TestClosedPipeAtTheEnd checks that a missing reader of a complete answer is not an error.
 func TestClosedPipeAtTheEnd(t *testing.T) {
 	w := newWorld(t)
 	r, wr, err := os.Pipe()
@@ -239,7 +238,7 @@ func TestClosedPipeAtTheEnd(t *testing.T) {
 	w.audit()
 }
 
-// TestStuckReader: a reader that has stopped does not keep a run from ending.
+// TestStuckReader checks that a stopped reader does not keep a run from ending.
 func TestStuckReader(t *testing.T) {
 	w := newWorld(t)
 	r, wr, err := os.Pipe()
@@ -261,10 +260,10 @@ func TestStuckReader(t *testing.T) {
 	w.audit()
 }
 
-// TestDeafAgent: one that stops reading its input cannot keep a run from ending either.
+// TestDeafAgent checks that an agent that stops reading its input does not keep a run from ending.
 func TestDeafAgent(t *testing.T) {
 	w := newWorld(t)
-	// The answer to the agent's own request is the one line that it may still read.
+	// The agent may still read one line, the answer to its own request.
 	j := w.start("run", w.script("@ignore stdin", "@ignore eof", "@request vendor/x wait=no", "@sleep 50ms", "@say deaf", "@hang"))
 	w.until(1, "acp.notification.received", "deaf")
 	j.signal(syscall.SIGINT)
@@ -275,7 +274,7 @@ func TestDeafAgent(t *testing.T) {
 	w.audit()
 }
 
-// TestUnconfirmedCancel: an agent that does not confirm is ended after a while.
+// TestUnconfirmedCancel checks that an agent that does not confirm is ended after a while.
 func TestUnconfirmedCancel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the 15 s that an agent has")
@@ -290,7 +289,7 @@ func TestUnconfirmedCancel(t *testing.T) {
 	w.audit()
 }
 
-// TestFlood: 100,000 updates are all on record and all on standard output, in order; a tenth of them where tests are short.
+// TestFlood checks that 100,000 updates are on record and on standard output, in order. Short tests use a tenth.
 func TestFlood(t *testing.T) {
 	updates := 100_000
 	if testing.Short() {
@@ -318,7 +317,7 @@ func TestFlood(t *testing.T) {
 	w.audit()
 }
 
-// TestSameInputAtOnce: ten processes with one input make one call.
+// TestSameInputAtOnce checks that ten processes with the same input make one call.
 func TestSameInputAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "--input-id=first", "hello").exits(0)
@@ -352,7 +351,7 @@ func TestSameInputAtOnce(t *testing.T) {
 	w.audit()
 }
 
-// TestBusySession: a second run waits, or is told; it can be stopped while it waits.
+// TestBusySession checks that a second run waits or gets an error, and that it can be stopped while it waits.
 func TestBusySession(t *testing.T) {
 	w := newWorld(t)
 	first := w.run("run", "--json", "hello")

@@ -16,19 +16,18 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen. A machine may stand still for a while,
-// more than once; where all is well it costs nothing.
+// patience is the longest wait of a test for a thing that must happen. A busy machine may stop a process for a while.
+// A passing test does not wait that long.
 const patience = 2 * time.Minute
 
-// world is a home and a project of their own, in which perlica runs as a user would run it.
+// world is a home and a project in which perlica runs as a user would run it.
 type world struct {
 	t             *testing.T
 	home, project string
 	env           []string
 }
 
-// newWorld makes one. At the end of the test no process of it may be left, and its log
-// must be whole.
+// newWorld makes a world. At the end of the test no process of it may be left, and its log must be whole.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
@@ -40,15 +39,14 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.env = []string{
-		"GORACE=atexit_sleep_ms=0", // else each process of a race build takes a second to leave
+		"GORACE=atexit_sleep_ms=0", // Otherwise each process of a race build takes a second to leave.
 		"HOME=" + w.home, "PERLICA_HOME=" + filepath.Join(w.home, ".perlica"), "PATH=" + os.Getenv("PATH"),
 		"TERM=xterm", "PERLICA_MODEL_DEFAULT_PROVIDER=predictable",
 	}
 	return w
 }
 
-// audit checks what every test must leave. Tests that damage the log on purpose do not
-// call it.
+// audit checks the state that every test must leave. Tests that damage the log on purpose do not call it.
 func (w *world) audit() {
 	w.t.Helper()
 	w.gone()
@@ -57,8 +55,7 @@ func (w *world) audit() {
 	}
 }
 
-// gone fails unless every process of the world has ended. Those of a killed perlica may
-// take a moment.
+// gone fails unless every process of the world has ended. The processes of a killed perlica may take a moment.
 func (w *world) gone() {
 	w.t.Helper()
 	w.eventually("no process is left", func() error {
@@ -85,7 +82,7 @@ func (w *world) eventually(what string, f func() error) {
 	}
 }
 
-// count is the number of events of a type whose payload contains all parts.
+// count returns the number of events of a type whose payload contains all parts.
 func (w *world) count(typ string, parts ...string) int {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -95,7 +92,7 @@ func (w *world) count(typ string, parts ...string) int {
 	return countEvents(events, typ, parts...)
 }
 
-// logged fails unless the log holds n such events.
+// logged fails unless the log has n such events.
 func (w *world) logged(n int, typ string, parts ...string) {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -122,7 +119,7 @@ func (w *world) until(n int, typ string, parts ...string) {
 	})
 }
 
-// prompts is how many calls have left.
+// prompts returns the number of prompts that were sent.
 func (w *world) prompts() int {
 	w.t.Helper()
 	return w.count("acp.request.sent", `"method":"session/prompt"`)
@@ -164,7 +161,7 @@ type job struct {
 	done           chan struct{}
 }
 
-// output is what a job has printed so far.
+// output is the output of a job so far.
 type output struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -182,7 +179,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// start runs perlica in the background, without a terminal.
+// start runs perlica in the background without a terminal.
 func (w *world) start(args ...string) *job {
 	w.t.Helper()
 	return w.startCmd(w.command(args...))
@@ -203,10 +200,10 @@ func (w *world) startCmd(cmd *exec.Cmd) *job {
 	}
 	go func() {
 		defer close(j.done)
-		_ = cmd.Wait() // its state tells
+		_ = cmd.Wait() // The process's state has the result.
 	}()
 	w.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended, unless the test failed
+		_ = cmd.Process.Kill() // The process has ended, unless the test failed.
 		<-j.done
 	})
 	return j
@@ -219,7 +216,7 @@ func (j *job) signal(sig syscall.Signal) {
 	}
 }
 
-// wait returns the exit code; -1 if a signal ended it.
+// wait returns the exit code, or -1 if a signal ended the job.
 func (j *job) wait() int {
 	j.w.t.Helper()
 	select {
@@ -230,14 +227,14 @@ func (j *job) wait() int {
 	return j.cmd.ProcessState.ExitCode()
 }
 
-// worked is the time that the job has spent on a processor: a process that waits for one uses none.
+// worked returns the processor time of the job. A waiting process uses none.
 func (j *job) worked() time.Duration {
 	j.w.t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", j.cmd.Process.Pid))
 	if err != nil {
 		j.w.t.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // behind the name
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // after the name
 	var user, system time.Duration
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
 		j.w.t.Fatal(err)
@@ -263,7 +260,7 @@ func (j *job) exits(code int) {
 	}
 }
 
-// expect waits until standard error contains the text. Where perlica has ended without it there is nothing to wait for.
+// expect waits until standard error contains the text. It fails if perlica ends without printing it.
 func (j *job) expect(text string) {
 	j.w.t.Helper()
 	j.w.eventually(fmt.Sprintf("perlica says %q", text), func() error {
@@ -286,7 +283,7 @@ func (j *job) opensLog() {
 		j.w.t.Fatal(err)
 	}
 	j.w.eventually("the log is open", func() error {
-		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", j.cmd.Process.Pid)) // the pattern is right
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", j.cmd.Process.Pid)) // The pattern is valid.
 		for _, l := range links {
 			if to, err := os.Readlink(l); err == nil && to == log {
 				return nil

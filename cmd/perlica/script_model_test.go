@@ -15,10 +15,9 @@ import (
 
 func init() { scriptCommands["model"] = cmdModel }
 
-// cmdModel starts a server that speaks Chat Completions, and puts its address for BASE into a file. It echoes what
-// was said last; a prompt with the words "status N" is answered with that status, one with "error N WORDS" with
-// the API's own error, one with "break" by a stream that breaks. Each request is a line of the file "requests": its path, its Authorization and its
-// body.
+// cmdModel starts a server that speaks Chat Completions, and writes its address for BASE to a file. It repeats the
+// last message. A prompt "status N" gets that status, "error N WORDS" gets the API's own error, and "break" gets a
+// stream that breaks. Each request is a line of the file "requests": its path, its Authorization and its body.
 //
 //	model FILE
 func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
@@ -34,9 +33,10 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		mu.Lock()
-		_, _ = fmt.Fprintf(file, "%s %s %s\n", r.URL.Path, r.Header.Get("Authorization"), body) // the script sees what is missing
+		// The script notices a missing line.
+		_, _ = fmt.Fprintf(file, "%s %s %s\n", r.URL.Path, r.Header.Get("Authorization"), body)
 		mu.Unlock()
-		var v struct{ Messages []struct{ Content any } } // a text, or a list of them
+		var v struct{ Messages []struct{ Content any } } // a text or a list of texts
 		if json.Unmarshal(body, &v) != nil || len(v.Messages) == 0 {
 			http.Error(w, `{"error":{"message":"no messages"}}`, http.StatusBadRequest)
 			return
@@ -62,7 +62,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"rm","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
 			return
 		}
-		text, _ := json.Marshal("Model: " + said) // a string has a JSON form
+		text, _ := json.Marshal("Model: " + said) // A string always has a JSON form.
 		if json.Valid([]byte(said)) {
 			text, _ = json.Marshal(said)
 		}
@@ -73,7 +73,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(func() {
 		server.Close()
-		_ = file.Close() // only the script's lines are in it
+		_ = file.Close() // It only has the script's lines.
 	})
 	path := ts.MkAbs(args[0])
 	text := strings.ReplaceAll(ts.ReadFile(path), "BASE", server.URL)

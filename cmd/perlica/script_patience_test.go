@@ -15,9 +15,9 @@ func init() {
 	scriptCommands["phone"] = cmdPhone
 }
 
-// cmdLimit runs a command that makes one call with a limit, LIMIT on its command line, that
-// passes while the call is under way. To start may take as long as a short one: then no prompt
-// has left, and the next limit is longer. The variable LIMIT is the last one:
+// cmdLimit runs a command that makes one call, with a time limit that replaces LIMIT in its arguments. The limit must
+// pass during the call. If it passes before the prompt has left, cmdLimit tries again with a longer limit. The
+// variable LIMIT has the last limit:
 //
 //	limit 3 perlica run --timeout LIMIT @hang
 func cmdLimit(ts *testscript.TestScript, neg bool, args []string) {
@@ -42,8 +42,8 @@ func cmdLimit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no prompt leaves in time")
 }
 
-// cmdPhone says what is in a file, as somebody with a phone, and hangs up when all the patterns
-// were heard. Standard output is then what was heard:
+// cmdPhone says the lines of a file like a person with a phone, and hangs up when all patterns were heard. Standard
+// output then has everything that was heard:
 //
 //	phone alice hello.txt '^You said: hello'
 func cmdPhone(ts *testscript.TestScript, neg bool, args []string) {
@@ -61,7 +61,7 @@ func cmdPhone(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.RemoveAll(name))
 	}
 	lacks := func() string {
-		text, _ := os.ReadFile(heard) // it may not be there yet
+		text, _ := os.ReadFile(heard) // The file may not exist yet.
 		if i := slices.IndexFunc(patterns, func(p *regexp.Regexp) bool { return !p.Match(text) }); i >= 0 {
 			return patterns[i].String()
 		}
@@ -75,14 +75,14 @@ func cmdPhone(ts *testscript.TestScript, neg bool, args []string) {
 		defer again.Stop()
 		for end := time.After(untilMost); lacks() != ""; {
 			select {
-			case <-again.C: // it is another process that is waited for
+			case <-again.C: // The wait is for another process.
 				continue
 			case <-end:
 			case <-ended:
 			}
 			break
 		}
-		_ = os.WriteFile(enough, nil, 0o600) // without it the script would not end, which tells
+		_ = os.WriteFile(enough, nil, 0o600) // Without this file the script would not end, which shows the fault.
 	}()
 	line := "(cat " + shellWords(args[1:2]) + "; while [ ! -e enough ]; do sleep 0.05; done) | perlica phone --wait 100ms --as " + shellWords(args[:1]) + " >heard"
 	err := ts.Exec("/bin/sh", "-c", line)

@@ -9,13 +9,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// How long until tries, and how long it waits in between.
+// These are the longest time that until tries, and its pause between two tries.
 const (
-	untilMost  = 2 * time.Minute // as a machine may stand still for a while
+	untilMost  = 2 * time.Minute // A busy machine may stop a process for a while.
 	untilPause = 50 * time.Millisecond
 )
 
-// cmdUntil runs a command again and again until its standard output matches:
+// cmdUntil repeats a command until its standard output matches:
 //
 //	until 'Run tests' perlica pending list
 func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
@@ -27,12 +27,12 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 	again := time.NewTicker(untilPause)
 	defer again.Stop()
 	for end := time.After(untilMost); ; {
-		_ = ts.Exec(args[1], args[2:]...) // it may fail until it does not
+		_ = ts.Exec(args[1], args[2:]...) // The command may fail until it succeeds.
 		if pattern.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
 		select {
-		case <-again.C: // it is another process that is waited for
+		case <-again.C: // The wait is for another process.
 		case <-end:
 			ts.Fatalf("no match for %s within %s", args[0], untilMost)
 		}
@@ -55,8 +55,7 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// cmdRace runs two commands at the same time; standard output and standard error are then
-// those of both:
+// cmdRace runs two commands at the same time. Standard output and standard error are then those of both:
 //
 //	race perlica pending allow X -- perlica pending deny X
 func cmdRace(ts *testscript.TestScript, neg bool, args []string) {

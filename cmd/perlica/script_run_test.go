@@ -29,12 +29,12 @@ func init() {
 	scriptCommands["setvar"] = cmdSetvar
 }
 
-// logFile is the event log of a project's default context.
+// logFile returns the event log of a project's default context.
 func logFile(project string) string {
 	return filepath.Join(project, ".perlica_config", "contexts", "default", "eventlog.db")
 }
 
-// readLog reads a whole log; one that does not exist is empty.
+// readLog reads a whole log. A missing log is empty.
 func readLog(path string) (events []event.Event, err error) {
 	r, err := store.OpenReader(context.Background(), path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,9 +63,8 @@ func countEvents(events []event.Event, typ string, parts ...string) (n int) {
 	return n
 }
 
-// auditLog says what is wrong with a log that no process has open: a hash that does not
-// fit, an intent without exactly one outcome, a prompt without its intent before it, a
-// question without an end.
+// auditLog returns an error for a log that no process has open: a wrong hash, an intent without exactly one outcome,
+// a prompt without an earlier intent, or a question without an end.
 func auditLog(path string) error {
 	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
@@ -114,25 +113,24 @@ func auditLog(path string) error {
 	return nil
 }
 
-// leftBehind lists the processes that have home as their HOME: perlica, its agents, and
-// what they started.
+// leftBehind lists the processes that have home as their HOME: perlica, its agents, and the processes that they
+// started.
 func leftBehind(home string) (list []string) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is valid.
 	for _, dir := range dirs {
 		env, err := os.ReadFile(filepath.Join(dir, "environ"))
 		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), "HOME="+home) {
-			continue // gone, or somebody else's
+			continue // The process is gone, or it belongs to another user.
 		}
 		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err == nil && len(line) > 0 { // a zombie has none
+		if err == nil && len(line) > 0 { // A zombie has no command line.
 			list = append(list, filepath.Base(dir)+" "+strings.ReplaceAll(string(line), "\x00", " "))
 		}
 	}
 	return list
 }
 
-// cmdPrints compares standard output with a text, byte for byte. The text may hold Go's
-// escapes:
+// cmdPrints compares standard output with a text, byte for byte. The text may contain Go's escapes:
 //
 //	prints 'one\n\n  two'
 func cmdPrints(ts *testscript.TestScript, neg bool, args []string) {
@@ -146,11 +144,9 @@ func cmdPrints(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdLogged counts the events of a type whose payload contains all the texts:
+// cmdLogged counts the events of a type whose payload contains all the texts. PROJECT=DIR may come first:
 //
 //	logged 1 acp.request.sent '"method":"session/prompt"'
-//
-// PROJECT=DIR may come first.
 func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
 	project := ts.MkAbs(".")
 	if len(args) > 0 && strings.HasPrefix(args[0], "PROJECT=") {
@@ -171,7 +167,7 @@ func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdAudit checks the log and that no process is left.
+// cmdAudit checks the log and checks that no process is left.
 func cmdAudit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: audit")
@@ -182,8 +178,8 @@ func cmdAudit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdStreamed checks stream-json on standard output: the types of the lines, in order,
-// each with schema 1 and its number.
+// cmdStreamed checks stream-json on standard output: the types of the lines in order, each with schema 1 and its
+// number.
 //
 //	streamed run.started text result
 func cmdStreamed(ts *testscript.TestScript, neg bool, args []string) {
@@ -211,7 +207,7 @@ func streamTypes(out string) (types []string, err error) {
 	return types, nil
 }
 
-// cmdMkfile makes a file of a size, of lines of text, or of the bytes given:
+// cmdMkfile makes a file of a size, of lines of text, or of the given bytes:
 //
 //	mkfile big.txt 200000
 //	mkfile image.png '\x89PNG\r\n\x1a\n'

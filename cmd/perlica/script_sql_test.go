@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// cmdSQL does to a database what another program might:
+// cmdSQL changes a database like another program:
 //
 //	sql FILE STATEMENT…
 func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
@@ -31,7 +31,7 @@ func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdTamper changes the rows of a log as a forger does, with the triggers dropped and put back:
+// cmdTamper changes the rows of a log like a forger. It drops the triggers and restores them:
 //
 //	tamper LOG STATEMENT…
 func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
@@ -70,8 +70,8 @@ func cmdReplace(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Replace(text, args[0], args[1], 1)), 0o600))
 }
 
-// cmdBegun puts on a log that payloads of a run, or of all up to an event, are removed, as by a
-// log prune that died when it had said so:
+// cmdBegun records on a log that payloads of a run, or of all events up to one, are being removed. It stands for a
+// log prune that died after it had recorded this:
 //
 //	begun LOG RUN|UNTIL [CLASS]
 func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {
@@ -97,7 +97,7 @@ func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(log.Close())
 }
 
-// cmdResend puts on a log that its last prompt was sent once more:
+// cmdResend records on a log that its last prompt was sent again:
 //
 //	resend LOG
 func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
@@ -119,8 +119,7 @@ func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(log.Close())
 }
 
-// cmdForge puts on a log that an input was called and answered, and makes a copy of the write-ahead
-// log in which that stands:
+// cmdForge records on a log that an input was called and answered, and copies the write-ahead log with these events:
 //
 //	forge LOG INPUT WAL
 func cmdForge(ts *testscript.TestScript, neg bool, args []string) {

@@ -33,8 +33,8 @@ type scriptWitness struct {
 	last evidence.Checkpoint
 }
 
-// cmdWitness starts a witness that signs for the log with a verifier key, and sets WITNESS to its
-// address and WITNESS_KEY to its key; "none" makes one that knows no log:
+// cmdWitness starts a witness that signs for the log with a verifier key. It sets WITNESS to its address and
+// WITNESS_KEY to its key. "none" makes a witness that knows no log:
 //
 //	witness KEY|none
 func cmdWitness(ts *testscript.TestScript, neg bool, args []string) {

@@ -25,17 +25,17 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// gateway is a receiver of replies over real HTTP, and a sender of messages.
+// gateway receives replies and sends messages over real HTTP.
 type gateway struct {
 	w      *world
 	secret webhook.Secret
-	to     string // where messages are sent
+	to     string // address for messages
 
 	mu    sync.Mutex // guards posts
 	posts []posted
 }
 
-// posted is a reply as its receiver gets it.
+// posted is a reply as the gateway receives it.
 type posted struct {
 	Type, ID, Chat, Text, Key string
 	Buttons                   []struct{ Label, Data string }
@@ -55,10 +55,10 @@ func (g *gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	g.posts = append(g.posts, p)
 	n := len(g.posts)
 	g.mu.Unlock()
-	_ = json.NewEncoder(rw).Encode(map[string]string{"id": fmt.Sprint("reply-", n)}) // a client that left does not mind
+	_ = json.NewEncoder(rw).Encode(map[string]string{"id": fmt.Sprint("reply-", n)}) // The client may have left.
 }
 
-// got waits for a reply that the pattern fits, and returns it and its id.
+// got waits for a reply that matches the pattern, and returns it with its id.
 func (g *gateway) got(pattern string) (p posted, id string) {
 	g.w.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -75,7 +75,7 @@ func (g *gateway) got(pattern string) (p posted, id string) {
 	return p, id
 }
 
-// send sends a message as a gateway does: again while it is told to come again.
+// send sends a message like a gateway. It sends again as long as the bridge asks for it.
 func (g *gateway) send(secret webhook.Secret, message map[string]string) (status int) {
 	g.w.t.Helper()
 	body, err := json.Marshal(message)
@@ -103,14 +103,14 @@ func (g *gateway) send(secret webhook.Secret, message map[string]string) (status
 	return status
 }
 
-// TestWebhook is the whole way over real HTTP: signed requests in, signed replies out.
+// TestWebhook sends signed requests over real HTTP and checks the signed replies.
 func TestWebhook(t *testing.T) {
 	w := newWorld(t)
 	g := &gateway{w: w, secret: "0123456789abcdef-of-nobody"}
 	receiver := httptest.NewServer(g)
 	t.Cleanup(receiver.Close)
-	// A port that no one uses, of an address that no one else does: until the bridge listens
-	// there, somebody could get the same one.
+	// The port is on an address that no other process uses. Until the bridge listens there, another process could
+	// otherwise get it.
 	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestWebhook(t *testing.T) {
 	g.got("You are paired")
 	hello := say("text", "hello")
 	accepted(hello)
-	accepted(hello) // the same again
+	accepted(hello) // the same message again
 	other := maps.Clone(hello)
 	other["text"] = "something else"
 	if status := g.send(g.secret, other); status != http.StatusConflict {
@@ -185,7 +185,8 @@ func TestWebhook(t *testing.T) {
 	w.audit()
 }
 
-// TestIMessage: on a Mac with a stand-in for imsg; elsewhere it is said that there is none.
+// TestIMessage runs on a Mac with a replacement for imsg. On other systems it checks the note that there is no
+// iMessage.
 func TestIMessage(t *testing.T) {
 	w := newWorld(t)
 	j := w.run("service", "channel", "enable", "imessage")
@@ -251,7 +252,7 @@ func TestIMessage(t *testing.T) {
 		t.Errorf("the test says %q, %q", j.stdout.String(), j.stderr.String())
 	}
 	bridge := w.bridge()
-	w.until(1, "service.cursor_moved") // from here on it is listened
+	w.until(1, "service.cursor_moved") // The bridge listens from here on.
 	said(code)
 	sent("You are paired")
 	said("a s3cret question")
@@ -268,7 +269,7 @@ func TestIMessage(t *testing.T) {
 	w.audit()
 }
 
-// TestNoCodeInTheJournal: others may read that.
+// TestNoCodeInTheJournal checks that the journal has no pairing code, because other users may read the journal.
 func TestNoCodeInTheJournal(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "JOURNAL_STREAM=8:1234")

@@ -18,11 +18,11 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// onePoller is a Bot API server that counts how many clients ask for updates at a time.
+// onePoller is a Bot API server that counts the clients that ask for updates at the same time.
 type onePoller struct {
 	next http.Handler
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	open map[*http.Request]bool
 	most int
 }
@@ -31,7 +31,7 @@ func (o *onePoller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/getUpdates") {
 		o.mu.Lock()
 		for other := range o.open {
-			if other.Context().Err() != nil { // its client was killed
+			if other.Context().Err() != nil { // Its client was killed.
 				delete(o.open, other)
 			}
 		}
@@ -47,9 +47,9 @@ func (o *onePoller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.next.ServeHTTP(w, r)
 }
 
-// TestTelegramProjects: one bot serves two projects to two people, who go from one to the other, and is killed amid. It
-// is polled by one client; each message is called at most once, in the project that its sender was in; each question
-// is answered in its own, wherever who answers is.
+// TestTelegramProjects has one bot that serves two projects to two people. They change between the projects, and the
+// bridge is killed in between. One client polls the bot. Each message is called at most once, in its sender's
+// project, and each question is answered in its own project.
 func TestTelegramProjects(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -81,7 +81,7 @@ func TestTelegramProjects(t *testing.T) {
 	pair(shop, 7, "Ada")
 	pair(shop, 8, "Bob")
 
-	// A question in each, answered by their buttons when she is in the other one.
+	// She answers a question of each project by its buttons while she is in the other one.
 	n := len(b.Messages())
 	b.say(`@ask execute "Of the shop" command="make"`)
 	first := b.sent(n, `^(?s)📁 <b>shop</b>.*Of the shop`)
@@ -125,7 +125,8 @@ func TestTelegramProjects(t *testing.T) {
 			bob(text)
 		}
 		if i%10 == 9 {
-			<-time.After(time.Duration(rng.IntN(400)) * time.Millisecond) // so that what is killed has begun something
+			// The killed bridge must have begun something.
+			<-time.After(time.Duration(rng.IntN(400)) * time.Millisecond)
 			bridge.signal(syscall.SIGKILL)
 			bridge.wait()
 			bridge = w.bridge()
@@ -189,7 +190,7 @@ func TestTelegramProjects(t *testing.T) {
 	w.gone()
 }
 
-// textOf is the text of a message that was received, if it is one of those.
+// textOf returns the text of a received message, or "" for another event.
 func textOf(e event.Event, of map[string]string) string {
 	var f struct{ Text string }
 	if e.Decode(&f) != nil {

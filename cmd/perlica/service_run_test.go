@@ -13,8 +13,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// service is a bridge with which no one is paired. It has shown its own code, which would
-// otherwise replace one that is asked for in the same moment.
+// service is a bridge without paired contacts. It has shown its own code, which could otherwise replace a requested
+// one at the same moment.
 func (w *world) service() *job {
 	w.t.Helper()
 	s := w.start("service")
@@ -22,7 +22,7 @@ func (w *world) service() *job {
 	return s
 }
 
-// phone is 'perlica phone' of somebody who is paired.
+// phone is 'perlica phone' of a paired contact.
 type phone struct {
 	*job
 	in io.Writer
@@ -50,7 +50,7 @@ func (p *phone) says(text string) {
 	}
 }
 
-// hears waits until the phone has been sent the text.
+// hears waits until the phone has received the text.
 func (p *phone) hears(text string) {
 	p.w.t.Helper()
 	p.w.eventually(fmt.Sprintf("the phone shows %q", text), func() error {
@@ -61,8 +61,8 @@ func (p *phone) hears(text string) {
 	})
 }
 
-// TestServiceStops: SIGTERM is said to systemd at once, the watchdog hears from the bridge as
-// long as it drains, and the turn under way may end.
+// TestServiceStops checks that SIGTERM is reported to systemd at once and that the watchdog hears from the bridge
+// while it drains. The running turn may end.
 func TestServiceStops(t *testing.T) {
 	w := newWorld(t)
 	sd := w.systemd().listen()
@@ -72,7 +72,7 @@ func TestServiceStops(t *testing.T) {
 			t.Errorf("%s came before it was ready", early)
 		}
 	}
-	alice := w.phone("alice") // it serves
+	alice := w.phone("alice") // It serves.
 	alice.says(question)
 	alice.hears("make all")
 	sd.expect("WATCHDOG=1", 5)
@@ -85,7 +85,8 @@ func TestServiceStops(t *testing.T) {
 	w.logged(1, "service.stopped", "in order")
 }
 
-// TestServiceIsStoppedTwice: the second signal does not wait, and the next start tells the truth.
+// TestServiceIsStoppedTwice checks that the second signal does not wait and that the next start reports the true
+// outcome.
 func TestServiceIsStoppedTwice(t *testing.T) {
 	w := newWorld(t)
 	s := w.service()
@@ -104,7 +105,7 @@ func TestServiceIsStoppedTwice(t *testing.T) {
 	w.logged(1, "service.stopped")
 }
 
-// TestServiceGrace: a turn that does not end in time is cancelled, and its contact told.
+// TestServiceGrace checks that a turn that does not end in time is cancelled and that its contact is told.
 func TestServiceGrace(t *testing.T) {
 	w := newWorld(t)
 	w.config("[service]\ngrace = '100ms'\n")
@@ -119,7 +120,7 @@ func TestServiceGrace(t *testing.T) {
 	alice.hears("The turn was stopped: the bridge was told to stop")
 }
 
-// TestServiceReloads: SIGHUP takes in the configuration, unless it has mistakes.
+// TestServiceReloads checks that SIGHUP reloads the configuration unless it has mistakes.
 func TestServiceReloads(t *testing.T) {
 	w := newWorld(t)
 	w.config("[service]\nack = 'first'\n")
@@ -144,8 +145,8 @@ func TestServiceReloads(t *testing.T) {
 	s.exits(0)
 }
 
-// TestServiceScreen: the view shows who is paired, what runs and what is asked, is painted over
-// without a rest, also where the terminal becomes narrow, and leaves nothing.
+// TestServiceScreen checks the view: paired contacts, running turns and questions. The view is repainted completely,
+// also on a terminal that becomes narrow, and leaves nothing.
 func TestServiceScreen(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(func(c *exec.Cmd) { c.Env = append(c.Env, "NO_COLOR=1") }, "service")
@@ -160,7 +161,7 @@ func TestServiceScreen(t *testing.T) {
 	s.expect("Run it")
 	s.expect("  running   alice (local): ")
 	s.press("\x03")
-	s.expect("\r\x1b[") // behind the echo of the key
+	s.expect("\r\x1b[") // after the echo of the key
 	s.expect("  stopping")
 	w.run("pending", "deny").exits(0)
 	s.exits(0)
@@ -168,8 +169,8 @@ func TestServiceScreen(t *testing.T) {
 	if sgr.MatchString(all) {
 		t.Errorf("colors in spite of NO_COLOR: %q", all)
 	}
-	// What is on the screen in the end: each view takes the one before away, line for line. A
-	// view from before the terminal became narrow may have become more lines by that.
+	// Each view removes the previous one line by line. A view from before the terminal became narrow may have more
+	// lines now.
 	for _, part := range strings.SplitAfter(all[strings.Index(all, "running"):], "\n") {
 		if n := len(strings.TrimRight(part, "\r\n")); n > 49+len("\x1b[10A\x1b[J") {
 			t.Errorf("a line of %d on a terminal of 50: %q", n, part)
@@ -204,7 +205,7 @@ func TestServiceScreen(t *testing.T) {
 	}
 }
 
-// TestServiceWithoutItsTerminal: where the terminal is closed, SIGHUP is the end, not a reload.
+// TestServiceWithoutItsTerminal checks that SIGHUP ends the bridge if its terminal was closed.
 func TestServiceWithoutItsTerminal(t *testing.T) {
 	w := newWorld(t)
 	p, tty, err := pty.Open()
@@ -215,9 +216,9 @@ func TestServiceWithoutItsTerminal(t *testing.T) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	s := w.startCmd(cmd)
-	_ = tty.Close() // the child has it
+	_ = tty.Close() // The child has it.
 	w.until(1, "service.pairing_opened")
-	if err := p.Close(); err != nil { // no one reads it, so that it is closed at once
+	if err := p.Close(); err != nil { // Nobody reads it, so closing takes effect at once.
 		t.Fatal(err)
 	}
 	s.exits(0)

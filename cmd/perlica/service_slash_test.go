@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 )
 
-// commandsFromAPhone are all slash commands, and what a contact is told who may ask, who may
-// approve, too, and who may change what stays.
+// commandsFromAPhone are all slash commands with the replies for contacts who may ask, who may also approve, and who
+// may also change settings.
 var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/help", "what can be said here"),
 	everybody("/help cancel", "stop the turn"),
@@ -85,7 +85,7 @@ func everybody(text, want string) fromAPhone { return fromAPhone{text, want, wan
 func approvers(text, want string) fromAPhone { return fromAPhone{text, forbidden, want, want} }
 func admins(text, want string) fromAPhone    { return fromAPhone{text, forbidden, forbidden, want} }
 
-// TestCommandsFromAPhone: each command does what the contact may, and nothing else.
+// TestCommandsFromAPhone checks that each command does what the contact may do, and nothing more.
 func TestCommandsFromAPhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.service()
@@ -106,7 +106,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 		{"ask,approve", func(l fromAPhone) string { return l.approve }},
 		{"ask,approve,admin", func(l fromAPhone) string { return l.admin }},
 	} {
-		if who.rights == "ask" { // whose session is kept, and no one else's business
+		if who.rights == "ask" { // The session belongs to this contact only.
 			boss := w.phone("boss", "ask,approve,admin")
 			boss.says("hello from boss")
 			boss.hears("You said: hello from boss")
@@ -131,7 +131,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 	}
 }
 
-// hearsBack says something and waits for an answer with the text in it, before anything else is said.
+// hearsBack sends a text and waits for an answer that contains want.
 func (p *phone) hearsBack(text, want string) {
 	p.w.t.Helper()
 	before := len(p.stdout.String())

@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// systemd is what a service tells of itself.
+// systemd receives the reports of a service.
 type systemd struct {
 	w       *world
 	conn    *net.UnixConn
-	notices chan string // read at once: there is room for a few only
+	notices chan string // read at once, because there is room for a few only
 }
 
 func (w *world) systemd() *systemd {
-	dir, err := os.MkdirTemp("", "notify") // short: sockets
+	dir, err := os.MkdirTemp("", "notify") // A socket's path must be short.
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func (w *world) systemd() *systemd {
 	return &systemd{w, conn, make(chan string, 1<<16)}
 }
 
-// listen takes in what comes.
+// listen receives reports.
 func (s *systemd) listen() *systemd {
 	go func() { // ends with conn
 		for b := make([]byte, 1000); ; {
@@ -52,7 +52,7 @@ func (s *systemd) listen() *systemd {
 	return s
 }
 
-// expect waits until a notice came n times, and returns what else came before.
+// expect waits until a notice came n times, and returns the other notices before.
 func (s *systemd) expect(notice string, n int) (before []string) {
 	s.w.t.Helper()
 	for late := time.After(patience); n > 0; {
@@ -70,8 +70,8 @@ func (s *systemd) expect(notice string, n int) (before []string) {
 	return before
 }
 
-// TestServiceWithADeafSupervisor: no one takes the notices, and there is no room for more. The
-// service serves, and ends.
+// TestServiceWithADeafSupervisor checks that the service serves and ends even if nobody reads its reports and no room
+// is left.
 func TestServiceWithADeafSupervisor(t *testing.T) {
 	w := newWorld(t)
 	sd := w.systemd()
@@ -94,7 +94,7 @@ func TestServiceWithADeafSupervisor(t *testing.T) {
 	w.audit()
 }
 
-// documented returns the block of code behind the words in docs/service.md.
+// documented returns the code block after the words in docs/service.md.
 func documented(t *testing.T, words string) string {
 	t.Helper()
 	b, err := os.ReadFile("../../docs/service.md")
@@ -111,7 +111,7 @@ func documented(t *testing.T, words string) string {
 	return block
 }
 
-// TestSystemdUnit: what the docs offer is a unit.
+// TestSystemdUnit checks that the unit in the docs is valid.
 func TestSystemdUnit(t *testing.T) {
 	unit := documented(t, "perlica.service`:")
 	known := map[string][]string{
@@ -154,7 +154,7 @@ func TestSystemdUnit(t *testing.T) {
 	cmd := exec.Command(analyze, "--user", "verify", name)
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir)
 	out, err := cmd.CombinedOutput()
-	for line := range strings.Lines(string(out)) { // other units of this machine may be broken
+	for line := range strings.Lines(string(out)) { // Other units of this machine may be broken.
 		if strings.Contains(line, "perlica.service") {
 			t.Errorf("systemd-analyze: %s", line)
 		}
@@ -162,11 +162,10 @@ func TestSystemdUnit(t *testing.T) {
 	t.Logf("systemd-analyze: %v, %s", err, out)
 }
 
-// TestLaunchdJob: what the docs offer has the form of a property list, and no key that
-// launchd.plist(5) does not know.
+// TestLaunchdJob checks that the job in the docs is a property list and that launchd.plist(5) knows all its keys.
 func TestLaunchdJob(t *testing.T) {
 	d := xml.NewDecoder(strings.NewReader(documented(t, "org.perlica.service.plist`")))
-	known := map[string]string{ // and the kind of its value
+	known := map[string]string{ // with the kind of its value
 		"Label": "string", "ProgramArguments": "array", "WorkingDirectory": "string", "RunAtLoad": "true", "KeepAlive": "dict",
 		"SuccessfulExit": "false", "ExitTimeOut": "integer", "StandardErrorPath": "string", "EnvironmentVariables": "dict",
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestServiceOfATeam: a question of the team's worker comes to the phone of who may answer everybody's, outlives the bridge that
-// is killed, and is answered there; the machine's log of the team says who did that.
+// TestServiceOfATeam checks that a worker's question reaches the phone of a contact who may answer for everybody. The
+// question survives a killed bridge and is answered there. The machine's log of the team names the person.
 func TestServiceOfATeam(t *testing.T) {
 	w := newWorld(t)
 	s, database := hubtest.Shared(t)
@@ -29,7 +29,7 @@ func TestServiceOfATeam(t *testing.T) {
 	bridge = w.start("service")
 	phone.says("/pending")
 	phone.hears("question `")
-	phone.says("@2 1") // in reply: this bridge has not seen in which order they came
+	phone.says("@2 1") // A reply names the question, because this bridge does not know their order.
 	phone.hears("answered at")
 	asked.exits(0)
 	if out := asked.stdout.String(); !strings.Contains(out, "behind") {
@@ -49,7 +49,7 @@ func TestServiceOfATeam(t *testing.T) {
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 
-	// It can be left to the other doors.
+	// The other front ends can take over the questions.
 	w.config("[service]\nteam = false\n")
 	bridge = w.start("service")
 	asked = w.start("run", "--team", "--input-id", "two", "@ask execute Again command=make")
@@ -61,7 +61,7 @@ func TestServiceOfATeam(t *testing.T) {
 		}
 		return nil
 	})
-	phone.says("@sleep 4s") // longer than it would take
+	phone.says("@sleep 4s") // longer than a question would take
 	phone.says("hello")
 	phone.hears("You said: hello")
 	if strings.Contains(phone.stdout.String(), "Again") {

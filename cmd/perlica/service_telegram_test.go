@@ -27,13 +27,12 @@ const (
 	tokenPart = "AAbridge-test-token-of-nobody-0123456"
 )
 
-// bot is a Bot API server over real HTTP, and the person Ada, who has chat 7.
+// bot is a Bot API server over real HTTP, and the person Ada in chat 7.
 type bot struct {
 	*telegramtest.Server
 	w   *world
 	url string
-	// limited has sending answered with 429, down polling with 502; lost loses the answers to
-	// sending.
+	// limited makes sending fail with 429, and down makes polling fail with 502. lost loses the answers to sending.
 	limited, down, lost atomic.Bool
 }
 
@@ -67,12 +66,12 @@ func (w *world) bot() *bot {
 	return b
 }
 
-// say is a message of Ada's, written now.
+// say sends a message of Ada's.
 func (b *bot) say(text string) {
 	b.SayMore(7, 7, "Ada", map[string]any{"text": text, "date": time.Now().Unix()})
 }
 
-// sent waits for a message of the bot that the pattern fits, behind the first n.
+// sent waits for a message of the bot that matches the pattern, after the first n messages.
 func (b *bot) sent(n int, pattern string) telegramtest.Sent {
 	b.w.t.Helper()
 	re, found := regexp.MustCompile(pattern), telegramtest.Sent{}
@@ -101,7 +100,7 @@ func (w *world) bridge() *job {
 	return j
 }
 
-// code is what a bridge shows to anyone who sits before it, the last one.
+// code returns the last code that a bridge shows on its terminal.
 func (j *job) code() string {
 	j.w.t.Helper()
 	j.expect("code=")
@@ -109,7 +108,7 @@ func (j *job) code() string {
 	return all[len(all)-1][1]
 }
 
-// secretly writes a file as only its user may read it.
+// secretly writes a file that only its user may read.
 func (w *world) secretly(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.home, ".perlica", "config", name)
@@ -119,7 +118,7 @@ func (w *world) secretly(name, text string) string {
 	return path
 }
 
-// nowhere fails if a text stands in a file of the world, but for one.
+// nowhere fails if a file of the world contains the text, except for one file.
 func (w *world) nowhere(text, but string) {
 	w.t.Helper()
 	for _, root := range []string{w.home, w.project} {
@@ -139,8 +138,8 @@ func (w *world) nowhere(text, but string) {
 	}
 }
 
-// TestTelegram is the whole way of a user, over HTTP: what is missing is said, the bot is
-// known, the code is shown, messages and questions are answered, also after a restart.
+// TestTelegram follows a user over HTTP: the missing settings, the bot's name, the code, messages and questions, also
+// after a restart.
 func TestTelegram(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -215,7 +214,7 @@ func TestTelegram(t *testing.T) {
 		t.Errorf("doctor says %s", s)
 	}
 
-	// What arrived while it was down is answered, and no one is invited once more.
+	// Messages that arrived while the bridge was down are answered, and no new code is shown.
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 	n := len(b.Messages())
@@ -239,7 +238,8 @@ func TestTelegram(t *testing.T) {
 	w.audit()
 }
 
-// TestTelegramTroubles: a platform that limits or is down is waited for, and that can be seen.
+// TestTelegramTroubles checks that the bridge waits for a platform that limits requests or is down, and that the
+// status shows it.
 func TestTelegramTroubles(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -248,7 +248,7 @@ func TestTelegramTroubles(t *testing.T) {
 	w.env = append(w.env, "BOT="+botToken)
 	bridge := w.bridge()
 
-	// A code that was guessed at too often is dead, and replaced by one that is not.
+	// A code with too many wrong guesses is replaced by a new one.
 	first := bridge.code()
 	for i := range int64(10) {
 		b.Say(100+i, 100+i, "Mallory", "12345"+strconv.Itoa((int(first[5]-'0')+1)%10))
@@ -283,12 +283,12 @@ func TestTelegramTroubles(t *testing.T) {
 	b.say("hello")
 	looks("service status", `sending failed: .*no more messages for 1h`)
 	b.down.Store(true)
-	b.say("hello again") // ends the poll that may be under way
+	b.say("hello again") // The message ends a running poll.
 	looks("service status", `channel telegram: .*502`)
 	looks("doctor", `(?m)^warn +channel-telegram +cannot be read since .*502`)
 	looks("doctor", `(?m)^warn +bridge-outbox +\d messages are waiting to be sent(, of which \d may have been sent before)?; the last attempt failed: .*1h0m0s`)
 
-	// A limit of an hour keeps no one from stopping, and nothing that waits is lost.
+	// A limit of an hour does not delay the stop, and no waiting reply is lost.
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 	looks("doctor", `(?m)^warn +bridge-outbox +\d messages are waiting(.*\n)+? *hint: start the bridge`)

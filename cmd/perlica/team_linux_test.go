@@ -28,9 +28,9 @@ func init() {
 
 var submitInputs = flag.Int("submit", 10_000, "how many inputs the script submit.txtar submits at once")
 
-// TestTeamScripts runs testdata/team/*.txtar. Each script has an empty database of its own, on a real server: $HUB
-// is the connection string of its owner, who is no superuser, $HUB_AS that of the role whose name is added;
-// PERLICA_TEAM_URL is not set.
+// TestTeamScripts runs testdata/team/*.txtar. Each script has an empty database on a real server. $HUB is the
+// connection string of its owner, who is not a superuser. $HUB_AS plus a name is that of a role. PERLICA_TEAM_URL is
+// not set.
 func TestTeamScripts(t *testing.T) {
 	t.Parallel()
 	s, _ := hubtest.Shared(t)
@@ -38,7 +38,7 @@ func TestTeamScripts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts:", err)
 	}
-	if testing.Short() { // these take a while
+	if testing.Short() { // These scripts take a while.
 		files = slices.DeleteFunc(files, func(file string) bool { return strings.Contains(file, "submit") || strings.Contains(file, "three") })
 	}
 	runScripts(t, files, func(env *testscript.Env) error {
@@ -55,7 +55,7 @@ func TestTeamScripts(t *testing.T) {
 	})
 }
 
-// hubKey is under which a script has its server.
+// hubKey is the key of a script's server.
 type hubKey struct{}
 
 // cmdHubSQL runs statements as the owner in the script's database:
@@ -83,16 +83,16 @@ func cmdHub(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(does(ts.Getenv("DATABASE")))
 }
 
-// counted is a listener that ends each connection at once, and counts them.
+// counted is a listener that counts connections and ends each at once.
 type counted struct {
 	net.Listener
 	n atomic.Int32
 }
 
-// countedKey is under which a script has its listener.
+// countedKey is the key of a script's listener.
 type countedKey struct{}
 
-// cmdListen sets a variable to the connection string of a server that is none:
+// cmdListen sets a variable to the connection string of a listener that is not a server:
 //
 //	listen PERLICA_TEAM_URL
 func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
@@ -112,17 +112,17 @@ func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
 				return
 			}
 			c.n.Add(1)
-			_ = conn.Close() // nothing was said
+			_ = conn.Close() // Nothing was sent.
 		}
 	}()
 	ts.Defer(func() {
-		_ = l.Close() // it was listened on only
+		_ = l.Close() // The listener only counted.
 		<-ended
 	})
 	ts.Setenv(args[0], fmt.Sprintf("postgres://u@%s/t?sslmode=disable", l.Addr()))
 }
 
-// cmdConnections checks whether that server was called:
+// cmdConnections checks whether a program connected to that listener:
 //
 //	! connections
 func cmdConnections(ts *testscript.TestScript, neg bool, args []string) {
@@ -131,7 +131,7 @@ func cmdConnections(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdInputs writes N lines for perlica team submit into a file:
+// cmdInputs writes N lines for perlica team submit to a file:
 //
 //	inputs 1000 inputs.ndjson
 func cmdInputs(ts *testscript.TestScript, neg bool, args []string) {

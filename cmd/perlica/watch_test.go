@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWatchAnswers: at a terminal, who watches may answer; elsewhere answered questions close
-// by themselves, and Ctrl-C at one ends the watching, not the turn.
+// TestWatchAnswers checks that a person who watches at a terminal may answer. Questions answered elsewhere close on
+// their own, and Ctrl-C at a question ends the watching and not the turn.
 func TestWatchAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", "--permissions=deny", "hello").exits(0)
@@ -42,7 +42,7 @@ func TestWatchAnswers(t *testing.T) {
 	w.audit()
 }
 
-// TestWatchAfterAPruning: of an answer that was removed no one says that it was none.
+// TestWatchAfterAPruning checks that a pruned answer is not reported as empty.
 func TestWatchAfterAPruning(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", "--input-id=gone", "hello").exits(0)
@@ -59,8 +59,8 @@ func TestWatchAfterAPruning(t *testing.T) {
 	w.audit()
 }
 
-// TestWatchLooksLikeTheChat: who watches sees a turn as it is seen in the chat: Markdown, the plan,
-// what a tool changed, and what the turn took; and the next turn for itself.
+// TestWatchLooksLikeTheChat checks that watch shows a turn like the chat: Markdown, the plan, a tool's changes and
+// the usage. The next turn is shown separately.
 func TestWatchLooksLikeTheChat(t *testing.T) {
 	w := newWorld(t)
 	chat := w.chat()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestTypeScriptWebSocket: a client in the TypeScript SDK has turns, a question and a cancel over a
+// TestTypeScriptWebSocket checks that a client in the TypeScript SDK has turns, a question and a cancel over a
 // WebSocket.
 func TestTypeScriptWebSocket(t *testing.T) {
 	needsClient(t, "@agentclientprotocol/sdk")

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestServiceServesThePage: with service.web.listen the bridge serves the page, answers inputs that come there, and
-// ends with both.
+// TestServiceServesThePage checks that with service.web.listen the bridge serves the page, answers its inputs, and
+// ends together with it.
 func TestServiceServesThePage(t *testing.T) {
 	w := newWorld(t)
 	w.config("[service.web]\nlisten = \"127.0.0.1:0\"\n")
@@ -33,7 +33,7 @@ func TestServiceServesThePage(t *testing.T) {
 		if strings.Contains(j.stderr.String(), "the page is at http://127.0.0.1:") {
 			return nil
 		}
-		if time.Now().After(soon) { // both begin together
+		if time.Now().After(soon) { // Both begin at the same time.
 			t.Fatalf("the bridge goes on without the page: %q", j.stderr.String())
 		}
 		return errors.New("it is not yet")
@@ -50,14 +50,14 @@ func TestServiceServesThePage(t *testing.T) {
 	}
 	j.signal(syscall.SIGTERM)
 	j.exits(0)
-	_, _ = io.Copy(io.Discard, stream.Body) // it has ended with the process
+	_, _ = io.Copy(io.Discard, stream.Body) // The stream has ended with the process.
 	w.logged(1, "llm.requested")
 	w.audit()
 	w.gone()
 }
 
-// TestServiceCannotServeThePage: an address that is taken is said, and no bridge starts without the page that was asked
-// for.
+// TestServiceCannotServeThePage checks that an address in use is reported and that the bridge does not start without
+// the configured page.
 func TestServiceCannotServeThePage(t *testing.T) {
 	w := newWorld(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,7 +81,8 @@ func TestServiceCannotServeThePage(t *testing.T) {
 	w.gone()
 }
 
-// TestSocketActivation: a socket that systemd hands in is served, and requests that came before the start are answered.
+// TestSocketActivation checks that a socket from systemd is served and that requests from before the start are
+// answered.
 func TestSocketActivation(t *testing.T) {
 	w := newWorld(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,7 +103,7 @@ func TestSocketActivation(t *testing.T) {
 	if _, err := io.WriteString(early, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	// The variables name the process that is meant, as systemd has it.
+	// The variables name the meant process, as systemd sets them.
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec perlica web`)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = w.project, slices.Clone(w.env), []*os.File{file}
 	j := w.startCmd(cmd)
@@ -118,7 +119,7 @@ func TestSocketActivation(t *testing.T) {
 	j.signal(syscall.SIGTERM)
 	j.exits(0)
 
-	// What is meant for another process is not taken.
+	// A socket for another process is not used.
 	cmd = exec.Command("sh", "-c", `LISTEN_PID=1 LISTEN_FDS=1 exec perlica web --listen 127.0.0.1:0`)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = w.project, slices.Clone(w.env), []*os.File{file}
 	j = w.startCmd(cmd)

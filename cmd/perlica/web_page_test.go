@@ -22,7 +22,7 @@ type page struct {
 	ctx context.Context
 }
 
-// browser starts one, which ends with the test.
+// browser starts a browser that ends with the test.
 func (w *world) browser() *page {
 	w.t.Helper()
 	if testing.Short() {
@@ -71,11 +71,11 @@ func (p *page) wait(expression string) {
 // sees waits for a text.
 func (p *page) sees(text string) {
 	p.t.Helper()
-	b, _ := json.Marshal(text) // a string
+	b, _ := json.Marshal(text) // A string always has a JSON form.
 	p.wait("document.body.innerText.includes(" + string(b) + ")")
 }
 
-// text is what is on the page.
+// text returns the text on the page.
 func (p *page) text() string {
 	p.t.Helper()
 	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
@@ -85,10 +85,10 @@ func (p *page) text() string {
 	return text
 }
 
-// press presses a button, when it can be pressed.
+// press presses a button as soon as it is enabled.
 func (p *page) press(selector string) {
 	p.t.Helper()
-	b, _ := json.Marshal(selector) // a string
+	b, _ := json.Marshal(selector) // A string always has a JSON form.
 	p.wait("document.querySelector(" + string(b) + ")")
 	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
@@ -97,7 +97,7 @@ func (p *page) press(selector string) {
 func (p *page) sends(text string) {
 	p.t.Helper()
 	p.wait("document.querySelector('.composer textarea')")
-	b, _ := json.Marshal(text) // a string
+	b, _ := json.Marshal(text) // A string always has a JSON form.
 	p.do(chromedp.Click(chromedp.CSS(".composer textarea")))
 	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("void (document.activeElement.value = "+string(b)+")")); err != nil {
 		p.t.Fatal(err)
@@ -105,8 +105,8 @@ func (p *page) sends(text string) {
 	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter))
 }
 
-// TestWebKilledUnderThePage: the server is killed while a page has a turn and its question on the screen. What was
-// acknowledged is on the page of the next server, once; what was not stays with the person, and sent again it is called once.
+// TestWebKilledUnderThePage kills the server while a page shows a turn and its question. Acknowledged inputs are on
+// the page of the next server once. Other inputs stay with the person, and sending one again makes one call.
 func TestWebKilledUnderThePage(t *testing.T) {
 	w := newWorld(t)
 	p := w.browser()
@@ -127,7 +127,7 @@ func TestWebKilledUnderThePage(t *testing.T) {
 	p.sends("@stream 300 20\n@ask execute Build command=\"sudo make\"\n@ask execute Again command=\"sudo make\"")
 	p.sees("000000299")
 	p.press(".question[data-still] .yes:not([aria-disabled])")
-	p.sees("You answered: Yes, once") // acknowledged, and so on disk
+	p.sees("You answered: Yes, once") // The answer was acknowledged, so it is on disk.
 	p.wait("document.querySelectorAll('.question').length === 2")
 	p.sends("@say Afterwards")
 	p.sees("queued")
@@ -151,10 +151,10 @@ func TestWebKilledUnderThePage(t *testing.T) {
 			t.Errorf("%q is there %d times on\n%s", part, n, text)
 		}
 	}
-	p.sees("Not sent.") // what waited; it was in memory
+	p.sees("Not sent.") // The waiting input was only in memory.
 	p.press(".asked button")
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
-	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter)) // what was written is still there
+	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter)) // The text is still there.
 	p.wait("document.querySelectorAll('.turn .outcome').length === 3")
 	if n := strings.Count(p.text(), "Once more"); n != 2 { // the input and the answer
 		t.Errorf("what was sent again is there %d times on\n%s", n, p.text())

@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/service/web/device/devicetest"
 )
 
-// serving is what a process that serves at an address does as far as pairing goes.
+// serving does the pairing part of a process that serves at an address.
 func (w *world) serving(at string) *device.Devices {
 	w.t.Helper()
 	paths, err := config.Dirs{State: filepath.Join(w.home, ".perlica", "state")}.EnsureOwn()
@@ -29,7 +29,7 @@ func (w *world) serving(at string) *device.Devices {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = log.Close() }) // what was appended is on disk
+	w.t.Cleanup(func() { _ = log.Close() }) // Every append was synced.
 	d, err := device.Open(w.t.Context(), log, device.Options{})
 	if err != nil {
 		w.t.Fatal(err)
@@ -46,7 +46,7 @@ func (w *world) serving(at string) *device.Devices {
 
 var pairCode = regexp.MustCompile(`/#pair=([A-Z0-9]+)`)
 
-// asks has a browser with the address of the screen ask to be paired, and returns its handle.
+// asks lets a browser with the shown address ask for pairing, and returns its handle.
 func (s *terminal) asks(d *device.Devices, key devicetest.Key) (handle string) {
 	s.w.t.Helper()
 	s.finds(pairCode.String())
@@ -66,8 +66,7 @@ func (s *terminal) asks(d *device.Devices, key devicetest.Key) (handle string) {
 	return handle
 }
 
-// confirms presses a key until it is taken: what is typed before the question can be answered is
-// thrown away.
+// confirms presses a key until it counts. Keys before the question accepts answers are discarded.
 func (s *terminal) confirms(key, answer string) {
 	s.w.t.Helper()
 	s.w.eventually("the key is taken", func() error {
@@ -79,7 +78,7 @@ func (s *terminal) confirms(key, answer string) {
 	})
 }
 
-// TestWebPair: at a terminal beside the server a browser is shown, with the word of its page, and a key
+// TestWebPair checks that a terminal next to the server shows a browser with the word of its page, and that a key
 // pairs or refuses it.
 func TestWebPair(t *testing.T) {
 	w := newWorld(t)
@@ -132,8 +131,8 @@ func TestWebPair(t *testing.T) {
 	w.gone()
 }
 
-// TestWebPairElsewhere: where the address can be opened from elsewhere a code for a camera is drawn;
-// where nothing serves no address is shown.
+// TestWebPairElsewhere checks that a QR code is drawn if another machine can open the address, and that no address is
+// shown without a server.
 func TestWebPairElsewhere(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "web", "pair")

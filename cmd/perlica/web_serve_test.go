@@ -18,7 +18,7 @@ import (
 
 var pageAt = regexp.MustCompile(`the page is at (http://127\.0\.0\.1:[0-9]+)/`)
 
-// webServer starts perlica web at a port of its own, and returns it with its address.
+// webServer starts perlica web on a free port and returns it with its address.
 func (w *world) webServer() (*job, string) {
 	w.t.Helper()
 	j := w.start("web", "--listen", "127.0.0.1:0")
@@ -52,8 +52,7 @@ func (w *world) asks(ctx context.Context, token, method, url string, body any, l
 	return res
 }
 
-// follows reads a stream up to an event of a type, and returns the numbers of all entries with the last
-// cursor.
+// follows reads a stream up to an event of a type. It returns the numbers of all entries and the last cursor.
 func (w *world) follows(token, url, last, kind string) (seqs []int, cursor string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -83,8 +82,8 @@ func (w *world) follows(token, url, last, kind string) (seqs []int, cursor strin
 	}
 }
 
-// TestWebKilled: a server that is killed in a turn loses nothing: the next one goes on at the cursor, says
-// that the outcome is unknown, and calls nothing again.
+// TestWebKilled checks that a server killed in a turn loses nothing. The next server continues at the cursor, reports
+// the unknown outcome, and makes no second call.
 func TestWebKilled(t *testing.T) {
 	w := newWorld(t)
 	j, at := w.webServer()
@@ -120,7 +119,7 @@ func TestWebKilled(t *testing.T) {
 	w.audit()
 }
 
-// TestWebStops: on SIGTERM streams end, and a turn under way may end.
+// TestWebStops checks that SIGTERM ends streams and lets a running turn end.
 func TestWebStops(t *testing.T) {
 	w := newWorld(t)
 	j, at := w.webServer()

@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestWebOfATeam: over HTTP the copies of workers' logs are read, their questions answered and their runs stopped, and
-// nothing else is done with them.
+// TestWebOfATeam checks that HTTP reads the copies of workers' logs, answers their questions and stops their runs,
+// and changes nothing else.
 func TestWebOfATeam(t *testing.T) {
 	w := newWorld(t)
 	s, database := hubtest.Shared(t)
@@ -30,7 +30,7 @@ func TestWebOfATeam(t *testing.T) {
 	made.exits(0)
 	token := strings.TrimSpace(made.stdout.String())
 
-	// ask returns what is answered; what it must have is checked.
+	// ask makes a request, checks the answer and returns it.
 	ask := func(method, path string, body any, status int, has string) map[string]any {
 		t.Helper()
 		res := w.asks(t.Context(), token, method, at+path, body, "")
@@ -42,7 +42,7 @@ func TestWebOfATeam(t *testing.T) {
 		}
 		return v
 	}
-	// waits until an answer has a text.
+	// waits repeats a request until the answer contains a text.
 	waits := func(path, has string) (v map[string]any) {
 		t.Helper()
 		w.eventually(path+" with "+has, func() error {
@@ -86,13 +86,13 @@ func TestWebOfATeam(t *testing.T) {
 	if out := asked.stdout.String(); !strings.Contains(out, "behind") {
 		t.Errorf("%q", out)
 	}
-	// At once it is said how the question ended, though the copy comes later.
+	// The end of the question is reported at once, before the copy has it.
 	if shown := ask("GET", id+of, nil, http.StatusOK, `"open":false`); shown["answer"] == nil {
 		t.Errorf("how it ended is not known: %v", shown["ended"])
 	}
 	ask("POST", id+"/answer"+of, answer, http.StatusConflict, "question-closed")
 
-	// What it was about is read from the copy.
+	// The subject of the question comes from the copy.
 	runs := waits("/v1/runs?project=team", `"outcome":"responded"`)
 	run := runs["runs"].([]any)[0].(map[string]any)
 	runID, session := run["run_id"].(string), run["session_id"].(string)
@@ -108,7 +108,7 @@ func TestWebOfATeam(t *testing.T) {
 		t.Error("no cursor")
 	}
 
-	// A run is stopped there.
+	// A run of the worker is stopped.
 	stopped := w.start("run", "--team", "--input-id", "two", "@say begun\n@sleep 1h")
 	open := waits("/v1/runs?project=team&state=open", `"state":"running"`)
 	last := open["runs"].([]any)[0].(map[string]any)["run_id"].(string)
@@ -125,7 +125,7 @@ func TestWebOfATeam(t *testing.T) {
 		}
 	}
 
-	// All else is its worker's.
+	// Every other request is refused, because the worker decides.
 	ask("POST", "/v1/inputs", map[string]any{"project": "team", "context": "alice", "text": "no"}, http.StatusUnprocessableEntity, "only its worker")
 	ask("GET", "/v1/verify"+of, nil, http.StatusUnprocessableEntity, "perlica log verify --team")
 	ask("GET", "/v1/proofs/1"+of, nil, http.StatusUnprocessableEntity, "")
