@@ -131,34 +131,45 @@ func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error
 	}
 	defer a.turns.Unlock()
 	t.Setup = a.setup
-	return a.r.once(ctx, &t, func() (Result, error) {
-		run := a.r.newRun(t, nil)
-		run.kept, run.created, run.carried = true, a.fresh, &c
-		defer run.release()
-		if err := run.unlessStopped(ctx, run.lock); err != nil {
-			return Result{}, err
-		}
-		run.client = newClient(run)
-		defer run.client.close()
-		if err := run.recordInput(); err != nil {
-			return Result{}, err
-		}
-		a.fresh = false
-		if a.retelling.Swap(false) {
-			if err := run.expectReplay(ctx); err != nil {
-				return Result{}, err
-			}
-		}
-		run.agent = a.agentSession
-		a.begin(run.client)
-		run.client.attach(a.conn)
-		res, err := run.callOnce(ctx, nil)
-		a.finish()
-		run.client.detach()
-		res.Warnings = run.client.takeWarnings()
-		return res, err
-	})
+	return a.r.answer(ctx, &t, attachedAgent{a, &c})
 }
+
+// attachedAgent is the agent of an Attached for one run, whose prompt the agent's own client wrote.
+type attachedAgent struct {
+	*Attached
+	carried *Carried
+}
+
+// accept takes the run's own lock; the Attached holds that of the session. The caller holds turns.
+func (a attachedAgent) accept(ctx context.Context, t *Turn) (*run, error) {
+	run := a.r.newRun(*t, nil)
+	run.kept, run.created, run.carried = true, a.fresh, a.carried
+	if err := run.unlessStopped(ctx, run.lock); err != nil {
+		run.release()
+		return nil, err
+	}
+	return run, nil
+}
+
+func (a attachedAgent) provide(ctx context.Context, run *run) error {
+	a.fresh = false
+	run.agent = a.agentSession
+	if a.retelling.Swap(false) {
+		if err := run.expectReplay(ctx); err != nil {
+			return err
+		}
+	}
+	a.begin(run.client)
+	run.client.attach(a.conn)
+	return nil
+}
+
+func (a attachedAgent) takeBack(_ context.Context, run *run) {
+	a.finish()
+	run.client.detach()
+}
+
+func (a attachedAgent) release(run *run) { run.release() }
 
 // ClosedByClient takes in that the agent has freed its session, as the client asked.
 func (a *Attached) ClosedByClient() {

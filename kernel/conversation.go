@@ -151,29 +151,7 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		return Result{}, err
 	}
 	t.Setup = c.setup
-	return c.r.once(ctx, &t, func() (Result, error) {
-		if c.isClosed() {
-			return Result{}, ErrConversationClosed
-		}
-		c.after.Wait()
-		run := c.r.newRun(t, c.next)
-		c.next = nil
-		defer c.after.Go(func() {
-			run.sweep()
-			// The next run's lock is a tenth of the time that a turn takes from its input to its prompt. If
-			// it cannot be had the next run says so.
-			id := uuid.Must(uuid.NewV7())
-			if lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String())); err == nil {
-				c.next = &reservation{id, lock}
-			}
-		})
-		run.kept, run.created = true, c.fresh
-		defer run.free()
-		if err := run.unlessStopped(ctx, run.lock); err != nil {
-			return Result{}, err
-		}
-		return c.turn(ctx, run)
-	})
+	return c.r.answer(ctx, &t, c)
 }
 
 // isClosed reports whether Close was called. It stays as it is while the caller holds turns.
@@ -189,41 +167,73 @@ type reservation struct {
 	lock *filelock.Lock
 }
 
-// turn is a run of the keep strategy, step by step. An error means that nothing was sent.
-func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err error) {
-	run.client = newClient(run)
-	defer run.client.close()
+// accept takes the run's own lock; the conversation holds that of the session. The caller holds turns.
+func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
+	if c.isClosed() {
+		return nil, ErrConversationClosed
+	}
+	c.after.Wait()
+	run := c.r.newRun(*t, c.next)
+	c.next = nil
+	run.kept, run.created = true, c.fresh
+	err := run.unlessStopped(ctx, run.lock)
 	run.recorded.Store(true) // from here on repair waits for the end of the run
-	if c.epoch != c.r.epoch.Load() {
-		return Result{}, errors.New("the event log failed while the input waited; nothing was sent")
+	if err == nil && c.epoch != c.r.epoch.Load() {
+		err = errors.New("the event log failed while the input waited; nothing was sent")
 	}
-	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before, which did not wait for it
-		run.client.warn(subtype, err.Error())
+	if err == nil {
+		// The turn before did not wait for its checkpoint. This waits for all events so far, and comes before new ones.
+		if subtype, fault := c.r.anchorFault(); fault != nil {
+			run.client.warn(subtype, fault.Error())
+		}
+		err = c.record()
 	}
+	if err != nil {
+		run.client.close()
+		c.release(run)
+		return nil, err
+	}
+	return run, nil
+}
+
+// provide waits for the living agent, or for a new one.
+func (c *Conversation) provide(ctx context.Context, run *run) error {
+	c.fresh = false
 	c.dropGone(ctx)
 	l, err := c.begin()
-	if rerr := run.recordInput(); rerr != nil {
-		return Result{}, rerr
-	}
-	c.fresh = false
 	if err == nil {
 		err = run.await(ctx, l)
 	}
 	if err != nil {
 		run.agent = newAgentSession(c.r, c.setup, run.refs, run.client) // of which nothing came
-		res, err = run.failEarly(ctx, err)
-		c.afterTurn(ctx, l)
-		return res, err
+		return err
 	}
 	run.agent = l.agentSession
 	l.begin(run.client)
 	run.client.attach(l.conn)
-	res, err = run.callOnce(ctx, nil)
-	l.finish()
-	c.afterTurn(ctx, l)
+	return nil
+}
+
+// takeBack lets the agent rest, or ends it if it is of no more use.
+func (c *Conversation) takeBack(ctx context.Context, run *run) {
+	if l := c.present(); l != nil {
+		l.finish()
+		c.afterTurn(ctx, l)
+	}
 	run.client.detach()
-	res.Warnings = run.client.takeWarnings()
-	return res, err
+}
+
+// release frees the run's lock, and prepares that of the next run in the background: it is a tenth of the
+// time that a turn takes from its input to its prompt. If it cannot be had, the next run says so.
+func (c *Conversation) release(run *run) {
+	run.free()
+	c.after.Go(func() {
+		run.sweep()
+		id := uuid.Must(uuid.NewV7())
+		if lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String())); err == nil {
+			c.next = &reservation{id, lock}
+		}
+	})
 }
 
 // await waits until the agent can be prompted, or the turn is stopped.

@@ -12,8 +12,10 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// failEarly ends a run whose prompt never left.
+// failEarly ends a run whose prompt never left. A fault of the caller or of the log is returned, and nothing
+// more is recorded.
 func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
+	_ = run.checkStop() // a stop that came at the same time is recorded, too
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) || isUsage(err) {
 		return Result{}, err

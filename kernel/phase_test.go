@@ -96,10 +96,3 @@ func TestEverySequence(t *testing.T) {
 		t.Errorf("only %d sequences were looked at", admitted)
 	}
 }
-
-// is reports whether the run is in the phase.
-func (s *state) is(p phase) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase == p
-}

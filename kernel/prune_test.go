@@ -45,7 +45,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	turns(t, r, "a")
 	all := event.Pruning{Until: 1000}
 
-	run, err := r.accept(t.Context(), &Turn{})
+	run, err := freshAgent{r}.accept(t.Context(), &Turn{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	if _, err := r.Prune(t.Context(), all); !errors.Is(err, ErrPruning) {
 		t.Errorf("pruned twice at once: %v", err)
 	}
-	if _, err := r.accept(t.Context(), &Turn{Setup: Setup{Session: "s"}}); !errors.Is(err, ErrPruning) {
+	if _, err := (freshAgent{r}).accept(t.Context(), &Turn{Setup: Setup{Session: "s"}}); !errors.Is(err, ErrPruning) {
 		t.Errorf("a run began while payloads are removed: %v", err)
 	}
 	if held, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "run-*")); err != nil || len(held) > 0 {
@@ -69,7 +69,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 	accepted := make(chan error, 1)
 	go func() {
-		run, err := r.accept(context.Background(), &Turn{Setup: Setup{Session: "s"}, Wait: true})
+		run, err := freshAgent{r}.accept(context.Background(), &Turn{Setup: Setup{Session: "s"}, Wait: true})
 		if err == nil {
 			run.release()
 		}

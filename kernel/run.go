@@ -22,44 +22,90 @@ import (
 // cancelGrace is how long an agent may take to confirm a cancellation.
 const cancelGrace = 15 * time.Second
 
-// Run answers one input with at most one call. If the input's id was called before, no
-// call is made and the recorded result is returned; with another text or other attachments
-// the error is an *InputConflictError.
+// Run answers one input with at most one call, in a process of the agent that lives for this call. If the
+// input's id was called before, Run makes no call and returns the recorded result. If it was called with
+// another text or other attachments, the error is an *InputConflictError.
 //
-// The error says why the input was not accepted, or that the log could not be written
-// before the prompt left; nothing was sent then. Everything that happens after that is in
-// the Result, and on the log. When ctx is cancelled the agent is ended; the outcome is on
-// record all the same.
+// An error says that the input was not accepted, or that the log could not be written before the prompt
+// left; nothing was sent then. The Result and the log hold everything that happens after that. If ctx is
+// cancelled, Run ends the agent, and the outcome is on record all the same.
 func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
 	if err := r.repair(ctx); err != nil {
 		return Result{}, err
 	}
-	return r.once(ctx, &t, func() (Result, error) {
-		run, err := r.accept(ctx, &t)
-		if err != nil {
-			return Result{}, err
-		}
-		defer run.release()
-		return run.do(ctx)
-	})
+	return r.answer(ctx, &t, freshAgent{r})
 }
 
-// once runs a turn, unless its input was called before.
-func (r *Runner) once(ctx context.Context, t *Turn, do func() (Result, error)) (Result, error) {
+// An agentSource gives a run its agent: freshAgent starts one for each run, a Conversation keeps one alive,
+// and an Attached has one that belongs to a client of its own.
+type agentSource interface {
+	// accept returns a new run that holds its locks. The caller must call release.
+	accept(context.Context, *Turn) (*run, error)
+	// provide sets run.agent. With a nil error the agent can be prompted.
+	provide(context.Context, *run) error
+	// takeBack takes the agent from the run, after the outcome.
+	takeBack(context.Context, *run)
+	// release gives the locks up.
+	release(*run)
+}
+
+// answer is the run of one input, for every kind of agent. The numbers are the durable points of
+// ARCHITECTURE.md, section 2.
+func (r *Runner) answer(ctx context.Context, t *Turn, source agentSource) (Result, error) {
+	// An input id is called once, for ever.
 	if t.Input.ID == "" {
 		t.Input.ID = event.InputID(uuid.Must(uuid.NewV7()).String())
 	} else if res, ok, err := r.replay(ctx, t.Input); ok || err != nil {
 		return res, err
 	}
-	res, err := do()
+
+	// The session's lock keeps other runs out. By the loss of the run's own lock, recovery sees a crash.
+	run, err := source.accept(ctx, t)
+	if err != nil {
+		return Result{}, err
+	}
+	defer source.release(run)
+	defer run.client.close()
+
+	// The input is written while the agent starts. If we die here, nothing was sent.
+	if err := run.recordInput(); err != nil {
+		return Result{}, err
+	}
+	err = source.provide(ctx, run)
+
+	// ① The intent is synced, in two places. If we die after it, recovery finds an intent without an outcome.
+	if err == nil {
+		err = run.intend(ctx)
+	}
+	var res Result
+	if err == nil {
+		// The tap records the prompt, and then writes it. Until the agent answers, the goroutines of the
+		// connection and of the client record what happens: ② each line before it is shown, ③ a decision
+		// before it is sent, ④ a question before it is shown, ⑤ an answer before it is sent.
+		answer, promptErr := run.prompt(ctx)
+		// ⑥ The outcome and its checkpoint are synced, then shown. After this the input has its result.
+		res = run.finish(answer, promptErr)
+	} else {
+		res, err = run.failEarly(ctx, err)
+	}
+	// ⑦ The agent's process ends, unless it is kept, and the checkpoint's line is appended to the anchor.
+	source.takeBack(ctx, run)
+
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) && conflict.Type == event.Requested {
-		// Another process was faster with the same input.
-		res, ok, err := r.replay(ctx, t.Input)
-		if err == nil && !ok {
-			err = ErrInputRunning
-		}
-		return res, err
+		return r.otherResult(ctx, t.Input)
+	}
+	if err == nil {
+		res.Warnings = run.client.takeWarnings()
+	}
+	return res, err
+}
+
+// otherResult is the result of an input that another process called at the same time, and first.
+func (r *Runner) otherResult(ctx context.Context, in Input) (Result, error) {
+	res, ok, err := r.replay(ctx, in)
+	if err == nil && !ok {
+		err = ErrInputRunning
 	}
 	return res, err
 }
@@ -83,34 +129,10 @@ type run struct {
 	agent        *agentSession
 	client       *client
 	call         *provider.Call
-	asked        provider.Prompt // set by intend
+	promptSent   provider.Prompt // set by intend
 	stopped      *Stop
 	stopRecorded bool      // stopped is on record
 	remoteStop   chan Stop // capacity 1: another process stops the turn; it is on record
-}
-
-// accept takes the locks of a run: its session's, so that it runs alone there, and its
-// own, by whose loss a crash is recognised.
-func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
-	created := t.Session == ""
-	if created {
-		t.Session = newSessionID()
-	}
-	run := r.newRun(*t, nil)
-	run.created = created
-	err := run.unlessStopped(ctx, func(ctx context.Context) error {
-		lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(t.Session)), t.Wait)
-		if err != nil {
-			return err
-		}
-		run.locks = append(run.locks, lock)
-		return run.lock(ctx)
-	})
-	if err != nil {
-		run.release()
-		return nil, err
-	}
-	return run, nil
 }
 
 func newSessionID() event.SessionID {
@@ -135,6 +157,7 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 			Input:   t.Input.ID,
 		},
 	}
+	run.client = newClient(run)
 	r.enter(run)
 	return run
 }
@@ -176,69 +199,69 @@ func (run *run) sweep() {
 	}
 }
 
-// do is the run of the fresh strategy, step by step: an agent session of its own. An error
-// means that nothing was sent.
-func (run *run) do(ctx context.Context) (res Result, err error) {
-	run.client = newClient(run)
-	defer run.client.close()
-	defer func() { // behind the end of the agent
-		if err == nil {
-			run.warnOfAnchor()
-			res.Warnings = run.client.takeWarnings()
+// freshAgent is the fresh strategy: each run starts an agent and ends it.
+type freshAgent struct{ r *Runner }
+
+// accept takes the lock of the session, so that the run is alone there, and the run's own.
+func (f freshAgent) accept(ctx context.Context, t *Turn) (*run, error) {
+	created := t.Session == ""
+	if created {
+		t.Session = newSessionID()
+	}
+	run := f.r.newRun(*t, nil)
+	run.created = created
+	err := run.unlessStopped(ctx, func(ctx context.Context) error {
+		lock, err := filelock.AcquireSession(ctx, filelock.Session(f.r.opt.Paths.Locks, string(t.Session)), t.Wait)
+		if err != nil {
+			return err
 		}
-	}()
-	run.agent = newAgentSession(run.r, run.t.limited(), run.refs, run.client)
+		run.locks = append(run.locks, lock)
+		return run.lock(ctx)
+	})
+	if err != nil {
+		run.release()
+		return nil, err
+	}
+	return run, nil
+}
+
+// provide starts the agent and opens its session. The input is written at the same time.
+func (f freshAgent) provide(ctx context.Context, run *run) error {
+	run.agent = newAgentSession(f.r, run.t.limited(), run.refs, run.client)
 	run.agent.launched = run.t.launched
 	run.agent.anew = run.created
-	if err = run.recordInput(); err == nil {
-		err = run.agent.start()
-		run.r.log.StartFlush() // it is written while the agent starts
-	}
+	err := run.agent.start()
+	f.r.log.StartFlush()
 	if run.agent.conn != nil {
 		run.client.attach(run.agent.conn)
-		defer run.client.detach()
-		defer run.endAgent(ctx)
-	}
-	if err == nil {
-		opening, done := run.untilStopped(ctx)
-		err = run.agent.open(opening, strategyFresh)
-		done()
-	}
-	return run.callOnce(ctx, err)
-}
-
-// callOnce makes the call, unless err, or a stop, says that it cannot be made.
-func (run *run) callOnce(ctx context.Context, err error) (Result, error) {
-	stopped := run.checkStop()
-	if err == nil { // a stop that came with the last answer
-		err = stopped
-	}
-	if err == nil {
-		err = run.intend(ctx)
-	}
-	if err == nil { // one that came while the disk was written
-		err = run.checkStop()
-	}
-	if err == nil {
-		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return run.failEarly(ctx, err)
+		return err
 	}
-	return run.prompt(ctx), nil
+	ctx, done := run.untilStopped(ctx)
+	defer done()
+	return run.agent.open(ctx, strategyFresh)
 }
 
-// endAgent frees the agent's session and ends the process. What fails here spoils
-// nothing: the outcome is on disk.
-func (run *run) endAgent(ctx context.Context) {
-	run.agent.beginClose()
-	if err := run.agent.end(ctx); err != nil {
-		run.client.warnLate("session_not_closed", err.Error())
+// takeBack frees the agent's session and ends the process. A failure here spoils nothing, because the
+// outcome is on disk.
+func (f freshAgent) takeBack(ctx context.Context, run *run) {
+	if run.agent.conn != nil {
+		run.agent.beginClose()
+		if err := run.agent.end(ctx); err != nil {
+			run.client.warnLate("session_not_closed", err.Error())
+		}
+		if run.agent.orphans != "" {
+			run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.orphans)
+		}
 	}
-	if run.agent.orphans != "" {
-		run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.orphans)
+	run.client.detach()
+	if run.state.is(phaseEnded) {
+		run.warnOfAnchor()
 	}
 }
+
+func (f freshAgent) release(run *run) { run.release() }
 
 // recordInput records that the input was accepted. Nothing waits for it; where the agent has
 // yet to start it is written at the same time, else with the intent.
@@ -256,8 +279,12 @@ func (run *run) recordInput() error {
 	return run.r.log.Record(events...)
 }
 
-// intend puts the intent on disk. After it the input counts as called.
+// intend puts the intent on disk, unless the turn was stopped. After it the input counts as called. A stop
+// that comes while the disk is written still keeps the prompt from leaving.
 func (run *run) intend(ctx context.Context) error {
+	if err := run.checkStop(); err != nil {
+		return err
+	}
 	if run.agent.how != continuedAnew && !run.agent.prompted {
 		if err := run.expectReplay(ctx); err != nil {
 			return err
@@ -291,8 +318,11 @@ func (run *run) intend(ctx context.Context) error {
 		return err
 	}
 	run.warnOfRepair()
-	run.asked = prompt
-	return nil
+	run.promptSent = prompt
+	if err := run.checkStop(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // warnOfRepair says what the intent found in the second place: calls that the log lost, or lines that
@@ -313,7 +343,7 @@ func (run *run) send() *provider.PromptCall {
 	if run.carried != nil {
 		return run.agent.conn.CarryPrompt(run.call, run.carried.Line)
 	}
-	return run.agent.session.Prompt(run.call, run.asked)
+	return run.agent.session.Prompt(run.call, run.promptSent)
 }
 
 // cancelGrace is when an agent that has not confirmed a cancellation is ended. One that has a client
@@ -325,30 +355,30 @@ func (run *run) cancelGrace() <-chan time.Time {
 	return time.After(cancelGrace)
 }
 
-// prompt makes the call and follows it to its outcome.
-func (run *run) prompt(ctx context.Context) Result {
+// prompt makes the call and follows it until the agent answers or is gone.
+func (run *run) prompt(ctx context.Context) (provider.Answer, error) {
 	run.client.start(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
 	if err := run.state.advance(event.RequestSent); err != nil {
 		panic(err) // intend has just succeeded
 	}
 	run.agent.prompted = true
-	turn := run.send()
+	call := run.send()
 	var grace <-chan time.Time
 	var answered <-chan struct{} // from when the prompt is written: Answer waits for that, and a stop must not
-	stop, done, sent := run.t.Stop, ctx.Done(), turn.Sent()
+	stop, done, sent := run.t.Stop, ctx.Done(), call.Sent()
 	for {
 		select {
 		case <-sent:
-			sent, answered = nil, turn.Answered()
+			sent, answered = nil, call.Answered()
 			if !run.call.MayHaveLeft() {
-				return run.finish(turn.Answer())
+				return call.Answer()
 			}
 			run.client.show.flush()
 			run.warnOfSpace() // while the agent works
 		case <-answered:
-			return run.finish(turn.Answer())
+			return call.Answer()
 		case <-run.agent.conn.Gone():
-			return run.finish(turn.Answer())
+			return call.Answer()
 		case s := <-stop:
 			stop = nil
 			run.stopped = &s

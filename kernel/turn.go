@@ -182,6 +182,13 @@ type state struct {
 	phase phase
 }
 
+// is reports whether the run is in the phase.
+func (s *state) is(p phase) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase == p
+}
+
 // advance moves the state by an event, or says that the event cannot happen now.
 func (s *state) advance(t event.Type) error {
 	s.mu.Lock()
