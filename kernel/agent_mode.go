@@ -54,7 +54,7 @@ func (s *agentSession) watchMode() (from, to string) {
 	if s.modes.now = to; !s.modes.open || to == from || to == "" || to == s.modes.expect {
 		return "", ""
 	}
-	if s.turn == nil {
+	if s.client == nil {
 		s.modes.between = append(s.modes.between, to)
 		return "", ""
 	}

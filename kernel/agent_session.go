@@ -79,17 +79,17 @@ type agentSession struct {
 	stray  sync.WaitGroup // answers to questions that belong to no turn
 	ending sync.WaitGroup // the process, if beginEnd was called
 
-	mu    sync.RWMutex // held for reading while the connection's reader is in a turn
-	turn  *client      // nil between the turns of a kept session
-	base  event.Refs
-	state Offers
-	modes modeWatch
+	mu     sync.RWMutex // held for reading while the connection's reader is in a turn
+	client *client      // nil between the turns of a kept session
+	base   event.Refs
+	state  Offers
+	modes  modeWatch
 }
 
 // newAgentSession returns the session whose events carry base, or, while there is one, what
 // the turn says.
-func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *agentSession {
-	return &agentSession{r: r, setup: setup, base: base, turn: turn, heard: make(chan struct{}, 1)}
+func newAgentSession(r *Runner, setup Setup, base event.Refs, client *client) *agentSession {
+	return &agentSession{r: r, setup: setup, base: base, client: client, heard: make(chan struct{}, 1)}
 }
 
 // start starts the agent's process, or takes the one that was launched.
@@ -135,12 +135,12 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	}
 	s.chooseOptions(ctx)
 	s.applyChoice(s.mode)
-	if s.turn != nil {
+	if s.client != nil {
 		if lacks := agents.Unoffered(s.setup.Agent.Asking, mode, s.mode); lacks != "" {
-			s.turn.warn("mode_not_offered", lacks)
+			s.client.warn("mode_not_offered", lacks)
 		}
 		for _, lost := range s.lost {
-			s.turn.warn("earlier_choice_lost", lost)
+			s.client.warn("earlier_choice_lost", lost)
 		}
 	}
 	can, err := json.Marshal(s.info.AgentCapabilities)
@@ -173,8 +173,8 @@ func (s *agentSession) setConversation(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.base.Conversation = event.ConversationID(id)
-	if s.turn != nil {
-		s.turn.setConversation(id)
+	if s.client != nil {
+		s.client.setConversation(id)
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *agentSession) recordTimeout(err error) error {
 // begin gives the session to a turn.
 func (s *agentSession) begin(c *client) {
 	s.mu.Lock()
-	s.turn = c
+	s.client = c
 	c.setConversation(string(s.base.Conversation))
 	between, modes, chosen := s.modes.between, s.state.Modes, s.modeChosen()
 	s.modes.between = nil
@@ -204,7 +204,7 @@ func (s *agentSession) begin(c *client) {
 func (s *agentSession) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turn = nil
+	s.client = nil
 }
 
 // refs are those of the turn under way; what happens between turns belongs to no run.
@@ -216,8 +216,8 @@ func (s *agentSession) refs() event.Refs {
 
 // refsNow is refs for a caller that holds mu.
 func (s *agentSession) refsNow() event.Refs {
-	if s.turn != nil {
-		return s.turn.refs()
+	if s.client != nil {
+		return s.client.refs()
 	}
 	return s.base
 }
@@ -237,8 +237,8 @@ func (s *agentSession) Received(f provider.Frame) error {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil {
-		s.turn.received(f)
+	if s.client != nil {
+		s.client.received(f)
 	}
 	return s.r.log.Record(s.r.receivedEvent(f, s.refsNow()))
 }
@@ -249,12 +249,12 @@ func (s *agentSession) Update(u provider.Update) {
 	from, to := s.applyState(u)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn == nil {
+	if s.client == nil {
 		return
 	}
-	s.turn.Update(u)
+	s.client.Update(u)
 	if to != "" {
-		s.turn.switchedMode(from, to, s.state.Modes, s.modeChosen())
+		s.client.switchedMode(from, to, s.state.Modes, s.modeChosen())
 	}
 }
 
@@ -282,8 +282,8 @@ func (s *agentSession) applyState(u provider.Update) (from, to string) {
 func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil {
-		s.turn.RequestPermission(p)
+	if s.client != nil {
+		s.client.questions.add(p)
 		return
 	}
 	refs := s.base
@@ -296,8 +296,8 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 func (s *agentSession) RefusedPermission(t provider.ToolCall) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil && t.ID != "" {
-		s.turn.refusedTool(t)
+	if s.client != nil && t.ID != "" {
+		s.client.sums.decline(t)
 	}
 }
 
@@ -307,8 +307,8 @@ func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	_ = s.r.log.Record(blockedEvents(b, s.refsNow())...)
-	if s.turn != nil {
-		s.turn.refused(b)
+	if s.client != nil {
+		s.client.refused(b)
 	}
 }
 
@@ -318,9 +318,9 @@ func (s *agentSession) SendHTTP() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	switch {
-	case s.turn == nil && !s.listing.Load():
+	case s.client == nil && !s.listing.Load():
 		return errors.New("no turn is under way")
-	case s.turn != nil && s.turn.isCancelled():
+	case s.client != nil && s.client.lifecycle.isCancelled():
 		return errors.New("the turn was cancelled")
 	}
 	return s.r.log.Sync()
@@ -330,8 +330,8 @@ func (s *agentSession) SendHTTP() error {
 func (s *agentSession) Warning(w provider.Warning) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil {
-		s.turn.warn(w.Subtype, w.Detail)
+	if s.client != nil {
+		s.client.warn(w.Subtype, w.Detail)
 		return
 	}
 	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)
@@ -341,8 +341,8 @@ func (s *agentSession) Warning(w provider.Warning) {
 func (s *agentSession) Drained() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil {
-		s.turn.Drained()
+	if s.client != nil {
+		s.client.Drained()
 	}
 }
 

@@ -78,8 +78,8 @@ func TestAgentsFrames(t *testing.T) {
 			if tool == nil {
 				continue
 			}
-			announced := c.toolCall(tool.ID)
-			s := c.mergeTool(*tool)
+			announced := c.sums.toolCall(tool.ID)
+			s := c.sums.mergeTool(*tool)
 			a := asking{PermissionRequest: &provider.PermissionRequest{Tool: s.call}, place: place}
 			a.dirs = startsWhere(c.reading(a).Request, c.read(announced, nil, place).Request)
 			req := c.reading(a).Request
@@ -97,14 +97,14 @@ func TestAgentsFrames(t *testing.T) {
 					t.Errorf("%s: %s: the path %s", name, line, p)
 				}
 			}
-			s.asked, s.approved = true, append(s.approved, a)
+			s.wasAsked, s.approved = true, append(s.approved, a)
 			if why := unreadable(req); why != "" {
 				t.Errorf("%s: %s: %s", name, line, why)
 			}
 			inventOne(t, name, agent, s.call, place)
 		}
-		for _, s := range c.tools {
-			if why := c.unasked(*s, place); why != "" && s.asked {
+		for _, s := range c.sums.tools {
+			if why := c.unasked(*s, place); why != "" && s.wasAsked {
 				t.Errorf("%s: %s: %s", name, s.Title, why)
 			}
 		}

@@ -34,9 +34,9 @@ type Attachment struct {
 // Runner.
 type Attached struct {
 	*agentSession
-	lock  *filelock.Lock
-	turns queue // held by a turn
-	fresh bool  // the session has no earlier turns; guarded by turns
+	lock   *filelock.Lock
+	turnMu queue // held by a turn
+	fresh  bool  // the session has no earlier turns; guarded by turnMu
 
 	// The connection's reader's:
 	origins origins
@@ -74,7 +74,7 @@ func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 		return nil, err
 	}
 	s.enterState()
-	attached := &Attached{agentSession: s, lock: lock, turns: make(queue, 1), fresh: fresh, alone: alone{began: a.Alone}}
+	attached := &Attached{agentSession: s, lock: lock, turnMu: make(queue, 1), fresh: fresh, alone: alone{began: a.Alone}}
 	attached.retelling.Store(s.how == continuedLoad)
 	return attached, nil
 }
@@ -126,10 +126,10 @@ type Carried struct {
 // does. A stop leads to Cancel, which asks the agent to cancel the turn; the agent is not ended if
 // it does not answer to it.
 func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error) {
-	if err := a.turns.wait(ctx, t.Stop); err != nil {
+	if err := a.turnMu.wait(ctx, t.Stop); err != nil {
 		return Result{}, err
 	}
-	defer a.turns.Unlock()
+	defer a.turnMu.Unlock()
 	t.Setup = a.setup
 	return a.r.answer(ctx, &t, attachedAgent{a, &c})
 }
@@ -140,7 +140,7 @@ type attachedAgent struct {
 	carried *Carried
 }
 
-// accept takes the run's own lock; the Attached holds that of the session. The caller holds turns.
+// accept takes the run's own lock; the Attached holds that of the session. The caller holds turnMu.
 func (a attachedAgent) accept(ctx context.Context, t *Turn) (*run, error) {
 	run := a.r.newRun(*t, nil)
 	run.kept, run.created, run.carried = true, a.fresh, a.carried
@@ -160,7 +160,7 @@ func (a attachedAgent) provide(ctx context.Context, run *run) error {
 		}
 	}
 	a.begin(run.client)
-	run.client.attach(a.conn)
+	run.client.lifecycle.attach(a.conn)
 	return nil
 }
 
@@ -254,8 +254,8 @@ func (a *Attached) Received(f provider.Frame) error {
 	now := a.refsNow()
 	refs := a.origins.of(f, now)
 	a.earlier = refs.Run != now.Run
-	if a.turn != nil {
-		a.turn.received(f)
+	if a.client != nil {
+		a.client.received(f)
 	}
 	return a.r.log.Record(a.r.receivedEvent(f, refs))
 }
@@ -267,7 +267,7 @@ func (a *Attached) Update(u provider.Update) {
 		return
 	}
 	a.mu.RLock()
-	prompted := a.turn != nil
+	prompted := a.client != nil
 	a.mu.RUnlock()
 	if prompted {
 		a.alone.tools, a.alone.announced = nil, false
@@ -305,10 +305,10 @@ func (a *Attached) unprompted(u provider.Update) {
 	if s.declined && s.Status != string(acp.ToolCallStatusCompleted) {
 		return // it asked, and the answer was no
 	}
-	if s.asked || !hasRun(s.Status) || !acts(policy.ReadToolCall(callOf(a.speaker(), s.call), a.r.place(a.setup)).Request) {
+	if s.wasAsked || !hasRun(s.Status) || !acts(policy.ReadToolCall(callOf(a.speaker(), s.call), a.r.place(a.setup)).Request) {
 		return
 	}
-	s.asked = true // once is enough
+	s.wasAsked = true // once is enough
 	why := "it ran in a turn that the agent began by itself, without a question"
 	if s.declined {
 		why = "it ran in a turn that the agent began by itself, although it was refused"
@@ -341,7 +341,7 @@ func isOver(status acp.ToolCallStatus) bool {
 // about counts as refused.
 func (a *Attached) RequestPermission(p *provider.PermissionRequest) {
 	a.mu.RLock()
-	prompted := a.turn != nil
+	prompted := a.client != nil
 	a.mu.RUnlock()
 	if !prompted {
 		a.refusedAlone(p.Tool)
@@ -352,7 +352,7 @@ func (a *Attached) RequestPermission(p *provider.PermissionRequest) {
 // RefusedPermission takes in that a question was refused before anybody could be asked.
 func (a *Attached) RefusedPermission(t provider.ToolCall) {
 	a.mu.RLock()
-	prompted := a.turn != nil
+	prompted := a.client != nil
 	a.mu.RUnlock()
 	if !prompted {
 		a.refusedAlone(t)
@@ -375,13 +375,13 @@ func (a *Attached) refusedAlone(t provider.ToolCall) {
 func (a *Attached) Refuses(id string, tool provider.ToolCall, texts []string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if a.turn == nil {
+	if a.client == nil {
 		return true
 	}
 	if len(texts) > 0 {
-		tool = a.turn.approved(tool, texts)
+		tool = a.client.approved(tool, texts)
 	}
-	return a.turn.refuses(&provider.PermissionRequest{ID: id, Tool: tool, Options: []acp.PermissionOption{
+	return a.client.refuses(&provider.PermissionRequest{ID: id, Tool: tool, Options: []acp.PermissionOption{
 		{OptionId: "accept", Kind: acp.PermissionOptionKindAllowOnce}, {OptionId: "decline", Kind: acp.PermissionOptionKindRejectOnce},
 	}})
 }
@@ -390,16 +390,13 @@ func (c *client) refuses(p *provider.PermissionRequest) bool {
 	a := asking{PermissionRequest: p, place: c.place()}
 	req := c.reading(a).Request
 	d := c.run.r.policy.Decide(req, c.run.t.Permissions)
-	c.mu.Lock()
-	c.perms.Asked++
-	c.mergeTool(p.Tool).asked = true
-	c.mu.Unlock()
+	c.sums.ask(p.Tool)
 	if d.Effect != policy.Deny {
 		return false
 	}
 	made := decision(req, d)
 	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made)) // a dead log ends the agent at its next line
-	c.count(a, false)
+	c.sums.decide(a, false)
 	c.show.add(Decided{made, p.ID})
 	return true
 }

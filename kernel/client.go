@@ -2,13 +2,8 @@ package kernel
 
 import (
 	"encoding/hex"
-	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
@@ -19,109 +14,48 @@ import (
 // reasonBlocked is why Perlica does nothing for an agent.
 const reasonBlocked = "single_call_mode_local_tool_dispatch_disabled"
 
-// client is a turn as the agent's session sees it: it records the turn's lines, gathers the
-// answer, shows what happens and takes the agent's questions.
+// client is the turn's part of the agent's session. It records the turn's lines, adds up the answer, shows
+// what happens and answers the agent's questions.
 type client struct {
 	run    *run
 	show   *shower
-	now    func() time.Time
 	at     atomic.Pointer[event.Refs]
 	active chan struct{} // capacity 1: a line has come
 
-	answered bool // the last line was a response; the connection's reader's
+	answered bool // the last line was a response; owned by the connection's reader
 
-	ready   chan struct{} // closed when conn is set: the connection speaks before Start returns
-	conn    *provider.Conn
-	asks    chan *provider.PermissionRequest // in wire order, to the asking goroutine
-	asking  sync.WaitGroup                   // the asking goroutine, begun by the first question
-	asked   sync.Once                        // begins it
-	judging sync.Mutex                       // held while a question is put, and while the run waits for all
-	open    sync.WaitGroup                   // one goroutine for each open question
-
-	cancelled chan struct{} // closed when the turn is cancelled
-	cancel    func()        // closes it: all open questions lapse, and every later one
-	ended     chan struct{} // closed when the run ends
-	end       func()        // closes it
-
-	mu           sync.Mutex // guards what follows; never held while something blocks
-	answer       provider.Answer
-	live         bool // between Started and the outcome
-	text         strings.Builder
-	content      []provider.Block // without what they hold, which is on record
-	joiner       joiner
-	replayed     *replayed   // nil: the agent did not continue its session
-	tools        []*toolSeen // in the order in which they were first heard of
-	toolOf       map[acp.ToolCallId]*toolSeen
-	cost         *fact.Cost
-	started      time.Time
-	first        time.Time
-	perms        fact.Permissions
-	agreed       map[string]bool    // modes to which somebody has said yes
-	switched     []fact.UnaskedTool // changes of the mode without a question
-	unaskedTools []fact.UnaskedTool
-	blocked      int
-	warnings     []string
+	sums      *accumulator
+	questions *questions
+	lifecycle *lifecycle
 }
 
 func newClient(run *run) *client {
 	c := &client{
-		run: run, now: run.r.opt.Now,
+		run:       run,
 		active:    make(chan struct{}, 1),
-		ready:     make(chan struct{}),
-		asks:      make(chan *provider.PermissionRequest, 4),
-		toolOf:    map[acp.ToolCallId]*toolSeen{},
-		agreed:    map[string]bool{},
-		cancelled: make(chan struct{}),
-		ended:     make(chan struct{}),
+		sums:      newAccumulator(run.r.opt.Now),
+		lifecycle: newLifecycle(),
 	}
-	c.cancel = sync.OnceFunc(func() { close(c.cancelled) })
-	c.end = sync.OnceFunc(func() { close(c.ended) })
+	c.questions = &questions{c: c, queue: make(chan *provider.PermissionRequest, 4)}
 	c.at.Store(&run.refs)
 	var log *eventlog.Log
 	if run.r.opt.StreamSync {
 		log = run.r.log
 	}
-	c.show = newShower(run.t.Show, log, func(error) { c.kill() })
+	c.show = newShower(run.t.Show, log, func(error) { c.lifecycle.kill() })
 	return c
 }
 
-// attach begins to take the agent's questions.
-func (c *client) attach(conn *provider.Conn) {
-	c.conn = conn
-	close(c.ready)
-}
-
-// detach ends what attach began. The connection must have ended, or have been taken from the
-// turn.
+// detach waits for the goroutines of the turn. The connection must have ended, or must have been taken from
+// the turn.
 func (c *client) detach() {
-	close(c.asks)
-	c.asking.Wait()
-	c.open.Wait()
-}
-
-// gone is closed when the agent can be spoken to no more.
-func (c *client) gone() <-chan struct{} {
-	<-c.ready
-	return c.conn.Gone()
-}
-
-// kill ends the agent without another byte to it: the record has failed. Of a turn that ends
-// without an agent there is none to be ended.
-func (c *client) kill() {
-	select {
-	case <-c.ready:
-	case <-c.ended:
-	}
-	select {
-	case <-c.ready:
-		c.conn.Kill()
-	default:
-	}
+	c.questions.close()
+	c.lifecycle.cancelling.Wait()
 }
 
 // close ends the turn's part in what is shown, when all of it was.
 func (c *client) close() {
-	c.end()
+	c.lifecycle.end()
 	c.show.close()
 }
 
@@ -169,51 +103,23 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 	return event.Event{Type: receivedTypes[f.Kind], Class: event.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
 }
 
-// start opens the turn. That it did is shown with what comes next, or when the prompt is written.
+// start opens the turn. The notice is shown with the next one, or when the prompt is written.
 func (c *client) start(n Started) {
-	c.show.hold(n) // first: what the agent says from here on comes behind it
-	c.mu.Lock()
-	c.live, c.started = true, c.now()
-	c.mu.Unlock()
+	c.show.hold(n) // first: the agent's updates are shown after it
+	c.sums.start()
 }
 
-// Update takes in what the agent says. What it says before the prompt is set-up, what it
-// says after the outcome is on record only.
+// Update adds an update of the agent to the turn and shows it. An update before the prompt belongs to the
+// set-up, and an update after the outcome is on record only.
 func (c *client) Update(u provider.Update) {
-	var called *provider.BlockedRequest
-	c.mu.Lock()
-	if !c.live {
-		c.mu.Unlock()
-		return
-	}
-	if c.replayed.has(u) {
-		c.mu.Unlock()
-		return
-	}
-	if c.first.IsZero() {
-		c.first = c.now()
-	}
+	called := u.Tool != nil && c.run.t.Agent.Model // the model was offered no tool: nothing runs
 	switch {
-	case u.Kind == provider.AgentThoughtChunk:
-		c.joiner.join(&u)
-	case u.Kind == provider.AgentMessageChunk:
-		c.joiner.join(&u)
-		c.text.WriteString(u.Text)
-		c.content = withBlock(c.content, u)
-	case u.Tool != nil && c.run.t.Agent.Model:
-		called = &provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
-	case u.Tool != nil:
-		c.mergeTool(*u.Tool).report(c.speaker())
-	case u.Usage != nil && u.Usage.Cost != nil:
-		c.cost = (*fact.Cost)(u.Usage.Cost)
-	}
-	c.mu.Unlock()
-	if called != nil { // by a model that was offered no tool: nothing runs
-		_ = c.run.r.log.Record(blockedEvents(*called, c.refs())...) // an error ends the log, and with it the run
-		c.refused(*called)
-		return
-	}
-	if c.run.carried == nil { // else the agent's own client has its line
+	case !c.sums.update(&u, c.run.t.Agent.Model, c.speaker()):
+	case called:
+		b := provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
+		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // an error ends the log, and with it the run
+		c.refused(b)
+	case c.run.carried == nil: // otherwise the agent's own client has its line
 		c.show.hold(Updated{u})
 	}
 }
@@ -226,19 +132,10 @@ func (c *client) Drained() {
 	}
 }
 
-// refused takes in a request that was refused.
+// refused counts and shows a request that was refused.
 func (c *client) refused(b provider.BlockedRequest) {
-	c.mu.Lock()
-	c.blocked++
-	c.mu.Unlock()
+	c.sums.addBlocked()
 	c.show.add(Blocked{Method: b.Method})
-}
-
-// refusedTool takes in that a tool was asked about, and that nobody could say yes.
-func (c *client) refusedTool(t provider.ToolCall) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mergeTool(t).declined = true
 }
 
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
@@ -248,23 +145,13 @@ func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 	}
 }
 
-// maxWarnings is how many warnings a run keeps; an agent may give cause for thousands.
-const maxWarnings = 20
-
 // warn adds a warning to the result and shows it.
 func (c *client) warn(subtype, detail string) {
-	c.mu.Lock()
-	if slices.Contains(c.warnings, subtype+": "+detail) {
-		c.mu.Unlock() // an agent may give the same cause with each step; every line is on record
-		return
+	added, kept := c.sums.addWarning(subtype + ": " + detail)
+	if added {
+		c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail)
 	}
-	n := len(c.warnings)
-	if n < maxWarnings {
-		c.warnings = append(c.warnings, subtype+": "+detail)
-	}
-	c.mu.Unlock()
-	c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail)
-	if n < maxWarnings {
+	if kept {
 		c.show.add(Warned{Subtype: subtype, Detail: detail})
 	}
 }
@@ -274,12 +161,6 @@ func (c *client) warnLate(subtype, detail string) {
 	c.show.close()
 	c.warn(subtype, detail)
 	c.show.show(Warned{Subtype: subtype, Detail: detail}) // its goroutine has ended
-}
-
-func (c *client) takeWarnings() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.warnings)
 }
 
 // Agents may say something more after their answer. The turn is over when the agent has
@@ -305,7 +186,7 @@ func (c *client) drain(closed <-chan struct{}) {
 			return
 		case <-closed:
 			return
-		case <-c.gone():
+		case <-c.lifecycle.gone():
 			return
 		case <-most.C:
 			return
@@ -313,55 +194,13 @@ func (c *client) drain(closed <-chan struct{}) {
 	}
 }
 
-// endTurn ends the turn: nothing that comes now belongs to it. It returns when every
-// question has its end on the log.
+// endTurn ends the turn: an update that comes now does not belong to it. It returns when every question has
+// its end on the log.
 func (c *client) endTurn() {
-	c.mu.Lock()
-	c.live = false
-	rest := c.joiner.rest()
-	c.text.WriteString(rest.Text)
-	c.mu.Unlock()
+	rest := c.sums.end()
 	if rest.Text != "" && c.run.carried == nil {
 		c.show.hold(Updated{rest})
 	}
-	c.end()
-	c.judging.Lock()
-	defer c.judging.Unlock()
-	c.open.Wait()
-}
-
-func (c *client) setAnswer(a provider.Answer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answer = a
-}
-
-func (c *client) firstUpdate() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.first.IsZero() {
-		return 0
-	}
-	return c.first.Sub(c.started)
-}
-
-func (c *client) toolsSeen() []fact.ToolSeen {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	seen := []fact.ToolSeen{}
-	for _, t := range c.tools {
-		seen = append(seen, t.ToolSeen)
-	}
-	return seen
-}
-
-// fill adds what the client has gathered to a result.
-func (c *client) fill(res *Result) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	res.Text, res.Content = c.text.String(), c.content
-	res.StopReason, res.Usage, res.Cost = c.answer.StopReason, c.answer.Usage, c.cost
-	res.OfSession = res.Usage != nil && c.run.agent.setup.Agent.CountsSession(c.run.agent.info.AgentInfo)
-	res.Permissions, res.Blocked = c.perms, c.blocked
-	res.Unasked = c.unaskedTools
+	c.lifecycle.end()
+	c.questions.awaitOpen()
 }

@@ -24,16 +24,16 @@ type Conversation struct {
 	setup   Setup
 	idle    time.Duration
 	lock    *filelock.Lock
-	turns   queue // held by a turn, and by what must not meet one
-	created bool  // the session is new and not on record yet; guarded by turns
-	fresh   bool  // the session has no earlier turns; guarded by turns
-	epoch   int64 // of the Runner, in which the agent was started; guarded by turns
+	turnMu  queue // held by a turn, and by what must not meet one
+	created bool  // the session is new and not on record yet; guarded by turnMu
+	fresh   bool  // the session has no earlier turns; guarded by turnMu
+	epoch   int64 // of the Runner, in which the agent was started; guarded by turnMu
 
 	after sync.WaitGroup // what a turn leaves to be done when it has returned
-	next  *reservation   // of the next run, if there is one; guarded by turns, and written behind
+	next  *reservation   // of the next run, if there is one; guarded by turnMu, and written behind
 
 	mu      sync.Mutex // guards what follows
-	life    *life      // the agent's, from the beginning of its start; nil: there is none
+	agent   *keptAgent // the agent's, from the beginning of its start; nil: there is none
 	resting *time.Timer
 	rested  time.Time // when the last turn ended
 	closed  bool
@@ -53,7 +53,7 @@ var ErrConversationClosed = errors.New("the conversation is closed")
 // It fails with a *filelock.BusyError, which is filelock.ErrBusy, if another process or conversation holds the
 // session.
 func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, by string) (*Conversation, error) {
-	c := &Conversation{r: r, setup: setup, idle: idle, turns: make(queue, 1), epoch: r.epoch.Load()}
+	c := &Conversation{r: r, setup: setup, idle: idle, turnMu: make(queue, 1), epoch: r.epoch.Load()}
 	if setup.Session == "" {
 		c.setup.Session = newSessionID()
 		c.created, c.fresh = true, true
@@ -79,8 +79,8 @@ func (c *Conversation) Provider() string { return c.setup.Agent.ID }
 // Warm starts the agent and opens its session, in the background. What fails is said by the
 // next input.
 func (c *Conversation) Warm() {
-	if !c.Alive() && c.turns.TryLock() {
-		defer c.turns.Unlock()
+	if !c.Alive() && c.turnMu.TryLock() {
+		defer c.turnMu.Unlock()
 		_, _ = c.begin() // the next input says it
 	}
 }
@@ -89,10 +89,10 @@ func (c *Conversation) Warm() {
 func (c *Conversation) Alive() bool { return c.present() != nil }
 
 // present is the agent that runs or is being started; nil: there is none.
-func (c *Conversation) present() *life {
+func (c *Conversation) present() *keptAgent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.life
+	return c.agent
 }
 
 // Offers returns what the agent offers; ok is false while no agent has opened its session.
@@ -143,10 +143,10 @@ func (c *Conversation) record() error {
 // in one of its own. Of the turn's Setup nothing is used. An input that waits for another is
 // given up when ctx is done or the turn is stopped; nothing of it is on record then.
 func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
-	if err := c.turns.wait(ctx, t.Stop); err != nil {
+	if err := c.turnMu.wait(ctx, t.Stop); err != nil {
 		return Result{}, err
 	}
-	defer c.turns.Unlock()
+	defer c.turnMu.Unlock()
 	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
 		return Result{}, err
 	}
@@ -154,7 +154,7 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 	return c.r.answer(ctx, &t, c)
 }
 
-// isClosed reports whether Close was called. It stays as it is while the caller holds turns.
+// isClosed reports whether Close was called. It stays as it is while the caller holds turnMu.
 func (c *Conversation) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ type reservation struct {
 	lock *filelock.Lock
 }
 
-// accept takes the run's own lock; the conversation holds that of the session. The caller holds turns.
+// accept takes the run's own lock; the conversation holds that of the session. The caller holds turnMu.
 func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
 	if c.isClosed() {
 		return nil, ErrConversationClosed
@@ -210,7 +210,7 @@ func (c *Conversation) provide(ctx context.Context, run *run) error {
 	}
 	run.agent = l.agentSession
 	l.begin(run.client)
-	run.client.attach(l.conn)
+	run.client.lifecycle.attach(l.conn)
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (c *Conversation) release(run *run) {
 }
 
 // await waits until the agent can be prompted, or the turn is stopped.
-func (run *run) await(ctx context.Context, l *life) error {
+func (run *run) await(ctx context.Context, l *keptAgent) error {
 	select {
 	case <-l.ready:
 		return l.err
@@ -257,16 +257,16 @@ func (run *run) await(ctx context.Context, l *life) error {
 // Close frees the agent's session, ends the agent and gives up the session. It waits for a
 // turn that is under way. Later calls return ErrConversationClosed.
 func (c *Conversation) Close(ctx context.Context) error {
-	defer c.watches.Wait() // they wait for turns
-	c.turns.Lock()
-	defer c.turns.Unlock()
+	defer c.watches.Wait() // they wait for turnMu
+	c.turnMu.Lock()
+	defer c.turnMu.Unlock()
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return ErrConversationClosed
 	}
 	c.closed = true
-	l := c.life
+	l := c.agent
 	if c.resting != nil {
 		c.resting.Stop()
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// life is an agent session from the beginning of its start.
-type life struct {
+// keptAgent is an agent session from the beginning of its start.
+type keptAgent struct {
 	*agentSession
 	cancel context.CancelFunc // gives the start up
 	ready  chan struct{}      // closed when err is set
@@ -19,8 +19,8 @@ type life struct {
 }
 
 // begin makes sure that there is an agent, or that one is being started. The caller holds
-// turns.
-func (c *Conversation) begin() (*life, error) {
+// turnMu.
+func (c *Conversation) begin() (*keptAgent, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -29,19 +29,19 @@ func (c *Conversation) begin() (*life, error) {
 	if c.resting != nil {
 		c.resting.Stop()
 	}
-	if c.life != nil {
-		return c.life, nil
+	if c.agent != nil {
+		return c.agent, nil
 	}
 	if err := c.record(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &life{
+	l := &keptAgent{
 		agentSession: newAgentSession(c.r, c.setup, event.Refs{Session: c.setup.Session}, nil),
 		cancel:       cancel,
 		ready:        make(chan struct{}),
 	}
-	c.life = l
+	c.agent = l
 	go func() { // drop waits for ready
 		if l.err = l.start(); l.err == nil {
 			l.err = l.open(ctx, strategyKeep)
@@ -50,9 +50,9 @@ func (c *Conversation) begin() (*life, error) {
 			c.watches.Go(func() { c.watch(l) }) // before ready: Close waits for both
 		}
 		close(l.ready)
-		if l.err == nil && c.turns.TryLock() { // else an input has come, and lets it rest
+		if l.err == nil && c.turnMu.TryLock() { // else an input has come, and lets it rest
 			c.afterTurn(ctx, l)
-			c.turns.Unlock()
+			c.turnMu.Unlock()
 		}
 	}()
 	return l, nil
@@ -69,12 +69,12 @@ func (c *Conversation) Lost(f func(error)) {
 
 // watch waits for the end of an agent and drops it, unless that was done by who ended it, or
 // by the turn in which it died.
-func (c *Conversation) watch(l *life) {
+func (c *Conversation) watch(l *keptAgent) {
 	<-l.conn.Gone()
-	c.turns.Lock()
-	defer c.turns.Unlock()
+	c.turnMu.Lock()
+	defer c.turnMu.Unlock()
 	c.mu.Lock()
-	mine, lost := c.life == l, c.lost
+	mine, lost := c.agent == l, c.lost
 	c.mu.Unlock()
 	if !mine {
 		return
@@ -87,7 +87,7 @@ func (c *Conversation) watch(l *life) {
 }
 
 // dropGone drops an agent that ended while it had nothing to do, so that the next input gets
-// another, which continues its session. The caller holds turns.
+// another, which continues its session. The caller holds turnMu.
 func (c *Conversation) dropGone(ctx context.Context) {
 	l := c.present()
 	if l == nil {
@@ -103,7 +103,7 @@ func (c *Conversation) dropGone(ctx context.Context) {
 }
 
 // afterTurn ends an agent that is of no more use, and lets the others rest.
-func (c *Conversation) afterTurn(ctx context.Context, l *life) {
+func (c *Conversation) afterTurn(ctx context.Context, l *keptAgent) {
 	if l == nil {
 		return
 	}
@@ -127,10 +127,10 @@ func (c *Conversation) afterTurn(ctx context.Context, l *life) {
 // rest ends an agent that has had nothing to do. Its session is not closed: it will be
 // continued.
 func (c *Conversation) rest() {
-	c.turns.Lock()
-	defer c.turns.Unlock()
+	c.turnMu.Lock()
+	defer c.turnMu.Unlock()
 	c.mu.Lock()
-	l, idle := c.life, time.Since(c.rested) >= c.idle // else an input has come since
+	l, idle := c.agent, time.Since(c.rested) >= c.idle // else an input has come since
 	c.mu.Unlock()
 	if l != nil && idle {
 		c.drop(context.Background(), l)
@@ -140,10 +140,10 @@ func (c *Conversation) rest() {
 // Rest ends the agent now, unless a turn is under way, and reports whether there is none left.
 // Its session is not closed: it is continued with the next input.
 func (c *Conversation) Rest() bool {
-	if !c.turns.TryLock() {
+	if !c.turnMu.TryLock() {
 		return false
 	}
-	defer c.turns.Unlock()
+	defer c.turnMu.Unlock()
 	l := c.present()
 	if l != nil {
 		c.drop(context.Background(), l)
@@ -151,12 +151,12 @@ func (c *Conversation) Rest() bool {
 	return true
 }
 
-// drop ends an agent, once. The caller holds turns.
-func (c *Conversation) drop(ctx context.Context, l *life) {
+// drop ends an agent, once. The caller holds turnMu.
+func (c *Conversation) drop(ctx context.Context, l *keptAgent) {
 	c.mu.Lock()
-	mine := c.life == l
+	mine := c.agent == l
 	if mine {
-		c.life = nil
+		c.agent = nil
 	}
 	c.mu.Unlock()
 	if !mine {
@@ -236,7 +236,7 @@ func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 }
 
 // keep remembers a value of a config option for the agent's next session; an empty one forgets
-// it. The caller holds turns.
+// it. The caller holds turnMu.
 func (c *Conversation) keep(id, value string) {
 	options := maps.Clone(c.setup.Earlier.Options)
 	delete(options, id)
@@ -256,10 +256,10 @@ func (c *Conversation) recordChoice(ctx context.Context) error {
 }
 
 func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentSession) error) error {
-	if err := c.turns.wait(ctx, nil); err != nil {
+	if err := c.turnMu.wait(ctx, nil); err != nil {
 		return err
 	}
-	defer c.turns.Unlock()
+	defer c.turnMu.Unlock()
 	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 			run.client = newClient(run)
 			ended := func() bool {
 				select {
-				case <-run.client.cancelled:
+				case <-run.client.lifecycle.cancelled:
 					return true
 				default:
 					return false
@@ -297,9 +297,9 @@ func TestAnIdleAgentIsEnded(t *testing.T) {
 	for c.Alive() { // the timer's goroutine is about to end it
 		runtime.Gosched()
 	}
-	c.turns.Lock()
+	c.turnMu.Lock()
 	c.idle = 0
-	c.turns.Unlock()
+	c.turnMu.Unlock()
 	res := say(t, c, "@show history")
 	if _, how, _ := c.Offers(); how != "resume" || !strings.Contains(res.Text, "the first") {
 		t.Errorf("continued %q: %q", how, res.Text)
@@ -316,7 +316,7 @@ func TestAnAgentThatDiedAtRest(t *testing.T) {
 	c := converse(t, r, "", t.TempDir(), "")
 	say(t, c, "the first")
 	c.mu.Lock()
-	l := c.life
+	l := c.agent
 	c.mu.Unlock()
 	l.conn.Kill()
 	<-l.conn.Gone()
@@ -328,7 +328,7 @@ func TestAnAgentThatDiedAtRest(t *testing.T) {
 	lost := make(chan error, 2)
 	c.Lost(func(err error) { lost <- err })
 	c.mu.Lock()
-	l = c.life
+	l = c.agent
 	c.mu.Unlock()
 	l.conn.Kill()
 	select {

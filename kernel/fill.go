@@ -32,14 +32,14 @@ const byForm = "form"
 
 // fillForm has a person fill in a form of the agent's, a question for each field, or open its address. No
 // rule and no mode fills one in. What is not to be asked is declined, and said.
-func (c *client) fillForm(p *provider.PermissionRequest) {
-	f := &filling{c: c, p: p, content: map[string]json.RawMessage{}, ends: map[event.InteractionID]interaction.Resolution{}}
+func (q *questions) fillForm(p *provider.PermissionRequest) {
+	f := &filling{c: q.c, q: q, p: p, content: map[string]json.RawMessage{}, ends: map[event.InteractionID]interaction.Resolution{}}
 	action, by := actionDecline, "policy"
 	if why := f.prepare(); why != "" {
-		_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
+		_ = q.c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", q.c.refs(), fact.PolicyDecided{
 			Title: p.Form.Message, Effect: string(policy.Deny), By: byForm, Why: why,
 		})) // a dead log ends the run at its next line
-		c.warn("form_declined", "a form of the agent's was declined: "+why)
+		q.c.warn("form_declined", "a form of the agent's was declined: "+why)
 	} else {
 		action, by = f.ask()
 	}
@@ -58,28 +58,29 @@ func (c *client) fillForm(p *provider.PermissionRequest) {
 		t, sent.Error = event.ReplyFailed, err.Error()
 	}
 	if !errors.Is(err, provider.ErrReplied) { // else the agent has withdrawn it
-		refs := c.refs()
-		if n := len(f.asked); n > 0 {
-			refs = f.asked[n-1].Refs
+		refs := q.c.refs()
+		if n := len(f.tickets); n > 0 {
+			refs = f.tickets[n-1].Refs
 		}
-		_ = c.run.r.log.Record(event.NewFact(t, "perlica", refs, sent)) // likewise
+		_ = q.c.run.r.log.Record(event.NewFact(t, "perlica", refs, sent)) // likewise
 	}
-	for _, t := range f.asked {
+	for _, t := range f.tickets {
 		end := f.ends[t.ID]
 		end.Sent = err == nil
-		_ = c.run.r.questions.Resolve(t, end) // likewise
+		_ = q.c.run.r.questions.Resolve(t, end) // likewise
 	}
 }
 
 // filling is a form that is being filled in.
 type filling struct {
 	c       *client
+	q       *questions
 	p       *provider.PermissionRequest
 	base    interaction.Question // what all its questions have in common
 	fields  []form.Field         // empty: it takes no more than a yes
 	leave   bool                 // it asks for approval
 	content map[string]json.RawMessage
-	asked   []*interaction.Ticket
+	tickets []*interaction.Ticket
 	ends    map[event.InteractionID]interaction.Resolution
 }
 
@@ -100,7 +101,7 @@ func (f *filling) prepare() (why string) {
 		if d.Effect == policy.Deny {
 			return d.Why
 		}
-		f.base = c.question(tool, nil, read, d)
+		f.base = f.q.question(tool, nil, read, d)
 		f.base.Word = ""
 		if !ask.Approval {
 			f.base.Subject.Tier, f.base.Why = string(shell.AlwaysAsked), "the agent asks for approval in a form, and no rule answers a form"
@@ -108,7 +109,7 @@ func (f *filling) prepare() (why string) {
 	} else {
 		f.base = interaction.Question{
 			Title: ask.Message, Subject: interaction.Subject{Provider: c.run.t.Agent.ID, Kind: "form"},
-			Expires: c.now().Add(c.run.t.AnswerIn), Refs: c.refs(),
+			Expires: c.sums.now().Add(c.run.t.AnswerIn), Refs: c.refs(),
 		}
 	}
 	if ask.URL != "" {
@@ -263,23 +264,23 @@ func (f *filling) put(q interaction.Question) (*interaction.Answer, interaction.
 			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
 		}
 	}
-	q.Expires = c.now().Add(c.run.t.AnswerIn)
+	q.Expires = c.sums.now().Add(c.run.t.AnswerIn)
 	t, err := c.run.r.questions.Ask(ctx, q)
 	if err != nil {
-		c.kill()
+		c.lifecycle.kill()
 		return nil, interaction.RunEnded
 	}
-	f.asked = append(f.asked, t)
+	f.tickets = append(f.tickets, t)
 	subject := q.Subject
 	q = t.Question
 	q.Subject = subject
-	c.show.add(Asked{q, f.p.ID, c.run.t.AnswerIn > 0 && c.isLive()})
-	if why := c.wait(t, f.p); why != "" {
+	c.show.add(Asked{q, f.p.ID, c.run.t.AnswerIn > 0 && c.sums.isLive()})
+	if why := f.q.wait(t, f.p); why != "" {
 		_ = c.run.r.questions.Lapse(ctx, t, why) // an error of the log is in the ticket's outcome
 	}
 	a, lapsed, err := t.Outcome()
 	if err != nil {
-		c.kill()
+		c.lifecycle.kill()
 		return nil, interaction.RunEnded
 	}
 	end := interaction.Resolution{Reason: lapsed}

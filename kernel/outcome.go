@@ -54,7 +54,7 @@ func (run *run) finish(a provider.Answer, err error) Result {
 	} else if a.StopReason == "" {
 		run.client.warn("no_stop_reason", "the agent gave no reason for the end of its turn")
 	}
-	run.client.setAnswer(a)
+	run.client.sums.setAnswer(a)
 	res, cerr := run.conclude(outcome, e)
 	if cerr != nil {
 		// The prompt has left and its outcome cannot be recorded: the agent goes, and
@@ -130,7 +130,7 @@ func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) 
 	}
 	_, err := write(context.Background(), events...)
 	run.client.show.close()
-	res.Warnings = run.client.takeWarnings()
+	res.Warnings = run.client.sums.listWarnings()
 	return res, err
 }
 
@@ -138,10 +138,10 @@ func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) eve
 	if outcome == event.Responded {
 		return event.NewFact(outcome, "agent", refs, fact.Responded{
 			Provider: res.Provider, Text: res.Text, Content: res.Content, StopReason: res.StopReason, Usage: res.Usage, OfSession: res.OfSession, Cost: res.Cost,
-			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.firstUpdate().Milliseconds(), Tools: run.client.toolsSeen(),
+			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.sums.firstUpdate().Milliseconds(), Tools: run.client.sums.toolsSeen(),
 		})
 	}
-	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Content: res.Content, Tools: run.client.toolsSeen()}
+	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Content: res.Content, Tools: run.client.sums.toolsSeen()}
 	if outcome == event.OutcomeUnknown {
 		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
 		if res.Err != nil && res.Err.Unknown {
@@ -160,7 +160,10 @@ func (run *run) result() Result {
 	if run.call.MayHaveLeft() {
 		res.Calls = 1
 	}
-	run.client.fill(&res)
+	run.client.sums.fill(&res)
+	if a := run.agent; a != nil {
+		res.OfSession = res.Usage != nil && a.setup.Agent.CountsSession(a.info.AgentInfo)
+	}
 	return res
 }
 

@@ -363,8 +363,8 @@ func (r *Runner) endRecorded(ctx context.Context) error {
 		}
 		go func() { // ends with the run
 			select {
-			case <-run.client.ready:
-				run.client.conn.Kill()
+			case <-run.client.lifecycle.attached:
+				run.client.lifecycle.conn.Kill()
 			case <-run.released:
 			}
 		}()
@@ -378,7 +378,7 @@ func (r *Runner) endRecorded(ctx context.Context) error {
 }
 
 // forget ends a kept agent whose session has lines that are not on record, and sees that the
-// session itself is. The caller holds turns.
+// session itself is. The caller holds turnMu.
 func (c *Conversation) forget(ctx context.Context) error {
 	l := c.present()
 	if c.epoch == c.r.epoch.Load() {

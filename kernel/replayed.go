@@ -67,9 +67,7 @@ func (run *run) expectReplay(ctx context.Context) error {
 	for _, id := range h.tools {
 		r.tools[acp.ToolCallId(id)] = true
 	}
-	run.client.mu.Lock()
-	defer run.client.mu.Unlock()
-	run.client.replayed = r
+	run.client.sums.expectReplay(r)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func (run *run) cancelTurn() {
 	}
 	// A deaf agent must not keep us from ending it; the end of the connection ends this.
 	sent := make(chan struct{})
-	run.client.asking.Go(func() {
+	run.client.lifecycle.cancelling.Go(func() {
 		defer close(sent)
 		_ = cancel()
 	})
@@ -131,7 +131,7 @@ func (run *run) cancelTurn() {
 	case <-sent:
 	case <-time.After(cancelFirst):
 	}
-	run.client.cancel()
+	run.client.lifecycle.cancel()
 }
 
 func (run *run) recordStop(ctx context.Context, s Stop) error {

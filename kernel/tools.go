@@ -23,7 +23,7 @@ import (
 type toolSeen struct {
 	fact.ToolSeen
 	call     provider.ToolCall
-	asked    bool
+	wasAsked bool
 	refused  bool
 	declined bool              // a question about it was refused before anybody could be asked
 	begun    bool              // it was reported to be under way, or completed
@@ -34,19 +34,6 @@ type toolSeen struct {
 
 // maxForms is how many forms of one tool call are compared with what was approved.
 const maxForms = 1000
-
-// mergeTool merges what is reported of a tool call. The caller holds mu.
-func (c *client) mergeTool(t provider.ToolCall) *toolSeen {
-	s := c.toolOf[t.ID]
-	if s == nil {
-		s = &toolSeen{ToolSeen: fact.ToolSeen{ID: string(t.ID)}}
-		s.call.ID = t.ID
-		c.tools = append(c.tools, s)
-		c.toolOf[t.ID] = s
-	}
-	s.merge(t)
-	return s
-}
 
 func (s *toolSeen) merge(t provider.ToolCall) {
 	if t.Title != "" {
@@ -132,24 +119,17 @@ func callOf(agent speaker, call provider.ToolCall) policy.ToolCall {
 
 // judgeTools finds the tool calls that should have been asked about and were not.
 func (c *client) judgeTools() {
-	c.mu.Lock()
-	var tools []toolSeen // copies: questions that come late add to the others
-	for _, t := range c.tools {
-		tools = append(tools, *t)
-	}
-	switched := slices.Clone(c.switched)
-	c.mu.Unlock()
 	standing := sync.OnceValues(c.run.r.approvals) // many tools share it, most runs do not need it
 	place := c.place()
 	var unasked []fact.UnaskedTool
 	always := sync.OnceValue(func() []interaction.Question { return c.run.r.allowedForGood(c.run.refs.Session) })
-	for _, t := range tools {
+	for _, t := range c.sums.listTools() {
 		why := c.unasked(t, place)
 		if why == "" {
 			continue
 		}
 		u := fact.UnaskedTool{ToolSeen: t.ToolSeen, Why: why}
-		if !t.asked {
+		if !t.wasAsked {
 			req := c.read(t.call, nil, place).Request
 			if list, err := standing(); err == nil && c.covered(list, req) {
 				continue
@@ -164,15 +144,13 @@ func (c *client) judgeTools() {
 		}
 		unasked = append(unasked, u)
 	}
-	c.mu.Lock()
-	c.unaskedTools = append(unasked, switched...)
-	c.mu.Unlock()
+	c.sums.setUnasked(unasked)
 }
 
 // covered reports whether a standing yes covers a request that was never made.
 func (c *client) covered(standing []policy.Approval, req policy.Request) bool {
 	return slices.ContainsFunc(standing, func(a policy.Approval) bool {
-		return a.Effect == policy.Allow && a.Covers(req, c.now())
+		return a.Effect == policy.Allow && a.Covers(req, c.sums.now())
 	})
 }
 
@@ -183,7 +161,7 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 		return "it ran although it was refused"
 	case t.crowded:
 		return fmt.Sprintf("it was reported in more than %d forms", maxForms)
-	case t.asked && len(t.approved) > 0:
+	case t.wasAsked && len(t.approved) > 0:
 		var approved []policy.Request
 		for _, a := range t.approved {
 			approved = append(approved, c.reading(a).Request)
@@ -194,7 +172,7 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 			}
 		}
 		return ""
-	case t.asked, !hasRun(t.Status) && len(t.ran) == 0, t.declined && !t.begun:
+	case t.wasAsked, !hasRun(t.Status) && len(t.ran) == 0, t.declined && !t.begun:
 		return ""
 	}
 	switch {
@@ -267,22 +245,13 @@ func freedBy(always []interaction.Question, req policy.Request) event.Interactio
 // switchedMode takes in that the agent has changed its mode by itself. There was no question, unless
 // an answer of this turn was a yes to that mode.
 func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen bool) {
-	c.mu.Lock()
-	if c.agreed[to] {
-		c.mu.Unlock()
-		return
-	}
-	to = agents.ModeName(modes, to)
+	name := agents.ModeName(modes, to)
 	why := "the agent changed its mode and nobody was asked"
 	if from != "" {
 		why = "the agent changed its mode from " + agents.ModeName(modes, from) + " and nobody was asked"
 	}
-	c.switched = append(c.switched, fact.UnaskedTool{
-		ToolSeen: modeTool(to), Why: why,
-	})
-	c.mu.Unlock()
-	if chosen {
-		c.warn("mode_changed", "the agent is in mode "+to+" now, which was not chosen")
+	if c.sums.switchMode(to, fact.UnaskedTool{ToolSeen: modeTool(name), Why: why}) && chosen {
+		c.warn("mode_changed", "the agent is in mode "+name+" now, which was not chosen")
 	}
 }
 
@@ -332,14 +301,6 @@ func startsWhere(req, announced policy.Request) []string {
 		}
 	}
 	return dirs
-}
-
-// toolCall is what is known of a tool call. The caller holds mu.
-func (c *client) toolCall(id acp.ToolCallId) provider.ToolCall {
-	if s := c.toolOf[id]; s != nil {
-		return s.call
-	}
-	return provider.ToolCall{}
 }
 
 // place is where the agent works, with links resolved: policy looks at no disk for it.

@@ -79,7 +79,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 			c.Warm()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			<-c.life.ready
+			<-c.agent.ready
 			if err := r.log.Sync(); err != nil { // else the turn waits for what was recorded before it
 				t.Fatal(err)
 			}
@@ -210,7 +210,7 @@ func TestStartedComesFirst(t *testing.T) {
 
 func shownText(c *client) string {
 	var res Result
-	c.fill(&res)
+	c.sums.fill(&res)
 	return res.Text
 }
 

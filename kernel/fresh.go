@@ -1,0 +1,71 @@
+package kernel
+
+import (
+	"context"
+
+	"github.com/perlica/perlica/kernel/filelock"
+)
+
+// freshAgent is the fresh strategy: each run starts an agent and ends it.
+type freshAgent struct{ r *Runner }
+
+// accept takes the lock of the session, so that the run is alone there, and the run's own.
+func (f freshAgent) accept(ctx context.Context, t *Turn) (*run, error) {
+	created := t.Session == ""
+	if created {
+		t.Session = newSessionID()
+	}
+	run := f.r.newRun(*t, nil)
+	run.created = created
+	err := run.unlessStopped(ctx, func(ctx context.Context) error {
+		lock, err := filelock.AcquireSession(ctx, filelock.Session(f.r.opt.Paths.Locks, string(t.Session)), t.Wait)
+		if err != nil {
+			return err
+		}
+		run.locks = append(run.locks, lock)
+		return run.lock(ctx)
+	})
+	if err != nil {
+		run.release()
+		return nil, err
+	}
+	return run, nil
+}
+
+// provide starts the agent and opens its session. The input is written at the same time.
+func (f freshAgent) provide(ctx context.Context, run *run) error {
+	run.agent = newAgentSession(f.r, run.t.limited(), run.refs, run.client)
+	run.agent.launched = run.t.launched
+	run.agent.anew = run.created
+	err := run.agent.start()
+	f.r.log.StartFlush()
+	if run.agent.conn != nil {
+		run.client.lifecycle.attach(run.agent.conn)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, done := run.untilStopped(ctx)
+	defer done()
+	return run.agent.open(ctx, strategyFresh)
+}
+
+// takeBack frees the agent's session and ends the process. A failure here spoils nothing, because the
+// outcome is on disk.
+func (f freshAgent) takeBack(ctx context.Context, run *run) {
+	if run.agent.conn != nil {
+		run.agent.beginClose()
+		if err := run.agent.end(ctx); err != nil {
+			run.client.warnLate("session_not_closed", err.Error())
+		}
+		if run.agent.orphans != "" {
+			run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.orphans)
+		}
+	}
+	run.client.detach()
+	if run.state.is(phaseEnded) {
+		run.warnOfAnchor()
+	}
+}
+
+func (f freshAgent) release(run *run) { run.release() }

@@ -1,0 +1,62 @@
+package kernel
+
+import (
+	"sync"
+
+	"github.com/perlica/perlica/provider"
+)
+
+// A lifecycle has a channel for each event that changes what the goroutines of a turn wait for. Each channel
+// is closed once and never sent to.
+type lifecycle struct {
+	attached  chan struct{} // closed when conn is set: the connection speaks before Start returns
+	conn      *provider.Conn
+	cancelled chan struct{} // closed when the turn is cancelled: all questions lapse
+	cancel    func()        // closes cancelled
+	ended     chan struct{} // closed when the run ends
+	end       func()        // closes ended
+
+	cancelling sync.WaitGroup // the goroutine that asks the agent to cancel
+}
+
+func newLifecycle() *lifecycle {
+	l := &lifecycle{attached: make(chan struct{}), cancelled: make(chan struct{}), ended: make(chan struct{})}
+	l.cancel = sync.OnceFunc(func() { close(l.cancelled) })
+	l.end = sync.OnceFunc(func() { close(l.ended) })
+	return l
+}
+
+// attach gives the turn its connection. It is called once, or never if there is no agent.
+func (l *lifecycle) attach(conn *provider.Conn) {
+	l.conn = conn
+	close(l.attached)
+}
+
+// gone waits for attach. It returns a channel that is closed when the agent is gone.
+func (l *lifecycle) gone() <-chan struct{} {
+	<-l.attached
+	return l.conn.Gone()
+}
+
+// kill ends the agent without another byte to it, because the log cannot be written. It does nothing if the
+// turn ends without an agent.
+func (l *lifecycle) kill() {
+	select {
+	case <-l.attached:
+	case <-l.ended:
+	}
+	select {
+	case <-l.attached:
+		l.conn.Kill()
+	default:
+	}
+}
+
+func (l *lifecycle) isCancelled() bool {
+	select {
+	case <-l.cancelled:
+		return true
+	default:
+		return false
+	}
+}
