@@ -16,39 +16,40 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Attachment is an agent's session that a client of its own has opened, and whose lines Perlica
-// carries.
+// Attachment is a session of an agent that the agent's own client opened, and whose lines Perlica relays.
 type Attachment struct {
-	Setup     // Session is the one that is continued; empty: a new one
+	// Setup.Session is the Perlica session to continue, or empty for a new one.
+	Setup
 	Conn      *provider.Conn
 	Opened    *provider.Session
 	Agent     acp.InitializeResponse
-	Continued string // "load" or "resume", if that is how it was opened
-	By        string // who holds the session, for those who are refused
-	Alone     func() // called when the agent begins a turn by itself
+	Continued string // "load" or "resume" if the client opened it so, otherwise ""
+	By        string // the holder's name in the error of others that want the session
+	Alone     func() // called when the agent begins a turn without a prompt
 }
 
-// Attached is a session of Perlica's for an Attachment: each prompt of the client is a turn. It
-// records the lines of the agent's session, and acts upon its updates and questions as in any other
-// turn. Its methods may be called from several goroutines. The caller must Close it before the
-// Runner.
+// Attached is the Perlica session of an Attachment. Each prompt of the client is a turn. An Attached records
+// the lines of the agent's session, and handles updates and questions as in any turn. Its methods may be
+// called from several goroutines. The caller must Close it before the Runner.
 type Attached struct {
 	*agentSession
 	lock   *filelock.Lock
-	turnMu queue // held by a turn
+	turnMu queue // held during a turn
 	fresh  bool  // the session has no earlier turns; guarded by turnMu
 
-	// The connection's reader's:
+	// The connection's reader owns these fields.
 	origins origins
-	earlier bool // the line that has come belongs to an earlier turn
+	earlier bool // the current line belongs to an earlier turn
 	alone   alone
 
-	loads     atomic.Int32 // requests to load this session that are not answered
-	retelling atomic.Bool  // it was loaded, and no prompt has followed: the agent may still tell of earlier turns
+	loads atomic.Int32 // unanswered requests to load this session
+	// retelling means that the session was loaded and no prompt has followed. The agent may still repeat earlier
+	// turns.
+	retelling atomic.Bool
 }
 
-// Attach takes part in an agent's session. It fails with a *filelock.BusyError if another process
-// or conversation holds the session.
+// Attach attaches Perlica to an agent's session. The error is a *filelock.BusyError if another process or
+// conversation holds the Perlica session.
 func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 	fresh := a.Session == ""
 	if fresh {
@@ -63,7 +64,7 @@ func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 		r.opt.Trail.Warn("other processes cannot reach this one", "error", err.Error())
 	}
 	a.Setup.Agent.Asking = a.Setup.Agent.AskingOf(a.Agent.AgentInfo)
-	a.Setup.Agent.Orderly = true // what is late is carried, too: no turn waits for it
+	a.Setup.Agent.Orderly = true // late lines are relayed, too, so no turn waits for them
 	s := newAgentSession(r, a.Setup, event.Refs{Session: a.Session, Conversation: event.ConversationID(a.Opened.ID)}, nil)
 	s.conn, s.session, s.info, s.how, s.prompted = a.Conn, a.Opened, a.Agent, continuation(a.Continued), true
 	if fresh {
@@ -79,20 +80,20 @@ func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 	return attached, nil
 }
 
-// Loading tells that the client asks the agent to load this session again. The agent's updates are then
-// those of earlier turns, until the caller calls loaded.
+// Loading says that the client asks the agent to load this session again. Until the caller calls loaded, the
+// agent's updates are those of earlier turns.
 func (a *Attached) Loading() (loaded func()) {
 	a.loads.Add(1)
 	a.retelling.Store(true)
 	return func() { a.loads.Add(-1) }
 }
 
-// Session is the id of Perlica's session.
+// Session returns the id of the Perlica session.
 func (a *Attached) Session() event.SessionID { return a.setup.Session }
 
-// Choose puts the agent into the mode in which it asks, or the one that the setup names, with
-// requests of Perlica's own, and records that the session has started. asked reports whether a
-// request was made. It must be called once, before the first Prompt.
+// Choose puts the agent into its asking mode or into the mode of the setup, and records the start of the
+// session. The requests are Perlica's own; asked reports whether Choose sent one. It must be called once,
+// before the first Prompt.
 func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err error) {
 	before := a.presentModeNow()
 	a.mode, a.options, err = agents.Choose(ctx, a.session, a.setup.Agent.Asking, a.setup.Mode, a.setup.Model)
@@ -110,21 +111,21 @@ func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err err
 	}))
 }
 
-// Offers returns what the agent offers.
+// Offers returns the agent's offers.
 func (a *Attached) Offers() Offers { return a.offers() }
 
-// ChosenMode takes in that the client chooses a mode.
+// ChosenMode says that the client is choosing a mode.
 func (a *Attached) ChosenMode(mode string) { a.expectMode(mode) }
 
-// Carried is a session/prompt as the agent's own client wrote it.
+// Carried is a session/prompt of the agent's own client.
 type Carried struct {
 	Line   []byte // the request
 	Cancel func() error
 }
 
-// Prompt answers an input, whose Prompt is that of the line, with at most one call, as Runner.Run
-// does. A stop leads to Cancel, which asks the agent to cancel the turn; the agent is not ended if
-// it does not answer to it.
+// Prompt answers an input with at most one call, like Runner.Run. The input's Prompt is the one in the line of
+// c. A stop calls Cancel, which asks the agent to cancel the turn. Perlica does not end an agent that ignores
+// it.
 func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error) {
 	if err := a.turnMu.wait(ctx, t.Stop); err != nil {
 		return Result{}, err
@@ -134,13 +135,13 @@ func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error
 	return a.r.answer(ctx, &t, attachedAgent{a, &c})
 }
 
-// attachedAgent is the agent of an Attached for one run, whose prompt the agent's own client wrote.
+// attachedAgent is the agent of an Attached for one prompt of its client.
 type attachedAgent struct {
 	*Attached
 	carried *Carried
 }
 
-// accept takes the run's own lock; the Attached holds that of the session. The caller holds turnMu.
+// accept takes the run's own lock. The Attached holds the session's lock. The caller holds turnMu.
 func (a attachedAgent) accept(ctx context.Context, t *Turn) (*run, error) {
 	run := a.r.newRun(*t, nil)
 	run.kept, run.created, run.carried = true, a.fresh, a.carried
@@ -171,31 +172,31 @@ func (a attachedAgent) takeBack(_ context.Context, run *run) {
 
 func (a attachedAgent) release(run *run) { run.release() }
 
-// ClosedByClient takes in that the agent has freed its session, as the client asked.
+// ClosedByClient says that the agent has closed its session for the client.
 func (a *Attached) ClosedByClient() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closing = make(chan struct{})
 }
 
-// Close records how the agent's session ended and gives up the session. No turn may be under way.
+// Close records the end of the agent's session and unlocks the Perlica session. No turn may be under way.
 func (a *Attached) Close() {
 	a.stray.Wait()
 	if a.lock == nil {
 		return
 	}
-	_ = a.r.log.Record(append(a.strayModes(), a.closedFact())...) // Close of the log tells
+	_ = a.r.log.Record(append(a.strayModes(), a.closedFact())...) // Close of the log returns the error
 	a.lock.Release()
 }
 
-// Unattached records the lines of an agent that belong to none of Perlica's sessions; conversation
-// is the agent's session, if there is one. It takes no prompt.
+// Unattached records the lines of an agent that belong to no Perlica session. conversation is the agent's
+// session, or empty. It takes no prompt.
 func (r *Runner) Unattached(conversation string) *Attached {
 	return &Attached{agentSession: newAgentSession(r, Setup{}, event.Refs{Conversation: event.ConversationID(conversation)}, nil)}
 }
 
-// ClientLine records a line of the agent's client that does not go on as it came, or, if sent, one
-// that Perlica itself sends to the client.
+// ClientLine records a client's line that Perlica does not relay unchanged. With sent it records a line that
+// Perlica itself sends to the client.
 func (a *Attached) ClientLine(sent bool, line []byte) error {
 	e := event.Event{Type: event.ClientReceived, Class: event.Frame, Actor: "client", Refs: a.refs(), Payload: line}
 	if sent {
@@ -204,8 +205,8 @@ func (a *Attached) ClientLine(sent bool, line []byte) error {
 	return a.r.log.Record(e)
 }
 
-// Durable returns a function that waits until all that is recorded now is on disk. Where the
-// configuration lets what is shown be ahead of the disk, it does not wait.
+// Durable returns a function that waits until all events recorded before the call of Durable are on disk.
+// Without stream_sync the function does not wait.
 func (a *Attached) Durable() func() error {
 	if !a.r.opt.StreamSync {
 		return a.r.log.Err
@@ -214,16 +215,17 @@ func (a *Attached) Durable() func() error {
 	return func() error { return a.r.log.SyncTo(mark) }
 }
 
-// origins says in which turn a tool call or a message of the agent was first heard of.
+// origins knows the turn in which each tool call or message of the agent began.
 type origins struct {
 	refs  map[string]event.Refs
-	order []string // the oldest first
+	order []string // oldest first
 }
 
-// maxOrigins is how many of them are known; a line of an older one belongs to the turn under way.
+// maxOrigins is the number of origins that are kept. A line of an older tool call belongs to the turn under
+// way.
 const maxOrigins = 4096
 
-// of returns the events' references for a line of the agent that comes now.
+// of returns the references for the event of a line. now are the references of the turn under way.
 func (o *origins) of(f provider.Frame, now event.Refs) event.Refs {
 	if f.Method != acp.ClientMethodSessionUpdate {
 		return now
@@ -247,7 +249,8 @@ func (o *origins) of(f provider.Frame, now event.Refs) event.Refs {
 	return now
 }
 
-// Received records a line of the agent: of a tool call or a message of an earlier turn with that.
+// Received records a line of the agent. A line of an earlier turn's tool call or message gets that turn's
+// references.
 func (a *Attached) Received(f provider.Frame) error {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -260,8 +263,7 @@ func (a *Attached) Received(f provider.Frame) error {
 	return a.r.log.Record(a.r.receivedEvent(f, refs))
 }
 
-// Update takes in what the agent says in the line that was received. What belongs to an earlier turn is
-// on record only.
+// Update handles the update in the received line. An update of an earlier turn is on record only.
 func (a *Attached) Update(u provider.Update) {
 	if a.earlier || a.loads.Load() > 0 && u.Mode == "" && u.Commands == nil && u.Options == nil {
 		return
@@ -277,21 +279,20 @@ func (a *Attached) Update(u provider.Update) {
 	a.agentSession.Update(u)
 }
 
-// alone is a turn that the agent has begun by itself.
+// alone is a turn that the agent began without a prompt.
 type alone struct {
 	began     func()
 	announced bool // began was called
 	tools     map[acp.ToolCallId]*toolSeen
 }
 
-// unprompted takes in what the agent does while no prompt is under way. A tool that
-// runs then was not asked for.
+// unprompted handles an update between two prompts. A tool that runs then ran without a question.
 func (a *Attached) unprompted(u provider.Update) {
 	if u.Tool == nil && u.Kind != provider.AgentMessageChunk && u.Kind != provider.AgentThoughtChunk || a.lock == nil {
 		return
 	}
 	if a.retelling.Load() && (u.Tool == nil || a.alone.tools[u.Tool.ID] == nil && isOver(u.Tool.Status)) {
-		return // a tool that is at work is heard of before it is done
+		return // a tool of this turn is reported before it ends
 	}
 	if !a.alone.announced && a.alone.began != nil {
 		a.alone.began()
@@ -303,12 +304,12 @@ func (a *Attached) unprompted(u provider.Update) {
 	s := a.alone.tool(u.Tool.ID)
 	s.merge(*u.Tool)
 	if s.declined && s.Status != string(acp.ToolCallStatusCompleted) {
-		return // it asked, and the answer was no
+		return // the agent asked and the answer was no
 	}
 	if s.wasAsked || !hasRun(s.Status) || !acts(policy.ReadToolCall(callOf(a.speaker(), s.call), a.r.place(a.setup)).Request) {
 		return
 	}
-	s.wasAsked = true // once is enough
+	s.wasAsked = true // one record is enough
 	why := "it ran in a turn that the agent began by itself, without a question"
 	if s.declined {
 		why = "it ran in a turn that the agent began by itself, although it was refused"
@@ -318,7 +319,7 @@ func (a *Attached) unprompted(u provider.Update) {
 	})) // a dead log ends the agent at its next line
 }
 
-// tool returns what is known of a tool call.
+// tool returns the reports of a tool call.
 func (a *alone) tool(id acp.ToolCallId) *toolSeen {
 	s := a.tools[id]
 	if s == nil {
@@ -332,13 +333,13 @@ func (a *alone) tool(id acp.ToolCallId) *toolSeen {
 	return s
 }
 
-// isOver reports whether a status is that of a tool that has ended.
+// isOver reports whether the status is that of an ended tool.
 func isOver(status acp.ToolCallStatus) bool {
 	return status == acp.ToolCallStatusCompleted || status == acp.ToolCallStatusFailed
 }
 
-// RequestPermission hands a question to the turn. Between turns the answer is no, and the tool that it is
-// about counts as refused.
+// RequestPermission hands a question to the turn. Between turns the answer is no, and the tool call counts as
+// refused.
 func (a *Attached) RequestPermission(p *provider.PermissionRequest) {
 	a.mu.RLock()
 	prompted := a.client != nil
@@ -349,7 +350,7 @@ func (a *Attached) RequestPermission(p *provider.PermissionRequest) {
 	a.agentSession.RequestPermission(p)
 }
 
-// RefusedPermission takes in that a question was refused before anybody could be asked.
+// RefusedPermission notes a question that was refused before a person could be asked.
 func (a *Attached) RefusedPermission(t provider.ToolCall) {
 	a.mu.RLock()
 	prompted := a.client != nil
@@ -369,9 +370,9 @@ func (a *Attached) refusedAlone(t provider.ToolCall) {
 	s.declined = true
 }
 
-// Refuses judges a request for approval that only the agent's own client can grant, and reports whether
-// the policy refuses it: that is then on record. Between turns there is no run to judge it for, and it is
-// refused. The texts are those of a form that asks for it and does not name its tool call otherwise.
+// Refuses judges a request for approval that only the agent's own client can grant. It reports whether the
+// policy refuses the request, and records the refusal. Between turns every request is refused, because no run
+// can judge it. texts are those of a form that does not name its tool call in another way.
 func (a *Attached) Refuses(id string, tool provider.ToolCall, texts []string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -395,7 +396,8 @@ func (c *client) refuses(p *provider.PermissionRequest) bool {
 		return false
 	}
 	made := decision(req, d)
-	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made)) // a dead log ends the agent at its next line
+	// A dead log ends the agent at its next line.
+	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made))
 	c.sums.decide(a, false)
 	c.show.add(Decided{made, p.ID})
 	return true

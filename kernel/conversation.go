@@ -13,44 +13,46 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// Conversation is one Perlica session with an agent that lives on between its inputs: the
-// keep strategy. Each input is one session/prompt in the living agent session. The session is
-// locked as long as the conversation is open.
+// Conversation is one Perlica session with an agent that stays alive between inputs: the keep strategy. Each
+// input is one session/prompt in the same session of the agent. The Perlica session is locked while the
+// conversation is open.
 //
-// Its methods may be called from several goroutines; inputs wait for each other. The caller
-// must Close it, before the Runner.
+// Its methods may be called from several goroutines. Inputs wait for each other. The caller must Close the
+// conversation before the Runner.
 type Conversation struct {
 	r       *Runner
 	setup   Setup
 	idle    time.Duration
 	lock    *filelock.Lock
-	turnMu  queue // held by a turn, and by what must not meet one
+	turnMu  queue // held during a turn and by operations that must not run concurrently with one
 	created bool  // the session is new and not on record yet; guarded by turnMu
 	fresh   bool  // the session has no earlier turns; guarded by turnMu
-	epoch   int64 // of the Runner, in which the agent was started; guarded by turnMu
+	epoch   int64 // of the Runner when the agent was started; guarded by turnMu
 
-	after sync.WaitGroup // what a turn leaves to be done when it has returned
-	next  *reservation   // of the next run, if there is one; guarded by turnMu, and written behind
+	after sync.WaitGroup // the work of release
+	// next is the reservation of the next run, or nil. release writes it in the background. It may be read after
+	// after.Wait.
+	next *reservation
 
-	mu      sync.Mutex // guards what follows
-	agent   *keptAgent // the agent's, from the beginning of its start; nil: there is none
+	mu      sync.Mutex // guards the fields below
+	agent   *keptAgent // from the beginning of its start; nil means that no agent runs
 	resting *time.Timer
 	rested  time.Time // when the last turn ended
 	closed  bool
-	lost    func(error) // see Lost
+	lost    func(error) // set by Lost
 
-	watches sync.WaitGroup // one for each agent that has opened its session
+	watches sync.WaitGroup // one goroutine of watch for each agent
 }
 
 // ErrConversationClosed says that the conversation was closed.
 var ErrConversationClosed = errors.New("the conversation is closed")
 
-// Converse opens a conversation in the session that setup names, or in a new one. No agent is
-// started yet: Warm does that ahead of the first input. An agent that has been idle for the
-// given time is ended, and continued with the next input; zero keeps it for ever. by says who
-// holds the session to those who are refused ("chat").
+// Converse opens a conversation in the session that setup names, or in a new session. It starts no agent: Warm
+// and the first input do. After the time idle without an input the agent ends, and the next input continues
+// its session. Zero means that the agent never ends. The caller's name by ("chat") appears in the error of
+// others that want the session.
 //
-// It fails with a *filelock.BusyError, which is filelock.ErrBusy, if another process or conversation holds the
+// The error is a *filelock.BusyError, which is filelock.ErrBusy, if another process or conversation holds the
 // session.
 func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, by string) (*Conversation, error) {
 	c := &Conversation{r: r, setup: setup, idle: idle, turnMu: make(queue, 1), epoch: r.epoch.Load()}
@@ -76,28 +78,26 @@ func (c *Conversation) Session() event.SessionID { return c.setup.Session }
 // Provider returns the id of the conversation's agent.
 func (c *Conversation) Provider() string { return c.setup.Agent.ID }
 
-// Warm starts the agent and opens its session, in the background. What fails is said by the
-// next input.
+// Warm starts the agent and opens its session in the background. The next input reports a failure.
 func (c *Conversation) Warm() {
 	if !c.Alive() && c.turnMu.TryLock() {
 		defer c.turnMu.Unlock()
-		_, _ = c.begin() // the next input says it
+		_, _ = c.begin() // the next input reports the error
 	}
 }
 
-// Alive reports whether an agent runs, or is being started.
+// Alive reports whether an agent runs or starts.
 func (c *Conversation) Alive() bool { return c.present() != nil }
 
-// present is the agent that runs or is being started; nil: there is none.
+// present returns the agent that runs or starts, or nil.
 func (c *Conversation) present() *keptAgent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.agent
 }
 
-// Offers returns what the agent offers; ok is false while no agent has opened its session.
-// Continued says how the agent came to know the earlier turns: "resume", "load", or "" for a
-// transcript.
+// Offers returns the agent's offers; ok is false while no agent has opened its session. continued names how
+// the agent knows the earlier turns: "resume", "load", or "" for a transcript.
 func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
 	l := c.present()
 	if l == nil {
@@ -114,8 +114,8 @@ func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
 	return l.offers(), string(l.how), true
 }
 
-// Await waits until the agent has opened its session, so that Offers has what it offers. Where there
-// is none it is started, unless a turn is under way. The error says why there is none, or is ctx's.
+// Await waits until the agent has opened its session, and Offers can return its offers. It starts an agent
+// unless a turn is under way. The error is the agent's, or that of ctx.
 func (c *Conversation) Await(ctx context.Context) error {
 	c.Warm()
 	l := c.present()
@@ -130,7 +130,7 @@ func (c *Conversation) Await(ctx context.Context) error {
 	}
 }
 
-// record puts a new session on record before anything else of it.
+// record records a new session before all its other events.
 func (c *Conversation) record() error {
 	if !c.created {
 		return nil
@@ -139,9 +139,9 @@ func (c *Conversation) record() error {
 	return c.r.log.Record(newSessionFact(c.setup.Session, fact.SessionCreated{Provider: c.setup.Agent.ID, Ephemeral: true, Conversation: true}))
 }
 
-// Run answers one input with at most one call in the living agent session, as Runner.Run does
-// in one of its own. Of the turn's Setup nothing is used. An input that waits for another is
-// given up when ctx is done or the turn is stopped; nothing of it is on record then.
+// Run answers one input with at most one call, like Runner.Run, in the agent's living session. It ignores the
+// Setup of the turn. An input that waits for another one gives up when ctx ends or the turn is stopped; then
+// nothing of it is on record.
 func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 	if err := c.turnMu.wait(ctx, t.Stop); err != nil {
 		return Result{}, err
@@ -154,20 +154,20 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 	return c.r.answer(ctx, &t, c)
 }
 
-// isClosed reports whether Close was called. It stays as it is while the caller holds turnMu.
+// isClosed reports whether Close was called. The result stays true or false while the caller holds turnMu.
 func (c *Conversation) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closed
 }
 
-// reservation is the id and the lock of a run that is yet to come.
+// reservation is the id and the lock of a future run.
 type reservation struct {
 	run  uuid.UUID
 	lock *filelock.Lock
 }
 
-// accept takes the run's own lock; the conversation holds that of the session. The caller holds turnMu.
+// accept takes the run's own lock. The conversation holds the session's lock. The caller holds turnMu.
 func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
 	if c.isClosed() {
 		return nil, ErrConversationClosed
@@ -177,12 +177,13 @@ func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
 	c.next = nil
 	run.kept, run.created = true, c.fresh
 	err := run.unlessStopped(ctx, run.lock)
-	run.recorded.Store(true) // from here on repair waits for the end of the run
+	run.recorded.Store(true) // from now on repair waits for the end of the run
 	if err == nil && c.epoch != c.r.epoch.Load() {
 		err = errors.New("the event log failed while the input waited; nothing was sent")
 	}
 	if err == nil {
-		// The turn before did not wait for its checkpoint. This waits for all events so far, and comes before new ones.
+		// The checkpoint of the turn before may still be pending. anchorFault waits for all recorded events,
+		// so it precedes the events of this turn.
 		if subtype, fault := c.r.anchorFault(); fault != nil {
 			run.client.warn(subtype, fault.Error())
 		}
@@ -196,7 +197,7 @@ func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
 	return run, nil
 }
 
-// provide waits for the living agent, or for a new one.
+// provide waits for the living agent, or starts one.
 func (c *Conversation) provide(ctx context.Context, run *run) error {
 	c.fresh = false
 	c.dropGone(ctx)
@@ -205,7 +206,7 @@ func (c *Conversation) provide(ctx context.Context, run *run) error {
 		err = run.await(ctx, l)
 	}
 	if err != nil {
-		run.agent = newAgentSession(c.r, c.setup, run.refs, run.client) // of which nothing came
+		run.agent = newAgentSession(c.r, c.setup, run.refs, run.client) // a session without a connection
 		return err
 	}
 	run.agent = l.agentSession
@@ -214,7 +215,7 @@ func (c *Conversation) provide(ctx context.Context, run *run) error {
 	return nil
 }
 
-// takeBack lets the agent rest, or ends it if it is of no more use.
+// takeBack lets the agent rest, or ends an unusable one.
 func (c *Conversation) takeBack(ctx context.Context, run *run) {
 	if l := c.present(); l != nil {
 		l.finish()
@@ -223,8 +224,8 @@ func (c *Conversation) takeBack(ctx context.Context, run *run) {
 	run.client.detach()
 }
 
-// release frees the run's lock, and prepares that of the next run in the background: it is a tenth of the
-// time that a turn takes from its input to its prompt. If it cannot be had, the next run says so.
+// release frees the run's lock and reserves the next run's lock in the background, because a reservation takes
+// a tenth of the time from an input to its prompt. A failed reservation is repeated by the next run.
 func (c *Conversation) release(run *run) {
 	run.free()
 	c.after.Go(func() {
@@ -236,7 +237,7 @@ func (c *Conversation) release(run *run) {
 	})
 }
 
-// await waits until the agent can be prompted, or the turn is stopped.
+// await waits until the agent can be prompted or the turn is stopped.
 func (run *run) await(ctx context.Context, l *keptAgent) error {
 	select {
 	case <-l.ready:
@@ -254,10 +255,10 @@ func (run *run) await(ctx context.Context, l *keptAgent) error {
 	}
 }
 
-// Close frees the agent's session, ends the agent and gives up the session. It waits for a
-// turn that is under way. Later calls return ErrConversationClosed.
+// Close frees the agent's session, ends the agent and unlocks the session. It waits for a turn that is under
+// way. Later calls return ErrConversationClosed.
 func (c *Conversation) Close(ctx context.Context) error {
-	defer c.watches.Wait() // they wait for turnMu
+	defer c.watches.Wait() // after turnMu is unlocked: the watches take it
 	c.turnMu.Lock()
 	defer c.turnMu.Unlock()
 	c.mu.Lock()
@@ -286,8 +287,7 @@ func (c *Conversation) Close(ctx context.Context) error {
 	return nil
 }
 
-// queue is a mutex whose waiters can leave. It has a capacity of one, and is full while
-// somebody holds it.
+// queue is a mutex with waiters that can give up. Its capacity is one, and it is full while it is locked.
 type queue chan struct{}
 
 func (q queue) Lock()   { q <- struct{}{} }
@@ -302,8 +302,8 @@ func (q queue) TryLock() bool {
 	}
 }
 
-// wait is Lock until ctx is done or stop says so. Without a wait, stop is not looked at: what
-// comes of a stop is then for the turn to say.
+// wait locks the queue, unless ctx ends or stop receives first. If the queue is free, wait ignores stop, and
+// the turn handles it.
 func (q queue) wait(ctx context.Context, stop <-chan Stop) error {
 	if q.TryLock() {
 		return nil

@@ -10,16 +10,15 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// keptAgent is an agent session from the beginning of its start.
+// keptAgent is the agent session of a conversation, from the beginning of its start.
 type keptAgent struct {
 	*agentSession
-	cancel context.CancelFunc // gives the start up
+	cancel context.CancelFunc // cancels the start
 	ready  chan struct{}      // closed when err is set
-	err    error              // why it could not be opened
+	err    error              // the reason of a failed start
 }
 
-// begin makes sure that there is an agent, or that one is being started. The caller holds
-// turnMu.
+// begin returns the present agent, or starts one. The caller holds turnMu.
 func (c *Conversation) begin() (*keptAgent, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,10 +46,10 @@ func (c *Conversation) begin() (*keptAgent, error) {
 			l.err = l.open(ctx, strategyKeep)
 		}
 		if l.err == nil {
-			c.watches.Go(func() { c.watch(l) }) // before ready: Close waits for both
+			c.watches.Go(func() { c.watch(l) }) // before ready is closed, because Close waits for both
 		}
 		close(l.ready)
-		if l.err == nil && c.turnMu.TryLock() { // else an input has come, and lets it rest
+		if l.err == nil && c.turnMu.TryLock() { // otherwise an input holds turnMu, and its turn lets the agent rest
 			c.afterTurn(ctx, l)
 			c.turnMu.Unlock()
 		}
@@ -58,17 +57,16 @@ func (c *Conversation) begin() (*keptAgent, error) {
 	return l, nil
 }
 
-// Lost has f called when an agent ends by itself, while it had nothing to do. The
-// next input gets another, which continues its session. f is called in a goroutine of its own,
-// and must not call the conversation's methods.
+// Lost sets a function that is called when an idle agent ends without a command. The next input gets a new
+// agent, which continues the session. f runs in its own goroutine and must not call the conversation's
+// methods.
 func (c *Conversation) Lost(f func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lost = f
 }
 
-// watch waits for the end of an agent and drops it, unless that was done by who ended it, or
-// by the turn in which it died.
+// watch waits for the end of an agent and drops it, unless a method or a turn did so before.
 func (c *Conversation) watch(l *keptAgent) {
 	<-l.conn.Gone()
 	c.turnMu.Lock()
@@ -86,8 +84,8 @@ func (c *Conversation) watch(l *keptAgent) {
 	}
 }
 
-// dropGone drops an agent that ended while it had nothing to do, so that the next input gets
-// another, which continues its session. The caller holds turnMu.
+// dropGone drops an agent that ended while it was idle. The next input starts another one, which continues the
+// session. The caller holds turnMu.
 func (c *Conversation) dropGone(ctx context.Context) {
 	l := c.present()
 	if l == nil {
@@ -102,7 +100,7 @@ func (c *Conversation) dropGone(ctx context.Context) {
 	}
 }
 
-// afterTurn ends an agent that is of no more use, and lets the others rest.
+// afterTurn ends an unusable agent, and starts the idle timer of a usable one.
 func (c *Conversation) afterTurn(ctx context.Context, l *keptAgent) {
 	if l == nil {
 		return
@@ -124,21 +122,21 @@ func (c *Conversation) afterTurn(ctx context.Context, l *keptAgent) {
 	}
 }
 
-// rest ends an agent that has had nothing to do. Its session is not closed: it will be
-// continued.
+// rest ends an agent after its idle time. It does not close the agent's session, because the next input
+// continues it.
 func (c *Conversation) rest() {
 	c.turnMu.Lock()
 	defer c.turnMu.Unlock()
 	c.mu.Lock()
-	l, idle := c.agent, time.Since(c.rested) >= c.idle // else an input has come since
+	l, idle := c.agent, time.Since(c.rested) >= c.idle // not idle means that an input has come since
 	c.mu.Unlock()
 	if l != nil && idle {
 		c.drop(context.Background(), l)
 	}
 }
 
-// Rest ends the agent now, unless a turn is under way, and reports whether there is none left.
-// Its session is not closed: it is continued with the next input.
+// Rest ends the agent now, unless a turn is under way, and reports whether no agent is left. It does not close
+// the agent's session, because the next input continues it.
 func (c *Conversation) Rest() bool {
 	if !c.turnMu.TryLock() {
 		return false
@@ -165,14 +163,13 @@ func (c *Conversation) drop(ctx context.Context, l *keptAgent) {
 	l.cancel()
 	<-l.ready
 	if l.conn != nil {
-		_ = l.end(ctx) // what failed is on record, and spoils nothing
+		_ = l.end(ctx) // a failure is on record and spoils nothing
 	}
 }
 
-// SetMode puts the agent into one of its modes, SetModel makes it use a model, and SetOption
-// sets one of its config options; each waits for a turn that is under way, and starts an agent
-// if there is none. They hold as long as the conversation. An *InputError says that the agent
-// offers no such thing.
+// SetMode puts the agent into one of its modes. It waits for a turn that is under way, and starts an agent if
+// none runs. The mode holds as long as the conversation. An *InputError says that the agent does not offer the
+// mode.
 func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
 		if err := agents.CheckMode(s.session, mode); err != nil {
@@ -189,7 +186,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 	})
 }
 
-// SetModel makes the agent use one of its models.
+// SetModel makes the agent use one of its models, under the conditions of SetMode.
 func (c *Conversation) SetModel(ctx context.Context, model string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
 		id, err := agents.ModelOption(s.session, model)
@@ -205,8 +202,8 @@ func (c *Conversation) SetModel(ctx context.Context, model string) error {
 	})
 }
 
-// ListModels has a model agent ask its API which models there are, which is no call; Offers has them then.
-// Of any other agent Offers has them anyway, and it does nothing.
+// ListModels makes a model agent ask its API for the list of models, which is not a call. Offers has the list
+// afterwards. For other agents it does nothing, because Offers always has their models.
 func (c *Conversation) ListModels(ctx context.Context) error {
 	if !c.setup.Agent.Model {
 		return nil
@@ -218,7 +215,7 @@ func (c *Conversation) ListModels(ctx context.Context) error {
 	})
 }
 
-// SetOption sets one of the agent's config options.
+// SetOption sets one of the agent's config options, under the conditions of SetMode.
 func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
 		if err := agents.CheckOption(s.session, id, value); err != nil {
@@ -235,8 +232,8 @@ func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	})
 }
 
-// keep remembers a value of a config option for the agent's next session; an empty one forgets
-// it. The caller holds turnMu.
+// keep remembers the value of a config option for the agent's next session. An empty value forgets the option.
+// The caller holds turnMu.
 func (c *Conversation) keep(id, value string) {
 	options := maps.Clone(c.setup.Earlier.Options)
 	delete(options, id)
@@ -249,7 +246,7 @@ func (c *Conversation) keep(id, value string) {
 	c.setup.Earlier.Options = options
 }
 
-// recordChoice records what was chosen, so that it is taken up again when the session is opened again.
+// recordChoice records the choices, so that the next agent session takes them up again.
 func (c *Conversation) recordChoice(ctx context.Context) error {
 	_, err := c.r.log.Append(ctx, event.NewFact(event.SessionConfigured, "user", event.Refs{Session: c.setup.Session}, c.setup.Earlier))
 	return err

@@ -9,7 +9,7 @@ import (
 // freshAgent is the fresh strategy: each run starts an agent and ends it.
 type freshAgent struct{ r *Runner }
 
-// accept takes the lock of the session, so that the run is alone there, and the run's own.
+// accept takes the lock of the session, so that no other run uses it, and the run's own lock.
 func (f freshAgent) accept(ctx context.Context, t *Turn) (*run, error) {
 	created := t.Session == ""
 	if created {

@@ -12,10 +12,10 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// failEarly ends a run whose prompt never left. A fault of the caller or of the log is returned, and nothing
-// more is recorded.
+// failEarly ends a run whose prompt did not leave. It returns a fault of the caller or of the log, and records
+// nothing more then.
 func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
-	_ = run.checkStop() // a stop that came at the same time is recorded, too
+	_ = run.checkStop() // record a stop that came at the same time, too
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) || isUsage(err) {
 		return Result{}, err
@@ -24,7 +24,7 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 		if errors.Is(err, dead) {
 			return Result{}, err
 		}
-		return Result{}, errors.Join(dead, err) // why the record failed comes first
+		return Result{}, errors.Join(dead, err) // the log's error is the reason and comes first
 	}
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -38,7 +38,7 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 	return run.conclude(event.ProviderError, e)
 }
 
-// finish turns what Prompt returned into an outcome.
+// finish records the outcome of the agent's answer, or of the error that came in its place.
 func (run *run) finish(a provider.Answer, err error) Result {
 	run.awaitLastWords()
 	var e *provider.Error
@@ -57,8 +57,8 @@ func (run *run) finish(a provider.Answer, err error) Result {
 	run.client.sums.setAnswer(a)
 	res, cerr := run.conclude(outcome, e)
 	if cerr != nil {
-		// The prompt has left and its outcome cannot be recorded: the agent goes, and
-		// the next start writes the outcome.
+		// The prompt has left and its outcome cannot be recorded. The agent ends, and the next start writes
+		// the outcome.
 		run.agent.conn.Kill()
 		res.Outcome = OutcomeUnknown
 		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(), Method: acp.AgentMethodSessionPrompt}
@@ -66,7 +66,7 @@ func (run *run) finish(a provider.Answer, err error) Result {
 	return res
 }
 
-// awaitLastWords waits for the last words of the turn.
+// awaitLastWords waits for updates that follow the agent's answer.
 func (run *run) awaitLastWords() {
 	if run.kept {
 		if !run.t.Agent.Orderly {
@@ -78,7 +78,7 @@ func (run *run) awaitLastWords() {
 	run.client.drain(run.agent.closing)
 }
 
-// isAnswer reports whether an error is one that the agent answered with, if badly.
+// isAnswer reports whether the error is an answer of the agent, even a broken one.
 func isAnswer(e *provider.Error) bool {
 	switch e.Type {
 	case provider.TypeAgent, provider.TypeAuth:
@@ -87,8 +87,8 @@ func isAnswer(e *provider.Error) bool {
 	return e.Type == provider.TypeProtocol && (e.Subtype == "undecodable_error" || e.Subtype == "undecodable_result")
 }
 
-// masked is an error without what looks like a secret in its message: that may hold what
-// the agent wrote to its standard error, and the log keeps it for ever.
+// masked returns the error with secrets masked in its message. The message may hold lines of the agent's
+// standard error, and the log keeps it for ever.
 func (r *Runner) masked(e *provider.Error) *provider.Error {
 	if e == nil {
 		return nil
@@ -98,8 +98,9 @@ func (r *Runner) masked(e *provider.Error) *provider.Error {
 	return &m
 }
 
-// conclude closes the questions, writes the outcome and what belongs to it, and returns
-// when it is on disk and everything before it has been shown.
+// conclude closes the questions, and writes the outcome and the facts with it. The last fact, the number of
+// calls, makes the log's checkpoint. conclude returns when the outcome is on disk and everything before it was
+// shown.
 func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) {
 	run.client.endTurn()
 	run.client.judgeTools()
@@ -122,11 +123,11 @@ func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) 
 	}))
 	if run.agent.closedInTime() {
 		events = append(events, run.agent.closedFact())
-		run.agent.beginEnd() // it takes an agent as long to leave as this does to be written
+		run.agent.beginEnd() // the agent takes as long to leave as the write takes
 	}
 	write := run.r.log.Append
 	if run.kept {
-		write = run.r.log.AppendBeforeCheckpoint // the answer is waited for, and the log stays open
+		write = run.r.log.AppendBeforeCheckpoint // the caller waits for the answer, and the log stays open for the checkpoint
 	}
 	_, err := write(context.Background(), events...)
 	run.client.show.close()
@@ -151,7 +152,7 @@ func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) eve
 	return event.NewFact(outcome, "perlica", refs, f)
 }
 
-// result is what is known so far.
+// result returns the result so far.
 func (run *run) result() Result {
 	res := Result{
 		Run: run.refs.Run, Input: run.refs.Input, Session: run.refs.Session, Provider: run.t.Agent.ID,

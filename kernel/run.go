@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// cancelGrace is how long an agent may take to confirm a cancellation.
+// cancelGrace is the time in which an agent must confirm a cancellation.
 const cancelGrace = 15 * time.Second
 
 // Run answers one input with at most one call, in a process of the agent that lives for this call. If the
@@ -43,7 +43,7 @@ type agentSource interface {
 	accept(context.Context, *Turn) (*run, error)
 	// provide sets run.agent. With a nil error the agent can be prompted.
 	provide(context.Context, *run) error
-	// takeBack takes the agent from the run, after the outcome.
+	// takeBack takes the agent from the run. It is called after the outcome.
 	takeBack(context.Context, *run)
 	// release gives the locks up.
 	release(*run)
@@ -101,7 +101,7 @@ func (r *Runner) answer(ctx context.Context, t *Turn, source agentSource) (Resul
 	return res, err
 }
 
-// otherResult is the result of an input that another process called at the same time, and first.
+// otherResult returns the result of an input that another process called first, at the same time.
 func (r *Runner) otherResult(ctx context.Context, in Input) (Result, error) {
 	res, ok, err := r.replay(ctx, in)
 	if err == nil && !ok {
@@ -110,36 +110,39 @@ func (r *Runner) otherResult(ctx context.Context, in Input) (Result, error) {
 	return res, err
 }
 
-// run is one turn on its way.
+// run is one turn, from its input to its outcome.
 type run struct {
-	r       *Runner
-	t       Turn
-	refs    event.Refs // without the agent's session
-	state   state
-	own     *filelock.Lock // reserved, until lock has taken it; nil: it was not
+	r *Runner
+	t Turn
+	// refs are the references of the run's events, without the agent's session.
+	refs  event.Refs
+	state state
+	// own is the run's own lock if it was reserved, until method lock takes it. It may be nil.
+	own     *filelock.Lock
 	locks   []*filelock.Lock
-	created bool // the session is new: there are no earlier turns
-	kept    bool // the agent's session lives on
+	created bool // the session is new and has no earlier turns
+	kept    bool // the agent's session outlives the run
 	started time.Time
 
-	recorded atomic.Bool   // something of it is on record
-	released chan struct{} // closed when it is over
+	recorded atomic.Bool   // at least one event of the run is recorded
+	released chan struct{} // closed when the locks are given up
 
-	carried      *Carried // the prompt, if a client of its own wrote it
+	carried      *Carried // the prompt of the agent's own client, or nil
 	agent        *agentSession
 	client       *client
 	call         *provider.Call
 	promptSent   provider.Prompt // set by intend
 	stopped      *Stop
-	stopRecorded bool      // stopped is on record
-	remoteStop   chan Stop // capacity 1: another process stops the turn; it is on record
+	stopRecorded bool // stopped is on record
+	// remoteStop receives a recorded stop of another process. Its capacity is 1.
+	remoteStop chan Stop
 }
 
 func newSessionID() event.SessionID {
 	return event.SessionID(uuid.Must(uuid.NewV7()).String())
 }
 
-// newRun returns a run with a lock that was reserved for it; nil: none was.
+// newRun returns a run. It uses the reserved id and lock unless reserved is nil.
 func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	if reserved == nil {
 		reserved = &reservation{run: uuid.Must(uuid.NewV7())}
@@ -162,7 +165,7 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	return run
 }
 
-// lock takes the run's own lock and sees that no payloads are removed while it lives.
+// lock takes the run's own lock. From then on no payloads are removed until the run ends.
 func (run *run) lock(ctx context.Context) error {
 	dir := run.r.opt.Paths.Locks
 	own, err := run.own, error(nil)
@@ -178,11 +181,10 @@ func (run *run) lock(ctx context.Context) error {
 	return waitForPrune(ctx, dir, run.t.Wait)
 }
 
-// release gives the locks up, with their files.
+// release gives the locks up and removes their files.
 func (run *run) release() { run.over((*filelock.Lock).Release) }
 
-// free is release without the removal of the files, which is for sweep. It is for locks that no
-// other run takes: see filelock.Lock.sweep.
+// free gives the locks up and leaves their files to sweep. It is for locks that no other run takes.
 func (run *run) free() { run.over((*filelock.Lock).Free) }
 
 func (run *run) over(giveUp func(*filelock.Lock)) {
@@ -199,12 +201,12 @@ func (run *run) sweep() {
 	}
 }
 
-// recordInput records that the input was accepted. Nothing waits for it; where the agent has
-// yet to start it is written at the same time, else with the intent.
+// recordInput records that the input was accepted. It does not wait for the disk. The input is written while
+// the agent starts, or together with the intent.
 func (run *run) recordInput() error {
 	run.recorded.Store(true)
 	var events []event.Event
-	if run.created && !run.kept { // else its conversation has said so
+	if run.created && !run.kept { // otherwise the conversation has recorded the session
 		events = append(events, newSessionFact(run.refs.Session, fact.SessionCreated{Provider: run.t.Agent.ID, Ephemeral: true}))
 	}
 	in := run.t.Input
@@ -215,8 +217,8 @@ func (run *run) recordInput() error {
 	return run.r.log.Record(events...)
 }
 
-// intend puts the intent on disk, unless the turn was stopped. After it the input counts as called. A stop
-// that comes while the disk is written still keeps the prompt from leaving.
+// intend puts the intent on disk, unless the turn was stopped. After that the input counts as called. A stop
+// during the write still keeps the prompt from leaving.
 func (run *run) intend(ctx context.Context) error {
 	if err := run.checkStop(); err != nil {
 		return err
@@ -261,8 +263,8 @@ func (run *run) intend(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// warnOfRepair says what the intent found in the second place: calls that the log lost, or lines that
-// were missing and were made from the log.
+// warnOfRepair warns of differences between the log and the second place of the intents: calls that the log
+// lost, or lines that the second place lacked.
 func (run *run) warnOfRepair() {
 	found := run.r.log.TakeRepair()
 	if found.Lost > 0 {
@@ -274,7 +276,7 @@ func (run *run) warnOfRepair() {
 	}
 }
 
-// send spends the call.
+// send uses the call up and sends the prompt.
 func (run *run) send() *provider.PromptCall {
 	if run.carried != nil {
 		return run.agent.conn.CarryPrompt(run.call, run.carried.Line)
@@ -282,8 +284,8 @@ func (run *run) send() *provider.PromptCall {
 	return run.agent.session.Prompt(run.call, run.promptSent)
 }
 
-// cancelGrace is when an agent that has not confirmed a cancellation is ended. One that has a client
-// of its own, and maybe other turns, is not.
+// cancelGrace returns a channel that fires when an agent has not confirmed a cancellation in time. For an
+// agent with a client of its own it is nil: the agent may have other turns and is not ended.
 func (run *run) cancelGrace() <-chan time.Time {
 	if run.carried != nil {
 		return nil
@@ -291,7 +293,7 @@ func (run *run) cancelGrace() <-chan time.Time {
 	return time.After(cancelGrace)
 }
 
-// prompt makes the call and follows it until the agent answers or is gone.
+// prompt makes the call, and returns when the agent has answered or is gone.
 func (run *run) prompt(ctx context.Context) (provider.Answer, error) {
 	run.client.start(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
 	if err := run.state.advance(event.RequestSent); err != nil {
@@ -300,7 +302,8 @@ func (run *run) prompt(ctx context.Context) (provider.Answer, error) {
 	run.agent.prompted = true
 	call := run.send()
 	var grace <-chan time.Time
-	var answered <-chan struct{} // from when the prompt is written: Answer waits for that, and a stop must not
+	// answered is nil until the prompt is written, because Answered waits for that and a stop must not wait.
+	var answered <-chan struct{}
 	stop, done, sent := run.t.Stop, ctx.Done(), call.Sent()
 	for {
 		select {
@@ -320,7 +323,7 @@ func (run *run) prompt(ctx context.Context) (provider.Answer, error) {
 			run.stopped = &s
 			grace = run.cancelGrace()
 			if err := run.recordStop(ctx, s); err != nil {
-				run.agent.conn.Kill() // a stop that cannot be recorded
+				run.agent.conn.Kill() // the stop cannot be recorded
 				continue
 			}
 			run.cancelTurn()
@@ -342,7 +345,7 @@ func (run *run) prompt(ctx context.Context) (provider.Answer, error) {
 			}
 			if run.stopped == nil || run.stopped.By != s.By {
 				run.stopped = &s
-				_ = run.recordStop(ctx, s) // the agent is killed whether this is recorded or not
+				_ = run.recordStop(ctx, s) // the agent is killed even if this fails
 			}
 			run.agent.conn.Kill()
 		}

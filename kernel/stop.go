@@ -11,12 +11,13 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// CancelRun stops the turn of a run, of this process or another. When it returns nil the stop
-// is on disk, and the run's process sees it: at once if it listens, as conversations and
-// everything with an open question do, else within a second. The agent is asked to cancel, or
-// not prompted at all, and what comes of it is the run's to tell. It fails with ErrRunGone if
-// the run is over or its process is gone, and with interaction.ErrAskerAsleep if its process
-// listens and does not look: it may be suspended.
+// CancelRun stops the turn of a run of this process or of another one. With a nil error the stop is on disk,
+// and the run's process sees it: at once if it listens, otherwise within a second. Conversations and runs with
+// an open question listen. The run then asks the agent to cancel, or does not send the prompt, and reports the
+// result.
+//
+// The error is ErrRunGone if the run is over or its process is gone. It is interaction.ErrAskerAsleep if the
+// process listens and does not react, for example because it is suspended.
 func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s Stop) error {
 	input, ok, err := r.log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.MessageReceived}})
 	if err != nil {
@@ -38,12 +39,12 @@ func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s Stop) error {
 	}
 	err = r.questions.Wake(input.Writer)
 	if errors.Is(err, interaction.ErrAskerGone) {
-		return nil // it does not listen, but looks
+		return nil // it does not listen, but looks at the log
 	}
 	return err
 }
 
-// lookForStops hands the runs of this process what stops them on the log.
+// lookForStops hands each run of this process a stop that is on the log.
 func (r *Runner) lookForStops() {
 	r.mu.Lock()
 	var live []*run
@@ -62,12 +63,12 @@ func (r *Runner) lookForStops() {
 		}
 		select {
 		case run.remoteStop <- s:
-		default: // it knows
+		default: // it has a stop already
 		}
 	}
 }
 
-// checkStop returns an error if the turn was stopped: no call may follow.
+// checkStop returns an error if the turn was stopped. Then no call may follow.
 func (run *run) checkStop() error {
 	if run.stopped == nil {
 		select {
@@ -82,8 +83,8 @@ func (run *run) checkStop() error {
 	return errStopped(*run.stopped)
 }
 
-// untilStopped is ctx, cancelled as well when the turn is stopped; run.stopped then says so.
-// It may be read when done, which must be called, has returned.
+// untilStopped returns a context that ends with ctx or with a stop of the turn. The caller must call done.
+// After that run.stopped holds the stop.
 func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -111,17 +112,18 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 
 func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
 
-// cancelFirst is how long an agent's questions are not answered yet because it does not read that its turn is cancelled.
+// cancelFirst is the time for which the end of the questions waits for an agent that has not read the
+// cancellation.
 const cancelFirst = 100 * time.Millisecond
 
-// cancelTurn asks the agent to cancel, and closes its questions, in this order: an agent that reads of its question's end alone
-// may go on, and end the turn as if nobody had stopped it. The stop is on record.
+// cancelTurn asks the agent to cancel, and closes its questions after that. An agent that reads first that its
+// question ended may go on and end the turn as if nobody had stopped it. The stop is on record.
 func (run *run) cancelTurn() {
 	cancel := run.agent.session.Cancel
 	if run.carried != nil {
 		cancel = run.carried.Cancel
 	}
-	// A deaf agent must not keep us from ending it; the end of the connection ends this.
+	// A deaf agent must not keep us from ending it. The end of the connection ends this goroutine.
 	sent := make(chan struct{})
 	run.client.lifecycle.cancelling.Go(func() {
 		defer close(sent)
@@ -142,7 +144,7 @@ func (run *run) recordStop(ctx context.Context, s Stop) error {
 	return err
 }
 
-// unlessStopped takes locks of a run. Where it waits for them it does so until it is stopped.
+// unlessStopped calls lock. If the run waits for locks, a stop of the turn ends the wait.
 func (run *run) unlessStopped(ctx context.Context, lock func(context.Context) error) error {
 	if !run.t.Wait {
 		return lock(ctx)

@@ -16,31 +16,34 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// Turn is an input and how it is to be answered.
+// Turn is an input and the way in which it is answered.
 type Turn struct {
 	Input Input
-	Setup      // a conversation has its own; see Converse
-	Wait  bool // wait for a busy session instead of filelock.ErrBusy
+	Setup      // ignored by a conversation, which has its own; see Converse
+	Wait  bool // wait for a busy session, without filelock.ErrBusy
 
-	Rules []string // those of Options.Rules that are for this run alone, as a person wrote them: for the record
+	// Rules are the rules of Options.Rules that hold for this run alone, as a person wrote them. They go on
+	// record.
+	Rules []string
 
 	Permissions policy.Mode
-	AnswerIn    time.Duration // how long a question stays open; 0: there is no person to ask
+	AnswerIn    time.Duration // the time in which a question must be answered; 0 means that no person can be asked
 
-	// Stop ends the turn: the agent is asked to cancel and the run waits for its answer.
-	// To end the agent as well, cancel the context of Run; a StoppedError as its cause says
-	// who did.
+	// Stop ends the turn: Run asks the agent to cancel and waits for its answer. To end the agent as well,
+	// cancel the context of Run. A StoppedError as the cause of the context names the person or limit that
+	// stopped the turn.
 	Stop <-chan Stop
-	// Show is called with what happens, one notice at a time. It may be nil.
+	// Show is called with each notice, one at a time. It may be nil.
 	Show func(Notice)
 
 	launched *process.Launched // set by Launch
 }
 
-// Launch begins to start the agent's process ahead of Runner.Run, which takes it: while the log is opened.
-// Nothing is written to it, and nothing of it read, before Run has a log to record that on. Environ and
-// redactor are those of the Runner's Options; Setup, Permissions and AnswerIn must be set. The caller must call
-// end when Run has returned, or when there will be none: it ends a process that no Run has taken.
+// Launch starts the agent's process before Runner.Run, while the log is opened. Nothing is written to the
+// process and nothing is read from it before Run has a log for it. environ and redactor are those of the
+// Runner's Options. Setup, Permissions and AnswerIn must be set.
+//
+// The caller must call end after Run, or if no Run follows. It ends a process that no Run has taken.
 func (t *Turn) Launch(environ []string, redactor *redact.Redactor) (end func() error) {
 	setup := t.limited()
 	if t.launched = setup.Agent.Launch(setup.process(environ, redactor)); t.launched == nil {
@@ -49,14 +52,15 @@ func (t *Turn) Launch(environ []string, redactor *redact.Redactor) (end func() e
 	return t.launched.End
 }
 
-// limited is the Setup of the fresh strategy, with the limit for runs that the agent starts.
+// limited returns the Setup for the fresh strategy, with the limit for runs that the agent starts.
 func (t Turn) limited() Setup {
 	s := t.Setup
 	s.Limit = cmp.Or(s.Limit, t.limit())
 	return s
 }
 
-// limit is the permission mode for runs that the agent starts. Where no person can be asked, they ask none.
+// limit returns the permission mode for runs that the agent starts. If no person can be asked in this turn,
+// none can be asked in them.
 func (t Turn) limit() policy.Mode {
 	if t.Permissions == policy.ModeAsk && t.AnswerIn <= 0 {
 		return policy.ModeDeny
@@ -64,14 +68,14 @@ func (t Turn) limit() policy.Mode {
 	return t.Permissions
 }
 
-// Stop says who ends a turn and why.
+// Stop names the person or limit that ends a turn, and the reason.
 type Stop struct {
 	By     string `json:"by"`               // "user", "timeout", "terminated"
 	Why    string `json:"why"`              // in words
-	Person string `json:"person,omitempty"` // who it was, where Why says no more than that
+	Person string `json:"person,omitempty"` // the person, if Why does not name one
 }
 
-// Outcome is how an intent ended.
+// Outcome is the end of an intent.
 type Outcome string
 
 // The three outcomes.
@@ -81,7 +85,7 @@ const (
 	OutcomeUnknown       Outcome = "outcome_unknown"
 )
 
-// Result is what became of an input.
+// Result is the result of an input.
 type Result struct {
 	Run      event.RunID
 	Input    event.InputID
@@ -89,26 +93,26 @@ type Result struct {
 	Provider string
 
 	Outcome     Outcome
-	Text        string           // all message text of the turn, in wire order; a message begins a line
-	Content     []provider.Block // what of the messages is no text; Runner.Content has what they hold
+	Text        string           // of all messages of the turn, in wire order; each message begins a line
+	Content     []provider.Block // the parts of the messages that are not text; Runner.Content has their data
 	StopReason  string           // as the agent wrote it
 	Usage       json.RawMessage
-	OfSession   bool // Usage is that of the agent's session so far, not of the turn
+	OfSession   bool // Usage counts the agent's session so far and not the turn
 	Cost        *fact.Cost
 	Duration    time.Duration
 	Permissions fact.Permissions
 	Unasked     []fact.UnaskedTool
 	Blocked     int
-	Calls       int // that were made for this input, by this run or by the one that is replayed: 0 or 1
+	Calls       int // made for this input by this run or by the replayed one: 0 or 1
 	Err         *provider.Error
-	Stopped     *Stop  // why the turn was stopped, if it was
-	Replayed    bool   // the input had been called before; this is what was recorded
-	Pruned      bool   // some of that was removed from the log since
+	Stopped     *Stop  // the reason for a stop of the turn, or nil
+	Replayed    bool   // the input was called before, and this is its recorded result
+	Pruned      bool   // payloads of the run were removed from the log
 	Damage      string // the row of the first damaged event that was read
 	Warnings    []string
 }
 
-// Freed counts the tools that ran unasked because a person had said yes for good.
+// Freed counts the tools that ran without a question because a person had said yes for good.
 func (r Result) Freed() (n int) {
 	for _, u := range r.Unasked {
 		if u.FreedBy != "" {
@@ -118,7 +122,7 @@ func (r Result) Freed() (n int) {
 	return n
 }
 
-// Tokens reads the numbers of a usage as agents write it. ok is false if there are none.
+// Tokens returns the numbers of the usage in the form that agents use. ok is false without such numbers.
 func (r Result) Tokens() (in, out int64, ok bool) {
 	var u struct {
 		In  *int64 `json:"inputTokens"`
@@ -130,20 +134,18 @@ func (r Result) Tokens() (in, out int64, ok bool) {
 	return *u.In, *u.Out, true
 }
 
-// What keeps a turn from being run.
-var (
-	ErrInputRunning = errors.New("a call for this input is under way")
-)
+// ErrInputRunning says that another process calls the agent for this input.
+var ErrInputRunning = errors.New("a call for this input is under way")
 
 // A StoppedError says that the turn was stopped before its input was accepted.
 type StoppedError struct{ Stop Stop }
 
 func (e *StoppedError) Error() string { return "stopped: " + e.Stop.Why }
 
-// phase is where a run stands.
+// phase is the state of a run.
 type phase string
 
-// The life of a run.
+// The phases of a run, in order.
 const (
 	phaseAccepted phase = "accepted" // the input is known
 	phaseIntended phase = "intended" // the intent is on disk
@@ -151,9 +153,8 @@ const (
 	phaseEnded    phase = "ended"    // there is an outcome
 )
 
-// next is the whole life of a run: a pair that is absent cannot happen. A provider may
-// fail before there is an intent; then no call was made, and the input may be tried
-// again.
+// next has every transition of a run. A pair that is absent cannot happen. An agent may fail before the
+// intent: then no call was made, and the same input may be tried again.
 var next = map[phase]map[event.Type]phase{
 	phaseAccepted: {
 		event.Requested:       phaseIntended,
@@ -176,7 +177,7 @@ var next = map[phase]map[event.Type]phase{
 	},
 }
 
-// state is a run's phase. It is changed before the event that changes it is appended.
+// state is a run's phase. It changes before its event is appended.
 type state struct {
 	mu    sync.Mutex
 	phase phase
@@ -189,7 +190,7 @@ func (s *state) is(p phase) bool {
 	return s.phase == p
 }
 
-// advance moves the state by an event, or says that the event cannot happen now.
+// advance moves the state by an event. It returns an error if the event cannot happen now.
 func (s *state) advance(t event.Type) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
