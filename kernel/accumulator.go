@@ -195,7 +195,7 @@ func (a *accumulator) addWarning(text string) (added, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if slices.Contains(a.warnings, text) {
-		return false, false // an agent may give the same cause with each step; every line is on record
+		return false, false // an agent may cause the same warning with each step; every line is on record
 	}
 	if len(a.warnings) >= maxWarnings {
 		return true, false

@@ -14,16 +14,16 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// A modeWatch finds the changes of an agent's mode that were not asked for.
+// A modeWatch finds the changes of an agent's mode that nobody asked for.
 type modeWatch struct {
 	open    bool     // the session is open and its mode was chosen
-	now     string   // the mode as it was chosen, or as the agent last reported it
-	chosen  bool     // a person has chosen it in this conversation
+	now     string   // the chosen mode, or the newest mode that the agent reported
+	chosen  bool     // a person chose the mode in this conversation
 	expect  string   // the mode that is being chosen; the agent may report it before it answers
-	between []string // to which it changed while no turn was under way
+	between []string // the modes to which it changed while no turn was under way
 }
 
-// presentMode is the mode that the agent last said it is in. The caller holds mu.
+// presentMode returns the mode that the agent reported last. The caller holds mu.
 func (s *agentSession) presentMode() string {
 	for _, o := range s.state.Options {
 		if s.session != nil && s.session.ModeOption != "" && o.Select != nil && string(o.Select.Id) == s.session.ModeOption {
@@ -40,15 +40,15 @@ func (s *agentSession) presentModeNow() string {
 	return s.presentMode()
 }
 
-// expectMode says that the mode is about to be chosen.
+// expectMode is called before a mode is chosen.
 func (s *agentSession) expectMode(mode string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.modes.expect, s.modes.chosen = mode, true
 }
 
-// watchMode looks at the mode that the agent has just reported, and returns a change of the
-// turn under way. The caller holds mu.
+// watchMode compares the reported mode with the one before. It returns a change during the turn that nobody
+// asked for. The caller holds mu.
 func (s *agentSession) watchMode() (from, to string) {
 	from, to = s.modes.now, s.presentMode()
 	if s.modes.now = to; !s.modes.open || to == from || to == "" || to == s.modes.expect {
@@ -61,14 +61,14 @@ func (s *agentSession) watchMode() (from, to string) {
 	return from, to
 }
 
-// modeChosen says whether a person, the configuration, or what is known of the agent chose its
-// mode. The caller holds mu.
+// modeChosen reports whether a person, the configuration or the registry chose the agent's mode. The caller
+// holds mu.
 func (s *agentSession) modeChosen() bool {
 	asking := s.setup.Agent.Asking
 	return s.modes.chosen || s.setup.Mode != agents.ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
 }
 
-// strayModes are the changes of the mode that came after the last turn.
+// strayModes returns the changes of the mode after the last turn.
 func (s *agentSession) strayModes() (events []event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,12 +81,12 @@ func (s *agentSession) strayModes() (events []event.Event) {
 	return events
 }
 
-// modeTool stands for a change of the mode among the tools that ran.
+// modeTool returns a change of the mode in the form of a tool call.
 func modeTool(to string) fact.ToolSeen {
 	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode), Status: string(acp.ToolCallStatusCompleted)}
 }
 
-// otherModeName is what the agent calls a mode, if that is not its id.
+// otherModeName returns the agent's name for a mode, or "" if the name is the id.
 func (s *agentSession) otherModeName(id string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -96,17 +96,17 @@ func (s *agentSession) otherModeName(id string) string {
 	return ""
 }
 
-// Offers is what an agent offers in its session, and what is chosen.
+// Offers are the offers of an agent in its session, and the present choices.
 type Offers struct {
 	Mode     string // the present one
 	Modes    []acp.SessionMode
 	Options  []acp.SessionConfigOption
 	Commands []acp.AvailableCommand
-	Asking   []string // of the modes those that loosen nothing: in which the agent asks, is to be, or does less
-	Lost     []string // what was chosen in the session before and could not be taken up again, in words
+	Asking   []string // the modes that loosen nothing: the asking mode, the configured one, and stricter ones
+	Lost     []string // the earlier choices that could not be taken up again, in words
 }
 
-// enterState takes in what the agent offers.
+// enterState notes the offers of a new session.
 func (s *agentSession) enterState() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *agentSession) enterState() {
 	}
 }
 
-// applyChoice takes in what was chosen; an empty mode is none.
+// applyChoice notes a choice. An empty mode leaves the mode as it is.
 func (s *agentSession) applyChoice(mode string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *agentSession) applyChoice(mode string) {
 	s.modes.now, s.modes.expect, s.modes.open = s.presentMode(), "", true
 }
 
-// offers returns what the agent offers now.
+// offers returns the present offers of the agent.
 func (s *agentSession) offers() Offers {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -146,8 +146,8 @@ func (s *agentSession) offers() Offers {
 	return st
 }
 
-// Models returns the id of the option by which a model is chosen, its values and the present
-// one; the id is empty if the agent has no such option.
+// Models returns the id of the option that chooses a model, its values and the present one. The id is empty if
+// the agent has no such option.
 func (o Offers) Models() (id string, values []string, now string) {
 	if opt := agents.ModelSelect(o.Options); opt != nil {
 		return string(opt.Id), agents.OptionValues(opt.Options), string(opt.CurrentValue)
@@ -155,7 +155,7 @@ func (o Offers) Models() (id string, values []string, now string) {
 	return "", nil, ""
 }
 
-// earlier is the mode and the model to choose: those of before, if the agent still offers them.
+// earlier returns the mode and the model to choose: the earlier ones, if the agent still offers them.
 func (s *agentSession) earlier() (mode, model string) {
 	mode, model = s.setup.Mode, s.setup.Model
 	if e := s.setup.Earlier.Mode; e != "" {
@@ -175,8 +175,8 @@ func (s *agentSession) earlier() (mode, model string) {
 	return mode, model
 }
 
-// chooseOptions sets again what was chosen in the session before. What the agent offers no more is
-// left as it is.
+// chooseOptions repeats the earlier choices of config options. Options that the agent has dropped stay as they
+// are.
 func (s *agentSession) chooseOptions(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.setup.Earlier.Options)) {
 		value := s.setup.Earlier.Options[id]
@@ -192,8 +192,9 @@ func (s *agentSession) chooseOptions(ctx context.Context) {
 	}
 }
 
-// extend adds to the agent's session what the setup has beside the usual. What the agent does not take is an
-// InputError: it would be prompted in another session than was asked for.
+// extend adds the further texts, directories and servers of the setup to the agent's session. The error is an
+// *InputError if the agent cannot take one of them, because the prompt would reach another session than the
+// requested one.
 func (s *agentSession) extend() error {
 	refuse := func(what string) error {
 		return &InputError{fmt.Errorf("%s does not take %s: nothing was sent", s.setup.Agent.ID, what)}

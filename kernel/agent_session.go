@@ -21,63 +21,64 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// Setup is the agent session in which inputs are answered.
+// Setup describes the agent session in which inputs are answered.
 type Setup struct {
 	Agent   agents.Agent
-	Session event.SessionID // empty: a new session, listed only on demand
+	Session event.SessionID // empty means a new session, which is listed only on demand
 	Dir     string          // the agent's working directory, absolute
-	Model   string          // empty: the agent's own
-	Mode    string          // empty: the mode in which the agent asks
-	// Earlier is what was chosen in the session before, and is taken up again as far as the agent offers it:
-	// the mode instead of Mode, the model where Model is empty.
+	Model   string          // empty means the agent's own choice
+	Mode    string          // empty means the mode in which the agent asks
+	// Earlier holds the choices of the session before. They are taken up again if the agent still offers them.
+	// Earlier.Mode replaces Mode. Earlier.Model is for an empty Model.
 	Earlier fact.SessionConfigured
 	Servers []acp.McpServer
-	System  string // goes ahead of the first text of the agent's session
-	// Append goes behind the agent's own system prompt, AddDirs are further roots of its session, absolute, and
-	// Extra are servers beside Servers, which replace those of the same name. An agent that does not take one of
-	// them is not prompted.
+	System  string // the text before the first text of the agent's session
+	// Append follows the agent's own system prompt. AddDirs are further absolute roots of its session. Extra
+	// are servers in addition to Servers, and replace those with the same name. An agent that cannot take one
+	// of them is not prompted.
 	Append  string
 	AddDirs []string
 	Extra   []acp.McpServer
-	Budget  int // tokens that history may take
+	Budget  int // tokens that the history may use
 	Temp    []string
 	Home    string
-	// Forms says that a person is there to fill in the agent's forms, which it hears.
+	// Forms tells the agent that a person can fill in its forms.
 	Forms bool
-	// Notices says that what the agent says beside its messages is shown, which it hears.
+	// Notices tells the agent that its notices are shown, in addition to its messages.
 	Notices bool
-	// Limit is the permission mode that runs which the agent starts do not loosen. Empty: that of
-	// the turn, and in a conversation "deny".
+	// Limit is the permission mode for runs that the agent starts. They can only tighten it. If it is empty,
+	// the turn's mode holds, and in a conversation "deny".
 	Limit policy.Mode
 }
 
-// agentSession is an agent's process with its one ACP session, from start to end. It is what
-// the connection talks to: it passes lines and questions on to the turn under way.
+// agentSession is an agent's process and its ACP session, from start to end. The connection calls it with each
+// line and each question, and it passes them on to the turn under way.
 type agentSession struct {
 	r     *Runner
 	setup Setup
 
-	launched *process.Launched // the process, if it was launched ahead; nil: start starts it
-	conn     *provider.Conn    // set by start, before anything else is called
+	// launched is the process if Turn.Launch started it. Otherwise it is nil, and start starts the process.
+	launched *process.Launched
+	conn     *provider.Conn // set by start before all other calls
 	session  *provider.Session
 	info     acp.InitializeResponse
 	mode     string            // chosen by open
-	options  map[string]string // likewise
-	how      continuation      // of earlier turns
-	lost     []string          // what of Setup.Earlier could not be taken up again; set by open
-	anew     bool              // there are no earlier turns
-	prompted bool              // it was prompted: system text and transcript have been said
+	options  map[string]string // chosen by open
+	how      continuation      // the way in which the agent knows earlier turns
+	lost     []string          // the choices in Setup.Earlier that the agent refused; set by open
+	anew     bool              // the session has no earlier turns
+	prompted bool              // the agent was prompted and knows system text and transcript
 
 	listing atomic.Bool   // the models are being listed
 	heard   chan struct{} // capacity 1: a line has come
 
-	closing       chan struct{} // closed when session/close is over; nil: it was not sent
-	orphans       string        // the unmarked processes that were ended with the agent, once it has ended
-	closeErr      error         // what came of it, once closing is closed
-	closeRecorded bool          // it is on record
+	closing       chan struct{} // closed when session/close is over; nil means that it was not sent
+	orphans       string        // the unmarked processes that Perlica ended with the agent; set by end
+	closeErr      error         // the error of session/close; set before closing is closed
+	closeRecorded bool          // the end of the session is on record
 
-	stray  sync.WaitGroup // answers to questions that belong to no turn
-	ending sync.WaitGroup // the process, if beginEnd was called
+	stray  sync.WaitGroup // answers to questions between turns
+	ending sync.WaitGroup // the end of the process, if beginEnd was called
 
 	mu     sync.RWMutex // held for reading while the connection's reader is in a turn
 	client *client      // nil between the turns of a kept session
@@ -86,13 +87,13 @@ type agentSession struct {
 	modes  modeWatch
 }
 
-// newAgentSession returns the session whose events carry base, or, while there is one, what
-// the turn says.
+// newAgentSession returns a session that is not started. Its events carry base, or the references of the turn
+// while client is not nil.
 func newAgentSession(r *Runner, setup Setup, base event.Refs, client *client) *agentSession {
 	return &agentSession{r: r, setup: setup, base: base, client: client, heard: make(chan struct{}, 1)}
 }
 
-// start starts the agent's process, or takes the one that was launched.
+// start starts the agent's process, or takes the launched one.
 func (s *agentSession) start() (err error) {
 	for _, dir := range append([]string{s.setup.Dir}, s.setup.AddDirs...) {
 		if !utf8.ValidString(dir) { // JSON would name another directory
@@ -111,7 +112,7 @@ func (s *agentSession) start() (err error) {
 	return err
 }
 
-// process are the options of the agent's process, which it may be launched with before there is a Runner.
+// process returns the options of the agent's process. Launch uses them before a Runner exists.
 func (s Setup) process(environ []string, redactor *redact.Redactor) provider.Options {
 	return provider.Options{Dir: s.Dir, Environ: environ, Permissions: string(s.Limit), Redact: redactor.Lines()}
 }
@@ -153,7 +154,7 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	}))
 }
 
-// enter opens a session of the agent, or continues the one that holds the latest turn.
+// enter opens a session of the agent, or continues the one with the latest turn.
 func (s *agentSession) enter(ctx context.Context) (err error) {
 	s.how = continuedAnew
 	if !s.anew {
@@ -200,14 +201,14 @@ func (s *agentSession) begin(c *client) {
 	}
 }
 
-// finish takes it back. No goroutine of the connection is in the turn when it returns.
+// finish takes the session back from the turn. When it returns, no goroutine of the connection is in the turn.
 func (s *agentSession) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client = nil
 }
 
-// refs are those of the turn under way; what happens between turns belongs to no run.
+// refs returns the references of the turn under way. Events between turns belong to no run.
 func (s *agentSession) refs() event.Refs {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -222,14 +223,14 @@ func (s *agentSession) refsNow() event.Refs {
 	return s.base
 }
 
-// Sent records a line that is about to be written.
+// Sent records a line before it is written.
 func (s *agentSession) Sent(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.r.log.Record(sentEvent(f, s.refsNow()))
 }
 
-// Received records a line that has come.
+// Received records a line of the agent.
 func (s *agentSession) Received(f provider.Frame) error {
 	select {
 	case s.heard <- struct{}{}:
@@ -243,8 +244,8 @@ func (s *agentSession) Received(f provider.Frame) error {
 	return s.r.log.Record(s.r.receivedEvent(f, s.refsNow()))
 }
 
-// Update takes in what the agent says. What it says between turns is on record only: of a
-// session that was loaded it is all of the earlier turns.
+// Update passes an update to the turn. An update between turns is on record only: after session/load, the
+// agent repeats all earlier turns.
 func (s *agentSession) Update(u provider.Update) {
 	from, to := s.applyState(u)
 	s.mu.RLock()
@@ -258,8 +259,8 @@ func (s *agentSession) Update(u provider.Update) {
 	}
 }
 
-// applyState takes in what the agent says of its session, and returns a change of its mode that
-// was not asked for and that belongs to the turn under way.
+// applyState notes an update of the session's state. It returns a change of the mode during the turn that
+// nobody asked for.
 func (s *agentSession) applyState(u provider.Update) (from, to string) {
 	if u.Commands == nil && u.Mode == "" && u.Options == nil {
 		return "", ""
@@ -277,8 +278,8 @@ func (s *agentSession) applyState(u provider.Update) (from, to string) {
 	return s.watchMode()
 }
 
-// RequestPermission hands a question to the turn. Between turns there is no run to judge it
-// for, and the agent gets the answer that it was cancelled.
+// RequestPermission passes a question to the turn. Between turns no run can judge it, and the answer is
+// cancelled.
 func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -292,7 +293,7 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	})
 }
 
-// RefusedPermission hands on to the turn what was asked and refused.
+// RefusedPermission tells the turn of a question that was refused before anyone could be asked.
 func (s *agentSession) RefusedPermission(t provider.ToolCall) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -301,8 +302,7 @@ func (s *agentSession) RefusedPermission(t provider.ToolCall) {
 	}
 }
 
-// Blocked records a request that was refused. An error kills the log, and with it the agent at
-// its next line.
+// Blocked records a refused request. An error kills the log, and the agent's next line then ends the agent.
 func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -312,8 +312,8 @@ func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	}
 }
 
-// SendHTTP says whether a model agent may send its HTTP request: in a turn that was not cancelled,
-// or to list its models where somebody asked for that, once all that was recorded is on disk.
+// SendHTTP permits the HTTP request of a model agent, after all recorded events are on disk. It refuses the
+// request in a cancelled turn, and between turns except during ListModels.
 func (s *agentSession) SendHTTP() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -326,7 +326,7 @@ func (s *agentSession) SendHTTP() error {
 	return s.r.log.Sync()
 }
 
-// Warning tells of a line that could not be acted upon.
+// Warning reports a line that Perlica could not use.
 func (s *agentSession) Warning(w provider.Warning) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -337,7 +337,7 @@ func (s *agentSession) Warning(w provider.Warning) {
 	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)
 }
 
-// Drained has the turn show what came.
+// Drained is called when no complete line is buffered. The turn may show its updates now.
 func (s *agentSession) Drained() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -346,8 +346,8 @@ func (s *agentSession) Drained() {
 	}
 }
 
-// beginClose asks the agent to free its session, if it offers that. The answer also tells
-// that nothing more of the turn is on its way: an agent writes its lines in order.
+// beginClose asks the agent to free its session, if the agent offers that. An agent writes its lines in order,
+// so nothing of the turn follows the answer.
 func (s *agentSession) beginClose() {
 	if s.session == nil || s.conn.Err() != nil || s.info.AgentCapabilities.SessionCapabilities.Close == nil || s.closing != nil {
 		return
@@ -361,13 +361,13 @@ func (s *agentSession) beginClose() {
 	}()
 }
 
-// beginEnd ends the process of an agent whose session is closed and that is asked nothing more.
+// beginEnd starts to end the process of an agent whose session is closed. No request may follow.
 func (s *agentSession) beginEnd() {
-	s.ending.Go(func() { _ = s.conn.End(context.Background()) }) // end, which follows, returns the same
+	s.ending.Go(func() { _ = s.conn.End(context.Background()) }) // end returns the same error later
 }
 
-// end waits for the closing, if it was begun, and ends the process. The error is the
-// closing's; it spoils nothing: what was answered is on disk.
+// end waits for beginClose, if it was called, and ends the process. It returns the error of session/close,
+// which spoils nothing, because the outcome is on disk.
 func (s *agentSession) end(ctx context.Context) error {
 	if s.closing != nil {
 		<-s.closing
@@ -382,16 +382,16 @@ func (s *agentSession) end(ctx context.Context) error {
 	s.ending.Wait()
 	s.stray.Wait()
 	if late := s.strayModes(); len(late) > 0 {
-		_ = s.r.log.Record(late...) // Close of the log tells
+		_ = s.r.log.Record(late...) // Close of the log returns the error
 	}
 	if s.session != nil && !s.closeRecorded {
-		_ = s.r.log.Record(s.closedFact()) // Close of the log tells
+		_ = s.r.log.Record(s.closedFact()) // Close of the log returns the error
 	}
 	return s.closeErr
 }
 
-// closedInTime reports whether the agent has answered session/close already. The fact then
-// goes on record with the outcome, in one commit.
+// closedInTime reports whether the agent has already answered session/close. Then one commit holds the outcome
+// and this fact.
 func (s *agentSession) closedInTime() bool {
 	if s.closing == nil {
 		return false
@@ -405,7 +405,7 @@ func (s *agentSession) closedInTime() bool {
 	}
 }
 
-// closedFact says how the agent's session ended. The closing, if any, is over.
+// closedFact describes the end of the agent's session. It is called after session/close is over.
 func (s *agentSession) closedFact() event.Event {
 	closed := fact.SessionClosed{Requested: s.closing != nil}
 	if s.closeErr != nil {

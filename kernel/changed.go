@@ -18,13 +18,13 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// changes are the files that the agent of a session changed, as far as its lines tell. They follow from the log
-// alone, so that another process finds the same. A tool call that a person allowed counts only in so far as
-// the agent did something else.
+// changes are the files that a session's agent changed, as far as its lines show. They follow from the log
+// alone, so that every process finds the same. A tool call with a person's yes counts only for effects beyond
+// that yes.
 type changes struct {
-	mu    sync.Mutex              // guards what follows
-	upTo  event.Seq               // the log was read up to this event
-	runs  []*runChanges           // the newest, in the order in which they began
+	mu    sync.Mutex              // guards the fields below
+	upTo  event.Seq               // the newest event that was read
+	runs  []*runChanges           // the newest runs, oldest first
 	heard map[acp.ToolCallId]bool // the tool calls of older runs
 	files shell.Changed
 }
@@ -33,21 +33,21 @@ type changes struct {
 type runChanges struct {
 	run   event.RunID
 	tools map[acp.ToolCallId]*change
-	asked map[string]provider.ToolCall // what requests ask for, by their ids
+	asked map[string]provider.ToolCall // the tool calls of requests, by request id
 }
 
-// maxRuns is how many runs are kept whose tool calls may still be reported on.
+// maxRuns is the number of runs that are kept, because their tool calls may still be reported.
 const maxRuns = 4
 
 // A change is a tool call that may change files.
 type change struct {
 	toolSeen
-	approved []policy.ToolCall // what a person allowed
-	allowed  []policy.ToolCall // what a rule, a standing approval or the mode allowed
-	fresh    bool              // something came since its files were added
+	approved []policy.ToolCall // the forms that a person allowed
+	allowed  []policy.ToolCall // the forms that a rule, a standing approval or the mode allowed
+	fresh    bool              // a report came after its files were added
 }
 
-// changed returns the files that the session changed up to now.
+// changed returns the files that the session has changed so far.
 func (c *client) changed() (shell.Changed, error) {
 	r := c.run.r
 	r.mu.Lock()
@@ -59,7 +59,7 @@ func (c *client) changed() (shell.Changed, error) {
 	r.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := r.log.Sync(); err != nil { // what was recorded can be read now
+	if err := r.log.Sync(); err != nil { // now the log has all recorded events
 		return nil, err
 	}
 	q := event.Query{
@@ -89,7 +89,7 @@ func (c *client) changed() (shell.Changed, error) {
 	return maps.Clone(s.files), nil
 }
 
-// find returns what is kept of a run, or nil.
+// find returns the tool calls of a run, or nil.
 func (s *changes) find(run event.RunID) *runChanges {
 	i := slices.IndexFunc(s.runs, func(r *runChanges) bool { return r.run == run })
 	if i < 0 {
@@ -98,8 +98,8 @@ func (s *changes) find(run event.RunID) *runChanges {
 	return s.runs[i]
 }
 
-// event takes in an event. One between the runs belongs to the run of its tool call. An agent that loads its
-// session tells of the older tool calls once more.
+// event adds an event. An event between two runs belongs to the run of its tool call. An agent that loads its
+// session repeats older tool calls, which are ignored.
 func (s *changes) event(e event.Event, agent speaker) {
 	run := s.find(e.Run)
 	if run == nil {
@@ -118,7 +118,7 @@ func (s *changes) event(e event.Event, agent speaker) {
 	run.event(e, agent)
 }
 
-// event takes in an event of the run.
+// event adds an event of the run.
 func (r *runChanges) event(e event.Event, agent speaker) {
 	if e.Type != event.NotificationReceived {
 		if sent, err := fact.Decode[fact.ReplySent](e); err == nil {
@@ -145,7 +145,7 @@ func (r *runChanges) event(e event.Event, agent speaker) {
 	}
 }
 
-// requestedTool is the tool call about which a recorded line asks: for a permission, or for the editor to do it.
+// requestedTool returns the tool call of a recorded request: for a permission, or for an action by the editor.
 func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 	if id, call, ok = provider.ParsePermission(line); ok {
 		return id, call, true
@@ -163,7 +163,7 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 	return env.ID, call, true
 }
 
-// replied takes in the answer to a request.
+// replied adds the answer to a request.
 func (r *runChanges) replied(sent fact.ReplySent, agent speaker) {
 	call, ok := r.asked[sent.RequestID]
 	if !ok {
@@ -191,7 +191,7 @@ func (r *runChanges) tool(id acp.ToolCallId) *change {
 	return t
 }
 
-// addFiles adds the files of the tool calls about which something came.
+// addFiles adds the files of the tool calls with new reports.
 func (s *changes) addFiles(place shell.Place) {
 	for _, r := range s.runs {
 		for _, t := range r.tools {
@@ -208,7 +208,7 @@ func (s *changes) addFiles(place shell.Place) {
 	}
 }
 
-// forms are those in which the call ran, or may have run.
+// forms returns the forms in which the call ran, or may have run.
 func (t *change) forms() []policy.ToolCall {
 	forms := slices.Clone(t.allowed)
 	if !t.refused || len(t.allowed)+len(t.approved) > 0 || t.Status == string(acp.ToolCallStatusCompleted) {
@@ -217,7 +217,7 @@ func (t *change) forms() []policy.ToolCall {
 	return forms
 }
 
-// covers reports whether a person allowed a form of a tool call, with the same texts.
+// covers reports whether a person allowed the form, with the same texts.
 func covers(approved []policy.ToolCall, form policy.ToolCall, place shell.Place) bool {
 	return slices.ContainsFunc(approved, func(a policy.ToolCall) bool {
 		read := policy.ReadToolCall(a, place)

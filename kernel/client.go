@@ -11,11 +11,11 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// reasonBlocked is why Perlica does nothing for an agent.
+// reasonBlocked is the recorded reason of every refused request.
 const reasonBlocked = "single_call_mode_local_tool_dispatch_disabled"
 
-// client is the turn's part of the agent's session. It records the turn's lines, adds up the answer, shows
-// what happens and answers the agent's questions.
+// client is the turn's part of the agent's session. It records lines, adds up the answer, shows notices and
+// answers the agent's questions.
 type client struct {
 	run    *run
 	show   *shower
@@ -53,7 +53,7 @@ func (c *client) detach() {
 	c.lifecycle.cancelling.Wait()
 }
 
-// close ends the turn's part in what is shown, when all of it was.
+// close ends the turn's notices after all of them were shown.
 func (c *client) close() {
 	c.lifecycle.end()
 	c.show.close()
@@ -81,7 +81,7 @@ var receivedTypes = map[provider.FrameKind]event.Type{
 	provider.Response: event.ResponseReceived, provider.Malformed: event.LineMalformed,
 }
 
-// received takes in that a line has come.
+// received notes a line of the agent.
 func (c *client) received(f provider.Frame) {
 	select {
 	case c.active <- struct{}{}:
@@ -94,7 +94,7 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 	if f.Kind == provider.Oversized {
 		head := f.Line
 		if r.opt.RedactLog {
-			head = r.opt.Redactor.Payload(head) // here: in the event it is base64
+			head = r.opt.Redactor.Payload(head) // before base64 hides the text
 		}
 		return event.NewFact(event.LineOversized, "agent", refs, fact.OversizedLine{
 			Length: f.Length, SHA256: hex.EncodeToString(f.SHA256), Head: head,
@@ -124,8 +124,7 @@ func (c *client) Update(u provider.Update) {
 	}
 }
 
-// Drained has what came shown, unless the outcome follows at once: then one commit makes both
-// durable.
+// Drained shows the updates so far, unless the outcome follows at once. Then one commit makes both durable.
 func (c *client) Drained() {
 	if !c.answered || !c.run.t.Agent.Orderly {
 		c.show.flush()
@@ -156,22 +155,21 @@ func (c *client) warn(subtype, detail string) {
 	}
 }
 
-// warnLate is warn for what happens after the outcome.
+// warnLate shows a warning after the outcome.
 func (c *client) warnLate(subtype, detail string) {
 	c.show.close()
 	c.warn(subtype, detail)
 	c.show.show(Warned{Subtype: subtype, Detail: detail}) // its goroutine has ended
 }
 
-// Agents may say something more after their answer. The turn is over when the agent has
-// answered that its session is closed, or, where it offers no such thing, when nothing has
-// come for drainIdle; at the latest after drainMost.
+// Agents may send updates after their answer. The turn is over when the agent has answered session/close. An
+// agent without session/close is done when no line has come for drainIdle. drainMost limits both.
 const (
 	drainIdle = 5 * time.Millisecond
 	drainMost = 250 * time.Millisecond
 )
 
-// drain waits for the last words of a turn.
+// drain waits for the last updates of a turn.
 func (c *client) drain(closed <-chan struct{}) {
 	most := time.NewTimer(drainMost)
 	defer most.Stop()

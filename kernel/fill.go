@@ -20,18 +20,18 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// The actions with which an elicitation is answered, as ACP names them.
+// The answers to an elicitation, in ACP's words.
 const (
 	actionAccept  = "accept"
 	actionDecline = "decline"
 	actionCancel  = "cancel"
 )
 
-// byForm is who decides about a form that is not asked: what is asked of forms in general.
+// byForm is the author of a refusal that holds for every form of this kind.
 const byForm = "form"
 
-// fillForm has a person fill in a form of the agent's, a question for each field, or open its address. No
-// rule and no mode fills one in. What is not to be asked is declined, and said.
+// fillForm asks a person to fill in the agent's form, with one question for each field, or to open its
+// address. No rule and no mode fills in a form. A form that must not be asked is declined, with a warning.
 func (q *questions) fillForm(p *provider.PermissionRequest) {
 	f := &filling{c: q.c, q: q, p: p, content: map[string]json.RawMessage{}, ends: map[event.InteractionID]interaction.Resolution{}}
 	action, by := actionDecline, "policy"
@@ -57,17 +57,17 @@ func (q *questions) fillForm(p *provider.PermissionRequest) {
 	if err != nil {
 		t, sent.Error = event.ReplyFailed, err.Error()
 	}
-	if !errors.Is(err, provider.ErrReplied) { // else the agent has withdrawn it
+	if !errors.Is(err, provider.ErrReplied) { // otherwise the agent has withdrawn it
 		refs := q.c.refs()
 		if n := len(f.tickets); n > 0 {
 			refs = f.tickets[n-1].Refs
 		}
-		_ = q.c.run.r.log.Record(event.NewFact(t, "perlica", refs, sent)) // likewise
+		_ = q.c.run.r.log.Record(event.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
 	}
 	for _, t := range f.tickets {
 		end := f.ends[t.ID]
 		end.Sent = err == nil
-		_ = q.c.run.r.questions.Resolve(t, end) // likewise
+		_ = q.c.run.r.questions.Resolve(t, end) // a dead log ends the run at its next line
 	}
 }
 
@@ -76,15 +76,15 @@ type filling struct {
 	c       *client
 	q       *questions
 	p       *provider.PermissionRequest
-	base    interaction.Question // what all its questions have in common
-	fields  []form.Field         // empty: it takes no more than a yes
+	base    interaction.Question // the common part of all its questions
+	fields  []form.Field         // empty if the form takes only a yes
 	leave   bool                 // it asks for approval
 	content map[string]json.RawMessage
 	tickets []*interaction.Ticket
 	ends    map[event.InteractionID]interaction.Resolution
 }
 
-// prepare reads the form and returns why it is not to be asked, or "".
+// prepare reads the form. It returns the reason why the form must not be asked, or "".
 func (f *filling) prepare() (why string) {
 	c, ask := f.c, f.p.Form
 	if c.run.t.Permissions == policy.ModeDeny {
@@ -128,8 +128,9 @@ func (f *filling) prepare() (why string) {
 	return ""
 }
 
-// approved is the tool call that a form asks to approve, as far as its texts say: the first part that the policy refuses
-// as a command, otherwise the parts that stand there as commands. The texts are shown as well, as they are.
+// approved returns the tool call that the texts of a form describe. Its commands are the first part that
+// policy refuses as a command, otherwise all parts in the form of commands. The question also shows the
+// unchanged texts.
 func (c *client) approved(tool provider.ToolCall, texts []string) provider.ToolCall {
 	whole := strings.Join(texts, "\n")
 	input := map[string]any{"request": whole}
@@ -148,7 +149,7 @@ func (c *client) approved(tool provider.ToolCall, texts []string) provider.ToolC
 	return tool
 }
 
-// rawJSON is a value that can be encoded, as JSON.
+// rawJSON encodes a value that can be encoded.
 func rawJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil { // strings and lists of strings
@@ -157,14 +158,14 @@ func rawJSON(v any) json.RawMessage {
 	return b
 }
 
-// goOnID is the option that gives no value and lets a form go on its way, againID the one that begins it anew.
+// goOnID is the option that accepts without a value. againID is the option that asks for all values again.
 const (
 	goOnID  = "perlica:go-on"
 	againID = "perlica:again"
 )
 
-// ask puts the questions one after the other, and returns how the form is answered, and by whom. The values of
-// several fields are shown together before they are sent, and can be given anew.
+// ask asks one question after the other, and returns the answer to the form and its author. It shows the
+// values of several fields together before it sends them. The person may give them again.
 func (f *filling) ask() (action, by string) {
 	if len(f.fields) == 0 {
 		q := f.base
@@ -193,7 +194,7 @@ func (f *filling) ask() (action, by string) {
 	}
 }
 
-// askField asks for the value of one field. One that was given before stands first.
+// askField asks for the value of one field. The earlier value is the first suggestion.
 func (f *filling) askField(i int) (action, by string) {
 	field, q := &f.fields[i], f.base
 	q.Title = field.Title
@@ -213,7 +214,7 @@ func (f *filling) askField(i int) (action, by string) {
 		return action, by
 	}
 	value, ok, err := field.Value(*a)
-	if err != nil { // the coordinator lets none through, but others write this log, too
+	if err != nil { // the coordinator accepts only valid values, but others write this log, too
 		return actionCancel, err.Error()
 	}
 	if ok {
@@ -223,7 +224,7 @@ func (f *filling) askField(i int) (action, by string) {
 	return action, by
 }
 
-// review is the question whether the values are sent.
+// review asks whether the values may be sent.
 func (f *filling) review() interaction.Question {
 	q := f.base
 	q.Title = f.p.Form.Message
@@ -235,7 +236,7 @@ func (f *filling) review() interaction.Question {
 			continue
 		}
 		text := string(value)
-		_ = json.Unmarshal(value, &text) // what is no text stands as it is
+		_ = json.Unmarshal(value, &text) // a value that is not a string stays JSON
 		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: field.Title, Value: text})
 	}
 	q.Options = []interaction.Option{
@@ -245,7 +246,7 @@ func (f *filling) review() interaction.Question {
 	return q
 }
 
-// action is how an answer to one question of the form answers the form, if it ends with it.
+// action returns the answer to the form that follows from one question's end.
 func (f *filling) action(a *interaction.Answer, why interaction.Reason) (action, by string) {
 	switch {
 	case a == nil:
@@ -258,7 +259,7 @@ func (f *filling) action(a *interaction.Answer, why interaction.Reason) (action,
 
 // put asks one question and waits for its end.
 func (f *filling) put(q interaction.Question) (*interaction.Answer, interaction.Reason) {
-	c, ctx := f.c, context.Background() // what has been asked gets an end on the log, whatever else ends
+	c, ctx := f.c, context.Background() // the end of a question is on the log, even if the caller's context ends
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
 			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
@@ -276,7 +277,7 @@ func (f *filling) put(q interaction.Question) (*interaction.Answer, interaction.
 	q.Subject = subject
 	c.show.add(Asked{q, f.p.ID, c.run.t.AnswerIn > 0 && c.sums.isLive()})
 	if why := f.q.wait(t, f.p); why != "" {
-		_ = c.run.r.questions.Lapse(ctx, t, why) // an error of the log is in the ticket's outcome
+		_ = c.run.r.questions.Lapse(ctx, t, why) // the ticket's outcome holds an error of the log
 	}
 	a, lapsed, err := t.Outcome()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// The notices that only Follow and Reading yield: the process that runs a turn knows these things.
+// These notices come only from Follow and Reading, because the process that runs a turn knows these things.
 type (
 	// Received is an input that was accepted.
 	Received struct {
@@ -24,23 +24,23 @@ type (
 		Session event.SessionID
 		Input   Input
 		At      time.Time
-		Pruned  bool   // all but the ids is no longer on record
-		Damage  string // the row that stands in the place of a damaged input
+		Pruned  bool   // the log has only the ids
+		Damage  string // the row of a damaged input
 	}
-	// Stopping says that a turn was asked to end, and by whom.
+	// Stopping says that a person or a limit stops a turn.
 	Stopping struct {
 		Run event.RunID
 		Stop
 	}
-	// Finished says what became of an input.
+	// Finished has the result of an input.
 	Finished struct {
 		Result
 		At time.Time
 	}
-	// Held says who holds the session: its agent, and the right to run turns in it.
+	// Held names the holder of the session, which has the agent and the right to run turns in it.
 	Held struct{ *filelock.BusyError }
-	// Freed says that no process holds the session. Where a turn was under way Run names it: its
-	// process is gone, and the next start that may make calls records its outcome.
+	// Freed says that no process holds the session. During a turn, Run names the turn's run: its process is
+	// gone, and the next start that may make calls records the outcome.
 	Freed struct{ Run event.RunID }
 )
 
@@ -52,29 +52,28 @@ func (Freed) notice()    {}
 
 // An Entry is a notice with its place in the log.
 type Entry struct {
-	Seq    event.Seq  // of the event that says so; for Held and Freed, of the newest event
-	Refs   event.Refs // whose it is; for Held and Freed the session alone
+	Seq    event.Seq  // of the event; for Held and Freed, of the newest event
+	Refs   event.Refs // of the event; for Held and Freed, only the session
 	Notice Notice
 }
 
-// holderEvery is how often a follower looks who holds a session, and holderRest how often when the
-// system reports a lock that is given up.
+// holderEvery is the interval at which a follower looks for the holder of a session. holderRest is the
+// interval on systems that report a freed lock.
 const (
 	holderEvery = time.Second
 	holderRest  = 5 * time.Minute
 )
 
-// copyEvery is how often a log elsewhere is looked at.
+// copyEvery is the interval at which a follower reads a log of another machine.
 const copyEvery = time.Second
 
-// Follow yields what happens in a session, whatever process it happens in, until ctx ends or
-// the log cannot be read: first the newest turns as far as they are on record, then, and as to
-// who holds the session, what comes. A question is Answerable if it has no answer yet. Follow
-// only reads: it recovers, answers and locks nothing, and while nothing happens it costs next to
-// nothing. locks is the folder in which runs and conversations hold their locks.
+// Follow yields the events of a session from all processes, until ctx ends or the log cannot be read. First it
+// yields the newest turns as far as they are on record. Then it yields each new event and each change of the
+// session's holder. A question is Answerable if it has no answer yet. Follow only reads, and costs almost
+// nothing while nothing happens. locks is the folder of the locks of runs and conversations.
 //
-// A log that is no file of this machine's, such as the copy of a worker's on a team's hub, is looked at once a second:
-// nobody knows here who holds the session, and its questions are answered elsewhere.
+// A log of another machine, such as the copy of a worker's log on a team's hub, is read once a second. Its
+// holder is unknown here, and its questions are answered elsewhere.
 func Follow(ctx context.Context, log event.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
@@ -83,35 +82,35 @@ func Follow(ctx context.Context, log event.Reader, locks string, session event.S
 	}
 }
 
-// Follow yields what happens in a session of this context, as the function of this name does.
+// Follow yields the events of a session of this context; see the function Follow.
 func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return Follow(ctx, &r.log.Reader, r.opt.Paths.Locks, session, turns)
 }
 
-// FollowLog yields what happens in this context behind the event after, as Reading.Follow does.
+// FollowLog yields the events of this context after the event after; see Reading.Follow.
 func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry, error] {
 	return (&Reading{Log: &r.log.Reader, Locks: r.opt.Paths.Locks, At: after}).Follow(ctx)
 }
 
-// openLog is a log that knows which of its runs have no outcome.
+// openLog is a log with a list of its runs without an outcome.
 type openLog interface {
 	event.Reader
 	OpenRuns(ctx context.Context) ([]event.RunID, error)
 }
 
-// follower turns the events of a session, or of all, into notices.
+// follower turns the events of one session or of all sessions into notices.
 type follower struct {
-	ctx     context.Context // of the iteration, which is all of the follower's life
+	ctx     context.Context // of the iteration, which lasts as long as the follower
 	log     event.Reader
 	locks   string
-	own     *store.Reader   // the log, if it is one of this machine's
-	session event.SessionID // empty: all
+	own     *store.Reader   // the log if it is a file of this machine, otherwise nil
+	session event.SessionID // empty means all sessions
 	yield   func(Entry, error) bool
 	gone    bool // the caller's loop has ended
-	muted   bool // events are read for what came before
+	muted   bool // events are read and not yielded
 
-	head    event.Seq // up to which all is yielded
-	known   event.Seq // the newest event, when it was looked for last
+	head    event.Seq // every event up to head was yielded
+	known   event.Seq // the newest event at the last look
 	turns   map[event.SessionID]*followed
 	holders map[event.SessionID]*filelock.BusyError
 }
@@ -119,8 +118,8 @@ type follower struct {
 // followed is the newest turn of a session.
 type followed struct {
 	*Record
-	over bool // Finished is yielded
-	lost bool // Freed is yielded: its process is gone
+	over bool // Finished was yielded
+	lost bool // Freed was yielded: the turn's process is gone
 }
 
 func newFollower(ctx context.Context, log event.Reader, locks string, yield func(Entry, error) bool) *follower {
@@ -131,16 +130,16 @@ func newFollower(ctx context.Context, log event.Reader, locks string, yield func
 	}
 }
 
-// run reads, and yields the error by which that ended unless the caller's loop or ctx did.
+// run calls read and yields its error, unless the caller's loop or ctx ended.
 func (f *follower) run(read func() error) {
 	if err := read(); err != nil && f.ctx.Err() == nil && !f.gone {
 		f.yield(Entry{}, err)
 	}
 }
 
-// follow follows until the caller's loop or ctx ends; begin yields what is on record up to the head.
+// follow runs until the caller's loop or ctx ends. begin yields the recorded events up to the head.
 func (f *follower) follow(begin func() error) error {
-	wait, done, err := f.news() // before the head is read: nothing may lie between
+	wait, done, err := f.news() // before the head is read, so that no event falls between
 	if err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (f *follower) follow(begin func() error) error {
 	return nil
 }
 
-// news returns what waits until something may have changed, and what ends that.
+// news returns a function that waits for a possible change, and one that ends the waiting.
 func (f *follower) news() (wait func() (bool, error), done func(), err error) {
 	if f.own == nil {
 		ticker := time.NewTicker(copyEvery)
@@ -193,11 +192,11 @@ func (f *follower) news() (wait func() (bool, error), done func(), err error) {
 	}, func() { _ = changes.Close() }, nil // nothing was written
 }
 
-// round yields what was appended since the last one, then who holds the sessions. If it is behind, as there was
-// more than is read at a time, nothing is to be waited for.
+// round yields the events since the last round, and then the holders of the sessions. behind means that more
+// events are ready, and the caller must not wait.
 func (f *follower) round(changed bool) (behind bool, err error) {
 	began := time.Now()
-	holders, err := f.lookAtHolders() // first: a process that is gone by now has written all it will ever write
+	holders, err := f.lookAtHolders() // first: a process that is gone now has written its last event
 	if err != nil {
 		return false, err
 	}
@@ -249,7 +248,7 @@ func (f *follower) replay(turns int) error {
 	return nil
 }
 
-// lookAtHolders returns who holds each session whose holder matters, nil for none.
+// lookAtHolders returns the holder of each relevant session. nil means that no process holds it.
 func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, error) {
 	holders := map[event.SessionID]*filelock.BusyError{}
 	if f.own == nil {
@@ -279,7 +278,7 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, err
 	return holders, nil
 }
 
-// putHolders yields what is different of who holds the sessions, and whose turns are lost.
+// putHolders yields the changes of the sessions' holders, and the turns that lost their process.
 func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError) {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]
@@ -322,15 +321,15 @@ func (f *follower) each(q event.Query) error {
 	return nil
 }
 
-// event yields what one event means to a person who watches.
+// event yields the notice of one event.
 func (f *follower) event(e event.Event) error {
 	if e.Run == "" {
 		return nil
 	}
 	t := f.turns[e.Session]
 	if f.session == "" && !f.muted && e.Type != event.MessageReceived && (t == nil || e.Type == event.Requested && t.Run != e.Run) {
-		// Accepted before the first event that was asked for. It was not on the list of open runs: then
-		// it was not begun, or it has ended since.
+		// The run was accepted before the first wanted event. It was not on the list of open runs, so it had
+		// not begun or has ended since.
 		if err := f.recall(e.Run, e.Seq-1); err != nil {
 			return err
 		}
@@ -340,11 +339,11 @@ func (f *follower) event(e event.Event) error {
 		t = newFollowed(e.Run)
 		f.turns[e.Session] = t
 	}
-	if t == nil || t.Run != e.Run || t.over { // of an earlier turn, or what an agent says between turns
+	if t == nil || t.Run != e.Run || t.over { // an event of an earlier turn, or between turns
 		t = newFollowed(e.Run)
 	}
 	n := t.Notice(e)
-	t.Said.Reset() // all of it is in the outcome; of a long answer each who follows would keep another copy
+	t.Said.Reset() // the outcome has all of it; for a long answer each follower would keep another copy
 	t.Blocks = nil
 	switch asked := n.(type) {
 	case Asked:

@@ -12,21 +12,21 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// A turnText is one earlier turn of a session: what was asked and what was answered.
+// A turnText is one earlier turn of a session: its input and its answer.
 type turnText struct{ input, answer string }
 
-// history is what of a session's earlier turns goes into a prompt.
+// history is the part of a session's earlier turns that goes into a prompt.
 type history struct {
 	turns   []turnText // oldest first
 	tools   []string   // the ids of the answers' tool calls
-	dropped int        // older ones that did not fit
+	dropped int        // older turns that did not fit
 	gone    int        // turns whose payloads were pruned
-	tokens  int        // estimate of what is kept
+	tokens  int        // an estimate for turns
 }
 
-// history reads the answered turns of a session that precede the run, newest first, until
-// the budget of tokens is used up. The rest is counted, not read: what is left out is said,
-// and the cut is the same for the same log. A turn whose text was pruned is left out, too.
+// history reads the answered turns of a session before the run, newest first, until the budget of tokens is
+// used up. It counts the other turns without reading them, and the caller reports them. The same log gives the
+// same cut. A turn with a pruned text is left out, too.
 func (r *Runner) history(ctx context.Context, s event.SessionID, before event.RunID, budget int) (history, error) {
 	var h history
 	answered := 0
@@ -60,7 +60,7 @@ func (r *Runner) history(ctx context.Context, s event.SessionID, before event.Ru
 		}
 		answer, ok := answers[e.Run]
 		if !ok {
-			continue // no answer came: the agent never saw its own half
+			continue // the turn has no answer
 		}
 		m, err := fact.Decode[fact.MessageReceived](e)
 		if err != nil {
@@ -81,21 +81,21 @@ func (r *Runner) history(ctx context.Context, s event.SessionID, before event.Ru
 	return h, nil
 }
 
-// answered counts the answered turns of a session. The view knows how many; a log of thousands
-// of turns would have to be read for it.
+// answered counts the answered turns of a session. It asks the view, because reading a log of thousands of
+// turns takes long.
 func (r *Runner) answered(ctx context.Context, s event.SessionID) (n int, err error) {
 	view, err := r.Sessions(ctx)
 	if err == nil {
 		n, err = view.Answered(ctx, s)
 		err = errors.Join(err, view.Close())
 	}
-	if err == nil && n > 0 { // else the session was taken off the lists
+	if err == nil && n > 0 { // otherwise the session was taken off the lists
 		return n, nil
 	}
 	return r.log.Count(ctx, event.Query{Session: s, Types: []event.Type{event.Responded}})
 }
 
-// asked is the input as a later turn repeats it: of attachments only that they were there.
+// asked returns the input for the transcript. It only names the attachments.
 func asked(m fact.MessageReceived) string {
 	text := m.Text
 	for _, path := range m.Attachments {
@@ -106,8 +106,8 @@ func asked(m fact.MessageReceived) string {
 
 func (t turnText) tokens() int { return estimateTokens(t.input) + estimateTokens(t.answer) + 8 }
 
-// estimateTokens guesses how many tokens a text is: a token for four bytes of ASCII, and
-// one for every other rune. It is meant to err upwards for prose.
+// estimateTokens estimates the number of tokens of a text: one for four bytes of ASCII, and one for every
+// other rune. For prose the estimate is too high rather than too low.
 func estimateTokens(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
@@ -120,7 +120,7 @@ func estimateTokens(s string) int {
 	return (ascii+3)/4 + other
 }
 
-// transcript is the history as text that goes ahead of an input.
+// transcript returns the history as a text that precedes an input.
 func (h history) transcript() string {
 	if len(h.turns) == 0 {
 		return ""
@@ -140,30 +140,28 @@ func (h history) transcript() string {
 	return b.String()
 }
 
-// quoted marks every line as somebody's earlier words, so that none of them is taken for an
-// instruction of its own.
+// quoted marks every line as earlier words, so that the agent takes none of them as an instruction.
 func quoted(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> ") + "\n"
 }
 
 // The strategies of a session.
 const (
-	strategyFresh = "fresh" // a process of the agent's for each input
-	strategyKeep  = "keep"  // one process lives on between inputs
+	strategyFresh = "fresh" // an agent process for each input
+	strategyKeep  = "keep"  // one process stays alive between inputs
 )
 
-// continuation is how an agent session came to know the earlier turns.
+// continuation is the way in which an agent session knows the earlier turns.
 type continuation string
 
 const (
-	continuedAnew   continuation = ""       // by a transcript ahead of the first text, if there are any
+	continuedAnew   continuation = ""       // by a transcript before the first text, if there are earlier turns
 	continuedResume continuation = "resume" // session/resume: the agent has them
 	continuedLoad   continuation = "load"   // session/load: the agent repeated them, which is on record
 )
 
-// continueNatively continues the agent's own session, if that holds the latest turn and the
-// agent offers it. What the agent refuses is tried in another way; only an agent that can be
-// spoken to no more is an error.
+// continueNatively continues the agent's own session if it holds the latest turn and the agent offers that.
+// After a refusal it tries the next way. The error says that the agent is gone, or that ctx ended.
 func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 	id, err := s.r.latestConversation(ctx, s.setup.Session)
 	if err != nil || id == "" {
@@ -202,8 +200,8 @@ func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// AgentCommand returns the command line of the agent that a session's latest call went to, as
-// it is on record, or nothing if there was none.
+// AgentCommand returns the recorded command line of the agent in a session's latest call, or nil without a
+// call.
 func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string, error) {
 	last, ok, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
 	if err != nil || !ok {
@@ -211,13 +209,12 @@ func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string
 	}
 	f, err := fact.Decode[fact.Requested](last)
 	if err != nil {
-		return nil, nil // it was pruned, or is a later version's
+		return nil, nil // it was pruned or comes from a later version
 	}
 	return f.Agent, nil
 }
 
-// SessionOf returns the session to which one of the agent's own sessions belongs, or "" if there is
-// none.
+// SessionOf returns the Perlica session of one of the agent's own sessions, or "".
 func (r *Runner) SessionOf(ctx context.Context, conversation string) (event.SessionID, error) {
 	for e, err := range r.log.Events(ctx, event.Query{Types: []event.Type{event.SessionStarted}, Newest: true}) {
 		if err != nil {
@@ -230,8 +227,8 @@ func (r *Runner) SessionOf(ctx context.Context, conversation string) (event.Sess
 	return "", nil
 }
 
-// latestConversation returns the agent's own session that holds the latest turn of a session, or ""
-// if there is none. Of a turn of the fresh strategy it holds the earlier ones, too: by a transcript.
+// latestConversation returns the agent's own session that holds the latest turn of a session, or "". After a
+// turn of the fresh strategy it also holds the earlier turns, in a transcript.
 func (r *Runner) latestConversation(ctx context.Context, id event.SessionID) (event.ConversationID, error) {
 	last, _, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
 	return last.Conversation, err

@@ -25,29 +25,29 @@ import (
 
 // Input is one thing to be answered.
 type Input struct {
-	ID          event.InputID // empty: a new one is made
+	ID          event.InputID // empty means a new id
 	Text        string
 	Attachments []string // paths of files
-	Source      string   // where it came from: "run", "chat"
-	Sender      string   // who it came from: a user's name
-	// Prompt is what the agent is asked as a client of its own wrote it; Text is the text in it, and
-	// there are no Attachments. nil: it is made of Text and Attachments.
+	Source      string   // "run", "chat" or another front end
+	Sender      string   // the user's name
+	// Prompt is the prompt of the agent's own client. Then Text is the text in it, and there are no
+	// Attachments. If it is nil, the prompt is made of Text and Attachments.
 	Prompt provider.Prompt
 }
 
-// An InputError says what is wrong with what was to be sent; nothing was.
+// An InputError says that the input or the setup cannot be sent. Nothing was sent.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// isUsage reports whether err is the caller's fault, not the agent's.
+// isUsage reports whether the caller and not the agent caused the error.
 func isUsage(err error) bool {
 	var input *InputError
 	return errors.As(err, &input)
 }
 
-// offered makes an InputError of one that says what the agent does not offer.
+// offered makes an *InputError of an *agents.OfferError and returns other errors unchanged.
 func offered(err error) error {
 	var offer *agents.OfferError
 	if errors.As(err, &offer) {
@@ -56,26 +56,25 @@ func offered(err error) error {
 	return err
 }
 
-// An InputConflictError says that the input's id was called before with another text or other
-// attachments. Nothing was sent, and the recorded result is not this input's.
+// An InputConflictError says that the input's id was called before with another text or other attachments.
+// Nothing was sent, and the recorded result belongs to another input.
 type InputConflictError struct {
 	Input           event.InputID
-	Run             event.RunID // in which it was called
-	Recorded, Given string      // the digests: see Input.digest
+	Run             event.RunID // the run of the earlier call
+	Recorded, Given string      // digests; see Input.digest
 }
 
 func (e *InputConflictError) Error() string {
 	return fmt.Sprintf("the input %s was called before with another text or other attachments: sha256 %s is recorded, %s was given", e.Input, e.Recorded, e.Given)
 }
 
-// file is an attachment as it is sent.
+// file is an attachment in the form in which it is sent.
 type file struct {
 	name, uri string
-	data      []byte // nil: it is too large, and the agent gets a link
+	data      []byte // nil means that it is too large, and the agent gets a link
 }
 
-// maxEmbedded is the largest file that is put into a prompt; of a larger one the agent
-// gets a link.
+// maxEmbedded is the size of the largest file in a prompt. The agent gets a link to a larger file.
 const maxEmbedded = 1 << 20
 
 // files reads the attachments. The error is an *InputError.
@@ -111,16 +110,16 @@ func readFile(path string) (file, error) {
 	if info.Size() <= maxEmbedded {
 		f.data, err = os.ReadFile(abs)
 		if f.data == nil {
-			f.data = []byte{} // an empty file is no link
+			f.data = []byte{} // an empty file is not a link
 		}
 	}
 	return f, err
 }
 
-// digest identifies what an input asks: the SHA-256 of its text in hex; where there are
-// attachments, that of this digest and, for each of them in their order, the SHA-256 of its
-// content ("-" where the agent gets a link only) and its URI, each on a line of its own. Of an input
-// with a Prompt it is that of its bytes.
+// digest identifies an input by the SHA-256 of its text in hex. With attachments it is the SHA-256 of several
+// lines: the digest of the text, then two lines for each attachment in order, the SHA-256 of its content and
+// its URI. "-" stands for the content if the agent gets only a link. With a Prompt it is the SHA-256 of the
+// Prompt.
 func (in Input) digest(files []file) string {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
@@ -144,7 +143,7 @@ func (in Input) digest(files []file) string {
 	return hash([]byte(lines))
 }
 
-// Digest identifies an input by its text and its attachments, as its intent does. The error is an
+// Digest identifies an input by its text and its attachments, like its intent on record. The error is an
 // *InputError.
 func (r *Runner) Digest(in Input) (string, error) {
 	files, err := in.files()
@@ -154,7 +153,7 @@ func (r *Runner) Digest(in Input) (string, error) {
 	return r.digest(in, files), nil
 }
 
-// digest is Input.digest as the log may hold it: where the log is masked, that of what is left.
+// digest is Input.digest of the masked input if the log is masked.
 func (r *Runner) digest(in Input, files []file) string {
 	if !r.opt.RedactLog {
 		return in.digest(files)
@@ -172,7 +171,7 @@ func (r *Runner) digest(in Input, files []file) string {
 	return in.digest(masked)
 }
 
-// makePrompt is what the agent is asked, as it will be on the wire, and the attachments in it.
+// makePrompt returns the prompt in the form of the wire, its attachments, and the cut of the history.
 func (run *run) makePrompt(ctx context.Context) (provider.Prompt, []file, *fact.Truncated, error) {
 	if run.carried != nil {
 		return run.t.Input.Prompt, nil, nil, nil
@@ -192,8 +191,8 @@ func (run *run) makePrompt(ctx context.Context) (provider.Prompt, []file, *fact.
 	return prompt, files, cut, err
 }
 
-// blocks is what the agent is asked: the system text and the transcript where they
-// belong, then the input's text, then its attachments.
+// blocks returns the content of the prompt: the system text and the transcript if the agent needs them, the
+// input's text, and its attachments.
 func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *fact.Truncated, error) {
 	var blocks []acp.ContentBlock
 	var cut *fact.Truncated
@@ -220,7 +219,7 @@ func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *
 	return blocks, cut, nil
 }
 
-// imageType returns the MIME type of an image, or nothing for other data.
+// imageType returns the MIME type of an image, or "" for other data.
 func imageType(data []byte) string {
 	for start, mime := range map[string]string{
 		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "GIF87a": "image/gif", "GIF89a": "image/gif",
@@ -236,8 +235,7 @@ func imageType(data []byte) string {
 	return ""
 }
 
-// attachment makes of a file what the agent can take: an image, an embedded text, else a
-// link.
+// attachment returns a file in the best form that the agent accepts: an image, an embedded text or a link.
 func (run *run) attachment(f file) acp.ContentBlock {
 	can := run.agent.info.AgentCapabilities.PromptCapabilities
 	mime := imageType(f.data)

@@ -6,10 +6,10 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// A lifecycle has a channel for each event that changes what the goroutines of a turn wait for. Each channel
-// is closed once and never sent to.
+// A lifecycle has one channel for each event that ends a wait of the turn's goroutines. Each channel is closed
+// once, and nothing is sent on it.
 type lifecycle struct {
-	attached  chan struct{} // closed when conn is set: the connection speaks before Start returns
+	attached  chan struct{} // closed when conn is set: the connection calls back before Start returns
 	conn      *provider.Conn
 	cancelled chan struct{} // closed when the turn is cancelled: all questions lapse
 	cancel    func()        // closes cancelled

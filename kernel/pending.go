@@ -12,16 +12,15 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// What keeps a question from being answered.
+// The reasons why an answer fails or has not been seen.
 var (
 	ErrRunGone  = errors.New("the process that asked is gone")
 	ErrNotWoken = errors.New("the answer is on record, but the process that asked has not seen it yet")
 )
 
-// PendingQuestions returns the questions that somebody waits for, oldest first: those of
-// runs whose process lives, and that have no end on the log yet. It changes nothing.
+// PendingQuestions returns the open questions of the living runs, oldest first. It changes nothing.
 func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]interaction.Question, error) {
-	ids, err := log.OpenRuns(ctx) // a run that lives is on the list
+	ids, err := log.OpenRuns(ctx) // it lists every living run
 	if err != nil {
 		return nil, err
 	}
@@ -41,25 +40,25 @@ func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]i
 	}
 	var open []interaction.Question
 	for _, q := range all {
-		if q.Expires.After(q.Asked) { // else there was no person to ask, and it is about to lapse
+		if q.Expires.After(q.Asked) { // otherwise no person can be asked, and the question is about to lapse
 			open = append(open, q)
 		}
 	}
 	return open, nil
 }
 
-// PendingQuestions returns the questions of this context that somebody waits for.
+// PendingQuestions returns the open questions of this context's living runs.
 func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, error) {
 	return PendingQuestions(ctx, &r.log.Reader, r.opt.Paths.Locks)
 }
 
-// AnswerQuestion answers a question of this or of another process. With a nil error the answer is on
-// disk, it counts, and the process that asked has seen it. The other errors are a
-// *interaction.TakenError, which says who was first; ErrRunGone, if no process waits for an
-// answer; ErrNotWoken, if the answer counts but the process that asked does not look, because
-// it is suspended; and those of interaction.Question.Check.
+// AnswerQuestion answers a question of this or of another process. With a nil error the answer is on disk and
+// counts, and the asking process has seen it. The error is a *interaction.TakenError, with the earlier answer,
+// if the question was answered before. It is ErrRunGone if no process waits for the answer, and ErrNotWoken if
+// the answer counts but the asking process does not react, because it is suspended. Other errors are those of
+// interaction.Question.Check.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
-	// In this order: a process that is gone by now has written all it will ever write.
+	// This order matters: a process that is gone now has written its last event.
 	alive, err := q.Writer == r.log.Writer(), error(nil)
 	if !alive {
 		alive, err = filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
@@ -72,12 +71,12 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 		return err
 	}
 	if closed == nil && !alive {
-		// An answer without a process to act upon it would look like one that counted.
+		// Without a process to act on it, the answer would look like one that counted.
 		return fmt.Errorf("%w: run %s ended without an outcome", ErrRunGone, q.Refs.Run)
 	}
 	err = r.questions.Answer(ctx, q.ID, a)
 	if closed != nil && r.log.Err() == nil {
-		return closed // whatever else may be wrong with the answer
+		return closed // it explains more than another fault of the answer
 	}
 	if errors.Is(err, interaction.ErrAskerAsleep) {
 		return fmt.Errorf("%w: %w", ErrNotWoken, err)
@@ -98,8 +97,8 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 	return fmt.Errorf("%w, just as the answer was recorded: run %s", ErrRunGone, q.Refs.Run)
 }
 
-// awaitSeen waits until a question that was answered is resolved: a process that cannot be woken
-// looks by itself before long.
+// awaitSeen waits until an answered question is resolved. A process that cannot be woken looks at the log
+// itself within a second.
 func (r *Runner) awaitSeen(ctx context.Context, id event.InteractionID) (bool, error) {
 	changes, err := r.log.Changes(ctx)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// What keeps payloads from being pruned, and a run from starting while they are.
+// The reasons why pruning or a run must wait.
 var (
 	ErrUnderWay = errors.New("a run is under way")
 	ErrPruning  = errors.New("payloads are being removed from the log")
 )
 
-// Prune empties the payloads that p covers, here and in the views beside the log, which come
-// back without them. See eventlog.Log.Prune. It fails with ErrUnderWay while a run of the
-// context lives: rewriting the file takes as long as it takes, and a run whose log does not
-// answer is ended. A run that starts during that time is refused with ErrPruning, or waits.
+// Prune empties the payloads that p covers, in the log and in the views, which are rebuilt without them. See
+// eventlog.Log.Prune. The error is ErrUnderWay while a run of the context lives, because Perlica ends a run
+// whose log does not answer during the long rewrite. A run that starts meanwhile waits, or fails with
+// ErrPruning.
 func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Removal, err error) {
 	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
 	if errors.Is(err, filelock.ErrHeld) {
@@ -31,7 +31,7 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 		return done, err
 	}
 	defer lock.Release()
-	// Behind the lock: a run takes its own before it looks at this one.
+	// Only after the lock: a run takes its own lock before it looks at this one.
 	if err := noRun(r.opt.Paths.Locks); err != nil {
 		return done, err
 	}
@@ -39,12 +39,12 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 	if err == nil && (done.Events > 0 || done.Resumed) {
 		r.seal(ctx)
 	}
-	// Also after an error: some payloads may be gone, and their words must not stay elsewhere.
+	// After an error, too: some payloads may be gone, and the views must not keep them.
 	return done, errors.Join(err, r.removeViews())
 }
 
-// seal has what a person changed about the record covered by a checkpoint. What keeps it from
-// being signed takes nothing back; doctor and the next run say it.
+// seal makes a checkpoint that covers a person's change of the record. An unsigned checkpoint undoes nothing;
+// doctor and the next run report it.
 func (r *Runner) seal(ctx context.Context) { _, _ = r.log.Checkpoint(ctx) }
 
 // noRun returns ErrUnderWay if a run's process lives.
@@ -65,7 +65,7 @@ func noRun(locks string) error {
 	return nil
 }
 
-// removeViews deletes the views, which hold some of what the payloads said.
+// removeViews deletes the views, because they hold parts of the payloads.
 func (r *Runner) removeViews() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,13 +82,13 @@ func (r *Runner) removeViews() error {
 	return errors.Join(errs...)
 }
 
-// IsPruning reports whether a process removes payloads of the log that has its locks in dir.
+// IsPruning reports whether a process is pruning the log with its locks in dir.
 func IsPruning(dir string) (bool, error) { return filelock.Held(pruneLockPath(dir)) }
 
 func pruneLockPath(dir string) string { return filepath.Join(dir, "prune.lock") }
 
-// waitForPrune returns when no payloads are being removed; without wait it is ErrPruning that
-// some are. The run's own lock is held already, so that none is removed from here on.
+// waitForPrune waits until no process is pruning. Without wait it returns ErrPruning instead. The caller holds
+// the run's own lock, which keeps later pruning out.
 func waitForPrune(ctx context.Context, locks string, wait bool) error {
 	return filelock.Poll(ctx, wait, func() error {
 		pruning, err := IsPruning(locks)

@@ -20,9 +20,9 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// questions answers the questions that the agent asks in a turn. decideLoop takes them from the queue in wire
-// order. It answers a question for a rule or a mode, or puts it before a person. Then a goroutine of its own
-// awaits the answer, so several questions may be open.
+// questions answers the agent's questions in a turn. decideLoop takes them from the queue in wire order. It
+// answers a question for a rule or a mode, or shows it to a person. Another goroutine then awaits the person's
+// answer, so several questions may be open.
 type questions struct {
 	c     *client
 	queue chan *provider.PermissionRequest // in wire order
@@ -63,8 +63,8 @@ func (q *questions) close() {
 	q.open.Wait()
 }
 
-// judge decides one question. An error of the log needs no handling here: the log is
-// dead then, and the connection ends with the next line that cannot be recorded.
+// judge decides one question. Errors of the log need no handling here: the log is dead then, and the
+// connection ends with the next line that cannot be recorded.
 func (q *questions) judge(p *provider.PermissionRequest) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -108,7 +108,7 @@ func (q *questions) judge(p *provider.PermissionRequest) {
 	}
 }
 
-// put has a person answer.
+// put asks a person.
 func (q *questions) put(a asking, read policy.Reading, d policy.Decision) {
 	put := q.question(a.Tool, unambiguous(a.Options), read, d)
 	if q.c.run.t.AnswerIn > 0 {
@@ -124,12 +124,13 @@ func (q *questions) put(a asking, read policy.Reading, d policy.Decision) {
 	subject := put.Subject
 	put = ticket.Question
 	put.Subject = subject
-	q.c.show.add(Asked{put, a.ID, q.c.run.t.AnswerIn > 0 && q.c.sums.isLive()}) // before its end can be
+	// The notice precedes the notice of the question's end.
+	q.c.show.add(Asked{put, a.ID, q.c.run.t.AnswerIn > 0 && q.c.sums.isLive()})
 	q.open.Go(func() { q.await(ticket, a) })
 }
 
-// unambiguous returns the options whose id says which of them is meant. An id that stands for
-// two could be sent as a no and be taken for a yes; one of Perlica's own is no agent's.
+// unambiguous returns the options with a unique id. With a shared id, the agent may read a no as a yes. An id
+// with Perlica's own prefix is not the agent's.
 func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 	seen := map[acp.PermissionOptionId]int{}
 	for _, o := range options {
@@ -140,8 +141,8 @@ func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 	})
 }
 
-// needsPerson reports whether a decision leaves the answer to a person. A refused command
-// does, where there is one to type the word.
+// needsPerson reports whether a person must answer. A refused command needs one if a person is there to type
+// the word.
 func (q *questions) needsPerson(d policy.Decision) bool {
 	if d.Effect == policy.Deny {
 		return d.Word != "" && q.c.run.t.AnswerIn > 0
@@ -149,15 +150,14 @@ func (q *questions) needsPerson(d policy.Decision) bool {
 	return d.Effect == policy.Ask
 }
 
-// lastSeq is how far the log goes.
+// lastSeq returns the Seq of the newest event.
 func (q *questions) lastSeq() (event.Seq, error) {
 	e, _, err := q.c.run.r.log.Last(context.Background(), event.Query{})
 	return e.Seq, err
 }
 
-// decided answers for a rule, a standing approval or a mode. It returns false, and nothing was
-// recorded or answered, if an approval was revoked since the log ended with asOf: what was
-// decided may rest on it.
+// decided answers for a rule, a standing approval or a mode. It returns false if an approval was revoked after
+// asOf, because the decision may depend on it. Then nothing was recorded or answered.
 func (q *questions) decided(a asking, req policy.Request, d policy.Decision, asOf event.Seq) bool {
 	made := decision(req, d)
 	ruling := event.NewFact(event.PolicyDecided, "policy", q.c.refs(), made)
@@ -184,7 +184,7 @@ func (q *questions) decided(a asking, req policy.Request, d policy.Decision, asO
 	return true
 }
 
-// decision is what is on record of a decision that no person made.
+// decision returns the record of a decision without a person.
 func decision(req policy.Request, d policy.Decision) fact.PolicyDecided {
 	commands, _ := commandTexts(req)
 	return fact.PolicyDecided{
@@ -193,7 +193,7 @@ func decision(req policy.Request, d policy.Decision) fact.PolicyDecided {
 	}
 }
 
-// commandTexts are the commands of a request as they are shown, and the directory in which they start.
+// commandTexts returns the commands of a request for display, and the directory in which they start.
 func commandTexts(req policy.Request) (texts []string, dir string) {
 	dir = req.Place.Dir
 	for _, cmd := range req.Commands {
@@ -211,7 +211,7 @@ func commandTexts(req policy.Request) (texts []string, dir string) {
 	return texts, dir
 }
 
-// question makes what a person is asked of what the agent asked.
+// question makes the question for a person from the agent's request.
 func (q *questions) question(call provider.ToolCall, options []acp.PermissionOption, read policy.Reading, d policy.Decision) interaction.Question {
 	req := read.Request
 	out := interaction.Question{
@@ -250,7 +250,7 @@ func (q *questions) question(call provider.ToolCall, options []acp.PermissionOpt
 	return out
 }
 
-// ownPrefix marks the ids of options that are Perlica's own, offerPrefix those that remember.
+// ownPrefix marks the ids of Perlica's own options. offerPrefix marks the options that remember the answer.
 const (
 	ownPrefix   = "perlica:"
 	offerPrefix = ownPrefix + "remember-"
@@ -259,9 +259,9 @@ const (
 // await waits for the end of a question and tells the agent.
 func (q *questions) await(t *interaction.Ticket, a asking) {
 	p := a.PermissionRequest
-	ctx := context.Background() // what has been asked gets an end on the log, whatever else ends
+	ctx := context.Background() // the end of a question is on the log, even if the caller's context ends
 	if why := q.wait(t, p); why != "" {
-		// An error of the log is in the ticket's outcome.
+		// The ticket's outcome holds an error of the log.
 		_ = q.c.run.r.questions.Lapse(ctx, t, why)
 	}
 	answer, lapsed, err := t.Outcome()
@@ -278,7 +278,7 @@ func (q *questions) await(t *interaction.Ticket, a asking) {
 	} else {
 		q.lapse(p, lapsed)
 		if lapsed == interaction.Unattended || lapsed == interaction.TimeUp {
-			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // one of Perlica's own is cancelled
+			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // one of Perlica's own options becomes cancelled
 			res.Option = o.ID
 		}
 	}
@@ -290,12 +290,12 @@ func (q *questions) await(t *interaction.Ticket, a asking) {
 	if answer != nil && !p.Claim() {
 		closed.Answer, closed.Reason = nil, interaction.Withdrawn // the agent was refused before it had the answer
 	}
-	q.c.show.add(closed) // before what the agent makes of it
+	q.c.show.add(closed) // before the agent reacts
 	res.Sent = lapsed != interaction.Withdrawn && reply(q.c.run.r, p, res.Option, by, t.Refs)
-	_ = q.c.run.r.questions.Resolve(t, res) // the log's end is the run's
+	_ = q.c.run.r.questions.Resolve(t, res) // an error of the log ends the run
 }
 
-// wait returns "" when the question has been answered, else why it will not be.
+// wait returns "" after an answer, otherwise the reason for the lack of one.
 func (q *questions) wait(t *interaction.Ticket, p *provider.PermissionRequest) interaction.Reason {
 	if q.c.lifecycle.isCancelled() {
 		return interaction.Cancelled
@@ -324,11 +324,11 @@ func (q *questions) wait(t *interaction.Ticket, p *provider.PermissionRequest) i
 	}
 }
 
-// applyAnswer carries out a person's answer and returns the agent's option that says it.
+// applyAnswer applies a person's answer and returns the agent's option for it.
 func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said interaction.Answer, a asking) (string, error) {
 	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == said.Option })
 	if i < 0 {
-		// The coordinator lets nothing else through, but others write this log, too.
+		// The coordinator accepts only known options, but other programs write this log, too.
 		q.c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled", said.By))
 		q.c.sums.decide(a, false)
 		return "", nil
@@ -338,7 +338,7 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 	option := o.ID
 	switch {
 	case o.ID == interaction.DenyID:
-		option = "" // which is sent as cancelled
+		option = "" // an empty option is sent as cancelled
 	case o.Offer:
 		for _, offer := range req.Offers() {
 			if offerPrefix+string(offer.Scope) == o.ID {
@@ -347,7 +347,7 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 				}
 			}
 		}
-		once, _ := t.First(string(acp.PermissionOptionKindAllowOnce)) // policy offers nothing without one
+		once, _ := t.First(string(acp.PermissionOptionKindAllowOnce)) // policy offers nothing without such an option
 		option = once.ID
 	}
 	if !a.Claim() {
@@ -361,13 +361,13 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 	return option, nil
 }
 
-// lapse counts a question without an answer. It counts as unanswered if nobody was there, and not if the agent
-// or its turn ended first.
+// lapse counts a question without an answer. It counts as unanswered if no person was there, and not if the
+// agent or its turn ended first.
 func (q *questions) lapse(p *provider.PermissionRequest, why interaction.Reason) {
 	q.c.sums.lapse(p.Tool.ID, why == interaction.Unattended || why == interaction.TimeUp)
 }
 
-// reply sends an option, or cancelled if there is none, and records that it has left.
+// reply sends an option, or cancelled for an empty option, and records that the reply has left.
 func reply(r *Runner, p *provider.PermissionRequest, option, by string, refs event.Refs) bool {
 	sent := fact.ReplySent{RequestID: p.ID, Outcome: "cancelled", By: by}
 	var err error

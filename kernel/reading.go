@@ -8,22 +8,23 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Reading reads what happens in all sessions of a log, behind an event. It is for one goroutine at a time.
+// Reading reads the events of all sessions of a log after a given event. Only one goroutine at a time may use
+// it.
 type Reading struct {
 	Log   openLog
-	Locks string // the folder in which runs and conversations hold their locks; Until needs none
+	Locks string // the folder of the locks of runs and conversations; Until does not need it
 
-	// At is the event behind which it begins, and later up to where it is: the newest event that led to an Entry,
-	// or all that Until was asked for.
+	// At is the event after which the reading begins. Later it is the newest event that led to an Entry, or
+	// the end of the last Until.
 	At event.Seq
 
-	f *follower // of Until, once it has begun: what came before in the turns under way
+	f *follower // the follower of Until, with the turns under way
 }
 
-// Follow yields what happens, under the same conditions as the function of this name: first what is on record,
-// then what comes. A caller that stops and begins again at the Seq of the last Entry misses nothing and gets no
-// event twice. Held and Freed are not on record: they are yielded for each session in which a turn is or was under
-// way, as of now.
+// Follow yields the recorded events and then the new ones, under the conditions of the function Follow. A
+// caller that stops and begins again at the Seq of the last Entry misses nothing and gets no event twice. Held
+// and Freed are not on record. They are yielded for each session with a turn that is or was under way, as of
+// now.
 func (r *Reading) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f := newFollower(ctx, r.Log, r.Locks, r.yields(yield))
@@ -31,9 +32,9 @@ func (r *Reading) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// Until yields what is on record up to the event until, and neither Held nor Freed. A caller that stops may ask for
-// the next Entry, and for more behind it: what of a turn under way came before is read once. After an error, and
-// when ctx has ended, nothing more may be asked for.
+// Until yields the recorded events up to until, without Held and Freed. A caller that stops may ask for the
+// next Entry, or for later events. The earlier events of a turn under way are read only once. After an error
+// or the end of ctx, the Reading cannot be used.
 func (r *Reading) Until(ctx context.Context, until event.Seq) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		begun := r.f != nil
@@ -56,7 +57,7 @@ func (r *Reading) Until(ctx context.Context, until event.Seq) iter.Seq2[Entry, e
 	}
 }
 
-// yields is yield, and keeps where it is.
+// yields returns a yield function that also sets At.
 func (r *Reading) yields(yield func(Entry, error) bool) func(Entry, error) bool {
 	return func(e Entry, err error) bool {
 		if err == nil {
@@ -66,7 +67,7 @@ func (r *Reading) yields(yield func(Entry, error) bool) func(Entry, error) bool 
 	}
 }
 
-// resume reads the turns that are under way, and yields what is on record since after.
+// resume reads the turns that are under way, and yields the recorded events after after.
 func (f *follower) resume(log openLog, after event.Seq) error {
 	if after = min(after, f.head); after > 0 {
 		runs, err := log.OpenRuns(f.ctx)
@@ -82,14 +83,14 @@ func (f *follower) resume(log openLog, after event.Seq) error {
 	return f.each(event.Query{After: after, Until: f.head})
 }
 
-// recall reads what is on record of a run, and yields nothing.
+// recall reads the recorded events of a run and yields nothing.
 func (f *follower) recall(run event.RunID, until event.Seq) error {
 	f.muted = true
 	defer func() { f.muted = false }()
 	return f.each(event.Query{Run: run, Until: until})
 }
 
-// some yields what the query selects, or the first of it, and reports whether there may be more.
+// some yields a limited number of the selected events, and reports whether more may follow.
 func (f *follower) some(q event.Query) (more bool, err error) {
 	q.Limit = readMost
 	left, last := q.Limit, q.After
@@ -110,16 +111,16 @@ func (f *follower) some(q event.Query) (more bool, err error) {
 	return more, nil
 }
 
-// What is followed goes first: while more comes, a follower reads so many events at a time, and rests so many times as
-// long as that took, but no longer than mostRest. In a flood it comes behind, and the run has the processors. What has
-// come when the flood is over is read at once.
+// A follower leaves the processors to the run. While events arrive, it reads readMost events at a time, and
+// then rests restTimes as long as that took, and mostRest at most. In a flood of events it falls back. After
+// the flood it reads the rest at once.
 const (
 	readMost  = 256
 	restTimes = 9
 	mostRest  = 500 * time.Millisecond
 )
 
-// rest leaves the processors to others after something that took so long.
+// rest sleeps in proportion to the time that the work took.
 func (f *follower) rest(took time.Duration) error {
 	timer := time.NewTimer(min(restTimes*took, mostRest))
 	defer timer.Stop()

@@ -20,52 +20,52 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Record is what is known of a run from its events. Apply is the one place in which they are
-// read: results, stories, numbers and what recovery writes follow from it. The zero value knows
-// nothing. The facts alone may be applied, or some of them; then it knows less.
+// Record holds everything that the events of a run tell. Only Apply reads events: results, stories, numbers
+// and recovery use a Record. The zero value is an unknown run. A Record of some events, for example of the
+// facts alone, knows less.
 type Record struct {
 	Result
-	Refs     event.Refs // of the run's events, with the agent's session once that is known
-	First    event.Seq  // the first event that was applied
-	At       time.Time  // when the input was accepted; without it, when the first event was written
-	Withheld bool       // the payload of an event that was applied; Pruned: that of a fact
+	Refs     event.Refs // of the run's events, with the agent's session as soon as it is known
+	First    event.Seq  // the first applied event
+	At       time.Time  // the time of the input, or of the first event without an input
+	Withheld bool       // an applied event has no payload; Pruned says the same of a fact
 
 	Received    fact.MessageReceived
 	Intended    bool // the intent is on record
 	FirstUpdate time.Duration
-	NoticedBy   string // as in fact.Failed, as is Known
+	NoticedBy   string // NoticedBy and Known are those of fact.Failed
 	Known       string
 
-	Sent     bool             // the prompt was recorded, which happens just before it is written
-	Lines    int              // of the agent, that came after it
-	Answered bool             // one of them may be the answer
+	Sent     bool             // the prompt is on record; it is written right after that
+	Lines    int              // lines of the agent after the prompt
+	Answered bool             // one of the lines is a response
 	Said     strings.Builder  // the text of the agent's messages
-	Blocks   []provider.Block // what of them is no text, without what it holds
-	Update   provider.Update  // of the newest event; the zero value if it is none
+	Blocks   []provider.Block // the parts of the messages that are not text, without their data
+	Update   provider.Update  // of the newest event; otherwise the zero value
 
-	Questions  []Question // in the order in which they were asked
+	Questions  []Question // in the order of the events
 	Decisions  []fact.PolicyDecided
-	Withdrawn  int                // questions that a rule or a mode decided when they were open no more
-	Refused    []fact.ToolBlocked // requests of the agent
-	Unreadable int                // tools that ran unasked, of which no more is known
+	Withdrawn  int                // requests that a rule or a mode decided after the agent had withdrawn them
+	Refused    []fact.ToolBlocked // refused requests of the agent
+	Unreadable int                // tools that ran without a question, with unreadable payloads
 
 	joiner   joiner
-	asked    map[event.InteractionID]int // the questions' places
-	prompted bool                        // to Notice: what the agent says belongs to the run
-	ended    time.Time                   // to Notice: when the outcome was written
+	asked    map[event.InteractionID]int // indexes into Questions
+	prompted bool                        // for Notice: the agent's updates belong to the run
+	ended    time.Time                   // for Notice: the time of the outcome
 }
 
 // Question is a question of a run and its end.
 type Question struct {
 	interaction.Question
-	Answer *interaction.Answer // nil: there is none
-	Reason interaction.Reason  // why there is none
-	Closed time.Time           // zero: it is open
-	Unsent bool                // the answer came when the agent waited for it no more
+	Answer *interaction.Answer // nil means that no answer came
+	Reason interaction.Reason  // the reason for the lack of an answer
+	Closed time.Time           // zero means that the question is open
+	Unsent bool                // the answer came after the agent had stopped waiting
 }
 
-// ReadRecord reads what the query selects of a run's events. The error is the log's: an event that
-// cannot be decoded is one of a later version, and says what its type says.
+// ReadRecord reads the selected events of a run. The error is the log's. An event that cannot be decoded comes
+// from a later version, and only its type counts.
 func ReadRecord(ctx context.Context, log event.Reader, run event.RunID, q event.Query) (*Record, error) {
 	r := &Record{Result: Result{Run: run}, Refs: event.Refs{Run: run}}
 	q.Run = run
@@ -78,8 +78,8 @@ func ReadRecord(ctx context.Context, log event.Reader, run event.RunID, q event.
 	return r, nil
 }
 
-// ReadResult reads the result of a run. Its Outcome is empty if there is none yet. It fails with
-// the error of Apply if a fact that is part of the result cannot be read.
+// ReadResult reads the result of a run. Its Outcome is empty before the outcome. The error is that of Apply
+// for a fact of the result, or the log's.
 func ReadResult(ctx context.Context, log event.Reader, run event.RunID) (Result, error) {
 	r := Record{Result: Result{Run: run, Replayed: true}}
 	for e, err := range log.Events(ctx, event.Query{Run: run, Class: event.Fact}) {
@@ -93,14 +93,14 @@ func ReadResult(ctx context.Context, log event.Reader, run event.RunID) (Result,
 	return r.Result, nil
 }
 
-// resulting are the facts that a result is made of.
+// resulting are the types of the facts in a result.
 var resulting = []event.Type{
 	event.MessageReceived, event.CancelRequested, event.PolicyUnasked,
 	event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced,
 }
 
-// Apply adds an event of the run; most say nothing of it. The error says that the payload cannot
-// be decoded. Of such an event, and of one whose payload is withheld, the type says what it can.
+// Apply adds an event of the run. Most events change nothing. The error says that the payload cannot be
+// decoded. Then, or if the payload is withheld, the type alone counts.
 func (r *Record) Apply(e event.Event) error {
 	if r.First == 0 {
 		r.First, r.At = e.Seq, e.Time
@@ -127,7 +127,7 @@ func (r *Record) Apply(e event.Event) error {
 	return nil
 }
 
-// readers add what the facts of each type say.
+// readers has a function for each type of fact.
 var readers = map[event.Type]func(*Record, event.Event) error{
 	event.MessageReceived: reader(func(r *Record, e event.Event, p fact.MessageReceived) {
 		r.At, r.Received, r.Provider = e.Time, p, p.Provider
@@ -175,7 +175,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		r.Unasked = append(r.Unasked, p)
 	}),
 	event.ToolBlocked: reader(func(r *Record, _ event.Event, p fact.ToolBlocked) {
-		p.Params = nil // which may be large
+		p.Params = nil // they may be large
 		r.Refused = append(r.Refused, p)
 	}),
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
@@ -196,7 +196,8 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	}),
 }
 
-// reader decodes an event's payload for read. What cannot be decoded is the zero value.
+// reader returns a function that decodes the payload and calls read. A payload that cannot be decoded becomes
+// the zero value.
 func reader[T any](read func(*Record, event.Event, T)) func(*Record, event.Event) error {
 	return func(r *Record, e event.Event) error {
 		var p T
@@ -218,7 +219,7 @@ func (r *Record) failed(outcome Outcome, p fact.Failed) {
 	r.Duration = milliseconds(p.DurationMS)
 }
 
-// question returns the question that an event is about, and adds one that is not known.
+// question returns the question of an event, and adds it if it is new.
 func (r *Record) question(e event.Event) *Question {
 	i, known := r.asked[e.Interaction]
 	if !known {
@@ -231,8 +232,8 @@ func (r *Record) question(e event.Event) *Question {
 	return &r.Questions[i]
 }
 
-// decided returns what to show of the newest decision, or nil. A yes is shown when the agent has it: the
-// request may have been withdrawn before.
+// decided returns the notice of the newest decision, or nil. The notice of a yes follows the reply to the
+// agent, because the agent may have withdrawn the request.
 func (r *Record) decided(e event.Event) Notice {
 	if len(r.Decisions) == 0 {
 		return nil
@@ -244,7 +245,7 @@ func (r *Record) decided(e event.Event) Notice {
 	return Decided{PolicyDecided: p}
 }
 
-// Question returns what is known of a question.
+// Question returns the question with the id.
 func (r *Record) Question(id event.InteractionID) Question {
 	if i, known := r.asked[id]; known {
 		return r.Questions[i]
@@ -281,8 +282,7 @@ func (r *Record) frame(e event.Event) {
 	}
 }
 
-// Counted returns the numbers of the run's questions, as the run itself counts them in
-// fact.Enforced.
+// Counted returns the numbers of the run's questions, like the run itself counts them in fact.Enforced.
 func (r *Record) Counted() (p fact.Permissions) {
 	decided := func(yes bool) {
 		if yes {
@@ -310,14 +310,14 @@ func (r *Record) Counted() (p fact.Permissions) {
 	p.Asked += r.Withdrawn
 	for _, d := range r.Decisions {
 		p.Asked++
-		if d.Effect != "" { // else it cannot be read
+		if d.Effect != "" { // otherwise it cannot be read
 			decided(d.Effect == string(policy.Allow))
 		}
 	}
 	return p
 }
 
-// Progress says in words how far a run without an outcome is known to have come.
+// Progress describes how far a run without an outcome came.
 func (r *Record) Progress() string {
 	switch {
 	case !r.Sent && r.Withheld:
@@ -330,7 +330,7 @@ func (r *Record) Progress() string {
 	return fmt.Sprintf("the prompt was being sent or had been; %s came back", english.Plural(r.Lines, "line", ""))
 }
 
-// withBlock adds an update's block to a list, without what it holds: that is on record once.
+// withBlock adds an update's block to the list, without its data, which is on record once.
 func withBlock(list []provider.Block, u provider.Update) []provider.Block {
 	if u.Block == nil {
 		return list
@@ -341,14 +341,15 @@ func withBlock(list []provider.Block, u provider.Update) []provider.Block {
 }
 
 // joiner puts a line break between the texts of two messages of a turn, and joins a character that came in two
-// halves. The zero value stands before the first message.
+// halves. The zero value is for the first message.
 type joiner struct {
-	last   string // the id of the message whose text came last, if it had one
+	last   string // the id of the newest message with text, or ""
 	open   bool   // the text so far does not end a line
 	halves provider.Halves
 }
 
-// join adds to the text of an update the line break of a further message and the half that came before.
+// join completes the text of an update: the line break before a new message, and the pending half of a
+// character.
 func (j *joiner) join(u *provider.Update) {
 	alone := j.halves.Join(u)
 	if u.Kind == provider.AgentMessageChunk && u.Text != "" {
@@ -363,7 +364,8 @@ func (j *joiner) join(u *provider.Update) {
 	u.Text = alone + u.Text
 }
 
-// rest returns the update that ends the messages: U+FFFD for a half that stayed alone. Otherwise it has no kind.
+// rest returns the last update of the messages: U+FFFD for a half without its other half. Otherwise the update
+// has no kind.
 func (j *joiner) rest() (u provider.Update) {
 	if text := j.halves.Rest(); text != "" {
 		u = provider.Update{Kind: provider.AgentMessageChunk, Text: text}

@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Unfinished is a run whose intent has no outcome.
+// Unfinished is a run with an intent and no outcome.
 type Unfinished struct {
 	Run   event.RunID
 	Input event.InputID
@@ -40,7 +40,7 @@ func ListUnfinished(ctx context.Context, log *store.Reader, locks string) ([]Unf
 	return listUnfinished(ctx, log, locks, append(unlisted, ids...))
 }
 
-// listUnfinished says of runs without an outcome whether they live.
+// listUnfinished returns for each run whether its process lives.
 func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []event.RunID) ([]Unfinished, error) {
 	var list []Unfinished
 	for _, id := range ids {
@@ -57,17 +57,17 @@ func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []
 	return list, nil
 }
 
-// Unfinished reports whether the log, when it was opened, listed runs without an outcome. If it
-// did not, a Recover at the start has nothing to do, and to ask costs a connection to the file.
+// Unfinished reports whether the log listed runs without an outcome when it was opened. If not, the caller
+// saves the connection to the file that Recover would need.
 func (r *Runner) Unfinished() bool { return r.log.Unfinished() }
 
-// Recover writes the outcome of every run whose process is gone: unknown, since the
-// prompt may have left. It sends nothing. It returns the results it wrote.
+// Recover writes the outcome of every run whose process is gone: unknown, because the prompt may have left. It
+// sends nothing. It returns the results that it wrote.
 func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
 	return r.recoverAll(ctx, died)
 }
 
-// cause is why a run has no outcome of its own.
+// cause is the reason why a run could not write its own outcome.
 type cause struct{ subtype, message string }
 
 var died = cause{"perlica_died", "Perlica ended before the outcome was known"}
@@ -80,8 +80,8 @@ func (r *Runner) recoverAll(ctx context.Context, why cause) ([]Result, error) {
 	return r.recoverRuns(ctx, ids, why)
 }
 
-// RecoverUnlisted does the same for runs that are not on the log's list of those without an
-// outcome, as after somebody changed the file. It looks at all runs, which takes a moment.
+// RecoverUnlisted is Recover for runs that the log's list of open runs lacks, for example after a change of
+// the file by another program. It reads all runs, which takes longer.
 func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
 	ids, err := r.log.UnlistedRuns(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
 func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) ([]Result, error) {
 	var recovered []Result
 	for _, id := range ids {
-		// The holder of the lock is the run itself, or is recovering it already.
+		// The lock's holder is the run itself, or another recovery of it.
 		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(id)))
 		if errors.Is(err, filelock.ErrHeld) {
 			continue
@@ -118,11 +118,10 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 	return recovered, nil
 }
 
-// resolveRest resolves the questions of a run that were answered, or lapsed, but not resolved.
-// Whether the agent got the answer is known only where that is on record: else its process died with
-// the answer in hand.
+// resolveRest resolves the questions of a run that were answered or lapsed and not resolved. The agent got the
+// answer if the log says so. Otherwise the process died before it could tell the agent.
 func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
-	ends := map[event.InteractionID]event.Event{} // the last of each
+	ends := map[event.InteractionID]event.Event{} // the last event of each question
 	for e, err := range r.log.Events(ctx, event.Query{Run: id, Types: []event.Type{
 		event.InteractionAnswered, event.InteractionLapsed, event.ReplySent, event.InteractionResolved,
 	}}) {
@@ -140,7 +139,7 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 		case event.InteractionResolved:
 			continue
 		case event.ReplySent:
-			// What cannot be decoded any more was pruned, or is a later version's.
+			// A payload that cannot be decoded was pruned or comes from a later version.
 			sent, _ := fact.Decode[fact.ReplySent](e)
 			res = interaction.Resolution{Option: sent.Option, Sent: true}
 		}
@@ -150,9 +149,8 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 	return r.log.Record(resolved...)
 }
 
-// recoverRun ends one run of a process that is gone. It returns false if the run has its
-// outcome: it ended in order after it was found open; or if it has no intent: then there is
-// nothing to be known about.
+// recoverRun ends one run of a process that is gone. It returns false if the run has an outcome by now, or has
+// no intent and therefore no call.
 func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (ended bool, err error) {
 	left, err := ReadRecord(ctx, &r.log.Reader, id, event.Query{})
 	if err != nil {
@@ -161,7 +159,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	if !left.Intended {
 		return false, nil
 	}
-	if err := r.resolveRest(ctx, id); err != nil { // before others are closed, which takes a moment to be seen
+	if err := r.resolveRest(ctx, id); err != nil { // before others are closed, which readers see later
 		return false, err
 	}
 	questions, err := interaction.Pending(ctx, &r.log.Reader, []event.RunID{id})
@@ -189,9 +187,9 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	return err == nil, err
 }
 
-// Recorded returns the result of the input with this id as the log has it. ok is false if
-// no call was ever made for the input. The error is ErrInputRunning while a call is under way, and wraps
-// disk.ErrCorrupt where the log contradicts itself about the input.
+// Recorded returns the recorded result of the input. ok is false if the input was never called. The error is
+// ErrInputRunning while a call is under way, and wraps disk.ErrCorrupt if the log contradicts itself about the
+// input.
 func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {
@@ -204,8 +202,8 @@ func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok
 // IntentLost is the subtype of the error in the result of an input whose intent the log lost.
 const IntentLost = "intent_lost"
 
-// lostResult is the result of an input of which the log has no intent. The outcome of one that the log
-// lost is unknown.
+// lostResult returns the result of an input without an intent in the log. If the log lost the intent, the
+// outcome is unknown.
 func lostResult(err error) (res Result, ok bool, _ error) {
 	var lost *eventlog.LostIntentError
 	if !errors.As(err, &lost) {
@@ -216,8 +214,8 @@ func lostResult(err error) (res Result, ok bool, _ error) {
 	}}, true, nil
 }
 
-// Content yields what of a run's messages is no text, with what it holds, from the record, in the order
-// of Result.Content. What was pruned is left out.
+// Content yields the parts of a run's messages that are not text, with their data, in the order of
+// Result.Content. It leaves out pruned parts.
 func (r *Runner) Content(ctx context.Context, run event.RunID) iter.Seq2[provider.Block, error] {
 	return func(yield func(provider.Block, error) bool) {
 		rec := Record{Result: Result{Run: run}}
@@ -227,7 +225,7 @@ func (r *Runner) Content(ctx context.Context, run event.RunID) iter.Seq2[provide
 				return
 			}
 			known := len(rec.Blocks)
-			_ = rec.Apply(e) // a frame has no payload of Perlica's
+			_ = rec.Apply(e) // a frame never fails
 			if len(rec.Blocks) > known && !yield(*rec.Update.Block, nil) {
 				return
 			}
@@ -235,9 +233,8 @@ func (r *Runner) Content(ctx context.Context, run event.RunID) iter.Seq2[provide
 	}
 }
 
-// replay is Recorded for an input that is given again: it must be the one that was called. Where
-// that is not on record, because the intent is of an earlier version or was pruned, the result has a
-// warning.
+// replay is Recorded for a repeated input, which must equal the called one. If the record cannot tell, because
+// the intent was pruned, the result has a warning.
 func (r *Runner) replay(ctx context.Context, in Input) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, in.ID)
 	if err != nil || !ok {
@@ -265,14 +262,14 @@ func (r *Runner) replay(ctx context.Context, in Input) (res Result, ok bool, err
 	return res, true, err
 }
 
-// recordedResult is the result of the run with this intent.
+// recordedResult returns the result of the run with this intent.
 func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result, error) {
 	res, err := ReadResult(ctx, &r.log.Reader, intent.Run)
 	if err != nil || res.Outcome != "" {
 		return res, err
 	}
-	// Recover has ended what is listed as open and whose process is gone. If this is neither
-	// alive nor listed, nothing else would ever end it.
+	// Recover has ended every listed run whose process is gone. If this run is neither alive nor listed, no
+	// other code would end it.
 	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
 	switch {
 	case err != nil:
@@ -283,17 +280,17 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result
 	return ended[0], nil
 }
 
-// What keeps a run from being resolved.
+// The reasons why a run cannot be resolved.
 var (
 	ErrOutcomeKnown = errors.New("the run's outcome is known")
 	ErrNoOutcome    = errors.New("the run has no outcome on record yet")
 	ErrNoCall       = errors.New("the run made no call")
 )
 
-// Resolve puts a person's judgement of a run on record whose outcome is unknown: whether its
-// prompt was sent. The last judgement counts. It sends nothing and changes nothing else. It
-// fails with ErrOutcomeKnown, with ErrUnderWay while the run lives, with ErrNoOutcome if it
-// died and Recover has not seen it yet, and with ErrNoCall if there was no intent.
+// Resolve records a person's judgement whether the prompt of a run with an unknown outcome was sent. The last
+// judgement counts. Resolve sends nothing and changes nothing else. It fails with ErrOutcomeKnown, with
+// ErrUnderWay while the run lives, with ErrNoOutcome for a dead run before Recover, and with ErrNoCall without
+// an intent.
 func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) error {
 	e, ok, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{
 		event.Responded, event.ProviderError, event.OutcomeUnknown,
@@ -326,12 +323,12 @@ func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) 
 	return err
 }
 
-// repair makes a log that failed fit for another input: it opens the file again, in which all that
-// was acknowledged must be, and gives an outcome to the runs of this process that could not
-// write theirs. A log that lives it leaves alone. The error says why no input can be accepted.
+// repair makes a failed log usable for the next input. It opens the file again, which must hold all
+// acknowledged events, and writes the outcome of this process's runs that could not write theirs. It does
+// nothing to a living log. The error is the reason why no input can be accepted.
 //
-// Whatever was under way when the log failed has lines that are not on record, and must not go
-// on: those runs are ended first, and an agent that was kept is not used again; see epoch.
+// A run or a kept agent that was alive when the log failed has lines without a record and must not go on.
+// repair ends these runs first, and epoch keeps such an agent from being used again.
 func (r *Runner) repair(ctx context.Context) error {
 	r.repairing.Lock()
 	defer r.repairing.Unlock()
@@ -351,8 +348,8 @@ func (r *Runner) repair(ctx context.Context) error {
 	return err
 }
 
-// endRecorded ends the runs that have something on record, and waits until they have gone. One
-// that only waits for its locks has lost nothing.
+// endRecorded ends the runs with recorded events and waits for their end. A run that only waits for its locks
+// has lost nothing.
 func (r *Runner) endRecorded(ctx context.Context) error {
 	r.mu.Lock()
 	list := slices.Collect(maps.Values(r.live))
@@ -377,8 +374,8 @@ func (r *Runner) endRecorded(ctx context.Context) error {
 	return nil
 }
 
-// forget ends a kept agent whose session has lines that are not on record, and sees that the
-// session itself is. The caller holds turnMu.
+// forget ends a kept agent whose lines are not all on record, and checks that the session itself is. The
+// caller holds turnMu.
 func (c *Conversation) forget(ctx context.Context) error {
 	l := c.present()
 	if c.epoch == c.r.epoch.Load() {

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Some agents go on to tell of earlier turns after they have answered session/load. The prompt waits until
-// nothing has come for settleIdle; at the latest it leaves after settleMost.
+// Some agents repeat earlier turns after they have answered session/load. The prompt waits until no line has
+// come for settleIdle, and at most for settleMost.
 const (
 	settleIdle = 300 * time.Millisecond
 	settleMost = 5 * time.Second
@@ -41,20 +41,20 @@ func (s *agentSession) settle(ctx context.Context) {
 	}
 }
 
-// replayed finds what an agent that has continued its session tells of earlier turns within the turn under way.
-// It compares with the record: the agent repeats an earlier input, the recorded answer to it follows in the
-// same words, and tools between the two are told again. So are tools with the id of an earlier one between that
-// answer and the next new words. An id alone says nothing: some agents count from one again in each process.
+// replayed finds the updates in which an agent repeats earlier turns of a continued session. It compares them
+// with the record. A repeated turn begins with an earlier input. The recorded answer follows in the same
+// words, with its tool calls in between. Until new words come, a tool call with an earlier id is repeated,
+// too. An id alone proves nothing, because some agents count from one in each process.
 type replayed struct {
 	turns        []turnText
 	tools        map[acp.ToolCallId]bool
 	prompt       string // of the turn under way
-	on           bool   // an earlier turn is being told
-	justReplayed bool   // an earlier turn was told, and no new words came since
-	rest         string // of its answer
+	on           bool   // an earlier turn is being repeated
+	justReplayed bool   // an earlier turn was repeated, and no new words have come since
+	rest         string // the rest of its answer
 }
 
-// maxReplayed is how many tokens of earlier turns are compared.
+// maxReplayed is the number of tokens of earlier turns that are compared.
 const maxReplayed = 1 << 20
 
 // expectReplay prepares the turn for an agent that has continued its session.
@@ -71,7 +71,7 @@ func (run *run) expectReplay(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether an update is told of an earlier turn.
+// has reports whether an update repeats an earlier turn.
 func (r *replayed) has(u provider.Update) bool {
 	switch {
 	case r == nil:
@@ -93,7 +93,7 @@ func (r *replayed) has(u provider.Update) bool {
 	return r.on
 }
 
-// begin takes in what the agent says that the user said.
+// begin compares a repeated message of the user with the earlier inputs.
 func (r *replayed) begin(said string) {
 	said = strings.TrimSpace(said)
 	if r.on = false; said == "" || strings.Contains(r.prompt, said) {

@@ -28,63 +28,60 @@ import (
 type Options struct {
 	Paths      config.ContextPaths
 	Context    string // the context's name
-	KeyDir     string // folder of the keys that sign checkpoints; empty: none is signed
-	Runtime    string // folder for sockets; empty: no other process can answer
+	KeyDir     string // folder of the keys that sign checkpoints; empty means no signatures
+	Runtime    string // folder for sockets; empty means that no other process can answer
 	Version    string // of Perlica, for agents
 	Rules      []policy.Rule
 	Own        []string           // Perlica's own folders, which no agent may write to
-	Vouchers   approvals.Vouchers // says which standing approvals were given here
-	ViewKey    []byte             // seals the views; nil: they lie where only the user writes
-	Known      logtrust.Store     // says which logs may be used; its Keys are those in KeyDir
-	StreamSync bool               // what an agent says is on disk before it is shown
-	Environ    []string           // what agents' environments are chosen from
-	Redactor   *redact.Redactor   // what is masked in what agents say of errors; nil: what looks like a secret
+	Vouchers   approvals.Vouchers // the user's own record of standing approvals
+	ViewKey    []byte             // the key of the views' seals; nil in a folder that only the user can write to
+	Known      logtrust.Store     // the known logs; its Keys are those in KeyDir
+	StreamSync bool               // the agent's output is on disk before it is shown
+	Environ    []string           // the variables from which agents' environments are chosen
+	Redactor   *redact.Redactor   // masks the agent's words in errors; nil masks text that looks like a secret
 	RedactLog  bool               // the Redactor masks every payload before it is hashed
-	Trail      *slog.Logger       // the debug trail; nil: none
-	TrailLost  func() int64       // how many of its lines were lost; nil: none
+	Trail      *slog.Logger       // the debug trail, or nil
+	TrailLost  func() int64       // the number of lost lines of the trail, or nil
 	Now        func() time.Time
 
-	// FreeSpace says how many bytes may still be written where a folder lies; nil asks the
-	// system.
+	// FreeSpace returns the number of bytes that may still be written to a folder. nil asks the system.
 	FreeSpace func(dir string) (uint64, error)
 }
 
-// Runner is one context of one workspace, open for work: the only thing that makes
-// calls. Its methods may be called from several goroutines. The caller must Close it.
+// Runner is one open context of a workspace. Only a Runner makes calls. Its methods may be called from several
+// goroutines. The caller must Close it.
 type Runner struct {
 	log       *eventlog.Log
 	questions *interaction.Coordinator
 	policy    *policy.Policy
 	opt       Options
-	keys      *evidence.Keys // nil: checkpoints are not signed
-	repairing sync.Mutex     // held while a log that failed is opened again
-	epoch     atomic.Int64   // how often that was tried
-	looks     sync.RWMutex   // held while the log is looked at
+	keys      *evidence.Keys // nil means that checkpoints are not signed
+	repairing sync.Mutex     // held while a failed log is opened again
+	epoch     atomic.Int64   // the number of attempts to open a failed log
+	looks     sync.RWMutex   // held for reading during look
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	standing *approvals.Standing
 	live     map[event.RunID]*run
 	changes  map[event.SessionID]*changes
 	looking  *time.Timer // runs while live is not empty
 }
 
-// lookEvery is how often a process with a turn under way looks at the log for what others have
-// put there: an answer, or a stop. It is for those who were killed before they could wake this
-// process and for those who cannot reach it; the others do not wait for it.
+// lookEvery is the interval at which a process with a turn looks at the log for answers and stops of other
+// processes. Usually the other process wakes this one and nothing waits for the interval. It is for processes
+// that died before the wake-up or cannot reach this one.
 const lookEvery = time.Second
 
-// How long a line may wait to be written where no caller waits for it. With stream_sync what
-// is shown is waited for, and what is not is the agent's set-up, and that the prompt was about to
-// leave, which is worth knowing after a crash; without, this is how far the log may be behind
-// what was shown.
+// A line for which no caller waits is written after this delay at the latest. With stream_sync such lines
+// belong to the agent's set-up, or say that the prompt is about to leave, which helps after a crash. Without
+// stream_sync, the log may be late by this delay, compared with the shown output.
 const (
 	streamLazy = 20 * time.Millisecond
 	setupLazy  = 100 * time.Millisecond
 )
 
-// Open opens the context's log, creating it if need be. Its folders must exist. It fails
-// with the errors of eventlog.Open, and with a *logtrust.UnknownError if the log is not known here:
-// then nothing of it was used or changed.
+// Open opens the context's log, and creates it if necessary. Its folders must exist. The errors are those of
+// eventlog.Open, and a *logtrust.UnknownError for an unknown log, which Open neither uses nor changes.
 func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -133,7 +130,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	return r, nil
 }
 
-// enter and leave keep the runs that are under way. The caller of leave may have entered nothing.
+// enter adds a run to the runs that are under way.
 func (r *Runner) enter(run *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,19 +167,19 @@ func (r *Runner) look() {
 	}
 }
 
-// Log is the context's event log.
+// Log returns the context's event log.
 func (r *Runner) Log() *eventlog.Log { return r.log }
 
-// Questions takes answers to questions, of this process and of others.
+// Questions takes answers to questions of this process and of others.
 func (r *Runner) Questions() *interaction.Coordinator { return r.questions }
 
-// Trail is the debug trail.
+// Trail returns the debug trail.
 func (r *Runner) Trail() *slog.Logger { return r.opt.Trail }
 
-// Vouchers say what was decided here, whatever the log says.
+// Vouchers returns the user's own record of decisions, which the project's log cannot change.
 func (r *Runner) Vouchers() approvals.Vouchers { return r.opt.Vouchers }
 
-// Approvals returns the standing approvals that count here.
+// Approvals returns the standing approvals that count on this machine.
 func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +197,7 @@ func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	return r.opt.Vouchers.Filter(ctx, list)
 }
 
-// approvals is Approvals for decisions. With an error a person is asked.
+// approvals returns the standing approvals for a decision. After an error a person is asked.
 func (r *Runner) approvals() ([]policy.Approval, error) {
 	list, err := r.Approvals(context.Background())
 	if err != nil {
@@ -209,21 +206,20 @@ func (r *Runner) approvals() ([]policy.Approval, error) {
 	return list, err
 }
 
-// remember puts a standing approval on record, before the answer that it came with is
-// acted upon.
+// remember records a standing approval, before the answer with it takes effect.
 func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, refs event.Refs) error {
 	a.ID, a.By, a.Made = uuid.Must(uuid.NewV7()).String(), by, r.opt.Now().UTC()
 	if _, err := r.log.Append(ctx, event.NewFact(event.ApprovalRemembered, "user", refs, a)); err != nil {
 		return err
 	}
-	// If we die here the approval does not count, and a person is asked again.
+	// If we die here, the approval does not count, and a person is asked again.
 	if err := r.opt.Vouchers.Add(ctx, a); err != nil {
 		r.opt.Trail.Warn("the approval will not count", "error", err.Error())
 	}
 	return nil
 }
 
-// Close writes what is recorded and closes the log. No run may be under way.
+// Close writes the recorded events and closes the log. No run may be under way.
 func (r *Runner) Close() error {
 	r.looks.Lock()
 	defer r.looks.Unlock()
@@ -234,26 +230,26 @@ func (r *Runner) Close() error {
 		err = r.standing.Close()
 	}
 	err = errors.Join(r.questions.Close(), err, r.log.Close())
-	if err == nil { // of a log that failed it is not known what is in it
+	if err == nil { // the end of a failed log is not known
 		r.opt.Known.Seen(r.log.Path(), r.log.Newest())
 	}
 	return err
 }
 
-// warnOfAnchor warns where the checkpoint of the run is not signed, or not in the anchor. It was
-// written while the agent was ended; the outcome is on disk in any case.
+// warnOfAnchor warns if the run's checkpoint is not signed or not in the anchor. The checkpoint was written
+// while the agent ended. The outcome is on disk in any case.
 func (run *run) warnOfAnchor() {
 	if subtype, err := run.r.anchorFault(); err != nil {
 		run.client.warnLate(subtype, err.Error())
 	}
 }
 
-// anchorFault returns why the last checkpoint is not signed, or not in the anchor, and the
-// warning's subtype.
+// anchorFault returns the fault of the last checkpoint, and the subtype of the warning. It waits for all
+// events that are recorded.
 func (r *Runner) anchorFault() (subtype string, err error) {
 	err = r.log.Anchored()
 	switch {
-	case err == nil, r.log.Err() != nil: // of a dead log there is more to say, and it is said
+	case err == nil, r.log.Err() != nil: // the error of a dead log is reported elsewhere
 	case !errors.Is(err, evidence.ErrKey):
 		return "checkpoint_not_anchored", fmt.Errorf("%w. The answer is on record; when there is room, 'perlica log checkpoint' makes up for it", err)
 	case r.keys != nil:
@@ -262,12 +258,10 @@ func (r *Runner) anchorFault() (subtype string, err error) {
 	return "", nil
 }
 
-// LowSpace is how much free space, in bytes, is worth a warning: a long run writes some of it, and one
-// that cannot be recorded is ended.
+// LowSpace is the free space, in bytes, below which a run warns. Perlica ends a run that it cannot record.
 const LowSpace = 100 << 20
 
-// warnOfSpace says that the disk will soon be full, while there is time to do something. What
-// cannot be measured is not: the log says when it cannot be written.
+// warnOfSpace warns before the disk is full. It is silent if the free space cannot be measured.
 func (run *run) warnOfSpace() {
 	dir := run.r.opt.Paths.Dir
 	if free, err := run.r.opt.FreeSpace(dir); err == nil && free < LowSpace {
@@ -275,8 +269,8 @@ func (run *run) warnOfSpace() {
 	}
 }
 
-// RevokeApprovals ends standing approvals, all or none. When it returns nil they answer
-// nothing any more, in runs that are under way, too.
+// RevokeApprovals ends standing approvals, all or none. After a nil error they answer no more questions, even
+// in runs that are under way.
 func (r *Runner) RevokeApprovals(ctx context.Context, list []policy.Approval, by string) error {
 	var events []event.Event
 	for _, a := range list {

@@ -19,7 +19,7 @@ func newSessionFact(id event.SessionID, f fact.SessionCreated) event.Event {
 	return event.NewFact(event.SessionCreated, "user", event.Refs{Session: id}, f)
 }
 
-// CreateSession makes a session and returns its id. Names are unique among the living.
+// CreateSession makes a session and returns its id. No other listed session may have its name.
 func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (event.SessionID, error) {
 	if err := r.checkName(ctx, f.Name, ""); err != nil {
 		return "", err
@@ -29,7 +29,7 @@ func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (even
 	return id, err
 }
 
-// RenameSession gives a session a name; an ephemeral one is thereby kept.
+// RenameSession gives a session a name. A named session is not ephemeral any more.
 func (r *Runner) RenameSession(ctx context.Context, id event.SessionID, name string) error {
 	if name == "" {
 		return errors.New("a session's name cannot be empty")
@@ -52,9 +52,9 @@ func (r *Runner) DeleteSession(ctx context.Context, id event.SessionID) error {
 	return r.deleteSession(ctx, id, func() error { return nil })
 }
 
-// DeleteKept has the agent of a setup delete the sessions of its own that its session had, and takes that off
-// every list. It returns how many the agent has deleted. Where the agent does not offer it, or fails, the
-// session stays on the lists.
+// DeleteKept makes the agent delete its own sessions of a Perlica session, and takes the Perlica session off
+// every list. It returns the number of deleted sessions. If the agent does not offer this or fails, the
+// Perlica session stays on the lists.
 func (r *Runner) DeleteKept(ctx context.Context, setup Setup) (n int, err error) {
 	return n, r.deleteSession(ctx, setup.Session, func() (err error) {
 		n, err = r.deleteKept(ctx, setup)
@@ -96,7 +96,8 @@ func (r *Runner) deleteKept(ctx context.Context, setup Setup) (n int, err error)
 	return n, nil
 }
 
-// deleteSession takes a session off every list when first has been done, while nobody else can use it.
+// deleteSession calls first and then takes the session off every list. Meanwhile nothing else can use the
+// session.
 func (r *Runner) deleteSession(ctx context.Context, id event.SessionID, first func() error) error {
 	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {

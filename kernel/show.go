@@ -10,8 +10,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Notice is something to be shown while a run goes on. It is one of the types below;
-// what it tells is on the record already.
+// Notice is something to show during a run. It is one of the types below. Its content is already on record.
 type Notice interface{ notice() }
 
 // The notices.
@@ -22,29 +21,29 @@ type (
 		Agent  string
 		Mode   string // the agent's mode, if it has modes
 	}
-	// Updated is something that the agent said.
+	// Updated is an update of the agent.
 	Updated struct{ provider.Update }
-	// Asked is a question for a person. It is closed at once where there is no person to answer.
+	// Asked is a question for a person. If no person can answer, the question is closed at once.
 	Asked struct {
 		interaction.Question
-		Request    string // the id of the agent's request as it wrote it
+		Request    string // the id of the agent's request in the agent's spelling
 		Answerable bool
 	}
-	// Closed says how a question ended. The question is without its Subject.
+	// Closed is the end of a question. The question lacks its Subject.
 	Closed struct {
 		Question interaction.Question
 		Request  string
 		Answer   *interaction.Answer // nil if there was none
-		Reason   interaction.Reason  // why there was none
+		Reason   interaction.Reason  // the reason for the lack of an answer
 	}
 	// Decided says that a rule or a mode answered instead of a person.
 	Decided struct {
 		fact.PolicyDecided
-		Request string // the id of the agent's request as it wrote it
+		Request string // the id of the agent's request in the agent's spelling
 	}
 	// Blocked is a request of the agent that was refused.
 	Blocked struct{ Method string }
-	// Warned is something that is wrong but does not end the run.
+	// Warned is a fault that does not end the run.
 	Warned struct{ Subtype, Detail string }
 )
 
@@ -56,14 +55,13 @@ func (Decided) notice() {}
 func (Blocked) notice() {}
 func (Warned) notice()  {}
 
-// Notice applies an event of the run and returns what it means to a person who watches, nil if nothing. It is given
-// the run's events in their order, from the first one on, wherever they come from. A question is Answerable if it was
-// asked of a person: whether it has an answer by now this event does not tell. Of a payload that was removed it tells
-// little: that something happened is known all the same.
+// Notice applies an event of the run and returns its notice, or nil. The caller passes the run's events in
+// their order, from the first one on, from any log. A question is Answerable if a person was asked; it may
+// have an answer by now. For a removed payload, the notice says only that something happened.
 func (r *Record) Notice(e event.Event) Notice {
 	switch err := r.Apply(e); {
 	case e.Damage() != nil && e.Type != event.MessageReceived && e.Type != event.Requested && e.Type != event.CallEnforced:
-		_ = r.factNotice(e) // what the type says counts
+		_ = r.factNotice(e) // the type alone counts
 		return Warned{Subtype: "damaged", Detail: e.Damage().Row()}
 	case err != nil:
 		return Warned{Subtype: "unreadable", Detail: "an event that this version cannot read: " + string(e.Type)}
@@ -75,7 +73,7 @@ func (r *Record) Notice(e event.Event) Notice {
 	return nil
 }
 
-// factNotice is Notice for a fact that was applied.
+// factNotice is Notice for an applied fact.
 func (r *Record) factNotice(e event.Event) Notice {
 	switch e.Type {
 	case event.MessageReceived:
@@ -104,7 +102,7 @@ func (r *Record) factNotice(e event.Event) Notice {
 		return Stopping{Run: e.Run, Stop: *r.Stopped}
 	case event.Responded, event.ProviderError, event.OutcomeUnknown:
 		r.prompted, r.ended = false, e.Time
-	case event.CallEnforced: // in one commit with the outcome, and its last event
+	case event.CallEnforced: // the last event of the commit with the outcome
 		if r.Outcome != "" {
 			return Finished{Result: r.Result, At: r.ended}
 		}
@@ -112,27 +110,26 @@ func (r *Record) factNotice(e event.Event) Notice {
 	return nil
 }
 
-// The queue of what is to be shown blocks the caller that adds to it beyond these limits; that
-// slows the agent down through its pipe.
+// Beyond these limits the queue of notices blocks the caller, which slows the agent down through its pipe.
 const (
 	showQueue = 4096
 	showBytes = 1 << 20
 )
 
-// shower shows notices in order, each after everything recorded before it is on disk.
+// shower shows notices in order. Before it shows one, all events recorded before it are on disk.
 type shower struct {
 	show func(Notice)
-	log  *eventlog.Log // waited for; nil: batches may be up to 20 ms behind
+	log  *eventlog.Log // nil means that the log may be up to 20 ms late
 	fail func(error)   // called once if the disk fails
 	done chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	change sync.Cond
 	queue  []Notice
-	upTo   eventlog.Mark // what the last of the queue tells is recorded before it
+	upTo   eventlog.Mark // the events of the newest notice are recorded before it
 	bytes  int
-	due    bool // the queue is to be shown
-	begun  bool // loop has been
+	due    bool // the queue must be shown
+	begun  bool // loop was started
 	closed bool
 	failed bool
 }
@@ -147,14 +144,13 @@ func newShower(show func(Notice), log *eventlog.Log, fail func(error)) *shower {
 	return s
 }
 
-// add queues a notice, and has it shown with all before it.
+// add queues a notice and shows it with all earlier ones.
 func (s *shower) add(n Notice) {
 	s.hold(n)
 	s.flush()
 }
 
-// hold queues a notice until flush is called, or much is queued. After a fault of the disk
-// nothing is shown any more.
+// hold queues a notice until flush is called or the queue is full. After a fault of the disk nothing is shown.
 func (s *shower) hold(n Notice) {
 	size := 0
 	switch n := n.(type) {
@@ -179,7 +175,7 @@ func (s *shower) hold(n Notice) {
 	}
 }
 
-// flush has what is queued shown.
+// flush shows the queue.
 func (s *shower) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +184,7 @@ func (s *shower) flush() {
 	}
 }
 
-// begin has loop show the queue. The caller holds mu.
+// begin makes loop show the queue. The caller holds mu.
 func (s *shower) begin() {
 	s.due = true
 	if !s.begun {
@@ -234,7 +230,7 @@ func (s *shower) stop(err error) {
 	s.fail(err)
 }
 
-// close shows what is queued and returns when it has been shown. Later calls do nothing.
+// close shows the queue and waits for the end of loop. Later calls do nothing.
 func (s *shower) close() {
 	s.mu.Lock()
 	s.closed = true

@@ -19,20 +19,20 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// toolSeen is a tool call as far as it has been reported.
+// toolSeen is a tool call with everything that was reported of it.
 type toolSeen struct {
 	fact.ToolSeen
 	call     provider.ToolCall
 	wasAsked bool
 	refused  bool
-	declined bool              // a question about it was refused before anybody could be asked
-	begun    bool              // it was reported to be under way, or completed
-	approved []asking          // what was asked for and allowed
+	declined bool              // a question about it was refused before anyone could be asked
+	begun    bool              // it was reported to be under way or completed
+	approved []asking          // the questions about it with the answer yes
 	ran      []policy.ToolCall // the different forms in which it was reported to run
-	crowded  bool              // there were more than are kept
+	crowded  bool              // more forms came than maxForms
 }
 
-// maxForms is how many forms of one tool call are compared with what was approved.
+// maxForms is the number of forms of one tool call that are compared with the approved ones.
 const maxForms = 1000
 
 func (s *toolSeen) merge(t provider.ToolCall) {
@@ -46,7 +46,8 @@ func (s *toolSeen) merge(t provider.ToolCall) {
 		s.Status = string(t.Status)
 		s.begun = s.begun || t.Status == acp.ToolCallStatusInProgress || t.Status == acp.ToolCallStatusCompleted
 	}
-	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" && !bytes.Equal(t.RawInput, s.call.RawInput) { // what is the same is kept once
+	// An unchanged input is kept once.
+	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" && !bytes.Equal(t.RawInput, s.call.RawInput) {
 		s.call.RawInput = t.RawInput
 	}
 	if len(t.Content) > 0 {
@@ -57,7 +58,7 @@ func (s *toolSeen) merge(t provider.ToolCall) {
 	}
 }
 
-// hasRun says whether a status is that of a tool that was started.
+// hasRun reports whether the status is that of a started tool.
 func hasRun(status string) bool {
 	switch acp.ToolCallStatus(status) {
 	case acp.ToolCallStatusInProgress, acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed:
@@ -66,7 +67,7 @@ func hasRun(status string) bool {
 	return false
 }
 
-// report takes in the form in which a tool is reported to run. The caller holds mu.
+// report notes the form in which a tool is reported to run. The caller holds the accumulator's mu.
 func (s *toolSeen) report(agent speaker) {
 	if s.crowded || !hasRun(s.Status) {
 		return
@@ -83,16 +84,16 @@ func (s *toolSeen) report(agent speaker) {
 	}
 }
 
-// speaker is an agent by its provider's id and by the id of the known agent that it says to be.
+// speaker names an agent by its provider's id, and by the id of the known agent that it claims to be.
 type speaker struct{ provider, known string }
 
-// speaker returns how the session's tool calls are to be read.
+// speaker returns the agent for the reading of the session's tool calls.
 func (s *agentSession) speaker() speaker {
 	return speaker{s.setup.Agent.ID, s.setup.Agent.Known(s.info.AgentInfo).ID}
 }
 
-// speaker returns how the turn's tool calls are to be read. Before the agent has introduced itself its id
-// decides.
+// speaker returns the agent for the reading of the turn's tool calls. Before the agent has named itself, its
+// id decides.
 func (c *client) speaker() speaker {
 	if c.run.agent == nil {
 		return speaker{c.run.t.Agent.ID, c.run.t.Agent.ID}
@@ -100,7 +101,7 @@ func (c *client) speaker() speaker {
 	return c.run.agent.speaker()
 }
 
-// callOf is a tool call as policy reads it.
+// callOf converts a tool call for policy.
 func callOf(agent speaker, call provider.ToolCall) policy.ToolCall {
 	out := policy.ToolCall{Provider: agent.provider, Agent: agent.known, Kind: string(call.Kind), Title: call.Title, RawInput: call.RawInput}
 	for _, l := range call.Locations {
@@ -110,16 +111,16 @@ func callOf(agent speaker, call provider.ToolCall) policy.ToolCall {
 		switch {
 		case t.Type == "diff":
 			out.Diffs = append(out.Diffs, policy.Diff{Path: t.Path, Old: t.OldText, New: t.NewText})
-		case t.Text != "" && len(t.Text) < 4096: // what is longer is output
+		case t.Text != "" && len(t.Text) < 4096: // longer text is output
 			out.Text = append(out.Text, t.Text)
 		}
 	}
 	return out
 }
 
-// judgeTools finds the tool calls that should have been asked about and were not.
+// judgeTools finds the tool calls that needed a question and had none.
 func (c *client) judgeTools() {
-	standing := sync.OnceValues(c.run.r.approvals) // many tools share it, most runs do not need it
+	standing := sync.OnceValues(c.run.r.approvals) // many tools share it, and most runs do not need it
 	place := c.place()
 	var unasked []fact.UnaskedTool
 	always := sync.OnceValue(func() []interaction.Question { return c.run.r.allowedForGood(c.run.refs.Session) })
@@ -154,7 +155,7 @@ func (c *client) covered(standing []policy.Approval, req policy.Request) bool {
 	})
 }
 
-// unasked returns why a tool call should have been asked about and was not, or "".
+// unasked returns the reason why a tool call needed a question that was not asked, or "".
 func (c *client) unasked(t toolSeen, place shell.Place) string {
 	switch {
 	case (t.refused || t.declined && len(t.approved) == 0) && t.Status == string(acp.ToolCallStatusCompleted):
@@ -184,17 +185,17 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 	return "it ran and nobody was asked"
 }
 
-// failed reports whether the agent says that the tool call failed. It may have had effects all the same.
+// failed reports whether the agent says that the tool call failed. A failed call may have had effects.
 func failed(t toolSeen) bool { return t.Status == string(acp.ToolCallStatusFailed) }
 
-// acts says whether a tool call does more than look at something. Of a kind that tells
-// nothing its content decides, and what has none that is understood counts.
+// acts reports whether a tool call does more than read. If the kind does not tell, the content decides.
+// Content that policy cannot read counts as an act.
 func acts(r policy.Request) bool {
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindExecute, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
 		return true
 	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindThink, acp.ToolKindFetch:
-		// Agents call some commands reads, and run those unasked.
+		// Some agents report commands as reads and run them without a question.
 		return r.Changes || len(r.Commands) > 0 && (r.Tier() != shell.Ordinary || r.Writes())
 	case acp.ToolKindSwitchMode:
 		return r.Tier() != shell.Ordinary
@@ -226,8 +227,8 @@ func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Que
 	return list
 }
 
-// freedBy returns the id of the question whose yes for good has freed a tool of that kind: its
-// commands are of the same programs, and it is no graver than what was asked then.
+// freedBy returns the id of the question with a yes for good that also freed this request. The commands are of
+// the same programs, and the request is not graver than that question.
 func freedBy(always []interaction.Question, req policy.Request) event.InteractionID {
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}
@@ -242,8 +243,8 @@ func freedBy(always []interaction.Question, req policy.Request) event.Interactio
 	return ""
 }
 
-// switchedMode takes in that the agent has changed its mode by itself. There was no question, unless
-// an answer of this turn was a yes to that mode.
+// switchedMode notes that the agent changed its mode. The change is unasked unless an answer of this turn
+// allowed the mode.
 func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen bool) {
 	name := agents.ModeName(modes, to)
 	why := "the agent changed its mode and nobody was asked"
@@ -255,7 +256,7 @@ func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen b
 	}
 }
 
-// read reads a tool call, for policy and for who is asked.
+// read reads a tool call for policy and for the question.
 func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) policy.Reading {
 	read := policy.ReadToolCall(callOf(c.speaker(), call), place)
 	req := &read.Request
@@ -267,15 +268,17 @@ func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, pl
 	return read
 }
 
-// asking is a question of the agent and what its reading follows from. The reading, which
-// repeats most of the question's bytes, is made anew when it is needed.
+// asking is a question of the agent with the inputs of its reading. The reading repeats most of the question's
+// bytes, so it is computed each time and not kept.
 type asking struct {
-	*provider.PermissionRequest // Tool is the whole call, as far as it was known
-	place                       shell.Place
-	dirs                        []string // where each command starts, if only the announcement said so
+	// Tool is the whole call, with everything that was reported before.
+	*provider.PermissionRequest
+	place shell.Place
+	// dirs are the directories in which the commands start, if only the announcement named them.
+	dirs []string
 }
 
-// reading is the same each time: it looks at nothing but what a holds and at the agent's name.
+// reading returns the same result each time. It depends only on a and on the agent's name.
 func (c *client) reading(a asking) policy.Reading {
 	read := c.read(a.Tool, unambiguous(a.Options), a.place)
 	for i, dir := range a.dirs {
@@ -287,8 +290,7 @@ func (c *client) reading(a asking) policy.Reading {
 	return read
 }
 
-// startsWhere returns where each command of a request starts, if only the call that announced
-// them said so.
+// startsWhere returns the directory of each command, if only the earlier announcement of the call names it.
 func startsWhere(req, announced policy.Request) []string {
 	dirs := make([]string, len(req.Commands))
 	for i, cmd := range req.Commands {
@@ -303,7 +305,7 @@ func startsWhere(req, announced policy.Request) []string {
 	return dirs
 }
 
-// place is where the agent works, with links resolved: policy looks at no disk for it.
+// place returns the agent's directories with resolved links, because policy reads no disk for them.
 func (c *client) place() shell.Place { return c.run.r.place(c.run.t.Setup) }
 
 func (r *Runner) place(s Setup) shell.Place {
