@@ -20,7 +20,7 @@ var (
 
 // Prune empties the payloads that p covers, in the log and in the views, which are rebuilt without them. See
 // eventlog.Log.Prune. The error is ErrUnderWay while a run of the context lives, because Perlica ends a run
-// whose log does not answer during the long rewrite. A run that starts meanwhile waits, or fails with
+// whose log does not answer during the long rewrite. A run that starts during that time waits, or fails with
 // ErrPruning.
 func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Removal, err error) {
 	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
