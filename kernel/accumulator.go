@@ -13,7 +13,7 @@ import (
 )
 
 // An accumulator adds up a turn: its text, its tool calls, its cost and its numbers. It knows no log and no
-// connection. Its methods may be called from several goroutines, and none of them blocks.
+// connection. Several goroutines may call its methods, which do not block.
 type accumulator struct {
 	now func() time.Time
 
@@ -157,7 +157,7 @@ func (a *accumulator) lapse(id acp.ToolCallId, counts bool) {
 	a.mergeTool(provider.ToolCall{ID: id}).refused = true
 }
 
-// decline notes a tool call that the agent asked about when nobody could answer.
+// decline notes a tool call with a question that no person could get.
 func (a *accumulator) decline(t provider.ToolCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

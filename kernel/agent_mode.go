@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// A modeWatch finds the changes of an agent's mode that nobody asked for.
+// A modeWatch finds the changes of an agent's mode without a request for them.
 type modeWatch struct {
 	open    bool     // the session is open and its mode was chosen
 	now     string   // the chosen mode, or the newest mode that the agent reported
@@ -47,8 +47,8 @@ func (s *agentSession) expectMode(mode string) {
 	s.modes.expect, s.modes.chosen = mode, true
 }
 
-// watchMode compares the reported mode with the one before. It returns a change during the turn that nobody
-// asked for. The caller holds mu.
+// watchMode compares the reported mode with the one before. It returns a change during the turn without a
+// request for it. The caller holds mu.
 func (s *agentSession) watchMode() (from, to string) {
 	from, to = s.modes.now, s.presentMode()
 	if s.modes.now = to; !s.modes.open || to == from || to == "" || to == s.modes.expect {

@@ -8,13 +8,13 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// scenarioVar turns the test binary into the predictable agent, playing a scenario.
+// scenarioVar makes the test binary the predictable agent with a scenario.
 const scenarioVar = "KERNEL_TEST_SCENARIO"
 
-// stateVar names the folder in which the tests' agent keeps its sessions.
+// stateVar names the folder in which the test agent keeps its sessions.
 const stateVar = "KERNEL_TEST_STATE"
 
-// TestAgentProcess is no test but the agent of the tests of this package.
+// TestAgentProcess is the agent of this package's tests.
 func TestAgentProcess(t *testing.T) {
 	scenario, ok := os.LookupEnv(scenarioVar)
 	if !ok {

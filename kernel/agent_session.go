@@ -259,8 +259,8 @@ func (s *agentSession) Update(u provider.Update) {
 	}
 }
 
-// applyState notes an update of the session's state. It returns a change of the mode during the turn that
-// nobody asked for.
+// applyState notes an update of the session's state. It returns a change of the mode during the turn without a
+// request for it.
 func (s *agentSession) applyState(u provider.Update) (from, to string) {
 	if u.Commands == nil && u.Mode == "" && u.Options == nil {
 		return "", ""

@@ -17,8 +17,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// agentFrames are the recorded frames of real agents, and those written after the source of
-// others; the first line of a file of the latter says which.
+// agentFrames returns recorded frames of real agents, and frames that were written from the source of other
+// agents. The first line of each file tells the difference.
 func agentFrames(t *testing.T) map[string][][]byte {
 	t.Helper()
 	files := map[string][][]byte{}
@@ -49,7 +49,7 @@ func agentFrames(t *testing.T) map[string][][]byte {
 	return files
 }
 
-// toolOfFrame is the tool call of a frame, and whether the frame asks about it.
+// toolOfFrame returns the tool call of a frame, and whether the frame asks about it.
 func toolOfFrame(line []byte) (tool *provider.ToolCall, asks bool) {
 	if u, ok := provider.ParseUpdate(line, ""); ok {
 		return u.Tool, false
@@ -64,9 +64,9 @@ func toolOfFrame(line []byte) (tool *provider.ToolCall, asks bool) {
 	return &v.Params.ToolCall, true
 }
 
-// TestAgentsFrames: of what real agents ask and report nothing is unreadable, and nothing that
-// they ran is other than what was allowed. With one invented field each of their requests is
-// unreadable, and names the field.
+// TestAgentsFrames holds that no field of real agents' requests is unreadable, and that each tool that they
+// ran equals an allowed one. With one invented field each request is unreadable, and the reason names the
+// field.
 func TestAgentsFrames(t *testing.T) {
 	place := shell.Place{Dir: "/project", Home: "/home/me"}
 	asked, ran := 0, 0
@@ -92,7 +92,7 @@ func TestAgentsFrames(t *testing.T) {
 				continue
 			}
 			asked++
-			for _, p := range req.Paths { // no file of these has such a path
+			for _, p := range req.Paths { // these agents have no file with such a path
 				if strings.HasSuffix(p, "/dev/null") || strings.HasPrefix(p, "/project/project") {
 					t.Errorf("%s: %s: the path %s", name, line, p)
 				}
@@ -136,7 +136,7 @@ func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place s
 	}
 }
 
-// unreadable says what cannot be read in a request, or "".
+// unreadable returns the reason why a request cannot be read, or "".
 func unreadable(req policy.Request) string {
 	for _, f := range req.Fields {
 		if f.Role == policy.Unread {

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Attachment is a session of an agent that the agent's own client opened, and whose lines Perlica relays.
+// Attachment is an agent session that the agent's own client opened. Perlica relays its lines.
 type Attachment struct {
 	// Setup.Session is the Perlica session to continue, or empty for a new one.
 	Setup

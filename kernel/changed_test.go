@@ -21,7 +21,8 @@ type changing struct {
 	session event.SessionID
 }
 
-// run runs a turn. A person answers each question with an option of the kind answer; nobody is there if it is "".
+// run runs a turn. A person answers each question with an option of the kind answer. An empty kind means that
+// no person can be asked.
 func (c *changing) run(mode policy.Mode, answer, script string) Result {
 	c.t.Helper()
 	turn := Turn{Input: Input{Text: script, Source: "test"}, Setup: c.setup, Permissions: mode}
@@ -37,7 +38,7 @@ func (c *changing) run(mode policy.Mode, answer, script string) Result {
 	return res
 }
 
-// asked runs a command in the mode allow, and returns why a person was asked, or "".
+// asked runs a command in the mode allow. It returns the reason of the question, or "".
 func (c *changing) asked(script string) string {
 	c.t.Helper()
 	res := c.run(policy.ModeAllow, "", script)
@@ -58,7 +59,7 @@ func (c *changing) asked(script string) string {
 	return why
 }
 
-// reopen is what a process finds that starts after this one.
+// reopen forgets the files in memory, like a process that starts later.
 func (c *changing) reopen() {
 	c.t.Helper()
 	if err := c.r.Close(); err != nil {
@@ -87,9 +88,10 @@ const (
 	wroteScript = `@tool edit "Write" path=x.sh new=ls`
 )
 
-// TestRunsWhatTheSessionChanged holds that a command which runs a file that the agent changed is asked about: in the same turn, in
-// a later one, and by a process that starts afterwards. It kills the mutants that forget an earlier turn, that
-// keep what changed in memory alone, that count another session's changes, and that count untouched files.
+// TestRunsWhatTheSessionChanged holds that a command asks if it runs a file that the agent changed: in the
+// same turn, in a later one, and in a process that starts later. It kills the mutants that forget an earlier
+// turn, that keep the changes in memory alone, that count another session's changes, and that count untouched
+// files.
 func TestRunsWhatTheSessionChanged(t *testing.T) {
 	c := newChanging(t)
 	if why := c.asked(runsScript); why != "" {
@@ -115,14 +117,14 @@ func TestRunsWhatTheSessionChanged(t *testing.T) {
 	}
 }
 
-// TestWhatCountsAsChanged goes through the ways in which an agent changes a file. It kills the mutants that count what
-// a person allowed, that count it though the agent did something else, and that believe the mode's yes to be a person's.
+// TestWhatCountsAsChanged tries the ways in which an agent changes a file. It kills the mutants that count a
+// person's yes, that ignore an act beyond that yes, and that take the mode's yes for a person's.
 func TestWhatCountsAsChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode   policy.Mode
-		answer string // of the person, to what is asked in the first turn
+		answer string // of the person, in the first turn
 		script string // the first turn
-		asked  bool   // about ./x.sh in the second
+		asked  bool   // the second turn asks about ./x.sh
 	}{
 		"a person allowed it":             {policy.ModeAsk, "allow_once", `@ask edit "Write" path=x.sh new=ls`, false},
 		"a person refused it":             {policy.ModeAsk, "reject_once", `@ask edit "Write" path=x.sh new=ls`, false},
@@ -155,7 +157,8 @@ func TestWhatCountsAsChanged(t *testing.T) {
 	}
 }
 
-// TestEditedSources holds that source files which a runner compiles or tests ask for nothing, and that its recipe does.
+// TestEditedSources holds that a runner needs no question for changed sources, which it compiles or tests, and
+// needs one for its changed recipe.
 func TestEditedSources(t *testing.T) {
 	c := newChanging(t)
 	edits := `@tool edit "Write" path=main.go new=x` + "\n" + `@tool edit "Write" path=src/a.test.js new=x` + "\n"
@@ -169,12 +172,12 @@ func TestEditedSources(t *testing.T) {
 	}
 }
 
-// TestReplayedToolCalls holds that what a person allowed stays allowed where an agent repeats it as it loads its session,
-// and that what the agent does between its turns counts. It kills the mutants that drop either.
+// TestReplayedToolCalls holds that a tool call with a person's yes still has it when the agent repeats it
+// during session/load, and that tool calls between two turns count. It kills the mutants that drop either.
 func TestReplayedToolCalls(t *testing.T) {
 	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n[session/load]\n"
 	for name, test := range map[string]struct {
-		between int // turns
+		between int // number of turns
 		loads   string
 		asked   bool
 	}{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSettings: modes and options are the agent's own.
+// TestSettings checks that modes and options are the agent's own.
 func TestSettings(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -33,8 +33,8 @@ func TestSettings(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestModesAsAnOption: an agent may offer its modes as a config option only. What was chosen
-// holds as long as the conversation, whatever becomes of the agent.
+// TestModesAsAnOption checks an agent that offers its modes only as a config option. A choice holds as long as
+// the conversation, even if the agent ends.
 func TestModesAsAnOption(t *testing.T) {
 	r := openRunner(t)
 	const offers = `@unset modes
@@ -82,7 +82,7 @@ func TestModesAsAnOption(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestTheAgentsOwnMode is not forgotten when something else is chosen.
+// TestTheAgentsOwnMode checks that the mode survives another choice.
 func TestTheAgentsOwnMode(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", `[session/new]

@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// converse opens a conversation with the predictable agent, which keeps its sessions in state,
-// if that is not empty.
+// converse opens a conversation with the predictable agent, which keeps its sessions in state unless that is
+// empty.
 func converse(t *testing.T, r *Runner, session event.SessionID, state, scenario string) *Conversation {
 	t.Helper()
 	setup := testSetup(t, r)
@@ -51,7 +51,7 @@ func closeConversation(t *testing.T, c *Conversation) {
 	}
 }
 
-// sent counts the requests of a method on the log, and those of them that belong to no run.
+// sent counts the requests of a method on the log, and how many of them belong to no run.
 func sent(t *testing.T, r *Runner, method string) (all, noRun int) {
 	t.Helper()
 	if err := r.log.Sync(); err != nil {
@@ -71,7 +71,7 @@ func sent(t *testing.T, r *Runner, method string) (all, noRun int) {
 	return all, noRun
 }
 
-// TestOneAgentSessionForManyInputs: each input is one session/prompt in the living session.
+// TestOneAgentSessionForManyInputs checks that each input is one session/prompt in the living session.
 func TestOneAgentSessionForManyInputs(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -106,8 +106,8 @@ func TestOneAgentSessionForManyInputs(t *testing.T) {
 	}
 }
 
-// TestAConversationContinues: by resume where the agent has it, else by load, else by what is
-// put ahead of the first text.
+// TestAConversationContinues checks the ways to continue a session: resume, otherwise load, otherwise a
+// transcript before the first text.
 func TestAConversationContinues(t *testing.T) {
 	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n"
 	const noLoad = noResume + "@unset agentCapabilities.loadSession\n"
@@ -159,7 +159,8 @@ func TestAConversationContinues(t *testing.T) {
 	}
 }
 
-// TestAFreshTurnInBetween: it goes on in the agent's session, which then holds it.
+// TestAFreshTurnInBetween checks that a fresh turn continues the agent's session, and that the session then
+// holds the turn.
 func TestAFreshTurnInBetween(t *testing.T) {
 	r := openRunner(t)
 	state := t.TempDir()
@@ -179,7 +180,7 @@ func TestAFreshTurnInBetween(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestTheSessionIsHeld: others hear who holds it.
+// TestTheSessionIsHeld checks that others learn the holder of a session.
 func TestTheSessionIsHeld(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -201,7 +202,7 @@ func TestTheSessionIsHeld(t *testing.T) {
 	}
 }
 
-// TestTheAgentDiesBetweenInputs: the next input has another one.
+// TestTheAgentDiesBetweenInputs checks that the next input gets another agent.
 func TestTheAgentDiesBetweenInputs(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -217,8 +218,9 @@ func TestTheAgentDiesBetweenInputs(t *testing.T) {
 	}
 }
 
-// TestAStopComesBeforeItsQuestionsEnd: the agent reads that its turn is cancelled before it reads that its question is, unless
-// it reads nothing. In the other order it may go on with its turn, and end it as if nobody had stopped it.
+// TestAStopComesBeforeItsQuestionsEnd checks that an agent reads the cancellation of its turn before the end
+// of its question, unless it reads nothing. In the other order it may go on, and end the turn as if nobody had
+// stopped it.
 func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 	r := openRunner(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -251,7 +253,7 @@ func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 	})
 }
 
-// TestAStopLeavesTheAgent: a turn is cancelled, its conversation lives on.
+// TestAStopLeavesTheAgent checks that a conversation survives the cancellation of a turn.
 func TestAStopLeavesTheAgent(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -273,7 +275,8 @@ func TestAStopLeavesTheAgent(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestWhatComesBetweenTurns belongs to no run, and is answered with no.
+// TestWhatComesBetweenTurns checks that a question between two turns belongs to no run, and that its answer is
+// no.
 func TestWhatComesBetweenTurns(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -287,7 +290,7 @@ func TestWhatComesBetweenTurns(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestAnIdleAgentIsEnded and its session continued with the next input.
+// TestAnIdleAgentIsEnded checks that the next input continues the session of an idle agent.
 func TestAnIdleAgentIsEnded(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", t.TempDir(), "")
@@ -310,7 +313,8 @@ func TestAnIdleAgentIsEnded(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDiedAtRest costs no input: it is continued, as after an idle time.
+// TestAnAgentThatDiedAtRest checks that the next input continues the session of an agent that died while it
+// was idle.
 func TestAnAgentThatDiedAtRest(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", t.TempDir(), "")
@@ -324,7 +328,7 @@ func TestAnAgentThatDiedAtRest(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 
-	// The caller learns it at once, and finds no agent.
+	// The caller learns it at once and finds no agent.
 	lost := make(chan error, 2)
 	c.Lost(func(err error) { lost <- err })
 	c.mu.Lock()

@@ -14,14 +14,14 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// twoRunners are two processes on one context, as far as a test can tell: each has its own log
-// handle and, if they listen, a socket of its own.
+// twoRunners opens two runners on one context, which stand for two processes. Each has its own log handle and,
+// if it listens, its own socket.
 func twoRunners(t *testing.T, listen bool) (asker, other *Runner) {
 	t.Helper()
 	first := openRunner(t)
 	opt := first.opt
 	if listen {
-		dir, err := os.MkdirTemp("", "pk") // a path for sockets has to be short
+		dir, err := os.MkdirTemp("", "pk") // a path of a socket must be short
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func twoRunners(t *testing.T, listen bool) (asker, other *Runner) {
 	return open(), open()
 }
 
-// underWay runs an input in a conversation and returns its notices and what becomes of it.
+// underWay runs an input in a conversation and returns its notices and its result.
 func underWay(t *testing.T, c *Conversation, text string) (<-chan Notice, <-chan Result) {
 	t.Helper()
 	notices, done := make(chan Notice, 100), make(chan Result, 1)
@@ -77,17 +77,17 @@ func first[T Notice](t *testing.T, notices <-chan Notice) T {
 
 const askOnce = "@ask execute Build command=make options=y:allow_once:Yes,n:reject_once:No"
 
-// blind keeps a process from looking at the log by itself: what it sees it was woken for.
+// blind stops the timer that looks at the log. After that, only a wake-up makes the process look.
 func blind(r *Runner) {
-	for stopped := false; !stopped; runtime.Gosched() { // it may be looking just now
+	for stopped := false; !stopped; runtime.Gosched() { // the timer may be looking just now
 		r.mu.Lock()
 		stopped = r.looking.Stop()
 		r.mu.Unlock()
 	}
 }
 
-// TestAnswerFromElsewhere: a process that is woken need not look, and an answer whose giver was killed
-// before it could wake the asker is seen, too.
+// TestAnswerFromElsewhere checks that a woken process sees the answer without its timer, and that a process
+// also sees the answer of another one that was killed before the wake-up.
 func TestAnswerFromElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {
 		listen, look bool
@@ -128,7 +128,7 @@ func TestAnswerFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestCancelFromElsewhere: whether the process of the turn listens or not.
+// TestCancelFromElsewhere checks a stop from another process, with and without a listening turn.
 func TestCancelFromElsewhere(t *testing.T) {
 	for name, listen := range map[string]bool{"woken": true, "by looking": false} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestCancelledBeforeThePrompt: a stop on record is followed by no call.
+// TestCancelledBeforeThePrompt checks that no call follows a recorded stop.
 func TestCancelledBeforeThePrompt(t *testing.T) {
 	asker, other := twoRunners(t, true)
 	c := converse(t, asker, "", "", "[session/new]\n@hang\n")

@@ -75,8 +75,8 @@ func check(err error) {
 	}
 }
 
-// exampleWorld is a home, a project and an agent for the example: this test's own binary, which
-// does what its prompt says. A program takes agents.Resolver{…}.Default or Named instead.
+// exampleWorld makes a home, a project and an agent for the example. The agent is this test binary, which
+// follows its prompt. A program uses agents.Resolver{…}.Default or Named instead.
 func exampleWorld() (home, dir string, environ []string, agent agents.Agent) {
 	home, err := os.MkdirTemp("", "perlica-example")
 	check(err)

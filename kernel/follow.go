@@ -166,7 +166,7 @@ func (f *follower) follow(begin func() error) error {
 	return nil
 }
 
-// news returns a function that waits for a possible change, and one that ends the waiting.
+// news returns a function that waits for a possible change, and a function that ends the waiting.
 func (f *follower) news() (wait func() (bool, error), done func(), err error) {
 	if f.own == nil {
 		ticker := time.NewTicker(copyEvery)

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// watched follows a session and tells each notice in a word or two.
+// watched follows a session and describes each notice in a word or two.
 type watched struct {
 	t     *testing.T
 	shown chan string
@@ -86,7 +86,7 @@ func (w *watched) expect(want ...string) {
 	}
 }
 
-// until passes over notices until one comes.
+// until skips notices until the wanted one comes.
 func (w *watched) until(want string) {
 	w.t.Helper()
 	var passed []string
@@ -103,8 +103,8 @@ func (w *watched) until(want string) {
 	}
 }
 
-// TestFollow: who follows sees the turn under way from its beginning, what comes, and who holds
-// the session.
+// TestFollow checks that a follower sees the turn under way from its beginning, each later event, and the
+// holder of the session.
 func TestFollow(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -157,7 +157,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowTheKilled: a turn whose process is gone is shown, and later what recovery finds.
+// TestFollowTheKilled checks that a follower sees that the process of a turn is gone, and later the outcome
+// from recovery.
 func TestFollowTheKilled(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 5)
@@ -171,8 +172,8 @@ func TestFollowTheKilled(t *testing.T) {
 	w.expect("stopping: late")
 }
 
-// TestFollowTheQuietlyKilled: that a holder is gone is shown although nothing was written, and
-// no one has looked for a while.
+// TestFollowTheQuietlyKilled checks that a follower sees the end of a holder without an event and after a
+// quiet time.
 func TestFollowTheQuietlyKilled(t *testing.T) {
 	t.Parallel()
 	r := openRunner(t)
@@ -187,14 +188,14 @@ func TestFollowTheQuietlyKilled(t *testing.T) {
 	select {
 	case got := <-w.shown:
 		t.Fatalf("shown %q", got)
-	case <-time.After(3 * time.Second): // what is shown at first is shown because it is looked for
+	case <-time.After(3 * time.Second): // the first notices come from the first look
 	}
 	lock.Free() // as the end of a process does
 	w.expect("freed")
 }
 
-// TestFollowLog: a follower of the whole log that begins at any event yields what one that began at
-// the first yields from there on, and then what comes in any session.
+// TestFollowLog checks a follower of the whole log that begins at any event. It yields the same as one that
+// began at the first event, and then the new events of all sessions.
 func TestFollowLog(t *testing.T) {
 	r := openRunner(t)
 	one, two := converse(t, r, "", "", ""), converse(t, r, "", "", "")
@@ -242,11 +243,12 @@ func TestFollowLog(t *testing.T) {
 			t.Errorf("after %d: %q, want %q", seq, got, all[i+1:])
 		}
 	}
-	for i := range seqs { // also where a turn ends behind the last one, as it may while what is on record is read
+	// This includes a turn that ends after the last event, as it may during the reading.
+	for i := range seqs {
 		for j := i + 1; j < len(seqs); j++ {
 			var part []string
 			past := &Reading{Log: &r.log.Reader, At: seqs[i]}
-			for past.At < seqs[j] { // one at a time: it goes on where it was left
+			for past.At < seqs[j] { // one at a time: it continues after the last one
 				for e, err := range past.Until(t.Context(), seqs[j]) {
 					if err != nil {
 						t.Fatal(err)
@@ -273,7 +275,8 @@ func TestFollowLog(t *testing.T) {
 	}
 }
 
-// TestFollowAFlood: of what comes faster than a follower reads it misses nothing, and gets nothing twice.
+// TestFollowAFlood checks that a follower misses nothing and gets nothing twice when events come faster than
+// it reads them.
 func TestFollowAFlood(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -316,7 +319,7 @@ func TestFollowAFlood(t *testing.T) {
 	}
 }
 
-// TestALookIsNoHolder: anyone who looks whether a lock is held keeps no one from taking it.
+// TestALookIsNoHolder checks that a look at a lock keeps no process from taking it.
 func TestALookIsNoHolder(t *testing.T) {
 	path := t.TempDir() + "/x.lock"
 	ctx, cancel := context.WithCancel(t.Context())

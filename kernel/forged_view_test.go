@@ -13,9 +13,9 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestForgedApprovals holds that a decision rests on no row that somebody wrote into the view of the approvals while a
-// process has it open: a no that was removed still counts, and where the view cannot be read a person is asked. A
-// policy that takes what it can read, and goes on to the mode, breaks it.
+// TestForgedApprovals holds that a row that a stranger wrote into the open view of the approvals changes no
+// decision. A removed no still counts, and a person is asked if the view cannot be read. It kills the policy
+// that takes the readable rows and continues to the mode.
 func TestForgedApprovals(t *testing.T) {
 	r := openRunner(t)
 	r.opt.ViewKey = []byte("a secret of the user's")

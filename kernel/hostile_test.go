@@ -24,8 +24,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestLocksLieInTheirFolder: the ids of runs and sessions are read from a log that may be
-// somebody else's, and the file of a lock is removed with it.
+// TestLocksLieInTheirFolder checks ids of runs and sessions from a foreign log: the file of a lock is removed
+// together with it, so it must lie in the folder of locks.
 func TestLocksLieInTheirFolder(t *testing.T) {
 	r := openRunner(t)
 	victim := filepath.Join(filepath.Dir(r.opt.Paths.Locks), "Cargo.lock")
@@ -48,8 +48,8 @@ func TestLocksLieInTheirFolder(t *testing.T) {
 	}
 }
 
-// TestRecoveryOfARunWithoutEvents: its row is a hostile file's. Nothing is said of a run that
-// never was, or the log would be damaged from then on.
+// TestRecoveryOfARunWithoutEvents checks a listed run without events, from a hostile file. Recovery writes
+// nothing about it, because the log would be damaged from then on.
 func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	r := openRunner(t)
 	append1(t, r, intentFact("done"), event.NewFact(event.Responded, "agent", event.Refs{Run: "done"}, fact.Responded{}))
@@ -74,8 +74,8 @@ func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	tamper(t, r, `DELETE FROM open_runs`)
 }
 
-// TestRecoveryOfAnUnlistedRun: the list of open runs was cut. The next run need not notice, but
-// who asks for that run, or for all, gets the truth, and its payloads stay.
+// TestRecoveryOfAnUnlistedRun checks a log with a shortened list of open runs. The next run may not notice,
+// but a query for that run or for all runs gets the truth, and its payloads stay.
 func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 	for name, recover := range map[string]func(*Runner) ([]Result, error){
 		"log open": func(r *Runner) ([]Result, error) { return r.RecoverUnlisted(t.Context()) },
@@ -116,7 +116,7 @@ func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 	}
 }
 
-// tamper changes the log's file behind its back.
+// tamper changes the log's file with another connection.
 func tamper(t *testing.T, r *Runner, sql string) {
 	t.Helper()
 	db, err := sqlx.Open("sqlite", r.opt.Paths.EventLog)
@@ -131,7 +131,7 @@ func tamper(t *testing.T, r *Runner, sql string) {
 	}
 }
 
-// TestDeadLogIsReported: whatever else failed before the prompt, the record comes first.
+// TestDeadLogIsReported checks that the log's error comes before other errors of the time before the prompt.
 func TestDeadLogIsReported(t *testing.T) {
 	r := openRunner(t)
 	path := r.opt.Paths.EventLog
@@ -150,11 +150,11 @@ func TestDeadLogIsReported(t *testing.T) {
 	if _, err := run.failEarly(t.Context(), errors.New("the agent did not start")); !errors.As(err, &write) {
 		t.Errorf("%v", err)
 	}
-	_ = dead.Close() // says it again
+	_ = dead.Close() // it returns the same error again
 }
 
-// TestRecoveryOfARunThatJustEnded: it was open when it was listed, and had its outcome when
-// its lock was free. It is not said that its outcome is unknown.
+// TestRecoveryOfARunThatJustEnded checks a run that was listed as open and had its outcome when its lock was
+// free. Recovery does not call its outcome unknown.
 func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
@@ -164,8 +164,8 @@ func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	}
 }
 
-// TestRecoveryWithFactsOfALaterVersion: a question that cannot be decoded is closed all the
-// same, and runs go on.
+// TestRecoveryWithFactsOfALaterVersion checks that recovery closes a question that it cannot decode, and that
+// runs go on.
 func TestRecoveryWithFactsOfALaterVersion(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
@@ -179,7 +179,7 @@ func TestRecoveryWithFactsOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestSessionsWithFactsOfALaterVersion: what cannot be decoded hides no other session.
+// TestSessionsWithFactsOfALaterVersion checks that an event that cannot be decoded hides no other session.
 func TestSessionsWithFactsOfALaterVersion(t *testing.T) {
 	r := openRunner(t)
 	id, err := r.CreateSession(t.Context(), fact.SessionCreated{Name: "mine", Provider: "p"})
@@ -199,8 +199,8 @@ func TestSessionsWithFactsOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestAmbiguousOptionsAreNotOffered: an id that stands for a no and for a yes could be
-// chosen as the one and be taken for the other.
+// TestAmbiguousOptionsAreNotOffered checks an id that stands for a no and for a yes: a person could choose the
+// one, and the agent could read the other.
 func TestAmbiguousOptionsAreNotOffered(t *testing.T) {
 	option := func(id, kind string) acp.PermissionOption {
 		return acp.PermissionOption{OptionId: acp.PermissionOptionId(id), Name: id, Kind: acp.PermissionOptionKind(kind)}
@@ -221,7 +221,7 @@ func TestAmbiguousOptionsAreNotOffered(t *testing.T) {
 	}
 }
 
-// hostileTurn runs one turn with the predictable agent, as its prompt's lines tell it.
+// hostileTurn runs one turn with the predictable agent and the given script.
 func hostileTurn(t *testing.T, r *Runner, script string, change func(*Turn)) (Result, error) {
 	t.Helper()
 	turn := Turn{
@@ -234,7 +234,7 @@ func hostileTurn(t *testing.T, r *Runner, script string, change func(*Turn)) (Re
 	return r.Run(t.Context(), turn)
 }
 
-// testSetup is the predictable agent in a folder of its own.
+// testSetup returns the predictable agent in a new folder.
 func testSetup(t *testing.T, r *Runner) Setup {
 	t.Helper()
 	self, err := os.Executable()
@@ -252,7 +252,7 @@ func testSetup(t *testing.T, r *Runner) Setup {
 	}
 }
 
-// TestANoThatIsAYesIsNotSent: with one id for both, a question is answered cancelled.
+// TestANoThatIsAYesIsNotSent checks that a question with one id for yes and no is answered cancelled.
 func TestANoThatIsAYesIsNotSent(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeDeny, policy.ModeAllow} {
 		r := openRunner(t)
@@ -264,7 +264,7 @@ func TestANoThatIsAYesIsNotSent(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsNoOption: somebody else may write the log. That ends no process.
+// TestAnAnswerThatIsNoOption checks that a foreign answer on the log ends no process.
 func TestAnAnswerThatIsNoOption(t *testing.T) {
 	r := openRunner(t)
 	for in := 300 * time.Millisecond; ; in *= 10 {
@@ -297,9 +297,9 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 	}
 }
 
-// TestAnswersRaceWithTheirEnds: an answer, its question's time, a stop and the agent's end
-// come at one moment. Whatever wins: one outcome, one end of the question, and a yes to the
-// agent only if the answer stands on the log.
+// TestAnswersRaceWithTheirEnds lets an answer, the question's timeout, a stop and the agent's end come at one
+// moment. In every case there is one outcome and one end of the question, and the agent gets a yes only if the
+// log has the answer.
 func TestAnswersRaceWithTheirEnds(t *testing.T) {
 	r := openRunner(t)
 	for i := range 40 {
@@ -355,8 +355,8 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 	}
 }
 
-// TestLateQuestionsDoNotRace is for the race detector: questions that come behind the answer
-// add to the tools while the outcome is written.
+// TestLateQuestionsDoNotRace is for the race detector. Questions after the answer change the tools while the
+// outcome is written.
 func TestLateQuestionsDoNotRace(t *testing.T) {
 	r := openRunner(t)
 	res, err := hostileTurn(t, r, "@ask execute T command=\"make\" count=40 wait=no\n@tool edit E path=a\n@answer\n@ask execute T command=\"make\" count=40 wait=no", func(turn *Turn) {
@@ -371,7 +371,7 @@ func TestLateQuestionsDoNotRace(t *testing.T) {
 	}
 }
 
-// TestManyTools: what an agent says of its tools costs no more the more it says.
+// TestManyTools checks that the cost of a tool call does not grow with their number.
 func TestManyTools(t *testing.T) {
 	c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}})
 	defer c.show.close()

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// recordInput writes a answered turn of an input whose digest is that of in.
+// recordInput writes an answered turn of an input with the digest of in.
 func recordInput(t *testing.T, r *Runner, in Input, outcome bool) {
 	t.Helper()
 	files, err := in.files()
@@ -28,8 +28,8 @@ func recordInput(t *testing.T, r *Runner, in Input, outcome bool) {
 	}
 }
 
-// TestSameIDAnotherInput: an input is the one that was called only with the same text and the
-// same attachments, while its call is under way, too.
+// TestSameIDAnotherInput checks that an id stands only for the same text and the same attachments, even while
+// its call is under way.
 func TestSameIDAnotherInput(t *testing.T) {
 	r := pruneRunner(t)
 	dir := t.TempDir()
@@ -89,8 +89,8 @@ func TestSameIDAnotherInput(t *testing.T) {
 	}
 }
 
-// TestInputThatCannotBeCompared: an intent of an earlier version, or one that was pruned, has no
-// digest: the recorded result comes with a warning.
+// TestInputThatCannotBeCompared checks a pruned intent, which has no digest: the recorded result comes with a
+// warning.
 func TestInputThatCannotBeCompared(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "old")

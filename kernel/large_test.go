@@ -12,8 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// largeSession writes a session of n answered turns of a kept agent session, each with the
-// lines of a short answer, and returns its id.
+// largeSession writes a kept session of n answered turns with the lines of short answers, and returns its id.
 func largeSession(tb testing.TB, r *Runner, n int) event.SessionID {
 	tb.Helper()
 	const id = "0199cccc-0000-7000-8000-000000000001"
@@ -49,8 +48,8 @@ func largeSession(tb testing.TB, r *Runner, n int) event.SessionID {
 	return id
 }
 
-// BenchmarkLargeSession is what opening and showing a session of 10,000 turns costs. The log is
-// kept in the folder that PERLICA_BENCH_LARGE names, if that is set, and else made anew.
+// BenchmarkLargeSession measures the opening and showing of a session of 10,000 turns. It keeps the log in the
+// folder that PERLICA_BENCH_LARGE names, otherwise it writes a new one.
 func BenchmarkLargeSession(b *testing.B) {
 	const id = "0199cccc-0000-7000-8000-000000000001"
 	dir := os.Getenv("PERLICA_BENCH_LARGE")

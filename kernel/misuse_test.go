@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// TestAConversationMisused: inputs at once are one after the other, Close and a setting wait
-// for the turn, an input whose context ended while it waited is not sent, and none is after Close.
+// TestAConversationMisused checks concurrent calls. Inputs run one after the other, and Close and a setting
+// wait for the turn. An input whose context ended in the queue is not sent, and no input is sent after Close.
 func TestAConversationMisused(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -70,8 +70,8 @@ func TestAConversationMisused(t *testing.T) {
 	}
 }
 
-// TestAnInputLeavesTheQueue: an input, or a setting, that waits for a turn is given up without
-// waiting for its end, and leaves no trace.
+// TestAnInputLeavesTheQueue checks that a waiting input or setting can give up before the turn ends, and
+// leaves no event.
 func TestAnInputLeavesTheQueue(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAgentLeavesDuringTheOutcome: an agent whose session is closed is not kept waiting for its
-// outcome to be written. Here that can only be written when the agent has left.
+// TestAgentLeavesDuringTheOutcome checks that the agent need not wait for its outcome. In this test the
+// outcome can be written only after the agent has left.
 func TestAgentLeavesDuringTheOutcome(t *testing.T) {
 	r := openRunner(t)
 	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")

@@ -21,7 +21,7 @@ func intentFact(run string) event.Event {
 		event.Refs{Run: event.RunID(run), Input: event.InputID(run)}, fact.Requested{})
 }
 
-// TestPendingQuestions: only what somebody waits for is pending.
+// TestPendingQuestions checks that only an awaited question is pending.
 func TestPendingQuestions(t *testing.T) {
 	const runA, runB = "0199aaaa-0000-7000-8000-00000000c003", "0199bbbb-0000-7000-8000-00000000d004"
 	r := openRunner(t)
@@ -32,7 +32,7 @@ func TestPendingQuestions(t *testing.T) {
 	append1(t, r,
 		intentFact(runA), intentFact(runB),
 		questionFact(runA, "open-0001", time.Hour),
-		questionFact(runA, "nobody-02", -time.Second), // there was no person to ask
+		questionFact(runA, "nobody-02", -time.Second), // no person could be asked
 		questionFact(runA, "lapsed-03", time.Hour),
 		questionFact(runB, "orphan-04", time.Hour), // its process is gone
 		questionFact(runA, "open-0005", time.Hour),

@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// alphabet is every event type that can concern a run's phase.
+// alphabet has every event type that can concern a run's phase.
 var alphabet = []event.Type{
 	event.Requested, event.RequestSent, event.InteractionRequested, event.InteractionAnswered,
 	event.CancelRequested, event.Responded, event.ProviderError, event.OutcomeUnknown,
@@ -54,8 +54,7 @@ func join(s []string) string {
 	return out
 }
 
-// TestEverySequence walks every sequence of six events and checks what the contract says
-// of the ones that the table admits.
+// TestEverySequence walks every sequence of six events and checks the contract for the admitted ones.
 func TestEverySequence(t *testing.T) {
 	admitted := 0
 	var walk func(s phase, trace []event.Type)

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// pruneRunner is a runner whose log may lose payloads, which Verify does not know of here.
+// pruneRunner opens a runner without the usual check at the end, because its log loses payloads.
 func pruneRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := openAlone(t)
@@ -39,7 +39,7 @@ func turns(t *testing.T, r *Runner, runs ...string) {
 	}
 }
 
-// TestPruneAndRunsExcludeEachOther: the second is refused, or waits.
+// TestPruneAndRunsExcludeEachOther checks that the second of them is refused or waits.
 func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
@@ -78,7 +78,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	select {
 	case err := <-accepted:
 		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(3 * filelock.PollEvery / 2): // it has looked twice
+	case <-time.After(3 * filelock.PollEvery / 2): // the run has looked twice
 	}
 	lock.Release()
 	if err := <-accepted; err != nil {
@@ -89,8 +89,8 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestAStopWhileItWaitsForPrune: a run that waits until payloads are removed does not wait any longer
-// when it is stopped, and nothing of it is on record.
+// TestAStopWhileItWaitsForPrune checks that a stop ends a run's wait for the pruning, and that nothing of the
+// run is on record.
 func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -127,7 +127,8 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestPruneTakesTheViewsAlong: they hold words of what is removed; they come back without.
+// TestPruneTakesTheViewsAlong checks that the views lose the words of the removed payloads, and come back
+// without them.
 func TestPruneTakesTheViewsAlong(t *testing.T) {
 	r := pruneRunner(t)
 	append1(t, r, newSessionFact("s", fact.SessionCreated{Name: "kept", Provider: "p"}))
@@ -167,8 +168,8 @@ func TestPruneTakesTheViewsAlong(t *testing.T) {
 	r.approvals()
 }
 
-// TestHistorySaysWhatIsGone: a turn that was pruned is neither repeated nor passed over
-// without a word, and does not cost the turns around it.
+// TestHistorySaysWhatIsGone checks that the transcript reports a pruned turn without its text, and keeps the
+// turns around it.
 func TestHistorySaysWhatIsGone(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a", "b", "c")
@@ -235,8 +236,8 @@ func inputOnly(run string) event.Event {
 	return event.NewFact(event.MessageReceived, "user", event.Refs{Run: event.RunID(run)}, fact.MessageReceived{Text: "x"})
 }
 
-// TestIdleConversationHoldsNoRunLock: between its turns a conversation has no run, so payloads
-// can be pruned, and nothing is left of its locks in the end.
+// TestIdleConversationHoldsNoRunLock checks that an idle conversation has no run, so payloads can be pruned,
+// and that no lock file is left at the end.
 func TestIdleConversationHoldsNoRunLock(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

@@ -48,7 +48,7 @@ func (q *questions) decideLoop() {
 	}
 }
 
-// awaitOpen waits until every question that was judged has its end on the log.
+// awaitOpen waits for the recorded end of every question that was judged.
 func (q *questions) awaitOpen() {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()

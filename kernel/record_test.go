@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestRecordOfAnything: an event of any type that is withheld or cannot be decoded says what its
-// type says, in any order, and what cannot be decoded is an error exactly where it is read.
+// TestRecordOfAnything checks that an event without a readable payload counts by its type, in any order, and
+// that Apply returns an error exactly for the types that it reads.
 func TestRecordOfAnything(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		r := &Record{}
@@ -39,7 +39,7 @@ func TestRecordOfAnything(t *testing.T) {
 	}
 }
 
-// TestJoin: a further message begins a line.
+// TestJoin checks that a new message begins a line.
 func TestJoin(t *testing.T) {
 	type piece struct{ id, text string }
 	for want, pieces := range map[string][]piece{
@@ -64,8 +64,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestContentOnRecord: the run, its result, a reader of its events and what recovery would write agree on the
-// text and on what is no text; the record has what that holds.
+// TestContentOnRecord checks that the run, its result, a reader of its events and recovery agree on the text
+// and on the parts that are not text. The record has their data.
 func TestContentOnRecord(t *testing.T) {
 	r := openRunner(t)
 	chunk := `@update {"sessionUpdate":"agent_message_chunk","messageId":"`
@@ -102,8 +102,8 @@ func TestContentOnRecord(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestHalvesOnRecord: the run, its result, its notices and its events agree on an emoji that came in two halves and on
-// a half that stayed alone.
+// TestHalvesOnRecord checks that the run, its result, its notices and its events agree on an emoji in two
+// halves, and on a half without the other.
 func TestHalvesOnRecord(t *testing.T) {
 	r := openRunner(t)
 	chunk := func(text string) string {

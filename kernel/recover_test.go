@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// openAlone opens a runner on a folder of its own. The caller closes it.
+// openAlone opens a runner on a new folder. The caller closes it.
 func openAlone(t *testing.T) *Runner {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func openAlone(t *testing.T) *Runner {
 	return r
 }
 
-// openRunner opens one whose log must hold in the end.
+// openRunner opens a runner and verifies its log at the end of the test.
 func openRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := openAlone(t)
@@ -58,7 +58,7 @@ func append1(t *testing.T, r *Runner, events ...event.Event) {
 	}
 }
 
-// abandon writes what a run leaves that is killed behind a number of steps.
+// abandon writes the events of a run that was killed after a number of steps.
 func abandon(t *testing.T, r *Runner, steps int) event.RunID {
 	t.Helper()
 	refs := event.Refs{Session: "s", Run: "r", Trace: "t", Input: "i"}
@@ -119,7 +119,7 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 	}
 }
 
-// TestRecoveryCountsAnswers: what was asked and how it ended is counted as the run would have.
+// TestRecoveryCountsAnswers checks that recovery counts questions and answers like the run.
 func TestRecoveryCountsAnswers(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 3)
@@ -194,7 +194,7 @@ func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 			event.NewFact(event.Requested, "perlica", refs, fact.Requested{}))
 		if i == 3 {
 			append1(t, r, event.NewFact(event.OutcomeUnknown, "perlica", refs, fact.Failed{}))
-			continue // an unanswered turn is no history
+			continue // a turn without an answer is not in the history
 		}
 		append1(t, r, event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "answer " + string(run) + "\n@exit 3"}))
 	}
@@ -257,7 +257,7 @@ func TestSessionsAreAView(t *testing.T) {
 		if all, err := s.List(ctx, true); err != nil || len(all) != 2 {
 			t.Errorf("all: %+v, %v", all, err)
 		}
-		for _, ref := range []string{"ephem", "al-1", "emer"} { // its beginning, its end, the beginning of what is shown
+		for _, ref := range []string{"ephem", "al-1", "emer"} { // its beginning, its end, the beginning of the shown part
 			if found, err := s.Find(ctx, ref); err != nil || found.ID != "ephemeral-1" {
 				t.Errorf("Find(%q) = %+v, %v", ref, found, err)
 			}

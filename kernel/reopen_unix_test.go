@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// breakLog has every write to the runner's log fail until repaired is called: its file is moved
-// away. What the disk may say to a commit is tried out in eventlog.
+// breakLog moves the log's file away, so that every write fails until repaired is called. Package eventlog
+// tests the errors of a disk.
 func breakLog(t *testing.T, r *Runner) (repaired func()) {
 	t.Helper()
 	path := r.opt.Paths.EventLog
@@ -25,7 +25,7 @@ func breakLog(t *testing.T, r *Runner) (repaired func()) {
 		}
 	}
 	move(path, path+".away")
-	<-time.After(time.Millisecond) // behind that the next write notices
+	<-time.After(time.Millisecond) // after that time the next write notices it
 	return func() { move(path+".away", path) }
 }
 
@@ -38,9 +38,9 @@ func failedBefore(t *testing.T, res Result, err error) {
 	}
 }
 
-// TestALogThatFailedIsOpenedAgain: a process that lives on accepts the next input only when
-// the log can be written again, and all is in it that was acknowledged. A run whose outcome
-// could not be written has it then.
+// TestALogThatFailedIsOpenedAgain checks a process that survives its log. It accepts the next input only when
+// the log can be written again and has all acknowledged events. Then a run without a recorded outcome gets
+// one.
 func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	r := openRunner(t)
 	run := func(id event.InputID, script string, show func(Notice)) (Result, error) {
@@ -50,7 +50,7 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 		t.Fatal(res, err)
 	}
 	repaired := breakLog(t, r)
-	for range 2 { // the second finds the log dead and opens it again, in vain
+	for range 2 { // the second finds the log dead and cannot open it again
 		res, err := run("second", "hello", nil)
 		failedBefore(t, res, err)
 	}
@@ -58,7 +58,7 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	if res, err := run("second", "hello", nil); err != nil || res.Outcome != OutcomeResponded || res.Replayed {
 		t.Errorf("put back: %+v, %v", res, err)
 	}
-	// In mid-turn: the prompt has left, and the answer cannot be recorded.
+	// During the turn: the prompt has left, and the answer cannot be recorded.
 	repaired = nil
 	const stream = "@say begun\n@stream 1000000 20 every=1ms"
 	res, err := run("third", stream, func(n Notice) {
@@ -83,8 +83,8 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestAConversationOutlivesItsLog: the agent whose lines are not on record is not prompted
-// again; another one gets what was said.
+// TestAConversationOutlivesItsLog checks that an agent with unrecorded lines gets no further prompt. Another
+// agent gets the transcript.
 func TestAConversationOutlivesItsLog(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -117,8 +117,8 @@ func TestAConversationOutlivesItsLog(t *testing.T) {
 	}
 }
 
-// TestLogIsReopenedBeforeATurn: where another conversation has the log opened again while a turn
-// waits for its locks, the agent whose lines may not be on record is not prompted.
+// TestLogIsReopenedBeforeATurn checks a turn that waits for its locks while another conversation opens the log
+// again. Its agent may have unrecorded lines and gets no prompt.
 func TestLogIsReopenedBeforeATurn(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -158,7 +158,7 @@ func TestLogIsReopenedBeforeATurn(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestANewSessionOutlivesItsLog: a session whose beginning was lost is recorded again.
+// TestANewSessionOutlivesItsLog checks that a session with a lost beginning is recorded again.
 func TestANewSessionOutlivesItsLog(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

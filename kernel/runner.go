@@ -269,8 +269,8 @@ func (run *run) warnOfSpace() {
 	}
 }
 
-// RevokeApprovals ends standing approvals, all or none. After a nil error they answer no more questions, even
-// in runs that are under way.
+// RevokeApprovals ends standing approvals, all or none. After a nil error they answer nothing, even in runs
+// that are under way.
 func (r *Runner) RevokeApprovals(ctx context.Context, list []policy.Approval, by string) error {
 	var events []event.Event
 	for _, a := range list {

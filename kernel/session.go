@@ -96,8 +96,8 @@ func (r *Runner) deleteKept(ctx context.Context, setup Setup) (n int, err error)
 	return n, nil
 }
 
-// deleteSession calls first and then takes the session off every list. Meanwhile nothing else can use the
-// session.
+// deleteSession calls first and then takes the session off every list. The lock keeps other users of the
+// session out.
 func (r *Runner) deleteSession(ctx context.Context, id event.SessionID, first func() error) error {
 	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {

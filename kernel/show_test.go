@@ -17,8 +17,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestShownOnlyWhenOnDisk looks into the file through a connection of its own whenever
-// something is shown: what is shown must be there.
+// TestShownOnlyWhenOnDisk checks with a second connection to the file that each shown line is on disk.
 func TestShownOnlyWhenOnDisk(t *testing.T) {
 	r := openRunner(t)
 	file, err := store.OpenReader(t.Context(), r.opt.Paths.EventLog)
@@ -42,7 +41,7 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 		}
 		s.add(Updated{provider.Update{Text: fmt.Sprint(i + 1)}})
 		if i%10 == 0 {
-			if err := r.log.Sync(); err != nil { // so that there are several batches
+			if err := r.log.Sync(); err != nil { // this makes several batches
 				t.Fatal(err)
 			}
 		}
@@ -53,7 +52,7 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 	}
 }
 
-// TestNothingIsShownThatCouldNotBeSynced: a fault of the disk ends the showing.
+// TestNothingIsShownThatCouldNotBeSynced checks that a fault of the disk ends the notices.
 func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
 	if err != nil {
@@ -74,8 +73,8 @@ func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	}
 }
 
-// TestTheAnswerComesBeforeItsConsequence: how a question ended is shown before what the agent,
-// who has been called, makes of it.
+// TestTheAnswerComesBeforeItsConsequence checks that the end of a question is shown before the agent's
+// reaction to it.
 func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -101,7 +100,7 @@ func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestTheDecisionComesBeforeItsConsequence: likewise where a mode answers.
+// TestTheDecisionComesBeforeItsConsequence checks the same for an answer of the mode.
 func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -127,16 +126,16 @@ func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestHeldNotices: what is held is shown in order when it is flushed, or there is too much of it, or
-// nothing more comes; and none of it twice.
+// TestHeldNotices checks that held notices are shown in order and once: after flush, when the queue is full,
+// and at the end.
 func TestHeldNotices(t *testing.T) {
 	shown := make(chan Notice, 3*showQueue)
 	held := make(chan struct{})
 	s := newShower(func(n Notice) {
-		<-held // as many as there is room for beside those that are being shown
+		<-held // as many as fit next to those that are being shown
 		shown <- n
 	}, nil, func(err error) { t.Error(err) })
-	s.flush() // of nothing
+	s.flush() // the queue is empty
 	go func() {
 		defer close(held)
 		for i := range 2 * showQueue { // more than the queue takes, without a flush
@@ -145,7 +144,7 @@ func TestHeldNotices(t *testing.T) {
 	}()
 	soon(t, "the room for the last", held)
 	s.flush()
-	s.hold(Updated{provider.Update{Raw: make([]byte, showBytes+1)}}) // it has room, the next has not
+	s.hold(Updated{provider.Update{Raw: make([]byte, showBytes+1)}}) // this one fits, and the next does not
 	s.hold(Warned{Detail: "last"})
 	s.close()
 	s.close()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLowSpace: there is a warning while there is time, once for each run.
+// TestLowSpace checks that each run warns once before the disk is full.
 func TestLowSpace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		free uint64

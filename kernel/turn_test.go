@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// soon fails if it takes so long that only a limit of somebody else's can have ended it.
+// soon fails after a time that only the limit of another package can explain.
 func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -24,7 +24,7 @@ func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
 	return v
 }
 
-// notSent fails unless a turn was stopped before its prompt, which is none of those on the log.
+// notSent fails unless a turn was stopped before its prompt. prompts is the number of earlier prompts.
 func notSent(t *testing.T, r *Runner, res Result, err error, prompts int) {
 	t.Helper()
 	var stopped *StoppedError
@@ -39,8 +39,8 @@ func notSent(t *testing.T, r *Runner, res Result, err error, prompts int) {
 	}
 }
 
-// TestAStopThatIsThereAlready: an input that is stopped before it is run is not sent, whether its
-// agent has yet to be started or waits for it.
+// TestAStopThatIsThereAlready checks that an input with an early stop is not sent, with a new agent and with a
+// waiting one.
 func TestAStopThatIsThereAlready(t *testing.T) {
 	r := openRunner(t)
 	stopped := func() <-chan Stop {
@@ -48,7 +48,7 @@ func TestAStopThatIsThereAlready(t *testing.T) {
 		stop <- Stop{By: "user", Why: "too early"}
 		return stop
 	}
-	for range 5 { // it may be seen at several places
+	for range 5 { // the stop may be seen at several places
 		res, err := hostileTurn(t, r, "hello", func(turn *Turn) { turn.Stop = stopped() })
 		notSent(t, r, res, err, 0)
 	}
@@ -65,8 +65,8 @@ func TestAStopThatIsThereAlready(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestAStopDuringTheIntent: a stop, or the end of the context, that comes while the intent is
-// written counts, and what the next input repeats is what this one was not.
+// TestAStopDuringTheIntent checks that a stop, or the end of the context, counts while the intent is written.
+// The next prompt then repeats the system text, which the agent has not got yet.
 func TestAStopDuringTheIntent(t *testing.T) {
 	for name, end := range map[string]func(chan<- Stop, context.CancelCauseFunc){
 		"stopped": func(stop chan<- Stop, _ context.CancelCauseFunc) { stop <- Stop{By: "user", Why: "too early"} },
@@ -80,7 +80,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			<-c.agent.ready
-			if err := r.log.Sync(); err != nil { // else the turn waits for what was recorded before it
+			if err := r.log.Sync(); err != nil { // otherwise the turn waits for the earlier events
 				t.Fatal(err)
 			}
 			release := holdLog(t, r)
@@ -119,7 +119,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 	}
 }
 
-// intending reports whether a run is about to put its intent on disk, or has done so.
+// intending reports whether a run writes its intent, or has done so.
 func intending(r *Runner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func intending(r *Runner) bool {
 	return false
 }
 
-// holdLog keeps everything from being written until it is let go.
+// holdLog keeps everything from being written until release is called.
 func holdLog(t *testing.T, r *Runner) (release func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")
@@ -153,7 +153,7 @@ func holdLog(t *testing.T, r *Runner) (release func()) {
 	}
 }
 
-// TestStartedIsShownToTheSilent: that a turn has begun is shown though its agent says nothing.
+// TestStartedIsShownToTheSilent checks that the start of a turn is shown although the agent says nothing.
 func TestStartedIsShownToTheSilent(t *testing.T) {
 	r := openRunner(t)
 	r.opt.StreamSync = true
@@ -182,8 +182,8 @@ func TestStartedIsShownToTheSilent(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestStartedComesFirst: what an agent says at the moment in which its turn begins is shown behind
-// that, or belongs to no turn.
+// TestStartedComesFirst checks that an update at the start of the turn is shown after the start, or belongs to
+// no turn.
 func TestStartedComesFirst(t *testing.T) {
 	r := openRunner(t)
 	for range 300 {
@@ -214,8 +214,8 @@ func shownText(c *client) string {
 	return res.Text
 }
 
-// TestAWarningAheadOfADeadLog: a turn that ends before it has an agent, because the log cannot be
-// written, ends, although something was yet to be shown.
+// TestAWarningAheadOfADeadLog checks the end of a turn without an agent, with a dead log and a notice in the
+// queue.
 func TestAWarningAheadOfADeadLog(t *testing.T) {
 	r := openAlone(t)
 	r.opt.StreamSync = true

@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// hasty answers a prompt of which it has read one byte, and reads no more.
+// hasty answers a prompt after its first byte, and reads no more of it.
 const hasty = `
 read x; echo '{"id":0,"result":{"protocolVersion":1}}'
 read x; echo '{"id":1,"result":{"sessionId":"s"}}'
@@ -19,8 +19,8 @@ echo '{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpd
 echo '{"id":2,"result":{"stopReason":"end_turn"}}'
 exec sleep 600`
 
-// TestAnswerToAnUnreadPrompt: while the rest of a prompt waits to be read, whose answer
-// has come, the turn can be ended; the answer counts.
+// TestAnswerToAnUnreadPrompt checks that a turn ends, and that the answer counts, while the rest of the prompt
+// is still unread.
 func TestAnswerToAnUnreadPrompt(t *testing.T) {
 	r := openRunner(t)
 	setup := testSetup(t, r)

@@ -33,8 +33,8 @@ func choosing(t *testing.T, r *Runner, kind string) func(Notice) {
 	}
 }
 
-// TestAYesForGoodFrees kills the mutants that count what a yes for good freed as unasked, that
-// forget it with the turn, and that let it free what it was not about.
+// TestAYesForGoodFrees kills the mutants that count freed tools as unasked, that forget a yes for good after
+// the turn, and that let it free other tools.
 func TestAYesForGoodFrees(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -83,8 +83,8 @@ func TestAYesForGoodFrees(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeAnybodyWasAsked: what was asked in a way in which nobody could be was asked about all the same, which a
-// failed tool tells; one that ran goes against the refusal, until a later question allows it.
+// TestRefusedBeforeAnybodyWasAsked checks tool calls with a question that no person could see. A failed tool
+// counts as asked about. A completed one ran against the refusal, until a later question allows it.
 func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	ask := func(rpc, tool, command string) string {
 		return `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"` + tool + `","kind":"execute","title":"` + command +
@@ -96,7 +96,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	twins := ask("7", "a", "make a") + ask("7", "b", "make b")
 	for name, c := range map[string]struct {
 		text string
-		why  string // of tool b; empty: nothing is said
+		why  string // of tool b; empty means no record
 	}{
 		"failed":         {twins + reports("b", "make b", "failed"), ""},
 		"under way":      {twins + reports("b", "make b", "in_progress"), "it ran and nobody was asked"},
@@ -109,7 +109,8 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := openRunner(t)
 			var res Result
-			for try := 0; try < 20 && len(res.Warnings) == 0; try++ { // a twin that comes behind the answer to the first is no twin
+			// A second question that comes after the answer to the first is not a duplicate.
+			for try := 0; try < 20 && len(res.Warnings) == 0; try++ {
 				conv := converse(t, r, "", "", "")
 				var err error
 				res, err = conv.Run(t.Context(), Turn{Input: Input{Text: c.text, Source: "test"}, Permissions: policy.ModeAllow, AnswerIn: time.Minute})
@@ -129,8 +130,8 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	}
 }
 
-// TestOwnChangesOfTheMode kills the mutants that miss a change between turns, and that report
-// one which a person chose or agreed to.
+// TestOwnChangesOfTheMode kills the mutants that miss a change between turns, and that report a change that a
+// person chose or agreed to.
 func TestOwnChangesOfTheMode(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -139,7 +140,7 @@ func TestOwnChangesOfTheMode(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	for {
-		if o, _, _ := c.Offers(); o.Mode == "auto" { // the agent says so behind its turn
+		if o, _, _ := c.Offers(); o.Mode == "auto" { // the agent reports it after its turn
 			break
 		}
 		runtime.Gosched()
@@ -168,8 +169,8 @@ func TestOwnChangesOfTheMode(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileItIsDecided kills the mutant that decides by approvals which were read before
-// they were revoked: no decision behind the revocation rests on them.
+// TestRevokedWhileItIsDecided kills the mutant that decides by approvals that were read before their
+// revocation.
 func TestRevokedWhileItIsDecided(t *testing.T) {
 	r := openRunner(t)
 	a := policy.Approval{ID: uuid.NewString(), Effect: policy.Allow, Scope: policy.ScopeContext, Command: "make", By: "me"}
@@ -181,7 +182,7 @@ func TestRevokedWhileItIsDecided(t *testing.T) {
 	var err error
 	r.policy, err = policy.New(nil, func() ([]policy.Approval, error) {
 		list, lerr := r.approvals()
-		if reads++; reads == 2 { // when the second question looks for a yes
+		if reads++; reads == 2 { // the second question looks for a yes
 			if err := r.RevokeApprovals(context.Background(), list, "me"); err != nil {
 				t.Error(err)
 			}

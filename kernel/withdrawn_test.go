@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// TestRefusedIsNotShownAsAllowed: of two open requests with one id both are refused, whatever was decided
-// about the first one while the second came. Where the answer to the first was quicker, it counts.
+// TestRefusedIsNotShownAsAllowed checks two open requests with one id. Both are refused, whatever was decided
+// about the first while the second came. If the answer to the first was quicker, it counts.
 func TestRefusedIsNotShownAsAllowed(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
