@@ -236,8 +236,8 @@ func (sc *scanner) closing(from int, quote byte, n int) int {
 	return len(s) - run%2
 }
 
-// pairing returns 'n' for a member that holds the name of a variable or header, 'v' for a member that
-// holds its value, and 0 for others.
+// pairing returns 'n' for a member that holds the name of a variable or header, 't' for a member that holds the type
+// of a field, 'v' for a member that holds the value, and 0 for others.
 func pairing(member string) byte {
 	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(member)) {
 	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey", "field", "fieldname",
@@ -245,6 +245,8 @@ func pairing(member string) byte {
 		return 'n'
 	case "value", "val", "headervalue", "variablevalue", "varvalue", "envvalue", "fieldvalue", "paramvalue", "stringvalue", "secretvalue", "v":
 		return 'v'
+	case "type", "inputtype", "fieldtype":
+		return 't'
 	}
 	return 0
 }
@@ -252,7 +254,7 @@ func pairing(member string) byte {
 // maxMembers is the maximum number of members between the name and the value of a pair.
 const maxMembers = 8
 
-// maskPair masks {"name": "API_KEY", "value": "…"} in any order. ACP has environment variables and
+// maskPair masks {"name": "API_KEY", "value": "…"} and {"type": "password", "value": "…"} in any order. ACP has environment variables and
 // headers in this form. The member k is one of the two, and its value begins at at.
 func (sc *scanner) maskPair(k key, at int) {
 	name, value := "", -1
@@ -267,13 +269,17 @@ func (sc *scanner) maskPair(k key, at int) {
 			if name == "" && isText {
 				name = sc.s[span[0]:span[1]]
 			}
+		case 't':
+			if isText && strings.EqualFold(sc.s[span[0]:span[1]], "password") { // the field of a form, whatever its name is
+				name = "password"
+			} else if name == "" && value < 0 {
+				return
+			}
 		case 'v':
 			value = at
 		}
-		if name != "" && value >= 0 {
-			if naming := sc.nameOf(name); naming != plainName {
-				sc.maskValue(key{name: name, start: k.start, quote: k.quote, level: k.level, naming: naming}, value)
-			}
+		if naming := sc.nameOf(name); value >= 0 && name != "" && naming != plainName {
+			sc.maskValue(key{name: name, start: k.start, quote: k.quote, level: k.level, naming: naming}, value)
 			return
 		}
 		if rest == start {

@@ -19,6 +19,8 @@ func TestPairs(t *testing.T) {
 		`{"name":"TOKEN","type":"string","enabled":true,"value":"SECRET"}`, `{"value":"SECRET","n":12.5,"x":null,"name":"TOKEN"}`,
 		`{"name" : "TOKEN" , "value" : "SECRET"}`, "{\n  \"name\": \"STRIPE_KEY\",\n  \"value\": \"SECRET\"\n}", `{'name': 'STRIPE_KEY', 'value': 'SECRET'}`,
 		`{"a":[{"env":[{"name":"A","value":"b"},{"name":"STRIPE_KEY","value":"SECRET"}]}]}`,
+		`{"type":"password","value":"SECRET"}`, `{"type":"password","name":"field1","value":"SECRET"}`, `{"name":"field1","value":"SECRET","type":"password"}`,
+		`{"type":"string","name":"TOKEN","value":"SECRET"}`, `{"inputType":"PASSWORD","id":7,"value":"SECRET"}`,
 		`[["Authorization","Bearer SECRET"]]`, `["x-api-key","SECRET"]`, "[\n  \"Authorization\",\n  \"Bearer SECRET\"\n]", `{"headers":[["Accept","a/b"],["Cookie","SECRET"]]}`, `['STRIPE_KEY', 'SECRET']`,
 		`{"rawHeaders":["Host","a.example","Authorization","Basic SECRET","Accept","*/*"]}`, `{"env":["A=b","STRIPE_KEY=SECRET"]}`, `{"env":["TOKEN=SECRET"]}`,
 		"- name: STRIPE_KEY\n  value: SECRET\n", "env:\n  - name: \"STRIPE_KEY\"\n    value: \"SECRET\"\n", "- name: 'STRIPE_KEY'\n  value: 'SECRET'\n",
@@ -43,6 +45,7 @@ func TestPairs(t *testing.T) {
 		`{"name":"color","value":"q00zebraXk29fLm7Qw"}`, `{"name":"input_tokens","value":"123456789012"}`, `{"key":"id","value":"8f14e45fceea167a5a36"}`,
 		`{"value":"q00zebraXk29fLm7Qw","name":"build"}`, `["password","token","api_key"]`, `["user","password","email"]`, `["token","secret","sessionId2x"]`, `["password","address1","sha256sum"]`,
 		`{"password":["required","confirmed"]}`, `{"tokens":["the","quick","brown"]}`, `{"secret":[]}`, `{"token":[1,2]}`,
+		`{"type":"token","value":"q00zebraXk29fLm7Qw"}`, `{"type":"text","value":"q00zebraXk29fLm7Qw"}`, `{"type":"password","value":""}`, `{"type":"password","label":"Password"}`,
 		`["password","must not be empty"]`, `{"name":"sort_key","value":"createdAt"}`, `["Authorization"]`,
 		`{"name":"PORT","value":"8080"},{"name":"HOST","value":"db1.example"}`, `{"key":"Enter","value":"submitForm12"}`,
 	} {
