@@ -25,7 +25,7 @@ func (c *Conn) handleMalformed(env Message) {
 	if whole := c.several.add(env.Line); whole != nil {
 		text = whole
 	}
-	shown := clip(string(bytes.ToValidUTF8(text, []byte("\uFFFD"))), 200)
+	shown := clip(string(bytes.ToValidUTF8(bytes.TrimSpace(text), []byte("\uFFFD"))), 200)
 	c.mu.Lock()
 	c.nonMessage = shown
 	c.mu.Unlock()

@@ -122,6 +122,8 @@ func TestTurns(t *testing.T) {
 	}
 	for line, end := range map[string]string{
 		`< {"id":4,"error":{"code":-32000,"message":"log in"}}`: "error -32000",
+		`< {"id":"4","result":{"stopReason":"end_turn"}}`:       "end_turn",
+		`< {"id":"04","result":{"stopReason":"end_turn"}}`:      "no end",
 		`< {"id":5,"result":{}}`:                                "no end",
 	} {
 		r, err := New(record(dies + line))

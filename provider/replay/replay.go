@@ -208,11 +208,15 @@ const methodsHTTP = "_perlica.dev/http/"
 
 // addAnswer adds the agent's answer to a request. It ignores an answer without a request.
 func (b *builder) addAnswer(c *conn, m message, s step) {
-	x := c.open[string(m.id)]
+	id := string(m.id)
+	if c.open[id] == nil {
+		id = text(m.id) // some agents write the id 2 as "2"
+	}
+	x := c.open[id]
 	if x == nil {
 		return
 	}
-	delete(c.open, string(m.id))
+	delete(c.open, id)
 	if c.turns[x.session] == x {
 		delete(c.turns, x.session)
 	}
