@@ -12,7 +12,7 @@ import (
 )
 
 // during types keys without a prompt and returns the last text of the line.
-func (d *editorDesk) during(t *testing.T, keys string, on AheadEvents) string {
+func (d *testEditor) during(t *testing.T, keys string, on AheadEvents) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	last := ""
@@ -41,7 +41,7 @@ func TestTypedAhead(t *testing.T) {
 		"keys without effect": {"a" + up + left + wordLeft + del + tab, "a", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, 60, nil)
+			d := newTestEditor(t, 60, nil)
 			if d.Quiet() != math.MaxInt64 {
 				t.Error("something was typed before")
 			}
@@ -63,7 +63,7 @@ func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 	var lines []string
 	waits := ""
 	on := AheadEvents{Enter: func(line string) { lines = append(lines, line) }, Back: func() string { return waits }}
-	d := newDesk(t, 60, nil)
+	d := newTestEditor(t, 60, nil)
 	for _, keys := range []string{"one" + enter, "  " + enter, `a\` + enter + ctrlE + "b" + enter, "see " +
 		pasteOf("1\r2") + enter} {
 		if left := d.during(t, keys, on); left != "" {
@@ -92,7 +92,7 @@ func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 // TestKeysForTheTurn presses Esc and Ctrl-Z without a prompt. They call their functions and change no line.
 func TestKeysForTheTurn(t *testing.T) {
 	stops, escapes := 0, 0
-	d := newDesk(t, 60, func(o *EditorOptions) { o.Suspend = func() { stops++ } })
+	d := newTestEditor(t, 60, func(o *EditorOptions) { o.Suspend = func() { stops++ } })
 	last := d.during(t, "a"+ctrlZ+"b", AheadEvents{Escape: func() { escapes++ }})
 	for _, on := range []AheadEvents{{}, {Escape: func() { escapes++ }}} {
 		d.aheadKey(Key{Kind: KeyEsc}, on)
@@ -104,7 +104,7 @@ func TestKeysForTheTurn(t *testing.T) {
 
 // TestWhatAPasteStandsFor lets the caller replace a paste.
 func TestWhatAPasteStandsFor(t *testing.T) {
-	d := newDesk(t, 60, func(o *EditorOptions) { o.Pasted = func(text string) string { return "@" + text } })
+	d := newTestEditor(t, 60, func(o *EditorOptions) { o.Pasted = func(text string) string { return "@" + text } })
 	d.sends(t, pasteOf("/tmp/a.png")+enter, "@/tmp/a.png")
 }
 

@@ -157,7 +157,7 @@ func insert(s string) func([]rune, int) ([]rune, int) {
 }
 
 // filterRune sees each character before readline, in readline's goroutine. All earlier characters have had their
-// effect. A key that ends the line becomes Enter, and filter notes the reason.
+// effect. A key that ends the line becomes Enter, and filterRune notes the reason.
 func (e *Editor) filterRune(r rune) (rune, bool) {
 	searching := e.rl.Operation.IsSearchMode()
 	e.mu.Lock()

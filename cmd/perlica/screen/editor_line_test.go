@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// desk is an Editor at a terminal. It records the screen each time that Tab is pressed.
-type editorDesk struct {
+// testEditor is an Editor at a terminal. It records the screen each time that Tab is pressed.
+type testEditor struct {
 	*Editor
 	screen  *screentest.Terminal
 	typed   *Keys
@@ -25,11 +25,11 @@ type look struct {
 	row, column int
 }
 
-// newDesk returns a desk of the given width. change sets more options. Without a Complete of its own, Tab records the
-// screen.
-func newDesk(t *testing.T, columns int, change func(*EditorOptions)) *editorDesk {
+// newTestEditor returns an Editor on a terminal of the given width. change sets more options. Without a Complete of its
+// own, Tab records the screen.
+func newTestEditor(t *testing.T, columns int, change func(*EditorOptions)) *testEditor {
 	t.Helper()
-	d := &editorDesk{screen: screentest.New(columns, 12), typed: &Keys{}, columns: columns}
+	d := &testEditor{screen: screentest.New(columns, 12), typed: &Keys{}, columns: columns}
 	o := EditorOptions{Out: d.screen, Size: func() (int, int) { return d.columns, 12 }}
 	o.Complete = func(before string) (int, []string) {
 		row, column := d.screen.Cursor()
@@ -55,7 +55,7 @@ func newDesk(t *testing.T, columns int, change func(*EditorOptions)) *editorDesk
 }
 
 // line types keys at the prompt. Ctrl-C ends a line that the keys do not end.
-func (d *editorDesk) line(t *testing.T, keys string) (string, error) {
+func (d *testEditor) line(t *testing.T, keys string) (string, error) {
 	t.Helper()
 	d.typed.Unread([]byte(keys + "\x03"))
 	text, err := d.Line(t.Context(), func() string { return "> " }, "")
@@ -64,7 +64,7 @@ func (d *editorDesk) line(t *testing.T, keys string) (string, error) {
 }
 
 // sends checks the line that the keys send.
-func (d *editorDesk) sends(t *testing.T, keys, want string) {
+func (d *testEditor) sends(t *testing.T, keys, want string) {
 	t.Helper()
 	if got, err := d.line(t, keys); got != want || err != nil {
 		t.Errorf("%q sends %q, %v; want %q", keys, got, err, want)
@@ -126,7 +126,7 @@ func TestKeysOfALine(t *testing.T) {
 		"Ctrl-Z, Shift-Tab, Ctrl-G": {"a" + ctrlZ + backTab + "\x07" + "b" + enter, "ab"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			newDesk(t, 60, nil).sends(t, c.keys, c.want)
+			newTestEditor(t, 60, nil).sends(t, c.keys, c.want)
 		})
 	}
 }
@@ -146,7 +146,7 @@ func TestKeysThatEndALine(t *testing.T) {
 		"Enter":              {enter, "", nil, ">\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, 60, nil)
+			d := newTestEditor(t, 60, nil)
 			text, err := d.line(t, c.keys)
 			if text != c.text || !errors.Is(err, c.err) {
 				t.Errorf("got %q, %v", text, err)
@@ -161,7 +161,7 @@ func TestKeysThatEndALine(t *testing.T) {
 // TestALineThatIsCutOff ends the context within a line. Line returns the text so far, and the next Line continues it.
 func TestALineThatIsCutOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	d := newDesk(t, 60, func(o *EditorOptions) {
+	d := newTestEditor(t, 60, func(o *EditorOptions) {
 		o.Cycle = cancel
 	})
 	d.typed.Unread([]byte("half" + backTab + " a line" + enter))
@@ -178,7 +178,7 @@ func TestALineThatIsCutOff(t *testing.T) {
 // them.
 func TestHistoryKeys(t *testing.T) {
 	var kept []string
-	d := newDesk(t, 60, func(o *EditorOptions) {
+	d := newTestEditor(t, 60, func(o *EditorOptions) {
 		o.Past = []string{"of yesterday"}
 		o.Keep = func(entry string) { kept = append(kept, entry) }
 	})
@@ -205,11 +205,11 @@ func TestHistoryKeys(t *testing.T) {
 		"kept" + ctrlR + "sec" + ctrlC + "?":        "kept?",
 		ctrlR + "yester" + ctrlE + " and more":      "of yesterday and more",
 	} {
-		e := newDesk(t, 60, func(o *EditorOptions) { o.Past = slices.Clone(d.past) })
+		e := newTestEditor(t, 60, func(o *EditorOptions) { o.Past = slices.Clone(d.past) })
 		e.folded = d.folded
 		e.sends(t, keys+enter, want)
 	}
-	e := newDesk(t, 60, func(o *EditorOptions) { o.Past = slices.Clone(d.past) })
+	e := newTestEditor(t, 60, func(o *EditorOptions) { o.Past = slices.Clone(d.past) })
 	if _, err := e.line(t, ctrlR+"sec"+tab); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestHistoryKeys(t *testing.T) {
 func TestWhatEndsALineForAWhile(t *testing.T) {
 	var did []string
 	fails := error(nil)
-	d := newDesk(t, 60, func(o *EditorOptions) {
+	d := newTestEditor(t, 60, func(o *EditorOptions) {
 		o.Suspend = func() { did = append(did, "stop") }
 		o.Cycle = func() { did = append(did, "cycle") }
 		o.Edit = func(text string) (string, error) {
@@ -246,7 +246,7 @@ func TestWhatEndsALineForAWhile(t *testing.T) {
 // TestCompletion checks that Tab inserts the common beginning of all words, or lists the words.
 func TestCompletion(t *testing.T) {
 	var words []string
-	d := newDesk(t, 20, func(o *EditorOptions) {
+	d := newTestEditor(t, 20, func(o *EditorOptions) {
 		o.Complete = func(before string) (int, []string) { return strings.LastIndex(before, " ") + 1, words }
 	})
 	for _, c := range []struct {
@@ -287,7 +287,7 @@ func TestGate(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	if p.openGateAfter(markOp); p.gate {
-		t.Error("behind the key that may end the line a further one passes")
+		t.Error("after the key that may end the line, a further byte passes")
 	}
 	p.openGateAfter(markEdit)
 	if n, err := p.Read(b); n != 1 || b[0] != 'x' || err != nil {

@@ -17,7 +17,7 @@ func TestLineOnTheScreen(t *testing.T) {
 	text := "中文 and 😀 " + strings.Repeat("word ", 12) // 12 + 60 columns
 	for _, columns := range []int{20, 60, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
-			d := newDesk(t, columns, nil)
+			d := newTestEditor(t, columns, nil)
 			if _, err := d.line(t, text+tab+home+right+tab+ctrlE+ctrlU+"new"+tab); !errors.Is(err, ErrInterrupted) {
 				t.Fatal(err)
 			}
@@ -35,7 +35,7 @@ func TestLineOnTheScreen(t *testing.T) {
 				t.Errorf("the cursor is at %d, %d, want %d, %d", typed.row, typed.column, row, column)
 			}
 			if moved.row != 0 || moved.column != 4 {
-				t.Errorf("behind the first character the cursor is at %d, %d", moved.row, moved.column)
+				t.Errorf("after the first character, the cursor is at %d, %d", moved.row, moved.column)
 			}
 			if got := strings.TrimSpace(strings.Join(erased.rows, "\n")); got != "> new" {
 				t.Errorf("after Ctrl-U it shows\n%s", got)
@@ -50,7 +50,7 @@ func TestLongerThanTheScreen(t *testing.T) {
 	for i := range 30 {
 		lines = append(lines, fmt.Sprintf("line %d", i))
 	}
-	d := newDesk(t, 60, nil)
+	d := newTestEditor(t, 60, nil)
 	if _, err := d.line(t, strings.Join(lines, altEnter)+tab+strings.Repeat(up, 29)+tab); !errors.Is(err,
 		ErrInterrupted) {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestLongerThanTheScreen(t *testing.T) {
 // TestAbove shows other lines above the prompt. The prompt stays, and Redraw(true) draws it again.
 func TestAbove(t *testing.T) {
 	for _, dumb := range []bool{false, true} {
-		d := newDesk(t, 60, func(o *EditorOptions) {
+		d := newTestEditor(t, 60, func(o *EditorOptions) {
 			o.Dumb = dumb
 			o.Cycle = func() {}
 		})
@@ -101,7 +101,7 @@ func TestAbove(t *testing.T) {
 // the cursor.
 func TestDumbTerminal(t *testing.T) {
 	for _, columns := range []int{20, 60, 200} {
-		d := newDesk(t, columns, func(o *EditorOptions) { o.Dumb = true })
+		d := newTestEditor(t, columns, func(o *EditorOptions) { o.Dumb = true })
 		long := strings.Repeat("中a ", 40)
 		got, err := d.line(t, "abc"+left+left+"X"+del+altEnter+"Y"+tab+ctrlE+long+"end"+tab+ctrlL+home+tab+enter)
 		if want := "aX\nYc" + long + "end"; got != want || err != nil {

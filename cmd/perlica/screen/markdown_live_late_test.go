@@ -11,7 +11,7 @@ import (
 
 // resizeLate changes the size of the terminal as tmux does. tmux reports a size at once if it reported no other size
 // within a quarter of a second. Otherwise tmux reports it a quarter of a second later.
-func (s *stage) resizeLate(columns, rows int) {
+func (s *testStream) resizeLate(columns, rows int) {
 	s.resized = s.now
 	s.screen.Resize(columns, rows)
 	s.late = [2]int{columns, rows}
@@ -21,7 +21,7 @@ func (s *stage) resizeLate(columns, rows int) {
 	s.tell()
 }
 
-func (s *stage) tell() {
+func (s *testStream) tell() {
 	if s.late == [2]int{s.columns, s.rows} {
 		return
 	}
@@ -46,7 +46,7 @@ func seeds() uint64 {
 func TestLiveResizeLate(t *testing.T) {
 	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		s := newStage(Styles{}, 100, 30)
+		s := newTestStream(Styles{}, 100, 30)
 		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
 		s.sayLate(t, rnd, numbered(600, func(i int) string { return map[bool]string{true: " 中，\n", false: " "}[i%9 == 0] }))
 		all := strings.Join(strings.Fields(strings.ReplaceAll(s.screen.All(), "中，", "")), "") + "w"
@@ -69,7 +69,7 @@ func TestLiveResizeInFlight(t *testing.T) {
 	twice := 0
 	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		s := newStage(Styles{}, 100, 30)
+		s := newTestStream(Styles{}, 100, 30)
 		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
 		s.slow = true
 		s.sayLate(t, rnd, numbered(600, func(i int) string { return map[bool]string{true: " 中，\n", false: " "}[i%9 == 0] }))
@@ -92,7 +92,7 @@ func TestLiveResizeInFlight(t *testing.T) {
 }
 
 // sayLate writes a text while the size of the terminal changes.
-func (s *stage) sayLate(t *testing.T, rnd *rand.Rand, text string) {
+func (s *testStream) sayLate(t *testing.T, rnd *rand.Rand, text string) {
 	t.Helper()
 	for i := 0; text != ""; i++ {
 		n := min(7, len(text))

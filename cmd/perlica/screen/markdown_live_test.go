@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// stage is a live stream on a terminal with a status line. The test moves its clock.
-type stage struct {
+// testStream is a live stream on a terminal with a status line. The test moves its clock.
+type testStream struct {
 	*MarkdownStream
 	screen        *screentest.Terminal
 	status        *StatusLine
@@ -32,7 +32,7 @@ type stageTimer struct {
 	f  func()
 }
 
-func (s *stage) Write(p []byte) (int, error) {
+func (s *testStream) Write(p []byte) (int, error) {
 	s.writes++
 	if s.slow {
 		s.land()
@@ -43,13 +43,13 @@ func (s *stage) Write(p []byte) (int, error) {
 }
 
 // land lets the last output arrive.
-func (s *stage) land() {
+func (s *testStream) land() {
 	_, _ = s.screen.Write(s.flight)
 	s.flight = nil
 }
 
-func newStage(styles Styles, columns, rows int) *stage {
-	s := &stage{screen: screentest.New(columns, rows), columns: columns, rows: rows, now: time.Unix(1e9, 0)}
+func newTestStream(styles Styles, columns, rows int) *testStream {
+	s := &testStream{screen: screentest.New(columns, rows), columns: columns, rows: rows, now: time.Unix(1e9, 0)}
 	clock := Clock{
 		Now: func() time.Time { return s.now },
 		AfterFunc: func(d time.Duration, f func()) func() bool {
@@ -72,7 +72,7 @@ func newStage(styles Styles, columns, rows int) *stage {
 }
 
 // pass moves the clock and runs the timers that are due.
-func (s *stage) pass(d time.Duration) {
+func (s *testStream) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 	for {
 		i := slices.IndexFunc(s.timers, func(t *stageTimer) bool { return !t.at.After(s.now) })
@@ -86,7 +86,7 @@ func (s *stage) pass(d time.Duration) {
 }
 
 // say writes text in steps of some bytes. 50 ms pass before each step.
-func (s *stage) say(t *testing.T, text string, step int) {
+func (s *testStream) say(t *testing.T, text string, step int) {
 	t.Helper()
 	for text != "" {
 		n := min(step, len(text))
@@ -99,7 +99,7 @@ func (s *stage) say(t *testing.T, text string, step int) {
 }
 
 // end finishes the answer and clears the status line.
-func (s *stage) end(t *testing.T) {
+func (s *testStream) end(t *testing.T) {
 	t.Helper()
 	if err := s.MarkdownStream.Flush(); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func (s *stage) end(t *testing.T) {
 	}
 }
 
-func (s *stage) resize(columns, rows int) {
+func (s *testStream) resize(columns, rows int) {
 	s.columns, s.rows = columns, rows
 	s.screen.Resize(columns, rows)
 	s.status.Resized()
@@ -130,7 +130,7 @@ func TestLiveEndsAsBlocks(t *testing.T) {
 		for _, columns := range widths {
 			for _, step := range []int{1, 7, 1000} {
 				t.Run(fmt.Sprint(styles.On(), columns, step), func(t *testing.T) {
-					s := newStage(styles, columns, 50)
+					s := newTestStream(styles, columns, 50)
 					s.say(t, sample, step)
 					s.end(t)
 					want := screentest.New(columns, 50)
@@ -146,7 +146,7 @@ func TestLiveEndsAsBlocks(t *testing.T) {
 
 // TestLive checks the screen after each piece of a text. New text can change the look of earlier text.
 func TestLive(t *testing.T) {
-	s := newStage(NewStyles(colors, true), 60, 20)
+	s := newTestStream(NewStyles(colors, true), 60, 20)
 	for _, c := range []struct{ piece, screen string }{
 		{"Some", "Some\nworking 0s"},
 		{" **bo", "Some **bo\nworking 0s"},
@@ -169,7 +169,7 @@ func TestLive(t *testing.T) {
 
 // TestLiveTwentyTimes checks that all text of 50 ms is drawn at once.
 func TestLiveTwentyTimes(t *testing.T) {
-	s := newStage(Styles{}, 80, 20)
+	s := newTestStream(Styles{}, 80, 20)
 	s.writes = 0
 	for range 1000 { // one second
 		s.pass(time.Millisecond)
@@ -217,7 +217,7 @@ func TestLiveLongerThanTheScreen(t *testing.T) {
 	} {
 		for _, columns := range widths {
 			t.Run(fmt.Sprint(name, columns), func(t *testing.T) {
-				s := newStage(NewStyles(colors, true), columns, 12)
+				s := newTestStream(NewStyles(colors, true), columns, 12)
 				history := ""
 				for i := 0; i < len(text); i += 97 {
 					s.say(t, text[i:min(i+97, len(text))], 97)
@@ -255,7 +255,7 @@ func TestLiveTable(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "| %d | %s |\n", i, strings.Repeat("中", i/4))
 	}
-	s := newStage(Styles{}, 60, 15)
+	s := newTestStream(Styles{}, 60, 15)
 	s.say(t, b.String(), 10)
 	s.end(t)
 	last := -1
@@ -283,7 +283,7 @@ func TestLiveResize(t *testing.T) {
 		{{60, 10}, {200, 40}, {80, 8}},
 	} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
-			s := newStage(NewStyles(colors, true), sizes[0][0], sizes[0][1])
+			s := newTestStream(NewStyles(colors, true), sizes[0][0], sizes[0][1])
 			text := "Before.\n\n- " + numbered(400,
 				func(i int) string { return map[bool]string{true: " 中文，", false: " "}[i%7 == 0] })
 			part := len(text)/len(sizes) + 1
@@ -317,14 +317,14 @@ func TestLiveResize(t *testing.T) {
 // TestLiveFullScreen fills the screen with text that may change. The text is shown once, also after a line above it and
 // after a change of the size. Some terminals, such as tmux, keep a cleared screen in the history.
 func TestLiveFullScreen(t *testing.T) {
-	for name, disturb := range map[string]func(s *stage){
-		"note":   func(s *stage) { s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "a note\n") }) },
-		"narrow": func(s *stage) { s.resize(53, 12) },
-		"high":   func(s *stage) { s.resize(80, 8); s.resize(60, 20) },
-		"low":    func(s *stage) { s.resize(100, 7) },
+	for name, disturb := range map[string]func(s *testStream){
+		"note":   func(s *testStream) { s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "a note\n") }) },
+		"narrow": func(s *testStream) { s.resize(53, 12) },
+		"high":   func(s *testStream) { s.resize(80, 8); s.resize(60, 20) },
+		"low":    func(s *testStream) { s.resize(100, 7) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(Styles{}, 80, 12)
+			s := newTestStream(Styles{}, 80, 12)
 			text := "- " + numbered(400, func(i int) string { return map[bool]string{true: " 中，", false: " "}[i%7 == 0] })
 			s.say(t, text[:2000], 50)
 			disturb(s)

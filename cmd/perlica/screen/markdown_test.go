@@ -35,7 +35,8 @@ func TestRender(t *testing.T) {
 		"wide table": {"| a | b |\n|---|---|\n| " + strings.Repeat("x", 50) + " | b |\n", "a" +
 			strings.Repeat(" ", 34) + " │ b\n" + strings.Repeat("─", 35) + "─┼──\n" + strings.Repeat("x", 35) + " │ b\n" +
 			strings.Repeat("x", 15) + strings.Repeat(" ", 20) + " │\n"},
-		"wrapped cells": {"| name | what it does |\n|---|---|\n| one | **says** hello to all who come by here |\n| 二 | 中文中文中文中文中文中文中文中文中文 |\n",
+		"wrapped cells": {"| name | what it does |\n|---|---|\n| one | **says** hello to all who come by here |\n" +
+			"| 二 | 中文中文中文中文中文中文中文中文中文 |\n",
 			"name │ what it does\n─────┼─" + strings.Repeat("─", 32) +
 				"\none  │ says hello to all who come by\n     │ here\n二   │ 中文中文中文中文中文中文中文中文\n     │ 中文\n"},
 		"many columns": {"|" + strings.Repeat(" 0123456789 |", 5) + "\n|" + strings.Repeat("---|", 5) + "\n", "|" +

@@ -20,12 +20,8 @@
 package screen
 
 import (
-	"io"
 	"os"
-	"strings"
 
-	"github.com/chzyer/readline"
-	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 )
 
@@ -64,101 +60,4 @@ func StatusWidth(f *os.File, getenv func(string) string) func() int {
 		return nil
 	}
 	return func() int { return TerminalWidth(f) }
-}
-
-// Styles colour text. The zero value leaves text alone.
-type Styles struct{ on bool }
-
-// NewStyles decides about colours. NO_COLOR turns them off, and CLICOLOR_FORCE (other than 0) turns them on. Otherwise
-// a terminal has colours unless it is dumb or CLICOLOR is 0.
-func NewStyles(getenv func(string) string, terminal bool) Styles {
-	force := getenv("CLICOLOR_FORCE")
-	switch {
-	case getenv("NO_COLOR") != "":
-		return Styles{}
-	case force != "" && force != "0":
-		return Styles{on: true}
-	}
-	return Styles{on: terminal && getenv("TERM") != "dumb" && getenv("CLICOLOR") != "0"}
-}
-
-// On reports whether text is coloured.
-func (s Styles) On() bool { return s.on }
-
-// Bold returns bold text.
-func (s Styles) Bold(text string) string { return s.wrap("\x1b[1m", text, "\x1b[22m") }
-
-// Dim returns dim text.
-func (s Styles) Dim(text string) string { return s.wrap("\x1b[2m", text, "\x1b[22m") }
-
-// Italic returns italic text.
-func (s Styles) Italic(text string) string { return s.wrap("\x1b[3m", text, "\x1b[23m") }
-
-// Strike returns text that is struck through.
-func (s Styles) Strike(text string) string { return s.wrap("\x1b[9m", text, "\x1b[29m") }
-
-// Red returns red text.
-func (s Styles) Red(text string) string { return s.wrap("\x1b[31m", text, "\x1b[39m") }
-
-// Green returns green text.
-func (s Styles) Green(text string) string { return s.wrap("\x1b[32m", text, "\x1b[39m") }
-
-// Yellow returns yellow text.
-func (s Styles) Yellow(text string) string { return s.wrap("\x1b[33m", text, "\x1b[39m") }
-
-// Cyan returns cyan text.
-func (s Styles) Cyan(text string) string { return s.wrap("\x1b[36m", text, "\x1b[39m") }
-
-func (s Styles) wrap(begin, text, end string) string {
-	if !s.on || text == "" {
-		return text
-	}
-	return begin + text + end
-}
-
-const maxLine = 1024 // runes; further keys are dropped
-
-// line is the typed text of [Keys.Line].
-type typedLine struct {
-	text []rune
-	echo func(string)
-}
-
-// typeKey applies a keystroke. done means that the line has ended.
-func (l *typedLine) typeKey(k Key) (done bool, err error) {
-	switch {
-	case k.isEnter():
-		return true, nil
-	case k.IsControl(CtrlC):
-		return true, ErrInterrupted
-	case k.Kind == KeyEsc:
-		return true, ErrEscaped
-	case k.IsControl(CtrlZ):
-		return true, ErrSuspended
-	case k.IsControl(readline.CharDelete) && len(l.text) == 0:
-		return true, io.EOF
-	case k.isBackspace():
-		l.eraseCharacter()
-	case k.IsControl(readline.CharCtrlU):
-		for len(l.text) > 0 {
-			l.eraseCharacter()
-		}
-	case k.Kind == KeyRune && len(l.text) < maxLine:
-		l.text = append(l.text, k.Rune)
-		l.echo(string(k.Rune))
-	}
-	return false, nil
-}
-
-// eraseCharacter removes the last character with its combining marks.
-func (l *typedLine) eraseCharacter() {
-	c := runewidth.Condition{StrictEmojiNeutral: true}
-	for len(l.text) > 0 {
-		r := l.text[len(l.text)-1]
-		l.text = l.text[:len(l.text)-1]
-		if w := c.RuneWidth(r); w > 0 {
-			l.echo(strings.Repeat("\b \b", w))
-			return
-		}
-	}
 }
