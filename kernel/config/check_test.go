@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCheckSaysWhatEnsureWould compares Check with what Ensure then does.
+// TestCheckSaysWhatEnsureWould compares Check with the following Ensure.
 func TestCheckSaysWhatEnsureWould(t *testing.T) {
 	for _, tt := range []struct {
 		name string

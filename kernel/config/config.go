@@ -1,15 +1,12 @@
 // Package config turns files, environment, flags and trust into one checked value.
 //
-// It promises that every value says where it came from, that several mistakes are
-// reported at once with file, line and the nearest valid key, and that a project
-// file, which comes with the repository, can only tighten until a person has
-// trusted exactly these bytes. It refuses to guess: an unknown key or a bad value is
-// an error, never a default. It starts nothing, opens no log and reads nothing
-// ambient: directories, environment and flags are handed in.
+// Every value names its origin. The package reports several mistakes at once, with file, line and the nearest valid
+// key. A project file comes with the repository, so it can only tighten the settings until a person has trusted
+// exactly its bytes. An unknown key or a bad value is an error and never becomes a default. The package starts
+// nothing, opens no log and reads no global state: the caller passes directories, environment and flags.
 //
-// The one idea a reader needs: there is one table of keys (keys.go). Decoding,
-// defaults, names of environment variables, trust, the file `perlica init` writes
-// and docs/configuration.md are all read off it.
+// The main idea is one table of keys (keys.go). Decoding, defaults, names of environment variables, trust, the file
+// of `perlica init` and docs/configuration.md all come from this table.
 package config
 
 import (
@@ -18,45 +15,67 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Config is the whole configuration after all layers: flags over environment over
-// project file over user file over defaults. It is not changed after Load.
+// Config is the whole configuration after all layers: flags over environment over project file over user file over
+// defaults. Config does not change after Load.
 type Config struct {
-	DefaultProvider  string        // "" means: the first installed agent of the registry
-	ContextID        string        // the set of databases; a valid context name
-	Permissions      string        // ask, reads, deny or allow; "" means: by terminal
-	StreamSync       bool          // what the agent says is on disk before it is shown
-	Redact           []string      // regular expressions of what is masked, beside what always is
-	RedactBeforeHash bool          // on the log, too
-	AnswerTimeout    time.Duration // how long a question stays open; then no
-	BudgetRatio      float64       // the share of a context window that history may fill
-	ContextWindows   map[string]int
-	Logs             Logs
-	Chat             Chat
-	Editor           struct{ ClientTools, Mode, Answers string }          // of perlica acp: refuse or judge; ask or leave; ordinary, asked or none
-	Web              struct{ Listen, PublicURL, Cert, Key, Proxy string } // of perlica web; "" means: none, and the usual address
-	Team             struct {                                             // of a team of machines; "" means: none
-		URL      string            // of its hub, a connection string
-		Default  bool              // inputs of run go there
-		Projects map[string]string // the directories of the projects that are served here, by name
+	// DefaultProvider is "" for the first installed agent of the registry.
+	DefaultProvider string
+	// ContextID is a valid context name. It selects the set of databases.
+	ContextID string
+	// Permissions is ask, reads, deny or allow. "" lets the terminal decide.
+	Permissions string
+	// StreamSync syncs the agent's output to disk before it is shown.
+	StreamSync bool
+	// Redact holds regular expressions of texts to mask, in addition to the built-in ones.
+	Redact []string
+	// RedactBeforeHash masks the texts on the log too.
+	RedactBeforeHash bool
+	// AnswerTimeout is the time after which an open question counts as a no.
+	AnswerTimeout time.Duration
+	// BudgetRatio is the share of a context window that history may fill.
+	BudgetRatio    float64
+	ContextWindows map[string]int
+	Logs           Logs
+	Chat           Chat
+	// Editor is for perlica acp. ClientTools is refuse or judge. Mode is ask or leave. Answers is ordinary, asked
+	// or none.
+	Editor struct{ ClientTools, Mode, Answers string }
+	// Web is for perlica web. "" means the usual address, or that the setting is absent.
+	Web struct{ Listen, PublicURL, Cert, Key, Proxy string }
+	// Team is for a team of machines. An empty URL means that there is no team.
+	Team struct {
+		// URL is the connection string of the hub.
+		URL string
+		// Default sends the inputs of run to the team.
+		Default bool
+		// Projects maps the names of the projects that this machine serves to their directories.
+		Projects map[string]string
 	}
-	Providers    map[string]Provider // those any layer mentions; see Provider
-	MCPServers   []MCPServer         // user file first, then project file
-	Rules        []policy.Rule       // user file first, then project file, in order
-	SystemPrompt string              // prompts/system.md, once trusted
+	// Providers holds the providers that any layer mentions; see Provider.
+	Providers  map[string]Provider
+	MCPServers []MCPServer   // user file first, then project file
+	Rules      []policy.Rule // user file first, then project file, in order
+	// SystemPrompt is the text of prompts/system.md, once it is trusted.
+	SystemPrompt string
 	Service      Service
 
-	Project  Project
-	Withheld []string // what the project file may not do before it is trusted, a line each
-	Notes    []string // reserved keys that are set and do nothing, a line each
-	Warnings []string // what is accepted and probably not meant, a line each
+	Project Project
+	// Withheld lists the settings of the project file that need trust first, one per line.
+	Withheld []string
+	// Notes lists reserved keys that are set and have no effect, one per line.
+	Notes []string
+	// Warnings lists settings that are valid and probably not intended, one per line.
+	Warnings []string
 
 	settings []setting
 }
 
-// Project is what Load found in the workspace.
+// Project describes the project files that Load found in the workspace.
 type Project struct {
-	Digest  string `json:"digest"`  // of config.toml and prompts/system.md as read; "" when there is neither
-	Trusted bool   `json:"trusted"` // by `perlica config trust` or PERLICA_TRUST_PROJECT
+	// Digest is the digest of config.toml and prompts/system.md as Load read them. It is "" if both are absent.
+	Digest string `json:"digest"`
+	// Trusted says that `perlica config trust` or PERLICA_TRUST_PROJECT trusts the digest.
+	Trusted bool `json:"trusted"`
 }
 
 // Logs are the limits of the debug trail.
@@ -67,38 +86,52 @@ type Logs struct {
 	Level      string
 }
 
-// Chat is how the chat behaves.
+// Chat is the configuration of the chat.
 type Chat struct {
-	Idle     time.Duration // an agent that has nothing to do is ended after this
-	Notify   string        // off, bell or osc9
-	Thoughts bool          // they are shown
-	Queue    bool          // Enter during a turn queues the next input
+	// Idle is the time after which an idle agent is ended.
+	Idle time.Duration
+	// Notify is off, bell or osc9.
+	Notify string
+	// Thoughts shows the agent's thoughts.
+	Thoughts bool
+	// Queue lets Enter during a turn queue the next input.
+	Queue bool
 }
 
 // Service is the configuration of the messaging bridge.
 type Service struct {
-	Channels map[string]bool // that any layer mentions; local is served unless it is false
+	// Channels holds the channels that any layer mentions. The bridge serves local unless it is false.
+	Channels map[string]bool
 	Telegram Telegram
 	Webhook  Webhook
 	IMessage IMessage
-	Language string        // in which those are spoken to who have chosen none
-	Ack      string        // "" means: none
-	Stream   bool          // an answer is shown as it comes
-	Team     bool          // the questions of a team's workers are asked
-	Agents   int           // that live at a time
-	Idle     time.Duration // after which an agent is ended
-	MaxAge   time.Duration // of a message that is answered
-	Grace    time.Duration // of a turn when the bridge stops
-	Web      string        // where the page is served, too; "": it is not
+	// Language is the language for contacts that have not chosen one.
+	Language string
+	// Ack is the acknowledgement of a message. "" means no acknowledgement.
+	Ack string
+	// Stream shows an answer while it arrives.
+	Stream bool
+	// Team lets the bridge ask the questions of a team's workers.
+	Team bool
+	// Agents is the maximum number of agents that run at the same time.
+	Agents int
+	// Idle is the time after which an idle agent is ended.
+	Idle time.Duration
+	// MaxAge is the maximum age of a message that gets an answer.
+	MaxAge time.Duration
+	// Grace is the time that a turn has to finish when the bridge stops.
+	Grace time.Duration
+	// Web is the address on which the bridge also serves the page. "" turns the page off.
+	Web string
 }
 
-// Telegram is what the channel of that name needs. "" means: as the channel has it.
+// Telegram is the configuration of the channel of that name. "" means the channel's default.
 type Telegram struct {
 	Token   Secret
 	BaseURL string
 }
 
-// Webhook is what the channel of that name needs. "" and 0 mean: as the channel has it.
+// Webhook is the configuration of the channel of that name. "" and 0 mean the channel's default.
 type Webhook struct {
 	Secret      Secret
 	ReplyURL    string
@@ -110,7 +143,7 @@ type Webhook struct {
 	Dedupes     bool
 }
 
-// IMessage is what the channel of that name needs. "" means: as the channel has it.
+// IMessage is the configuration of the channel of that name. "" means the channel's default.
 type IMessage struct {
 	Command string
 	SMS     bool
@@ -118,29 +151,38 @@ type IMessage struct {
 
 // Provider is the configuration of one agent.
 type Provider struct {
-	ID             string
-	Enabled        bool
-	Command        string   // "" means: as the registry has it
-	Args           []string // nil means: as the registry has it; empty means no arguments
-	Env            []string // names of further variables handed to the agent
+	ID      string
+	Enabled bool
+	// Command is the program. "" means the registry's program.
+	Command string
+	// Args are the arguments of Command. Nil means the registry's arguments, and empty means no arguments.
+	Args []string
+	// Env names further variables that the agent gets.
+	Env            []string
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLineBytes   int
-	Mode           string   // "" is the registry's asking mode, "none" leaves the agent as it is
-	Model          struct { // of a model without an agent; "" means: as the registry has it, or none
-		API        string // empty, and unknown to the registry: the provider is an agent
-		Name       string
-		BaseURL    string
-		Proxy      string
-		Blind      bool
-		Key        Secret
-		KeyCommand []string       // a program that prints the key, and its arguments; nil means: Key
-		Options    map[string]any // members of the request's body
-		Price      map[string]any // nil: unknown
+	// Mode is the agent's mode. "" is the registry's asking mode, and "none" leaves the agent in its first mode.
+	Mode string
+	// Model is for a model without an agent. "" means the registry's value, if it has one.
+	Model struct {
+		// API is the protocol of the model. If the registry has none either, the provider is an agent.
+		API     string
+		Name    string
+		BaseURL string
+		Proxy   string
+		Blind   bool
+		Key     Secret
+		// KeyCommand is a program, with its arguments, that prints the key. Nil means that Key is used.
+		KeyCommand []string
+		// Options are members of the request's body.
+		Options map[string]any
+		// Price is nil if the price is unknown.
+		Price map[string]any
 	}
 }
 
-// MCPServer is one [[mcp.servers]], handed to the agent in session/new.
+// MCPServer is one [[mcp.servers]]. The agent gets it in session/new.
 type MCPServer struct {
 	Name    string            `json:"-"`
 	Type    string            `json:"type"` // stdio, http or sse
@@ -152,8 +194,7 @@ type MCPServer struct {
 	Origin  string            `json:"-"` // file:line
 }
 
-// Provider returns the configuration of a provider, which is the defaults when no
-// layer mentions it.
+// Provider returns the configuration of a provider. It returns the defaults if no layer mentions the provider.
 func (c *Config) Provider(id string) Provider {
 	if p, ok := c.Providers[id]; ok {
 		return p

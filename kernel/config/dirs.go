@@ -15,17 +15,21 @@ import (
 
 // Dirs are the user's own directories. They may not exist yet.
 type Dirs struct {
-	Home    string // where the search for a workspace ends; "" when unknown
-	Config  string // config.toml
-	State   string // keys, trust, chat history, what belongs to no project
-	Runtime string // sockets; gone after a restart
+	// Home is the directory at which the search for a workspace ends. It is "" if it is unknown.
+	Home string
+	// Config is the directory of config.toml.
+	Config string
+	// State is the directory of the keys, the trust files, the chat history, and the user's own log.
+	State string
+	// Runtime is the directory of the sockets. The system empties it at a restart.
+	Runtime string
 }
 
-// ErrNoHome says that nothing tells where the user's directories are.
+// ErrNoHome says that nothing names the user's directories.
 var ErrNoHome = errors.New("config: the home directory is not known; set HOME, or PERLICA_HOME, or both XDG_CONFIG_HOME and XDG_STATE_HOME")
 
-// UserDirs finds the user's directories: below PERLICA_HOME if it is set, else where
-// the XDG variables say, else where the system's habit has them.
+// UserDirs returns the user's directories. They lie below PERLICA_HOME if it is set, otherwise where the XDG
+// variables say, otherwise at the system's usual places.
 func UserDirs(getenv func(string) string) (Dirs, error) {
 	return userDirs(runtime.GOOS, getenv)
 }
@@ -35,7 +39,7 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	if goos == "windows" {
 		home = getenv("USERPROFILE")
 	}
-	if home != "" && !filepath.IsAbs(home) && getenv(homeVariable) == "" { // "~" in quotes would be a folder of the project
+	if home != "" && !filepath.IsAbs(home) && getenv(homeVariable) == "" { // A "~" in quotes would become a folder of the project.
 		return Dirs{}, fmt.Errorf("config: the home directory is not an absolute path: %s", printable(home))
 	}
 	if own := getenv(homeVariable); own != "" {
@@ -49,7 +53,7 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	for dir, variable := range map[*string]string{
 		&d.Config: "XDG_CONFIG_HOME", &d.State: "XDG_STATE_HOME", &d.Runtime: "XDG_RUNTIME_DIR",
 	} {
-		// The XDG specification has relative paths ignored.
+		// The XDG specification ignores relative paths.
 		if xdg := getenv(variable); filepath.IsAbs(xdg) {
 			*dir = filepath.Join(xdg, "perlica")
 		}
@@ -61,7 +65,7 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	return d, nil
 }
 
-// systemDirs is the habit of each system; what cannot be known is "".
+// systemDirs returns the usual places of each system. An unknown place is "".
 func systemDirs(goos, home string, getenv func(string) string) (config, state, run string) {
 	below := func(base string, elem ...string) string {
 		if base == "" {
@@ -80,28 +84,28 @@ func systemDirs(goos, home string, getenv func(string) string) (config, state, r
 	return below(home, ".config", "perlica"), below(home, ".local", "state", "perlica"), ""
 }
 
-// KeyDir is the folder of the keys that sign checkpoints of the user's logs.
+// KeyDir is the folder of the keys that sign the checkpoints of the user's logs.
 func (d Dirs) KeyDir() string { return filepath.Join(d.State, "keys") }
 
-// PushDir is the folder of the key and the subscriptions with which browsers are woken.
+// PushDir is the folder with the key and the subscriptions for waking browsers.
 func (d Dirs) PushDir() string { return filepath.Join(d.State, "push") }
 
-// ViewKey returns the secret that seals the views in the folders of projects, and makes it first if there is none.
-// If the user's state can hold none, each call returns another secret: every view is then made anew.
+// ViewKey returns the secret that seals the views in the folders of projects. The first call creates it. If the
+// state directory cannot keep the secret, each call returns a new one, and every view is built again.
 func (d Dirs) ViewKey() []byte {
 	path := filepath.Join(d.State, "views.key")
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && d.State != "" {
 		made := make([]byte, viewKeyBytes)
-		_, _ = rand.Read(made) // it does not fail
+		_, _ = rand.Read(made) // rand.Read never fails
 		if os.MkdirAll(d.State, 0o700) == nil {
-			_ = disk.WriteFile(path, made, 0o600, os.Link) // another process may be faster
+			_ = disk.WriteFile(path, made, 0o600, os.Link) // another process may have been first
 		}
 		key, err = os.ReadFile(path)
 	}
 	if err != nil || len(key) != viewKeyBytes || d.State == "" {
 		key = make([]byte, viewKeyBytes)
-		_, _ = rand.Read(key) // it does not fail
+		_, _ = rand.Read(key) // rand.Read never fails
 	}
 	return key
 }
@@ -111,12 +115,12 @@ const viewKeyBytes = 32
 // ConfigFile is the user's configuration file.
 func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }
 
-// Own is the workspace below the user's state, and the one context in it, of what belongs to no
-// project. It has no configuration.
+// Own returns the workspace of the user's own log and the name of its one context. The log holds the events that
+// belong to no project. The workspace lies in the state directory and has no configuration.
 func (d Dirs) Own() (ws Workspace, context string) { return Workspace{Root: d.State}, "user" }
 
-// Teams is the workspace below the user's state of what this machine does for teams: a context for each, of its name.
-// It has no configuration.
+// Teams returns the workspace for this machine's work for teams. It has one context for each team, with the team's
+// name, and no configuration.
 func (d Dirs) Teams() Workspace { return Workspace{Root: filepath.Join(d.State, "teams")} }
 
 // EnsureTeam makes the directories of a team's context, as Workspace.Ensure does.

@@ -17,16 +17,15 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // document is a TOML file: its values, and the line of each key.
 type document struct {
 	tree  map[string]any
-	lines map[string]int // by path, parts joined with sep
+	lines map[string]int // by path, with sep between the parts
 }
 
 const sep = "\x00"
 
-// parseDocument reads TOML within the limits of a configuration file. The error is a *Problem with
-// line and column.
+// parseDocument reads TOML within the limits of a configuration file. The error is a *Problem with line and column.
 //
-// The strict decoder makes the values and finds every breach of TOML; the syntax tree
-// is walked a second time for nothing but positions.
+// The strict decoder produces the values and finds every violation of TOML. A second walk through the syntax tree
+// only finds positions.
 func parseDocument(source string, data []byte) (*document, *Problem) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if problem := exceeds(source, data); problem != nil {
@@ -48,7 +47,7 @@ func parseDocument(source string, data []byte) (*document, *Problem) {
 	return d, nil
 }
 
-// lineOf returns the line of a path, or of the nearest thing around it.
+// lineOf returns the line of a path, or of the nearest path that contains it.
 func (d *document) lineOf(path []string) int {
 	for n := len(path); n > 0; n-- {
 		if line, ok := d.lines[strings.Join(path[:n], sep)]; ok {
@@ -58,15 +57,17 @@ func (d *document) lineOf(path []string) int {
 	return 1
 }
 
-// walker notes the line of every key of a document, in the document's order.
+// walker records the line of every key of a document, in the document's order.
 type walker struct {
 	parser unstable.Parser
 	data   []byte
-	offset int // everything before it has been counted
+	offset int // all bytes before it are counted
 	line   int
 	seen   map[string]int
-	arrays map[string]int // arrays of tables: how many elements so far
-	table  string         // the path of the current [table]
+	// arrays counts the elements of each array of tables so far.
+	arrays map[string]int
+	// table is the path of the current [table].
+	table string
 }
 
 func (w *walker) walk() error {
@@ -82,7 +83,7 @@ func (w *walker) walk() error {
 	return w.parser.Error()
 }
 
-// header notes a [table] or [[table]] and returns its path.
+// header records a [table] or [[table]] and returns its path.
 func (w *walker) header(e *unstable.Node) string {
 	path := ""
 	for it := e.Key(); it.Next(); {
@@ -102,7 +103,7 @@ func (w *walker) header(e *unstable.Node) string {
 	return path
 }
 
-// element leads from an array of tables to the last of its elements.
+// element returns the path of the last element of an array of tables.
 func (w *walker) element(path string) string {
 	if n := w.arrays[path]; n > 0 {
 		return join(path, strconv.Itoa(n-1))
@@ -132,7 +133,7 @@ func (w *walker) value(path string, v *unstable.Node) {
 	}
 }
 
-// note remembers the line of the first mention of a path.
+// note records the line of the first mention of a path.
 func (w *walker) note(path string, offset uint32) {
 	if to := int(offset); to > w.offset {
 		w.line += bytes.Count(w.data[w.offset:to], []byte("\n"))
@@ -150,18 +151,18 @@ func join(path, part string) string {
 	return path + sep + part
 }
 
-// What a configuration file may hold. A project's file comes with a clone, and the TOML parser
-// takes time and memory out of proportion to nested names; the limits hold before it sees
-// the file. With them the worst file that is allowed takes less than 50 ms and 20 MB.
+// A configuration file must stay within these limits. A project's file comes with a clone, and the TOML parser
+// takes too much time and memory for nested names. The limits hold before the parser sees the file.
+// BenchmarkHostileFiles measures the worst files.
 const (
-	maxFileSize    = 1 << 20  // the user's file, and a system prompt
-	maxProjectSize = 64 << 10 // a project's config.toml
+	maxFileSize    = 1 << 20  // bytes, of the user's file and of a system prompt
+	maxProjectSize = 64 << 10 // bytes, of a project's config.toml
 	maxValues      = 2000     // keys, tables and elements of lists
-	maxDepth       = 16       // parts of one dotted name; brackets within each other
+	maxDepth       = 16       // parts of one dotted name, or nested brackets
 )
 
-// exceeds returns what is too much in a TOML file, with its line, or nil. It counts names and
-// brackets outside of strings and comments; whether they are TOML is the parser's to say.
+// exceeds returns the first breach of a limit in a TOML file, with its line, or nil. It counts names and brackets
+// outside of strings and comments. It does not check whether they are valid TOML.
 func exceeds(source string, data []byte) *Problem {
 	line, values, parts, brackets := 1, 0, 1, 0
 	for i := 0; i < len(data); {
@@ -204,8 +205,8 @@ func exceeds(source string, data []byte) *Problem {
 	return nil
 }
 
-// stringLength is how many bytes the TOML string takes with which data begins. One that is not
-// closed ends where the parser stops with an error: with its line, or with the file.
+// stringLength returns the length in bytes of the TOML string at the start of data. An unclosed string ends at the
+// parser's error: at the end of its line or of the file.
 func stringLength(data []byte) int {
 	quote := data[:1]
 	end := quote

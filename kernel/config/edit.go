@@ -17,16 +17,14 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// Set writes one scalar key, such as "model.default_provider", into a file, which is
-// made if it is not there. The value is text as in an environment variable. Every other
-// byte of the file, comments and unknown sections included, stays as it is; the file is
-// replaced atomically, keeps its mode, and a symbolic link to it stays one.
+// Set writes one scalar key, such as "model.default_provider", into a file. It creates a missing file. The value
+// has the form of an environment variable's text. Set keeps every other byte of the file, including comments and
+// unknown sections. It replaces the file atomically, keeps its mode, and keeps a symbolic link to it.
 //
-// A key or value that is not valid, or a file that is not TOML, is of type Problems.
-// After an error the file is as it was. Two processes that set at the same time may
-// lose one of the two changes, never the file.
+// An invalid key or value, or a file that is not TOML, is an error of type Problems. After an error the file is
+// unchanged. If two processes set at the same time, one of the two changes may be lost, but never the file.
 //
-// A project that was trusted is not trusted after Set has changed its file.
+// After Set has changed a trusted project's file, the project is not trusted.
 func Set(file, key, value string) error {
 	row, _ := rowOf(key)
 	if row == nil || !row.kind.scalar() || strings.Contains(row.name, "[]") {
@@ -58,7 +56,7 @@ func Set(file, key, value string) error {
 	return nil
 }
 
-// readForEdit reads a file that may not be there, in a directory that may not be there.
+// readForEdit reads a file. The file and its directory may not exist.
 func readForEdit(file string) ([]byte, fs.FileMode, error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,9 +69,8 @@ func readForEdit(file string) ([]byte, fs.FileMode, error) {
 	return data, info.Mode().Perm(), err
 }
 
-// setKey returns the file with the key set to a TOML literal. The result is parsed
-// again and must hold what the file held and the new value: what cannot be edited
-// that way is refused.
+// setKey returns the file with the key set to a TOML literal. It parses the result again: the result must hold the
+// old values and the new one. If it does not, setKey refuses the edit.
 func setKey(source string, data []byte, path []string, literal string) ([]byte, error) {
 	before, problem := parseDocument(source, data)
 	if problem != nil {
@@ -94,7 +91,7 @@ func setKey(source string, data []byte, path []string, literal string) ([]byte, 
 	}}
 }
 
-// plant sets a value in a tree. It returns false if something else is in the way.
+// plant sets a value in a tree. It returns false if another value blocks the path.
 func plant(tree *map[string]any, path []string, v any) bool {
 	if *tree == nil {
 		*tree = map[string]any{}
@@ -114,22 +111,21 @@ func plant(tree *map[string]any, path []string, v any) bool {
 	return true
 }
 
-// edit makes the change: it replaces the value where the key is, else adds the key
-// to the place where its nearest relatives are.
+// edit replaces the value of an existing key. Otherwise it adds the key next to its nearest relatives.
 func edit(data []byte, path []string, literal string) []byte {
 	l := layoutOf(data, path)
 	if l.found {
 		return splice(data, l.value.from, l.value.to, literal)
 	}
 	if l.inline.to > 0 {
-		// Behind the last key of an inline table.
+		// The new key goes after the last key of an inline table.
 		entry := keyOf(path[l.inlineDepth:]) + " = " + literal
-		if l.inline.from == l.inline.to { // empty: to is behind the brace
+		if l.inline.from == l.inline.to { // empty, so to is after the brace
 			return splice(data, l.inline.to, l.inline.to, " "+entry+" ")
 		}
 		return splice(data, l.inline.to, l.inline.to, ", "+entry)
 	}
-	if l.shared == 0 && len(path) > 1 || l.shared < len(path)-1 && !l.dotted { // a table at the end of the file
+	if l.shared == 0 && len(path) > 1 || l.shared < len(path)-1 && !l.dotted { // adds a table at the end of the file
 		nl := newline(data)
 		lead := ""
 		if len(data) > 0 {
@@ -142,7 +138,7 @@ func edit(data []byte, path []string, literal string) []byte {
 		return splice(data, len(data), len(data),
 			lead+"["+keyOf(path[:last])+"]"+nl+keyOf(path[last:])+" = "+literal+nl)
 	}
-	// A line of its own behind the last key of its table.
+	// The new key gets its own line after the last key of its table.
 	line := l.indent + keyOf(path[l.tableDepth:]) + " = " + literal
 	nl := newline(data)
 	at := l.after
@@ -159,10 +155,10 @@ func splice(data []byte, from, to int, s string) []byte {
 	return slices.Concat(data[:from], []byte(s), data[to:])
 }
 
-// keyOf writes a dotted key; the parts of our keys never need quotes.
+// keyOf writes a dotted key. The parts of our keys never need quotes.
 func keyOf(path []string) string { return strings.Join(path, ".") }
 
-// newline is the line ending a file uses.
+// newline returns the line ending of a file.
 func newline(data []byte) string {
 	if bytes.Contains(data, []byte("\r\n")) {
 		return "\r\n"
@@ -170,15 +166,15 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// SetProject is Set for the project's own file. A project that was trusted stays so: what
-// is trusted is the file that was trusted before with this one key changed, and nothing
-// that another process changed since it was read. So is a file that was not there.
+// SetProject works like Set for the project's own file, and keeps a project's trust. It trusts the file that was
+// trusted before with this one key changed. It does not trust a change that another process made since the file was
+// read. A file that did not exist becomes trusted too.
 func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	before, problems := readProject(ws)
 	if len(problems) > 0 {
 		return problems
 	}
-	// Where there was no file, all that is in it is what its user wants set.
+	// A new file holds only the setting that its user wants.
 	trusted := !before.present()
 	if before.present() {
 		var err error
@@ -210,30 +206,41 @@ func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 // span is data[from:to].
 type span struct{ from, to int }
 
-// layout is where in a file a key is, or where it would go.
+// layout is the place of a key in a file, or the place for a new key.
 type layout struct {
 	found bool
-	value span // the key's value, when it is found
+	// value is the key's value, if the key was found.
+	value span
 
-	inline      span // of the innermost inline table on the key's path: its first key to its last; to is 0 if there is none
-	inlineDepth int  // how much of the path that table is
+	// inline spans the first to the last key of the innermost inline table on the key's path. Its to is 0 without
+	// such a table.
+	inline span
+	// inlineDepth is the length of the path of that inline table.
+	inlineDepth int
 
-	shared     int    // how much of the path the nearest [table] or dotted key is
-	tableDepth int    // how much of the path the [table] is in which that lies
-	dotted     bool   // it is a dotted key, which no [table] may reopen
-	after      int    // offset in the line behind which a line would be added
-	indent     string // of that line
+	// shared is the length of the path that the nearest [table] or dotted key shares with the key.
+	shared int
+	// tableDepth is the length of the path of the [table] that contains it.
+	tableDepth int
+	// dotted says that it is a dotted key, which no [table] may reopen.
+	dotted bool
+	// after is an offset in the line after which a new line goes.
+	after int
+	// indent is the indentation of that line.
+	indent string
 }
 
-// surveyor walks a file's syntax tree in search of one path.
+// surveyor searches a file's syntax tree for one path.
 type surveyor struct {
 	parser unstable.Parser
 	data   []byte
 	path   []string
 	l      layout
 
-	on    bool // the current [table] is a prefix of the path
-	depth int  // how long a prefix
+	// on says that the current [table] is a prefix of the path.
+	on bool
+	// depth is the length of that prefix.
+	depth int
 }
 
 func layoutOf(data []byte, path []string) layout {
@@ -260,8 +267,8 @@ func layoutOf(data []byte, path []string) layout {
 	return s.l
 }
 
-// follow returns how many parts a key has, whether they are the next of the path, and
-// how many are.
+// follow returns the number of parts of a key, the number that match the next parts of the path, and the end of the
+// key.
 func (s *surveyor) follow(it unstable.Iterator, depth int) (parts, same int, end int) {
 	equal := true
 	for it.Next() {
@@ -277,7 +284,7 @@ func (s *surveyor) follow(it unstable.Iterator, depth int) (parts, same int, end
 	return parts, same, end
 }
 
-// keyValue looks at a key of a [table] on the path.
+// keyValue handles a key of a [table] on the path.
 func (s *surveyor) keyValue(e *unstable.Node) {
 	parts, same, end := s.follow(e.Key(), s.depth)
 	if same == parts {
@@ -295,7 +302,7 @@ func (s *surveyor) keyValue(e *unstable.Node) {
 	}
 }
 
-// onPath looks at a key whose whole path is a prefix of the one that is sought.
+// onPath handles a key whose whole path is a prefix of the wanted path.
 func (s *surveyor) onPath(e *unstable.Node, depth, keyEnd int) {
 	v := e.Value()
 	from := keyEnd + bytes.IndexByte(s.data[keyEnd:], '=') + 1
@@ -322,7 +329,7 @@ func (s *surveyor) onPath(e *unstable.Node, depth, keyEnd int) {
 	}
 }
 
-// indentOf is the white space between the beginning of the line and an offset.
+// indentOf returns the white space between the beginning of the line and an offset.
 func (s *surveyor) indentOf(offset int) string {
 	line := s.data[bytes.LastIndexByte(s.data[:offset], '\n')+1 : offset]
 	if len(bytes.TrimLeft(line, " \t")) > 0 {

@@ -4,13 +4,13 @@ import (
 	"strings"
 )
 
-// Variables that begin with envPrefix and are no keys.
+// These variables begin with envPrefix and do not set keys.
 const (
 	envPrefix       = "PERLICA_"
 	homeVariable    = "PERLICA_HOME"
 	trustVariable   = "PERLICA_TRUST_PROJECT"
 	agentVariable   = "PERLICA_PREDICTABLE"
-	descentVariable = "PERLICA_AGENT_" // of package descent
+	descentVariable = "PERLICA_AGENT_" // belongs to package descent
 	environmentName = "environment "
 )
 
@@ -29,8 +29,8 @@ func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// environment adds the variables that set keys. An empty one sets nothing; one that
-// looks like a key and is none is a warning, since it may belong to somebody else.
+// environment adds the variables that set keys. An empty variable sets nothing. A variable with an unknown key is
+// only a warning, because it may belong to another program.
 func (l *loader) environment(environ []string) {
 	for _, kv := range environ {
 		if !strings.HasPrefix(kv, envPrefix) {
@@ -78,8 +78,8 @@ func (l *loader) putText(row *row, key, id, value, origin string) {
 	l.put(setting{row: row, key: key, id: id, value: v, origin: origin})
 }
 
-// rowOfVariable finds the key a variable sets. The id in it is that of a provider the
-// files mention, where one fits, else the words in lower case joined by dashes.
+// rowOfVariable finds the key that a variable sets. If the variable fits the id of a provider in the files, it
+// means that id. Otherwise the id consists of the words in lower case with dashes between them.
 func (l *loader) rowOfVariable(name string) (*row, string) {
 	for i := range table {
 		r := &table[i]

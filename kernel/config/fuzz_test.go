@@ -20,8 +20,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// The loader never panics, what it says is printable and has a line, and a project
-// file that is not trusted yields nothing that runs.
+// FuzzLoad: the loader never panics, and its messages are printable and name a line. An untrusted project file adds
+// nothing that runs.
 func FuzzLoad(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -60,7 +60,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// What Set writes can be read, and holds the key.
+// FuzzSet: the result of Set can be read and holds the key.
 func FuzzSet(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 )
 
-// What .gitignore holds. Without a configuration file the folder is Perlica's alone, and git shows
-// nothing of it: one command must not change what `git status` says. With one, the folder is shared
-// by way of git, and .gitignore, which keeps the record out of it for all, is shared with it.
+// .gitignore has one of these contents. Without a configuration file only Perlica uses the folder, and git shows
+// nothing of it: no command may change the output of `git status`. With a configuration file the team shares the
+// folder through git. Then git shares .gitignore too, and it keeps the record out of every clone.
 const (
 	ignoreAll    = "*\n!config.toml\n"
 	ignoreRecord = "contexts/\nservice/\n"
 )
 
-// ensureIgnored writes .gitignore unless there is one, and lets git show the folder once there is a
-// configuration file in it.
+// ensureIgnored writes .gitignore unless it exists. It lets git show the folder as soon as the folder has a
+// configuration file.
 func (w Workspace) ensureIgnored(root *os.Root) error {
 	name := filepath.Join(DirName, ".gitignore")
 	wanted := ignoreAll
@@ -27,7 +27,7 @@ func (w Workspace) ensureIgnored(root *os.Root) error {
 			return nil
 		}
 		if has, err := root.ReadFile(name); err != nil || string(has) != ignoreAll {
-			return nil // it is a person's
+			return nil // a person wrote it
 		}
 	}
 	if err := replaceIn(root, name, wanted); err != nil {
@@ -36,7 +36,7 @@ func (w Workspace) ensureIgnored(root *os.Root) error {
 	return nil
 }
 
-// replaceIn writes a file whole: git must never read half of it.
+// replaceIn replaces a file atomically, so that git never reads half of it.
 func replaceIn(root *os.Root, name, text string) error {
 	next := name + "." + rand.Text()
 	err := root.WriteFile(next, []byte(text), 0o600)
@@ -44,12 +44,12 @@ func replaceIn(root *os.Root, name, text string) error {
 		err = root.Rename(next, name)
 	}
 	if err != nil {
-		_ = root.Remove(next) // the error says what is wrong
+		_ = root.Remove(next) // err names the fault
 	}
 	return err
 }
 
-// showInGit is ensureIgnored behind the making of a configuration file.
+// showInGit calls ensureIgnored after a configuration file was created.
 func (w Workspace) showInGit() error {
 	root, err := w.openRoot()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrExists says that there is a project file already.
+// ErrExists says that the project already has a file.
 var ErrExists = errors.New("config: the project file exists")
 
-// Init makes the workspace and writes a project file in which every key stands as a
-// comment, and returns its path. It never overwrites: then the error is ErrExists.
+// Init creates the workspace and a project file in which every key is commented out. It returns the path of the
+// file. Init never overwrites a file: it returns ErrExists.
 func Init(ws Workspace) (path string, err error) {
 	if _, err := ws.Ensure("default"); err != nil {
 		return "", err
@@ -40,7 +40,7 @@ func Init(ws Workspace) (path string, err error) {
 	return ws.ConfigFile(), ws.showInGit()
 }
 
-// defaultFile is the file Init writes: every key, as a comment, with its default.
+// defaultFile returns the text that Init writes: every key, commented out, with its default.
 func defaultFile() string {
 	var b strings.Builder
 	b.WriteString("# Perlica's configuration of this project. Every key is a comment and shows its\n" +
@@ -64,10 +64,10 @@ func defaultFile() string {
 	return b.String()
 }
 
-// exampleID stands for <id> in examples, unless a row says otherwise.
+// exampleID stands for <id> in examples, unless a row names another id.
 const exampleID = "claude"
 
-// place is the table header a row goes under, and its key there.
+// place returns the table header above a row and the row's key in that table.
 func (r *row) place() (header, key string) {
 	if list, name, ok := strings.Cut(r.name, "[]."); ok {
 		return "[[" + list + "]]", name
@@ -77,7 +77,7 @@ func (r *row) place() (header, key string) {
 	return "[" + name[:dot] + "]", name[dot+1:]
 }
 
-// literal is the default, or an example where the default shows nothing.
+// literal returns the default. It returns an example if the default is not instructive.
 func (r *row) literal() string {
 	if r.def != nil && r.def != "" {
 		return format(r.def)
@@ -85,7 +85,7 @@ func (r *row) literal() string {
 	return r.example
 }
 
-// wrap breaks text into lines of at most 80 bytes where words allow it.
+// wrap breaks text into lines of at most 80 bytes, between words.
 func wrap(s, lead string) string {
 	var b strings.Builder
 	line := lead

@@ -14,7 +14,7 @@ type kind int
 const (
 	text     kind = iota // string
 	boolean              // bool
-	integer              // int
+	integer              // integer, in TOML's sense
 	number               // float64
 	duration             // time.Duration, written as "30s"
 	texts                // []string
@@ -22,45 +22,52 @@ const (
 	anyTable             // map[string]any
 )
 
-// String is the kind's name in errors and docs.
+// String returns the kind's name for errors and docs.
 func (k kind) String() string {
 	return [...]string{"string", "boolean", "integer", "number", "duration", "list of strings", "table of strings", "table"}[k]
 }
 
-// scalar says whether a value fits into an environment variable or a flag.
+// scalar reports whether a value fits into an environment variable or a flag.
 func (k kind) scalar() bool { return k < texts }
 
 // anyID stands for a provider's id in a key.
 const anyID = "<id>"
 
-// The sections whose keys belong to something there can be several of.
+// The keys of these sections belong to an object of which several can exist.
 const (
 	providerSection = "provider"
 	serverSection   = "mcp.servers"
 	ruleSection     = "policy.rule"
 )
 
-// row is one key: everything anything in this package knows about it.
+// row holds everything that this package knows about one key.
 type row struct {
-	name      string // "providers.<id>.acp.mode", "mcp.servers[].url"
-	kind      kind
-	def       any    // the default, of the kind's Go type; nil: absent
-	example   string // a TOML literal for where the default shows nothing
-	help      string
-	choices   []string
-	min, max  float64 // of integers and numbers, where max > 0; of durations in seconds
-	check     func(string) string
-	required  bool
-	reserved  bool
-	secret    bool // values are masked in listings
-	adds      bool // a list to which each file adds, instead of replacing it
-	loosens   loosening
-	personal  bool   // an error in a project's file, trusted or not
-	exampleID string // what stands for <id> in examples; empty: a provider's
+	name string // "providers.<id>.acp.mode", "mcp.servers[].url"
+	kind kind
+	// def is the default, of the kind's Go type. Nil means that the key is absent.
+	def any
+	// example is a TOML literal for a key with an uninstructive default.
+	example string
+	help    string
+	choices []string
+	// min and max limit integers and numbers if max > 0, and durations in seconds.
+	min, max float64
+	check    func(string) string
+	required bool
+	reserved bool
+	// secret masks the values in listings.
+	secret bool
+	// adds marks a list to which each file adds, instead of replacing it.
+	adds    bool
+	loosens loosening
+	// personal makes the key an error in a project's file, even a trusted one.
+	personal bool
+	// exampleID stands for <id> in examples. Empty means the provider of the constant.
+	exampleID string
 	store     func(target, any)
 }
 
-// target is where a value is stored: the fields a row's section needs are set.
+// target is the place for a value. The caller sets the fields that a row's section needs.
 type target struct {
 	config   *Config
 	id       string
@@ -74,10 +81,10 @@ const (
 	gib = 1 << 30
 )
 
-// noEffect is the store of reserved keys.
+// noEffect is the store function of reserved keys.
 func noEffect(target, any) {}
 
-// table holds every key there is, in the order in which people read them.
+// table holds every key, in an order that suits readers.
 var table = []row{
 	{name: "model.default_provider", kind: text, def: "", example: `"claude"`, check: checkOptionalID, loosens: whenProjectDefines,
 		help:  "The provider that is used when none is named. Empty: the first installed agent of the registry; at a terminal otherwise the built-in predictable agent.",
@@ -278,7 +285,7 @@ var table = []row{
 	{name: "team.projects.<id>", kind: text, example: `"/home/alice/src/website"`, exampleID: "website", check: checkSecretFile, loosens: always, personal: true,
 		help: "The directory in which `perlica team work` answers the inputs of a project, by the project's name. Absent: the directory in which it is started, under its own name.",
 		store: func(t target, v any) {
-			t.config.Team.Projects = maps.Collect(maps.All(t.config.Team.Projects)) // nil: there was none
+			t.config.Team.Projects = maps.Collect(maps.All(t.config.Team.Projects)) // copies the map; nil is valid
 			t.config.Team.Projects[t.id] = v.(string)
 		}},
 
@@ -347,12 +354,12 @@ var table = []row{
 		store: func(t target, v any) { t.rule.Reason = v.(string) }},
 }
 
-// static says whether the row is a single key, with one value at most.
+// static reports whether the row is a single key with at most one value.
 func (r *row) static() bool {
 	return !strings.Contains(r.name, anyID) && !strings.Contains(r.name, "[]")
 }
 
-// rowOf finds the row of a key such as "providers.claude.acp.mode", and the id in it.
+// rowOf finds the row of a key such as "providers.claude.acp.mode", and the id in the key.
 func rowOf(key string) (r *row, id string) {
 	for i := range table {
 		r := &table[i]

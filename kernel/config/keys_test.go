@@ -79,7 +79,7 @@ func TestDefaultFile(t *testing.T) {
 	}
 }
 
-// Each key of the default file is valid when its comment sign is taken away.
+// TestDefaultFileUncommented: each key of the default file is valid without its comment sign.
 func TestDefaultFileUncommented(t *testing.T) {
 	var b strings.Builder
 	drop := map[string]bool{"url": true, "headers": true} // not together with a command

@@ -23,7 +23,7 @@ type element struct {
 	entries []entry
 }
 
-// layer is what one file sets.
+// layer holds the settings of one file.
 type layer struct {
 	name     string // "user file", "project file"
 	source   string
@@ -31,14 +31,14 @@ type layer struct {
 	entries  []entry
 	elements []element
 	problems Problems
-	more     int // problems beyond maxProblems
+	// more counts the problems beyond maxProblems.
+	more int
 }
 
-// projectFile names the layer of a project, in which no key may stand that is a user's own.
+// projectFile names the layer of a project. It may not contain a personal key.
 const projectFile = "project file"
 
-// readLayer checks a file against the table of keys. What is wrong is left out of the
-// entries and put among the problems.
+// readLayer checks a file against the table of keys. An invalid key becomes a problem instead of an entry.
 func readLayer(name, source string, data []byte) *layer {
 	l := &layer{name: name, source: source}
 	doc, problem := parseDocument(source, data)
@@ -54,11 +54,11 @@ func readLayer(name, source string, data []byte) *layer {
 	return l
 }
 
-// maxProblems is how many mistakes of one file are reported one by one: a file may hold thousands,
-// and each is compared with all keys to find the one that was meant.
+// maxProblems is the number of mistakes in one file that are reported one by one. A file may have thousands, and
+// each is compared with all keys to find the intended one.
 const maxProblems = 10
 
-// problem adds what is wrong with the key at a path.
+// problem adds a fault of the key at a path.
 func (l *layer) problem(path []string, f fault) {
 	if len(l.problems) == maxProblems {
 		l.more++
@@ -118,7 +118,7 @@ func (l *layer) origin(line int) string {
 	return l.name + " " + l.source + ":" + strconv.Itoa(line)
 }
 
-// subsection reads what is no key: a section, or a mistake.
+// subsection reads an entry that is not a key: a section or a mistake.
 func (l *layer) subsection(at []string, v any) {
 	if !isSection(at) {
 		l.unknown(at)
@@ -132,7 +132,7 @@ func (l *layer) subsection(at []string, v any) {
 	l.section(at, tree)
 }
 
-// unknown reports what is neither a key nor a section.
+// unknown reports an entry that is neither a key nor a section.
 func (l *layer) unknown(at []string) {
 	siblings, last := below(at[:len(at)-1]), at[len(at)-1]
 	if len(siblings) == 1 && siblings[0] == anyID && !validID(last) {
@@ -146,7 +146,7 @@ func (l *layer) unknown(at []string) {
 	l.problem(at, f)
 }
 
-// nearestKey looks among the siblings first, then for a key of this name elsewhere.
+// nearestKey searches the siblings first, then all keys with this last part.
 func nearestKey(word string, siblings []string) string {
 	if n := nearest(word, siblings); n != "" {
 		return n
@@ -176,7 +176,7 @@ func (l *layer) list(key string, at []string, v any) {
 	}
 }
 
-// element reads one table of a list. It is kept only if nothing is wrong with it.
+// element reads one table of a list. It keeps the table only without any fault.
 func (l *layer) element(list string, at []string, tree map[string]any) {
 	before := len(l.problems) + l.more
 	e := element{list: list, line: l.doc.lineOf(at)}
@@ -206,7 +206,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 	l.elements = append(l.elements, e)
 }
 
-// checkElement checks what no single key can: it returns what is wrong, or "".
+// checkElement checks the combination of an element's keys. It returns the fault, or "".
 func (l *layer) checkElement(e *element) string {
 	for i := range table {
 		if r := &table[i]; r.required && r.section() == e.list {
@@ -226,7 +226,7 @@ func (l *layer) checkElement(e *element) string {
 	return checkServer(e)
 }
 
-// checkServer checks that a server's keys fit its type, and sets a type left out.
+// checkServer checks that a server's keys fit its type, and sets a missing type.
 func checkServer(e *element) string {
 	kind, _ := e.get("type").(string)
 	if kind == "" {
@@ -262,7 +262,7 @@ func (e *element) get(key string) any {
 	return nil
 }
 
-// shown writes a path as a person would: mcp.servers[0].name.
+// shown writes a path in the usual form: mcp.servers[0].name.
 func shown(path []string) string {
 	var b strings.Builder
 	for i, part := range path {
@@ -278,5 +278,5 @@ func shown(path []string) string {
 	return b.String()
 }
 
-// isList says whether a key is a list of tables.
+// isList reports whether a key is a list of tables.
 func isList(key string) bool { return key == serverSection || key == ruleSection }

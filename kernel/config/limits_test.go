@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hostileFiles are files that cost a TOML parser more than they are worth. Each fills size bytes.
+// hostileFiles are files that cost a TOML parser much time or memory. Each fills size bytes.
 func hostileFiles(size int) map[string]string {
 	fill := func(format string) string {
 		var b strings.Builder
@@ -44,7 +44,7 @@ func hostileFiles(size int) map[string]string {
 	}
 }
 
-// allowed is the largest of the hostile files of this name that the limits allow.
+// allowed returns the largest hostile file of this name within the limits.
 func allowed(name string) []byte {
 	for size := maxProjectSize - 100; ; size = size * 9 / 10 {
 		if text := []byte(hostileFiles(size)[name]); exceeds("F", text) == nil {
@@ -53,8 +53,8 @@ func allowed(name string) []byte {
 	}
 }
 
-// TestHostileFilesStayCheap loads files that are as bad as the limits allow: none of them
-// allocates more than 20 MB in all. BenchmarkHostileFiles measures the time.
+// TestHostileFilesStayCheap loads the worst files within the limits: none of them allocates more than 20 MB in all.
+// BenchmarkHostileFiles measures the time.
 func TestHostileFilesStayCheap(t *testing.T) {
 	for name, text := range hostileFiles(maxProjectSize - 100) {
 		for _, text := range [][]byte{[]byte(text), allowed(name)} {

@@ -16,28 +16,27 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// setting is the value of a key, in one layer or after all.
+// setting is the value of a key in one layer, or after all layers.
 type setting struct {
 	row    *row
 	key    string // as shown: "providers.claude.acp.mode"
-	id     string // the provider in it, or ""
+	id     string // the provider in the key, or ""
 	value  any
 	origin string // "user file PATH:3"
 }
 
-// Load reads all layers. flags maps keys such as "model.default_provider" to values;
-// environ is what os.Environ returns.
+// Load reads all layers. flags maps keys such as "model.default_provider" to values. environ is the result of
+// os.Environ.
 //
-// The error is of type Problems and holds every mistake. The Config is never nil: with
-// an error it holds what was valid, for `doctor` and `config show`, and nothing may be
-// run on it. Load writes nothing.
+// The error is of type Problems and holds every mistake. The Config is never nil. With an error it holds the valid
+// settings, for `doctor` and `config show` only: no command may run with it. Load writes nothing.
 func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*Config, error) {
 	l := &loader{values: map[string]setting{}, config: &Config{}}
 	l.defaults()
 	l.user(dirs)
 	l.project(ws, dirs, environ)
 	l.environment(environ)
-	for _, key := range slices.Sorted(maps.Keys(flags)) { // the highest layer
+	for _, key := range slices.Sorted(maps.Keys(flags)) { // flags are the highest layer
 		row, id := rowOf(key)
 		if row == nil || !row.kind.scalar() || strings.Contains(row.name, "[]") {
 			l.problems = append(l.problems, &Problem{Source: "flag", Key: key, Reason: "is not a key a flag can set"})
@@ -45,7 +44,7 @@ func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*
 		}
 		l.putText(row, key, id, flags[key], "flag")
 	}
-	// The typed Config of the settings.
+	// From here on, the settings become the typed Config.
 	c := l.config
 	c.Providers, c.ContextWindows, c.Service.Channels = map[string]Provider{}, map[string]int{}, map[string]bool{}
 	for _, key := range l.order {
@@ -74,13 +73,13 @@ func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*
 // loader gathers the layers, lowest first.
 type loader struct {
 	config   *Config
-	order    []string // keys in the order in which they were first set
+	order    []string // keys in the order of their first setting
 	values   map[string]setting
 	elements []element
 	problems Problems
 }
 
-// put sets a key, over whatever set it before, or adds to it.
+// put sets a key over its earlier value, or adds to it.
 func (l *loader) put(s setting) {
 	if old, ok := l.values[s.key]; !ok {
 		l.order = append(l.order, s.key)
@@ -117,7 +116,7 @@ func (l *loader) user(dirs Dirs) {
 	l.elements = append(l.elements, layer.elements...)
 }
 
-// project adds the project file: all of it when it is trusted, else what tightens.
+// project adds the project file: all of it if it is trusted, otherwise only the tightening keys.
 func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	files, problems := readProject(ws)
 	l.problems = append(l.problems, problems...)
@@ -142,8 +141,7 @@ func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	}
 }
 
-// trusted says whether the project counts in full. A broken trust store is a problem,
-// and no trust.
+// trusted reports whether the project counts in full. A broken trust store is a problem and gives no trust.
 func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 	if v := lookup(environ, trustVariable); v != "" {
 		ok, err := strconv.ParseBool(v)
@@ -159,8 +157,8 @@ func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 	return ok
 }
 
-// buildLists makes the servers and rules. A project's server replaces a user's of the
-// same name; readLayer has refused two of one name in one file.
+// buildLists builds the servers and rules. A project's server replaces a user's server of the same name. readLayer
+// has refused two servers of one name in one file.
 func (l *loader) buildLists() {
 	for i, e := range l.elements {
 		if e.list == serverSection && l.replaced(i) {
@@ -187,15 +185,14 @@ func (l *loader) buildLists() {
 	}
 }
 
-// replaced says whether a later server has the name of the i-th element.
+// replaced reports whether a later server has the name of the i-th element.
 func (l *loader) replaced(i int) bool {
 	return slices.ContainsFunc(l.elements[i+1:], func(later element) bool {
 		return later.list == serverSection && later.get("name") == l.elements[i].get("name")
 	})
 }
 
-// unreadable turns the error of reading a file into a problem. A file that is not
-// there is none.
+// unreadable turns the error of reading a file into a problem. A missing file is not a problem.
 func unreadable(path string, err error) *Problem {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -210,8 +207,8 @@ func unreadable(path string, err error) *Problem {
 
 var errIrregular = errors.New("not a regular file")
 
-// readRegular reads a regular file of at most limit bytes. It looks before it opens:
-// opening a pipe would wait for somebody to write.
+// readRegular reads a regular file of at most limit bytes. It checks before it opens: opening a pipe would wait for
+// a writer.
 func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string, limit int64) ([]byte, error) {
 	info, err := stat(path)
 	if err != nil {
@@ -232,8 +229,8 @@ func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.R
 	return data, err
 }
 
-// readProject reads the two files of a project that count. It opens the project's
-// directory as a root, so that no symbolic link leads out of it.
+// readProject reads the project's two files. It opens the project's directory as a root, so that no symbolic link
+// leads out of it.
 func readProject(ws Workspace) (projectFiles, Problems) {
 	var files projectFiles
 	if !ws.Exists {
@@ -249,7 +246,7 @@ func readProject(ws Workspace) (projectFiles, Problems) {
 	read := func(path string, limit int64) []byte {
 		rel, err := filepath.Rel(ws.Root, path)
 		if err != nil {
-			rel = path // refused by the root
+			rel = path // the root refused it
 		}
 		data, err := readRegular(root.Stat, open, rel, limit)
 		if problem := unreadable(path, err); problem != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// place is a user, a project and nothing else.
+// place is a user and a project, and nothing else.
 type place struct {
 	t    testing.TB
 	dirs Dirs
@@ -123,7 +123,7 @@ func TestLayers(t *testing.T) {
 	check(nil, "project", "project file PROJECT:3")
 }
 
-// modelOf is the model of a provider as JSON.
+// modelOf returns the model of a provider, decoded from JSON.
 func modelOf(text string) (m struct {
 	API        string
 	Name       string
@@ -136,7 +136,7 @@ func modelOf(text string) (m struct {
 	Price      map[string]any
 }) {
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		panic(err) // the test's own text
+		panic(err) // the test wrote this text
 	}
 	return m
 }

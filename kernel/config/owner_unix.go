@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// owner returns who owns a file, and false if that cannot be told.
+// owner returns the owner of a file. ok is false if the owner is unknown.
 func owner(info fs.FileInfo, err error) (uid uint32, ok bool) {
 	if err != nil {
 		return 0, false
@@ -21,7 +21,7 @@ func owner(info fs.FileInfo, err error) (uid uint32, ok bool) {
 	return st.Uid, true
 }
 
-// isMine reports whether a uid is that of this process, of root, or of the owner of home.
+// isMine reports whether a uid belongs to this process, to root, or to the owner of home.
 func isMine(uid uint32, home string) bool {
 	if uid == 0 || int64(uid) == int64(os.Geteuid()) {
 		return true
@@ -30,7 +30,7 @@ func isMine(uid uint32, home string) bool {
 	return ok && uid == h
 }
 
-// isOwn reports whether what lies at path, and what it leads to, belongs to this user or to root.
+// isOwn reports whether path and its link target belong to this user or to root.
 func isOwn(path, home string) bool {
 	link, ok := owner(os.Lstat(path))
 	if !ok || !isMine(link, home) {
@@ -47,9 +47,9 @@ func haveOneOwner(a, b string) bool {
 	return ok && also && first == second
 }
 
-// isForeign reports whether a workspace belongs neither to root nor to the owner of home: somebody else
-// could have left it to receive the record. Root works in checkouts of other users, but not in a
-// directory such as /tmp, where everybody can leave one.
+// isForeign reports whether a workspace belongs neither to root nor to the owner of home. Another user could have
+// left it to receive the record. Root works in checkouts of other users, but not in a directory such as /tmp, where
+// everyone can leave one.
 func isForeign(path, home string) bool {
 	w, ok := owner(os.Stat(path))
 	if home == "" || !ok || w == 0 {
@@ -59,8 +59,8 @@ func isForeign(path, home string) bool {
 	return ok && h != 0 && h != w || isLeft(path)
 }
 
-// isLeft reports whether path lies in a directory such as /tmp, and belongs to another user than this
-// process and root.
+// isLeft reports whether path lies in a directory such as /tmp and belongs neither to root nor to this process's
+// user.
 func isLeft(path string) bool {
 	dir, err := os.Stat(filepath.Dir(path))
 	uid, ok := owner(os.Lstat(path))
@@ -68,15 +68,15 @@ func isLeft(path string) bool {
 		uid != 0 && int64(uid) != int64(os.Geteuid())
 }
 
-// distrusted returns why a workspace above the work tree is not taken. A folder that only the user's own
-// group can write to is taken, as a umask of 002 makes it.
+// distrusted returns the reason to skip a workspace above the work tree. It accepts a folder that the user's own
+// group can write to, because a umask of 002 makes such folders.
 func distrusted(path, home string) string {
 	if !isOwn(path, home) {
 		return "belongs to another user"
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return "" // who opens it says what is wrong
+		return "" // opening it reports the fault
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()

@@ -31,7 +31,7 @@ func TestFindRefusesAnotherUsersWorkspace(t *testing.T) {
 	}
 }
 
-// Opening a pipe would wait for ever for somebody to write.
+// TestConfigurationThatIsAPipe: opening a pipe would wait for a writer for ever.
 func TestConfigurationThatIsAPipe(t *testing.T) {
 	p := newPlace(t)
 	if err := syscall.Mkfifo(p.ws.ConfigFile(), 0o600); err != nil {
@@ -42,8 +42,8 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 	}
 }
 
-// TestFindAbove: above the work tree a folder is taken only if it is this user's and no other user can
-// write to it. The others are in Passed.
+// TestFindAbove: above the work tree, Find accepts only this user's folders to which no other user can write.
+// Passed lists the others.
 func TestFindAbove(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
@@ -56,9 +56,12 @@ func TestFindAbove(t *testing.T) {
 	}
 	const stranger = 65534
 	for name, tc := range map[string]struct {
-		above func(path string) error // what is done to a/.perlica_config
-		git   string                  // where a .git lies, and
-		owner int                     // whose it is
+		// above changes a/.perlica_config.
+		above func(path string) error
+		// git is the folder of a .git.
+		git string
+		// owner is the uid that owns this .git.
+		owner int
 		taken bool
 	}{
 		"mine":                        {nil, "", 0, true},
@@ -114,8 +117,8 @@ func TestFindAbove(t *testing.T) {
 	}
 }
 
-// TestFindInASharedFolder: root works in a foreign checkout, and not in a folder of another user that lies
-// where everybody can leave one.
+// TestFindInASharedFolder: root works in a foreign checkout, but not in another user's folder in a directory where
+// everyone can leave one.
 func TestFindInASharedFolder(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")

@@ -9,16 +9,18 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Problem is one mistake: where it is, what is wrong, and the nearest thing that
-// would have been right.
+// Problem is one mistake: its place, its nature, and the nearest valid key or value.
 type Problem struct {
-	Source  string `json:"source"` // a file, "environment PERLICA_X" or "flag"
-	Line    int    `json:"line"`   // 1 is the first; 0 where there are no lines
-	Column  int    `json:"column"` // in bytes; 0 when only the line is known
-	Key     string `json:"key"`    // the key as it was written; "" when it is about the whole source
-	Reason  string `json:"reason"`
-	Nearest string `json:"nearest"` // the nearest valid key or value, or ""
-	Err     error  `json:"-"`       // the cause, where there is one
+	Source string `json:"source"` // a file, "environment PERLICA_X" or "flag"
+	Line   int    `json:"line"`   // 1 is the first; 0 without lines
+	Column int    `json:"column"` // bytes; 0 if only the line is known
+	// Key is the key as written. "" means that the problem concerns the whole source.
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+	// Nearest is the nearest valid key or value, or "".
+	Nearest string `json:"nearest"`
+	// Err is the cause, or nil.
+	Err error `json:"-"`
 }
 
 // Error is one printable line.
@@ -65,12 +67,12 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// fault is what is wrong with a value, before it is known where it stands.
+// fault is a mistake in a value whose place is not known yet.
 type fault struct {
 	reason, nearest string
 }
 
-// nearest returns the candidate that was probably meant, or "".
+// nearest returns the probably intended candidate, or "".
 func nearest(word string, candidates []string) string {
 	if len(word) > 100 {
 		return ""
@@ -88,9 +90,8 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// printable returns s unless it holds something that a terminal would obey or hide
-// (controls, direction marks, invalid UTF-8); then it returns s quoted. What is very
-// long is cut.
+// printable returns s. It quotes s if s holds control characters, direction marks or invalid UTF-8, which a
+// terminal would obey or hide. It cuts a very long s.
 func printable(s string) string {
 	const limit = 400
 	if len(s) > limit {
@@ -104,7 +105,7 @@ func printable(s string) string {
 	return s
 }
 
-// isSection says whether keys lie below a path.
+// isSection reports whether keys lie below a path.
 func isSection(path []string) bool {
 	for i := range table {
 		if rest, ok := within(table[i].name, path); ok && rest != "" {
@@ -114,7 +115,7 @@ func isSection(path []string) bool {
 	return false
 }
 
-// below returns what the keys and sections next below a path are called.
+// below returns the names of the keys and sections directly below a path.
 func below(path []string) []string {
 	var names []string
 	for i := range table {
@@ -128,7 +129,7 @@ func below(path []string) []string {
 	return names
 }
 
-// within cuts a path off the beginning of a row's name.
+// within removes a path from the beginning of a row's name.
 func within(name string, path []string) (rest string, ok bool) {
 	for _, part := range path {
 		var next string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// reference is the table of keys in Markdown, as in docs/configuration.md.
+// reference returns the table of keys in Markdown, as in docs/configuration.md.
 func reference() string {
 	var b strings.Builder
 	for i := range table {
@@ -35,7 +35,7 @@ func reference() string {
 	return b.String()
 }
 
-// values says which values of the type are valid.
+// values describes the valid values of the type.
 func (r *row) values() string {
 	switch {
 	case r.choices != nil:

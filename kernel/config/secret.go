@@ -10,20 +10,21 @@ import (
 	"strings"
 )
 
-// Secret says where a secret is. The secret itself never stands in a configuration.
+// Secret says where a secret is. The configuration never contains the secret itself.
 type Secret struct {
-	Env  string // the environment variable that holds it; "" means: File
-	File string // "" means: where its user says
+	// Env names the environment variable with the secret. "" means that File is used.
+	Env string
+	// File is the path of the secret. "" means the default file of its user.
+	File string
 }
 
 // ErrNoSecret says that a secret is not there yet.
 var ErrNoSecret = errors.New("there is none")
 
-// maxSecret is more than any secret needs.
+// maxSecret is the size limit in bytes, more than any secret needs.
 const maxSecret = 4 << 10
 
-// Path is the file that is read: File, or else the one of the given name in the user's
-// configuration directory.
+// Path returns File, or the file of the given name in the user's configuration directory.
 func (s Secret) Path(dirs Dirs, name string) string {
 	if rest, ok := strings.CutPrefix(s.File, "~/"); ok {
 		return filepath.Join(dirs.Home, rest)
@@ -34,9 +35,9 @@ func (s Secret) Path(dirs Dirs, name string) string {
 	return s.File
 }
 
-// Read returns the secret, without space around it. name is the file's where none is
-// configured. A file that others can read is refused: what is in it is no secret. The error
-// wraps ErrNoSecret where nothing is there, and never holds the secret.
+// Read returns the secret without surrounding space. name is the default file. Read refuses a file that other users
+// can read, because its content is not secret. The error wraps ErrNoSecret if the secret is missing, and never
+// holds the secret.
 func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string, error) {
 	if s.Env != "" {
 		if v := strings.TrimSpace(getenv(s.Env)); v != "" {
@@ -73,7 +74,7 @@ func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string
 	return "", fmt.Errorf("%w: %s is empty", ErrNoSecret, printable(path))
 }
 
-// openSecret opens a regular file. It looks first: opening a pipe would wait for a writer.
+// openSecret opens a regular file. It checks first: opening a pipe would wait for a writer.
 func openSecret(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -85,7 +86,7 @@ func openSecret(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// SharedSecretError says that others can read the file of a secret.
+// SharedSecretError says that other users can read the file of a secret.
 type SharedSecretError struct{ Path string }
 
 func (e *SharedSecretError) Error() string {

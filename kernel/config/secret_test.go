@@ -30,7 +30,7 @@ func TestSecret(t *testing.T) {
 		{s: Secret{File: home}, want: "s3cret-at-home"},
 		{s: Secret{File: "~/elsewhere"}, want: "s3cret-at-home"},
 		{s: Secret{Env: "FULL", File: home}, want: "s3cret-of-env"},
-		{s: Secret{Env: "EMPTY"}, none: true}, // not the file: somebody meant the variable
+		{s: Secret{Env: "EMPTY"}, none: true}, // not the file, because the user named the variable
 		{s: Secret{File: "/nonesuch"}, none: true},
 	} {
 		if got, err := tt.s.Read(p.dirs, name, getenv); got != tt.want || errors.Is(err, ErrNoSecret) != tt.none {
@@ -48,7 +48,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// A file that others can read is no secret any more.
+// TestSecretOfEverybody refuses a file that other users can read.
 func TestSecretOfEverybody(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes say nothing here")
@@ -68,7 +68,7 @@ func TestSecretOfEverybody(t *testing.T) {
 	}
 }
 
-// What a project file says of channels counts once it is trusted.
+// TestChannelsOfAProject: the channel settings of a project file count once the file is trusted.
 func TestChannelsOfAProject(t *testing.T) {
 	p := newPlace(t)
 	p.project(`[service.channels]

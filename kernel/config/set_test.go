@@ -31,7 +31,7 @@ func TestSetProjectGivesNoTrust(t *testing.T) {
 	if c := p.mustLoad(); c.Project.Trusted || c.DefaultProvider != "" {
 		t.Errorf("trusted %v, default %q", c.Project.Trusted, c.DefaultProvider)
 	}
-	// Trust that was for other contents is not carried over either.
+	// SetProject does not extend the trust of other contents either.
 	if err := Trust(p.dirs, p.ws, p.mustLoad().Project.Digest); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestSetProjectRefusesWhatSetRefuses(t *testing.T) {
 	}
 }
 
-// A file that was not there holds nothing but what was set; a prompt that was is not trusted
-// with it.
+// TestSetProjectWhereThereIsNoFile: a new file holds only the setting, and becomes trusted. A system prompt that
+// already existed does not become trusted with it.
 func TestSetProjectWhereThereIsNoFile(t *testing.T) {
 	p := newPlace(t)
 	if err := os.RemoveAll(p.ws.Dir()); err != nil {

@@ -8,16 +8,15 @@ import (
 	"github.com/perlica/perlica/eventlog/redact"
 )
 
-// Value is one key, for `config show`. Value is a TOML literal on one line, with
-// secrets masked and nothing in it that a terminal would obey.
+// Value is one key, for `config show`. Its Value is a TOML literal on one line, with masked secrets and nothing
+// that a terminal would obey.
 type Value struct {
 	Key    string
 	Value  string
 	Origin string // "default", "user file PATH:3", "project file PATH:3", "environment PERLICA_X", "flag"
 }
 
-// Values returns every key that has a value, in the order of the table of keys, then
-// by name.
+// Values returns every key that has a value, in the order of the table of keys, then by name.
 func (c *Config) Values() []Value {
 	settings := append([]setting(nil), c.settings...)
 	rank := make(map[*row]int, len(table))
@@ -27,7 +26,7 @@ func (c *Config) Values() []Value {
 	sort.SliceStable(settings, func(i, j int) bool {
 		a, b := settings[i], settings[j]
 		if isList(a.row.section()) || isList(b.row.section()) {
-			// Elements stay together: they are in order already, behind the rest.
+			// Elements are already in order and come last.
 			return !isList(a.row.section()) && isList(b.row.section())
 		}
 		if a.id != b.id && a.row.section() == b.row.section() {
@@ -46,10 +45,10 @@ func (c *Config) Values() []Value {
 	return values
 }
 
-// mask stands in for a secret.
+// mask replaces a secret.
 const mask = "xxxxxxxx"
 
-// programs has the program of each key that holds the arguments of one.
+// programs maps each key that holds arguments to the key of the program.
 type programs map[string]string
 
 func (p programs) add(key string, value any) {
@@ -58,8 +57,7 @@ func (p programs) add(key string, value any) {
 	}
 }
 
-// shownValue writes a value as TOML, secrets masked. Arguments are those of the program: some
-// have flags of their own for a secret.
+// shownValue writes a value as TOML with masked secrets. The program decides which arguments are secret flags.
 func shownValue(r *row, v any, program string) string {
 	if m, ok := v.(map[string]string); ok && r.secret {
 		masked := make(map[string]string, len(m))
@@ -77,8 +75,7 @@ func shownValue(r *row, v any, program string) string {
 	return format(v)
 }
 
-// maskURL masks what an address may hold besides a place: credentials and a query; of a
-// secret one, its path too.
+// maskURL masks the credentials and the query of an address. For a secret address it masks the path too.
 func maskURL(s string, secret bool) string {
 	u, err := url.Parse(s)
 	masksPath := err == nil && secret && strings.Trim(u.Path, "/") != ""

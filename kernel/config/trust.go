@@ -19,15 +19,15 @@ import (
 // ErrNothingToTrust says that a project has neither config.toml nor prompts/system.md.
 var ErrNothingToTrust = errors.New("config: the project has nothing to trust")
 
-// projectFiles are the files of a project that count; nil means absent.
+// projectFiles are the files of a project that count. Nil means that a file is absent.
 type projectFiles struct {
 	config, prompt []byte
 }
 
 func (f projectFiles) present() bool { return f.config != nil || f.prompt != nil }
 
-// digest is the SHA-256 of both files, each with its name, presence and length, so that
-// no change of one or the other goes unseen.
+// digest is the SHA-256 of both files, each with its name, presence and length. So every change of either file
+// changes the digest.
 func (f projectFiles) digest() string {
 	h := sha256.New()
 	h.Write([]byte("perlica project v1\n"))
@@ -46,8 +46,8 @@ func (f projectFiles) digest() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// trustFile is the file in the user's state that says which contents of a project are
-// trusted. It is named by a hash of the project's absolute path.
+// trustFile is the file in the state directory with the trusted digest of a project. Its name is a hash of the
+// project's absolute path.
 func (d Dirs) trustFile(ws Workspace) string {
 	sum := sha256.Sum256([]byte(realPath(ws)))
 	return filepath.Join(d.State, "trust", hex.EncodeToString(sum[:]))
@@ -60,14 +60,14 @@ func realPath(ws Workspace) string {
 	return ws.Root
 }
 
-// trustLine is all that a trust file holds.
+// trustLine is the whole content of a trust file.
 func trustLine(ws Workspace, digest string) string {
 	return digest + "  " + fmt.Sprintf("%q", realPath(ws)) + "\n"
 }
 
-// Trust lets the project's files count in full as long as their digest is the one
-// given, which is Config.Project.Digest of the Load whose contents the person was
-// shown: what has changed since is not trusted. On return it survives a crash.
+// Trust lets the project's files count in full while they have this digest. The digest is the Config.Project.Digest
+// of the Load that the person saw, so a later change is not trusted. When Trust returns nil, the trust survives a
+// crash.
 func Trust(dirs Dirs, ws Workspace, digest string) error {
 	if digest == "" {
 		return ErrNothingToTrust
@@ -82,7 +82,7 @@ func Trust(dirs Dirs, ws Workspace, digest string) error {
 	return nil
 }
 
-// Untrust takes back what Trust gave. It is no error if there was nothing.
+// Untrust withdraws the trust. It returns no error if the project was not trusted.
 func Untrust(dirs Dirs, ws Workspace) error {
 	err := os.Remove(dirs.trustFile(ws))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func Untrust(dirs Dirs, ws Workspace) error {
 	return nil
 }
 
-// Trusted says whether files of this digest are trusted in this place.
+// Trusted reports whether files of this digest are trusted at this place.
 func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 	if digest == "" {
 		return false, nil
@@ -106,23 +106,23 @@ func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 	return string(data) == trustLine(ws, digest), nil
 }
 
-// loosening says when a key of a project file loosens what the user's file and the
-// defaults say. What loosens counts only once the project is trusted.
+// loosening says when a key of a project file loosens the settings of the user's file and the defaults. A loosening
+// key counts only once the project is trusted.
 type loosening int
 
 const (
 	never              loosening = iota
 	always                       // whatever the value
-	whenTrue                     // true, where it is false without it
-	whenFalse                    // false, where it is true without it
-	whenHigher                   // a larger number than without it
-	whenLaxer                    // further along deny, ask, reads, allow than without it
-	whenAllow                    // a rule whose effect is allow
-	whenSwitchedOn               // true, whatever holds without it
+	whenTrue                     // true, if it is false without the project file
+	whenFalse                    // false, if it is true without the project file
+	whenHigher                   // a larger number than without the project file
+	whenLaxer                    // a later word of deny, ask, reads, allow than without the project file
+	whenAllow                    // a rule with the effect allow
+	whenSwitchedOn               // true, always
 	whenProjectDefines           // a provider whose adapter the same file sets
 )
 
-// String is the rule in the words of the docs.
+// String returns the rule in the words of the docs.
 func (l loosening) String() string {
 	return [...]string{
 		never:              "no",
@@ -140,7 +140,7 @@ func (l loosening) String() string {
 // laxity orders the modes of permissions.
 var laxity = map[any]int{"deny": 0, "ask": 1, nil: 1, "reads": 2, "allow": 3}
 
-// loosens says whether value would loosen old, which is nil when nothing is set.
+// loosens reports whether value would loosen old. A nil old means that nothing is set.
 func (l loosening) loosens(value, old any) bool {
 	switch l {
 	case always:
@@ -161,8 +161,8 @@ func (l loosening) loosens(value, old any) bool {
 	return false
 }
 
-// tighten adds a project file: all of it when the project is trusted, else all but
-// what loosens, which is listed.
+// tighten adds a project file: all of it if the project is trusted, otherwise all but the loosening keys. It lists
+// the omitted keys.
 func (l *loader) tighten(file *layer) {
 	trusted := l.config.Project.Trusted
 	programs := programs{}
@@ -187,7 +187,7 @@ func (l *loader) tighten(file *layer) {
 
 func (l *loader) loosensEntry(file *layer, e entry) bool {
 	if e.row.loosens == whenProjectDefines {
-		return slices.ContainsFunc(file.entries, func(set entry) bool { // the adapter of that provider
+		return slices.ContainsFunc(file.entries, func(set entry) bool { // finds the adapter of that provider
 			return set.id == e.value.(string) && strings.HasPrefix(set.row.name, "providers."+anyID+".adapter.")
 		})
 	}
@@ -202,7 +202,7 @@ func (e *element) loosens() bool {
 	return slices.ContainsFunc(e.entries, func(f entry) bool { return f.row.loosens.loosens(f.value, nil) })
 }
 
-// summary is the element on one line, secrets masked.
+// summary returns the element on one line, with masked secrets.
 func (e *element) summary() string {
 	parts := make([]string, 0, len(e.entries))
 	for _, f := range e.entries {
@@ -211,7 +211,7 @@ func (e *element) summary() string {
 	return "[[" + e.list + "]] " + strings.Join(parts, ", ")
 }
 
-// withhold lists what was left aside.
+// withhold lists an omitted setting.
 func (l *loader) withhold(place, what string) {
 	l.config.Withheld = append(l.config.Withheld, printable(place)+": "+printable(what))
 }

@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// What a project file says, whether it counts untrusted, and what the user's file said.
+// TestOnlyTightens has a project file and a user's file per case. It checks whether the untrusted project file
+// counts.
 func TestOnlyTightens(t *testing.T) {
 	for _, tt := range []struct {
 		name, user, project string
-		withheld            string // "" means that it counts
+		withheld            string // "" means that the setting counts
 	}{
 		{"deny rule", "", "[[policy.rule]]\neffect='deny'", ""},
 		{"ask rule", "", "[[policy.rule]]\neffect='ask'", ""},
@@ -203,7 +204,7 @@ func TestTrustOfTwoProjects(t *testing.T) {
 	}
 }
 
-// TestPersonalKeys: where a team's hub is does not come with a project, trusted or not.
+// TestPersonalKeys: a project cannot set the address of a team's hub, trusted or not.
 func TestPersonalKeys(t *testing.T) {
 	for _, line := range []string{`team.url = "postgres://db.example.org/t"`, `team.default = true`, `team.projects.x = "/x"`} {
 		p := newPlace(t)

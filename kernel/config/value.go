@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/redact"
 )
 
-// decode turns what the TOML decoder made of a value into the kind's Go type.
+// decode converts a value of the TOML decoder to the kind's Go type.
 func (r *row) decode(v any) (any, *fault) {
 	switch r.kind {
 	case text:
@@ -58,7 +58,7 @@ func (r *row) decode(v any) (any, *fault) {
 	return nil, r.wrongType()
 }
 
-// parse turns the text of an environment variable or a flag into the kind's Go type.
+// parse converts the text of an environment variable or a flag to the kind's Go type.
 func (r *row) parse(s string) (v any, f *fault) {
 	var err error
 	switch v = s; r.kind {
@@ -75,7 +75,7 @@ func (r *row) parse(s string) (v any, f *fault) {
 	return r.decode(v)
 }
 
-// wrongType says what kind of value is wanted.
+// wrongType names the expected kind of value.
 func (r *row) wrongType() *fault {
 	want := map[kind]string{
 		text: `a string such as "x"`, boolean: "true or false", integer: "a whole number", number: "a number",
@@ -85,7 +85,7 @@ func (r *row) wrongType() *fault {
 	return &fault{reason: "must be " + want[r.kind]}
 }
 
-// decodeTexts keeps an empty list apart from an absent one: it is never nil.
+// decodeTexts distinguishes an empty list from an absent one: an empty list is not nil.
 func (r *row) decodeTexts(v any) (any, *fault) {
 	list, ok := v.([]any)
 	if !ok {
@@ -133,7 +133,7 @@ func (r *row) decodeMap(v any) (any, *fault) {
 	return out, nil
 }
 
-// checkRange checks an integer or a number; max 0 means there is no range.
+// checkRange checks an integer or a number. A max of 0 means that no range applies.
 func (r *row) checkRange(f float64) *fault {
 	if math.IsNaN(f) || r.max > 0 && (f < r.min || f > r.max) {
 		return &fault{reason: fmt.Sprintf("must be from %v to %v", plain(r.min), plain(r.max))}
@@ -143,7 +143,7 @@ func (r *row) checkRange(f float64) *fault {
 
 func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// checkText checks a string, or one of a list.
+// checkText checks a string, or one string of a list.
 func (r *row) checkText(s string) *fault {
 	if hasNUL(s) {
 		return &fault{reason: "holds a NUL character"}
@@ -224,7 +224,7 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// quote writes a TOML basic string that holds nothing a terminal would obey.
+// quote writes a TOML basic string without characters that a terminal would obey.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -247,7 +247,7 @@ func quote(s string) string {
 
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
-// The checks of single values: each returns what is wrong, or "".
+// The following functions check single values. Each returns the fault, or "".
 
 func checkNotEmpty(s string) string {
 	if strings.TrimSpace(s) == "" {
@@ -256,8 +256,8 @@ func checkNotEmpty(s string) string {
 	return ""
 }
 
-// validID says whether s can name a provider: it must fit into a key, an environment
-// variable and a command line.
+// validID reports whether s can name a provider. The name must fit into a key, an environment variable and a
+// command line.
 func validID(s string) bool {
 	for i, r := range s {
 		alnum := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -289,7 +289,7 @@ func checkEnvName(s string) string {
 	return ""
 }
 
-// checkSecretFile refuses paths that mean another file in another folder, or one in the project.
+// checkSecretFile refuses paths whose meaning depends on the folder, and paths in the project.
 func checkSecretFile(s string) string {
 	if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
 		return `must be an absolute path, or begin with "~/"`
@@ -319,11 +319,11 @@ func checkURL(s string) string {
 	return ""
 }
 
-// pathWords are the words a rule's path may be besides a glob.
+// pathWords are the words that a rule's path may be, apart from a glob.
 var pathWords = []string{"inside", "outside"}
 
-// checkRulePath accepts the two words and globs, and takes a word that nearly is one
-// of the two for a slip.
+// checkRulePath accepts the two words and globs. It treats a word that is nearly one of the two as a typing
+// mistake.
 func checkRulePath(s string) string {
 	switch {
 	case s == "":
@@ -338,11 +338,10 @@ func checkRulePath(s string) string {
 	return ""
 }
 
-// toolKinds are the kinds of tool calls ACP knows.
+// toolKinds are the kinds of tool calls in ACP.
 var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 
-// section says what a row's value belongs to: a provider, an element of a list, or
-// "" for the Config itself.
+// section names the owner of a row's value: a provider, an element of a list, or "" for the Config itself.
 func (r *row) section() string {
 	if strings.HasPrefix(r.name, "providers."+anyID) {
 		return providerSection

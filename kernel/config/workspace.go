@@ -16,17 +16,20 @@ import (
 // DirName is the directory of a project that holds its configuration and its record.
 const DirName = ".perlica_config"
 
-// Workspace is where a project's configuration and record lie. It may not exist yet.
+// Workspace is the place of a project's configuration and record. It may not exist yet.
 type Workspace struct {
-	Root   string // the directory that holds .perlica_config
-	Exists bool   // .perlica_config is there
-	Named  bool   // a person named the directory
+	// Root is the directory that holds .perlica_config.
+	Root string
+	// Exists says that .perlica_config exists.
+	Exists bool
+	// Named says that a person named the directory.
+	Named bool
 
-	// Passed are folders above that Find did not take, with the reason.
+	// Passed are folders above that Find rejected, with the reason.
 	Passed []*WorkspaceError
 }
 
-// WorkspaceError says that a workspace is there and must not be used.
+// WorkspaceError says that a workspace exists and must not be used.
 type WorkspaceError struct {
 	Path   string
 	Reason string
@@ -44,14 +47,14 @@ func (e *WorkspaceError) Unwrap() error { return e.Err }
 // ErrRootDirectory says that the working directory, or the top of its git work tree, is the root directory.
 var ErrRootDirectory = errors.New("it is the root directory, which no command takes for a project unasked")
 
-// Find returns the workspace of a directory. Find looks for .perlica_config from dir upwards to the top of
-// the git work tree. Without a work tree, Find looks above dir as well: up to but not including home and the
-// root directory, and only at folders of this user that no other user can write to. The others are
-// in Passed. Without a folder, the workspace is at the top of the work tree, otherwise in dir, and Ensure
-// makes it. Find writes nothing.
+// Find returns the workspace of a directory. Find looks for .perlica_config from dir upwards to the top of the git
+// work tree. Without a work tree, Find also looks above dir, up to but not including home and the root directory.
+// There it accepts only folders of this user that no other user can write to, and lists the others in Passed. If
+// Find finds no folder, the workspace is at the top of the work tree, otherwise in dir, and Ensure creates it. Find
+// writes nothing.
 //
-// A .perlica_config that is not a directory, that is a symbolic link out of its project, or that belongs
-// to another user is a *WorkspaceError. The root directory can only be read: see openRoot.
+// Find returns a *WorkspaceError if .perlica_config is not a directory, is a symbolic link out of its project, or
+// belongs to another user. The root directory can only be read: see openRoot.
 func Find(dir, home string) (Workspace, error) {
 	if !filepath.IsAbs(dir) {
 		return Workspace{}, &WorkspaceError{Path: dir, Reason: "the working directory is not an absolute path"}
@@ -84,7 +87,7 @@ func Find(dir, home string) (Workspace, error) {
 	return ws, nil
 }
 
-// At returns the workspace of a directory that a person named. It may belong to anybody.
+// At returns the workspace of a directory that a person named. It may belong to any user.
 func At(dir string) (Workspace, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return Workspace{}, &WorkspaceError{Path: dir, Reason: "there is no such directory", Err: err}
@@ -106,9 +109,9 @@ func above(dir, home string) iter.Seq[string] {
 	}
 }
 
-// workTree returns the top of the git work tree that dir lies in. ok is false without one: then it is dir.
-// A .git above dir counts if it belongs to this user, to root, or to the owner of dir: another user could
-// have put it there, as in /tmp.
+// workTree returns the top of the git work tree that contains dir. Without a work tree, top is dir and ok is false.
+// A .git above dir counts if it belongs to this user, to root, or to the owner of dir: in /tmp, another user could
+// have put it there.
 func workTree(dir, home string) (top string, ok bool) {
 	if end, err := os.Stat(home); err == nil && isHome(dir, end) {
 		return dir, false
@@ -124,10 +127,10 @@ func workTree(dir, home string) (top string, ok bool) {
 	return dir, false
 }
 
-// isRoot reports whether nothing lies above a directory.
+// isRoot reports whether a directory is the root directory.
 func isRoot(dir string) bool { return dir == filepath.Dir(dir) }
 
-// isHome compares what the names lead to, not the names.
+// isHome compares the directories and not their names.
 func isHome(dir string, home fs.FileInfo) bool {
 	info, err := os.Stat(dir)
 	return err == nil && os.SameFile(info, home)
@@ -138,7 +141,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// checkOwned is checkWorkspace for a folder that nobody named: it must not belong to another user.
+// checkOwned works like checkWorkspace for a folder that nobody named: the folder must not belong to another user.
 func checkOwned(root, home string) (Workspace, error) {
 	ws, err := checkWorkspace(root)
 	if err == nil && isForeign(ws.Dir(), home) {
@@ -165,7 +168,7 @@ func checkWorkspace(root string) (Workspace, error) {
 	return ws, nil
 }
 
-// statWithin follows symbolic links as long as they stay below root.
+// statWithin follows symbolic links while they stay below root.
 func statWithin(root, name string) (fs.FileInfo, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -181,7 +184,7 @@ func (w Workspace) Dir() string { return filepath.Join(w.Root, DirName) }
 // ConfigFile is the project's configuration file.
 func (w Workspace) ConfigFile() string { return filepath.Join(w.Dir(), "config.toml") }
 
-// SystemPromptFile goes ahead of the first text of a session.
+// SystemPromptFile is the text that Perlica puts before the first text of a session.
 func (w Workspace) SystemPromptFile() string { return filepath.Join(w.Dir(), "prompts", "system.md") }
 
 // ContextPaths are the files of one context.
@@ -189,13 +192,12 @@ type ContextPaths struct {
 	Dir, EventLog, Sessions, Approvals, Search, Logs, Locks string
 }
 
-// Views are the files that are made of the log and come back when they are deleted.
+// Views are the files that are derived from the log. Perlica builds a deleted one again.
 func (p ContextPaths) Views() []string {
 	return []string{p.Sessions, p.Approvals, filepath.Join(p.Dir, "search.db")}
 }
 
-// Context returns the paths of a context. A name that is not one path element is a
-// *ContextNameError.
+// Context returns the paths of a context. If the name is not one path element, the error is a *ContextNameError.
 func (w Workspace) Context(name string) (ContextPaths, error) {
 	if err := CheckContextName(name); err != nil {
 		return ContextPaths{}, err
@@ -210,15 +212,15 @@ type ServicePaths struct {
 	Dir, Bridge, Lock, Files string
 }
 
-// Service returns the paths of the messaging bridge, of which there is one a project.
+// Service returns the paths of the messaging bridge. A project has one bridge.
 func (w Workspace) Service() ServicePaths {
 	dir := filepath.Join(w.Dir(), "service")
 	in := func(file string) string { return filepath.Join(dir, file) }
 	return ServicePaths{dir, in("service_bridge.db"), in("service.lock"), in("files")}
 }
 
-// EnsureService makes the directories of the messaging bridge as Ensure does those of a
-// context, which must have been made.
+// EnsureService makes the directories of the messaging bridge as Ensure does for a context. The context must
+// already exist.
 func (w Workspace) EnsureService() (ServicePaths, error) {
 	paths := w.Service()
 	root, err := w.openRoot()
@@ -235,8 +237,8 @@ func (w Workspace) EnsureService() (ServicePaths, error) {
 	return paths, nil
 }
 
-// openRoot opens the project's directory, so that no link leads out of it. It refuses the root directory,
-// which would be the project of the whole machine, unless a person named it.
+// openRoot opens the project's directory, so that no link leads out of it. It refuses the root directory unless a
+// person named it, because that project would be the whole machine.
 func (w Workspace) openRoot() (*os.Root, error) {
 	if isRoot(w.Root) && !w.Named {
 		return nil, &WorkspaceError{Path: w.Root, Reason: ErrRootDirectory.Error(), Err: ErrRootDirectory}
@@ -248,13 +250,12 @@ func (w Workspace) openRoot() (*os.Root, error) {
 	return root, nil
 }
 
-// Ensure makes the directories of a context, 0700, and a .gitignore that keeps the
-// record out of git; what a person wrote keeps its contents. It opens the project's
-// directory as a root and refuses, with a *WorkspaceError, to work through a symbolic
-// link below contexts: a cloned repository must not direct the record elsewhere.
+// Ensure makes the directories of a context, with mode 0700, and a .gitignore that keeps the record out of git. It
+// does not change a .gitignore that a person wrote. It opens the project's directory as a root. It refuses a
+// symbolic link below contexts with a *WorkspaceError: a cloned repository must not direct the record to another
+// place.
 //
-// The folder of the debug trail alone may fail to be made.
-// Ensure does not sync directories.
+// Only the folder of the debug trail may fail. Ensure does not sync directories.
 func (w Workspace) Ensure(name string) (ContextPaths, error) {
 	paths, err := w.Context(name)
 	if err != nil {
@@ -287,14 +288,14 @@ func (w Workspace) ensureDirs(root *os.Root, name string) error {
 	if err := ensureWithoutLinks(root, logs); errors.Is(err, errLink) {
 		return w.refuse(logs, err)
 	}
-	return nil // without a folder of its own the debug trail loses its lines, and nothing else
+	return nil // without its folder the debug trail loses its lines, and only those
 }
 
 func (w Workspace) refuse(path string, err error) error {
 	return &WorkspaceError{Path: filepath.Join(w.Root, path), Reason: cause(err), Err: err}
 }
 
-// cause is an error without the path that the caller names anyway.
+// cause returns an error without the path, because the caller names the path.
 func cause(err error) string {
 	if pe, ok := err.(*fs.PathError); ok {
 		return pe.Err.Error()
@@ -302,8 +303,8 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// ensureDir makes a directory. A private one that others could enter is closed to
-// them; a link in its place is refused.
+// ensureDir makes a directory. It removes the rights of other users from a private one. It refuses a link in its
+// place.
 func ensureDir(root *os.Root, dir string, private bool) error {
 	err := root.Mkdir(dir, 0o700)
 	if err == nil {
@@ -330,7 +331,7 @@ func ensureDir(root *os.Root, dir string, private bool) error {
 	return nil
 }
 
-// ensureWithoutLinks makes a private directory, and refuses one that holds a link.
+// ensureWithoutLinks makes a private directory. It refuses a directory that holds a link.
 func ensureWithoutLinks(root *os.Root, dir string) error {
 	if err := ensureDir(root, dir, true); err != nil {
 		return err
@@ -356,7 +357,7 @@ func refuseLinks(root *os.Root, dir string) error {
 	return nil
 }
 
-// ContextNameError says why a name cannot be a context's.
+// ContextNameError says why a context cannot have a name.
 type ContextNameError struct {
 	Name   string
 	Reason string
@@ -367,8 +368,7 @@ func (e *ContextNameError) Error() string {
 	return fmt.Sprintf("config: context %q: %s", printable(e.Name), e.Reason)
 }
 
-// CheckContextName returns a *ContextNameError unless name is one path element on
-// every system.
+// CheckContextName returns a *ContextNameError unless name is one path element on every system.
 func CheckContextName(name string) error {
 	if reason := contextFault(name); reason != "" {
 		return &ContextNameError{Name: name, Reason: reason}
@@ -399,8 +399,7 @@ func contextFault(name string) string {
 	return ""
 }
 
-// reservedName says whether Windows takes the name, whatever its extension, for a
-// device.
+// reservedName reports whether Windows treats the name as a device, whatever its extension.
 func reservedName(stem string) bool {
 	switch stem {
 	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":

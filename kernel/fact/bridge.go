@@ -1,7 +1,6 @@
 package fact
 
-// This file has the payloads that the messaging bridge writes. Everything that the bridge knows after a
-// restart follows from them.
+// This file has the payloads of the messaging bridge. After a restart, the bridge's whole state follows from them.
 
 import (
 	"encoding/json"
@@ -13,7 +12,8 @@ import (
 // Peer is a person or a program on a channel. Peer alone is the payload of service.contact_session.
 type Peer struct {
 	Channel string `json:"channel"`
-	Contact string `json:"contact"` // the platform's id
+	// Contact is the platform's id.
+	Contact string `json:"contact"`
 }
 
 // ServiceStarted is the payload of service.started.
@@ -66,7 +66,8 @@ type ContactPaired struct {
 	Name    string  `json:"name,omitempty"`
 	Rights  []Right `json:"rights"`
 	Pairing string  `json:"pairing,omitempty"`
-	Message string  `json:"message,omitempty"` // the platform's id of the one with the code
+	// Message is the platform's id of the message with the code.
+	Message string `json:"message,omitempty"`
 }
 
 // ContactUnpaired is the payload of service.contact_unpaired.
@@ -80,14 +81,16 @@ type ContactChanged struct {
 	Peer
 	Rights   []Right `json:"rights,omitempty"`
 	Language string  `json:"language,omitempty"`
-	Follows  *bool   `json:"follows,omitempty"` // the contact hears of the sessions of others
-	By       string  `json:"by"`
+	// Follows says that the contact gets news of other users' sessions.
+	Follows *bool  `json:"follows,omitempty"`
+	By      string `json:"by"`
 }
 
 // StrangerIgnored is the payload of service.stranger_ignored.
 type StrangerIgnored struct {
 	Peer
-	Since int `json:"unrecorded"` // messages ignored without an event before this one
+	// Since counts the messages ignored without an event before this one.
+	Since int `json:"unrecorded"`
 }
 
 // MessageKind is the kind of a contact's message.
@@ -96,26 +99,33 @@ type MessageKind string
 // BridgeReceived is the payload of service.message_received.
 type BridgeReceived struct {
 	Peer
-	Chat     string              `json:"chat"`
-	Name     string              `json:"name,omitempty"`
-	Message  string              `json:"message"` // the platform's id
-	Text     string              `json:"text"`
-	Files    []string            `json:"files,omitempty"`  // paths
-	Remote   []RemoteFile        `json:"remote,omitempty"` // files that are still on the platform
-	Sent     time.Time           `json:"sent"`
-	Kind     MessageKind         `json:"kind"`
-	Question event.InteractionID `json:"question,omitempty"` // the question that the message answers
-	Option   string              `json:"option,omitempty"`   // the option that the message picks
-	Word     string              `json:"word,omitempty"`
-	Always   bool                `json:"always,omitempty"`
-	Digest   string              `json:"input_sha256,omitempty"` // of the input, as llm.requested has it
-	Held     bool                `json:"held,omitempty"`         // the input waits for its sender's confirmation
-	About    event.InputID       `json:"about,omitempty"`        // the message that this one confirms or takes back
+	Chat string `json:"chat"`
+	Name string `json:"name,omitempty"`
+	// Message is the platform's id.
+	Message string       `json:"message"`
+	Text    string       `json:"text"`
+	Files   []string     `json:"files,omitempty"`  // paths
+	Remote  []RemoteFile `json:"remote,omitempty"` // still on the platform
+	Sent    time.Time    `json:"sent"`
+	Kind    MessageKind  `json:"kind"`
+	// Question is the question that the message answers.
+	Question event.InteractionID `json:"question,omitempty"`
+	// Option is the option that the message picks.
+	Option string `json:"option,omitempty"`
+	Word   string `json:"word,omitempty"`
+	Always bool   `json:"always,omitempty"`
+	// Digest is the digest of the input, the same as in llm.requested.
+	Digest string `json:"input_sha256,omitempty"`
+	// Held says that the input waits for its sender's confirmation.
+	Held bool `json:"held,omitempty"`
+	// About is the message that this one confirms or takes back.
+	About event.InputID `json:"about,omitempty"`
 }
 
 // RemoteFile is a file of a message that is still on the platform.
 type RemoteFile struct {
-	ID   string `json:"id"` // the platform's
+	// ID is the platform's id.
+	ID   string `json:"id"`
 	Name string `json:"name"`
 	MIME string `json:"mime,omitempty"`
 	Size int64  `json:"size,omitempty"`
@@ -143,22 +153,26 @@ type OutKind string
 // Button is a choice that a channel shows below a message.
 type Button struct {
 	Label string
-	Data  string // the channel sends it back when the button is pressed; at most 64 bytes
+	Data  string // at most 64 bytes, which the channel returns when the button is pressed
 }
 
 // BridgeQueued is the payload of service.message_queued.
 type BridgeQueued struct {
 	Peer
-	ID       string              `json:"id"`
-	Chat     string              `json:"chat"`
-	Kind     OutKind             `json:"kind"`
-	Text     string              `json:"text"` // in the channel's format
-	Buttons  []Button            `json:"buttons,omitempty"`
-	ReplyTo  string              `json:"reply_to,omitempty"`
-	React    string              `json:"react,omitempty"`  // the emoji that replaces the text on a channel with reactions
-	File     string              `json:"file,omitempty"`   // the name of the file that holds the whole answer or the whole question
-	Part     int                 `json:"part,omitempty"`   // the number of the answer's piece that the file holds, from 1
-	Target   string              `json:"target,omitempty"` // the id of the queued message that this message edits
+	ID      string   `json:"id"`
+	Chat    string   `json:"chat"`
+	Kind    OutKind  `json:"kind"`
+	Text    string   `json:"text"` // in the channel's format
+	Buttons []Button `json:"buttons,omitempty"`
+	ReplyTo string   `json:"reply_to,omitempty"`
+	// React is the emoji that replaces the text on a channel with reactions.
+	React string `json:"react,omitempty"`
+	// File is the name of the file that holds the whole answer or the whole question.
+	File string `json:"file,omitempty"`
+	// Part is the number of the answer's piece in the file, from 1.
+	Part int `json:"part,omitempty"`
+	// Target is the id of the queued message that this message edits.
+	Target   string              `json:"target,omitempty"`
 	Question event.InteractionID `json:"question,omitempty"`
 }
 
@@ -168,8 +182,10 @@ type Delivery struct {
 	Platform string `json:"platform_id,omitempty"`
 	Attempt  int    `json:"attempt,omitempty"`
 	Error    string `json:"error,omitempty"`
-	Unknown  bool   `json:"unknown,omitempty"` // the platform may have accepted the message
-	Final    bool   `json:"final,omitempty"`   // Perlica gives the message up
+	// Unknown says that the platform may have accepted the message.
+	Unknown bool `json:"unknown,omitempty"`
+	// Final says that Perlica stops trying to send the message.
+	Final bool `json:"final,omitempty"`
 }
 
 // CardClosed is the payload of service.question_closed.
@@ -179,19 +195,24 @@ type CardClosed struct {
 
 // TeamQuestion is the payload of service.team_question.
 type TeamQuestion struct {
-	Worker   string          `json:"worker"`
-	Input    string          `json:"input"`
-	Sender   string          `json:"sender,omitempty"`  // the input's sender; empty when no valid signature names one
-	Project  string          `json:"project,omitempty"` // empty when no valid signature names one
-	ID       string          `json:"id"`                // the worker's id of the question
+	Worker string `json:"worker"`
+	Input  string `json:"input"`
+	// Sender is the input's sender. It is empty if no valid signature names one.
+	Sender string `json:"sender,omitempty"`
+	// Project is empty if no valid signature names one.
+	Project string `json:"project,omitempty"`
+	// ID is the worker's id of the question.
+	ID       string          `json:"id"`
 	Question json.RawMessage `json:"question"`
 	Asked    time.Time       `json:"asked"` // by the hub's clock
 }
 
 // ServedProject is the payload of service.project_added and service.project_removed.
 type ServedProject struct {
-	Home    string `json:"home"`    // the log of the project whose bot it is
-	Project string `json:"project"` // its folder
+	// Home is the log of the project whose bot serves Project.
+	Home string `json:"home"`
+	// Project is a folder.
+	Project string `json:"project"`
 	Context string `json:"context"`
 	Log     string `json:"log"`
 	By      string `json:"by"`
@@ -201,15 +222,18 @@ type ServedProject struct {
 type ProjectChosen struct {
 	Home string `json:"home"`
 	Peer
-	Log string `json:"log"` // of the project
+	// Log is the log of the project.
+	Log string `json:"log"`
 }
 
 // MessageRouted is the payload of service.message_routed.
 type MessageRouted struct {
 	Home    string `json:"home"`
 	Channel string `json:"channel"`
-	Message string `json:"message"` // the platform's id
-	Log     string `json:"log"`     // of the project
+	// Message is the platform's id.
+	Message string `json:"message"`
+	// Log is the log of the project.
+	Log string `json:"log"`
 }
 
 // ChannelRead is the payload of service.channel_read.

@@ -1,12 +1,12 @@
 // Package fact has the payload of each fact: one struct for each type of event that Perlica writes about a run, the
 // messaging bridge, a browser or a team.
 //
-// A field keeps its JSON name and its meaning for ever, because later versions and other programs read the log. A field
-// may be added. The package decides nothing and writes nothing. Packages interaction and policy have the payloads
-// of questions and standing approvals. The payload of run.cancel_requested is kernel.Stop. The payload of a frame is
-// the line itself.
+// A field keeps its JSON name and its meaning for ever, because later versions and other programs read the log. A
+// field may be added. The package decides nothing and writes nothing. Packages interaction and policy have the
+// payloads of questions and standing approvals. The payload of run.cancel_requested is kernel.Stop. The payload of
+// a frame is the line itself.
 //
-// A run follows from its facts alone: a later start knows only the fields of these structs.
+// The facts of a run describe it completely: a later start knows only the fields of these structs.
 package fact
 
 import (
@@ -20,15 +20,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Decode reads the payload of an event as a T. It does not look at the event's type. The
-// error is that of event.Event.Decode.
+// Decode reads the payload of an event as a T. It does not look at the event's type. The error is that of
+// event.Event.Decode.
 func Decode[T any](e event.Event) (v T, err error) {
 	err = e.Decode(&v)
 	return v, err
 }
 
-// OversizedLine is the payload of acp.line.oversized, which stands for a frame that is too
-// long to be kept whole.
+// OversizedLine is the payload of acp.line.oversized. It replaces a frame that is too long to be kept whole.
 type OversizedLine struct {
 	Length int64  `json:"length"`
 	SHA256 string `json:"sha256"`
@@ -41,42 +40,49 @@ type RequestTimeout struct {
 	After  string `json:"after"`
 }
 
-// Login is the payload of acp.login.started: an agent's command in the person's terminal, with arguments
-// that the agent or a client of it named; or, with a method, that the agent logs the person in or out by
-// itself. What is typed and shown there is not on record.
+// Login is the payload of acp.login.started. Without Method, a command of the agent runs in the person's terminal,
+// and the agent or its client named the arguments. With Method, the agent itself logs the person in or out. The
+// texts typed and shown there are not on record.
 type Login struct {
 	Provider string   `json:"provider"`
 	Command  []string `json:"command"` // secrets are masked
 	Cwd      string   `json:"cwd"`
-	Method   string   `json:"method,omitempty"` // of ACP: authenticate, logout
+	Method   string   `json:"method,omitempty"` // authenticate or logout, of ACP
 	Login    string   `json:"login,omitempty"`  // the id of the agent's login, with authenticate
 }
 
 // LoginEnded is the payload of acp.login.ended.
 type LoginEnded struct {
 	Provider string `json:"provider"`
-	Method   string `json:"method,omitempty"` // of the protocol; empty: a command ended; not recorded at first
-	ExitCode int    `json:"exit_code"`        // as a shell has it
+	// Method is the method of the protocol. Empty means that a command ended, or that the log is older than the
+	// field.
+	Method   string `json:"method,omitempty"`
+	ExitCode int    `json:"exit_code"` // as a shell reports it
 	Signal   string `json:"signal,omitempty"`
-	Error    string `json:"error,omitempty"` // it could not be started, or left something behind
+	// Error says that the command could not be started or left a process.
+	Error string `json:"error,omitempty"`
 }
 
-// PolicyDecided is the payload of policy.decided: a rule or a mode answered instead of a
-// person.
+// PolicyDecided is the payload of policy.decided. A rule or a mode answered instead of a person.
 type PolicyDecided struct {
-	Title    string   `json:"title"`              // the agent's
-	Commands []string `json:"commands,omitempty"` // what was judged
-	Paths    []string `json:"paths,omitempty"`    // likewise
-	Effect   string   `json:"effect"`
-	By       string   `json:"by"` // rule, mode, standing, tier; or form: it is not asked
-	Rule     any      `json:"rule,omitempty"`
-	Approval string   `json:"approval,omitempty"` // the id of the standing approval that answered
-	Why      string   `json:"why"`
-	Option   string   `json:"option,omitempty"`
+	// Title is the agent's title.
+	Title string `json:"title"`
+	// Commands are the judged commands.
+	Commands []string `json:"commands,omitempty"`
+	// Paths are the judged paths.
+	Paths  []string `json:"paths,omitempty"`
+	Effect string   `json:"effect"`
+	// By is rule, mode, standing, tier, or form for a form that is not shown.
+	By   string `json:"by"`
+	Rule any    `json:"rule,omitempty"`
+	// Approval is the id of the standing approval that answered.
+	Approval string `json:"approval,omitempty"`
+	Why      string `json:"why"`
+	Option   string `json:"option,omitempty"`
 }
 
-// What is what was decided about: the agent's title, and the commands and paths that were judged, as far as
-// the title does not name them. It holds words of the agent's.
+// What describes the subject of the decision: the agent's title, and the judged commands and paths that the title
+// does not name. The text contains the agent's words.
 func (p PolicyDecided) What() string {
 	title := cmp.Or(p.Title, "a tool")
 	named := strings.Trim(title, "`")
@@ -92,14 +98,15 @@ func (p PolicyDecided) What() string {
 	return title + ": " + strings.Join(judged, "; ")
 }
 
-// ReplySent is the payload of acp.reply.sent and acp.reply.failed: what the agent was answered.
+// ReplySent is the payload of acp.reply.sent and acp.reply.failed. It is the answer to the agent.
 type ReplySent struct {
 	RequestID string `json:"request_id"`
-	Outcome   string `json:"outcome"` // selected, cancelled; of a form accept, decline, cancel
+	Outcome   string `json:"outcome"` // selected or cancelled; for a form accept, decline or cancel
 	Option    string `json:"option,omitempty"`
-	Kind      string `json:"kind,omitempty"` // of the option
-	By        string `json:"by"`
-	Error     string `json:"error,omitempty"` // of acp.reply.failed
+	// Kind is the kind of the option.
+	Kind  string `json:"kind,omitempty"`
+	By    string `json:"by"`
+	Error string `json:"error,omitempty"` // only in acp.reply.failed
 }
 
 // Rejected is the payload of interaction.answer_rejected, as package interaction writes it.
@@ -108,43 +115,48 @@ type Rejected struct {
 	Why string `json:"why"`
 }
 
-// SessionCreated is the payload of session.created: a conversation, locked to one provider.
+// SessionCreated is the payload of session.created. A session is a conversation that is locked to one provider.
 type SessionCreated struct {
-	Name      string `json:"name,omitempty"`
-	Provider  string `json:"provider"`
-	Ephemeral bool   `json:"ephemeral"` // lists only on demand
-	// Conversation says that it is on the lists as soon as something was said in it, though it is ephemeral:
-	// a chat's, not that of a single run.
+	Name     string `json:"name,omitempty"`
+	Provider string `json:"provider"`
+	// Ephemeral keeps the session off the lists unless a caller asks for it.
+	Ephemeral bool `json:"ephemeral"`
+	// Conversation puts an ephemeral session on the lists after its first turn. A chat sets it, and a single run
+	// does not.
 	Conversation bool `json:"conversation,omitempty"`
 }
 
-// SessionConfigured is the payload of session.configured: all that was chosen in a session so far. What is
-// empty was not.
+// SessionConfigured is the payload of session.configured. It holds all choices in a session so far. An empty field
+// was not chosen.
 type SessionConfigured struct {
-	Mode     string            `json:"mode,omitempty"`
-	ModeName string            `json:"mode_name,omitempty"` // what the agent calls it, if that is not its id
+	Mode string `json:"mode,omitempty"`
+	// ModeName is the agent's name for the mode, if it differs from the id.
+	ModeName string            `json:"mode_name,omitempty"`
 	Model    string            `json:"model,omitempty"`
 	Options  map[string]string `json:"options,omitempty"` // by the agent's ids
 }
 
-// SessionRenamed is the payload of session.renamed. Those of session.selected and
-// session.deleted are empty.
+// SessionRenamed is the payload of session.renamed. The payloads of session.selected and session.deleted are empty.
 type SessionRenamed struct {
 	Name string `json:"name"`
 }
 
 // SessionStarted is the payload of acp.session.started: the agent's own session.
 type SessionStarted struct {
-	Strategy     string            `json:"strategy"`
-	Continued    string            `json:"continued,omitempty"` // "resume", "load": the agent knows the earlier turns
-	Agent        *AgentName        `json:"agent,omitempty"`
-	Capabilities json.RawMessage   `json:"capabilities"` // the agent's, as the protocol has them
-	Mode         string            `json:"mode,omitempty"`
-	ModeName     string            `json:"mode_name,omitempty"` // what the agent calls it, if that is not its id
-	Options      map[string]string `json:"options,omitempty"`   // config options that were set
+	Strategy string `json:"strategy"`
+	// Continued is "resume" or "load" if the agent knows the earlier turns.
+	Continued string     `json:"continued,omitempty"`
+	Agent     *AgentName `json:"agent,omitempty"`
+	// Capabilities are the agent's, in the form of the protocol.
+	Capabilities json.RawMessage `json:"capabilities"`
+	Mode         string          `json:"mode,omitempty"`
+	// ModeName is the agent's name for the mode, if it differs from the id.
+	ModeName string `json:"mode_name,omitempty"`
+	// Options are the config options that were set.
+	Options map[string]string `json:"options,omitempty"`
 }
 
-// AgentName is what an agent calls itself, in SessionStarted.
+// AgentName is the agent's name for itself, in SessionStarted.
 type AgentName struct {
 	Meta    map[string]any `json:"_meta,omitempty"`
 	Name    string         `json:"name"`
@@ -154,7 +166,8 @@ type AgentName struct {
 
 // SessionClosed is the payload of acp.session.closed.
 type SessionClosed struct {
-	Requested bool   `json:"requested"` // whether the agent offers session/close
+	// Requested says whether the agent offers session/close.
+	Requested bool   `json:"requested"`
 	Error     string `json:"error,omitempty"`
 }
 
@@ -166,18 +179,17 @@ type ToolSeen struct {
 	Status string `json:"status"`
 }
 
-// UnaskedTool is the payload of policy.unasked_tool: a tool that may have changed something
-// ran without a question, or did something else than was allowed, or the agent changed
-// its mode by itself.
+// UnaskedTool is the payload of policy.unasked_tool. A tool that may have changed something ran without a question,
+// or did something other than the allowed action. Or the agent itself changed its mode.
 type UnaskedTool struct {
 	ToolSeen
 	Why string `json:"why"`
-	// FreedBy is the question that a person answered with the agent's own yes for good, if
-	// that is why there was no question.
+	// FreedBy is the question that a person answered with the agent's permanent yes. It is empty if no such yes is
+	// the reason that the agent did not ask.
 	FreedBy event.InteractionID `json:"freed_by,omitempty"`
 }
 
-// ToolBlocked is the payload of tool.blocked: the agent asked Perlica to do something.
+// ToolBlocked is the payload of tool.blocked. The agent asked Perlica to do something.
 type ToolBlocked struct {
 	Method    string          `json:"method"`
 	RequestID string          `json:"request_id"`
@@ -185,7 +197,7 @@ type ToolBlocked struct {
 	Params    json.RawMessage `json:"params,omitempty"`
 }
 
-// ToolResult is the payload of tool.result: what the agent was answered instead.
+// ToolResult is the payload of tool.result. It is the answer that the agent got instead.
 type ToolResult struct {
 	OK        bool   `json:"ok"`
 	Method    string `json:"method"`
@@ -193,7 +205,7 @@ type ToolResult struct {
 	Reason    string `json:"reason"` // ReasonBlocked
 }
 
-// MessageReceived is the payload of inbound.message.received: what was asked.
+// MessageReceived is the payload of inbound.message.received. It is the input.
 type MessageReceived struct {
 	Text        string   `json:"text"`
 	Attachments []string `json:"attachments,omitempty"`
@@ -201,76 +213,84 @@ type MessageReceived struct {
 	Sender      string   `json:"sender"`
 	Dir         string   `json:"dir"`
 	Provider    string   `json:"provider"`
-	Rules       []string `json:"rules,omitempty"` // that were given for this run alone, as they were given
+	// Rules are the rules that the user gave for this run alone, word for word.
+	Rules []string `json:"rules,omitempty"`
 }
 
-// MessageQueued is the payload of inbound.message.queued: what is to be asked when it is its turn.
+// MessageQueued is the payload of inbound.message.queued. It is an input that waits.
 type MessageQueued struct {
-	Text        string   `json:"text"`
-	Attachments []string `json:"attachments,omitempty"` // absolute paths; they are read when it is called
+	Text string `json:"text"`
+	// Attachments are absolute paths. Perlica reads the files when the input runs.
+	Attachments []string `json:"attachments,omitempty"`
 	Source      string   `json:"source"`
 	Sender      string   `json:"sender"`
 }
 
-// MessageWithdrawn is the payload of inbound.message.withdrawn: an input that waited was taken back.
+// MessageWithdrawn is the payload of inbound.message.withdrawn. A waiting input was taken back.
 type MessageWithdrawn struct {
 	By    string `json:"by"`
 	Where string `json:"where"`
 }
 
-// Truncated is the payload of context.truncated: how much history did not fit, or is gone.
+// Truncated is the payload of context.truncated. It counts the history that did not fit or was pruned.
 type Truncated struct {
-	Kept     int `json:"kept_turns"`
-	Dropped  int `json:"dropped_turns"`
-	Gone     int `json:"pruned_turns,omitempty"` // their payloads were removed from the log
+	Kept    int `json:"kept_turns"`
+	Dropped int `json:"dropped_turns"`
+	// Gone counts the turns whose payloads were pruned.
+	Gone     int `json:"pruned_turns,omitempty"`
 	Budget   int `json:"budget_tokens"`
 	Estimate int `json:"estimated_tokens"`
 }
 
 // Requested is the payload of llm.requested, the intent.
 type Requested struct {
-	Provider  string   `json:"provider"`
-	Agent     []string `json:"agent"` // the command line
+	Provider string `json:"provider"`
+	// Agent is the command line.
+	Agent     []string `json:"agent"`
 	Digest    string   `json:"prompt_sha256"`
 	Bytes     int      `json:"prompt_bytes"`
 	CallIndex int      `json:"llm_call_index"`
-	// Strategy is that of the agent session that is prompted; it was not recorded at first.
+	// Strategy is the strategy of the agent's session. Older logs do not have it.
 	Strategy string `json:"strategy,omitempty"`
-	// Input is the digest of the input's own text and attachments, by which the same input is
-	// distinguished from another one under its id; it was not recorded at first.
+	// Input is the digest of the input's own text and attachments. It distinguishes two inputs with the same id.
+	// Older logs do not have it.
 	Input string `json:"input_sha256,omitempty"`
 }
 
-// Responded is the payload of llm.responded, the outcome of a call that was answered.
+// Responded is the payload of llm.responded. The agent answered the call.
 type Responded struct {
-	Provider   string           `json:"provider"`
-	Text       string           `json:"text"`
-	StopReason string           `json:"stop_reason"`
-	Usage      json.RawMessage  `json:"usage,omitempty"`
-	OfSession  bool             `json:"usage_of_session,omitempty"` // it is that of the agent's session so far; not recorded at first
-	Cost       *Cost            `json:"cost,omitempty"`
-	DurationMS int64            `json:"duration_ms"`
-	FirstMS    int64            `json:"first_update_ms"`
-	Tools      []ToolSeen       `json:"tool_calls"`
-	Content    []provider.Block `json:"content,omitempty"` // what of the answer is no text, without what it holds: the frames have that
+	Provider   string          `json:"provider"`
+	Text       string          `json:"text"`
+	StopReason string          `json:"stop_reason"`
+	Usage      json.RawMessage `json:"usage,omitempty"`
+	// OfSession says that Usage counts the agent's whole session so far. Older logs do not have it.
+	OfSession  bool       `json:"usage_of_session,omitempty"`
+	Cost       *Cost      `json:"cost,omitempty"`
+	DurationMS int64      `json:"duration_ms"`
+	FirstMS    int64      `json:"first_update_ms"`
+	Tools      []ToolSeen `json:"tool_calls"`
+	// Content describes the blocks of the answer that are not text, without their data. The frames have the data.
+	Content []provider.Block `json:"content,omitempty"`
 }
 
-// Cost is what an agent's session has cost so far, as the agent says, in Responded.
+// Cost is the agent's own figure for the cost of its session so far, in Responded.
 type Cost struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"` // ISO 4217
 }
 
-// Failed is the payload of llm.provider_error and, with what is known, of
-// llm.outcome_unknown.
+// Failed is the payload of llm.provider_error and of llm.outcome_unknown. The latter has the fields that are known.
 type Failed struct {
 	*provider.Error
-	DurationMS int64            `json:"duration_ms"`
-	Text       string           `json:"text,omitempty"` // what had arrived
-	Tools      []ToolSeen       `json:"tool_calls,omitempty"`
-	NoticedBy  string           `json:"noticed_by,omitempty"` // "run": seen live; "recovery": by a later start
-	Known      string           `json:"known,omitempty"`
-	Content    []provider.Block `json:"content,omitempty"` // as in Responded
+	DurationMS int64 `json:"duration_ms"`
+	// Text is the part of the answer that had arrived.
+	Text  string     `json:"text,omitempty"`
+	Tools []ToolSeen `json:"tool_calls,omitempty"`
+	// NoticedBy is "run" if the run itself saw it, and "recovery" if a later start found it.
+	NoticedBy string `json:"noticed_by,omitempty"`
+	Known     string `json:"known,omitempty"`
+	// Content is as in Responded.
+	Content []provider.Block `json:"content,omitempty"`
 }
 
 // Enforced is the payload of llm.single_call.enforced, which closes the record of a run.
@@ -280,7 +300,8 @@ type Enforced struct {
 	LinesLost   int64       `json:"debug_lines_lost"`
 	Permissions Permissions `json:"permissions"`
 	Unasked     int         `json:"unasked_tools"`
-	Freed       int         `json:"freed_tools,omitempty"` // that ran by a yes for good
+	// Freed counts the tools that ran because of a permanent yes.
+	Freed int `json:"freed_tools,omitempty"`
 }
 
 // Permissions counts the questions of a run, in Enforced.
@@ -291,8 +312,8 @@ type Permissions struct {
 	Unanswered int `json:"unanswered"`
 }
 
-// Resolved is the payload of run.resolved: a person's judgement whether the prompt of a run
-// with an unknown outcome was sent. It changes nothing: the input is never called again.
+// Resolved is the payload of run.resolved. A person judged whether the prompt of a run with an unknown outcome was
+// sent. The judgement does not allow another call for the input.
 type Resolved struct {
 	Sent bool   `json:"sent"`
 	Note string `json:"note"`
@@ -301,5 +322,6 @@ type Resolved struct {
 
 // Voucher is the payload of voucher.given and voucher.revoked.
 type Voucher struct {
-	Decision string `json:"decision_sha256"` // of its JSON
+	// Decision is the SHA-256 of the decision's JSON.
+	Decision string `json:"decision_sha256"`
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestNamesStay: what was written under a name is read under it by every later version, and
-// a fact is the same to the byte. Lines may be added here, and fields; none may change.
+// TestNamesStay: every later version reads a fact under the same names, and writes it byte for byte the same. Lines
+// and fields may be added here. None may change.
 func TestNamesStay(t *testing.T) {
 	tool := ToolSeen{ID: "1", Title: "T", Kind: "edit", Status: "completed"}
 	const seen = `{"id":"1","title":"T","kind":"edit","status":"completed"}`
@@ -54,7 +54,7 @@ func TestNamesStay(t *testing.T) {
 	}
 }
 
-// TestWhat: what was judged stands beside the agent's title, unless it is the title's word or end.
+// TestWhat: the text adds the judged command to the agent's title, unless the title is or ends with that command.
 func TestWhat(t *testing.T) {
 	for want, p := range map[string]PolicyDecided{
 		"a tool":                            {},
@@ -75,8 +75,7 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestFactsOfOthers: of the error in a failure and of the answer in a rejection, the fields
-// lie beside those of the fact.
+// TestFactsOfOthers: the fields of a failure's error and of a rejection's answer lie next to those of the fact.
 func TestFactsOfOthers(t *testing.T) {
 	e := event.NewFact(event.ProviderError, "perlica", event.Refs{}, Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
 	f, err := Decode[Failed](e)

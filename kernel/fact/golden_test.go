@@ -82,8 +82,8 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.WebRefused":          same[WebRefused],
 }
 
-// TestGoldenPayloads decodes each recorded payload and encodes it to the same bytes. A line may be
-// added to the file. No line may change.
+// TestGoldenPayloads decodes each recorded payload and encodes it to the same bytes. A line may be added to the
+// file. No line may change.
 func TestGoldenPayloads(t *testing.T) {
 	text, err := os.ReadFile("testdata/golden.txt")
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// decimals are those of the currencies that have other units than hundredths (ISO 4217).
+// decimals lists the currencies whose smallest unit is not a hundredth (ISO 4217).
 var decimals = map[string]int{
 	"BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0, "RWF": 0, "UGX": 0, "UYI": 0,
 	"VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0,
 	"BHD": 3, "IQD": 3, "JOD": 3, "KWD": 3, "LYD": 3, "OMR": 3, "TND": 3,
 }
 
-// String is the amount as people write it, rounded to the currency's smallest unit. What is less than
-// one is not nothing.
+// String returns the amount in the usual form, rounded to the currency's smallest unit. An amount below one unit
+// does not become zero.
 func (c Cost) String() string {
 	n, ok := decimals[c.Currency]
 	if !ok {

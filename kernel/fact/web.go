@@ -12,8 +12,8 @@ type From struct {
 type WebPairingAttempted struct {
 	Pairing string `json:"pairing"`
 	From
-	// Handle is the SHA-256 of the token that names the browser until it is paired. Only a correct code has
-	// one, and a correct code is used up.
+	// Handle is the SHA-256 of the token that names the browser until it is paired. Only a correct code has a
+	// handle, and a correct code is used up.
 	Handle []byte `json:"handle_sha256,omitempty"`
 }
 
@@ -22,8 +22,9 @@ type WebPairingRequested struct {
 	Pairing string `json:"pairing"`
 	From
 	Name string `json:"name"`
-	Key  []byte `json:"key"`  // public, SubjectPublicKeyInfo
-	Word string `json:"word"` // the browser shows the same word
+	Key  []byte `json:"key"` // public, SubjectPublicKeyInfo
+	// Word is the word that the browser shows too.
+	Word string `json:"word"`
 }
 
 // DevicePaired is the payload of web.device_paired. A browser has a key, a program has a token.
@@ -31,8 +32,8 @@ type DevicePaired struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	Rights  []Right `json:"rights"`
-	Key     []byte  `json:"key,omitempty"`          // of a browser
-	Token   []byte  `json:"token_sha256,omitempty"` // of a program
+	Key     []byte  `json:"key,omitempty"`          // only for a browser
+	Token   []byte  `json:"token_sha256,omitempty"` // only for a program
 	Pairing string  `json:"pairing,omitempty"`
 	From
 	By string `json:"by"`
@@ -47,11 +48,15 @@ type DeviceRevoked struct {
 
 // WebRefused is the payload of web.refused.
 type WebRefused struct {
-	What    string `json:"what"` // a pairing, a token, a signature, a request
-	Why     string `json:"why"`
-	Pairing string `json:"pairing,omitempty"` // the pairing that a person refused; it is over
-	Device  string `json:"device,omitempty"`  // the id in the request
+	What string `json:"what"` // a pairing, a token, a signature or a request
+	Why  string `json:"why"`
+	// Pairing is the pairing that a person refused. It is over.
+	Pairing string `json:"pairing,omitempty"`
+	// Device is the id in the request.
+	Device string `json:"device,omitempty"`
 	From
-	By         string `json:"by,omitempty"`         // a person
-	Unrecorded int    `json:"unrecorded,omitempty"` // requests refused without an event before this one
+	// By is a person.
+	By string `json:"by,omitempty"`
+	// Unrecorded counts the requests refused without an event before this one.
+	Unrecorded int `json:"unrecorded,omitempty"`
 }

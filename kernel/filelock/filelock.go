@@ -1,8 +1,7 @@
-// Package filelock is the locks by which processes know of each other: a file for each run and
-// each session, locked as long as its process lives.
+// Package filelock has the locks by which processes find each other: a locked file for each run and each session.
 //
-// It promises that a lock is lost with the process that held it, and at no other time; who looks
-// whether a lock is held does not keep others from taking it. It starts nothing and waits only where asked.
+// A lock ends with its process, and at no other time. Checking a lock does not keep another process from taking it.
+// The package starts nothing, and waits only if the caller asks for it.
 package filelock
 
 import (
@@ -30,15 +29,14 @@ var ErrHeld = errors.New("locked")
 // Lock is held until Release is called or the process dies.
 type Lock struct{ f *flock.Flock }
 
-// A process that looks whether a lock is held holds a share of it for a moment. Acquire tries again
-// as often and as long as that may take.
+// A process that checks a lock holds it shared for a moment. Acquire tries again for at least that time.
 const (
 	lookers   = 100
 	lookPause = time.Millisecond
 )
 
-// Acquire takes the lock at path, or returns ErrHeld. The file is removed with the
-// lock, so a lock counts only if the file that was locked is still the one at path.
+// Acquire takes the lock at path, or returns ErrHeld. Release removes the file, so a lock counts only if the locked
+// file still lies at path.
 func Acquire(path string) (*Lock, error) {
 	if err := disk.Check(path); err != nil {
 		return nil, err
@@ -50,7 +48,7 @@ func Acquire(path string) (*Lock, error) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if !ok {
-			shared, err := f.TryRLock() // can be had beside those who look, not beside a holder
+			shared, err := f.TryRLock() // succeeds while other processes check the lock, not while one holds it
 			if cerr := f.Close(); cerr != nil || err != nil || !shared || tries == lookers {
 				return nil, errors.Join(ErrHeld, err, cerr)
 			}
@@ -68,14 +66,14 @@ func Acquire(path string) (*Lock, error) {
 	}
 }
 
-// lockFile is the file of a lock, to be opened for writing: that a holder has died reaches
-// those who watch the folder as the end of writing; that a process has looked does not.
+// lockFile returns the file of a lock, to be opened for writing. So a watcher of the folder sees the death of a
+// holder as the end of writing. A check opens the file for reading only, and the watcher does not see it.
 func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 }
 
-// Reserve makes the file of a lock ahead of its use: Take is cheaper than Acquire then. Until it
-// is taken the lock counts as free, because a share of it does not keep others from looking.
+// Reserve makes the file of a lock before its use, so that Take is cheaper than Acquire. Until Take, the lock
+// counts as free, because a shared lock does not disturb a check.
 func Reserve(path string) (*Lock, error) {
 	if err := disk.Check(path); err != nil {
 		return nil, err
@@ -91,14 +89,14 @@ func Reserve(path string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// Take makes a lock of one that was reserved, or fails as Acquire does.
+// Take turns a reservation into a lock, or fails as Acquire does.
 func (l *Lock) Take() (*Lock, error) {
 	if ok, err := l.f.TryLock(); err == nil && ok {
-		if fi, err := l.f.Stat(); err == nil && !removed(fi) { // no other has the file, so none was put in its place
+		if fi, err := l.f.Stat(); err == nil && !removed(fi) { // no other process has the file, so none replaced it
 			return l, nil
 		}
 	}
-	_ = l.f.Close() // somebody looks at it, or this system makes no lock of a share
+	_ = l.f.Close() // another process checks the lock, or this system cannot upgrade a shared lock
 	return Acquire(l.f.Path())
 }
 
@@ -115,23 +113,23 @@ func isCurrent(f *flock.Flock, path string) (bool, error) {
 	return err == nil && os.SameFile(locked, there), err
 }
 
-// Release removes the file and gives up the lock. A file that stays behind does no harm.
+// Release removes the file and releases the lock. A remaining file does no harm.
 func (l *Lock) Release() {
-	_ = os.Remove(l.f.Path()) // Windows refuses while it is open; the empty file stays
+	_ = os.Remove(l.f.Path()) // Windows refuses to remove an open file, and the empty file stays
 	_ = l.f.Close()           // nothing was written
 }
 
-// Free gives up the lock at once. Its file is for Sweep to remove: that takes longer than the rest.
+// Free releases the lock at once and leaves its file to Sweep, because the removal takes longer.
 func (l *Lock) Free() { _ = l.f.Close() }
 
-// Sweep removes the file of a lock that was given up, unless another process has taken it since. Only
-// one may sweep at a path: another, who shares the lock, could remove what a third has made there
-// since. To a process that looks the lock counts as free.
+// Sweep removes the file of a freed lock unless another process has taken the lock since. Only one process may
+// sweep a path: a second one with a shared lock could remove a third one's new file. A check sees the lock as free
+// during a sweep.
 func (l *Lock) Sweep() { removeIfFree(flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))) }
 
 func removeIfFree(f *flock.Flock) {
 	if free, err := f.TryRLock(); err == nil && free {
-		// Between its opening and its locking the file may have been replaced, by one that is held.
+		// Another process may have replaced the file by a locked one between its opening and its locking.
 		if current, err := isCurrent(f, f.Path()); err == nil && current {
 			_ = os.Remove(f.Path())
 		}
@@ -139,8 +137,8 @@ func removeIfFree(f *flock.Flock) {
 	_ = f.Close() // nothing was written
 }
 
-// Held reports whether a process holds the lock at path. It neither makes nor removes
-// the file, and does not keep the lock from a process that asks for it a moment later.
+// Held reports whether a process holds the lock at path. It neither creates nor removes the file. It does not block
+// a process that asks for the lock a moment later.
 func Held(path string) (bool, error) {
 	if err := disk.Check(path); err != nil {
 		return false, err
@@ -156,8 +154,8 @@ func Held(path string) (bool, error) {
 	return !free, f.Close() // nothing was written
 }
 
-// Count counts the locks in dir, a context's folder of them: those that processes hold, and
-// files that no run holds, of processes that are gone or of conversations at rest. They do no harm.
+// Count counts the locks in dir, a context's folder of locks. held counts the ones that a process holds. left
+// counts the files of ended processes and idle conversations. These files do no harm.
 func Count(dir string) (held, left int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,13 +168,13 @@ func Count(dir string) (held, left int, err error) {
 	for _, entry := range entries {
 		name := entry.Name()
 		if strings.HasPrefix(name, "session-") {
-			sessions++ // not tried: a run that starts at this moment would find it busy
+			sessions++ // not checked, because a starting run would find it busy
 			continue
 		}
 		if !strings.HasPrefix(name, "run-") {
 			continue
 		}
-		alive, err := Held(filepath.Join(dir, name)) // it may hold a digest in the place of the run's id
+		alive, err := Held(filepath.Join(dir, name)) // the name may hold a digest instead of the run's id
 		switch {
 		case err != nil:
 			return 0, 0, err
@@ -187,12 +185,12 @@ func Count(dir string) (held, left int, err error) {
 		}
 	}
 	if held == 0 {
-		left += sessions // their holders have gone
+		left += sessions // their holders have ended
 	}
 	return held, left, nil
 }
 
-// Sessions returns who holds which session, of those whose locks lie in dir.
+// Sessions returns the holder of each held session lock in dir.
 func Sessions(dir string) (map[string]*BusyError, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -222,15 +220,15 @@ func Run(dir, run string) string { return lockPath(dir, "run", run) }
 // Session is the path of a session's lock in dir.
 func Session(dir, session string) string { return lockPath(dir, "session", session) }
 
-// Input is the path of the lock of an input that is worked on for a team, in dir.
+// Input is the path in dir of the lock of an input that a worker handles for a team.
 func Input(dir, input string) string { return lockPath(dir, "input", input) }
 
-// Server is the path of the lock of the process that serves browsers, in the dir of the user's own
-// context. The address at which it does is who it is signed by.
+// Server is the path of the lock of the process that serves browsers, in the dir of the user's own context. Its
+// holder's name in the file is the address that it serves.
 func Server(dir string) string { return filepath.Join(dir, "web.lock") }
 
-// lockPath names the lock of what has the id. A log can come with a cloned repository, and
-// with it ids that are none: the file is removed in the end, so it must lie in dir.
+// lockPath returns the path of the lock for an id. A log from a cloned repository can contain malicious ids. The
+// lock's file is removed later, so it must lie in dir.
 func lockPath(dir, kind, id string) string {
 	if uuid.Validate(id) != nil {
 		sum := sha256.Sum256([]byte(id))
@@ -242,9 +240,10 @@ func lockPath(dir, kind, id string) string {
 // ErrBusy says that a session's lock is held.
 var ErrBusy = errors.New("the session is busy with another run")
 
-// A BusyError is ErrBusy with what is known of who holds the session.
+// A BusyError is ErrBusy with the known details of the holder.
 type BusyError struct {
-	By    string    `json:"by"` // "chat", "service"; empty: not known, or a single run
+	// By is "chat" or "service". Empty means an unknown holder or a single run.
+	By    string    `json:"by"`
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
 }
@@ -259,8 +258,7 @@ func (e *BusyError) Error() string {
 // Is reports whether target is ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
-// Sign says in the lock's file who holds it. Where that cannot be written the lock holds all
-// the same.
+// Sign writes the holder's name into the lock's file. If that fails, the lock is held all the same.
 func (l *Lock) Sign(by string, now time.Time) {
 	b, err := json.Marshal(BusyError{By: by, PID: os.Getpid(), Since: now.UTC()})
 	if err == nil {
@@ -268,7 +266,7 @@ func (l *Lock) Sign(by string, now time.Time) {
 	}
 }
 
-// Holder says who holds the lock at path, as far as its file tells.
+// Holder returns the holder of the lock at path, as far as its file names one.
 func Holder(path string) *BusyError {
 	e := &BusyError{}
 	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, e) != nil {
@@ -277,7 +275,7 @@ func Holder(path string) *BusyError {
 	return e
 }
 
-// AcquireSession takes the lock of a session, or returns a *BusyError. With wait it waits for it.
+// AcquireSession takes the lock of a session, or returns a *BusyError. With wait, it waits for the lock.
 func AcquireSession(ctx context.Context, path string, wait bool) (lock *Lock, err error) {
 	err = Poll(ctx, wait, func() (err error) {
 		if lock, err = Acquire(path); errors.Is(err, ErrHeld) {
@@ -288,10 +286,10 @@ func AcquireSession(ctx context.Context, path string, wait bool) (lock *Lock, er
 	return lock, err
 }
 
-// PollEvery is how often Poll tries again.
+// PollEvery is the time between two tries of Poll.
 const PollEvery = 100 * time.Millisecond
 
-// Poll tries until the error is not busy any more; without wait it tries once.
+// Poll calls try until its error is not busy. Without wait it calls try once.
 func Poll(ctx context.Context, wait bool, try func() error, busy error) error {
 	for {
 		err := try()

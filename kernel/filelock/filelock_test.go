@@ -32,8 +32,8 @@ func TestLockIsExclusiveAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLockSurvivesItsFilesRemoval has many goroutines take and release one lock, which
-// removes its file every time: never may two hold it.
+// TestLockSurvivesItsFilesRemoval: many goroutines take and release one lock, and each release removes the file.
+// Never do two hold the lock.
 func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	var held, most, taken atomic.Int64
@@ -64,8 +64,8 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	}
 }
 
-// TestReservedLock: a lock that is reserved counts as free for those who look, is taken beside
-// them, and belongs to the process that was first if its file was removed.
+// TestReservedLock: a check sees a reserved lock as free. Take succeeds during a check. If the file was removed,
+// the first process gets the lock.
 func TestReservedLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	r, err := Reserve(path)
@@ -117,8 +117,8 @@ func TestReservedLock(t *testing.T) {
 	first.Release()
 }
 
-// TestSweepLeavesWhatIsHeld: a file that was given up is removed, one that somebody has taken, or
-// put in its place, is not. A process that holds a lock whose file is gone does not hold it for others.
+// TestSweepLeavesWhatIsHeld: Sweep removes a freed file, and leaves a file that another process took or replaced. A
+// process with a removed lock file does not hold the lock.
 func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	take := func() *Lock {
@@ -146,10 +146,10 @@ func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	if left, err := filepath.Glob(path); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
 	}
-	l.Sweep() // of what is gone
+	l.Sweep() // the file is gone
 
 	take().Free()
-	f := flock.New(path, flock.SetFlag(os.O_RDONLY)) // a sweep that has got this far
+	f := flock.New(path, flock.SetFlag(os.O_RDONLY)) // stands for a sweep at this point
 	if ok, err := f.TryRLock(); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -162,8 +162,7 @@ func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	next.Release()
 }
 
-// TestTakeNoticesARemovedFile: a reserved lock whose file was removed is taken anew, so that
-// others see it.
+// TestTakeNoticesARemovedFile: Take creates a removed file again, so that other processes see the lock.
 func TestTakeNoticesARemovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	r, err := Reserve(path)

@@ -2,5 +2,5 @@ package filelock
 
 import "os"
 
-// removed reports whether the file lies in no folder any more: none that is open can be removed.
+// removed returns false, because Windows removes no open file.
 func removed(os.FileInfo) bool { return false }
